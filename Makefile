@@ -1,0 +1,105 @@
+# Every target works on a fresh machine with Python 3.11, a C++ compiler and git: it makes the environment it
+# needs from the lock, installs the package and does its job. Nothing is prepared by hand.
+
+PYTHON ?= python3
+# Workers of the test suite; pytest's own arguments: make test ARGS="-k ndcg -x"
+JOBS ?= 2
+ARGS ?=
+
+# A C++ build that fails is an error here, not a quiet install of the pure-Python wheel.
+# Without a compiler: make test RECSYS_NATIVE=0
+export RECSYS_NATIVE ?= 1
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+VENV := .venv
+PEERS := .venv-peers
+BIN := $(VENV)/bin
+NATIVE := $(wildcard CMakeLists.txt src/recsys/kernels/native/*)
+SOURCES := $(shell find src/recsys -name '*.py' -o -name 'py.typed' -o -name '*.html' -o -name '*.json')
+
+.PHONY: help demo test check parity bench docs lock clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo    evaluate the embedded demo world and print the table"
+	@echo "make test    the whole test suite, then make parity"
+	@echo "make check   ruff, mypy, import layers, doctests"
+	@echo "make parity  compare with the installed peer libraries, in an environment of their own"
+	@echo "make bench   run the benchmarks"
+	@echo "make docs    write the generated pages of docs/"
+	@echo "make lock    resolve the locks anew"
+	@echo "make clean   remove environments, builds and caches"
+
+demo: $(VENV)/.installed
+	$(BIN)/python -m recsys.data.demo
+
+test: $(VENV)/.installed
+	$(BIN)/python -m pytest -n $(JOBS) --ignore=tests/parity $(ARGS)
+	$(MAKE) parity
+
+check: $(VENV)/.installed
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q -p no:randomly --doctest-modules src/recsys
+
+# -W default: the warnings of peers are theirs.
+parity: $(PEERS)/.installed
+	@if [ -d tests/parity ]; then $(PEERS)/bin/python -m pytest -n $(JOBS) -W default tests/parity $(ARGS); \
+	else echo "no parity tests yet"; fi
+
+bench: $(PEERS)/.installed
+	@for script in benchmarks/*.py; do [ -e "$$script" ] || continue; \
+	echo "$$script"; $(PEERS)/bin/python "$$script" || exit 1; done
+
+docs: $(VENV)/.installed
+	@if [ -e docs/generate.py ]; then $(BIN)/python docs/generate.py; else echo "no generated pages yet"; fi
+
+# The locks carry hashes and no addresses, so any index that serves the same files will do.
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade --only-binary :all:
+lock: $(VENV)/.locked
+	$(BIN)/python -m pip install --quiet uv
+	$(COMPILE) --extra polars --extra arrow --extra cli --group dev pyproject.toml -o requirements/lock.txt
+	$(COMPILE) --group peers --overrides requirements/peers-overrides.txt \
+	    --excludes requirements/peers-excludes.txt pyproject.toml -o requirements/peers.txt
+
+clean:
+	rm -rf $(VENV) $(PEERS) build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The third-party packages, redone when the lock changes. --no-deps: the lock is complete, so nothing is left
+# to resolve. --no-compile: most of these files are never imported, and compiling them all takes longer than
+# unpacking them.
+INSTALL = -m pip install --quiet --no-deps --no-compile
+$(VENV)/.locked: requirements/lock.txt
+	$(call new-venv,$(VENV))
+	$(BIN)/python $(INSTALL) --require-hashes -r requirements/lock.txt
+	@touch $@
+
+# The package itself, editable: Python sources are read in place, so only what is compiled or declared
+# (entry points, build settings) asks for a reinstall.
+$(VENV)/.installed: $(VENV)/.locked pyproject.toml $(NATIVE)
+	$(BIN)/python $(INSTALL) --no-build-isolation --editable .
+	@touch $@
+
+# torch comes in a call of its own: its CPU build has another hash than the one a lock would record, and
+# hash checking is all or nothing within a call.
+$(PEERS)/.locked: requirements/peers.txt requirements/constraints.txt
+	$(call new-venv,$(PEERS))
+	$(PEERS)/bin/python $(INSTALL) --require-hashes -r requirements/peers.txt
+	$(PEERS)/bin/python -m pip install --quiet --no-compile --no-warn-conflicts \
+	    --constraint requirements/constraints.txt torch
+	@touch $@
+
+# Peers meet the wheel a user would get, not the source tree.
+$(PEERS)/.installed: $(PEERS)/.locked $(VENV)/.installed $(SOURCES)
+	rm -rf build/wheels
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build/wheels .
+	$(PEERS)/bin/python $(INSTALL) --force-reinstall --no-index build/wheels/*.whl
+	@touch $@
+
+define new-venv
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "recsys needs Python 3.11 or newer: make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(1)
+endef

@@ -1,0 +1,59 @@
+"""Evaluate recommender systems: every ranking metric, under conventions that are named."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from recsys.api import Evaluator, evaluate
+    from recsys.conventions import Conventions
+    from recsys.explain import explain
+    from recsys.frames import read_interactions, read_lists
+    from recsys.metrics import metric
+    from recsys.results import Evaluation
+    from recsys.single import score_list
+    from recsys.types import Interactions, Lists
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Conventions": "recsys.conventions",
+    "Evaluation": "recsys.results",
+    "Evaluator": "recsys.api",
+    "Interactions": "recsys.types",
+    "Lists": "recsys.types",
+    "evaluate": "recsys.api",
+    "explain": "recsys.explain",
+    "metric": "recsys.metrics",
+    "read_interactions": "recsys.frames",
+    "read_lists": "recsys.frames",
+    "score_list": "recsys.single",
+}
+
+__all__ = [
+    "Conventions",
+    "Evaluation",
+    "Evaluator",
+    "Interactions",
+    "Lists",
+    "evaluate",
+    "explain",
+    "metric",
+    "read_interactions",
+    "read_lists",
+    "score_list",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used, so that `import recsys` costs next to nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'recsys' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

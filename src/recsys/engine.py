@@ -1,0 +1,181 @@
+"""One pass: Hits -> every requested metric per case -> Partial; Partials merge; a Partial is summed up.
+
+Per case first, aggregate second. Which cases are in a mean is decided here, by the conventions, and
+counted; means are exactly rounded, so merging in any order gives the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from recsys.conventions import Conventions
+from recsys.errors import ConventionError, DuplicateError, InputError, MergeError, OutOfBoundsError
+from recsys.exact import exact_mean, exact_sum
+from recsys.judge import Paired
+from recsys.metrics import Metric, Terms
+from recsys.metrics.reading import Reading
+from recsys.plan import Request
+from recsys.types import Array, Bool, Context, Float, Partial, PerCase
+
+_ROUNDING = 1e-9
+
+
+def measure(paired: Paired, requests: Sequence[Request], conventions: Conventions, context: Context) -> Partial:
+    """Every request for every case."""
+    columns: dict[str, Float] = {}
+    terms: dict[str, tuple[Float, Float]] = {}
+    readings: dict[tuple[Any, ...], Reading] = {}
+    for request in requests:
+        here = request.conventions(conventions)
+        _check_request(request, here, paired)
+        key = (here.ties, here.relevant_from, here.duplicates)
+        if key not in readings:
+            hits = paired.hits(here.ties, here.duplicates)
+            readings[key] = Reading(hits, here.relevant_from, here.duplicates, context)
+        values = request.metric.body(readings[key], request.k, here, **request.own_params)
+        column = values.value if isinstance(values, Terms) else values
+        column = _settled(request, here, column, readings[key], paired)
+        columns[str(request)] = column
+        if isinstance(values, Terms) and _combines(request.metric, here):
+            out = np.isnan(column)
+            terms[str(request)] = (np.where(out, np.nan, values.first), np.where(out, np.nan, values.second))
+    rows = PerCase(paired.cases.values, columns, paired.clusters, context.case_weights)
+    return Partial(rows, terms, _counts(paired, conventions, readings))
+
+
+def summarise(
+    partial: Partial, requests: Sequence[Request], conventions: Conventions, mask: Bool | None = None
+) -> dict[str, float]:
+    """One number a request, over all cases or those of a mask; NaN where no case is in the mean."""
+    out = {}
+    for request in requests:
+        name = str(request)
+        column = partial.per_case.columns[name]
+        inside = ~np.isnan(column) if mask is None else mask & ~np.isnan(column)
+        everyone = bool(inside.all())
+        pick: Any = slice(None) if everyone else inside
+        weights = partial.per_case.weights
+        held = None if weights is None else weights[pick]
+        if name in partial.terms:
+            first, second = (_mean(t[pick], held) for t in partial.terms[name])
+            own = request.own_params if request.metric.name == "f" else {}
+            out[name] = request.metric.combine(first, second, **own) if inside.any() else math.nan
+        elif request.metric.summary is not None:
+            out[name] = request.metric.summary(column[pick], **request.own_params)
+        else:
+            out[name] = _mean(column[pick], held)
+    return out
+
+
+def merge(parts: Sequence[Partial]) -> Partial:
+    """The result of all the cases of some Partials; a case met twice is an error."""
+    first = parts[0]
+    for part in parts[1:]:
+        if list(part.per_case.columns) != list(first.per_case.columns):
+            raise MergeError(
+                f"the parts hold different metrics: {list(first.per_case.columns)} and {list(part.per_case.columns)}."
+            )
+        if (part.per_case.ids.dtype == object) != (first.per_case.ids.dtype == object):
+            raise MergeError("the parts hold ids of different types (int and str).")
+    ids = np.concatenate([p.per_case.ids for p in parts])
+    order = np.argsort(ids, kind="stable")
+    ids = ids[order]
+    twice = np.flatnonzero(ids[1:] == ids[:-1]) if len(ids) else order
+    if len(twice):
+        raise MergeError(
+            f"user {ids[twice[0]]!r} is in two of the parts.", hint="Each user must be evaluated in one part only."
+        )
+
+    def joined(pieces: list[Array | None]) -> Any:
+        return None if any(p is None for p in pieces) else np.concatenate(pieces)[order]  # type: ignore[arg-type]
+
+    columns = {name: joined([p.per_case.columns[name] for p in parts]) for name in first.per_case.columns}
+    terms = {
+        name: (joined([p.terms[name][0] for p in parts]), joined([p.terms[name][1] for p in parts]))
+        for name in first.terms
+    }
+    rows = PerCase(
+        ids, columns, joined([p.per_case.clusters for p in parts]), joined([p.per_case.weights for p in parts])
+    )
+    names = dict.fromkeys(n for p in parts for n in p.counts)
+    return Partial(rows, terms, {n: sum(p.counts.get(n, 0) for p in parts) for n in names})
+
+
+def _mean(values: Float, weights: Float | None) -> float:
+    if weights is None:
+        return exact_mean(values)
+    total = exact_sum(weights) if len(weights) else 0
+    return float(exact_sum(values * weights) / total) if total else math.nan
+
+
+def _combines(metric: Metric, here: Conventions) -> bool:
+    rule = metric.combine_if
+    return rule is not None and (rule == "always" or getattr(here, rule[0]) == rule[1])
+
+
+def _check_request(request: Request, here: Conventions, paired: Paired) -> None:
+    metric = request.metric
+    if here.ties == "expected" and metric.ties == "refuse" and paired.groups is not None:
+        raise ConventionError(
+            f"{metric.name} has no expectation over tied scores here.", hint="Use ties='best' or ties='worst'."
+        )
+    if paired.item_weights is not None and not metric.weighted:
+        raise ConventionError(
+            f"{metric.name} has no form with item weights.", hint="Use hits, recall, dcg or ndcg with item_weights."
+        )
+
+
+def _settled(request: Request, here: Conventions, values: Float, reading: Reading, paired: Paired) -> Float:
+    """The column with the populations applied and the range checked."""
+    metric = request.metric
+    whole = reading.n_relevant if metric.population == "relevant" else reading.hits.n_judged
+    no_truth, no_list = whole == 0, reading.n_listed == 0
+    for mask, rule, what in ((no_truth, here.no_truth, "relevant items"), (no_list, here.no_list, "recommendations")):
+        if rule == "error" and mask.any():
+            raise InputError(
+                f"user {paired.cases.values[int(np.argmax(mask))]!r} has no {what} ({int(mask.sum())} such users).",
+                hint=f"Drop them, or let the conventions decide: {'no_truth' if mask is no_truth else 'no_list'}='skip'.",
+            )
+    out = np.array(values, dtype=np.float64)
+    out[no_list] = metric.empty
+    out[no_truth] = math.nan if here.no_truth == "skip" or math.isnan(metric.empty) else 0.0
+    if here.no_list == "skip":
+        out[no_list] = math.nan
+    return _in_range(request, out, paired, repeats=here.duplicates == "all")
+
+
+def _in_range(request: Request, values: Float, paired: Paired, *, repeats: bool) -> Float:
+    low, high = request.metric.bounds
+    if not len(values):
+        return values
+    if not (np.nanmin(values, initial=low) < low or np.nanmax(values, initial=low) > high):
+        return values
+    wild = (values < low - _ROUNDING) | (values > high + _ROUNDING)
+    if wild.any():
+        case = int(np.argmax(wild))
+        who = f"{request} of user {paired.cases.values[case]!r} is {values[case]:.6g}, outside [{low:g}, {high:g}]"
+        if repeats:
+            raise DuplicateError(
+                f"{who}: the list repeats an item and these conventions count it each time.",
+                table="lists",
+                hint="Drop the repeats, or use duplicates='first'.",
+            )
+        raise OutOfBoundsError(f"{who}.", hint="Please report this: it is a defect of the metric.")
+    return np.clip(values, low, high)
+
+
+def _counts(paired: Paired, conventions: Conventions, readings: Mapping[Any, Reading]) -> dict[str, int]:
+    least = conventions.relevant_from
+    reading = next((r for key, r in readings.items() if key[1] == least), next(iter(readings.values())))
+    counts = {
+        "cases": len(paired.cases),
+        "without_truth": int((reading.n_relevant == 0).sum()),
+        "without_list": int((reading.n_listed == 0).sum()),
+        "judged": len(paired.judged),
+        "found": len(reading.hits.case),
+    }
+    return counts | {n: v for n, v in paired.counts.items() if n != "first_repeated"}

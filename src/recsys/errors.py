@@ -1,0 +1,127 @@
+"""Every error and warning the library raises on purpose.
+
+Each one says what came, what was expected and what to do; the parts are also fields, so a program
+can read them. All errors derive from RecsysError and from the built-in a caller would expect.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+
+class RecsysError(Exception):
+    """Base of all errors; `table`, `column`, `row` say where, `hint` says what to do."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        table: str | None = None,
+        column: str | None = None,
+        row: Any = None,
+        hint: str | None = None,
+    ) -> None:
+        self.message = message
+        self.table = table
+        self.column = column
+        self.row = row
+        self.hint = hint
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        where = [
+            f"{name} {value!r}"
+            for name, value in (("table", self.table), ("column", self.column), ("row", self.row))
+            if value is not None
+        ]
+        place = f" [{', '.join(where)}]" if where else ""
+        advice = f" {self.hint}" if self.hint else ""
+        return f"{self.message}{place}{advice}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.message, self.__dict__.copy())
+
+
+def _rebuild(kind: type[RecsysError], message: str, state: dict[str, Any]) -> RecsysError:
+    error = kind.__new__(kind)
+    Exception.__init__(error, message)
+    error.__dict__.update(state)
+    return error
+
+
+class InputError(RecsysError, ValueError):
+    """A table, list or array that cannot be evaluated as given."""
+
+
+class IdTypeError(InputError, TypeError):
+    """Ids of mixed or unsupported type, or of different types on the two sides."""
+
+
+class ColumnError(InputError):
+    """A column is missing, ambiguous or of the wrong type."""
+
+
+class DuplicateError(InputError):
+    """Duplicate rows or list entries where the conventions say they are an error."""
+
+
+class CutoffError(InputError):
+    """A cut-off k that is not a positive whole number, or is missing or not allowed."""
+
+
+class UnknownNameError(RecsysError, ValueError):
+    """A metric, convention, preset or option nobody knows; nearest names are suggested."""
+
+    def __init__(self, what: str, name: object, known: Iterable[str], *, hint: str | None = None) -> None:
+        choices = sorted(set(known))
+        near = difflib.get_close_matches(str(name).lower(), choices, n=3, cutoff=0.5)
+        advice = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Known: {', '.join(choices)}."
+        super().__init__(f"unknown {what} {name!r}.", hint=f"{advice}{' ' + hint if hint else ''}")
+        self.name = name
+        self.near = near
+
+
+class ConventionError(RecsysError, ValueError):
+    """A convention value that is not allowed, or does not go together with what was asked."""
+
+
+class NotDefinedError(RecsysError, ValueError):
+    """The metric is not defined on this input (say, AUC on truncated lists)."""
+
+
+class MergeError(RecsysError, ValueError):
+    """Partial results that cannot be merged: a case met twice, or different requests."""
+
+
+class OutOfBoundsError(RecsysError, ArithmeticError):
+    """A metric left its own range: a defect of the metric, never shown as a result."""
+
+
+class MissingExtraError(RecsysError, ImportError):
+    """An optional package is needed; the message holds the line that installs it."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs the package {package!r}, which is not installed.",
+            hint=f"Install it with: pip install 'recsys-evaluation[{extra}]'",
+        )
+        self.package = package
+        self.extra = extra
+
+
+class FileError(InputError, OSError):
+    """A file that is missing, truncated, of an unknown kind, or refused (pickle)."""
+
+
+class RecsysWarning(UserWarning):
+    """Base of all warnings."""
+
+
+class TieWarning(RecsysWarning):
+    """The value depends on how equal scores were ordered."""
+
+
+class FloatIdWarning(RecsysWarning):
+    """Ids came as floats; they were whole numbers and were read as integers."""

@@ -1,0 +1,174 @@
+"""Tables and containers of any kind to Lists and Interactions.
+
+Frames come through narwhals (pandas, polars, Arrow and more), columns are found by name or named by
+the caller, and nothing is copied that need not be. What is not a frame goes to containers.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from recsys.containers import rows_of_container
+from recsys.errors import ColumnError, InputError
+from recsys.ids import encode, encode_strings, refuse_missing
+from recsys.rows import Rows, to_interactions, to_lists
+from recsys.types import Array, Codes, Ids, Interactions, Lists
+
+ROLES: dict[str, tuple[str, ...]] = {
+    "case": ("case", "caseid"),
+    "user": (
+        "user", "userid", "uidx", "uid", "u", "useridx", "query", "queryid", "qid", "q",
+        "customer", "customerid", "visitor", "visitorid", "member", "memberid", "session", "sessionid",
+    ),
+    "item": (
+        "item", "itemid", "iidx", "iid", "i", "itemidx", "doc", "docid", "docno", "document", "documentid",
+        "movie", "movieid", "product", "productid", "article", "articleid", "track", "trackid", "song", "songid",
+    ),
+    "score": ("score", "prediction", "predicted", "pred", "predictedrating", "sim", "relevancescore"),
+    "rank": ("rank", "position", "place"),
+    "grade": ("grade", "relevance", "rel", "rating", "label", "gain"),
+    "time": ("timestamp", "time", "ts", "date", "datetime", "unixtime"),
+}  # fmt: skip
+
+
+def read_lists(data: Any, *, columns: Mapping[str, str] | None = None, table: str = "lists") -> Lists:
+    """Recommendation lists from whatever holds them."""
+    if isinstance(data, Lists):
+        return data
+    return to_lists(_rows(data, ("case", "user", "item", "score", "rank"), columns, table))
+
+
+def read_interactions(data: Any, *, columns: Mapping[str, str] | None = None, table: str = "truth") -> Interactions:
+    """Truth, training data or seen items from whatever holds them."""
+    if isinstance(data, Interactions):
+        return data
+    return to_interactions(_rows(data, ("case", "user", "item", "grade", "time"), columns, table))
+
+
+def _rows(data: Any, roles: tuple[str, ...], columns: Mapping[str, str] | None, table: str) -> Rows:
+    frame = _as_frame(data)
+    if frame is None:
+        return rows_of_container(data, ordered="rank" in roles, table=table)
+    found = find_columns(list(frame.columns), roles, columns, table)
+    if len(frame) == 0:
+        raise InputError(
+            f"the {table} table has no rows.", table=table, hint="Check the filter or the file it came from."
+        )
+    return _rows_of_frame(frame, found, table)
+
+
+def _rows_of_frame(frame: Any, found: Mapping[str, str], table: str) -> Rows:
+    case_name = found.get("case", found["user"] if "user" in found else "")
+    cases, case = _coded(frame, case_name, table)
+    items, item = _coded(frame, found["item"], table)
+    user_ids, users = _coded(frame, found["user"], table) if "case" in found and "user" in found else (None, None)
+    extra = {role: _plain(frame, found[role]) for role in ("score", "rank", "grade", "time") if role in found}
+    read = {f"{role}_column": name for role, name in found.items()}
+    return Rows(
+        table, cases, case, items, item, **extra, user_ids=user_ids, users=users, notes={"read": read}
+    )
+
+
+def find_columns(
+    names: list[str], roles: tuple[str, ...], given: Mapping[str, str] | None, table: str
+) -> dict[str, str]:
+    """Which column plays which role.
+
+    >>> find_columns(["userId", "movieId", "rating"], ("user", "item", "grade"), None, "truth")
+    {'user': 'userId', 'item': 'movieId', 'grade': 'rating'}
+    """
+    given = dict(given or {})
+    unknown = [role for role in given if role not in ROLES]
+    if unknown:
+        raise ColumnError(
+            f"columns= names the role {unknown[0]!r}.", table=table, hint=f"Roles are {', '.join(ROLES)}."
+        )
+    found: dict[str, str] = {}
+    for role in roles:
+        name = given[role] if role in given else _detect(names, role, given, table)
+        if name is not None and name not in names:
+            raise ColumnError(
+                f"there is no column {name!r} for the {role}.",
+                table=table,
+                column=name,
+                hint=f"The columns are: {', '.join(map(str, names))}.",
+            )
+        if name is not None:
+            found[role] = name
+    _require(found, names, table)
+    return found
+
+
+def _detect(names: list[str], role: str, given: Mapping[str, str], table: str) -> str | None:
+    taken = set(given.values())
+    matches = [n for n in names if n not in taken and _bare(n) in ROLES[role]]
+    if len(matches) > 1:
+        exact = [n for n in matches if n == role]
+        if len(exact) == 1:
+            return exact[0]
+        raise ColumnError(
+            f"the columns {', '.join(map(repr, matches))} could all be the {role}.",
+            table=table,
+            column=role,
+            hint=f"Say which: columns={{{role!r}: {matches[0]!r}}}.",
+        )
+    return matches[0] if matches else None
+
+
+def _require(found: Mapping[str, str], names: list[str], table: str) -> None:
+    for role in ("user", "item"):
+        if role not in found and not (role == "user" and "case" in found):
+            raise ColumnError(
+                f"no column was recognised as the {role}.",
+                table=table,
+                column=role,
+                hint=f"The columns are: {', '.join(map(str, names))}. Say which: columns={{{role!r}: ...}}.",
+            )
+
+
+def _bare(name: Any) -> str:
+    """userId, user_id, user-id and RecBole's user_id:token are one name."""
+    return re.sub(r"[\s_\-]", "", str(name).split(":")[0]).lower()
+
+
+def _as_frame(data: Any) -> Any:
+    if isinstance(data, dict | list | tuple | set | frozenset | np.ndarray | str):
+        return None
+    import narwhals.stable.v2 as nw
+
+    frame = nw.from_native(data, pass_through=True, eager_only=True)
+    if isinstance(frame, nw.DataFrame):
+        return frame
+    if hasattr(data, "collect") and hasattr(data, "collect_schema"):
+        return nw.from_native(data.collect(), eager_only=True)
+    return None
+
+
+def _coded(frame: Any, name: str, table: str) -> tuple[Ids, Codes]:
+    import narwhals.stable.v2 as nw
+
+    series = frame[name]
+    if series.is_null().any():
+        refuse_missing(int(np.argmax(series.is_null().to_numpy())), table, name)
+    if series.dtype in (nw.Categorical, nw.Enum):
+        series = series.cast(nw.String)
+    if series.dtype == nw.String:
+        return encode_strings(_arrow_or_numpy(series))
+    values = series.to_numpy()
+    return encode(values, table=table, column=name)
+
+
+def _arrow_or_numpy(series: Any) -> Any:
+    try:
+        import pyarrow  # noqa: F401 - only whether it is there
+    except ImportError:
+        return series.to_numpy().astype(object)
+    return series.to_arrow()
+
+
+def _plain(frame: Any, name: str) -> Array:
+    return np.asarray(frame[name].to_numpy())

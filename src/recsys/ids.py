@@ -1,0 +1,188 @@
+"""From what the user typed to int32 codes that follow the sorted ids.
+
+Ids are all int or all str; anything else is an error that says what was found. Codes never depend on
+the order of rows. Strings are coded by Arrow's dictionaries where Arrow is installed, else by pandas.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from recsys.errors import FloatIdWarning, IdTypeError, InputError
+from recsys.types import Array, Bool, Codes, Ids
+
+_DENSE = 4
+_WHOLE = 2.0**53
+_HINT = "Ids are whole numbers or strings; convert the column, for example with .astype(str)."
+
+
+def encode(values: Array, *, table: str, column: str) -> tuple[Ids, Codes]:
+    """Ids and the code of each value, from a one-dimensional array."""
+    kind = values.dtype.kind
+    if kind in "iu":
+        return encode_ints(_int64(values, table, column))
+    if kind == "f":
+        return encode_ints(_whole_floats(values, table, column))
+    if kind in "USTO":
+        return _encode_objects(values.astype(object), table, column)
+    raise IdTypeError(
+        f"{column} ids are of type {values.dtype}.", table=table, column=column, hint=_HINT
+    )
+
+
+def encode_ints(values: Array) -> tuple[Ids, Codes]:
+    """Whole numbers: by a table of what occurs where the range is narrow, by sorting otherwise.
+
+    >>> ids, codes = encode_ints(np.array([30, 10, 30]))
+    >>> ids.values.tolist(), codes.tolist()
+    ([10, 30], [1, 0, 1])
+    """
+    if len(values) == 0:
+        return Ids(np.zeros(0, dtype=np.int64)), np.zeros(0, dtype=np.int32)
+    low, high = int(values.min()), int(values.max())
+    if high - low >= max(_DENSE * len(values), 1 << 16):
+        distinct, codes = np.unique(values, return_inverse=True)
+        return Ids(distinct.astype(np.int64)), codes.astype(np.int32)
+    offset = values if low == 0 else np.subtract(values, low, dtype=np.int64)
+    present = np.zeros(high - low + 1, dtype=bool)
+    present[offset] = True
+    distinct = np.flatnonzero(present)
+    ids = Ids((distinct + low).astype(np.int64))
+    if len(distinct) == high - low + 1:
+        return ids, offset.astype(np.int32)
+    place = np.cumsum(present, dtype=np.int32) - np.int32(1)
+    return ids, place[offset]
+
+
+def encode_strings(values: Any) -> tuple[Ids, Codes]:
+    """Strings without missing ones: a NumPy object array, or an Arrow array."""
+    codes, distinct = _dictionary(values)
+    order = np.argsort(distinct, kind="stable") if len(distinct) else np.zeros(0, dtype=np.int64)
+    place = np.empty(len(distinct), dtype=np.int32)
+    place[order] = np.arange(len(distinct), dtype=np.int32)
+    return Ids(distinct[order]), place[codes]
+
+
+def of_sequence(values: Sequence[Any], *, table: str, column: str) -> Array:
+    """A Python sequence of ids as an array, never letting NumPy turn one kind into another."""
+    kinds = set(map(type, values))
+    if kinds <= {int} or (kinds and all(issubclass(k, int | np.integer) and k is not bool for k in kinds)):
+        try:
+            return np.fromiter(values, dtype=np.int64, count=len(values))
+        except OverflowError as error:
+            raise IdTypeError(
+                f"a {column} id lies outside 64 bits.", table=table, column=column, hint="Use strings for such ids."
+            ) from error
+    out = np.empty(len(values), dtype=object)
+    out[:] = values
+    if kinds and all(issubclass(k, float | np.floating) for k in kinds):
+        return out.astype(np.float64)
+    return out
+
+
+def _dictionary(values: Any) -> tuple[Array, Array]:
+    try:
+        import pyarrow as pa
+    except ImportError:
+        import pandas as pd
+
+        codes, distinct = pd.factorize(np.asarray(values, dtype=object))
+        return codes, np.asarray(distinct, dtype=object)
+    arrow = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, type=pa.large_string())
+    if isinstance(arrow, pa.ChunkedArray):
+        arrow = arrow.combine_chunks()
+    coded = arrow if pa.types.is_dictionary(arrow.type) else arrow.dictionary_encode()
+    distinct = np.empty(len(coded.dictionary), dtype=object)
+    distinct[:] = coded.dictionary.to_pylist()
+    return coded.indices.to_numpy(zero_copy_only=False), distinct
+
+
+def _encode_objects(values: Array, table: str, column: str) -> tuple[Ids, Codes]:
+    from pandas.api.types import infer_dtype
+
+    kind = infer_dtype(values, skipna=False)
+    if kind in ("string", "empty"):
+        return encode_strings(values)
+    if kind == "integer":
+        return encode_ints(_int64(values, table, column))
+    if kind == "floating":
+        return encode_ints(_whole_floats(values.astype(np.float64), table, column))
+    _refuse(values, table, column)
+    raise IdTypeError(f"{column} ids are of type {kind}.", table=table, column=column, hint=_HINT)
+
+
+def _refuse(values: Array, table: str, column: str) -> None:
+    """Say which row is missing or of another type than the first."""
+    first = type(values[0])
+    for row, value in enumerate(values.tolist()):
+        if value is None or value != value:
+            refuse_missing(row, table, column)
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            raise IdTypeError(
+                f"the {column} id {value!r} is of type {type(value).__name__}.",
+                table=table,
+                column=column,
+                row=row,
+                hint=_HINT,
+            )
+        if type(value) is not first:
+            raise IdTypeError(
+                f"{column} ids are mixed: {values[0]!r} is {first.__name__}, {value!r} is {type(value).__name__}.",
+                table=table,
+                column=column,
+                row=row,
+                hint="Make them all int or all str, for example with .astype(str).",
+            )
+
+
+def refuse_missing(row: int, table: str, column: str) -> None:
+    """A missing id is never dropped."""
+    raise InputError(
+        f"a {column} id is missing.",
+        table=table,
+        column=column,
+        row=row,
+        hint="Drop such rows, or give them an id, before evaluating.",
+    )
+
+
+def _int64(values: Array, table: str, column: str) -> Array:
+    if values.dtype == object or (values.dtype.kind == "u" and values.dtype.itemsize == 8):
+        beyond: Bool = np.asarray((values > np.iinfo(np.int64).max) | (values < np.iinfo(np.int64).min), dtype=bool)
+        if beyond.any():
+            row = int(np.argmax(beyond))
+            raise IdTypeError(
+                f"the {column} id {values[row]} lies outside 64 bits.",
+                table=table,
+                column=column,
+                row=row,
+                hint="Use strings for such ids.",
+            )
+        return values.astype(np.int64)
+    return values
+
+
+def _whole_floats(values: Array, table: str, column: str) -> Array:
+    bad = ~np.isfinite(values)
+    if bad.any():
+        refuse_missing(int(np.argmax(bad)), table, column)
+    off: Bool = (values != np.floor(values)) | (np.abs(values) >= _WHOLE)
+    if off.any():
+        row = int(np.argmax(off))
+        raise IdTypeError(
+            f"the {column} id {values[row]!r} is not a whole number below 2^53.",
+            table=table,
+            column=column,
+            row=row,
+            hint=_HINT,
+        )
+    warnings.warn(
+        f"{table}: the {column} ids came as floats; they are whole and were read as integers.",
+        FloatIdWarning,
+        stacklevel=2,
+    )
+    return values.astype(np.int64)

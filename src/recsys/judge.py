@@ -1,0 +1,244 @@
+"""Lists and truth brought together: one set of cases, one set of items, ties settled, Hits found.
+
+Everything is found once and kept; a rule for ties is applied to the groups of equal scores only, and
+where there are none all rules share the same Hits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from recsys import kernels
+from recsys.errors import DuplicateError, InputError
+from recsys.types import Array, Bool, Codes, Float, Hits, Ids, Int, Interactions, Lists
+
+
+@dataclass(frozen=True, eq=False)
+class Paired:
+    """Lists and truth over the same cases and items."""
+
+    cases: Ids
+    items: Ids
+    list_indptr: Int
+    listed: Codes
+    scores: Float | None
+    truth_indptr: Int
+    judged: Codes
+    grades: Float | None
+    clusters: Array | None = None
+    item_weights: Float | None = None
+    complete: bool = False
+    counts: dict[str, int] = field(default_factory=dict)
+    _found: dict[str, Hits] = field(default_factory=dict)
+
+    @cached_property
+    def groups(self) -> tuple[Int, Int] | None:
+        """For each list entry where its group of equal scores starts, and its size; None without ties."""
+        if self.scores is None or len(self.scores) < 2:  # noqa: PLR2004 - one entry cannot tie
+            return None
+        same = self.scores[1:] == self.scores[:-1]
+        inner = self.list_indptr[1:-1]
+        same[inner[(inner > 0) & (inner < len(self.scores))] - 1] = False
+        if not same.any():
+            return None
+        starts = np.flatnonzero(np.r_[True, ~same])
+        sizes = np.diff(np.r_[starts, len(self.scores)])
+        return np.repeat(starts, sizes), np.repeat(sizes, sizes)
+
+    def hits(self, ties: str, duplicates: str) -> Hits:
+        """Hits under a rule for ties; a repeated item is an error where the conventions say so."""
+        rule = "given" if self.groups is None else ties
+        if rule not in self._found:
+            self._found[rule] = self._judge(rule)
+        if duplicates == "error" and self.counts["repeated_items"]:
+            at = self.counts["first_repeated"]
+            case = int(np.searchsorted(self.list_indptr, at, side="right")) - 1
+            raise DuplicateError(
+                f"user {self.cases.values[case]!r} was recommended item {self.items.values[self.listed[at]]!r} "
+                "more than once.",
+                table="lists",
+                hint="Drop the repeats, or use duplicates='first', which counts an item at its first place.",
+            )
+        return self._found[rule]
+
+    def _judge(self, rule: str) -> Hits:
+        listed = self._by_id(descending=rule == "by_id_desc") if rule.startswith("by_id") else self.listed
+        found = kernels.match_lists(self.list_indptr, listed, self.truth_indptr, self.judged)
+        self.counts.setdefault("repeated_items", found.n_repeated)
+        self.counts.setdefault("first_repeated", found.first_repeated)
+        case = self._case_of_truth[found.truth]
+        grade = None if self.grades is None else self.grades[found.truth]
+        rank, tied, order = found.at - self.list_indptr[case] + 1, None, None
+        if self.groups is not None and rule in ("best", "worst", "expected"):
+            rank, tied, order = self._in_groups(rule, found.at, case, grade)
+        hit = listed[found.at]
+        pick = slice(None) if order is None else order
+        weights = self.item_weights
+        return Hits(
+            n_cases=len(self.cases),
+            case=case[pick],
+            item=hit[pick],
+            rank=rank[pick],
+            grade=None if grade is None else grade[pick],
+            n_listed=np.diff(self.list_indptr),
+            truth_indptr=self.truth_indptr,
+            truth_grade=self._grades_from_top,
+            tied=None if tied is None else tied[pick],
+            repeat=found.repeat[pick] if found.repeat.any() else None,
+            weight=None if weights is None else weights[hit[pick]],
+            truth_weight=None if weights is None else weights[self.judged][self._truth_from_top],
+            n_candidates=np.diff(self.list_indptr) if self.complete else None,
+        )
+
+    def _in_groups(self, rule: str, at: Int, case: Array, grade: Float | None) -> tuple[Int, Int | None, Array]:
+        """Ranks of hits whose place inside a group of equal scores is not settled by an order."""
+        starts, sizes = self.groups or (at, at)
+        above, size = starts[at] - self.list_indptr[case], sizes[at]
+        worth = np.ones(len(at)) if grade is None else grade
+        if rule == "expected":
+            return above + 1, size, np.lexsort((-worth, above, case))
+        order = np.lexsort((-worth if rule == "best" else worth, above, case))
+        group = starts[at][order]
+        first = np.flatnonzero(np.r_[True, group[1:] != group[:-1]]) if len(group) else group
+        members = np.diff(np.r_[first, len(group)])
+        inside = np.arange(len(group)) - np.repeat(first, members)
+        if rule == "worst":
+            inside = inside + size[order] - np.repeat(members, members)
+        rank = np.empty(len(at), dtype=np.int64)
+        rank[order] = above[order] + 1 + inside
+        return rank, None, np.lexsort((rank, case))
+
+    def _by_id(self, *, descending: bool) -> Codes:
+        """List entries with equal scores put in order of their ids."""
+        if self.groups is None:
+            return self.listed
+        starts, sizes = self.groups
+        tied = np.flatnonzero(sizes > 1)
+        sign = -1 if descending else 1
+        order = np.lexsort((sign * self.listed[tied].astype(np.int64), starts[tied]))
+        listed = self.listed.copy()
+        listed[tied] = self.listed[tied[order]]
+        return listed
+
+    def n_undecided(self) -> tuple[int, int]:
+        """Judged items found, and how many of them share a score with an item of another grade."""
+        if self.groups is None:
+            return 0, 0
+        hits = self.hits("expected", "first")
+        if hits.tied is None:
+            return len(hits.case), 0
+        grade = np.ones(len(hits.case)) if hits.grade is None else hits.grade
+        key = np.stack([hits.case.astype(np.int64), hits.rank])
+        _, back = np.unique(key, axis=1, return_inverse=True)
+        back = np.ravel(back)
+        members = np.bincount(back)[back]
+        low, high = np.full(len(back), np.inf), np.full(len(back), -np.inf)
+        np.minimum.at(low, back, grade)
+        np.maximum.at(high, back, grade)
+        mixed = (members < hits.tied) & (high[back] > 0) | (low[back] != high[back])
+        return len(hits.case), int(mixed.sum())
+
+    @cached_property
+    def _case_of_truth(self) -> Codes:
+        return np.repeat(np.arange(len(self.cases), dtype=np.int32), np.diff(self.truth_indptr))
+
+    @cached_property
+    def _truth_from_top(self) -> Any:
+        return slice(None) if self.grades is None else np.lexsort((-self.grades, self._case_of_truth))
+
+    @cached_property
+    def _grades_from_top(self) -> Float | None:
+        return None if self.grades is None else self.grades[self._truth_from_top]
+
+
+def pair(lists: Lists, truth: Interactions, *, complete: bool = False) -> Paired:
+    """Lists and truth over the union of their cases and items."""
+    _check_numbered(lists, truth)
+    cases, case_of_list, case_of_truth = lists.cases.union(truth.cases, what="user")
+    items, item_of_list, item_of_truth = lists.items.union(truth.items, what="item")
+    _check_shared(lists, truth, cases)
+    return Paired(
+        cases,
+        items,
+        _spread(lists.indptr, case_of_list, len(cases)),
+        _moved(lists.codes, item_of_list),
+        lists.scores,
+        _spread(truth.indptr, case_of_truth, len(cases)),
+        _moved(truth.codes, item_of_truth),
+        truth.grades,
+        _joined_clusters(lists, truth, len(cases), (case_of_list, case_of_truth)),
+        complete=complete,
+    )
+
+
+def keep_truth(paired: Paired, keep: Bool) -> Paired:
+    """The same with some judged items taken out of the truth."""
+    sizes = np.bincount(paired._case_of_truth[keep], minlength=len(paired.cases))  # noqa: SLF001 - own type
+    return Paired(
+        paired.cases,
+        paired.items,
+        paired.list_indptr,
+        paired.listed,
+        paired.scores,
+        np.concatenate([[0], np.cumsum(sizes)]),
+        paired.judged[keep],
+        None if paired.grades is None else paired.grades[keep],
+        paired.clusters,
+        paired.item_weights,
+        paired.complete,
+        dict(paired.counts),
+    )
+
+
+def _check_numbered(lists: Lists, truth: Interactions) -> None:
+    n_lists, n_truth = lists.notes.get("numbered"), truth.notes.get("numbered")
+    if n_lists is not None and n_truth is not None and n_lists != n_truth:
+        raise InputError(
+            f"lists has {n_lists} rows and truth has {n_truth}; without ids they are paired by place.",
+            hint="Give both the same number of rows, or use dicts or tables with user ids.",
+        )
+
+
+def _check_shared(lists: Lists, truth: Interactions, cases: Ids) -> None:
+    if len(cases) == len(lists.cases) + len(truth.cases) and len(lists.cases) and len(truth.cases):
+        raise InputError(
+            f"no user of the lists ({lists.cases.values[0]!r}, …) occurs in the truth "
+            f"({truth.cases.values[0]!r}, …).",
+            column="user",
+            hint="Check that both sides use the same user ids.",
+        )
+
+
+def _spread(indptr: Int, moves: Codes | None, n_cases: int) -> Int:
+    if moves is None:
+        if len(indptr) == n_cases + 1:
+            return indptr
+        return np.concatenate([indptr, np.full(n_cases + 1 - len(indptr), indptr[-1])])
+    sizes = np.zeros(n_cases + 1, dtype=np.int64)
+    sizes[moves + 1] = np.diff(indptr)
+    return np.cumsum(sizes)
+
+
+def _moved(codes: Codes, moves: Codes | None) -> Codes:
+    return codes if moves is None else moves[codes]
+
+
+def _joined_clusters(
+    lists: Lists, truth: Interactions, n_cases: int, moves: tuple[Codes | None, Codes | None]
+) -> Array | None:
+    sides = [(side.clusters, move) for side, move in zip((lists, truth), moves, strict=True) if side.clusters is not None]
+    if not sides:
+        return None
+    out = np.empty(n_cases, dtype=sides[0][0].dtype)
+    known = np.zeros(n_cases, dtype=bool)
+    for clusters, move in sides:
+        at = np.arange(len(clusters)) if move is None else move
+        clash = known[at] & (out[at] != clusters)
+        if clash.any():
+            raise InputError("a case belongs to one user in the lists and to another in the truth.", column="user")
+        out[at], known[at] = clusters, True
+    return out

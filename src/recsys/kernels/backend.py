@@ -1,0 +1,71 @@
+"""Which backend runs: the compiled kernels where they were built and load, NumPy otherwise.
+
+Nothing is chosen for good: every call may name its backend, and tests may name the CPU level.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from types import ModuleType
+from typing import Any, Literal, NamedTuple
+
+from recsys.errors import UnknownNameError
+
+BackendName = Literal["auto", "native", "reference"]
+NAMES = ("auto", "native", "reference")
+
+
+class Backends(NamedTuple):
+    """What is in use and why."""
+
+    in_use: str
+    native: bool
+    cpu_level: str | None
+    cpu_levels: tuple[str, ...]
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.in_use}: {self.why}"
+
+
+@cache
+def _load() -> tuple[ModuleType | None, str]:
+    try:
+        from recsys.kernels import _native
+    except ImportError as error:
+        return None, f"the compiled kernels cannot be imported ({error}), so NumPy does the work"
+    return _native, "the compiled kernels are installed"
+
+
+def native_module(backend: str) -> Any:
+    """The compiled module if this call is to use it, None if NumPy is to do the work."""
+    if backend not in NAMES:
+        raise UnknownNameError("backend", backend, NAMES)
+    if backend == "reference":
+        return None
+    module, why = _load()
+    if module is None and backend == "native":
+        raise ImportError(f"backend='native' was asked for, but {why}. Use backend='auto'.")
+    return module
+
+
+def backends() -> Backends:
+    """Say which backend `auto` stands for on this machine, and why."""
+    module, why = _load()
+    if module is None:
+        return Backends("reference", False, None, (), why)
+    levels = tuple(module.cpu_levels())
+    return Backends("native", True, levels[-1], levels, f"{why}; this CPU runs the {levels[-1]} tile")
+
+
+def n_threads(threads: int | None) -> int:
+    """The given number of threads, or one per core this process may use."""
+    if threads is None:
+        try:
+            return max(1, len(os.sched_getaffinity(0)))
+        except AttributeError:
+            return max(1, os.cpu_count() or 1)
+    if threads < 1:
+        raise ValueError(f"threads is {threads}; give a whole number from 1, or None for all cores.")
+    return int(threads)

@@ -1,0 +1,68 @@
+// How far a fast score can be from the exact one, and rounding that keeps a bound a bound.
+//
+// Rows are scaled by powers of two to a largest magnitude in [1, 2): every user by its own, all items by
+// one, so no float32 overflows and underflow is far below anything that counts. With n terms:
+//   rounding both factors to float32, n products, n additions     gamma(n + 2, 2^-24) |x| |y|
+//   the exact score against the true one                          gamma(n, 2^-53) |x| |y|
+//   storing a bound of a score as float32, both ways              2 * 2^-24 |x| |y|
+//   underflow anywhere in float32, flushed or not                 n 2^-123, rounded up to n 2^-122
+//   underflow in the exact float64 score                          n 2^-1074, in the scaled units
+// A bias is one more term: the factor 1 times the bias.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace recsys {
+
+// Beyond this the bound would no longer be small against the scores.
+constexpr std::int64_t kMostFactors = std::int64_t{1} << 20;
+constexpr double kUp = 1 + 0x1p-20;  // outweighs the roundings of the few operations that make a bound
+
+inline double gamma(double n, double unit) { return n * unit / (1 - n * unit); }
+
+// The bound is relative() * |x| * |y| + absolute(), norms rounded up.
+inline double relative(std::int64_t n_terms) {
+  const auto n = static_cast<double>(n_terms);
+  return (gamma(n + 4, 0x1p-24) + gamma(n, 0x1p-53)) * kUp;
+}
+
+inline double absolute(std::int64_t n_terms, int exponent) {
+  const auto n = static_cast<double>(n_terms + 4);
+  return (n * 0x1p-122 + std::ldexp(n, -1074 - exponent)) * kUp;
+}
+
+inline float rounded_down(double value) {
+  const auto near = static_cast<float>(value);
+  return static_cast<double>(near) > value ? std::nextafterf(near, -std::numeric_limits<float>::infinity()) : near;
+}
+
+inline float rounded_up(double value) { return -rounded_down(-value); }
+
+// The exponent that brings `largest` into [1, 2); 0 for 0.
+inline int exponent_of(double largest) {
+  if (largest == 0) return 0;
+  int exponent = 0;
+  std::frexp(largest, &exponent);
+  return exponent - 1;
+}
+
+// Multiplies by 2^-exponent in two steps, since 2^1074 is no float64.
+struct Scale {
+  explicit Scale(int exponent) : first(std::ldexp(1.0, -exponent / 2)), second(std::ldexp(1.0, -exponent - -exponent / 2)) {}
+  double operator()(double value) const { return value * first * second; }
+  double first, second;
+};
+
+// Of values at most 2 in magnitude, rounded up.
+inline double norm_above(const double* values, std::int64_t n) {
+  double sum[4] = {0, 0, 0, 0};
+  std::int64_t j = 0;
+  for (; j + 4 <= n; j += 4)
+    for (int z = 0; z < 4; ++z) sum[z] += values[j + z] * values[j + z];
+  for (; j < n; ++j) sum[0] += values[j] * values[j];
+  return std::sqrt((sum[0] + sum[1]) + (sum[2] + sum[3])) * (1 + 0x1p-30) + 0x1p-500;
+}
+
+}  // namespace recsys

@@ -1,0 +1,38 @@
+#include "cpu.hpp"
+
+#include <stdexcept>
+
+namespace recsys {
+
+std::vector<CpuLevel> cpu_levels() {
+  std::vector<CpuLevel> levels{CpuLevel::portable};
+#if defined(RECSYS_X86_LEVELS)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    levels.push_back(CpuLevel::avx2);
+    if (__builtin_cpu_supports("avx512f")) levels.push_back(CpuLevel::avx512);
+  }
+#endif
+  return levels;
+}
+
+std::string name_of(CpuLevel level) {
+  switch (level) {
+    case CpuLevel::avx512:
+      return "avx512";
+    case CpuLevel::avx2:
+      return "avx2";
+    default:
+      return "portable";
+  }
+}
+
+CpuLevel level_named(const std::string& name) {
+  const std::vector<CpuLevel> levels = cpu_levels();
+  if (name.empty()) return levels.back();
+  for (const CpuLevel level : levels)
+    if (name_of(level) == name) return level;
+  throw std::invalid_argument("this CPU has no level '" + name + "'");
+}
+
+}  // namespace recsys

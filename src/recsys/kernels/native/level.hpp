@@ -1,0 +1,73 @@
+// The part of a scan that is compiled once per CPU level. Only plain data crosses this border: an inline
+// function shared with the level files could be emitted with instructions the running CPU lacks.
+#pragma once
+
+#include <cstdint>
+
+namespace recsys {
+
+// One truth item of a case, in the units of the fast scores.
+struct Threshold {
+  float low, high;  // fast scores above `high` are surely higher, those below `low` surely lower
+  std::int64_t above;
+};
+
+// What the innermost loop reads and writes for one case.
+struct Row {
+  float pass;          // a fast score below this cannot reach the list
+  float doubt;         // fast score minus doubt <= exact score
+  std::int32_t n;      // entries in the buffer
+  std::int32_t n_truth;
+  const std::int32_t* excluded;  // next position that is no candidate; INT32_MAX ends the list
+  float* low;                    // buffer: lower bounds of exact scores
+  std::int32_t* at;              // buffer: positions
+  Threshold* truth;              // ascending
+  std::int32_t slot;             // which case of the block
+};
+
+struct Sweep {
+  const float* users;  // tiles of `rows` users, factor by factor
+  const float* panel;  // one panel of `lanes` items, factor by factor
+  std::int64_t n_factors;
+  Row* rows;
+  const std::int32_t* tiles;
+  std::int32_t n_tiles;
+  std::int32_t base;    // position of the panel's first item
+  std::uint32_t valid;  // lanes that hold an item
+  std::int32_t room;    // a buffer with more entries than this has no room for another panel
+  void* owner;
+  void (*full)(void* owner, Row& row);
+  void (*doubtful)(void* owner, Row& row, std::int32_t truth, std::int32_t base, std::uint32_t lanes);
+};
+
+// Rows of the exact pass: item rows as they are in the caller's memory.
+struct ItemRows {
+  const void* const* rows;
+  std::int64_t stride;  // elements between factors
+  bool is_double;
+};
+
+struct Level {
+  int rows, lanes;
+  void (*sweep_lists)(const Sweep&);
+  void (*sweep_counts)(const Sweep&);
+  void (*sweep_both)(const Sweep&);
+  // Raises *cut so that at least k of the n bounds reach it, drops entries below *cut - width, returns how
+  // many are left.
+  std::int32_t (*lift)(float* low, std::int32_t* at, std::int32_t n, std::int32_t k, float width, float* cut);
+  // Exact scores of one user with n items, without bias.
+  void (*exact)(const double* user, std::int64_t n_factors, ItemRows items, std::int64_t n, double* scores);
+  // Exact scores of up to kExactUsers users with a panel of kExactLanes items, factor by factor.
+  void (*exact_tile)(const double* const* users, int n_users, std::int64_t n_factors, const double* panel,
+                     double* scores);
+};
+
+constexpr int kExactUsers = 4, kExactLanes = 16;
+
+extern const Level kPortable;
+#if defined(RECSYS_X86_LEVELS)
+extern const Level kAvx2;
+extern const Level kAvx512;
+#endif
+
+}  // namespace recsys

@@ -1,0 +1,41 @@
+// 6 users x 16 items: 12 accumulators of the 16 registers.
+#include <immintrin.h>
+
+#include "level.hpp"
+#include "portability.hpp"
+
+namespace {
+
+struct V {
+  using F = __m256;
+  static constexpr int kWidth = 8, kRows = 6;
+  static constexpr std::uint32_t kAll = 0xff;
+  static RECSYS_INLINE F zero() { return _mm256_setzero_ps(); }
+  static RECSYS_INLINE F load(const float* p) { return _mm256_loadu_ps(p); }
+  static RECSYS_INLINE F set(float x) { return _mm256_set1_ps(x); }
+  static RECSYS_INLINE F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
+  static RECSYS_INLINE F sub(F a, F b) { return _mm256_sub_ps(a, b); }
+  static RECSYS_INLINE std::uint32_t at_least(F a, F b) {
+    return static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GE_OQ)));
+  }
+  static RECSYS_INLINE std::uint32_t above(F a, F b) {
+    return static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ)));
+  }
+  static RECSYS_INLINE int push(F a, std::uint32_t lanes, std::int32_t base, float* low, std::int32_t* at) {
+    alignas(32) float score[kWidth];
+    _mm256_store_ps(score, a);
+    int n = 0;
+    for (; lanes; lanes &= lanes - 1, ++n) {
+      const int lane = __builtin_ctz(lanes);
+      low[n] = score[lane];
+      at[n] = base + lane;
+    }
+    return n;
+  }
+};
+
+}  // namespace
+
+#include "level_body.hpp"
+
+const recsys::Level recsys::kAvx2 = recsys::make_level();

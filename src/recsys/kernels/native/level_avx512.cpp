@@ -1,0 +1,34 @@
+// 12 users x 32 items: 24 accumulators of the 32 registers.
+#include <immintrin.h>
+
+#include "level.hpp"
+#include "portability.hpp"
+
+namespace {
+
+struct V {
+  using F = __m512;
+  static constexpr int kWidth = 16, kRows = 12;
+  static constexpr std::uint32_t kAll = 0xffff;
+  static RECSYS_INLINE F zero() { return _mm512_setzero_ps(); }
+  static RECSYS_INLINE F load(const float* p) { return _mm512_loadu_ps(p); }
+  static RECSYS_INLINE F set(float x) { return _mm512_set1_ps(x); }
+  static RECSYS_INLINE F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+  static RECSYS_INLINE F sub(F a, F b) { return _mm512_sub_ps(a, b); }
+  static RECSYS_INLINE std::uint32_t at_least(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ); }
+  static RECSYS_INLINE std::uint32_t above(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
+  // Packed in a register first: compressing straight to memory is microcoded on some CPUs.
+  static RECSYS_INLINE int push(F a, std::uint32_t lanes, std::int32_t base, float* low, std::int32_t* at) {
+    const __m512i place = _mm512_add_epi32(_mm512_set1_epi32(base), _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
+                                                                                     11, 12, 13, 14, 15));
+    _mm512_storeu_ps(low, _mm512_maskz_compress_ps(static_cast<__mmask16>(lanes), a));
+    _mm512_storeu_si512(at, _mm512_maskz_compress_epi32(static_cast<__mmask16>(lanes), place));
+    return __builtin_popcount(lanes);
+  }
+};
+
+}  // namespace
+
+#include "level_body.hpp"
+
+const recsys::Level recsys::kAvx512 = recsys::make_level();

@@ -1,0 +1,185 @@
+// The innermost loops, written over the small vector type `V` its includer defines (F, kWidth, kRows,
+// zero, load, store, set, fma, sub, at_least, above, push). Everything is in an unnamed namespace: see
+// level.hpp. Scores are compared while still in registers and never written to memory as a matrix.
+
+namespace recsys {
+namespace {
+
+constexpr int kVectors = 2;
+constexpr int kLanes = V::kWidth * kVectors;
+constexpr std::int32_t kEnd = INT32_MAX;
+
+struct Tile {
+  V::F score[V::kRows][kVectors];
+};
+
+RECSYS_INLINE void multiply(const float* RECSYS_RESTRICT users, const float* RECSYS_RESTRICT panel, std::int64_t n_factors,
+                            Tile& tile) {
+  V::F sum[V::kRows][kVectors];
+  RECSYS_UNROLL
+  for (int r = 0; r < V::kRows; ++r)
+    RECSYS_UNROLL
+    for (int c = 0; c < kVectors; ++c) sum[r][c] = V::zero();
+  for (std::int64_t j = 0; j < n_factors; ++j) {
+    V::F y[kVectors];
+    RECSYS_UNROLL
+    for (int c = 0; c < kVectors; ++c) y[c] = V::load(panel + j * kLanes + c * V::kWidth);
+    RECSYS_UNROLL
+    for (int r = 0; r < V::kRows; ++r) {
+      const V::F x = V::set(users[j * V::kRows + r]);
+      RECSYS_UNROLL
+      for (int c = 0; c < kVectors; ++c) sum[r][c] = V::fma(x, y[c], sum[r][c]);
+    }
+  }
+  RECSYS_UNROLL
+  for (int r = 0; r < V::kRows; ++r)
+    RECSYS_UNROLL
+    for (int c = 0; c < kVectors; ++c) tile.score[r][c] = sum[r][c];
+}
+
+RECSYS_INLINE std::uint32_t lanes_at_least(const V::F* score, float cut) {
+  const V::F cuts = V::set(cut);
+  std::uint32_t lanes = 0;
+  RECSYS_UNROLL
+  for (int c = 0; c < kVectors; ++c) lanes |= V::at_least(score[c], cuts) << (c * V::kWidth);
+  return lanes;
+}
+
+RECSYS_INLINE std::uint32_t lanes_above(const V::F* score, float cut) {
+  const V::F cuts = V::set(cut);
+  std::uint32_t lanes = 0;
+  RECSYS_UNROLL
+  for (int c = 0; c < kVectors; ++c) lanes |= V::above(score[c], cuts) << (c * V::kWidth);
+  return lanes;
+}
+
+// Lanes of this panel that are candidates of the case; moves its cursor on.
+RECSYS_INLINE std::uint32_t candidates(Row& row, std::int32_t base, std::uint32_t valid) {
+  std::uint32_t lanes = valid;
+  const std::int32_t limit = base <= kEnd - kLanes ? base + kLanes : kEnd;
+  while (*row.excluded < limit) lanes &= ~(std::uint32_t{1} << (*row.excluded++ - base));
+  return lanes;
+}
+
+RECSYS_INLINE void offer(const Sweep& s, Row& row, const V::F* score, std::uint32_t lanes) {
+  const V::F doubt = V::set(row.doubt);
+  for (int c = 0; c < kVectors; ++c) {
+    const std::uint32_t part = (lanes >> (c * V::kWidth)) & V::kAll;
+    if (part) row.n += V::push(V::sub(score[c], doubt), part, s.base + c * V::kWidth, row.low + row.n, row.at + row.n);
+  }
+  if (row.n > s.room) s.full(s.owner, row);
+}
+
+// Thresholds ascend: once no score reaches one, none reaches the rest.
+RECSYS_INLINE void count(const Sweep& s, Row& row, const V::F* score, std::uint32_t lanes) {
+  for (std::int32_t t = 0; t < row.n_truth; ++t) {
+    Threshold& truth = row.truth[t];
+    const std::uint32_t reach = lanes_at_least(score, truth.low) & lanes;
+    if (!reach) return;
+    const std::uint32_t higher = lanes_above(score, truth.high) & lanes;
+    truth.above += __builtin_popcount(higher);
+    if (reach != higher) s.doubtful(s.owner, row, t, s.base, reach & ~higher);
+  }
+}
+
+template <bool Lists, bool Counts>
+void sweep(const Sweep& s) {
+  for (std::int32_t q = 0; q < s.n_tiles; ++q) {
+    const std::int32_t t = s.tiles[q];
+    Row* const rows = s.rows + static_cast<std::int64_t>(t) * V::kRows;
+    Tile tile;
+    multiply(s.users + t * s.n_factors * V::kRows, s.panel, s.n_factors, tile);
+    RECSYS_UNROLL
+    for (int r = 0; r < V::kRows; ++r) {
+      Row& row = rows[r];
+      std::uint32_t lanes = s.valid;
+      if (__builtin_expect(*row.excluded - s.base < kLanes, 0)) lanes = candidates(row, s.base, s.valid);
+      if (Lists) {
+        const std::uint32_t passing = lanes_at_least(tile.score[r], row.pass) & lanes;
+        if (__builtin_expect(passing != 0, 0)) offer(s, row, tile.score[r], passing);
+      }
+      if (Counts) count(s, row, tile.score[r], lanes);
+    }
+  }
+}
+
+std::int32_t n_at_least(const float* low, std::int32_t n, float cut) {
+  std::int32_t found = 0;
+  for (std::int32_t i = 0; i < n; ++i) found += low[i] >= cut;
+  return found;
+}
+
+// Any cut that k bounds reach is a valid one, so a few halvings of the range do instead of a selection.
+float best_cut(const float* low, std::int32_t n, std::int32_t k) {
+  float bottom = low[0], top = low[0];
+  for (std::int32_t i = 1; i < n; ++i) {
+    bottom = low[i] < bottom ? low[i] : bottom;
+    top = low[i] > top ? low[i] : top;
+  }
+  for (int step = 0; step < 12; ++step) {
+    const float middle = bottom + (top - bottom) * 0.5f;
+    const std::int32_t found = n_at_least(low, n, middle);
+    if (found >= k) {
+      bottom = middle;
+      if (found <= k + k / 16) break;
+    } else {
+      top = middle;
+    }
+  }
+  return bottom;
+}
+
+std::int32_t lift(float* low, std::int32_t* at, std::int32_t n, std::int32_t k, float width, float* cut) {
+  if (n < k) return n;
+  const float reached = best_cut(low, n, k);
+  if (reached > *cut) *cut = reached;
+  // The difference is rounded, by less than one part in 2^23 of the larger operand: step below it.
+  float keep = *cut - width;
+  keep -= (keep < 0 ? -keep : keep) * 0x1p-22f + 0x1p-140f;
+  std::int32_t kept = 0;
+  for (std::int32_t i = 0; i < n; ++i) {
+    low[kept] = low[i];
+    at[kept] = at[i];
+    kept += low[i] >= keep;
+  }
+  return kept;
+}
+
+template <class T>
+void exact_rows(const double* user, std::int64_t n_factors, const T* const* rows, std::int64_t stride, std::int64_t n,
+                double* scores) {
+  constexpr int kChains = 8;  // independent sums, to hide the latency of an addition
+  for (std::int64_t i = 0; i < n; i += kChains) {
+    const T* y[kChains];
+    double sum[kChains] = {};
+    for (int z = 0; z < kChains; ++z) y[z] = rows[i + z < n ? i + z : n - 1];
+    for (std::int64_t j = 0; j < n_factors; ++j)
+      for (int z = 0; z < kChains; ++z) sum[z] += user[j] * static_cast<double>(y[z][j * stride]);
+    for (int z = 0; z < kChains && i + z < n; ++z) scores[i + z] = sum[z];
+  }
+}
+
+void exact(const double* user, std::int64_t n_factors, ItemRows items, std::int64_t n, double* scores) {
+  if (items.is_double)
+    exact_rows(user, n_factors, reinterpret_cast<const double* const*>(items.rows), items.stride, n, scores);
+  else
+    exact_rows(user, n_factors, reinterpret_cast<const float* const*>(items.rows), items.stride, n, scores);
+}
+
+void exact_tile(const double* const* users, int n_users, std::int64_t n_factors, const double* panel, double* scores) {
+  const double* x[kExactUsers];
+  for (int u = 0; u < kExactUsers; ++u) x[u] = users[u < n_users ? u : 0];
+  double sum[kExactUsers][kExactLanes] = {};
+  for (std::int64_t j = 0; j < n_factors; ++j)
+    for (int u = 0; u < kExactUsers; ++u)
+      for (int z = 0; z < kExactLanes; ++z) sum[u][z] += x[u][j] * panel[j * kExactLanes + z];
+  for (int u = 0; u < n_users; ++u)
+    for (int z = 0; z < kExactLanes; ++z) scores[u * kExactLanes + z] = sum[u][z];
+}
+
+constexpr Level make_level() {
+  return {V::kRows, kLanes, &sweep<true, false>, &sweep<false, true>, &sweep<true, true>, &lift, &exact, &exact_tile};
+}
+
+}  // namespace
+}  // namespace recsys

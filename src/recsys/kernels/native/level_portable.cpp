@@ -1,0 +1,54 @@
+// 4 users x 8 items of 128-bit vectors, which every 64-bit CPU has; the compiler chooses instructions.
+#include "level.hpp"
+#include "portability.hpp"
+
+namespace {
+
+struct V {
+  static constexpr int kWidth = 4, kRows = 4;
+  static constexpr std::uint32_t kAll = 0xf;
+#if defined(__GNUC__)
+  typedef float F __attribute__((vector_size(16)));
+#else
+  struct F {
+    float v[4];
+    float& operator[](int i) { return v[i]; }
+    float operator[](int i) const { return v[i]; }
+  };
+#endif
+  static RECSYS_INLINE F zero() { return F{}; }
+  static RECSYS_INLINE F load(const float* p) { return F{p[0], p[1], p[2], p[3]}; }
+  static RECSYS_INLINE F set(float x) { return F{x, x, x, x}; }
+#if defined(__GNUC__)
+  static RECSYS_INLINE F fma(F a, F b, F c) { return a * b + c; }
+  static RECSYS_INLINE F sub(F a, F b) { return a - b; }
+#else
+  static RECSYS_INLINE F fma(F a, F b, F c) {
+    return F{a[0] * b[0] + c[0], a[1] * b[1] + c[1], a[2] * b[2] + c[2], a[3] * b[3] + c[3]};
+  }
+  static RECSYS_INLINE F sub(F a, F b) { return F{a[0] - b[0], a[1] - b[1], a[2] - b[2], a[3] - b[3]}; }
+#endif
+  static RECSYS_INLINE std::uint32_t at_least(F a, F b) {
+    return std::uint32_t(a[0] >= b[0]) | std::uint32_t(a[1] >= b[1]) << 1 | std::uint32_t(a[2] >= b[2]) << 2 |
+           std::uint32_t(a[3] >= b[3]) << 3;
+  }
+  static RECSYS_INLINE std::uint32_t above(F a, F b) {
+    return std::uint32_t(a[0] > b[0]) | std::uint32_t(a[1] > b[1]) << 1 | std::uint32_t(a[2] > b[2]) << 2 |
+           std::uint32_t(a[3] > b[3]) << 3;
+  }
+  static RECSYS_INLINE int push(F a, std::uint32_t lanes, std::int32_t base, float* low, std::int32_t* at) {
+    int n = 0;
+    for (int lane = 0; lane < kWidth; ++lane)
+      if (lanes >> lane & 1) {
+        low[n] = a[lane];
+        at[n++] = base + lane;
+      }
+    return n;
+  }
+};
+
+}  // namespace
+
+#include "level_body.hpp"
+
+const recsys::Level recsys::kPortable = recsys::make_level();

@@ -1,0 +1,21 @@
+// The few compiler extensions the innermost loops need, with plain fall-backs.
+#pragma once
+
+#if defined(__clang__)
+#define RECSYS_UNROLL _Pragma("unroll")
+#elif defined(__GNUC__)
+#define RECSYS_UNROLL _Pragma("GCC unroll 16")
+#else
+#define RECSYS_UNROLL
+#endif
+
+#if defined(__GNUC__)
+#define RECSYS_INLINE inline __attribute__((always_inline))
+#define RECSYS_RESTRICT __restrict__
+#else
+#include <intrin.h>
+#define RECSYS_INLINE __forceinline
+#define RECSYS_RESTRICT __restrict
+#define __builtin_expect(value, expected) (value)
+#define __builtin_popcount __popcnt
+#endif

@@ -1,0 +1,1 @@
+"""The call of the compiled scan: arrays are allocated here, so that NumPy owns every result."""

@@ -1,0 +1,166 @@
+"""scan in NumPy: a float64 matrix product per block, certified as every fast pass is.
+
+BLAS sums in an order of its own, so its scores are only near the exact ones; a bound on the distance
+tells which comparisons it decides, and the few pairs it does not are scored again in the fixed order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recsys.kernels.problem import Problem
+from recsys.kernels.results import Bools, Factors, Float64s, Int64s, Scanned
+
+# Arrays of users x items alive at once in a block, in float64 each.
+ARRAYS_PER_BLOCK = 6
+PAIRS_PER_LOOK = 1 << 13
+UNIT = 2.0**-53
+
+
+def scan(problem: Problem, memory_budget: int) -> Scanned:
+    """Lists and rank counts of all cases, block by block."""
+    n_truth = 0 if problem.truth is None else problem.truth[1].size
+    above, tied = np.zeros(n_truth, np.int64), np.zeros(n_truth, np.int64)
+    truth_scores = np.zeros(n_truth, np.float64)
+    n_candidates = np.zeros(problem.n_cases, np.int64)
+    lengths = np.zeros(problem.n_cases, np.int64)
+    listed: list[tuple[NDArray[np.int32], Float64s]] = []
+    blocks = list(_blocks(problem, memory_budget))
+    norms = _norms(problem.items, problem.bias)
+    for done, (start, stop) in enumerate(blocks):
+        block = _Block(problem, start, stop, norms)
+        n_candidates[start:stop] = block.candidate.sum(axis=1)
+        if problem.k is not None:
+            lengths[start:stop], items, scores = block.best(problem.k)
+            listed.append((items, scores))
+        if problem.truth is not None:
+            at = slice(int(problem.truth[0][start]), int(problem.truth[0][stop]))
+            above[at], tied[at], truth_scores[at] = block.counts(memory_budget)
+        if problem.progress is not None:
+            problem.progress(done + 1, len(blocks))
+    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    items = np.concatenate([np.empty(0, np.int32), *(part for part, _ in listed)])
+    scores = np.concatenate([np.empty(0, np.float64), *(part for _, part in listed)])
+    return Scanned(indptr, items, scores, above, tied, truth_scores, n_candidates)
+
+
+def exact_scores(users: Factors, items: Factors, bias: Float64s | None, rows: Int64s, columns: Int64s) -> Float64s:
+    """Scores of pairs as they are defined: widened products added one by one, then the bias."""
+    scores = np.zeros(rows.size, np.float64)
+    for start in range(0, rows.size, PAIRS_PER_LOOK):
+        part = slice(start, start + PAIRS_PER_LOOK)
+        x = users[rows[part]].astype(np.float64)
+        y = items[columns[part]].astype(np.float64)
+        for j in range(x.shape[1]):
+            scores[part] += x[:, j] * y[:, j]
+    if bias is not None:
+        scores += bias[columns]
+    return scores
+
+
+def _blocks(problem: Problem, memory_budget: int) -> Iterator[tuple[int, int]]:
+    per_case = max(1, problem.n_items) * 8 * ARRAYS_PER_BLOCK
+    step = max(1, memory_budget // per_case)
+    for start in range(0, problem.n_cases, step):
+        yield start, min(start + step, problem.n_cases)
+
+
+def _norms(rows: Factors, last: Float64s | None) -> Float64s:
+    """Euclidean norms, rounded up; `last` is one more column."""
+    norms = np.zeros(rows.shape[0], np.float64)
+    for start in range(0, rows.shape[0], PAIRS_PER_LOOK):
+        part = slice(start, start + PAIRS_PER_LOOK)
+        values = np.abs(rows[part].astype(np.float64))
+        if last is not None:
+            values = np.column_stack([values, np.abs(last[part])])
+        # Divided by the largest first: squares of factors beyond 2^512 would overflow.
+        largest = values.max(axis=1, initial=np.finfo(np.float64).tiny)
+        norms[part] = largest * np.sqrt(((values / largest[:, None]) ** 2).sum(axis=1)) * (1 + 2.0**-30)
+    return norms
+
+
+class _Block:
+    """Scores of some cases with all items, from BLAS, and what they can be relied on for."""
+
+    def __init__(self, problem: Problem, start: int, stop: int, norms: Float64s) -> None:
+        self.problem = problem
+        self.start, self.stop = start, stop
+        self.users = problem.users[start:stop]
+        self.candidate = self._candidates()
+        n_terms = problem.items.shape[1] + (problem.bias is not None)
+        one = None if problem.bias is None else np.ones(stop - start)
+        # BLAS and the exact score are each within gamma of the true one; the last term is underflow.
+        gamma = n_terms * UNIT / (1 - n_terms * UNIT)
+        doubt = 2 * gamma * (1 + 2.0**-20) * np.outer(_norms(self.users, one), norms) + (n_terms + 1) * 2.0**-1070
+        scores = self._product()
+        self.low = np.where(self.candidate, scores - doubt, -np.inf)
+        self.high = np.where(self.candidate, scores + doubt, -np.inf)
+
+    def _candidates(self) -> Bools:
+        problem, shape = self.problem, (self.stop - self.start, self.problem.n_items)
+        candidate = np.full(shape, problem.eligible is None)
+        for rows, value in ((problem.eligible, True), (problem.seen, False)):
+            if rows is not None:
+                indptr = rows[0][self.start : self.stop + 1]
+                cases = np.repeat(np.arange(shape[0]), np.diff(indptr))
+                candidate[cases, rows[1][indptr[0] : indptr[-1]]] = value
+        if problem.never is not None:
+            candidate[:, problem.never] = False
+        return candidate
+
+    def _product(self) -> Float64s:
+        problem = self.problem
+        users = self.users.astype(np.float64)
+        scores = np.empty((users.shape[0], problem.n_items), np.float64)
+        for start in range(0, problem.n_items, PAIRS_PER_LOOK):
+            part = slice(start, start + PAIRS_PER_LOOK)
+            scores[:, part] = users @ problem.items[part].astype(np.float64).T
+        if problem.bias is not None:
+            scores += problem.bias
+        return scores
+
+    def _exact(self, rows: Int64s, columns: Int64s) -> Float64s:
+        return exact_scores(self.users, self.problem.items, self.problem.bias, rows, columns)
+
+    def best(self, k: int) -> tuple[Int64s, NDArray[np.int32], Float64s]:
+        """The k best of each case: lengths, items, exact scores."""
+        # At least k candidates reach `cut`, so whatever cannot reach it is not among the best.
+        n_items = self.low.shape[1]
+        cut = np.partition(self.low, n_items - k, axis=1)[:, n_items - k] if n_items else np.zeros(self.low.shape[0])
+        rows, columns = np.nonzero(self.candidate & (self.high >= cut[:, None]))
+        scores = self._exact(rows, columns)
+        order = np.lexsort((columns, self.problem.tie_key[columns], -scores, rows))
+        rows, columns, scores = rows[order], columns[order], scores[order]
+        found = np.bincount(rows, minlength=self.low.shape[0])
+        place = np.arange(rows.size) - np.repeat(np.cumsum(found) - found, found)
+        kept = place < k
+        return np.minimum(found, k), columns[kept].astype(np.int32), scores[kept]
+
+    def counts(self, memory_budget: int) -> tuple[Int64s, Int64s, Float64s]:
+        """Per truth item: candidates above it, candidates level with it, its exact score."""
+        truth = self.problem.truth
+        if truth is None:
+            raise ValueError("no truth to count for")
+        indptr, items = truth
+        starts = indptr[self.start : self.stop + 1]
+        rows = np.repeat(np.arange(self.stop - self.start), np.diff(starts))
+        columns = items[starts[0] : starts[-1]].astype(np.int64)
+        scores = self._exact(rows, columns)
+        above, tied = np.zeros(rows.size, np.int64), np.zeros(rows.size, np.int64)
+        step = max(1, memory_budget // (max(1, self.problem.n_items) * 8 * ARRAYS_PER_BLOCK))
+        for start in range(0, rows.size, step):
+            part = slice(start, start + step)
+            above[part], tied[part] = self._count(rows[part], scores[part])
+        known = self.candidate[rows, columns]
+        return np.where(known, above, -1), np.where(known, tied, 0), scores
+
+    def _count(self, rows: Int64s, scores: Float64s) -> tuple[Int64s, Int64s]:
+        surely = self.low[rows] > scores[:, None]
+        which, columns = np.nonzero(self.candidate[rows] & ~surely & (self.high[rows] >= scores[:, None]))
+        again = self._exact(rows[which], columns)
+        above = surely.sum(axis=1) + np.bincount(which[again > scores[which]], minlength=rows.size)
+        tied = np.bincount(which[again == scores[which]], minlength=rows.size)
+        return above, tied

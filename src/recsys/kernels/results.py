@@ -1,0 +1,49 @@
+"""What the two kernels hand back: plain arrays with names, the same from every backend."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int32s = NDArray[np.int32]
+Int64s = NDArray[np.int64]
+Float64s = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Factors = NDArray[Any]
+Csr = tuple[Int64s, Int32s]
+
+
+class Matches(NamedTuple):
+    """Every list entry that is a judged item of its case, in list order."""
+
+    at: Int64s
+    """Flat position in the list items, ascending."""
+    truth: Int64s
+    """Flat position of the same item in the truth items."""
+    repeat: Bools
+    """Whether the item already occurred earlier in the list of this case."""
+    n_repeated: int
+    """List entries, judged or not, that repeat an earlier entry of their case."""
+    first_repeated: int
+    """Flat position of the first of them, -1 where there is none."""
+
+
+class Scanned(NamedTuple):
+    """Lists, rank counts or both, found in one pass over users x items."""
+
+    list_indptr: Int64s
+    """Where the list of each case starts; all zeros where no lists were asked for."""
+    list_items: Int32s
+    """The best candidates of each case, best first."""
+    list_scores: Float64s
+    """Their exact scores."""
+    above: Int64s
+    """Per truth item: candidates that score strictly higher, -1 where it is no candidate itself."""
+    tied: Int64s
+    """Per truth item: candidates with the same score, itself included; 0 where it is no candidate."""
+    truth_scores: Float64s
+    """Per truth item: its exact score, candidate or not."""
+    n_candidates: Int64s
+    """Per case: items that could have been recommended."""

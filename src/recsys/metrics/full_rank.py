@@ -1,0 +1,224 @@
+"""Metrics that need to know every candidate, or how many there are: rank, AUC, confusion of the cut.
+
+On truncated lists they are errors: what is not listed has no place. With `complete=True` the list
+ranks every candidate; by counting, the candidates are known anyway.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from recsys.conventions import Conventions
+from recsys.errors import ConventionError, NotDefinedError
+from recsys.metrics.reading import Reading, cut_at
+from recsys.metrics.registry import Terms, divided, metric
+from recsys.types import Float, Int
+
+_HU = "Hu, Koren & Volinsky, Collaborative filtering for implicit feedback datasets (2008)"
+
+
+@metric(
+    "bpref",
+    formula="1/R sum over relevant hits of (1 - min(judged non-relevant above, R) / min(R, N))",
+    reference="Buckley & Voorhees, Retrieval evaluation with incomplete information (2004)",
+    at_k="never",
+    ties="refuse",
+)
+def bpref(h: Reading, k: int | None, c: Conventions) -> Float:
+    """How rarely something judged bad stands above something judged good; unjudged items are ignored.
+
+    >>> import recsys
+    >>> recsys.score_list([1, 3, 5, 8], {1: 0, 3: 1, 8: 1}, "bpref")
+    0.0
+    """
+    del k, c
+    found = h.n_relevant.astype(np.float64)
+    bad = np.minimum(h.bad_above, found[h.case])
+    share = divided(bad, np.minimum(found, h.hits.n_judged - found)[h.case])
+    return divided(h.add(1.0 - share), found)
+
+
+@metric(
+    "average_rank",
+    formula="mean place of the relevant items",
+    reference=_HU,
+    at_k="never",
+    better="lower",
+    bounds=(1.0, math.inf),
+    empty=math.nan,
+    needs=("candidates",),
+    aliases=("mean_rank",),
+)
+def average_rank(h: Reading, k: int | None, c: Conventions) -> Float:
+    """Where the relevant items stand on average among all candidates.
+
+    >>> import recsys
+    >>> recsys.score_list([1, 3, 5, 8], {3, 8}, "average_rank", complete=True)
+    3.0
+    """
+    del k, c
+    return _or_nan(h.add(h.mean_rank), _found(h))
+
+
+@metric(
+    "percentile_rank",
+    formula="mean (place - 1) / (candidates - 1) of the relevant items",
+    reference=_HU,
+    at_k="never",
+    better="lower",
+    empty=math.nan,
+    needs=("candidates",),
+    aliases=("mpr",),
+)
+def percentile_rank(h: Reading, k: int | None, c: Conventions) -> Float:
+    """How far down the relevant items stand: 0 is the very top, 1 the very bottom, 0.5 is chance.
+
+    >>> import recsys
+    >>> recsys.score_list([1, 3, 5], {3}, "percentile_rank", complete=True)
+    0.5
+    """
+    del k, c
+    below_top = np.maximum(_candidates(h) - 1, 1)
+    return _or_nan(h.add((h.mean_rank - 1) / below_top[h.case]), _found(h))
+
+
+@metric(
+    "auc",
+    formula="share of (relevant, other) pairs in the right order",
+    reference="Rendle et al., BPR: Bayesian personalized ranking (2009)",
+    at_k="never",
+    empty=math.nan,
+    needs=("candidates",),
+)
+def auc(h: Reading, k: int | None, c: Conventions) -> Float:
+    """How often a relevant item stands above one that is not.
+
+    >>> import recsys
+    >>> recsys.score_list([1, 3, 5, 8], {3, 8}, "auc", complete=True)
+    0.25
+    """
+    del k, c
+    good = _found(h)
+    bad = _candidates(h) - good
+    # Ranks of the relevant items add up to good(good+1)/2 when none stands above them.
+    wrong = h.add(h.mean_rank) - good * (good + 1) / 2
+    return _or_nan(good * bad - wrong, good * bad)
+
+
+@metric(
+    "gauc",
+    formula="sum w auc / sum w over cases, w = candidates or relevant items of the case",
+    reference="Zhu et al., Optimized cost per click in Taobao display advertising (2017)",
+    at_k="never",
+    kind="ratio",
+    combine_if="always",
+    empty=math.nan,
+    needs=("candidates",),
+)
+def gauc(h: Reading, k: int | None, c: Conventions, *, weight: str = "candidates") -> Terms:
+    """AUC per case, averaged so that busy cases weigh more.
+
+    >>> import recsys
+    >>> lists, truth = {1: [3, 5], 2: [5, 3, 4, 6]}, {1: [3], 2: [3]}
+    >>> round(recsys.evaluate(lists, truth, ["gauc"], complete=True)["gauc"], 4)
+    0.7778
+    """
+    if weight not in ("candidates", "relevant"):
+        raise ConventionError(f"gauc weighs by 'candidates' or 'relevant', not {weight!r}.")
+    value = auc(h, k, c)
+    size = (_candidates(h) if weight == "candidates" else _found(h)).astype(np.float64)
+    return Terms(value, value * size, size)
+
+
+@metric(
+    "pauc",
+    formula="sum over relevant items of max(0, k - non-relevant above) / (relevant k)",
+    reference="Dodd & Pepe, Partial AUC estimation and regression (2003); PartialAUC of RecTools",
+    at_k="required",
+    empty=math.nan,
+    needs=("candidates",),
+    ties="refuse",
+)
+def pauc(h: Reading, k: int | None, c: Conventions) -> Float:
+    """AUC against the k non-relevant items that stand highest.
+
+    >>> import recsys
+    >>> recsys.score_list([1, 3, 5, 8], {3, 8}, "pauc@1", complete=True)
+    0.0
+    """
+    del c
+    good = _found(h)
+    cut = cut_at(k, _candidates(h) - good)
+    above = h.rank - h.order
+    return _or_nan(h.add(np.maximum(0, cut[h.case] - above).astype(np.float64)), good * cut)
+
+
+@metric(
+    "accuracy",
+    formula="(TP + TN) / catalogue, of the cut at k as a classifier",
+    reference="Accuracy of RecTools",
+    at_k="required",
+    needs=("catalogue",),
+)
+def accuracy(h: Reading, k: int | None, c: Conventions) -> Float:
+    """How much of the catalogue the cut puts on the right side.
+
+    >>> import recsys
+    >>> recsys.score_list([1, 3, 5], {3, 8}, "accuracy@2", catalogue=10)
+    0.8
+    """
+    del c
+    size, shown, found = _cut(h, k)
+    wrong = (shown - found) + (h.n_relevant - found)
+    return (size - wrong) / size
+
+
+@metric(
+    "mcc",
+    formula="(TP TN - FP FN) / sqrt((TP+FP)(TP+FN)(TN+FP)(TN+FN))",
+    reference="Matthews, Comparison of the predicted and observed secondary structure (1975)",
+    at_k="required",
+    bounds=(-1.0, 1.0),
+    needs=("catalogue",),
+)
+def mcc(h: Reading, k: int | None, c: Conventions) -> Float:
+    """Correlation between being shown and being relevant, over the catalogue.
+
+    >>> import recsys
+    >>> round(recsys.score_list([1, 3, 5], {3, 8}, "mcc@2", catalogue=10), 6)
+    0.375
+    """
+    del c
+    size, shown, found = _cut(h, k)
+    relevant = h.n_relevant.astype(np.float64)
+    spread = np.sqrt(shown * relevant * (size - shown) * (size - relevant))
+    return divided(found * size - shown * relevant, spread)
+
+
+def _cut(h: Reading, k: int | None) -> tuple[float, Float, Float]:
+    size = h.context.n_items
+    if size is None:
+        raise NotDefinedError("this metric needs the catalogue.", hint="Pass catalogue= (ids, or how many).")
+    shown = cut_at(k, h.n_listed).astype(np.float64)
+    if len(shown) and max(float(shown.max()), float(h.n_relevant.max())) > size:
+        raise NotDefinedError(f"the catalogue holds {size} items, fewer than a list or a truth does.")
+    return float(size), shown, h.count(k)
+
+
+def _candidates(h: Reading) -> Int:
+    if h.hits.n_candidates is None:
+        raise NotDefinedError(
+            "this metric needs every candidate's place, and the lists are cut off.",
+            hint="If each list ranks every candidate, pass complete=True; otherwise use a metric with @k.",
+        )
+    return h.hits.n_candidates
+
+
+def _found(h: Reading) -> Int:
+    return np.bincount(h.case, minlength=h.n_cases)
+
+
+def _or_nan(values: Float, by: Int) -> Float:
+    return np.divide(values, by, out=np.full(len(values), np.nan), where=by != 0)

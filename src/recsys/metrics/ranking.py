@@ -1,0 +1,399 @@
+"""Ranking metrics of the first k places, each one function of a Reading.
+
+Only these lines define a metric; every backend, container and face ends here. The doctests can be
+redone on paper.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from recsys.conventions import Conventions
+from recsys.errors import ConventionError
+from recsys.metrics.expectation import (
+    cascade,
+    chance_of_hit,
+    first_hit,
+    precision_per_hit,
+    precision_sum,
+    reciprocal_of_first,
+)
+from recsys.metrics.reading import Reading, cut_at, places_asked
+from recsys.metrics.registry import Terms, divided, metric, ratio
+from recsys.metrics.weights import discount_weights, gains, geometric_weights
+from recsys.types import Float
+
+_LONGEST_IDEAL = 1 << 24
+_MANNING = "Manning, Raghavan & Schütze, Introduction to Information Retrieval (2008), chapter 8"
+
+
+@metric(
+    "precision",
+    formula="hits(k) / k",
+    reference=_MANNING,
+    kind="ratio",
+    combine_if=("average", "pooled"),
+    conventions=("precision_over", "average"),
+    aliases=("p", "prec"),
+)
+def precision(h: Reading, k: int | None, c: Conventions) -> Terms:
+    """How much of what was shown is relevant.
+
+    >>> import recsys
+    >>> recsys.score_list([1, 5, 3, 8, 2], {3, 8, 10}, "precision@4")
+    0.5
+    """
+    over = {
+        "k": lambda: places_asked(k, h),
+        "list": lambda: cut_at(k, h.n_listed).astype(np.float64),
+        "min": lambda: cut_at(k, h.n_relevant).astype(np.float64),
+    }
+    return ratio(h.count(k), over[c.precision_over]())
+
+
+@metric(
+    "recall",
+    formula="hits(k) / relevant",
+    reference=_MANNING,
+    kind="ratio",
+    combine_if=("average", "pooled"),
+    conventions=("recall_over", "average"),
+    aliases=("r",),
+    weighted=True,
+    grows_with_k=True,
+)
+def recall(h: Reading, k: int | None, c: Conventions) -> Terms:
+    """How much of what is relevant was shown.
+
+    >>> import recsys
+    >>> recsys.score_list([1, 5, 3, 8, 2], {3, 8, 10, 11}, "recall@4")
+    0.5
+    """
+    if c.recall_over == "min":
+        return capped_recall(h, k, c)
+    return ratio(h.count_weight(k), h.relevant_weight)
+
+
+@metric(
+    "capped_recall",
+    formula="hits(k) / min(k, relevant)",
+    reference="CalibratedRecallK of RecPack",
+    kind="ratio",
+    combine_if=("average", "pooled"),
+    conventions=("average",),
+)
+def capped_recall(h: Reading, k: int | None, c: Conventions) -> Terms:
+    """Recall that a short list can still bring to 1.
+
+    >>> import recsys
+    >>> recsys.score_list([3, 5], {3, 8, 10}, "capped_recall@2")
+    0.5
+    """
+    del c
+    if h.weight is not None:
+        raise ConventionError("capped recall counts items, so it has no weighted form.", hint="Use recall.")
+    return ratio(h.count(k), cut_at(k, h.n_relevant).astype(np.float64))
+
+
+def _f_of(precision: float, recall: float, *, beta: float) -> float:
+    both = beta * beta * precision + recall
+    return (1 + beta * beta) * precision * recall / both if both else 0.0
+
+
+@metric(
+    "f",
+    formula="(1 + beta^2) precision recall / (beta^2 precision + recall)",
+    reference="van Rijsbergen, Information Retrieval (1979)",
+    kind="derived",
+    combine=_f_of,
+    combine_if=("f1_of", "means"),
+    conventions=("precision_over", "recall_over", "f1_of"),
+    aliases={"f1": {"beta": 1.0}, "fbeta": {}, "f2": {"beta": 2.0}},
+)
+def f(h: Reading, k: int | None, c: Conventions, *, beta: float = 1.0) -> Terms:
+    """Precision and recall in one number; beta says how many times as much recall weighs.
+
+    >>> import recsys
+    >>> recsys.score_list([1, 5, 3, 8], {3, 8, 10, 11}, "f1@4")
+    0.5
+    """
+    if not beta > 0:
+        raise ConventionError(f"f needs a beta above 0, got {beta!r}.", hint="Say f(beta=1)@10.")
+    share, reach = precision(h, k, c).value, recall(h, k, c).value
+    square = beta * beta
+    return Terms(divided((1 + square) * share * reach, square * share + reach), share, reach)
+
+
+@metric(
+    "hit",
+    formula="1 if hits(k) > 0 else 0",
+    reference="Deshpande & Karypis, Item-based top-N recommendation (2004)",
+    aliases=("hit_rate", "hitrate", "hr", "success"),
+    ties="own",
+    grows_with_k=True,
+)
+def hit(h: Reading, k: int | None, c: Conventions) -> Float:
+    """Whether anything relevant was shown.
+
+    >>> import recsys
+    >>> recsys.score_list([1, 5, 3], {3, 8}, "hit@2"), recsys.score_list([1, 5, 3], {3, 8}, "hit@3")
+    (0.0, 1.0)
+    """
+    del c
+    if h.tied is not None:
+        return first_hit(h, k, chance_of_hit)
+    return (h.count(k) > 0).astype(np.float64)
+
+
+@metric(
+    "hits",
+    formula="hits(k)",
+    reference="RecPack's HitK",
+    bounds=(0.0, math.inf),
+    weighted=True,
+    grows_with_k=True,
+)
+def hits(h: Reading, k: int | None, c: Conventions) -> Float:
+    """How many relevant items were shown.
+
+    >>> import recsys
+    >>> recsys.score_list([1, 5, 3, 8], {3, 8, 10}, "hits@4")
+    2.0
+    """
+    del c
+    return h.count_weight(k)
+
+
+@metric(
+    "mrr",
+    formula="1 / place of the first relevant item",
+    reference="Voorhees, The TREC-8 question answering track report (1999)",
+    aliases=("rr", "reciprocal_rank"),
+    ties="own",
+    grows_with_k=True,
+)
+def mrr(h: Reading, k: int | None, c: Conventions) -> Float:
+    """How early the first relevant item comes.
+
+    >>> import recsys
+    >>> recsys.score_list([1, 3, 5, 8], {3, 8}, "mrr")
+    0.5
+    """
+    del c
+    if h.tied is not None:
+        return first_hit(h, k, reciprocal_of_first)
+    first = h.order == 1
+    return np.bincount(h.case[first], weights=h.within(k)[first] / h.rank[first], minlength=h.n_cases)
+
+
+@metric(
+    "map",
+    formula="sum over hits at place r <= k of (hits so far / r) / min(k, relevant)",
+    reference="Buckley & Voorhees, Evaluating evaluation measure stability (2000)",
+    conventions=("ap_over",),
+    aliases=("ap", "average_precision"),
+    ties="own",
+)
+def map_(h: Reading, k: int | None, c: Conventions) -> Float:
+    """Precision at each relevant item, averaged: rewards relevant items near the top.
+
+    >>> import recsys
+    >>> recsys.score_list([3, 5, 8, 1], {3, 8}, "map@4")
+    0.8333333333333333
+    """
+    if c.ap_over == "hits" and h.tied is not None:
+        return precision_per_hit(h, k)
+    over = {
+        "min": lambda: cut_at(k, h.n_relevant),
+        "relevant": lambda: h.n_relevant,
+        "hits": lambda: h.count(k),
+        "k": lambda: places_asked(k, h),
+        "list": lambda: np.minimum(cut_at(k, h.n_relevant), h.n_listed),
+    }
+    return divided(_precisions(h, k), over[c.ap_over]().astype(np.float64))
+
+
+def _precisions(h: Reading, k: int | None) -> Float:
+    if h.tied is not None:
+        return precision_sum(h, k)
+    return h.add(h.within(k) * h.order / h.rank)
+
+
+def _geometric_mean(values: Float, *, eps: float) -> float:
+    distinct, times = np.unique(np.maximum(values, eps), return_counts=True)
+    logs = math.fsum(math.log(v) * n for v, n in zip(distinct.tolist(), times.tolist(), strict=True))
+    return math.exp(logs / len(values)) if len(values) else math.nan
+
+
+@metric(
+    "gmap",
+    formula="exp(mean over cases of ln(max(map, eps)))",
+    reference="Robertson, On GMAP (2006)",
+    kind="derived",
+    conventions=("ap_over",),
+    aliases=("gm_map",),
+    ties="own",
+    summary=_geometric_mean,
+)
+def gmap(h: Reading, k: int | None, c: Conventions, *, eps: float = 1e-5) -> Float:
+    """The geometric mean of average precision: cases that do badly pull it down.
+
+    >>> import recsys
+    >>> round(recsys.evaluate({1: [3, 5], 2: [5, 3]}, {1: [3], 2: [3]}, ["gmap"])["gmap"], 4)
+    0.7071
+    """
+    del eps
+    return map_(h, k, c)
+
+
+@metric(
+    "mar",
+    formula="sum over hits at place r <= k of (hits so far / r) / relevant",
+    reference="MAR@K of recmetrics 0.1.5",
+    ties="own",
+)
+def mar(h: Reading, k: int | None, c: Conventions) -> Float:
+    """Mean average recall as recmetrics computes it: average precision over all relevant items.
+
+    >>> import recsys
+    >>> recsys.score_list([3, 5, 8, 1], {3, 8, 9, 10}, "mar@2")
+    0.25
+    """
+    return map_(h, k, c.but(ap_over="relevant"))
+
+
+@metric(
+    "dcg",
+    formula="sum over hits at place r <= k of gain / log2(r + 1)",
+    reference="Järvelin & Kekäläinen, Cumulated gain-based evaluation of IR techniques (2002)",
+    bounds=(0.0, math.inf),
+    conventions=("gain", "discount"),
+    weighted=True,
+    grows_with_k=True,
+)
+def dcg(h: Reading, k: int | None, c: Conventions) -> Float:
+    """Gains of the relevant items shown, less the further down they stand.
+
+    >>> import recsys
+    >>> recsys.score_list([3, 5, 8], {3: 2, 8: 3}, "dcg@3")
+    3.5
+    """
+    return h.discounted(c.gain, c.discount, k)
+
+
+@metric(
+    "ndcg",
+    formula="dcg / dcg of the best possible list",
+    reference="Järvelin & Kekäläinen, Cumulated gain-based evaluation of IR techniques (2002)",
+    conventions=("gain", "discount", "ideal"),
+    weighted=True,
+)
+def ndcg(h: Reading, k: int | None, c: Conventions) -> Float:
+    """How close the list comes to the best possible one, places near the top weighing most.
+
+    >>> import recsys
+    >>> round(recsys.score_list([1, 5, 3, 8, 2], {3, 8, 10}, "ndcg@10"), 4)
+    0.4367
+    """
+    if c.ideal == "k":
+        longest = int(h.n_listed.max(initial=0)) if k is None else k
+        if longest > _LONGEST_IDEAL or (h.gain(c.gain) > 1).any():
+            raise ConventionError(
+                "ideal='k' assumes k hits of gain 1; here a gain is above 1 or k is in the millions.",
+                hint="Use gain='binary' with it, or ideal='reachable'.",
+            )
+        running = np.concatenate([[0.0], np.cumsum(discount_weights(c.discount, max(longest, 1)))])
+        best = running[h.n_listed if k is None else np.full(h.n_cases, k)]
+    else:
+        places = {
+            "reachable": lambda: cut_at(k, h.n_relevant),
+            "list": lambda: np.minimum(cut_at(k, h.n_relevant), h.n_listed),
+            "all": lambda: h.n_relevant,
+        }
+        best = h.best(c.gain, c.discount, places[c.ideal]())
+    return divided(h.discounted(c.gain, c.discount, k), best)
+
+
+@metric(
+    "rbp",
+    formula="(1 - p) sum over hits at place r <= k of p^(r - 1)",
+    reference="Moffat & Zobel, Rank-biased precision (2008)",
+    grows_with_k=True,
+)
+def rbp(h: Reading, k: int | None, c: Conventions, *, p: float = 0.8) -> Float:
+    """What a reader finds who goes on to the next item with chance p.
+
+    >>> import recsys
+    >>> recsys.score_list([3, 5, 8], {3, 8}, "rbp(p=0.5)")
+    0.625
+    """
+    del c
+    if not 0 < p < 1:
+        raise ConventionError(f"rbp needs a persistence between 0 and 1, got p={p!r}.", hint="Say rbp(p=0.8).")
+    return (1 - p) * h.add(h.place_weights(lambda n: geometric_weights(p, n), k))
+
+
+@metric(
+    "err",
+    formula="sum over places r <= k of (1/r) R_r prod_{i<r} (1 - R_i), R = (2^grade - 1) / 2^max_grade",
+    reference="Chapelle et al., Expected reciprocal rank for graded relevance (2009)",
+    conventions=("max_grade",),
+    ties="own",
+    grows_with_k=True,
+)
+def err(h: Reading, k: int | None, c: Conventions) -> Float:
+    """How early a reader is satisfied who stops at an item the more readily the better it is.
+
+    >>> import recsys
+    >>> recsys.score_list([3, 5, 8], {3: 1, 8: 1}, "err")
+    0.5833333333333334
+    """
+    highest = c.max_grade if c.max_grade is not None else 1.0
+    stop = gains("exp2", h.grade) / (gains("exp2", np.array([highest])) + 1)
+    if (stop > 1).any():
+        raise ConventionError(
+            f"a grade of {h.grade.max():g} lies above max_grade={highest:g}.", hint="Raise max_grade."
+        )
+    if h.tied is not None:
+        return cascade(h, stop, k)
+    out, left = np.zeros(h.n_cases), np.ones(h.n_cases)
+    for turn in range(1, int(h.order.max(initial=0)) + 1):
+        now = np.flatnonzero(h.order == turn)
+        case = h.case[now]
+        out[case] += h.within(k)[now] * stop[now] * left[case] / h.rank[now]
+        left[case] *= 1 - stop[now]
+    return out
+
+
+@metric("r_precision", formula="hits(relevant) / relevant", reference=_MANNING, at_k="never", aliases=("rprec",))
+def r_precision(h: Reading, k: int | None, c: Conventions) -> Float:
+    """Precision of a list as long as there are relevant items.
+
+    >>> import recsys
+    >>> recsys.score_list([3, 5, 8], {3, 8}, "r_precision")
+    0.5
+    """
+    del k, c
+    return divided(h.add(h.within(h.n_relevant)), h.n_relevant.astype(np.float64))
+
+
+@metric(
+    "judged",
+    formula="judged items in the first k places / min(k, length of the list)",
+    reference="Judged@k of ir_measures",
+    kind="ratio",
+    combine_if=("average", "pooled"),
+    conventions=("average",),
+    population="judged",
+)
+def judged(h: Reading, k: int | None, c: Conventions) -> Terms:
+    """How much of what was shown anybody has judged, relevant or not.
+
+    >>> import recsys
+    >>> recsys.score_list([3, 5, 8, 1], {3: 1, 8: 0, 9: 1}, "judged@4")
+    0.5
+    """
+    del c
+    return ratio(h.count_judged(k), cut_at(k, h.n_listed).astype(np.float64))

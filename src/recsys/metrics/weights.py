@@ -1,0 +1,210 @@
+"""Discounts and gains, each correctly rounded, so that no value depends on a machine's log2 or pow.
+
+log2(n) is carried as a pair of float64 (about 100 bits): even n from n/2, odd n from its neighbours
+by log2 n = (log2(n-1) + log2(n+1))/2 + atanh(1/(2n^2-1))/ln 2, whole octaves at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from recsys.conventions import Discount, Gain
+from recsys.errors import ConventionError
+from recsys.types import Array, Float
+
+_FIRST_OCTAVE = 6
+_DIGITS = 50
+
+
+def discount_weights(discount: Discount, places: int) -> Float:
+    """The weight of places 1 … `places`, at index place - 1."""
+    if isinstance(discount, str):
+        power = max(_FIRST_OCTAVE, (places + 1).bit_length())
+        return _NAMED[discount](power)[:places]
+    if callable(discount):
+        return _checked(np.asarray(discount(np.arange(1, places + 1)), dtype=np.float64), places, discount)
+    given = np.asarray(discount, dtype=np.float64)
+    return np.concatenate([given, np.zeros(max(0, places - len(given)))])[:places]
+
+
+def gains(gain: Gain, grades: Float) -> Float:
+    """The gain of each grade.
+
+    >>> gains("exp2", np.array([0.0, 1.0, 3.0])).tolist()
+    [0.0, 1.0, 7.0]
+    """
+    if gain == "grade":
+        return grades
+    if gain == "binary":
+        return np.ones(len(grades))
+    distinct, back = np.unique(grades, return_inverse=True)
+    if isinstance(gain, str):
+        worth = np.array([_power_of_two(g + (gain == "exp2_next")) - 1.0 for g in distinct.tolist()])
+    elif callable(gain):
+        worth = _checked(np.asarray(gain(distinct), dtype=np.float64), len(distinct), gain)
+    else:
+        table = dict(gain)
+        missing = [g for g in distinct.tolist() if g not in table]
+        if missing:
+            raise ConventionError(
+                f"the gain table has no entry for grade {missing[0]:g}; it knows {sorted(table)}.",
+                hint="Add the grade to the gain mapping.",
+            )
+        worth = np.array([table[g] for g in distinct.tolist()])
+    return np.asarray(worth[back], dtype=np.float64)
+
+
+@lru_cache(maxsize=64)
+def geometric_weights(p: float, places: int) -> Float:
+    """p^0, p^1, … p^(places-1), correctly rounded; zero once below the smallest float."""
+    out = np.zeros(places)
+    with localcontext() as context:
+        context.prec = _DIGITS
+        power, step = Decimal(1), Decimal(p)
+        for place in range(places):
+            out[place] = float(power)
+            if out[place] == 0.0:
+                break
+            power *= step
+    out.setflags(write=False)
+    return out
+
+
+def _power_of_two(exponent: float) -> float:
+    if exponent == int(exponent):
+        if exponent > 1000:
+            raise ConventionError(f"gain exp2 of grade {exponent:g} overflows.", hint="Use gain='grade'.")
+        return float(2.0 ** int(exponent))
+    with localcontext() as context:
+        context.prec = _DIGITS
+        return float(Decimal(2) ** Decimal(exponent))
+
+
+def _checked(weights: Array, size: int, source: Callable[..., Any]) -> Float:
+    if weights.shape != (size,) or not np.isfinite(weights).all() or (weights < 0).any():
+        raise ConventionError(
+            f"{getattr(source, '__name__', source)!r} must return {size} finite numbers of at least 0; "
+            f"it returned shape {weights.shape}.",
+            hint="Write it for a NumPy array: lambda places: 1 / places.",
+        )
+    return weights.astype(np.float64, copy=False)
+
+
+@lru_cache(maxsize=32)
+def _log2_weights(power: int) -> Float:
+    high, low = _log2_table(power)
+    return _frozen(_reciprocal(high[2:], low[2:], start=2))
+
+
+@lru_cache(maxsize=32)
+def _log2_max2_weights(power: int) -> Float:
+    return _frozen(np.concatenate([[1.0], _log2_weights(power)]))
+
+
+@lru_cache(maxsize=32)
+def _reciprocal_weights(power: int) -> Float:
+    return _frozen(1.0 / np.arange(1, (1 << power) + 1))
+
+
+_NAMED: dict[str, Callable[[int], Float]] = {
+    "log2": _log2_weights,
+    "log2_max2": _log2_max2_weights,
+    "reciprocal": _reciprocal_weights,
+}
+
+
+@lru_cache(maxsize=32)
+def _log2_table(power: int) -> tuple[Float, Float]:
+    """log2(n) for n = 0 … 2^power (0 unused) as high + low."""
+    if power <= _FIRST_OCTAVE:
+        exact = [Decimal(0)] + [_log2_decimal(n) for n in range(1, (1 << _FIRST_OCTAVE) + 1)]
+        high = np.array([float(x) for x in exact])
+        low = np.array([float(x - Decimal(h)) for x, h in zip(exact, high.tolist(), strict=True)])
+        return high, low
+    below_high, below_low = _log2_table(power - 1)
+    half = 1 << (power - 1)
+    high, low = np.zeros(2 * half + 1), np.zeros(2 * half + 1)
+    high[: half + 1], low[: half + 1] = below_high, below_low
+    whole, rest = _two_sum(below_high[half // 2 + 1 :], 1.0)
+    high[half + 2 :: 2], low[half + 2 :: 2] = _two_sum(whole, rest + below_low[half // 2 + 1 :])
+    odd = np.arange(half + 1, 2 * half, 2)
+    high[odd], low[odd] = _between(odd, (high, low))
+    return high, low
+
+
+def _between(odd: Array, table: tuple[Float, Float]) -> tuple[Float, Float]:
+    high, low = table
+    total, carry = _two_sum(high[odd - 1], high[odd + 1])
+    carry = carry + (low[odd - 1] + low[odd + 1])
+    lift_high, lift_low = _atanh_log2e(2.0 * odd.astype(np.float64) ** 2 - 1.0)
+    whole, rest = _two_sum(total / 2, lift_high)
+    return _two_sum(whole, rest + (carry / 2 + lift_low))
+
+
+def _atanh_log2e(inverse: Float) -> tuple[Float, Float]:
+    """atanh(1/d)/ln 2 for large whole d."""
+    t = 1.0 / inverse
+    product, error = _two_product(t, inverse)
+    t_low = ((1.0 - product) - error) / inverse
+    t_low = t_low + t * t * t / 3 + t * t * t * t * t / 5
+    log2e, log2e_low = _log2e()
+    high, low = _two_product(t, np.float64(log2e))
+    return high, low + (t * log2e_low + t_low * log2e)
+
+
+@lru_cache(maxsize=1)
+def _log2e() -> tuple[float, float]:
+    with localcontext() as context:
+        context.prec = _DIGITS
+        exact = 1 / Decimal(2).ln()
+        return float(exact), float(exact - Decimal(float(exact)))
+
+
+def _reciprocal(high: Float, low: Float, *, start: int) -> Float:
+    guess = 1.0 / high
+    product, error = _two_product(guess, high)
+    fix = (((1.0 - product) - error) - guess * low) / high
+    # The pair is good to about 2^-95; where that could still round either way, ask Decimal.
+    slack = np.ldexp(guess, -88)
+    unsure = np.flatnonzero((guess + (fix - slack)) != (guess + (fix + slack)))
+    out = guess + fix
+    for at in unsure.tolist():
+        with localcontext() as context:
+            context.prec = _DIGITS
+            out[at] = float(1 / _log2_decimal(start + at))
+    return np.asarray(out)
+
+
+def _log2_decimal(n: int) -> Decimal:
+    with localcontext() as context:
+        context.prec = _DIGITS
+        return Decimal(n).ln() / Decimal(2).ln()
+
+
+def _two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    total = a + b
+    other = total - a
+    return total, (a - (total - other)) + (b - other)
+
+
+def _two_product(a: Any, b: Any) -> tuple[Any, Any]:
+    product = a * b
+    a_high, a_low = _split(a)
+    b_high, b_low = _split(b)
+    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+def _split(a: Any) -> tuple[Any, Any]:
+    scaled = a * 134217729.0
+    high = scaled - (scaled - a)
+    return high, a - high
+
+
+def _frozen(weights: Float) -> Float:
+    weights.setflags(write=False)
+    return weights

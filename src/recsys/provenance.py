@@ -1,0 +1,29 @@
+"""Facts about a run that do not belong to its result: versions, machine, time, kernels in use."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+
+def library_version() -> str:
+    """The installed version; "unknown" in a tree that was never installed."""
+    try:
+        return version("recsys-evaluation")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def run_facts() -> dict[str, Any]:
+    """Time, versions and machine, for the part of a result file that is not hashed."""
+    import numpy as np
+
+    return {
+        "recsys": library_version(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "system": f"{platform.system()} {platform.machine()}",
+        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }

@@ -1,0 +1,210 @@
+"""Coded rows of one table, and how they become Lists and Interactions.
+
+Every container ends as Rows: a case code and an item code a row, with whatever else the table had.
+The work is one pass where rows are already grouped and ordered; sorting happens only when needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from recsys.errors import DuplicateError, InputError
+from recsys.types import Array, Codes, Float, Ids, Int, Interactions, Lists
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """One table: codes, and optional columns of the same length. `users` are codes into `user_ids`."""
+
+    table: str
+    cases: Ids
+    case: Codes
+    items: Ids
+    item: Codes
+    score: Array | None = None
+    rank: Array | None = None
+    grade: Array | None = None
+    time: Array | None = None
+    user_ids: Ids | None = None
+    users: Codes | None = None
+    notes: dict[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.case)
+
+    def name(self, row: int) -> str:
+        """A row as a person would find it."""
+        return (
+            f"row {row} (user {self.cases.values[self.case[row]]!r}, item {self.items.values[self.item[row]]!r})"
+        )
+
+
+def to_lists(rows: Rows) -> Lists:
+    """Rankings: by rank, by score from the highest, or as given."""
+    indptr = _indptr(rows.case, len(rows.cases))
+    order: Array | None
+    scores: Float | None = None
+    if rows.rank is not None:
+        order = _order_by_rank(rows, indptr)
+    else:
+        order = _group(rows.case, len(rows.cases))
+        if rows.score is not None:
+            scores = numbers(rows.score, rows, "score")
+            order = _order_by_score(rows.case, scores, order)
+            scores = scores if order is None else scores[order]
+    return Lists(
+        rows.cases, rows.items, indptr, _take(rows.item, order), scores, clusters=_clusters(rows), notes=rows.notes
+    )
+
+
+def to_interactions(rows: Rows) -> Interactions:
+    """Truth or history: one entry a (case, item), items ascending; repeated rows are merged and counted."""
+    grade = None if rows.grade is None else _grades(rows)
+    key = rows.case.astype(np.int64) * max(len(rows.items), 1) + rows.item
+    order = None
+    if len(key) > 1 and not (key[1:] > key[:-1]).all():
+        order = np.argsort(key, kind="stable")
+        key = key[order]
+    notes = dict(rows.notes)
+    case, item, grade, time = (_take(x, order) for x in (rows.case, rows.item, grade, rows.time))
+    repeated = np.zeros(len(key), dtype=bool)
+    if len(key) > 1:
+        np.equal(key[1:], key[:-1], out=repeated[1:])
+    counts = None
+    if repeated.any():
+        starts = np.flatnonzero(~repeated)
+        counts = np.diff(np.r_[starts, len(key)])
+        notes["repeated_rows"] = int(repeated.sum())
+        if grade is not None:
+            best = np.maximum.reduceat(grade, starts)
+            notes["conflicting_grades"] = int((np.minimum.reduceat(grade, starts) != best).sum())
+            grade = best
+        case, item, time = case[starts], item[starts], None if time is None else time[starts]
+    if grade is not None and (grade == 1).all():
+        grade = None
+    return Interactions(
+        rows.cases, rows.items, _indptr(case, len(rows.cases)), item, grade, time, counts, _clusters(rows), notes
+    )
+
+
+def numbers(values: Array, rows: Rows, column: str) -> Float:
+    """A column of finite numbers, or an error that names the first row that is not."""
+    if values.dtype.kind not in "iufb":
+        try:
+            values = values.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"the {column} column holds {values.dtype} values that are not numbers.",
+                table=rows.table,
+                column=column,
+                hint=f"Convert it to numbers, or name another column with columns={{{column!r}: ...}}.",
+            ) from error
+    values = values.astype(np.float64, copy=False)
+    if not np.isfinite(values).all():
+        row = int(np.argmax(~np.isfinite(values)))
+        raise InputError(
+            f"the {column} {values[row]} in {rows.name(row)} is not a finite number.",
+            table=rows.table,
+            column=column,
+            row=row,
+            hint=f"Every {column} must be a number; drop the row or mend the model that wrote it.",
+        )
+    return values
+
+
+def _grades(rows: Rows) -> Float:
+    grade = numbers(rows.grade if rows.grade is not None else np.zeros(0), rows, "grade")
+    if len(grade) and grade.min() < 0:
+        row = int(np.argmin(grade))
+        raise InputError(
+            f"the grade {grade[row]:g} in {rows.name(row)} is negative.",
+            table=rows.table,
+            column="grade",
+            row=row,
+            hint="Grades start at 0 (judged, not relevant); shift them, or drop such rows.",
+        )
+    return grade
+
+
+def _indptr(case: Codes, n_cases: int) -> Int:
+    indptr = np.zeros(n_cases + 1, dtype=np.int64)
+    np.cumsum(np.bincount(case, minlength=n_cases), out=indptr[1:])
+    return indptr
+
+
+def _group(case: Codes, n_cases: int) -> Array | None:
+    """Rows by case, in given order within a case; None where they are so already."""
+    if len(case) < 2 or (case[1:] >= case[:-1]).all():
+        return None
+    from scipy.sparse import csr_array
+
+    # A CSR with one entry a column is a counting sort: linear, and stable.
+    rows = np.arange(len(case), dtype=np.int32 if len(case) < 2**31 else np.int64)
+    return csr_array((np.ones(len(case), dtype=np.int8), (case, rows)), shape=(n_cases, len(case))).indices
+
+
+def _order_by_rank(rows: Rows, indptr: Int) -> Array | None:
+    rank = numbers(rows.rank if rows.rank is not None else np.zeros(0), rows, "rank")
+    if len(rank) == 0:
+        return None
+    if rank.min() < 1 or (rank != np.floor(rank)).any():
+        row = int(np.argmax((rank < 1) | (rank != np.floor(rank))))
+        raise InputError(
+            f"the rank {rank[row]:g} in {rows.name(row)} is not 1, 2, 3, …",
+            table=rows.table,
+            column="rank",
+            row=row,
+            hint="Ranks start at 1; add 1 if yours start at 0.",
+        )
+    at = indptr[rows.case] + rank.astype(np.int64) - 1
+    if len(at) and int(at[-1]) == len(at) - 1 and (at == np.arange(len(at))).all():
+        return None
+    if (at < indptr[rows.case + 1]).all() and (np.bincount(at, minlength=len(at)) == 1).all():
+        order = np.empty(len(at), dtype=np.int64)
+        order[at] = np.arange(len(at))
+        return order
+    order = np.lexsort((rank, rows.case))
+    same = (np.diff(rank[order]) == 0) & (np.diff(rows.case[order]) == 0)
+    if same.any():
+        row = int(order[int(np.argmax(same)) + 1])
+        raise DuplicateError(
+            f"{rows.name(row)} has rank {rank[row]:g}, which another item of that user has too.",
+            table=rows.table,
+            column="rank",
+            row=row,
+            hint="Give each item its own rank, or hand scores instead and choose ties=.",
+        )
+    return order
+
+
+def _order_by_score(case: Codes, scores: Float, grouped: Array | None) -> Array | None:
+    c, s = _take(case, grouped), _take(scores, grouped)
+    if len(s) < 2 or ((s[1:] <= s[:-1]) | (c[1:] != c[:-1])).all():
+        return grouped
+    order = np.lexsort((-s, c))
+    return order if grouped is None else grouped[order]
+
+
+def _clusters(rows: Rows) -> Array | None:
+    if rows.users is None or rows.user_ids is None:
+        return None
+    of_case = np.full(len(rows.cases), -1, dtype=np.int64)
+    of_case[rows.case] = rows.users
+    clash = of_case[rows.case] != rows.users
+    if clash.any():
+        row = int(np.argmax(clash))
+        raise InputError(
+            f"case {rows.cases.values[rows.case[row]]!r} belongs to two users.",
+            table=rows.table,
+            column="user",
+            row=row,
+            hint="Each case must lie within one user.",
+        )
+    return rows.user_ids.values[of_case]
+
+
+def _take(values: Any, order: Array | None) -> Any:
+    return values if order is None or values is None else values[order]

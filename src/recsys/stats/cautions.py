@@ -1,0 +1,44 @@
+"""The warnings of the statistics room: each names a way a number can mislead although it was computed right.
+
+A caution is both a typed Python warning and a note kept on the result, so it survives into a report.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from recsys.errors import RecsysWarning
+
+
+class StatisticsWarning(RecsysWarning):
+    """Base of the warnings below."""
+
+
+class SmallSampleWarning(StatisticsWarning):
+    """Too few units for the method to mean what it says."""
+
+
+class ZeroVarianceWarning(StatisticsWarning):
+    """Every unit shows the same difference, so there is no noise to compare it with."""
+
+
+class RankTestWarning(StatisticsWarning):
+    """A Wilcoxon or sign test where it tests something other than the mean."""
+
+
+class SkewWarning(StatisticsWarning):
+    """A method that assumes symmetry met differences that are not symmetric."""
+
+
+class UnpairedWarning(StatisticsWarning):
+    """Some cases exist on one side only, or are excluded on one side only, and were left out of the pairs."""
+
+
+class SampleRatioWarning(StatisticsWarning):
+    """The groups of an experiment are not of the size they were planned to have."""
+
+
+def caution(category: type[StatisticsWarning], text: str) -> str:
+    """Warn, and hand the text back to be kept as a note."""
+    warnings.warn(text, category, stacklevel=4)
+    return text

@@ -1,0 +1,133 @@
+"""Questions other than "is it different": is it the same, is it no worse, and how probable is each.
+
+Equivalence and non-inferiority need a margin that was chosen before looking; the Bayesian comparison needs a
+region of practical equivalence (ROPE). All work on units, so clusters are respected.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from recsys.errors import InputError
+from recsys.stats.align import Differences, as_differences
+from recsys.stats.outcomes import Alternative, Interval, check_confidence, t_interval, t_tail
+from recsys.stats.tests import spread_notes
+from recsys.types import Float
+
+
+@dataclass(frozen=True)
+class EquivalenceResult:
+    """Two one-sided tests; `p_value` is the larger, and the interval is the one that must fit in the margin."""
+
+    method: str
+    difference: float
+    margin: tuple[float, float]
+    p_value: float
+    p_above_low: float
+    p_below_high: float
+    interval: Interval
+    n: int
+    notes: tuple[str, ...] = ()
+
+
+def _moments(differences: Differences | npt.ArrayLike) -> tuple[Float, float, float, tuple[str, ...]]:
+    d = as_differences(differences)
+    values = d.units().linearised()
+    notes = d.notes + spread_notes(values)
+    error = float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    return values, float(values.mean()), error, notes
+
+
+def _one_sided(mean: float, bound: float, error: float, df: int, alternative: Alternative) -> float:
+    if math.isnan(error):
+        return math.nan
+    gap = mean - bound
+    t = gap / error if error > 0 else (math.copysign(math.inf, gap) if gap else 0.0)
+    return t_tail(t, df, alternative)
+
+
+def equivalence(
+    differences: Differences | npt.ArrayLike, margin: float | tuple[float, float], *, confidence: float = 0.95
+) -> EquivalenceResult:
+    """TOST: is the mean difference inside the margin? The interval has confidence 1 - 2 alpha, as TOST implies."""
+    low, high = (-margin, margin) if isinstance(margin, (int, float)) else margin
+    if not low < high:
+        raise InputError(f"the margin must run from a lower to a higher value, got {(low, high)}.")
+    check_confidence(confidence)
+    values, mean, error, notes = _moments(differences)
+    df = len(values) - 1
+    above = _one_sided(mean, low, error, df, "greater")
+    below = _one_sided(mean, high, error, df, "less")
+    wide = max(1e-9, 2.0 * confidence - 1.0)
+    interval = t_interval(mean, error, df, wide, "two-sided")
+    p = math.nan if math.isnan(above) else max(above, below)
+    return EquivalenceResult("TOST", mean, (low, high), p, above, below, interval, len(values), notes)
+
+
+def non_inferiority(
+    differences: Differences | npt.ArrayLike, margin: float, *, confidence: float = 0.95
+) -> EquivalenceResult:
+    """Is the first side worse by less than the margin (a positive number, in the metric's units)?"""
+    if not margin > 0:
+        raise InputError(f"the margin of non-inferiority must be positive, got {margin!r}.")
+    values, mean, error, notes = _moments(differences)
+    df = len(values) - 1
+    p = _one_sided(mean, -margin, error, df, "greater")
+    interval = t_interval(mean, error, df, confidence, "greater")
+    return EquivalenceResult(
+        "non-inferiority", mean, (-margin, math.inf), p, p, 0.0, interval, len(values), notes
+    )
+
+
+@dataclass(frozen=True)
+class BayesResult:
+    """Posterior of the mean difference: how probable worse, practically equal and better are."""
+
+    difference: float
+    scale: float
+    df: float
+    rope: tuple[float, float]
+    p_worse: float
+    p_equal: float
+    p_better: float
+    interval: Interval
+    n: int
+    notes: tuple[str, ...] = ()
+
+
+def bayes_paired(
+    differences: Differences | npt.ArrayLike,
+    rope: float | tuple[float, float] = 0.0,
+    *,
+    confidence: float = 0.95,
+    correlation: float = 0.0,
+) -> BayesResult:
+    """Posterior under the flat (Jeffreys) prior: Student's t around the mean difference.
+
+    `correlation` widens it for dependent units: the test share for results of k-fold cross-validation.
+    """
+    from scipy.special import stdtr
+
+    low, high = (-rope, rope) if isinstance(rope, (int, float)) else rope
+    if low > high:
+        raise InputError(f"the ROPE must run from a lower to a higher value, got {(low, high)}.")
+    if not 0.0 <= correlation < 1.0:
+        raise InputError(f"correlation must be in [0, 1), got {correlation!r}.")
+    values, mean, error, notes = _moments(differences)
+    n = len(values)
+    df = n - 1
+    scale = error * math.sqrt(1.0 + n * correlation / (1.0 - correlation))
+    interval = t_interval(mean, scale, df, confidence, "two-sided")
+    if n < 2:
+        worse = above = math.nan
+    elif scale > 0:
+        worse = float(stdtr(df, (low - mean) / scale))
+        above = float(stdtr(df, (mean - high) / scale))
+    else:
+        worse, above = float(mean < low), float(mean > high)
+    equal = float(np.clip(1.0 - worse - above, 0.0, 1.0)) if n >= 2 else math.nan
+    return BayesResult(mean, scale, float(df), (low, high), worse, equal, above, interval, n, notes)

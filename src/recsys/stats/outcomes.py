@@ -1,0 +1,96 @@
+"""What the statistics room hands back: an interval, the result of one test; and the t distribution behind both."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from recsys.errors import InputError, UnknownNameError
+
+Alternative = Literal["two-sided", "greater", "less"]
+ALTERNATIVES = ("two-sided", "greater", "less")
+
+
+def check_alternative(alternative: str) -> None:
+    if alternative not in ALTERNATIVES:
+        raise UnknownNameError("alternative", alternative, ALTERNATIVES)
+
+
+def check_confidence(confidence: float) -> None:
+    if not 0.0 < confidence < 1.0:
+        raise InputError(f"confidence must lie between 0 and 1, got {confidence!r}.", hint="Try 0.95.")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An interval (one end infinite for a one-sided test) and how it was made."""
+
+    low: float
+    high: float
+    confidence: float
+    method: str
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, (int, float)) and self.low <= value <= self.high
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its standard error and interval; `notes` say what it estimates where that is not plain."""
+
+    value: float
+    standard_error: float
+    interval: Interval
+    n: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """One test: what was seen, how sure one can be, and what to keep in mind."""
+
+    method: str
+    difference: float
+    statistic: float
+    p_value: float
+    n: int
+    alternative: str = "two-sided"
+    interval: Interval | None = None
+    df: float | None = None
+    notes: tuple[str, ...] = ()
+
+    # The name starts with "Test", which a test collector would otherwise pick up.
+    __test__ = False
+
+
+def t_tail(t: float, df: float, alternative: Alternative = "two-sided") -> float:
+    """p-value of a t statistic."""
+    from scipy.special import ndtr, stdtr
+
+    if math.isnan(t) or df <= 0:
+        return math.nan
+
+    def below(value: float) -> float:
+        return float(ndtr(value) if math.isinf(df) else stdtr(df, value))
+
+    if alternative == "two-sided":
+        return min(1.0, 2.0 * below(-abs(t)))
+    return below(-t if alternative == "greater" else t)
+
+
+def t_interval(
+    estimate: float, error: float, df: float, confidence: float, alternative: Alternative = "two-sided"
+) -> Interval:
+    """Estimate plus and minus a t quantile (a normal one for infinite df) of standard errors."""
+    from scipy.special import ndtri, stdtrit
+
+    check_confidence(confidence)
+    method = "normal" if math.isinf(df) else "t"
+    if df <= 0 or math.isnan(error):
+        return Interval(-math.inf, math.inf, confidence, method)
+    tail = (1.0 - confidence) / (2.0 if alternative == "two-sided" else 1.0)
+    reach = float(ndtri(1.0 - tail) if math.isinf(df) else stdtrit(df, 1.0 - tail)) * error
+    low = -math.inf if alternative == "less" else estimate - reach
+    high = math.inf if alternative == "greater" else estimate + reach
+    return Interval(low, high, confidence, method)

@@ -1,0 +1,141 @@
+"""A result's columns as text, HTML, Markdown, LaTeX or a frame; names are escaped, digits are not cut from files.
+
+Plain text and markup are written here by hand because they are a few lines each; frames are made by the
+library the caller asks for, imported only then.
+"""
+
+from __future__ import annotations
+
+import html as markup
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from recsys.conventions import Conventions
+from recsys.errors import MissingExtraError, UnknownNameError
+from recsys.types import PerCase
+
+Columns = Mapping[str, Sequence[Any]]
+KINDS = ("pandas", "polars", "arrow")
+
+
+def frame(columns: Mapping[str, Any], kind: str) -> Any:
+    """The columns as a table of the library `kind`."""
+    if kind == "pandas":
+        import pandas as pd
+
+        return pd.DataFrame(dict(columns))
+    if kind == "polars":
+        try:
+            import polars as pl
+        except ImportError as error:
+            raise MissingExtraError("polars", "polars", "A polars table") from error
+        return pl.DataFrame({n: c.tolist() if _is_object(c) else c for n, c in columns.items()})
+    if kind == "arrow":
+        try:
+            import pyarrow as pa
+        except ImportError as error:
+            raise MissingExtraError("pyarrow", "arrow", "An Arrow table") from error
+        return pa.table({n: c.tolist() if _is_object(c) else c for n, c in columns.items()})
+    raise UnknownNameError("kind of table", kind, KINDS)
+
+
+def per_case_table(rows: PerCase, kind: str) -> Any:
+    """Per-case values; pandas is indexed by id, the others hold it as the first column."""
+    name = "user" if rows.clusters is None else "case"
+    columns: dict[str, Any] = {name: rows.ids}
+    if rows.clusters is not None:
+        columns["user"] = rows.clusters
+    table = frame(columns | dict(rows.columns), kind)
+    return table.set_index(name) if kind == "pandas" else table
+
+
+def text(columns: Columns) -> str:
+    """Aligned columns, numbers to four places."""
+    cells = {name: [shown(v) for v in values] for name, values in columns.items()}
+    widths = {name: max([len(name), *map(len, cells[name])]) for name in cells}
+    right = {name for name, values in columns.items() if _is_numeric(values)}
+
+    def line(row: Mapping[str, str]) -> str:
+        return "  ".join(
+            row[n].rjust(widths[n]) if n in right else row[n].ljust(widths[n]) for n in cells
+        ).rstrip()
+
+    n_rows = len(next(iter(cells.values()), []))
+    body = [line({n: cells[n][i] for n in cells}) for i in range(n_rows)]
+    return "\n".join([line({n: n for n in cells}), line({n: "-" * widths[n] for n in cells}), *body])
+
+
+def html(columns: Columns, notes: Sequence[str]) -> str:
+    """A small table for notebooks; everything in it is escaped."""
+    head = "".join(f"<th>{markup.escape(n)}</th>" for n in columns)
+    rows = zip(*columns.values(), strict=True)
+    body = "".join("<tr>" + "".join(f"<td>{markup.escape(shown(v))}</td>" for v in row) + "</tr>" for row in rows)
+    below = "".join(f"<div><small>{markup.escape(n)}</small></div>" for n in notes)
+    return f"<div><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}</div>"
+
+
+def markdown(columns: Columns) -> str:
+    """A pipe table."""
+    rule = ["---:" if _is_numeric(v) else "---" for v in columns.values()]
+    rows = [list(columns), rule, *([shown(v) for v in row] for row in zip(*columns.values(), strict=True))]
+    return "\n".join("| " + " | ".join(re.sub(r"([|\\`*_<])", r"\\\1", c) if r else c for c in row) + " |"
+                     for r, row in enumerate(rows))  # fmt: skip
+
+
+def latex(columns: Columns) -> str:
+    """A booktabs tabular."""
+    spec = "".join("r" if _is_numeric(v) else "l" for v in columns.values())
+    lines = [" & ".join(_tex(n) for n in columns) + r" \\", r"\midrule"]
+    lines += [" & ".join(_tex(shown(v)) for v in row) + r" \\" for row in zip(*columns.values(), strict=True)]
+    return "\n".join([rf"\begin{{tabular}}{{{spec}}}", r"\toprule", *lines, r"\bottomrule", r"\end{tabular}"])
+
+
+def footnotes(counts: Mapping[str, int], conventions: Conventions, notes: Mapping[str, Any]) -> list[str]:
+    """What a reader must know to trust the numbers above."""
+    lines = [f"{counts.get('cases', 0):,} users"]
+    for name, words in (
+        ("without_truth", "without relevant items ({})"),
+        ("without_list", "without recommendations ({})"),
+    ):
+        if counts.get(name):
+            rule = conventions.no_truth if name == "without_truth" else conventions.no_list
+            said = {"skip": "left out", "zero": "count as 0", "empty": "count as the worst value"}.get(rule, rule)
+            lines[0] += f", {counts[name]:,} " + words.format(said)
+    said = {
+        "repeated_items": "items listed more than once",
+        "repeated_rows": "repeated truth rows merged",
+        "conflicting_grades": "pairs with conflicting grades (the highest was kept)",
+        "unknown_items": "relevant items outside the catalogue",
+        "seen_truth": "relevant items the users had already seen",
+        "tied": "relevant items found that share their score with another item",
+    }
+    lines += [f"{counts[n]:,} {words}" for n, words in said.items() if counts.get(n)]
+    if counts.get("found") == 0 and counts.get("judged"):
+        lines.append("no listed item is in its user's truth: check that both sides use the same item ids")
+    lines += [str(n) for n in notes.get("warnings", ())]
+    return [*lines, f"conventions: {conventions}"]
+
+
+def shown(value: Any) -> str:
+    """A cell for people: four places, control characters removed."""
+    if isinstance(value, float | np.floating):
+        return "n/a" if math.isnan(value) else f"{value:.4f}"
+    if isinstance(value, int | np.integer):
+        return f"{value:,}"
+    return re.sub(r"[\x00-\x1f\x7f-\x9f]", "", str(value))
+
+
+def _is_numeric(values: Sequence[Any]) -> bool:
+    return all(isinstance(v, int | float | np.number) for v in values)
+
+
+def _is_object(column: Any) -> bool:
+    return isinstance(column, np.ndarray) and column.dtype == object
+
+
+def _tex(cell: str) -> str:
+    return re.sub(r"([&%$#_{}])", r"\\\1", cell.replace("\\", r"\textbackslash ")).replace("~", r"\textasciitilde ")

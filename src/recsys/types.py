@@ -1,0 +1,171 @@
+"""The arrays everything else passes around; frozen, checked once on entry, never changed.
+
+A case is what gets one ranking (usually a user; a session or one of a user's events otherwise), a
+cluster is the user it belongs to. Codes are int32 and follow the sorted ids, so no result depends on
+the order of rows. Products of cases and items are always taken in int64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recsys.errors import IdTypeError
+
+Int = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+Float = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Ids:
+    """What the user typed, sorted and unique: int64, or str in an object array. The code is the place."""
+
+    values: Array
+
+    @property
+    def kind(self) -> str:
+        return "str" if self.values.dtype == object else "int"
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def code_of(self, wanted: Array) -> Int:
+        """Codes of ids, -1 for an unknown one."""
+        if len(self.values) == 0 or len(wanted) == 0:
+            return np.full(len(wanted), -1, dtype=np.int64)
+        at = np.searchsorted(self.values, wanted)
+        at[at == len(self.values)] = 0
+        return np.where(self.values[at] == wanted, at, -1).astype(np.int64)
+
+    def union(self, other: Ids, *, what: str) -> tuple[Ids, Codes | None, Codes | None]:
+        """Both sets in one, and where the codes of each go (None: they stay)."""
+        if len(other) == 0 or other is self:
+            return self, None, None
+        if len(self) == 0:
+            return other, None, None
+        self.same_kind(other, what=what)
+        if len(self) == len(other) and np.array_equal(self.values, other.values):
+            return self, None, None
+        values = np.union1d(self.values, other.values)
+        return Ids(values), _moves(values, self.values), _moves(values, other.values)
+
+    def same_kind(self, other: Ids, *, what: str) -> None:
+        if self.kind != other.kind and len(self) and len(other):
+            raise IdTypeError(
+                f"the {what} ids are {self.kind} in one table ({self.values[0]!r}, …) and {other.kind} in the "
+                f"other ({other.values[0]!r}, …), so none of them would match.",
+                column=what,
+                hint="Make both the same type, for example with .astype(str).",
+            )
+
+
+def _moves(values: Array, part: Array) -> Codes | None:
+    if len(values) == len(part):
+        return None
+    return np.searchsorted(values, part).astype(np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Interactions:
+    """Truth, training data, seen items or judgements: CSR by case, items ascending and unique in a case."""
+
+    cases: Ids
+    items: Ids
+    indptr: Int
+    codes: Codes
+    grades: Float | None = None
+    times: Array | None = None
+    counts: Int | None = None
+    clusters: Array | None = None
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def sizes(self) -> Int:
+        return np.diff(self.indptr)
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """Rankings, best first: CSR by case. With scores, equal ones are ties; without, the order is the answer."""
+
+    cases: Ids
+    items: Ids
+    indptr: Int
+    codes: Codes
+    scores: Float | None = None
+    clusters: Array | None = None
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def sizes(self) -> Int:
+        return np.diff(self.indptr)
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """Where the judged items landed: all a ranking metric may look at.
+
+    One entry a judged item that was found, sorted by case then rank; `rank` is 1 + the number of items
+    strictly above, `tied` how many share its score (None: no ties left), `repeat` marks an item that
+    the list had already shown. The truth's own grades stand per case, sorted from the highest.
+    """
+
+    n_cases: int
+    case: Codes
+    item: Codes
+    rank: Int
+    grade: Float | None
+    n_listed: Int
+    truth_indptr: Int
+    truth_grade: Float | None
+    tied: Int | None = None
+    repeat: Bool | None = None
+    weight: Float | None = None
+    truth_weight: Float | None = None
+    n_candidates: Int | None = None
+
+    @property
+    def n_judged(self) -> Int:
+        return np.diff(self.truth_indptr)
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """What metrics about more than places need, by name; a missing need is an error that says which."""
+
+    catalogue: Ids | None = None
+    n_items: int | None = None
+    case_weights: Float | None = None
+    complete: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class PerCase:
+    """One row a case, sorted by id; NaN says the case is not in that metric's mean. Join by id, never by place."""
+
+    ids: Array
+    columns: Mapping[str, Float]
+    clusters: Array | None = None
+    weights: Float | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, eq=False)
+class Partial:
+    """The result of some cases; two of them merge into the result of all their cases.
+
+    `terms` holds numerator and denominator per case of a metric that is pooled or built from others.
+    """
+
+    per_case: PerCase
+    terms: Mapping[str, tuple[Float, Float]]
+    counts: Mapping[str, int]
