@@ -62,8 +62,13 @@ def evaluate(
         case_weights: weight of each user in the means.
         item_weights: weight of each relevant item (recall, hits, dcg, ndcg).
 
-    >>> print(evaluate({"ann": ["a", "b", "c"], "bob": ["b", "d"]}, {"ann": {"a", "c"}, "bob": {"d"}},
-    ...                ["recall@2", "ndcg@2"]))
+    >>> print(
+    ...     evaluate(
+    ...         {"ann": ["a", "b", "c"], "bob": ["b", "d"]},
+    ...         {"ann": {"a", "c"}, "bob": {"d"}},
+    ...         ["recall@2", "ndcg@2"],
+    ...     )
+    ... )
     metric     value  cases
     --------  ------  -----
     recall@2  0.7500      2
@@ -77,8 +82,17 @@ def evaluate(
     read = read_lists(lists, columns=_columns_for("lists", columns))
     known = read_interactions(truth, columns=_columns_for("truth", columns))
     chosen = _with_max_grade(chosen, requests, known)
-    history = None if seen is None else read_interactions(seen, table="seen", columns=_columns_for("seen", columns))
-    options = _Options(catalogue, history, complete, clusters, case_weights, item_weights)
+    history = (
+        None if seen is None else read_interactions(seen, table="seen", columns=_columns_for("seen", columns))
+    )
+    options = _Options(
+        catalogue=catalogue,
+        seen=history,
+        complete=complete,
+        clusters=clusters,
+        case_weights=case_weights,
+        item_weights=item_weights,
+    )
 
     def run(under: Conventions) -> Evaluation:
         partial = _partial(read, known, requests, under, options)
@@ -94,6 +108,7 @@ class _Options:
 
     def __init__(
         self,
+        *,
         catalogue: int | Iterable[Any] | None = None,
         seen: Interactions | None = None,
         complete: bool = False,
@@ -110,7 +125,11 @@ class _Options:
 
 
 def _partial(
-    lists: Lists, truth: Interactions, requests: Sequence[Request], conventions: Conventions, options: _Options
+    lists: Lists,
+    truth: Interactions,
+    requests: Sequence[Request],
+    conventions: Conventions,
+    options: _Options,
 ) -> Partial:
     paired = pair(lists, truth, complete=options.complete)
     paired = _drop(paired, conventions, options)
@@ -134,9 +153,9 @@ def _warned_of_ties(partial: Partial, paired: Paired, conventions: Conventions) 
         return partial
     if conventions.ties in ("by_id", "by_id_desc", "given"):
         warnings.warn(
-            f"{undecided:,} of {found:,} judged items found ({undecided / found:.1%}) share their score with another "
-            f"item, so the result depends on how ties are ordered (here: {conventions.ties}). ties='expected' gives "
-            "the mean over all orders, ties='best' and ties='worst' the range.",
+            f"{undecided:,} of {found:,} judged items found ({undecided / found:.1%}) share their score with "
+            f"another item, so the result depends on how ties are ordered (here: {conventions.ties}). "
+            "ties='expected' gives the mean over all orders, ties='best' and ties='worst' the range.",
             TieWarning,
             stacklevel=5,
         )
@@ -165,7 +184,7 @@ class Evaluator:
         self.requests = parse_all(metrics, k)
         self.conventions = Conventions.of(conventions)
         self._columns = columns
-        self._options = _Options(catalogue, complete=complete)
+        self._options = _Options(catalogue=catalogue, complete=complete)
         self._parts: list[Partial] = []
 
     def update(self, lists: Any, truth: Any) -> Evaluator:
@@ -184,7 +203,7 @@ class Evaluator:
         """Take over the users of another Evaluator of the same metrics and conventions."""
         if [*map(str, other.requests)] != [*map(str, self.requests)] or other.conventions != self.conventions:
             raise MergeError("the two evaluators differ in metrics or conventions.")
-        self._parts.extend(other._parts)  # noqa: SLF001 - same class
+        self._parts.extend(other._parts)
         return self
 
     def reset(self) -> Evaluator:
@@ -206,7 +225,9 @@ def _columns_for(table: str, columns: Mapping[str, Any] | None) -> Mapping[str, 
     return columns.get(table)
 
 
-def _with_max_grade(conventions: Conventions, requests: Sequence[Request], truth: Interactions) -> Conventions:
+def _with_max_grade(
+    conventions: Conventions, requests: Sequence[Request], truth: Interactions
+) -> Conventions:
     graded = truth.grades is not None and len(truth.grades) > 0
     if conventions.max_grade is not None or not graded or not any(r.metric.name == "err" for r in requests):
         return conventions
@@ -216,17 +237,21 @@ def _with_max_grade(conventions: Conventions, requests: Sequence[Request], truth
 def _catalogue(given: int | Iterable[Any] | None) -> tuple[Ids | None, int | None]:
     if given is None or isinstance(given, int | np.integer):
         if given is not None and (isinstance(given, bool) or given < 1):
-            raise InputError(f"catalogue={given!r} is not a number of items.", hint="Pass all item ids, or their number.")
+            raise InputError(
+                f"catalogue={given!r} is not a number of items.", hint="Pass all item ids, or their number."
+            )
         return None, None if given is None else int(given)
     from recsys.ids import encode, of_sequence
 
-    values = given if isinstance(given, np.ndarray) else of_sequence(list(given), table="catalogue", column="item")
+    values = (
+        given if isinstance(given, np.ndarray) else of_sequence(list(given), table="catalogue", column="item")
+    )
     ids, _ = encode(values, table="catalogue", column="item")
     return ids, len(ids)
 
 
 def _drop(paired: Paired, conventions: Conventions, options: _Options) -> Paired:
-    """Truth items outside the catalogue or already seen: counted, and dropped where the conventions say so."""
+    """Truth items outside the catalogue or already seen: counted, dropped where the conventions say so."""
     for name, marks in (("unknown_items", _unknown(paired, options)), ("seen_truth", _seen(paired, options))):
         if marks is None or not marks.any():
             continue
@@ -257,7 +282,10 @@ def _unknown(paired: Paired, options: _Options) -> Bool | None:
 def _seen(paired: Paired, options: _Options) -> Bool | None:
     if options.seen is None:
         return None
-    case, item = options.seen.cases.code_of(paired.cases.values), options.seen.items.code_of(paired.items.values)
+    case, item = (
+        options.seen.cases.code_of(paired.cases.values),
+        options.seen.items.code_of(paired.items.values),
+    )
     options.seen.items.same_kind(paired.items, what="item")
     width = max(len(options.seen.items), 1)
     rows = np.repeat(np.arange(len(options.seen.cases), dtype=np.int64), options.seen.sizes)
@@ -275,13 +303,17 @@ def _item_weights(paired: Paired, given: Mapping[Any, float]) -> Float:
 
 
 def _case_weights(paired: Paired, given: Mapping[Any, float]) -> Float:
-    return np.array([_weight(given, i, "case_weights") for i in paired.cases.values.tolist()], dtype=np.float64)
+    return np.array(
+        [_weight(given, i, "case_weights") for i in paired.cases.values.tolist()], dtype=np.float64
+    )
 
 
 def _weight(given: Mapping[Any, float], name: Any, what: str) -> float:
     value = float(_looked_up(given, name, what))
     if not 0 <= value < float("inf"):
-        raise InputError(f"{what} holds {value!r} for {name!r}.", hint="Weights are finite numbers of at least 0.")
+        raise InputError(
+            f"{what} holds {value!r} for {name!r}.", hint="Weights are finite numbers of at least 0."
+        )
     return value
 
 
@@ -290,7 +322,9 @@ def _looked_up(given: Mapping[Any, Any], name: Any, what: str) -> Any:
     try:
         return given[key]
     except (KeyError, IndexError):
-        raise InputError(f"{what} has no entry for {key!r}.", row=key, hint=f"Give {what} for every id.") from None
+        raise InputError(
+            f"{what} has no entry for {key!r}.", row=key, hint=f"Give {what} for every id."
+        ) from None
 
 
 def _groups(ids: Array, by: Mapping[Any, Any] | Callable[[Any], Any]) -> dict[Any, Bool]:

@@ -26,12 +26,12 @@ _EXPECTED = (
 def rows_of_container(data: Any, *, ordered: bool, table: str) -> Rows:
     """Rows of anything that is not a frame. `ordered`: the order within a case is the ranking."""
     if _is_sparse(data):
-        return _rows_of_sparse(data, ordered, table)
+        return _rows_of_sparse(data, ordered=ordered, table=table)
     if isinstance(data, Mapping):
         keys, entries = list(data.keys()), list(data.values())
         ids, codes = encode(of_sequence(keys, table=table, column="user"), table=table, column="user")
     elif isinstance(data, np.ndarray):
-        return _rows_of_array(data, ordered, table)
+        return _rows_of_array(data, ordered=ordered, table=table)
     elif isinstance(data, list | tuple):
         entries = list(data)
         ids, codes = _numbered(len(entries))
@@ -41,7 +41,7 @@ def rows_of_container(data: Any, *, ordered: bool, table: str) -> Rows:
         )
     if len(entries) == 0:
         raise InputError(f"{table} is empty.", table=table, hint=f"Expected {_EXPECTED}.")
-    flat, sizes, numbers = _flatten(entries, ids.values[codes], ordered, table)
+    flat, sizes, numbers = _flatten(entries, ids.values[codes], ordered=ordered, table=table)
     items, item = encode(of_sequence(flat, table=table, column="item"), table=table, column="item")
     if isinstance(data, Mapping):
         case = np.repeat(codes, sizes)
@@ -49,18 +49,18 @@ def rows_of_container(data: Any, *, ordered: bool, table: str) -> Rows:
         case = np.repeat(np.arange(len(entries), dtype=np.int32), sizes)
     notes = {} if isinstance(data, Mapping) else {"numbered": len(entries)}
     case = case.astype(np.int32, copy=False)
-    return Rows(table, ids, case, items, item, **_as_role(numbers, ordered), notes=notes)
+    return Rows(table, ids, case, items, item, **_as_role(numbers, ordered=ordered), notes=notes)
 
 
 def _flatten(
-    entries: list[Any], names: Array, ordered: bool, table: str
+    entries: list[Any], names: Array, *, ordered: bool, table: str
 ) -> tuple[list[Any], Array, list[Any] | None]:
     """All items in one list, how many each case has, and their scores or grades where given."""
-    form = _form_of(entries, ordered, table, names)
+    form = _form_of(entries, names, ordered=ordered, table=table)
     for at, entry in enumerate(entries):
         if not form.fits(entry) and (_is_scalar(entry) or not hasattr(entry, "__len__") or len(entry)):
             raise InputError(
-                f"user {_shown(names[at])} holds {type(entry).__name__} where the users before hold {form.name}.",
+                f"user {_shown(names[at])} holds {type(entry).__name__}, the users before hold {form.name}.",
                 table=table,
                 row=_shown(names[at]),
                 hint=f"Write every user the same way; expected {_EXPECTED}.",
@@ -101,7 +101,7 @@ class _Form:
 _SEQUENCES = (list, tuple, np.ndarray, range)
 
 
-def _form_of(entries: list[Any], ordered: bool, table: str, names: Array) -> _Form:
+def _form_of(entries: list[Any], names: Array, *, ordered: bool, table: str) -> _Form:
     for at, entry in enumerate(entries):
         if isinstance(entry, set | frozenset) and ordered:
             raise InputError(
@@ -127,11 +127,11 @@ def _form_of(entries: list[Any], ordered: bool, table: str, names: Array) -> _Fo
                 )
             return _Form("one item", (), scalar=True)
         if len(entry):
-            return _form_of_entry(entry, ordered)
+            return _form_of_entry(entry, ordered=ordered)
     return _Form("a list", (*_SEQUENCES, set, frozenset, Mapping))
 
 
-def _form_of_entry(entry: Any, ordered: bool) -> _Form:
+def _form_of_entry(entry: Any, *, ordered: bool) -> _Form:
     if isinstance(entry, Mapping):
         return _Form("a dict", (Mapping,))
     if not ordered:
@@ -144,7 +144,7 @@ def _form_of_entry(entry: Any, ordered: bool) -> _Form:
 
 def _check_pairs(flat: Sequence[Any], sizes: Array, names: Array, table: str) -> None:
     for at, pair in enumerate(flat):
-        if not isinstance(pair, tuple | list) or len(pair) != 2:  # noqa: PLR2004 - a pair is two
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
             user = names[int(np.searchsorted(np.cumsum(sizes), at, side="right"))]
             raise InputError(
                 f"user {_shown(user)} holds {pair!r} among (item, number) pairs.",
@@ -154,23 +154,29 @@ def _check_pairs(flat: Sequence[Any], sizes: Array, names: Array, table: str) ->
             )
 
 
-def _rows_of_array(data: Array, ordered: bool, table: str) -> Rows:
+def _rows_of_array(data: Array, *, ordered: bool, table: str) -> Rows:
     if data.ndim == 1 and data.dtype != object:
         if ordered:
             raise InputError(
-                f"{table} came as a 1-D array of {len(data)}.", table=table, hint="Expected one row a user (2-D)."
+                f"{table} came as a 1-D array of {len(data)}.",
+                table=table,
+                hint="Expected one row a user (2-D).",
             )
         data = data.reshape(-1, 1)
     if data.ndim == 1:
         return rows_of_container(data.tolist(), ordered=ordered, table=table)
-    if data.ndim != 2:  # noqa: PLR2004 - rows and places
-        raise InputError(f"{table} came as a {data.ndim}-D array.", table=table, hint=f"Expected {_EXPECTED}.")
+    if data.ndim != 2:
+        raise InputError(
+            f"{table} came as a {data.ndim}-D array.", table=table, hint=f"Expected {_EXPECTED}."
+        )
     if data.size == 0:
-        raise InputError(f"{table} is empty (shape {data.shape}).", table=table, hint=f"Expected {_EXPECTED}.")
+        raise InputError(
+            f"{table} is empty (shape {data.shape}).", table=table, hint=f"Expected {_EXPECTED}."
+        )
     ids, _ = _numbered(len(data))
     case = np.repeat(np.arange(len(data), dtype=np.int32), data.shape[1])
     flat = data.ravel()
-    if data.dtype.kind in "i" and data.min() < 0:
+    if data.dtype.kind == "i" and data.min() < 0:
         flat, case = _unpadded(data, case, table)
     items, item = encode(flat, table=table, column="item")
     return Rows(table, ids, case, items, item, notes={"numbered": len(data)})
@@ -179,7 +185,9 @@ def _rows_of_array(data: Array, ordered: bool, table: str) -> Rows:
 def _unpadded(data: Array, case: Codes, table: str) -> tuple[Array, Codes]:
     """-1 fills up a row's end; anywhere else, or another negative number, is an error."""
     pad = data == -1
-    wrong = (data < -1) | (pad[:, :] & np.concatenate([~pad[:, 1:], np.zeros((len(data), 1), dtype=bool)], axis=1))
+    wrong = (data < -1) | (
+        pad[:, :] & np.concatenate([~pad[:, 1:], np.zeros((len(data), 1), dtype=bool)], axis=1)
+    )
     if wrong.any():
         row = int(np.argmax(wrong.any(axis=1)))
         raise InputError(
@@ -192,20 +200,22 @@ def _unpadded(data: Array, case: Codes, table: str) -> tuple[Array, Codes]:
     return data.ravel()[keep], case[keep]
 
 
-def _rows_of_sparse(data: Any, ordered: bool, table: str) -> Rows:
+def _rows_of_sparse(data: Any, *, ordered: bool, table: str) -> Rows:
     matrix = data.tocsr()
-    if matrix.ndim != 2 or matrix.shape[0] == 0 or matrix.nnz == 0:  # noqa: PLR2004 - rows and columns
+    if matrix.ndim != 2 or matrix.shape[0] == 0 or matrix.nnz == 0:
         raise InputError(
-            f"the sparse {table} of shape {matrix.shape} stores nothing.", table=table, hint="Check the split."
+            f"the sparse {table} of shape {matrix.shape} stores nothing.",
+            table=table,
+            hint="Check the split.",
         )
     ids, _ = _numbered(matrix.shape[0])
     items, _ = _numbered(matrix.shape[1])
     case = np.repeat(np.arange(matrix.shape[0], dtype=np.int32), np.diff(matrix.indptr))
-    numbers, notes = _as_role(matrix.data, ordered), {"numbered": matrix.shape[0]}
+    numbers, notes = _as_role(matrix.data, ordered=ordered), {"numbered": matrix.shape[0]}
     return Rows(table, ids, case, items, matrix.indices.astype(np.int32), **numbers, notes=notes)
 
 
-def _as_role(numbers: Any, ordered: bool) -> dict[str, Any]:
+def _as_role(numbers: Any, *, ordered: bool) -> dict[str, Any]:
     if numbers is None:
         return {}
     if isinstance(numbers, list):

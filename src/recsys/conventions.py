@@ -7,6 +7,7 @@ reproduce other libraries are rows of `presets.py`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -212,11 +213,15 @@ def describe(name: str, value: Any) -> str:
     'an item is relevant from grade 4 on'
     """
     if name == "relevant_from":
-        return "an item is relevant from grade {:g} on".format(value) if value is not None else (
-            "an item is relevant when its grade is above 0"
+        return (
+            f"an item is relevant from grade {value:g} on"
+            if value is not None
+            else ("an item is relevant when its grade is above 0")
         )
     if name == "max_grade":
-        return f"the highest grade is {value:g}" if value is not None else "the highest grade is the truth's own"
+        return (
+            f"the highest grade is {value:g}" if value is not None else "the highest grade is the truth's own"
+        )
     if name == "per_metric":
         return "some metrics decide differently: " + (", ".join(m for m, _ in value) if value else "none")
     if isinstance(value, str) and value in DECISIONS.get(name, {}):
@@ -235,26 +240,34 @@ def _number_or_none(name: str, value: Any) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not -1e300 < value < 1e300:
-        raise ConventionError(f"{name}={value!r} is not a finite number.", hint=f"Pass a number, or None for {name}.")
+        raise ConventionError(
+            f"{name}={value!r} is not a finite number.", hint=f"Pass a number, or None for {name}."
+        )
     return float(value)
 
 
 def _frozen_gain(gain: Any) -> Gain:
-    if isinstance(gain, str) or callable(gain):
+    if isinstance(gain, str):
         return gain
+    if callable(gain):
+        function: Callable[..., Any] = gain
+        return function
     pairs = tuple(sorted((float(g), float(v)) for g, v in dict(gain).items()))
-    if not pairs or any(v < 0 or v != v or v == float("inf") for _, v in pairs):
+    if not pairs or not all(0 <= v < math.inf for _, v in pairs):
         raise ConventionError(f"gain={gain!r} must map each grade to a finite gain of at least 0.")
     return pairs
 
 
 def _frozen_discount(discount: Any) -> Discount:
-    if isinstance(discount, str) or callable(discount):
+    if isinstance(discount, str):
         return discount
+    if callable(discount):
+        function: Callable[..., Any] = discount
+        return function
     weights = tuple(float(w) for w in discount)
-    if not weights or any(w < 0 or w != w or w == float("inf") for w in weights):
+    if not weights or not all(0 <= w < math.inf for w in weights):
         raise ConventionError(
-            "discount must be a name, a function of the place, or the weights of places 1, 2, … (finite, >= 0).",
+            "discount must be a name, a function of the place, or the weights of places 1, 2, …, all >= 0.",
         )
     return weights
 

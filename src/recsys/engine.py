@@ -24,7 +24,9 @@ from recsys.types import Array, Bool, Context, Float, Partial, PerCase
 _ROUNDING = 1e-9
 
 
-def measure(paired: Paired, requests: Sequence[Request], conventions: Conventions, context: Context) -> Partial:
+def measure(
+    paired: Paired, requests: Sequence[Request], conventions: Conventions, context: Context
+) -> Partial:
     """Every request for every case."""
     columns: dict[str, Float] = {}
     terms: dict[str, tuple[Float, Float]] = {}
@@ -47,9 +49,7 @@ def measure(paired: Paired, requests: Sequence[Request], conventions: Convention
     return Partial(rows, terms, _counts(paired, conventions, readings))
 
 
-def summarise(
-    partial: Partial, requests: Sequence[Request], conventions: Conventions, mask: Bool | None = None
-) -> dict[str, float]:
+def summarise(partial: Partial, requests: Sequence[Request], mask: Bool | None = None) -> dict[str, float]:
     """One number a request, over all cases or those of a mask; NaN where no case is in the mean."""
     out = {}
     for request in requests:
@@ -77,7 +77,8 @@ def merge(parts: Sequence[Partial]) -> Partial:
     for part in parts[1:]:
         if list(part.per_case.columns) != list(first.per_case.columns):
             raise MergeError(
-                f"the parts hold different metrics: {list(first.per_case.columns)} and {list(part.per_case.columns)}."
+                f"the parts hold different metrics: {list(first.per_case.columns)} "
+                f"and {list(part.per_case.columns)}."
             )
         if (part.per_case.ids.dtype == object) != (first.per_case.ids.dtype == object):
             raise MergeError("the parts hold ids of different types (int and str).")
@@ -87,7 +88,8 @@ def merge(parts: Sequence[Partial]) -> Partial:
     twice = np.flatnonzero(ids[1:] == ids[:-1]) if len(ids) else order
     if len(twice):
         raise MergeError(
-            f"user {ids[twice[0]]!r} is in two of the parts.", hint="Each user must be evaluated in one part only."
+            f"user {ids[twice[0]]!r} is in two of the parts.",
+            hint="Each user must be evaluated in one part only.",
         )
 
     def joined(pieces: list[Array | None]) -> Any:
@@ -99,7 +101,10 @@ def merge(parts: Sequence[Partial]) -> Partial:
         for name in first.terms
     }
     rows = PerCase(
-        ids, columns, joined([p.per_case.clusters for p in parts]), joined([p.per_case.weights for p in parts])
+        ids,
+        columns,
+        joined([p.per_case.clusters for p in parts]),
+        joined([p.per_case.weights for p in parts]),
     )
     names = dict.fromkeys(n for p in parts for n in p.counts)
     return Partial(rows, terms, {n: sum(p.counts.get(n, 0) for p in parts) for n in names})
@@ -121,11 +126,13 @@ def _check_request(request: Request, here: Conventions, paired: Paired) -> None:
     metric = request.metric
     if here.ties == "expected" and metric.ties == "refuse" and paired.groups is not None:
         raise ConventionError(
-            f"{metric.name} has no expectation over tied scores here.", hint="Use ties='best' or ties='worst'."
+            f"{metric.name} has no expectation over tied scores here.",
+            hint="Use ties='best' or ties='worst'.",
         )
     if paired.item_weights is not None and not metric.weighted:
         raise ConventionError(
-            f"{metric.name} has no form with item weights.", hint="Use hits, recall, dcg or ndcg with item_weights."
+            f"{metric.name} has no form with item weights.",
+            hint="Use hits, recall, dcg or ndcg with item_weights.",
         )
 
 
@@ -134,11 +141,15 @@ def _settled(request: Request, here: Conventions, values: Float, reading: Readin
     metric = request.metric
     whole = reading.n_relevant if metric.population == "relevant" else reading.hits.n_judged
     no_truth, no_list = whole == 0, reading.n_listed == 0
-    for mask, rule, what in ((no_truth, here.no_truth, "relevant items"), (no_list, here.no_list, "recommendations")):
+    for mask, rule, what in (
+        (no_truth, here.no_truth, "relevant items"),
+        (no_list, here.no_list, "recommendations"),
+    ):
         if rule == "error" and mask.any():
             raise InputError(
-                f"user {paired.cases.values[int(np.argmax(mask))]!r} has no {what} ({int(mask.sum())} such users).",
-                hint=f"Drop them, or let the conventions decide: {'no_truth' if mask is no_truth else 'no_list'}='skip'.",
+                f"user {paired.cases.values[int(np.argmax(mask))]!r} has no {what} "
+                f"({int(mask.sum())} such users).",
+                hint=f"Drop them, or set {'no_truth' if mask is no_truth else 'no_list'}='skip'.",
             )
     out = np.array(values, dtype=np.float64)
     out[no_list] = metric.empty
@@ -157,7 +168,8 @@ def _in_range(request: Request, values: Float, paired: Paired, *, repeats: bool)
     wild = (values < low - _ROUNDING) | (values > high + _ROUNDING)
     if wild.any():
         case = int(np.argmax(wild))
-        who = f"{request} of user {paired.cases.values[case]!r} is {values[case]:.6g}, outside [{low:g}, {high:g}]"
+        user = paired.cases.values[case]
+        who = f"{request} of user {user!r} is {values[case]:.6g}, outside [{low:g}, {high:g}]"
         if repeats:
             raise DuplicateError(
                 f"{who}: the list repeats an item and these conventions count it each time.",

@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-import numpy as np
-
 from recsys.types import Float
 
 _SLICE_ROWS = 1 << 22
@@ -19,6 +17,7 @@ _SLICE_ROWS = 1 << 22
 def exact_sum(values: Float) -> Fraction:
     """The sum of finite values, exactly.
 
+    >>> import numpy as np
     >>> float(exact_sum(np.array([1e16, 1.0, -1e16])))
     1.0
     """

@@ -108,7 +108,9 @@ def _remarks(a: Any, b: Any) -> tuple[str, ...]:
     if (mine.dtype == object) == (theirs.dtype == object):
         only_a, only_b = len(np.setdiff1d(mine, theirs)), len(np.setdiff1d(theirs, mine))
         if only_a or only_b:
-            remarks.append(f"different users: {only_a:,} only in the first result, {only_b:,} only in the second")
+            remarks.append(
+                f"different users: {only_a:,} only in the first result, {only_b:,} only in the second"
+            )
     if set(a) != set(b):
         remarks.append(f"different metrics: {', '.join(sorted(set(a) ^ set(b)))} are in one result only")
     if a.conventions == b.conventions and not remarks and not all(_same(a[m], b[m]) for m in a if m in b):
@@ -121,7 +123,9 @@ def _conventions(value: Any) -> Conventions:
         return value.conventions
     if isinstance(value, Conventions | str):
         return Conventions.of(value)
-    raise InputError(f"explain got {type(value).__name__}.", hint="Pass two results, two presets' names or Conventions.")
+    raise InputError(
+        f"explain got {type(value).__name__}.", hint="Pass two results, two presets' names or Conventions."
+    )
 
 
 def _title(value: Any, conventions: Conventions) -> str:

@@ -26,7 +26,8 @@ ROLES: dict[str, tuple[str, ...]] = {
     ),
     "item": (
         "item", "itemid", "iidx", "iid", "i", "itemidx", "doc", "docid", "docno", "document", "documentid",
-        "movie", "movieid", "product", "productid", "article", "articleid", "track", "trackid", "song", "songid",
+        "movie", "movieid", "product", "productid", "article", "articleid", "track", "trackid",
+        "song", "songid",
     ),
     "score": ("score", "prediction", "predicted", "pred", "predictedrating", "sim", "relevancescore"),
     "rank": ("rank", "position", "place"),
@@ -42,7 +43,9 @@ def read_lists(data: Any, *, columns: Mapping[str, str] | None = None, table: st
     return to_lists(_rows(data, ("case", "user", "item", "score", "rank"), columns, table))
 
 
-def read_interactions(data: Any, *, columns: Mapping[str, str] | None = None, table: str = "truth") -> Interactions:
+def read_interactions(
+    data: Any, *, columns: Mapping[str, str] | None = None, table: str = "truth"
+) -> Interactions:
     """Truth, training data or seen items from whatever holds them."""
     if isinstance(data, Interactions):
         return data
@@ -62,10 +65,12 @@ def _rows(data: Any, roles: tuple[str, ...], columns: Mapping[str, str] | None, 
 
 
 def _rows_of_frame(frame: Any, found: Mapping[str, str], table: str) -> Rows:
-    case_name = found.get("case", found["user"] if "user" in found else "")
+    case_name = found.get("case", found.get("user", ""))
     cases, case = _coded(frame, case_name, table)
     items, item = _coded(frame, found["item"], table)
-    user_ids, users = _coded(frame, found["user"], table) if "case" in found and "user" in found else (None, None)
+    user_ids, users = (
+        _coded(frame, found["user"], table) if "case" in found and "user" in found else (None, None)
+    )
     extra = {role: _plain(frame, found[role]) for role in ("score", "rank", "grade", "time") if role in found}
     read = {f"{role}_column": name for role, name in found.items()}
     return Rows(
@@ -164,10 +169,9 @@ def _coded(frame: Any, name: str, table: str) -> tuple[Ids, Codes]:
 
 def _arrow_or_numpy(series: Any) -> Any:
     try:
-        import pyarrow  # noqa: F401 - only whether it is there
+        return series.to_arrow()
     except ImportError:
         return series.to_numpy().astype(object)
-    return series.to_arrow()
 
 
 def _plain(frame: Any, name: str) -> Array:

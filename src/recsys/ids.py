@@ -6,6 +6,7 @@ the order of rows. Strings are coded by Arrow's dictionaries where Arrow is inst
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -29,9 +30,7 @@ def encode(values: Array, *, table: str, column: str) -> tuple[Ids, Codes]:
         return encode_ints(_whole_floats(values, table, column))
     if kind in "USTO":
         return _encode_objects(values.astype(object), table, column)
-    raise IdTypeError(
-        f"{column} ids are of type {values.dtype}.", table=table, column=column, hint=_HINT
-    )
+    raise IdTypeError(f"{column} ids are of type {values.dtype}.", table=table, column=column, hint=_HINT)
 
 
 def encode_ints(values: Array) -> tuple[Ids, Codes]:
@@ -75,7 +74,10 @@ def of_sequence(values: Sequence[Any], *, table: str, column: str) -> Array:
             return np.fromiter(values, dtype=np.int64, count=len(values))
         except OverflowError as error:
             raise IdTypeError(
-                f"a {column} id lies outside 64 bits.", table=table, column=column, hint="Use strings for such ids."
+                f"a {column} id lies outside 64 bits.",
+                table=table,
+                column=column,
+                hint="Use strings for such ids.",
             ) from error
     out = np.empty(len(values), dtype=object)
     out[:] = values
@@ -92,7 +94,9 @@ def _dictionary(values: Any) -> tuple[Array, Array]:
 
         codes, distinct = pd.factorize(np.asarray(values, dtype=object))
         return codes, np.asarray(distinct, dtype=object)
-    arrow = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, type=pa.large_string())
+    arrow = (
+        values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, type=pa.large_string())
+    )
     if isinstance(arrow, pa.ChunkedArray):
         arrow = arrow.combine_chunks()
     coded = arrow if pa.types.is_dictionary(arrow.type) else arrow.dictionary_encode()
@@ -119,7 +123,7 @@ def _refuse(values: Array, table: str, column: str) -> None:
     """Say which row is missing or of another type than the first."""
     first = type(values[0])
     for row, value in enumerate(values.tolist()):
-        if value is None or value != value:
+        if value is None or (isinstance(value, float) and math.isnan(value)):
             refuse_missing(row, table, column)
         if isinstance(value, bool) or not isinstance(value, int | str):
             raise IdTypeError(
@@ -131,7 +135,8 @@ def _refuse(values: Array, table: str, column: str) -> None:
             )
         if type(value) is not first:
             raise IdTypeError(
-                f"{column} ids are mixed: {values[0]!r} is {first.__name__}, {value!r} is {type(value).__name__}.",
+                f"{column} ids are mixed: {values[0]!r} is {first.__name__}, "
+                f"{value!r} is {type(value).__name__}.",
                 table=table,
                 column=column,
                 row=row,
@@ -152,7 +157,9 @@ def refuse_missing(row: int, table: str, column: str) -> None:
 
 def _int64(values: Array, table: str, column: str) -> Array:
     if values.dtype == object or (values.dtype.kind == "u" and values.dtype.itemsize == 8):
-        beyond: Bool = np.asarray((values > np.iinfo(np.int64).max) | (values < np.iinfo(np.int64).min), dtype=bool)
+        beyond: Bool = np.asarray(
+            (values > np.iinfo(np.int64).max) | (values < np.iinfo(np.int64).min), dtype=bool
+        )
         if beyond.any():
             row = int(np.argmax(beyond))
             raise IdTypeError(

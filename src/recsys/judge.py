@@ -38,7 +38,7 @@ class Paired:
     @cached_property
     def groups(self) -> tuple[Int, Int] | None:
         """For each list entry where its group of equal scores starts, and its size; None without ties."""
-        if self.scores is None or len(self.scores) < 2:  # noqa: PLR2004 - one entry cannot tie
+        if self.scores is None or len(self.scores) < 2:
             return None
         same = self.scores[1:] == self.scores[:-1]
         inner = self.list_indptr[1:-1]
@@ -58,8 +58,8 @@ class Paired:
             at = self.counts["first_repeated"]
             case = int(np.searchsorted(self.list_indptr, at, side="right")) - 1
             raise DuplicateError(
-                f"user {self.cases.values[case]!r} was recommended item {self.items.values[self.listed[at]]!r} "
-                "more than once.",
+                f"user {self.cases.values[case]!r} was recommended item "
+                f"{self.items.values[self.listed[at]]!r} more than once.",
                 table="lists",
                 hint="Drop the repeats, or use duplicates='first', which counts an item at its first place.",
             )
@@ -94,7 +94,9 @@ class Paired:
             n_candidates=np.diff(self.list_indptr) if self.complete else None,
         )
 
-    def _in_groups(self, rule: str, at: Int, case: Array, grade: Float | None) -> tuple[Int, Int | None, Array]:
+    def _in_groups(
+        self, rule: str, at: Int, case: Array, grade: Float | None
+    ) -> tuple[Int, Int | None, Array]:
         """Ranks of hits whose place inside a group of equal scores is not settled by an order."""
         starts, sizes = self.groups or (at, at)
         above, size = starts[at] - self.list_indptr[case], sizes[at]
@@ -230,7 +232,8 @@ def _moved(codes: Codes, moves: Codes | None) -> Codes:
 def _joined_clusters(
     lists: Lists, truth: Interactions, n_cases: int, moves: tuple[Codes | None, Codes | None]
 ) -> Array | None:
-    sides = [(side.clusters, move) for side, move in zip((lists, truth), moves, strict=True) if side.clusters is not None]
+    both = ((lists.clusters, moves[0]), (truth.clusters, moves[1]))
+    sides = [(clusters, move) for clusters, move in both if clusters is not None]
     if not sides:
         return None
     out = np.empty(n_cases, dtype=sides[0][0].dtype)
@@ -239,6 +242,8 @@ def _joined_clusters(
         at = np.arange(len(clusters)) if move is None else move
         clash = known[at] & (out[at] != clusters)
         if clash.any():
-            raise InputError("a case belongs to one user in the lists and to another in the truth.", column="user")
+            raise InputError(
+                "a case belongs to one user in the lists and to another in the truth.", column="user"
+            )
         out[at], known[at] = clusters, True
     return out

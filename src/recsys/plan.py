@@ -38,7 +38,7 @@ class Request:
     def parse(cls, text: str | Request) -> Request:
         if isinstance(text, Request):
             return text
-        match = _FORM.fullmatch(text) if isinstance(text, str) else None
+        match = _FORM.fullmatch(str(text))
         if match is None:
             raise UnknownNameError(
                 "metric", text, [], hint='A metric is written like "ndcg@10" or "ndcg(gain=exp2)@10".'
@@ -78,7 +78,9 @@ class Request:
         return self.metric.name, self.params
 
 
-def parse_all(metrics: str | Request | Iterable[str | Request] | None, k: int | Sequence[int] | None) -> list[Request]:
+def parse_all(
+    metrics: str | Request | Iterable[str | Request] | None, k: int | Sequence[int] | None
+) -> list[Request]:
     """Requests in the order asked, without repeats; `k` is given to those that name no cut-off."""
     wanted = DEFAULT_METRICS if metrics is None and k is None else metrics
     if wanted is None:
@@ -91,7 +93,9 @@ def parse_all(metrics: str | Request | Iterable[str | Request] | None, k: int | 
         for request in _cut(text, cuts):
             requests.setdefault(str(request), request)
     if not requests:
-        raise UnknownNameError("metric list", metrics, [], hint='Ask for at least one metric, such as "ndcg@10".')
+        raise UnknownNameError(
+            "metric list", metrics, [], hint='Ask for at least one metric, such as "ndcg@10".'
+        )
     return list(requests.values())
 
 
@@ -105,11 +109,13 @@ def _cut(text: str | Request, cuts: list[Any]) -> list[Request]:
 
 
 def check_k(metric: Metric, k: int | None) -> int | None:
-    """k if this metric may have it."""
+    """K if this metric may have it."""
     if k is None and metric.at_k == "required":
         raise CutoffError(f"{metric.name} needs a cut-off.", hint=f'Write "{metric.name}@10".')
     if k is not None and metric.at_k == "never":
-        raise CutoffError(f"{metric.name} has no cut-off, but came with @{k}.", hint=f'Write "{metric.name}".')
+        raise CutoffError(
+            f"{metric.name} has no cut-off, but came with @{k}.", hint=f'Write "{metric.name}".'
+        )
     if k is not None and k < 1:
         raise CutoffError(f"the cut-off k={k} of {metric.name} is not positive.", hint="Use k >= 1.")
     return k
@@ -130,7 +136,8 @@ def _shown(cut: Any) -> str:
 def _whole(cut: str, text: str) -> int:
     if not re.fullmatch(r"[+-]?\d{1,18}", cut):
         raise CutoffError(
-            f"the cut-off {cut!r} in {text!r} is not a whole number.", hint='Write "@10", a positive whole number.'
+            f"the cut-off {cut!r} in {text!r} is not a whole number.",
+            hint='Write "@10", a positive whole number.',
         )
     return int(cut)
 

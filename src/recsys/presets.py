@@ -99,7 +99,10 @@ PRESETS: dict[str, Preset] = _by_name((
         "ir_measures", "ir-measures", "0.4.3",
         Conventions(ap_over="relevant", max_grade=4.0, ties="by_id_desc"),
         aliases=("irmeasures",),
-        defects=("RR@k orders equal scores by ascending id, RR and all others by descending id.",),
+        defects=(
+            "RR@k and Judged@k order equal scores by ascending id, all others by descending id.",
+            "nDCG with and without gains, asked for in one call, can get each other's values.",
+        ),
         facts=(
             "Ids are text and equal scores are ordered by it.",
             "Of an item listed twice the last score stays; ERR takes 4 for the highest grade.",

@@ -50,7 +50,7 @@ class Evaluation(Mapping[str, float]):
         self.notes = dict(notes or {})
         self._by = by
         self._again = again
-        self.overall: dict[str, float] = summarise(partial, requests, conventions)
+        self.overall: dict[str, float] = summarise(partial, requests)
 
     def __getitem__(self, name: str) -> float:
         return self.overall[self._key(name)]
@@ -105,9 +105,7 @@ class Evaluation(Mapping[str, float]):
         """{group: {metric: value}} where `by=` was given."""
         if self._by is None:
             return {}
-        return {
-            label: summarise(self.partial, self.requests, self.conventions, mask) for label, mask in self._by.items()
-        }
+        return {label: summarise(self.partial, self.requests, mask) for label, mask in self._by.items()}
 
     @property
     def by_sizes(self) -> dict[Any, int]:
@@ -119,7 +117,7 @@ class Evaluation(Mapping[str, float]):
         for other in others:
             if other.conventions != self.conventions:
                 raise MergeError(
-                    f"the results were made under different conventions: {self.conventions} and {other.conventions}.",
+                    f"the results have different conventions: {self.conventions} and {other.conventions}.",
                     hint="recsys.explain(a, b) says what differs.",
                 )
         whole = merge([self.partial, *(o.partial for o in others)])
@@ -199,5 +197,3 @@ class Evaluation(Mapping[str, float]):
 
 def _number(value: float) -> float | None:
     return None if math.isnan(value) else value
-
-

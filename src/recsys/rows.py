@@ -37,9 +37,8 @@ class Rows:
 
     def name(self, row: int) -> str:
         """A row as a person would find it."""
-        return (
-            f"row {row} (user {self.cases.values[self.case[row]]!r}, item {self.items.values[self.item[row]]!r})"
-        )
+        user, item = self.cases.values[self.case[row]], self.items.values[self.item[row]]
+        return f"row {row} (user {user!r}, item {item!r})"
 
 
 def to_lists(rows: Rows) -> Lists:
@@ -56,7 +55,13 @@ def to_lists(rows: Rows) -> Lists:
             order = _order_by_score(rows.case, scores, order)
             scores = scores if order is None else scores[order]
     return Lists(
-        rows.cases, rows.items, indptr, _take(rows.item, order), scores, clusters=_clusters(rows), notes=rows.notes
+        rows.cases,
+        rows.items,
+        indptr,
+        _take(rows.item, order),
+        scores,
+        clusters=_clusters(rows),
+        notes=rows.notes,
     )
 
 
@@ -86,7 +91,15 @@ def to_interactions(rows: Rows) -> Interactions:
     if grade is not None and (grade == 1).all():
         grade = None
     return Interactions(
-        rows.cases, rows.items, _indptr(case, len(rows.cases)), item, grade, time, counts, _clusters(rows), notes
+        rows.cases,
+        rows.items,
+        _indptr(case, len(rows.cases)),
+        item,
+        grade,
+        time,
+        counts,
+        _clusters(rows),
+        notes,
     )
 
 
@@ -143,7 +156,8 @@ def _group(case: Codes, n_cases: int) -> Array | None:
 
     # A CSR with one entry a column is a counting sort: linear, and stable.
     rows = np.arange(len(case), dtype=np.int32 if len(case) < 2**31 else np.int64)
-    return csr_array((np.ones(len(case), dtype=np.int8), (case, rows)), shape=(n_cases, len(case))).indices
+    ones: Array = np.ones(len(case), dtype=np.int8)
+    return np.asarray(csr_array((ones, (case, rows)), shape=(n_cases, len(case))).indices)
 
 
 def _order_by_rank(rows: Rows, indptr: Int) -> Array | None:

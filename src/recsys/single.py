@@ -48,7 +48,7 @@ def score_list(
     if not grades:
         _check_ids(listed, grades)
         return 0.0
-    if listed and isinstance(listed[0], tuple) or here.duplicates == "error":
+    if (listed and isinstance(listed[0], tuple)) or here.duplicates == "error":
         return _through_tables(listed, grades, request, chosen, context)
     _check_ids(listed, grades)
     reading = Reading(_hits(listed, grades, complete=complete), here.relevant_from, here.duplicates, context)
@@ -82,7 +82,10 @@ def _hits(listed: list[Any], grades: Mapping[Any, float], *, complete: bool) -> 
     repeat = None
     if len(set(found)) < len(found):
         first: set[Any] = set()
-        repeat = np.array([item in first or first.add(item) is not None for item in found])
+        repeat = np.zeros(len(found), dtype=bool)
+        for at, item in enumerate(found):
+            repeat[at] = item in first
+            first.add(item)
     return Hits(
         n_cases=1,
         case=np.zeros(len(ranks), dtype=np.int32),
@@ -104,7 +107,7 @@ def _check_ids(listed: list[Any], grades: Mapping[Any, float]) -> None:
     words = {_kind(k) for k in kinds}
     if len(words) > 1 or "other" in words:
         raise IdTypeError(
-            f"the list and the relevant items hold ids of type {', '.join(sorted(k.__name__ for k in kinds))}.",
+            f"the list and the relevant items hold {' and '.join(sorted(k.__name__ for k in kinds))} ids.",
             column="item",
             hint="Ids are all int or all str.",
         )
@@ -125,4 +128,4 @@ def _through_tables(
         chosen = chosen.but(max_grade=max(1.0, *map(float, grades.values())))
     paired = pair(read_lists({0: listed}), truth, complete=context.complete)
     partial = measure(paired, [request], chosen.but(no_truth="zero"), context)
-    return summarise(partial, [request], chosen)[str(request)]
+    return summarise(partial, [request])[str(request)]

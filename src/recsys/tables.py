@@ -1,4 +1,4 @@
-"""A result's columns as text, HTML, Markdown, LaTeX or a frame; names are escaped, digits are not cut from files.
+"""A result's columns as text, HTML, Markdown, LaTeX or a frame; names are escaped.
 
 Plain text and markup are written here by hand because they are a few lines each; frames are made by the
 library the caller asks for, imported only then.
@@ -73,7 +73,9 @@ def html(columns: Columns, notes: Sequence[str]) -> str:
     """A small table for notebooks; everything in it is escaped."""
     head = "".join(f"<th>{markup.escape(n)}</th>" for n in columns)
     rows = zip(*columns.values(), strict=True)
-    body = "".join("<tr>" + "".join(f"<td>{markup.escape(shown(v))}</td>" for v in row) + "</tr>" for row in rows)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{markup.escape(shown(v))}</td>" for v in row) + "</tr>" for row in rows
+    )
     below = "".join(f"<div><small>{markup.escape(n)}</small></div>" for n in notes)
     return f"<div><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}</div>"
 
@@ -103,9 +105,11 @@ def footnotes(counts: Mapping[str, int], conventions: Conventions, notes: Mappin
     ):
         if counts.get(name):
             rule = conventions.no_truth if name == "without_truth" else conventions.no_list
-            said = {"skip": "left out", "zero": "count as 0", "empty": "count as the worst value"}.get(rule, rule)
+            said = {"skip": "left out", "zero": "count as 0", "empty": "count as the worst value"}.get(
+                rule, rule
+            )
             lines[0] += f", {counts[name]:,} " + words.format(said)
-    said = {
+    what = {
         "repeated_items": "items listed more than once",
         "repeated_rows": "repeated truth rows merged",
         "conflicting_grades": "pairs with conflicting grades (the highest was kept)",
@@ -113,7 +117,7 @@ def footnotes(counts: Mapping[str, int], conventions: Conventions, notes: Mappin
         "seen_truth": "relevant items the users had already seen",
         "tied": "relevant items found that share their score with another item",
     }
-    lines += [f"{counts[n]:,} {words}" for n, words in said.items() if counts.get(n)]
+    lines += [f"{counts[n]:,} {words}" for n, words in what.items() if counts.get(n)]
     if counts.get("found") == 0 and counts.get("judged"):
         lines.append("no listed item is in its user's truth: check that both sides use the same item ids")
     lines += [str(n) for n in notes.get("warnings", ())]
@@ -138,4 +142,6 @@ def _is_object(column: Any) -> bool:
 
 
 def _tex(cell: str) -> str:
-    return re.sub(r"([&%$#_{}])", r"\\\1", cell.replace("\\", r"\textbackslash ")).replace("~", r"\textasciitilde ")
+    return re.sub(r"([&%$#_{}])", r"\\\1", cell.replace("\\", r"\textbackslash ")).replace(
+        "~", r"\textasciitilde "
+    )

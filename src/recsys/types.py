@@ -59,8 +59,8 @@ class Ids:
     def same_kind(self, other: Ids, *, what: str) -> None:
         if self.kind != other.kind and len(self) and len(other):
             raise IdTypeError(
-                f"the {what} ids are {self.kind} in one table ({self.values[0]!r}, …) and {other.kind} in the "
-                f"other ({other.values[0]!r}, …), so none of them would match.",
+                f"the {what} ids are {self.kind} in one table ({self.values[0]!r}, …) and {other.kind} in "
+                f"the other ({other.values[0]!r}, …), so none of them would match.",
                 column=what,
                 hint="Make both the same type, for example with .astype(str).",
             )
@@ -93,7 +93,7 @@ class Interactions:
 
 @dataclass(frozen=True, eq=False)
 class Lists:
-    """Rankings, best first: CSR by case. With scores, equal ones are ties; without, the order is the answer."""
+    """Rankings, best first: CSR by case. Equal scores are ties; without scores the order is the answer."""
 
     cases: Ids
     items: Ids
@@ -148,7 +148,7 @@ class Context:
 
 @dataclass(frozen=True, eq=False)
 class PerCase:
-    """One row a case, sorted by id; NaN says the case is not in that metric's mean. Join by id, never by place."""
+    """One row a case, sorted by id; NaN: not in that metric's mean. Join by id, never by place."""
 
     ids: Array
     columns: Mapping[str, Float]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recsys.metrics.reading import Reading
+from recsys.metrics.reading import Reading, add_up
 from recsys.types import Array, Float
 
 
@@ -78,7 +78,7 @@ def precision_sum(reading: Reading, k: int | None) -> Float:
     g = groups(reading)
     rows = zip(*(x.tolist() for x in (g.above, g.tied, g.relevant, g.before)), strict=True)
     values = np.array([_precision_in_group(a, t, float(r), b, k) for a, t, r, b in rows])
-    return np.bincount(g.case, weights=values, minlength=reading.n_cases)
+    return add_up(g.case, values, reading.n_cases)
 
 
 def precision_per_hit(reading: Reading, k: int | None) -> Float:
@@ -144,7 +144,9 @@ def cascade(reading: Reading, stop: Float, k: int | None) -> Float:
 
 
 @lru_cache(maxsize=1 << 14)
-def _cascade_in_group(above: int, tied: int, chances: tuple[float, ...], k: int | None) -> tuple[float, float]:
+def _cascade_in_group(
+    above: int, tied: int, chances: tuple[float, ...], k: int | None
+) -> tuple[float, float]:
     inside = tied if k is None else min(tied, k - above)
     through = float(np.prod([1.0 - c for c in chances]))
     total = 0.0

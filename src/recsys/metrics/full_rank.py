@@ -217,8 +217,8 @@ def _candidates(h: Reading) -> Int:
 
 
 def _found(h: Reading) -> Int:
-    return np.bincount(h.case, minlength=h.n_cases)
+    return np.bincount(h.case, minlength=h.n_cases).astype(np.int64, copy=False)
 
 
 def _or_nan(values: Float, by: Int) -> Float:
-    return np.divide(values, by, out=np.full(len(values), np.nan), where=by != 0)
+    return np.asarray(np.divide(values, by, out=np.full(len(values), np.nan), where=by != 0))

@@ -20,7 +20,7 @@ from recsys.metrics.expectation import (
     precision_sum,
     reciprocal_of_first,
 )
-from recsys.metrics.reading import Reading, cut_at, places_asked
+from recsys.metrics.reading import Reading, add_up, cut_at, divisor
 from recsys.metrics.registry import Terms, divided, metric, ratio
 from recsys.metrics.weights import discount_weights, gains, geometric_weights
 from recsys.types import Float
@@ -45,12 +45,7 @@ def precision(h: Reading, k: int | None, c: Conventions) -> Terms:
     >>> recsys.score_list([1, 5, 3, 8, 2], {3, 8, 10}, "precision@4")
     0.5
     """
-    over = {
-        "k": lambda: places_asked(k, h),
-        "list": lambda: cut_at(k, h.n_listed).astype(np.float64),
-        "min": lambda: cut_at(k, h.n_relevant).astype(np.float64),
-    }
-    return ratio(h.count(k), over[c.precision_over]())
+    return ratio(h.count(k), divisor(c.precision_over, k, h))
 
 
 @metric(
@@ -94,7 +89,7 @@ def capped_recall(h: Reading, k: int | None, c: Conventions) -> Terms:
     del c
     if h.weight is not None:
         raise ConventionError("capped recall counts items, so it has no weighted form.", hint="Use recall.")
-    return ratio(h.count(k), cut_at(k, h.n_relevant).astype(np.float64))
+    return ratio(h.count(k), divisor("min", k, h))
 
 
 def _f_of(precision: float, recall: float, *, beta: float) -> float:
@@ -185,7 +180,7 @@ def mrr(h: Reading, k: int | None, c: Conventions) -> Float:
     if h.tied is not None:
         return first_hit(h, k, reciprocal_of_first)
     first = h.order == 1
-    return np.bincount(h.case[first], weights=h.within(k)[first] / h.rank[first], minlength=h.n_cases)
+    return add_up(h.case[first], h.within(k)[first] / h.rank[first], h.n_cases)
 
 
 @metric(
@@ -205,14 +200,10 @@ def map_(h: Reading, k: int | None, c: Conventions) -> Float:
     """
     if c.ap_over == "hits" and h.tied is not None:
         return precision_per_hit(h, k)
-    over = {
-        "min": lambda: cut_at(k, h.n_relevant),
-        "relevant": lambda: h.n_relevant,
-        "hits": lambda: h.count(k),
-        "k": lambda: places_asked(k, h),
-        "list": lambda: np.minimum(cut_at(k, h.n_relevant), h.n_listed),
-    }
-    return divided(_precisions(h, k), over[c.ap_over]().astype(np.float64))
+    over = divisor(c.ap_over, k, h)
+    if c.ap_over == "list":
+        over = np.minimum(over, h.n_relevant)
+    return divided(_precisions(h, k), over)
 
 
 def _precisions(h: Reading, k: int | None) -> Float:
@@ -307,12 +298,8 @@ def ndcg(h: Reading, k: int | None, c: Conventions) -> Float:
         running = np.concatenate([[0.0], np.cumsum(discount_weights(c.discount, max(longest, 1)))])
         best = running[h.n_listed if k is None else np.full(h.n_cases, k)]
     else:
-        places = {
-            "reachable": lambda: cut_at(k, h.n_relevant),
-            "list": lambda: np.minimum(cut_at(k, h.n_relevant), h.n_listed),
-            "all": lambda: h.n_relevant,
-        }
-        best = h.best(c.gain, c.discount, places[c.ideal]())
+        places = h.n_relevant if c.ideal == "all" else cut_at(k, h.n_relevant)
+        best = h.best(c.gain, c.discount, np.minimum(places, h.n_listed) if c.ideal == "list" else places)
     return divided(h.discounted(c.gain, c.discount, k), best)
 
 
@@ -331,7 +318,9 @@ def rbp(h: Reading, k: int | None, c: Conventions, *, p: float = 0.8) -> Float:
     """
     del c
     if not 0 < p < 1:
-        raise ConventionError(f"rbp needs a persistence between 0 and 1, got p={p!r}.", hint="Say rbp(p=0.8).")
+        raise ConventionError(
+            f"rbp needs a persistence between 0 and 1, got p={p!r}.", hint="Say rbp(p=0.8)."
+        )
     return (1 - p) * h.add(h.place_weights(lambda n: geometric_weights(p, n), k))
 
 
@@ -367,7 +356,9 @@ def err(h: Reading, k: int | None, c: Conventions) -> Float:
     return out
 
 
-@metric("r_precision", formula="hits(relevant) / relevant", reference=_MANNING, at_k="never", aliases=("rprec",))
+@metric(
+    "r_precision", formula="hits(relevant) / relevant", reference=_MANNING, at_k="never", aliases=("rprec",)
+)
 def r_precision(h: Reading, k: int | None, c: Conventions) -> Float:
     """Precision of a list as long as there are relevant items.
 
@@ -396,4 +387,4 @@ def judged(h: Reading, k: int | None, c: Conventions) -> Terms:
     0.5
     """
     del c
-    return ratio(h.count_judged(k), cut_at(k, h.n_listed).astype(np.float64))
+    return ratio(h.count_judged(k), divisor("list", k, h))

@@ -81,14 +81,12 @@ class Reading:
     @cached_property
     def order(self) -> Int:
         """1, 2, … among the relevant hits of a case, by rank."""
-        starts = np.flatnonzero(np.r_[True, self.case[1:] != self.case[:-1]]) if len(self.case) else self.case
-        sizes = np.diff(np.r_[starts, len(self.case)])
-        return np.arange(1, len(self.case) + 1) - np.repeat(starts, sizes)
-
-    @cached_property
-    def starts(self) -> Int:
-        """Where each case's relevant hits begin and end."""
-        return np.searchsorted(self.case, np.arange(self.n_cases + 1))
+        place = np.arange(1, len(self.case) + 1)
+        if len(place) == 0:
+            return place
+        starts = np.flatnonzero(np.concatenate([[True], self.case[1:] != self.case[:-1]]))
+        sizes = np.diff(np.concatenate([starts, [len(place)]]))
+        return np.asarray(place - np.repeat(starts, sizes))
 
     @cached_property
     def mean_rank(self) -> Float:
@@ -105,11 +103,13 @@ class Reading:
         running = np.cumsum(~relevant & first)
         starts = np.searchsorted(self.hits.case, np.arange(self.n_cases))
         before = np.concatenate([[0], running])[starts]
-        return (self._pick(running) - before[self.case]).astype(np.float64)
+        return np.asarray(self._pick(running) - before[self.case], dtype=np.float64)
 
     def count_judged(self, k: int | None) -> Float:
         """Judged items in the first k places, relevant or not, per case."""
-        everything = Reading(replace(self.hits, grade=None), None, "all" if self._repeats_count else "first", self.context)
+        everything = Reading(
+            replace(self.hits, grade=None), None, "all" if self._repeats_count else "first", self.context
+        )
         return everything.count(k)
 
     def gain(self, gain: Gain) -> Float:
@@ -151,7 +151,10 @@ class Reading:
         """DCG per case."""
         key = ("dcg", gain, discount, k)
         return self._keep(
-            key, lambda: self.add(self.gain(gain) * self.place_weights(lambda n: discount_weights(discount, n), k))
+            key,
+            lambda: self.add(
+                self.gain(gain) * self.place_weights(lambda n: discount_weights(discount, n), k)
+            ),
         )
 
     def best(self, gain: Gain, discount: Discount, places: Int) -> Float:
@@ -162,7 +165,9 @@ class Reading:
         if worth is None:
             running = np.concatenate([[0.0], np.cumsum(weights)])
             return running[np.minimum(self.n_relevant, places)]
-        place = self._ideal_place[: len(worth)] if self._truth_relevant is None else _places(case, self.n_cases)
+        place = (
+            self._ideal_place[: len(worth)] if self._truth_relevant is None else _places(case, self.n_cases)
+        )
         inside = place <= places[case]
         return self._add(case[inside], worth[inside] * weights[place[inside] - 1])
 
@@ -226,7 +231,7 @@ class Reading:
         return values if weight is None else values * weight
 
     def _add(self, case: Array, values: Float) -> Float:
-        return np.bincount(case, weights=values, minlength=self.n_cases)
+        return add_up(case, values, self.n_cases)
 
     def _keep(self, key: Hashable, make: Callable[[], T]) -> T:
         try:
@@ -242,11 +247,22 @@ def cut_at(k: int | None, sizes: Int) -> Int:
     return sizes if k is None else np.minimum(k, sizes)
 
 
-def places_asked(k: int | None, reading: Reading) -> Float:
-    """k as a divisor per case; without a cut, the length of the list."""
-    return reading.n_listed.astype(np.float64) if k is None else np.full(reading.n_cases, float(k))
+def add_up(case: Array, values: Float, n_cases: int) -> Float:
+    """Sum of the values of each case, one after the other."""
+    return np.bincount(case, weights=values, minlength=n_cases).astype(np.float64, copy=False)
+
+
+def divisor(rule: str, k: int | None, reading: Reading) -> Float:
+    """What a count is divided by, per case, by its convention's name; without k, k is the list's length."""
+    if rule == "k":
+        return reading.n_listed.astype(np.float64) if k is None else np.full(reading.n_cases, float(k))
+    if rule == "hits":
+        return reading.count(k)
+    if rule == "relevant":
+        return reading.n_relevant.astype(np.float64)
+    return cut_at(k, reading.n_listed if rule == "list" else reading.n_relevant).astype(np.float64)
 
 
 def _places(case: Array, n_cases: int) -> Int:
     starts = np.concatenate([[0], np.cumsum(np.bincount(case, minlength=n_cases))])
-    return np.arange(1, len(case) + 1) - starts[case]
+    return np.asarray(np.arange(1, len(case) + 1) - starts[case])

@@ -35,7 +35,7 @@ def ratio(numerator: Float, denominator: Float) -> Terms:
 
 
 def divided(values: Float, by: Float) -> Float:
-    """values / by, and 0 where there is nothing to divide by."""
+    """Values / by, and 0 where there is nothing to divide by."""
     return np.divide(values, by, out=np.zeros(len(values)), where=by != 0)
 
 

@@ -36,15 +36,15 @@ void Catalogue::Free::operator()(float* p) const { ::operator delete[](p, kLine)
 Catalogue::Catalogue(const Items& items, double largest, int lanes, bool by_norm, int threads)
     : lanes_(lanes), exponent_(exponent_of(largest)), n_terms_(items.n_terms()), in_item_order_(!by_norm) {
   const std::int64_t n_items = items.factors.n_rows;
-  item_at_.reserve(static_cast<std::size_t>(n_items));
+  item_at_.reserve(n_items);
   for (std::int32_t i = 0; i < n_items; ++i)
     if (!items.never || !items.never[i]) item_at_.push_back(i);
   n_panels_ = (size() + lanes_ - 1) / lanes_;
   std::vector<float> norms(item_at_.size());
   measure(items, threads, norms);
   if (by_norm) order(norms);
-  position_of_.assign(static_cast<std::size_t>(n_items), -1);
-  for (std::int64_t p = 0; p < size(); ++p) position_of_[static_cast<std::size_t>(item_at(p))] = static_cast<std::int32_t>(p);
+  position_of_.assign(n_items, -1);
+  for (std::int64_t p = 0; p < size(); ++p) position_of_[item_at(p)] = static_cast<std::int32_t>(p);
   set_zones(norms, by_norm);
   const auto n_floats = static_cast<std::size_t>(n_panels_ * n_terms_ * lanes_);
   packed_.reset(new (kLine) float[n_floats + 1]);
@@ -54,11 +54,11 @@ Catalogue::Catalogue(const Items& items, double largest, int lanes, bool by_norm
 void Catalogue::measure(const Items& items, int threads, std::vector<float>& norms) {
   const Scale scale(exponent_);
   const Body body = [&](int, std::int64_t block, const Cancel&) {
-    std::vector<double> row(static_cast<std::size_t>(n_terms_));
+    std::vector<double> row(n_terms_);
     const std::int64_t stop = std::min(size(), (block + 1) * kItemsPerBlock);
     for (std::int64_t p = block * kItemsPerBlock; p < stop; ++p) {
       read_scaled(items, item_at(p), scale, row.data());
-      norms[static_cast<std::size_t>(p)] = rounded_up(norm_above(row.data(), n_terms_));
+      norms[p] = rounded_up(norm_above(row.data(), n_terms_));
     }
   };
   run_blocks((size() + kItemsPerBlock - 1) / kItemsPerBlock, threads, body, {});
@@ -82,12 +82,12 @@ void Catalogue::order(std::vector<float>& norms) {
 }
 
 void Catalogue::set_zones(const std::vector<float>& norms, bool by_norm) {
-  norm_from_.assign(static_cast<std::size_t>(n_panels_) + 1, 0.0);
+  norm_from_.assign(n_panels_ + 1, 0.0);
   for (std::int64_t p = n_panels_ - 1; p >= 0; --p) {
-    double longest = norm_from_[static_cast<std::size_t>(p) + 1];
+    double longest = norm_from_[p + 1];
     for (std::int64_t q = p * lanes_; q < std::min(size(), (p + 1) * lanes_); ++q)
-      longest = std::max(longest, static_cast<double>(norms[static_cast<std::size_t>(q)]));
-    norm_from_[static_cast<std::size_t>(p)] = longest;
+      longest = std::max(longest, static_cast<double>(norms[q]));
+    norm_from_[p] = longest;
   }
   for (std::int64_t p = 0; p < n_panels_; p += kPanelsPerZone)
     if (zones_.empty() || (by_norm && norm_from(p) < kZoneFall * zones_.back().norm)) zones_.push_back({p, norm_from(p)});
@@ -97,14 +97,14 @@ void Catalogue::pack(const Items& items, int threads) {
   const Scale scale(exponent_);
   constexpr std::int64_t kPanelsPerBlock = 64;
   const Body body = [&](int, std::int64_t block, const Cancel&) {
-    std::vector<double> row(static_cast<std::size_t>(n_terms_));
+    std::vector<double> row(n_terms_);
     for (std::int64_t p = block * kPanelsPerBlock; p < std::min(n_panels_, (block + 1) * kPanelsPerBlock); ++p) {
       float* const out = packed_.get() + p * n_terms_ * lanes_;
       for (std::int64_t lane = 0; lane < lanes_; ++lane) {
         const std::int64_t position = p * lanes_ + lane;
         std::fill(row.begin(), row.end(), 0.0);
         if (position < size()) read_scaled(items, item_at(position), scale, row.data());
-        for (std::int64_t j = 0; j < n_terms_; ++j) out[j * lanes_ + lane] = static_cast<float>(row[static_cast<std::size_t>(j)]);
+        for (std::int64_t j = 0; j < n_terms_; ++j) out[j * lanes_ + lane] = static_cast<float>(row[j]);
       }
     }
   };

@@ -36,11 +36,11 @@ class Catalogue {
   std::int64_t size() const { return static_cast<std::int64_t>(item_at_.size()); }
   std::int64_t n_panels() const { return n_panels_; }
   const float* panel(std::int64_t p) const { return packed_.get() + p * n_terms_ * lanes_; }
-  std::int32_t item_at(std::int64_t position) const { return item_at_[static_cast<std::size_t>(position)]; }
+  std::int32_t item_at(std::int64_t position) const { return item_at_[position]; }
   // -1 for an item that is never recommended.
-  std::int32_t position_of(std::int32_t item) const { return position_of_[static_cast<std::size_t>(item)]; }
+  std::int32_t position_of(std::int32_t item) const { return position_of_[item]; }
   // No item from panel p on has a longer vector.
-  double norm_from(std::int64_t p) const { return norm_from_[static_cast<std::size_t>(p)]; }
+  double norm_from(std::int64_t p) const { return norm_from_[p]; }
   const std::vector<Zone>& zones() const { return zones_; }
   int exponent() const { return exponent_; }
   bool in_item_order() const { return in_item_order_; }

@@ -1,0 +1,126 @@
+// How a block ends: exact scores for what is listed, float64 for the cases that were given up.
+#include <algorithm>
+
+#include "block.hpp"
+#include "bound.hpp"
+
+namespace recsys {
+
+void Block::finish(const Row& last) {
+  Row row = last;
+  const Case& c = cases_[row.slot];
+  for (std::int64_t i = c.first_judged; i < c.first_judged + c.n_judged; ++i) {
+    const Judged& judged = judged_[i];
+    answers_.above[judged.index] = judged.above + thresholds_[i].above;
+    answers_.tied[judged.index] = judged.tied;
+  }
+  if (!asked_.k) return;
+  trim(row);
+  if (row.n > asked_.k + 8) refine(row);
+  wanted_.resize(row.n);
+  scores_.resize(row.n);
+  for (std::int32_t i = 0; i < row.n; ++i) wanted_[i] = catalogue_.item_at(row.at[i]);
+  scorer_.score(user_of(c), wanted_.data(), row.n, scores_.data());
+  entries_.resize(row.n);
+  for (std::int32_t i = 0; i < row.n; ++i) entries_[i] = {scores_[i], wanted_[i]};
+  const std::int64_t n = std::min(row.n, asked_.k);
+  std::partial_sort(entries_.begin(), entries_.begin() + n, entries_.end(),
+                    [this](const Entry& a, const Entry& b) { return ahead(items_, a, b); });
+  write(c, entries_, n);
+}
+
+void Block::write(const Case& c, const std::vector<Entry>& best, std::int64_t n) {
+  answers_.list_lengths[c.id] = n;
+  for (std::int64_t i = 0; i < n; ++i) {
+    answers_.list_items[c.id * asked_.k + i] = best[i].item;
+    answers_.list_scores[c.id * asked_.k + i] = best[i].score;
+  }
+}
+
+void Block::finish_closed(const Cancel& cancel) {
+  std::vector<const Case*> closed;
+  for (const Case& c : cases_)
+    if (c.closed) closed.push_back(&c);
+  if (closed.empty()) return;
+  std::vector<double> rows(closed.size() * asked_.users.n_columns);
+  std::vector<const double*> users;
+  std::vector<const std::int32_t*> excluded;
+  std::vector<Best> best(closed.size(), Best(items_, asked_.k));
+  for (std::size_t u = 0; u < closed.size(); ++u) {
+    double* const row = rows.data() + u * asked_.users.n_columns;
+    asked_.users.read(closed[u]->id, row);
+    users.push_back(row);
+    excluded.push_back(excluded_.data() + closed[u]->first_excluded);
+    for (std::int64_t i = 0; i < closed[u]->n_judged; ++i) {
+      Judged& judged = judged_[closed[u]->first_judged + i];
+      judged.above = judged.tied = 0;
+    }
+  }
+  ExactPass(items_, catalogue_, level_).run(users, excluded, cancel, [&](std::size_t u, const Entry& entry) {
+    if (asked_.k) best[u].offer(entry);
+    Judged* judged = judged_.data() + closed[u]->first_judged;
+    for (std::int64_t i = 0; i < closed[u]->n_judged; ++i, ++judged) {
+      judged->above += entry.score > judged->score;
+      judged->tied += entry.score == judged->score;
+    }
+  });
+  for (std::size_t u = 0; u < closed.size(); ++u) {
+    for (std::int64_t i = 0; i < closed[u]->n_judged; ++i) {
+      const Judged& judged = judged_[closed[u]->first_judged + i];
+      answers_.above[judged.index] = judged.above;
+      answers_.tied[judged.index] = judged.tied;
+    }
+    if (asked_.k) {
+      const std::vector<Entry>& list = best[u].sorted();
+      write(*closed[u], list, static_cast<std::int64_t>(list.size()));
+    }
+  }
+}
+
+void run_eligible(const Asked& asked, const Items& items, const Level& level, const Answers& answers,
+                  std::int64_t first, std::int64_t stop, const Cancel& cancel) {
+  Scorer scorer(items, level);
+  std::vector<double> user(asked.users.n_columns), scores, truth_scores;
+  std::vector<std::int32_t> wanted;
+  for (std::int64_t c = first; c < stop && !cancel.asked(); ++c) {
+    asked.users.read(c, user.data());
+    wanted.clear();
+    const std::int32_t* seen = asked.seen.indptr ? asked.seen.begin(c) : nullptr;
+    const std::int32_t* const seen_end = asked.seen.indptr ? asked.seen.end(c) : nullptr;
+    for (const std::int32_t* item = asked.eligible.begin(c); item != asked.eligible.end(c); ++item) {
+      while (seen != seen_end && *seen < *item) ++seen;
+      const bool is_seen = seen != seen_end && *seen == *item, is_double = !wanted.empty() && wanted.back() == *item;
+      if (!is_seen && !is_double && !(items.never && items.never[*item])) wanted.push_back(*item);
+    }
+    const auto n = static_cast<std::int64_t>(wanted.size());
+    answers.n_candidates[c] = n;
+    scores.resize(n);
+    scorer.score(user.data(), wanted.data(), n, scores.data());
+    if (asked.k) {
+      Best best(items, asked.k);
+      for (std::int64_t i = 0; i < n; ++i) best.offer({scores[i], wanted[i]});
+      const std::vector<Entry>& list = best.sorted();
+      answers.list_lengths[c] = static_cast<std::int64_t>(list.size());
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        answers.list_items[c * asked.k + i] = list[i].item;
+        answers.list_scores[c * asked.k + i] = list[i].score;
+      }
+    }
+    if (!asked.truth.indptr) continue;
+    const std::int64_t start = asked.truth.indptr[c], n_truth = asked.truth.size(c);
+    truth_scores.resize(n_truth);
+    scorer.score(user.data(), asked.truth.begin(c), n_truth, truth_scores.data());
+    for (std::int64_t t = 0; t < n_truth; ++t) {
+      const double score = answers.truth_scores[start + t] = truth_scores[t];
+      const bool known = std::binary_search(wanted.begin(), wanted.end(), asked.truth.items[start + t]);
+      answers.above[start + t] = known ? 0 : -1;
+      answers.tied[start + t] = 0;
+      for (std::int64_t i = 0; known && i < n; ++i) {
+        answers.above[start + t] += scores[i] > score;
+        answers.tied[start + t] += scores[i] == score;
+      }
+    }
+  }
+}
+
+}  // namespace recsys

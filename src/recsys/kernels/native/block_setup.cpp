@@ -1,0 +1,155 @@
+// How a block begins: users packed, excluded items in visiting order, truth scored exactly.
+#include <algorithm>
+#include <limits>
+
+#include "block.hpp"
+#include "bound.hpp"
+
+namespace recsys {
+namespace {
+
+constexpr float kNothing = -std::numeric_limits<float>::infinity(), kClosed = std::numeric_limits<float>::infinity();
+
+// Entries a buffer takes before it is cut back to about k.
+std::int32_t room_for(std::int32_t k) { return std::max<std::int32_t>(128, 2 * k + 64); }
+
+}  // namespace
+
+Block::Block(const Asked& asked, const Items& items, const Catalogue& catalogue, const Level& level,
+             const Answers& answers)
+    : asked_(asked),
+      items_(items),
+      catalogue_(catalogue),
+      level_(level),
+      answers_(answers),
+      n_terms_(items.n_terms()),
+      most_rescored_(std::max<std::int64_t>(512, catalogue.size() / 100)),
+      room_(asked.k ? room_for(asked.k) : 0),
+      // One more panel, and a whole vector that a packed store may write beyond it.
+      capacity_(asked.k ? room_ + level.lanes + 16 : 0),
+      relative_(relative(n_terms_)),
+      scorer_(items, level) {}
+
+std::int64_t Block::bytes_per_case(const Level& level, std::int32_t k, std::int64_t n_terms) {
+  return 8 * (k ? room_for(k) + level.lanes + 16 : 0) + 8 * n_terms + 256;
+}
+
+void Block::begin(std::int64_t first, std::int64_t stop) {
+  const std::int64_t n = stop - first, n_tiles = (n + level_.rows - 1) / level_.rows;
+  rows_.assign(n_tiles * level_.rows, Row{kClosed, 0, 0, 0, &kNoneExcluded, nullptr, nullptr, nullptr, -1});
+  cases_.resize(n);
+  finished_.clear();
+  excluded_.clear();
+  judged_.clear();
+  packed_.assign(n_tiles * level_.rows * n_terms_, 0.0f);
+  low_.resize(n * capacity_);
+  at_.resize(n * capacity_);
+  user_in_hand_ = -1;
+  grouped_ = false;
+  for (std::int64_t slot = 0; slot < n; ++slot) {
+    Row& row = rows_[slot];
+    row.slot = static_cast<std::int32_t>(slot);
+    row.low = low_.data() + slot * capacity_;
+    row.at = at_.data() + slot * capacity_;
+    add_user(first + slot, row, packed_.data() + slot / level_.rows * level_.rows * n_terms_ + slot % level_.rows);
+    add_excluded(cases_[slot]);
+    add_truth(cases_[slot]);
+  }
+  // Pointers only now: the vectors have stopped growing.
+  thresholds_.resize(judged_.size());
+  for (std::int64_t slot = 0; slot < n; ++slot) {
+    Row& row = rows_[slot];
+    const Case& c = cases_[slot];
+    row.excluded = excluded_.data() + c.first_excluded;
+    row.truth = thresholds_.data() + c.first_judged;
+    row.n_truth = static_cast<std::int32_t>(c.n_judged);
+    for (std::int32_t t = 0; t < row.n_truth; ++t) row.truth[t].above = 0;
+  }
+  zone_ = catalogue_.zones().empty() ? Zone{0, 0.0} : catalogue_.zones().front();
+  for (Row& row : rows_)
+    if (row.slot >= 0) {
+      enter(zone_, row);
+      cases_[row.slot].width = 2 * row.doubt;
+    }
+  tiles_.resize(n_tiles);
+  for (std::int64_t t = 0; t < n_tiles; ++t) tiles_[t] = static_cast<std::int32_t>(t);
+}
+
+void Block::add_user(std::int64_t id, Row& row, float* packed) {
+  Case& c = cases_[row.slot];
+  const std::int64_t f = asked_.users.n_columns;
+  user_.resize(f);
+  scaled_.resize(n_terms_);
+  asked_.users.read(id, user_.data());
+  user_in_hand_ = row.slot;
+  double largest = items_.bias ? 1.0 : 0.0;
+  for (std::int64_t j = 0; j < f; ++j) largest = std::max(largest, std::abs(user_[j]));
+  const int exponent = exponent_of(largest);
+  const Scale scale(exponent);
+  for (std::int64_t j = 0; j < f; ++j) scaled_[j] = scale(user_[j]);
+  if (items_.bias) scaled_[f] = scale(1.0);
+  for (std::int64_t j = 0; j < n_terms_; ++j) packed[j * level_.rows] = static_cast<float>(scaled_[j]);
+  c.id = id;
+  c.norm = norm_above(scaled_.data(), n_terms_);
+  c.exponent = exponent + catalogue_.exponent();
+  c.underflow = absolute(n_terms_, c.exponent);
+  c.cut = kNothing;
+  c.closed = false;
+  c.n_rescored = 0;
+}
+
+void Block::add_excluded(Case& c) {
+  c.first_excluded = static_cast<std::int64_t>(excluded_.size());
+  if (asked_.seen.indptr) {
+    for (const std::int32_t* item = asked_.seen.begin(c.id); item != asked_.seen.end(c.id); ++item) {
+      const std::int32_t position = catalogue_.position_of(*item);
+      if (position >= 0) excluded_.push_back(position);
+    }
+    const auto begin = excluded_.begin() + c.first_excluded;
+    if (!catalogue_.in_item_order()) std::sort(begin, excluded_.end());
+    excluded_.erase(std::unique(begin, excluded_.end()), excluded_.end());
+  }
+  answers_.n_candidates[c.id] = catalogue_.size() - (static_cast<std::int64_t>(excluded_.size()) - c.first_excluded);
+  excluded_.push_back(kNoneExcluded);
+}
+
+void Block::add_truth(Case& c) {
+  c.first_judged = static_cast<std::int64_t>(judged_.size());
+  c.n_judged = 0;
+  if (!asked_.truth.indptr) return;
+  const std::int64_t n = asked_.truth.size(c.id), start = asked_.truth.indptr[c.id];
+  scores_.resize(n);
+  scorer_.score(user_.data(), asked_.truth.begin(c.id), n, scores_.data());
+  for (std::int64_t t = 0; t < n; ++t) judge(c, start + t, scores_[t]);
+  c.n_judged = static_cast<std::int64_t>(judged_.size()) - c.first_judged;
+  std::sort(judged_.begin() + c.first_judged, judged_.end(), [](const Judged& a, const Judged& b) {
+    return a.score != b.score ? a.score < b.score : a.index < b.index;
+  });
+}
+
+void Block::judge(Case& c, std::int64_t index, double score) {
+  answers_.truth_scores[index] = score;
+  answers_.above[index] = -1;
+  answers_.tied[index] = 0;
+  const std::int32_t position = catalogue_.position_of(asked_.truth.items[index]);
+  const auto begin = excluded_.begin() + c.first_excluded, end = excluded_.end() - 1;
+  if (position < 0 || std::binary_search(begin, end, position)) return;
+  judged_.push_back({score, std::ldexp(score, -c.exponent), index, position, 0, 0});
+}
+
+// The error bound of a zone, and the thresholds it leads to.
+void Block::enter(const Zone& zone, Row& row) {
+  Case& c = cases_[row.slot];
+  row.doubt = rounded_up(relative_ * c.norm * zone.norm + c.underflow);
+  if (!(row.doubt < 0x1p60f)) c.closed = true;
+  if (c.closed) return close(row);
+  const double doubt = row.doubt;
+  row.pass = asked_.k ? rounded_down(c.cut - doubt) : kClosed;
+  const Judged* judged = judged_.data() + (row.truth - thresholds_.data());
+  for (std::int32_t t = 0; t < row.n_truth; ++t) {
+    row.truth[t].low = rounded_down(judged[t].scaled - doubt);
+    row.truth[t].high = rounded_up(judged[t].scaled + doubt);
+  }
+}
+
+}  // namespace recsys
