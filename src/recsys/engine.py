@@ -139,31 +139,32 @@ def _check_request(request: Request, here: Conventions, paired: Paired) -> None:
 def _settled(request: Request, here: Conventions, values: Float, reading: Reading, paired: Paired) -> Float:
     """The column with the populations applied and the range checked."""
     metric = request.metric
-    whole = reading.n_relevant if metric.population == "relevant" else reading.hits.n_judged
-    no_truth, no_list = whole == 0, reading.n_listed == 0
+    no_truth, no_list = reading.nothing_wanted(metric.population), reading.nothing_listed
     for mask, rule, what in (
-        (no_truth, here.no_truth, "relevant items"),
-        (no_list, here.no_list, "recommendations"),
+        (no_truth, "no_truth", "relevant items"),
+        (no_list, "no_list", "recommendations"),
     ):
-        if rule == "error" and mask.any():
+        if mask is not None and getattr(here, rule) == "error":
             raise InputError(
                 f"user {paired.cases.values[int(np.argmax(mask))]!r} has no {what} "
                 f"({int(mask.sum())} such users).",
-                hint=f"Drop them, or set {'no_truth' if mask is no_truth else 'no_list'}='skip'.",
+                hint=f"Drop them, or set {rule}='skip'.",
             )
-    out = np.array(values, dtype=np.float64)
-    out[no_list] = metric.empty
-    out[no_truth] = math.nan if here.no_truth == "skip" or math.isnan(metric.empty) else 0.0
-    if here.no_list == "skip":
-        out[no_list] = math.nan
+    out = values
+    if no_list is not None:
+        out = np.where(no_list, metric.empty, out)
+    if no_truth is not None:
+        out = np.where(
+            no_truth, math.nan if here.no_truth == "skip" or math.isnan(metric.empty) else 0.0, out
+        )
+    if no_list is not None and here.no_list == "skip":
+        out = np.where(no_list, math.nan, out)
     return _in_range(request, out, paired, repeats=here.duplicates == "all")
 
 
 def _in_range(request: Request, values: Float, paired: Paired, *, repeats: bool) -> Float:
     low, high = request.metric.bounds
-    if not len(values):
-        return values
-    if not (np.nanmin(values, initial=low) < low or np.nanmax(values, initial=low) > high):
+    if not len(values) or (values.min() >= low and values.max() <= high):
         return values
     wild = (values < low - _ROUNDING) | (values > high + _ROUNDING)
     if wild.any():

@@ -16,7 +16,7 @@ from recsys.containers import rows_of_container
 from recsys.errors import ColumnError, InputError
 from recsys.ids import encode, encode_strings, refuse_missing
 from recsys.rows import Rows, to_interactions, to_lists
-from recsys.types import Array, Codes, Ids, Interactions, Lists
+from recsys.types import Array, Codes, Ids, Int, Interactions, Lists
 
 ROLES: dict[str, tuple[str, ...]] = {
     "case": ("case", "caseid"),
@@ -66,7 +66,7 @@ def _rows(data: Any, roles: tuple[str, ...], columns: Mapping[str, str] | None, 
 
 def _rows_of_frame(frame: Any, found: Mapping[str, str], table: str) -> Rows:
     case_name = found.get("case", found.get("user", ""))
-    cases, case = _coded(frame, case_name, table)
+    cases, case, indptr = _grouped(frame, case_name, table)
     items, item = _coded(frame, found["item"], table)
     user_ids, users = (
         _coded(frame, found["user"], table) if "case" in found and "user" in found else (None, None)
@@ -74,7 +74,16 @@ def _rows_of_frame(frame: Any, found: Mapping[str, str], table: str) -> Rows:
     extra = {role: _plain(frame, found[role]) for role in ("score", "rank", "grade", "time") if role in found}
     read = {f"{role}_column": name for role, name in found.items()}
     return Rows(
-        table, cases, case, items, item, **extra, user_ids=user_ids, users=users, notes={"read": read}
+        table,
+        cases,
+        case,
+        items,
+        item,
+        **extra,
+        user_ids=user_ids,
+        users=users,
+        indptr=indptr,
+        notes={"read": read},
     )
 
 
@@ -151,6 +160,18 @@ def _as_frame(data: Any) -> Any:
     if hasattr(data, "collect") and hasattr(data, "collect_schema"):
         return nw.from_native(data.collect(), eager_only=True)
     return None
+
+
+def _grouped(frame: Any, name: str, table: str) -> tuple[Ids, Codes | None, Int | None]:
+    """The cases of a table; where they stand in ascending groups, as borders instead of a code a row."""
+    series = frame[name]
+    if series.dtype.is_integer() and not series.is_null().any():
+        values = series.to_numpy()
+        if len(values) and values.dtype.kind == "i" and (values[1:] >= values[:-1]).all():
+            starts = np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1])
+            return Ids(values[starts].astype(np.int64)), None, np.concatenate([starts, [len(values)]])
+    ids, codes = _coded(frame, name, table)
+    return ids, codes, None
 
 
 def _coded(frame: Any, name: str, table: str) -> tuple[Ids, Codes]:

@@ -7,6 +7,7 @@ The work is one pass where rows are already grouped and ordered; sorting happens
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,14 @@ from recsys.types import Array, Codes, Float, Ids, Int, Interactions, Lists
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """One table: codes, and optional columns of the same length. `users` are codes into `user_ids`."""
+    """One table: codes, and optional columns of the same length. `users` are codes into `user_ids`.
+
+    Rows that came grouped by ascending case have `indptr` instead of a code a row.
+    """
 
     table: str
     cases: Ids
-    case: Codes
+    case_codes: Codes | None
     items: Ids
     item: Codes
     score: Array | None = None
@@ -30,10 +34,23 @@ class Rows:
     time: Array | None = None
     user_ids: Ids | None = None
     users: Codes | None = None
+    indptr: Int | None = None
     notes: dict[str, Any] = field(default_factory=dict)
 
+    @cached_property
+    def case(self) -> Codes:
+        """The case of each row."""
+        if self.case_codes is not None:
+            return self.case_codes
+        return np.repeat(np.arange(len(self.cases), dtype=np.int32), np.diff(self.starts))
+
+    @cached_property
+    def starts(self) -> Int:
+        """Where each case begins once rows are grouped."""
+        return _indptr(self.case, len(self.cases)) if self.indptr is None else self.indptr
+
     def __len__(self) -> int:
-        return len(self.case)
+        return len(self.item)
 
     def name(self, row: int) -> str:
         """A row as a person would find it."""
@@ -43,26 +60,18 @@ class Rows:
 
 def to_lists(rows: Rows) -> Lists:
     """Rankings: by rank, by score from the highest, or as given."""
-    indptr = _indptr(rows.case, len(rows.cases))
-    order: Array | None
+    order: Array | None = None
     scores: Float | None = None
     if rows.rank is not None:
-        order = _order_by_rank(rows, indptr)
+        order = _order_by_rank(rows, rows.rank)
     else:
-        order = _group(rows.case, len(rows.cases))
+        order = None if rows.indptr is not None else _group(rows.case, len(rows.cases))
         if rows.score is not None:
             scores = numbers(rows.score, rows, "score")
-            order = _order_by_score(rows.case, scores, order)
+            order = _order_by_score(rows, scores, order)
             scores = scores if order is None else scores[order]
-    return Lists(
-        rows.cases,
-        rows.items,
-        indptr,
-        _take(rows.item, order),
-        scores,
-        clusters=_clusters(rows),
-        notes=rows.notes,
-    )
+    codes = _take(rows.item, order)
+    return Lists(rows.cases, rows.items, rows.starts, codes, scores, _clusters(rows), rows.notes)
 
 
 def to_interactions(rows: Rows) -> Interactions:
@@ -160,8 +169,10 @@ def _group(case: Codes, n_cases: int) -> Array | None:
     return np.asarray(csr_array((ones, (case, rows)), shape=(n_cases, len(case))).indices)
 
 
-def _order_by_rank(rows: Rows, indptr: Int) -> Array | None:
-    rank = numbers(rows.rank if rows.rank is not None else np.zeros(0), rows, "rank")
+def _order_by_rank(rows: Rows, rank: Array) -> Array | None:
+    if rows.indptr is not None and rank.dtype.kind in "iu" and _counts_up(rank, rows.indptr):
+        return None
+    rank, indptr = numbers(rank, rows, "rank"), rows.starts
     if len(rank) == 0:
         return None
     if rank.min() < 1 or (rank != np.floor(rank)).any():
@@ -174,8 +185,6 @@ def _order_by_rank(rows: Rows, indptr: Int) -> Array | None:
             hint="Ranks start at 1; add 1 if yours start at 0.",
         )
     at = indptr[rows.case] + rank.astype(np.int64) - 1
-    if len(at) and int(at[-1]) == len(at) - 1 and (at == np.arange(len(at))).all():
-        return None
     if (at < indptr[rows.case + 1]).all() and (np.bincount(at, minlength=len(at)) == 1).all():
         order = np.empty(len(at), dtype=np.int64)
         order[at] = np.arange(len(at))
@@ -194,11 +203,22 @@ def _order_by_rank(rows: Rows, indptr: Int) -> Array | None:
     return order
 
 
-def _order_by_score(case: Codes, scores: Float, grouped: Array | None) -> Array | None:
-    c, s = _take(case, grouped), _take(scores, grouped)
-    if len(s) < 2 or ((s[1:] <= s[:-1]) | (c[1:] != c[:-1])).all():
+def _counts_up(rank: Array, indptr: Int) -> bool:
+    """Whether the ranks of every case are 1, 2, 3, … in the order of the rows."""
+    sizes = np.diff(indptr)
+    if len(sizes) and (sizes == sizes[0]).all():
+        return bool((rank.reshape(len(sizes), -1) == np.arange(1, sizes[0] + 1)).all())
+    return bool((rank == np.arange(1, len(rank) + 1) - np.repeat(indptr[:-1], sizes)).all())
+
+
+def _order_by_score(rows: Rows, scores: Float, grouped: Array | None) -> Array | None:
+    s = _take(scores, grouped)
+    falls = s[1:] <= s[:-1]
+    borders = rows.starts[1:-1]
+    falls[borders[(borders > 0) & (borders < len(s))] - 1] = True
+    if falls.all():
         return grouped
-    order = np.lexsort((-s, c))
+    order = np.lexsort((-s, _take(rows.case, grouped)))
     return order if grouped is None else grouped[order]
 
 

@@ -53,7 +53,9 @@ class Ids:
         self.same_kind(other, what=what)
         if len(self) == len(other) and np.array_equal(self.values, other.values):
             return self, None, None
-        values = np.union1d(self.values, other.values)
+        values = np.concatenate([self.values, other.values])
+        values.sort(kind="stable")  # two sorted runs: merged in one pass
+        values = values[np.concatenate([[True], values[1:] != values[:-1]])]
         return Ids(values), _moves(values, self.values), _moves(values, other.values)
 
     def same_kind(self, other: Ids, *, what: str) -> None:

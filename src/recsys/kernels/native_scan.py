@@ -1,1 +1,68 @@
 """The call of the compiled scan: arrays are allocated here, so that NumPy owns every result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from recsys.errors import InputError
+from recsys.kernels.problem import Problem
+from recsys.kernels.results import Csr, Factors, Scanned
+
+PRUNE = {False: 0, True: 1, "auto": 2}
+MOST_FACTORS = 1 << 20
+
+
+def scan(
+    native: Any, problem: Problem, threads: int, memory_budget: int, prune: Any, cpu_level: str | None
+) -> Scanned:
+    """Run the compiled scan; lists shorter than k leave gaps, which are closed here."""
+    if problem.users.shape[1] >= MOST_FACTORS:
+        raise InputError(f"{problem.users.shape[1]} factors; the native scan takes fewer than {MOST_FACTORS}.")
+    k, n_cases = problem.k or 0, problem.n_cases
+    n_truth = 0 if problem.truth is None else problem.truth[1].size
+    listed, scores = np.empty(n_cases * k, np.int32), np.empty(n_cases * k, np.float64)
+    lengths, n_candidates = np.zeros(n_cases, np.int64), np.zeros(n_cases, np.int64)
+    above, tied = np.zeros(n_truth, np.int64), np.zeros(n_truth, np.int64)
+    truth_scores = np.zeros(n_truth, np.float64)
+    native.scan(
+        problem.users,
+        _by_row(problem.items, memory_budget),
+        k,
+        *_or_none(problem.truth),
+        *_or_none(problem.seen),
+        *_or_none(problem.eligible),
+        problem.bias,
+        None if problem.never is None else problem.never.view(np.uint8),
+        problem.tie_key,
+        problem.largest,
+        listed,
+        scores,
+        lengths,
+        above,
+        tied,
+        truth_scores,
+        n_candidates,
+        threads,
+        memory_budget,
+        PRUNE[prune],
+        cpu_level or "",
+        problem.progress,
+    )
+    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    if indptr[-1] != listed.size:
+        kept = (np.arange(k) < lengths[:, None]).ravel()
+        listed, scores = listed[kept], scores[kept]
+    return Scanned(indptr, listed, scores, above, tied, truth_scores, n_candidates)
+
+
+def _or_none(rows: Csr | None) -> tuple[Any, Any]:
+    return (None, None) if rows is None else rows
+
+
+def _by_row(items: Factors, memory_budget: int) -> Factors:
+    """Single items are looked up again for their exact scores: rows in one piece make that fast."""
+    if items.strides[1] != items.itemsize and items.nbytes <= memory_budget // 2:
+        return np.ascontiguousarray(items)
+    return items

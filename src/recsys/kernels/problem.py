@@ -36,6 +36,8 @@ class Problem:
     never: Bools | None
     tie_key: NDArray[np.int64]
     """Among equal scores the smaller key comes first."""
+    largest: float
+    """Of all item factors and biases, in magnitude."""
     progress: Progress | None
 
     @property
@@ -71,7 +73,7 @@ def as_problem(
     if n_items >= 2**31:
         raise InputError(f"{n_items} items; the kernels count items in int32.")
     bias = _per_item("item_bias", item_bias, n_items, np.float64)
-    _check_magnitude(x, y, bias)
+    largest = _check_magnitude(x, y, bias)
     return Problem(
         users=x,
         items=y,
@@ -82,6 +84,7 @@ def as_problem(
         bias=bias,
         never=_per_item("never", never, n_items, np.bool_),
         tie_key=_tie_key(item_rank, ties, n_items),
+        largest=largest,
         progress=progress,
     )
 
@@ -118,7 +121,7 @@ def _largest(name: str, array: Factors) -> float:
     return largest
 
 
-def _check_magnitude(x: Factors, y: Factors, bias: Float64s | None) -> None:
+def _check_magnitude(x: Factors, y: Factors, bias: Float64s | None) -> float:
     of_users, of_items = _largest("users", x), _largest("items", y)
     of_bias = 0.0 if bias is None else _largest("item_bias", bias)
     with np.errstate(over="ignore"):
@@ -129,6 +132,7 @@ def _check_magnitude(x: Factors, y: Factors, bias: Float64s | None) -> None:
             f"plus biases up to {of_bias:g} reach 2^1023.",
             hint="Scale the factors down; the order of scores does not change.",
         )
+    return max(of_items, of_bias)
 
 
 def _per_item(name: str, values: Any, n_items: int, dtype: Any) -> Any:

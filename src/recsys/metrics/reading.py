@@ -56,6 +56,19 @@ class Reading:
         return self._add(self._truth_case[mask], self.hits.truth_weight[mask])
 
     @cached_property
+    def nothing_listed(self) -> Bool | None:
+        """Cases without a list; None where every case has one."""
+        return _some(self.n_listed == 0)
+
+    def nothing_wanted(self, population: str) -> Bool | None:
+        """Cases without relevant (or judged) items; None where every case has some."""
+        make = self._no_relevant if population == "relevant" else (lambda: _some(self.hits.n_judged == 0))
+        return self._keep(("nothing_wanted", population), make)
+
+    def _no_relevant(self) -> Bool | None:
+        return _some(self.n_relevant == 0)
+
+    @cached_property
     def case(self) -> Array:
         return self._pick(self.hits.case)
 
@@ -240,6 +253,10 @@ class Reading:
             return self._kept[key]  # type: ignore[return-value]
         except TypeError:  # a gain or discount that cannot be hashed is simply worked out again
             return make()
+
+
+def _some(mask: Bool) -> Bool | None:
+    return mask if mask.any() else None
 
 
 def cut_at(k: int | None, sizes: Int) -> Int:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "bound.hpp"
 
@@ -33,35 +34,39 @@ std::uint32_t bits_of(float value) {
 
 void Catalogue::Free::operator()(float* p) const { ::operator delete[](p, kLine); }
 
-Catalogue::Catalogue(const Items& items, double largest, int lanes, bool by_norm, int threads)
-    : lanes_(lanes), exponent_(exponent_of(largest)), n_terms_(items.n_terms()), in_item_order_(!by_norm) {
-  const std::int64_t n_items = items.factors.n_rows;
-  item_at_.reserve(n_items);
+Measured measure(const Items& items, double largest, int threads) {
+  Measured out{exponent_of(largest), {}, {}};
+  const std::int64_t n_items = items.factors.n_rows, n_terms = items.n_terms();
+  out.items.reserve(n_items);
   for (std::int32_t i = 0; i < n_items; ++i)
-    if (!items.never || !items.never[i]) item_at_.push_back(i);
-  n_panels_ = (size() + lanes_ - 1) / lanes_;
-  std::vector<float> norms(item_at_.size());
-  measure(items, threads, norms);
-  if (by_norm) order(norms);
-  position_of_.assign(n_items, -1);
-  for (std::int64_t p = 0; p < size(); ++p) position_of_[item_at(p)] = static_cast<std::int32_t>(p);
-  set_zones(norms, by_norm);
-  const auto n_floats = static_cast<std::size_t>(n_panels_ * n_terms_ * lanes_);
-  packed_.reset(new (kLine) float[n_floats + 1]);
-  pack(items, threads);
-}
-
-void Catalogue::measure(const Items& items, int threads, std::vector<float>& norms) {
-  const Scale scale(exponent_);
+    if (!items.never || !items.never[i]) out.items.push_back(i);
+  const auto n = static_cast<std::int64_t>(out.items.size());
+  out.norms.resize(n);
+  const Scale scale(out.exponent);
   const Body body = [&](int, std::int64_t block, const Cancel&) {
-    std::vector<double> row(n_terms_);
-    const std::int64_t stop = std::min(size(), (block + 1) * kItemsPerBlock);
-    for (std::int64_t p = block * kItemsPerBlock; p < stop; ++p) {
-      read_scaled(items, item_at(p), scale, row.data());
-      norms[p] = rounded_up(norm_above(row.data(), n_terms_));
+    std::vector<double> row(n_terms);
+    for (std::int64_t i = block * kItemsPerBlock; i < std::min(n, (block + 1) * kItemsPerBlock); ++i) {
+      read_scaled(items, out.items[i], scale, row.data());
+      out.norms[i] = rounded_up(norm_above(row.data(), n_terms));
     }
   };
-  run_blocks((size() + kItemsPerBlock - 1) / kItemsPerBlock, threads, body, {});
+  run_blocks((n + kItemsPerBlock - 1) / kItemsPerBlock, threads, body, {});
+  return out;
+}
+
+Catalogue::Catalogue(const Items& items, Measured measured, int lanes, bool by_norm, int threads)
+    : lanes_(lanes),
+      exponent_(measured.exponent),
+      n_terms_(items.n_terms()),
+      in_item_order_(!by_norm),
+      item_at_(std::move(measured.items)) {
+  n_panels_ = (size() + lanes_ - 1) / lanes_;
+  if (by_norm) order(measured.norms);
+  position_of_.assign(items.factors.n_rows, -1);
+  for (std::int64_t p = 0; p < size(); ++p) position_of_[item_at(p)] = static_cast<std::int32_t>(p);
+  set_zones(measured.norms, by_norm);
+  packed_.reset(new (kLine) float[n_panels_ * n_terms_ * lanes_ + 1]);
+  pack(items, threads);
 }
 
 void Catalogue::order(std::vector<float>& norms) {

@@ -28,10 +28,20 @@ struct Zone {
   double norm;
 };
 
+// The items that may be recommended, and the norms of their scaled vectors, rounded up.
+struct Measured {
+  int exponent;
+  std::vector<std::int32_t> items;
+  std::vector<float> norms;
+};
+
+// `largest` is the largest magnitude of any factor or bias.
+Measured measure(const Items& items, double largest, int threads);
+
 class Catalogue {
  public:
-  // Items that may never be recommended are left out; by_norm visits the longest vectors first.
-  Catalogue(const Items& items, double largest, int lanes, bool by_norm, int threads);
+  // by_norm visits the longest vectors first, otherwise items are visited in their own order.
+  Catalogue(const Items& items, Measured measured, int lanes, bool by_norm, int threads);
 
   std::int64_t size() const { return static_cast<std::int64_t>(item_at_.size()); }
   std::int64_t n_panels() const { return n_panels_; }
@@ -46,7 +56,6 @@ class Catalogue {
   bool in_item_order() const { return in_item_order_; }
 
  private:
-  void measure(const Items& items, int threads, std::vector<float>& norms);
   void order(std::vector<float>& norms);
   void pack(const Items& items, int threads);
   void set_zones(const std::vector<float>& norms, bool by_norm);

@@ -8,9 +8,12 @@ std::vector<CpuLevel> cpu_levels() {
   std::vector<CpuLevel> levels{CpuLevel::portable};
 #if defined(RECSYS_X86_LEVELS)
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+      __builtin_cpu_supports("popcnt")) {
     levels.push_back(CpuLevel::avx2);
-    if (__builtin_cpu_supports("avx512f")) levels.push_back(CpuLevel::avx512);
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
+      levels.push_back(CpuLevel::avx512);
   }
 #endif
   return levels;
