@@ -31,11 +31,11 @@ help:
 	@echo "make clean   remove environments, builds and caches"
 
 demo: $(VENV)/.installed
-	$(BIN)/python -m recsys.data.demo
+	$(BIN)/recsys demo
 
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest -n $(JOBS) --ignore=tests/parity $(ARGS)
-	$(MAKE) parity
+	$(MAKE) parity ARGS=
 
 check: $(VENV)/.installed
 	$(BIN)/ruff check
@@ -44,9 +44,9 @@ check: $(VENV)/.installed
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q -p no:randomly --doctest-modules src/recsys
 
-# -W default: the warnings of peers are theirs.
+# -W ignore: the warnings of peers are theirs.
 parity: $(PEERS)/.installed
-	@if [ -d tests/parity ]; then $(PEERS)/bin/python -m pytest -n $(JOBS) -W default tests/parity $(ARGS); \
+	@if [ -d tests/parity ]; then $(PEERS)/bin/python -m pytest -n $(JOBS) -W ignore tests/parity $(ARGS); \
 	else echo "no parity tests yet"; fi
 
 bench: $(PEERS)/.installed
@@ -54,7 +54,7 @@ bench: $(PEERS)/.installed
 	echo "$$script"; $(PEERS)/bin/python "$$script" || exit 1; done
 
 docs: $(VENV)/.installed
-	@if [ -e docs/generate.py ]; then $(BIN)/python docs/generate.py; else echo "no generated pages yet"; fi
+	$(BIN)/python scripts/write_docs.py
 
 # The locks carry hashes and no addresses, so any index that serves the same files will do.
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade --only-binary :all:

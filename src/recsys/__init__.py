@@ -6,13 +6,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from recsys.api import Evaluator, evaluate
+    from recsys.api import Evaluator, evaluate, recommend
     from recsys.conventions import Conventions
     from recsys.explain import explain
+    from recsys.files import read_file
     from recsys.frames import read_interactions, read_lists
     from recsys.metrics import metric
     from recsys.results import Evaluation
     from recsys.single import score_list
+    from recsys.sources import Factors, Scores, from_model
     from recsys.types import Interactions, Lists
 
 __version__ = "0.1.0"
@@ -23,9 +25,14 @@ _HOMES = {
     "Evaluator": "recsys.api",
     "Interactions": "recsys.types",
     "Lists": "recsys.types",
+    "Factors": "recsys.sources",
+    "Scores": "recsys.sources",
     "evaluate": "recsys.api",
+    "from_model": "recsys.sources",
+    "recommend": "recsys.api",
     "explain": "recsys.explain",
     "metric": "recsys.metrics",
+    "read_file": "recsys.files",
     "read_interactions": "recsys.frames",
     "read_lists": "recsys.frames",
     "score_list": "recsys.single",
@@ -35,13 +42,18 @@ __all__ = [
     "Conventions",
     "Evaluation",
     "Evaluator",
+    "Factors",
     "Interactions",
     "Lists",
+    "Scores",
     "evaluate",
     "explain",
+    "from_model",
     "metric",
+    "read_file",
     "read_interactions",
     "read_lists",
+    "recommend",
     "score_list",
 ]
 

@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from recsys.conventions import Conventions
+from recsys.counted import Judged
 from recsys.engine import measure, merge
-from recsys.errors import ConventionError, InputError, MergeError, TieWarning
+from recsys.errors import ConventionError, CutoffError, InputError, MergeError, TieWarning
 from recsys.frames import read_interactions, read_lists
-from recsys.judge import Paired, keep_truth, pair
+from recsys.judge import pair
 from recsys.plan import Request, parse_all
 from recsys.results import Evaluation
+from recsys.sources import Asked, Factors, Scores, Source, from_model
 from recsys.types import Array, Bool, Context, Float, Ids, Interactions, Lists, Partial
 
 Metrics = str | Request | Iterable[str | Request] | None
@@ -41,12 +43,18 @@ def evaluate(
     clusters: Mapping[Any, Any] | None = None,
     case_weights: Mapping[Any, float] | None = None,
     item_weights: Mapping[Any, float] | None = None,
+    never: Iterable[Any] | None = None,
+    eligible: Any = None,
+    backend: str = "auto",
+    threads: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
 ) -> Evaluation:
-    """Score recommendation lists against what turned out to be relevant.
+    """Score recommendations against what turned out to be relevant.
 
     Args:
         lists: who was recommended what, best first: {user: [items]}, {user: [(item, score)]}, a table with
-            user and item columns (and rank or score), a 2-D array, a scipy sparse matrix of scores, Lists.
+            user and item columns (and rank or score), a 2-D array, a scipy sparse matrix of scores, Lists;
+            or what ranks the whole catalogue: Factors(U, V), Scores(matrix), a fitted factor model.
         truth: what was relevant: {user: {items}}, {user: {item: grade}}, a table (with a grade column if
             relevance is graded), a scipy sparse matrix, Interactions.
         metrics: names such as "ndcg@10" or "ndcg(gain=exp2)@10"; `recsys metrics` lists them.
@@ -56,11 +64,17 @@ def evaluate(
         columns: names where detection fails: {"user": "uid", "item": "sku"}, or one such mapping under
             "lists" and one under "truth".
         catalogue: all item ids, or how many there are, for metrics and conventions that need them.
-        seen: training interactions, to count relevant items the user had already seen.
+        seen: what each user had already: never recommended by factors and scores; with ready lists it only
+            counts relevant items among it.
         complete: True when each list ranks every candidate (needed by auc, average_rank, …).
         clusters: user of each case, where a user has several cases.
         case_weights: weight of each user in the means.
         item_weights: weight of each relevant item (recall, hits, dcg, ndcg).
+        never: items no user may be recommended (factors and scores).
+        eligible: the only items each user may be recommended, like `truth` (factors and scores).
+        backend: "auto", "native" or "reference"; the result is the same.
+        threads: how many threads; the result is the same.
+        progress: called with (blocks done, blocks in all) while factors or scores are ranked.
 
     >>> print(
     ...     evaluate(
@@ -79,15 +93,22 @@ def evaluate(
     """
     requests = parse_all(metrics, k)
     chosen = Conventions.of(conventions)
-    read = read_lists(lists, columns=_columns_for("lists", columns))
+    read = _ranked(lists, columns)
     known = read_interactions(truth, columns=_columns_for("truth", columns))
     chosen = _with_max_grade(chosen, requests, known)
-    history = (
-        None if seen is None else read_interactions(seen, table="seen", columns=_columns_for("seen", columns))
+    if isinstance(read, Lists) and (never is not None or eligible is not None):
+        raise InputError("never= and eligible= choose candidates, and ready lists have none.", table="lists")
+    asked = Asked(
+        seen=None if seen is None else _history(seen, "seen", columns),
+        eligible=None if eligible is None else _history(eligible, "eligible", columns),
+        never=never,
+        backend=backend,
+        threads=threads,
+        progress=progress,
     )
     options = _Options(
         catalogue=catalogue,
-        seen=history,
+        asked=asked,
         complete=complete,
         clusters=clusters,
         case_weights=case_weights,
@@ -97,7 +118,7 @@ def evaluate(
     def run(under: Conventions) -> Evaluation:
         partial = _partial(read, known, requests, under, options)
         groups = None if by is None else _groups(partial.per_case.ids, by)
-        notes = {"lists": dict(read.notes), "truth": dict(known.notes)}
+        notes = {"lists": dict(read.notes) if isinstance(read, Lists) else {}, "truth": dict(known.notes)}
         return Evaluation(partial, requests, under, by=groups, notes=notes, again=run)
 
     return run(chosen)
@@ -110,14 +131,14 @@ class _Options:
         self,
         *,
         catalogue: int | Iterable[Any] | None = None,
-        seen: Interactions | None = None,
+        asked: Asked | None = None,
         complete: bool = False,
         clusters: Mapping[Any, Any] | None = None,
         case_weights: Mapping[Any, float] | None = None,
         item_weights: Mapping[Any, float] | None = None,
     ) -> None:
         self.catalogue, self.n_items = _catalogue(catalogue)
-        self.seen = seen
+        self.asked = asked or Asked()
         self.complete = complete
         self.clusters = clusters
         self.case_weights = case_weights
@@ -125,30 +146,40 @@ class _Options:
 
 
 def _partial(
-    lists: Lists,
+    ranked: Lists | Source,
     truth: Interactions,
     requests: Sequence[Request],
     conventions: Conventions,
     options: _Options,
 ) -> Partial:
-    paired = pair(lists, truth, complete=options.complete)
-    paired = _drop(paired, conventions, options)
-    for name in ("repeated_rows", "conflicting_grades"):
-        if truth.notes.get(name):
-            paired.counts[name] = truth.notes[name]
+    catalogue = options.catalogue if isinstance(ranked, Lists) else ranked.catalogue
+    truth, counts = _settle_truth(truth, catalogue, options.asked.seen, conventions)
+    judged: Judged
+    if isinstance(ranked, Lists):
+        asked = options.asked
+        judged = pair(ranked, truth, complete=options.complete, backend=asked.backend, threads=asked.threads)
+    else:
+        judged = ranked.judge(truth, options.asked)
+    judged.counts.update(counts)
     if options.item_weights is not None:
-        paired = replace(paired, item_weights=_item_weights(paired, options.item_weights), _found={})
+        judged = replace(judged, item_weights=_item_weights(judged, options.item_weights), _found={})
     if options.clusters is not None:
-        labels = [_looked_up(options.clusters, i, "clusters") for i in paired.cases.values.tolist()]
-        paired = replace(paired, clusters=np.asarray(labels, dtype=None if _all_int(labels) else object))
-    weights = None if options.case_weights is None else _case_weights(paired, options.case_weights)
-    context = Context(options.catalogue, options.n_items, weights, options.complete)
-    partial = measure(paired, requests, conventions, context)
-    return _warned_of_ties(partial, paired, conventions)
+        judged = replace(judged, clusters=_clusters(judged, options.clusters))
+    weights = None if options.case_weights is None else _case_weights(judged, options.case_weights)
+    n_items = options.n_items if catalogue is None else len(catalogue)
+    partial = measure(judged, requests, conventions, Context(catalogue, n_items, weights, options.complete))
+    return _warned_of_ties(partial, judged, conventions)
 
 
-def _warned_of_ties(partial: Partial, paired: Paired, conventions: Conventions) -> Partial:
-    found, undecided = paired.n_undecided()
+def _clusters(judged: Judged, given: Mapping[Any, Any]) -> Array:
+    labels = [_looked_up(given, i, "clusters") for i in judged.cases.values.tolist()]
+    out = np.empty(len(labels), dtype=np.int64 if _all_int(labels) else object)
+    out[:] = labels
+    return out
+
+
+def _warned_of_ties(partial: Partial, judged: Judged, conventions: Conventions) -> Partial:
+    found, undecided = judged.n_undecided()
     if not undecided:
         return partial
     if conventions.ties in ("by_id", "by_id_desc", "given"):
@@ -219,6 +250,48 @@ class Evaluator:
         return Evaluation(self._parts[0], self.requests, self.conventions)
 
 
+def recommend(
+    source: Any,
+    k: int,
+    *,
+    users: Iterable[Any] | None = None,
+    seen: Any = None,
+    never: Iterable[Any] | None = None,
+    eligible: Any = None,
+    backend: str = "auto",
+    threads: int | None = None,
+) -> Lists:
+    """The exact k best candidates of each user, as Lists that evaluate takes.
+
+    >>> lists = recommend(Factors([[1.0, 0.0]], [[3.0, 1.0], [2.0, 2.0], [1.0, 5.0]]), 2, seen={0: [0]})
+    >>> lists.codes.tolist(), lists.scores.tolist()
+    ([1, 2], [2.0, 1.0])
+    """
+    ranked = source if isinstance(source, Factors | Scores) else from_model(source)
+    if isinstance(k, bool) or k != int(k) or k < 1:
+        raise CutoffError(f"k={k!r} is not a positive whole number.", hint="Use k >= 1, such as k=10.")
+    asked = Asked(
+        seen=None if seen is None else _history(seen, "seen", None),
+        eligible=None if eligible is None else _history(eligible, "eligible", None),
+        never=never,
+        backend=backend,
+        threads=threads,
+    )
+    return ranked.top(users, int(k), asked)
+
+
+def _ranked(lists: Any, columns: Mapping[str, Any] | None) -> Lists | Source:
+    if isinstance(lists, Factors | Scores):
+        return lists
+    if hasattr(lists, "user_factors") and hasattr(lists, "item_factors"):
+        return from_model(lists)
+    return read_lists(lists, columns=_columns_for("lists", columns))
+
+
+def _history(data: Any, table: str, columns: Mapping[str, Any] | None) -> Interactions:
+    return read_interactions(data, table=table, columns=_columns_for(table, columns))
+
+
 def _columns_for(table: str, columns: Mapping[str, Any] | None) -> Mapping[str, str] | None:
     if columns is None or not any(isinstance(v, Mapping) for v in columns.values()):
         return columns
@@ -250,61 +323,57 @@ def _catalogue(given: int | Iterable[Any] | None) -> tuple[Ids | None, int | Non
     return ids, len(ids)
 
 
-def _drop(paired: Paired, conventions: Conventions, options: _Options) -> Paired:
+def _settle_truth(
+    truth: Interactions, catalogue: Ids | None, seen: Interactions | None, conventions: Conventions
+) -> tuple[Interactions, dict[str, int]]:
     """Truth items outside the catalogue or already seen: counted, dropped where the conventions say so."""
-    for name, marks in (("unknown_items", _unknown(paired, options)), ("seen_truth", _seen(paired, options))):
-        if marks is None or not marks.any():
+    counts = {n: truth.notes[n] for n in ("repeated_rows", "conflicting_grades") if truth.notes.get(n)}
+    for name, outside in (("unknown_items", catalogue), ("seen_truth", seen)):
+        if outside is None:
             continue
-        rule = getattr(conventions, name)
-        if rule == "error":
-            item = paired.items.values[paired.judged[int(np.argmax(marks))]]
-            why = "outside the catalogue" if name == "unknown_items" else "one the user had already seen"
+        marks = _unknown(truth, outside) if isinstance(outside, Ids) else _seen(truth, outside)
+        rule, n_marked = getattr(conventions, name), int(marks.sum())
+        if rule == "error" and n_marked:
+            item = truth.items.values[truth.codes[int(np.argmax(marks))]]
+            why = "outside the catalogue" if name == "unknown_items" else "seen by the user before"
             raise InputError(
-                f"{int(marks.sum())} relevant items are {why}, {item!r} for one.",
+                f"{n_marked} relevant items are {why}, {item!r} for one.",
                 table="truth",
                 hint=f"Use {name}='miss' or {name}='drop'.",
             )
-        n_marked = int(marks.sum())
-        if rule == "drop":
-            paired = keep_truth(paired, ~marks)
-        paired.counts[name] = n_marked
-    return paired
+        if rule == "drop" and n_marked:
+            truth = truth.kept(~marks)
+        if n_marked:
+            counts[name] = n_marked
+    return truth, counts
 
 
-def _unknown(paired: Paired, options: _Options) -> Bool | None:
-    if options.catalogue is None:
-        return None
-    options.catalogue.same_kind(paired.items, what="item")
-    known = options.catalogue.code_of(paired.items.values) >= 0
-    return np.asarray(~known[paired.judged])
+def _unknown(truth: Interactions, catalogue: Ids) -> Bool:
+    catalogue.same_kind(truth.items, what="item")
+    known = catalogue.code_of(truth.items.values) >= 0
+    return np.asarray(~known[truth.codes])
 
 
-def _seen(paired: Paired, options: _Options) -> Bool | None:
-    if options.seen is None:
-        return None
-    case, item = (
-        options.seen.cases.code_of(paired.cases.values),
-        options.seen.items.code_of(paired.items.values),
-    )
-    options.seen.items.same_kind(paired.items, what="item")
-    width = max(len(options.seen.items), 1)
-    rows = np.repeat(np.arange(len(options.seen.cases), dtype=np.int64), options.seen.sizes)
-    have = rows * width + options.seen.codes
-    of_truth = np.repeat(case, np.diff(paired.truth_indptr))
-    want = of_truth * width + item[paired.judged]
-    return np.asarray((of_truth >= 0) & (item[paired.judged] >= 0) & np.isin(want, have))
+def _seen(truth: Interactions, seen: Interactions) -> Bool:
+    seen.cases.same_kind(truth.cases, what="user")
+    seen.items.same_kind(truth.items, what="item")
+    width = max(len(seen.items), 1)
+    have = np.repeat(np.arange(len(seen.cases), dtype=np.int64), seen.sizes) * width + seen.codes
+    case = np.repeat(seen.cases.code_of(truth.cases.values), truth.sizes)
+    item = seen.items.code_of(truth.items.values)[truth.codes]
+    return np.asarray((case >= 0) & (item >= 0) & np.isin(case * width + item, have))
 
 
-def _item_weights(paired: Paired, given: Mapping[Any, float]) -> Float:
-    out = np.zeros(len(paired.items))
-    for code in np.unique(paired.judged).tolist():
-        out[code] = _weight(given, paired.items.values[code], "item_weights")
+def _item_weights(judged: Judged, given: Mapping[Any, float]) -> Float:
+    out = np.zeros(len(judged.items))
+    for code in np.unique(judged.judged).tolist():
+        out[code] = _weight(given, judged.items.values[code], "item_weights")
     return out
 
 
-def _case_weights(paired: Paired, given: Mapping[Any, float]) -> Float:
+def _case_weights(judged: Judged, given: Mapping[Any, float]) -> Float:
     return np.array(
-        [_weight(given, i, "case_weights") for i in paired.cases.values.tolist()], dtype=np.float64
+        [_weight(given, i, "case_weights") for i in judged.cases.values.tolist()], dtype=np.float64
     )
 
 

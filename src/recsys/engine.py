@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from recsys.conventions import Conventions
+from recsys.counted import Judged
 from recsys.errors import ConventionError, DuplicateError, InputError, MergeError, OutOfBoundsError
 from recsys.exact import exact_mean, exact_sum
-from recsys.judge import Paired
 from recsys.metrics import Metric, Terms
 from recsys.metrics.reading import Reading
 from recsys.plan import Request
@@ -25,7 +25,7 @@ _ROUNDING = 1e-9
 
 
 def measure(
-    paired: Paired, requests: Sequence[Request], conventions: Conventions, context: Context
+    judged: Judged, requests: Sequence[Request], conventions: Conventions, context: Context
 ) -> Partial:
     """Every request for every case."""
     columns: dict[str, Float] = {}
@@ -33,20 +33,20 @@ def measure(
     readings: dict[tuple[Any, ...], Reading] = {}
     for request in requests:
         here = request.conventions(conventions)
-        _check_request(request, here, paired)
+        _check_request(request, here, judged)
         key = (here.ties, here.relevant_from, here.duplicates)
         if key not in readings:
-            hits = paired.hits(here.ties, here.duplicates)
+            hits = judged.hits(here.ties, here.duplicates)
             readings[key] = Reading(hits, here.relevant_from, here.duplicates, context)
         values = request.metric.body(readings[key], request.k, here, **request.own_params)
         column = values.value if isinstance(values, Terms) else values
-        column = _settled(request, here, column, readings[key], paired)
+        column = _settled(request, here, column, readings[key], judged)
         columns[str(request)] = column
         if isinstance(values, Terms) and _combines(request.metric, here):
             out = np.isnan(column)
             terms[str(request)] = (np.where(out, np.nan, values.first), np.where(out, np.nan, values.second))
-    rows = PerCase(paired.cases.values, columns, paired.clusters, context.case_weights)
-    return Partial(rows, terms, _counts(paired, conventions, readings))
+    rows = PerCase(judged.cases.values, columns, judged.clusters, context.case_weights)
+    return Partial(rows, terms, _counts(judged, conventions, readings))
 
 
 def summarise(partial: Partial, requests: Sequence[Request], mask: Bool | None = None) -> dict[str, float]:
@@ -122,21 +122,21 @@ def _combines(metric: Metric, here: Conventions) -> bool:
     return rule is not None and (rule == "always" or getattr(here, rule[0]) == rule[1])
 
 
-def _check_request(request: Request, here: Conventions, paired: Paired) -> None:
+def _check_request(request: Request, here: Conventions, judged: Judged) -> None:
     metric = request.metric
-    if here.ties == "expected" and metric.ties == "refuse" and paired.groups is not None:
+    if here.ties == "expected" and metric.ties == "refuse" and judged.groups is not None:
         raise ConventionError(
             f"{metric.name} has no expectation over tied scores here.",
             hint="Use ties='best' or ties='worst'.",
         )
-    if paired.item_weights is not None and not metric.weighted:
+    if judged.item_weights is not None and not metric.weighted:
         raise ConventionError(
             f"{metric.name} has no form with item weights.",
             hint="Use hits, recall, dcg or ndcg with item_weights.",
         )
 
 
-def _settled(request: Request, here: Conventions, values: Float, reading: Reading, paired: Paired) -> Float:
+def _settled(request: Request, here: Conventions, values: Float, reading: Reading, judged: Judged) -> Float:
     """The column with the populations applied and the range checked."""
     metric = request.metric
     no_truth, no_list = reading.nothing_wanted(metric.population), reading.nothing_listed
@@ -146,7 +146,7 @@ def _settled(request: Request, here: Conventions, values: Float, reading: Readin
     ):
         if mask is not None and getattr(here, rule) == "error":
             raise InputError(
-                f"user {paired.cases.values[int(np.argmax(mask))]!r} has no {what} "
+                f"user {judged.cases.values[int(np.argmax(mask))]!r} has no {what} "
                 f"({int(mask.sum())} such users).",
                 hint=f"Drop them, or set {rule}='skip'.",
             )
@@ -159,17 +159,17 @@ def _settled(request: Request, here: Conventions, values: Float, reading: Readin
         )
     if no_list is not None and here.no_list == "skip":
         out = np.where(no_list, math.nan, out)
-    return _in_range(request, out, paired, repeats=here.duplicates == "all")
+    return _in_range(request, out, judged, repeats=here.duplicates == "all")
 
 
-def _in_range(request: Request, values: Float, paired: Paired, *, repeats: bool) -> Float:
+def _in_range(request: Request, values: Float, judged: Judged, *, repeats: bool) -> Float:
     low, high = request.metric.bounds
     if not len(values) or (values.min() >= low and values.max() <= high):
         return values
     wild = (values < low - _ROUNDING) | (values > high + _ROUNDING)
     if wild.any():
         case = int(np.argmax(wild))
-        user = paired.cases.values[case]
+        user = judged.cases.values[case]
         who = f"{request} of user {user!r} is {values[case]:.6g}, outside [{low:g}, {high:g}]"
         if repeats:
             raise DuplicateError(
@@ -181,14 +181,14 @@ def _in_range(request: Request, values: Float, paired: Paired, *, repeats: bool)
     return np.clip(values, low, high)
 
 
-def _counts(paired: Paired, conventions: Conventions, readings: Mapping[Any, Reading]) -> dict[str, int]:
+def _counts(judged: Judged, conventions: Conventions, readings: Mapping[Any, Reading]) -> dict[str, int]:
     least = conventions.relevant_from
     reading = next((r for key, r in readings.items() if key[1] == least), next(iter(readings.values())))
     counts = {
-        "cases": len(paired.cases),
+        "cases": len(judged.cases),
         "without_truth": int((reading.n_relevant == 0).sum()),
         "without_list": int((reading.n_listed == 0).sum()),
-        "judged": len(paired.judged),
+        "judged": len(judged.judged),
         "found": len(reading.hits.case),
     }
-    return counts | {n: v for n, v in paired.counts.items() if n != "first_repeated"}
+    return counts | {n: v for n, v in judged.counts.items() if n != "first_repeated"}

@@ -14,7 +14,7 @@ import numpy as np
 
 from recsys import kernels
 from recsys.errors import DuplicateError, InputError
-from recsys.types import Array, Bool, Codes, Float, Hits, Ids, Int, Interactions, Lists
+from recsys.types import Array, Codes, Float, Hits, Ids, Int, Interactions, Lists
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +32,8 @@ class Paired:
     clusters: Array | None = None
     item_weights: Float | None = None
     complete: bool = False
+    backend: str = "auto"
+    threads: int | None = None
     counts: dict[str, int] = field(default_factory=dict)
     _found: dict[str, Hits] = field(default_factory=dict)
 
@@ -67,14 +69,23 @@ class Paired:
 
     def _judge(self, rule: str) -> Hits:
         listed = self._by_id(descending=rule == "by_id_desc") if rule.startswith("by_id") else self.listed
-        found = kernels.match_lists(self.list_indptr, listed, self.truth_indptr, self.judged)
+        found = kernels.match_lists(
+            self.list_indptr,
+            listed,
+            self.truth_indptr,
+            self.judged,
+            backend=self.backend,  # type: ignore[arg-type]
+            threads=self.threads,
+        )
         self.counts.setdefault("repeated_items", found.n_repeated)
         self.counts.setdefault("first_repeated", found.first_repeated)
         case = self._case_of_truth[found.truth]
         grade = None if self.grades is None else self.grades[found.truth]
         rank, tied, order = found.at - self.list_indptr[case] + 1, None, None
         if self.groups is not None and rule in ("best", "worst", "expected"):
-            rank, tied, order = self._in_groups(rule, found.at, case, grade)
+            starts, sizes = self.groups
+            above = starts[found.at] - self.list_indptr[case]
+            rank, tied, order = place_in_groups(rule, case, above, sizes[found.at], grade)
         hit = listed[found.at]
         pick = slice(None) if order is None else order
         weights = self.item_weights
@@ -94,26 +105,6 @@ class Paired:
             n_candidates=np.diff(self.list_indptr) if self.complete else None,
         )
 
-    def _in_groups(
-        self, rule: str, at: Int, case: Array, grade: Float | None
-    ) -> tuple[Int, Int | None, Array]:
-        """Ranks of hits whose place inside a group of equal scores is not settled by an order."""
-        starts, sizes = self.groups or (at, at)
-        above, size = starts[at] - self.list_indptr[case], sizes[at]
-        worth = np.ones(len(at)) if grade is None else grade
-        if rule == "expected":
-            return above + 1, size, np.lexsort((-worth, above, case))
-        order = np.lexsort((-worth if rule == "best" else worth, above, case))
-        group = starts[at][order]
-        first = np.flatnonzero(np.r_[True, group[1:] != group[:-1]]) if len(group) else group
-        members = np.diff(np.r_[first, len(group)])
-        inside = np.arange(len(group)) - np.repeat(first, members)
-        if rule == "worst":
-            inside = inside + size[order] - np.repeat(members, members)
-        rank = np.empty(len(at), dtype=np.int64)
-        rank[order] = above[order] + 1 + inside
-        return rank, None, np.lexsort((rank, case))
-
     def _by_id(self, *, descending: bool) -> Codes:
         """List entries with equal scores put in order of their ids."""
         if self.groups is None:
@@ -130,19 +121,7 @@ class Paired:
         """Judged items found, and how many of them share a score with an item of another grade."""
         if self.groups is None:
             return 0, 0
-        hits = self.hits("expected", "first")
-        if hits.tied is None:
-            return len(hits.case), 0
-        grade = np.ones(len(hits.case)) if hits.grade is None else hits.grade
-        key = np.stack([hits.case.astype(np.int64), hits.rank])
-        _, back = np.unique(key, axis=1, return_inverse=True)
-        back = np.ravel(back)
-        members = np.bincount(back)[back]
-        low, high = np.full(len(back), np.inf), np.full(len(back), -np.inf)
-        np.minimum.at(low, back, grade)
-        np.maximum.at(high, back, grade)
-        mixed = (members < hits.tied) & (high[back] > 0) | (low[back] != high[back])
-        return len(hits.case), int(mixed.sum())
+        return undecided(self.hits("expected", "first"))
 
     @cached_property
     def _case_of_truth(self) -> Codes:
@@ -157,7 +136,52 @@ class Paired:
         return None if self.grades is None else self.grades[self._truth_from_top]
 
 
-def pair(lists: Lists, truth: Interactions, *, complete: bool = False) -> Paired:
+def place_in_groups(
+    rule: str, case: Array, above: Int, size: Int, grade: Float | None
+) -> tuple[Int, Int | None, Array]:
+    """Ranks of hits inside groups of equal scores, group sizes where places stay open, and the rank order."""
+    worth = np.ones(len(case)) if grade is None else grade
+    if rule == "expected":
+        return above + 1, size, np.lexsort((-worth, above, case))
+    order = np.lexsort((-worth if rule == "best" else worth, above, case))
+    first = _starts(case[order], above[order])
+    members = np.diff(np.concatenate([first, [len(order)]]))
+    inside = np.arange(len(order)) - np.repeat(first, members)
+    if rule == "worst":
+        inside = inside + size[order] - np.repeat(members, members)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = above[order] + 1 + inside
+    return rank, None, np.lexsort((rank, case))
+
+
+def undecided(hits: Hits) -> tuple[int, int]:
+    """Judged items found, and how many of them share a score with an item of another grade."""
+    if hits.tied is None or len(hits.case) == 0:
+        return len(hits.case), 0
+    grade = np.ones(len(hits.case)) if hits.grade is None else hits.grade
+    first = _starts(hits.case, hits.rank)
+    members = np.diff(np.concatenate([first, [len(grade)]]))
+    low, high = np.minimum.reduceat(grade, first), np.maximum.reduceat(grade, first)
+    mixed = ((members < hits.tied[first]) & (high > 0)) | (low != high)
+    return len(grade), int(members[mixed].sum())
+
+
+def _starts(case: Array, rank: Array) -> Int:
+    """Where a new (case, rank) begins in arrays sorted by both."""
+    if len(case) == 0:
+        return np.zeros(0, dtype=np.int64)
+    change = (case[1:] != case[:-1]) | (rank[1:] != rank[:-1])
+    return np.flatnonzero(np.concatenate([[True], change]))
+
+
+def pair(
+    lists: Lists,
+    truth: Interactions,
+    *,
+    complete: bool = False,
+    backend: str = "auto",
+    threads: int | None = None,
+) -> Paired:
     """Lists and truth over the union of their cases and items."""
     _check_numbered(lists, truth)
     cases, case_of_list, case_of_truth = lists.cases.union(truth.cases, what="user")
@@ -174,25 +198,8 @@ def pair(lists: Lists, truth: Interactions, *, complete: bool = False) -> Paired
         truth.grades,
         _joined_clusters(lists, truth, len(cases), (case_of_list, case_of_truth)),
         complete=complete,
-    )
-
-
-def keep_truth(paired: Paired, keep: Bool) -> Paired:
-    """The same with some judged items taken out of the truth."""
-    sizes = np.bincount(paired._case_of_truth[keep], minlength=len(paired.cases))  # noqa: SLF001 - own type
-    return Paired(
-        paired.cases,
-        paired.items,
-        paired.list_indptr,
-        paired.listed,
-        paired.scores,
-        np.concatenate([[0], np.cumsum(sizes)]),
-        paired.judged[keep],
-        None if paired.grades is None else paired.grades[keep],
-        paired.clusters,
-        paired.item_weights,
-        paired.complete,
-        dict(paired.counts),
+        backend=backend,
+        threads=threads,
     )
 
 

@@ -79,6 +79,7 @@ PRESETS: dict[str, Preset] = _by_name((
     Preset(
         "ranx", "ranx", "0.3.21",
         Conventions(ap_over="relevant", no_truth="zero", ties="given"),
+        defects=("RBP multiplies by the grade, so a graded truth takes it above 1.",),
         facts=(
             "A user without a list is an error unless make_comparable is set; this row counts 0, as then.",
             "A run is a dict, so an item cannot be listed twice.",
@@ -143,6 +144,7 @@ PRESETS: dict[str, Preset] = _by_name((
         facts=(
             "HitK is hits@k, a count; CalibratedRecallK is capped_recall@k; there is no average precision.",
             "Predictions are a matrix: the scores of an item listed twice add up.",
+            "Ties are left to a partial sort, which promises no order; the runs here were in descending one.",
         ),
     ),
     Preset(
@@ -171,7 +173,7 @@ PRESETS: dict[str, Preset] = _by_name((
     Preset(
         "cornac", "cornac", "3.0.1",
         Conventions(
-            ap_over="relevant", gain="binary", ties="given", duplicates="all",
+            gain="binary", ties="given", duplicates="all",
             per_metric=_only("map", ties="worst", duplicates="first"),
         ),
         defects=(
@@ -246,8 +248,7 @@ PRESETS: dict[str, Preset] = _by_name((
     Preset(
         "recmetrics", "recmetrics", "0.1.5",
         Conventions(
-            ap_over="relevant", gain="binary", no_truth="zero", ties="given", duplicates="all",
-            per_metric=_only("mar", duplicates="first"),
+            no_truth="zero", ties="given", duplicates="all", per_metric=_only("mar", duplicates="first"),
         ),
         defects=(
             "Recall is rounded to four places, and one user without relevant items raises an error.",

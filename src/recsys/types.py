@@ -8,7 +8,7 @@ the order of rows. Products of cases and items are always taken in int64.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -92,6 +92,19 @@ class Interactions:
     def sizes(self) -> Int:
         return np.diff(self.indptr)
 
+    def kept(self, keep: Bool) -> Interactions:
+        """The same without some entries; every case stays."""
+        case = np.repeat(np.arange(len(self.cases)), self.sizes)[keep]
+        sizes = np.bincount(case, minlength=len(self.cases))
+        return replace(
+            self,
+            indptr=np.concatenate([[0], np.cumsum(sizes)]),
+            codes=self.codes[keep],
+            grades=None if self.grades is None else self.grades[keep],
+            times=None if self.times is None else self.times[keep],
+            counts=None if self.counts is None else self.counts[keep],
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Lists:
@@ -135,7 +148,7 @@ class Hits:
 
     @property
     def n_judged(self) -> Int:
-        return np.diff(self.truth_indptr)
+        return self.truth_indptr[1:] - self.truth_indptr[:-1]
 
 
 @dataclass(frozen=True, eq=False)

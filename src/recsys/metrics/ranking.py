@@ -22,7 +22,7 @@ from recsys.metrics.expectation import (
 )
 from recsys.metrics.reading import Reading, add_up, cut_at, divisor
 from recsys.metrics.registry import Terms, divided, metric, ratio
-from recsys.metrics.weights import discount_weights, gains, geometric_weights
+from recsys.metrics.weights import gains, geometric_weights, running_weights
 from recsys.types import Float
 
 _LONGEST_IDEAL = 1 << 24
@@ -295,7 +295,7 @@ def ndcg(h: Reading, k: int | None, c: Conventions) -> Float:
                 "ideal='k' assumes k hits of gain 1; here a gain is above 1 or k is in the millions.",
                 hint="Use gain='binary' with it, or ideal='reachable'.",
             )
-        running = np.concatenate([[0.0], np.cumsum(discount_weights(c.discount, max(longest, 1)))])
+        running = running_weights(c.discount, longest)
         best = running[h.n_listed if k is None else np.full(h.n_cases, k)]
     else:
         places = h.n_relevant if c.ideal == "all" else cut_at(k, h.n_relevant)

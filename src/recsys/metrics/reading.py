@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from recsys.conventions import Discount, Gain
-from recsys.metrics.weights import discount_weights, gains
+from recsys.metrics.weights import discount_weights, gains, running_weights
 from recsys.types import Array, Bool, Context, Float, Hits, Int
 
 T = TypeVar("T")
@@ -127,7 +127,7 @@ class Reading:
 
     def gain(self, gain: Gain) -> Float:
         """The gain of each relevant hit, times the item's weight where there is one."""
-        return self._keep(("gain", gain), lambda: self._weighed(self._gain_of_hits(gain), self.weight))
+        return self._keep(("gain", gain), lambda: self._weighed(gains(gain, self.grade), self.weight))
 
     def add(self, values: Float) -> Float:
         """Sum of a value over the relevant hits of each case, in rank order."""
@@ -172,50 +172,43 @@ class Reading:
 
     def best(self, gain: Gain, discount: Discount, places: Int) -> Float:
         """DCG of the best list that has `places` places, per case."""
-        worth, case = self._ideal(gain)
         longest = int(places.max(initial=0))
-        weights = discount_weights(discount, max(longest, 1))
+        worth = self._keep(("ideal", gain), lambda: self._sorted_gains(gain))
         if worth is None:
-            running = np.concatenate([[0.0], np.cumsum(weights)])
-            return running[np.minimum(self.n_relevant, places)]
-        place = (
-            self._ideal_place[: len(worth)] if self._truth_relevant is None else _places(case, self.n_cases)
-        )
-        inside = place <= places[case]
-        return self._add(case[inside], worth[inside] * weights[place[inside] - 1])
+            return running_weights(discount, longest)[np.minimum(self.n_relevant, places)]
+        inside = self._ideal_place <= places[self._ideal_case]
+        weights = discount_weights(discount, max(longest, 1))[self._ideal_place[inside] - 1]
+        return self._add(self._ideal_case[inside], worth[inside] * weights)
 
-    def _ideal(self, gain: Gain) -> tuple[Float | None, Array]:
+    def _sorted_gains(self, gain: Gain) -> Float | None:
         """Gains of the relevant truth from the highest, per case; None when all are 1."""
-        return self._keep(("ideal", gain), lambda: self._sorted_gains(gain))
-
-    def _sorted_gains(self, gain: Gain) -> tuple[Float | None, Array]:
         grade, weight = self.hits.truth_grade, self.hits.truth_weight
         flat = grade is None and gain in ("grade", "binary", "exp2")
         if weight is None and (flat or gain == "binary"):
-            return None, self._truth_case
+            return None
         mask = slice(None) if self._truth_relevant is None else self._truth_relevant
-        case = self._truth_case[mask]
-        ones = np.ones(len(self._truth_case)) if grade is None else grade
+        ones = np.ones(int(self.hits.truth_indptr[-1])) if grade is None else grade
         worth = self._weighed(gains(gain, ones[mask]), None if weight is None else weight[mask])
         if weight is None and isinstance(gain, str):
-            return worth, case
-        order = np.lexsort((-worth, case))
-        return worth[order], case
-
-    def _gain_of_hits(self, gain: Gain) -> Float:
-        return gains(gain, self.grade)
+            return worth
+        return np.asarray(worth[np.lexsort((-worth, self._ideal_case))])
 
     @cached_property
     def _truth_case(self) -> Int:
         return np.repeat(np.arange(self.n_cases), self.hits.n_judged)
 
     @cached_property
+    def _ideal_case(self) -> Int:
+        return self._truth_case if self._truth_relevant is None else self._truth_case[self._truth_relevant]
+
+    @cached_property
     def _ideal_place(self) -> Int:
-        return _places(self._truth_case, self.n_cases)
+        starts = np.concatenate([[0], np.cumsum(self.n_relevant)])
+        return np.asarray(np.arange(1, len(self._ideal_case) + 1) - starts[self._ideal_case])
 
     @cached_property
     def _truth_relevant(self) -> Bool | None:
-        return self._relevant(self.hits.truth_grade, len(self._truth_case))
+        return self._relevant(self.hits.truth_grade, int(self.hits.truth_indptr[-1]))
 
     @cached_property
     def _hits_relevant(self) -> Bool | None:
@@ -278,8 +271,3 @@ def divisor(rule: str, k: int | None, reading: Reading) -> Float:
     if rule == "relevant":
         return reading.n_relevant.astype(np.float64)
     return cut_at(k, reading.n_listed if rule == "list" else reading.n_relevant).astype(np.float64)
-
-
-def _places(case: Array, n_cases: int) -> Int:
-    starts = np.concatenate([[0], np.cumsum(np.bincount(case, minlength=n_cases))])
-    return np.asarray(np.arange(1, len(case) + 1) - starts[case])

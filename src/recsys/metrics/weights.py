@@ -32,6 +32,18 @@ def discount_weights(discount: Discount, places: int) -> Float:
     return np.concatenate([given, np.zeros(max(0, places - len(given)))])[:places]
 
 
+def running_weights(discount: Discount, places: int) -> Float:
+    """0, then the weights of the first 1, 2, … `places` places added up in that order."""
+    if isinstance(discount, str):
+        return _running(discount, max(_FIRST_OCTAVE, (places + 1).bit_length()))[: places + 1]
+    return np.concatenate([[0.0], np.cumsum(discount_weights(discount, places))])
+
+
+@lru_cache(maxsize=32)
+def _running(discount: str, power: int) -> Float:
+    return _frozen(np.concatenate([[0.0], np.cumsum(_NAMED[discount](power))]))
+
+
 def gains(gain: Gain, grades: Float) -> Float:
     """The gain of each grade.
 

@@ -37,7 +37,8 @@ class Units:
         return self.totals - self.estimates()[:, None] * self.weights
 
     def n_units(self) -> Int:
-        return np.count_nonzero(self.weights, axis=1).astype(np.int64)
+        counts: Int = np.count_nonzero(self.weights, axis=1).astype(np.int64)
+        return counts
 
     def standard_errors(self) -> Float:
         """Cluster-robust; the textbook s / sqrt(n) when every unit is one case."""
@@ -48,16 +49,20 @@ class Units:
         return errors
 
     def linearised(self, row: int = 0) -> Float:
-        """Values, one a unit present in this row, whose mean is the estimate and whose s / sqrt(n) its error."""
+        """One value a unit present in this row: their mean is the estimate, their s / sqrt(n) its error."""
         present = self.weights[row] != 0
-        totals, weights = self.totals[row, present], self.weights[row, present]
+        totals: Float = self.totals[row, present]
+        weights: Float = self.weights[row, present]
         if np.all(weights == 1):
             return totals
         estimate = totals.sum() / weights.sum()
-        return estimate + (totals - estimate * weights) / weights.mean()
+        values: Float = estimate + (totals - estimate * weights) / weights.mean()
+        return values
 
 
-def collapse(values: Float, clusters: Array | None = None, *, keys: Words, weights: Float | None = None) -> Units:
+def collapse(
+    values: Float, clusters: Array | None = None, *, keys: Words, weights: Float | None = None
+) -> Units:
     """Units from cases (rows x cases; NaN = not in that row's mean); `keys` belong to the cases."""
     present = ~np.isnan(values)
     if np.isinf(values).any():
@@ -97,7 +102,8 @@ class Differences:
         """One value a unit, its own mean difference: what rank tests look at."""
         units = self.units()
         present = units.weights[0] != 0
-        return units.totals[0, present] / units.weights[0, present]
+        means: Float = units.totals[0, present] / units.weights[0, present]
+        return means
 
 
 def _column(values: npt.ArrayLike, what: str) -> Float:
@@ -117,7 +123,7 @@ def pair(
     ids: npt.ArrayLike | None = None,
     weights: npt.ArrayLike | None = None,
 ) -> Differences:
-    """Two arrays in the same order of cases (or ready differences) as Differences; NaN on either side leaves out."""
+    """Two arrays in the same order of cases, or ready differences; NaN on either side leaves a pair out."""
     a = _column(first, "the first sample")
     b = np.zeros_like(a) if second is None else _column(second, "the second sample")
     if len(a) != len(b):
@@ -129,7 +135,11 @@ def pair(
     if not keep.any():
         raise InputError("no pair is left: one side or the other is NaN or missing for every case.")
     lost = int(len(a) - keep.sum())
-    notes = (caution(UnpairedWarning, f"{lost} of {len(a)} pairs left out: NaN on one side or both"),) if lost else ()
+    notes = (
+        (caution(UnpairedWarning, f"{lost} of {len(a)} pairs left out: NaN on one side or both"),)
+        if lost
+        else ()
+    )
     where = np.asarray(clusters)[keep] if clusters is not None else None
     names = np.arange(len(a)) if ids is None else np.asarray(ids)
     share = None if weights is None else np.asarray(weights, dtype=np.float64)[keep]
@@ -137,12 +147,13 @@ def pair(
 
 
 def as_differences(differences: Differences | npt.ArrayLike) -> Differences:
+    """Differences as they are, or made of plain numbers, one a unit."""
     return differences if isinstance(differences, Differences) else pair(differences)
 
 
 @dataclass(frozen=True, eq=False)
 class Aligned:
-    """Several tables over the union of their ids; a case a table does not have is NaN there and named in missing."""
+    """Tables over the union of their ids; a case a table does not have is NaN there and named in missing."""
 
     ids: Array
     tables: Mapping[str, Mapping[str, Float]]
@@ -156,7 +167,9 @@ class Aligned:
     def note(self) -> str:
         """Who is missing where, in words; empty when nobody is."""
         parts = [
-            f"{name} lacks {len(gone)} (first: {gone[0]!r})" for name, gone in self.missing.items() if len(gone)
+            f"{name} lacks {len(gone)} (first: {gone[0]!r})"
+            for name, gone in self.missing.items()
+            if len(gone)
         ]
         return f"of {len(self.ids)} cases, " + ", ".join(parts) if parts else ""
 
@@ -188,7 +201,10 @@ def align(tables: Mapping[str, PerCase], metrics: Sequence[str]) -> Aligned:
 def _take(table: PerCase, name: str, metric: str) -> Float:
     if metric not in table.columns:
         raise ColumnError(
-            f"{name!r} has no metric {metric!r}.", table=name, column=metric, hint=f"It has: {', '.join(table.columns)}."
+            f"{name!r} has no metric {metric!r}.",
+            table=name,
+            column=metric,
+            hint=f"It has: {', '.join(table.columns)}.",
         )
     return np.asarray(table.columns[metric], dtype=np.float64)
 

@@ -14,12 +14,14 @@ from recsys.errors import UnknownNameError
 from recsys.stats.align import Units
 from recsys.stats.outcomes import Alternative, check_alternative, check_confidence
 from recsys.stats.resample import Resampler
-from recsys.types import Float, Int
+from recsys.types import Bool, Float, Int
+
+_ROW_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, eq=False)
 class Replicates:
-    """For each estimate (row): value, standard error, acceleration, and its bootstrap deviations and errors."""
+    """For each estimate (row): value, standard error, acceleration; its bootstrap deviations and errors."""
 
     estimates: Float
     standard_errors: Float
@@ -30,7 +32,7 @@ class Replicates:
     scheme: str
 
     def t_values(self) -> Float:
-        """Studentised deviations; a resample without spread counts as infinitely far unless it did not move."""
+        """Studentised deviations; a resample without spread is infinitely far unless it did not move."""
         with np.errstate(divide="ignore", invalid="ignore"):
             t = self.deviations / self.errors
         return np.where(np.isnan(t), 0.0, t)
@@ -49,7 +51,8 @@ class Replicates:
             return self.estimates[:, None] - np.stack([high, low], axis=1) * self.standard_errors[:, None]
         if method == "bca":
             rows = zip(self.deviations, self.accelerations, strict=True)
-            return self.estimates[:, None] + np.array([bca_limits(d, 0.0, a, confidence) for d, a in rows])
+            reach: Float = np.array([bca_limits(d, 0.0, a, confidence) for d, a in rows])
+            return self.estimates[:, None] + reach
         raise UnknownNameError("bootstrap interval", method, ("percentile", "studentised", "bca"))
 
     def p_values(self, method: str, alternative: Alternative = "two-sided") -> Float:
@@ -66,16 +69,20 @@ class Replicates:
             lower = 1.0 - upper
         else:
             raise UnknownNameError("bootstrap test", method, ("studentised", "bca"))
-        p = {"greater": upper, "less": lower}.get(alternative, np.minimum(1.0, 2.0 * np.minimum(upper, lower)))
+        p = {"greater": upper, "less": lower}.get(
+            alternative, np.minimum(1.0, 2.0 * np.minimum(upper, lower))
+        )
         return np.where(np.isnan(t), np.nan, p)
 
 
-def _tail(beyond: Float) -> Float:
+def _tail(beyond: Bool) -> Float:
     count: Float = (1.0 + beyond.sum(axis=1)) / (1.0 + beyond.shape[1])
     return count
 
 
-def bca_limits(replicates: Float, estimate: float, acceleration: float, confidence: float) -> tuple[float, float]:
+def bca_limits(
+    replicates: Float, estimate: float, acceleration: float, confidence: float
+) -> tuple[float, float]:
     """Bias-corrected and accelerated limits from the replicates of one estimate."""
     from scipy.special import ndtr, ndtri
 
@@ -96,7 +103,8 @@ def _bca_levels(deviations: Float, estimates: Float, accelerations: Float) -> Fl
     zero = -estimates[:, None]
 
     def clipped(count: Float) -> Float:
-        return np.clip(count, 1.0, n) / (n + 1.0)
+        share: Float = np.clip(count, 1.0, n) / (n + 1.0)
+        return share
 
     below = ((deviations < 0).sum(axis=1) + (deviations <= 0).sum(axis=1)) / 2.0
     at_zero = ((deviations < zero).sum(axis=1) + (deviations <= zero).sum(axis=1)) / 2.0
@@ -115,7 +123,13 @@ def replicate(units: Units, resampler: Resampler) -> Replicates:
     square = (residuals**2).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         acceleration = (residuals**3).sum(axis=1) / (6.0 * square**1.5)
-    deviations, errors = _moments(residuals, units.weights, resampler)
+    # Rows in batches: the same draws are made again for each, which costs less than the memory for all would.
+    batch = max(1, _ROW_BYTES // (32 * max(1, residuals.shape[1])))
+    parts = [
+        _moments(residuals[at : at + batch], units.weights[at : at + batch], resampler)
+        for at in range(0, len(residuals), batch)
+    ]
+    deviations, errors = (np.concatenate(part) for part in zip(*parts, strict=True))
     with np.errstate(divide="ignore", invalid="ignore"):
         errors *= np.sqrt(n / (n - 1.0))[:, None]
     return Replicates(
@@ -146,7 +160,11 @@ def _moments(residuals: Float, weights: Float, resampler: Resampler) -> tuple[Fl
             variance = squared - moved * deviation
         else:
             rest = sums[2 * m + len(distinct) :]
-            variance = squared - 2.0 * deviation * rest[len(distinct) :] + deviation**2 * rest[: len(distinct)][which]
+            variance = (
+                squared
+                - 2.0 * deviation * rest[len(distinct) :]
+                + deviation**2 * rest[: len(distinct)][which]
+            )
         # What rounding leaves of a spread that is zero must not pass for a tiny one.
         variance = np.where(variance <= 1e-13 * squared, 0.0, variance)
         error = np.sqrt(variance) / np.abs(total)

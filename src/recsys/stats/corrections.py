@@ -28,7 +28,9 @@ def adjust(p_values: npt.ArrayLike, method: str = "holm") -> Float:
         raise InputError(f"p-values must be one-dimensional, got shape {p.shape}.")
     outside = (p < 0) | (p > 1)
     if outside.any():
-        raise InputError(f"a p-value lies outside 0 to 1: {p[outside][0]}.", row=int(np.flatnonzero(outside)[0]))
+        raise InputError(
+            f"a p-value lies outside 0 to 1: {p[outside][0]}.", row=int(np.flatnonzero(outside)[0])
+        )
     adjusted = p.copy()
     tested = np.flatnonzero(~np.isnan(p))
     adjusted[tested] = _adjust(p[tested], method)

@@ -21,7 +21,7 @@ from recsys.types import Float
 
 @dataclass(frozen=True)
 class EquivalenceResult:
-    """Two one-sided tests; `p_value` is the larger, and the interval is the one that must fit in the margin."""
+    """Two one-sided tests; `p_value` is the larger, and the interval the one that must fit in the margin."""
 
     method: str
     difference: float
@@ -53,7 +53,7 @@ def _one_sided(mean: float, bound: float, error: float, df: int, alternative: Al
 def equivalence(
     differences: Differences | npt.ArrayLike, margin: float | tuple[float, float], *, confidence: float = 0.95
 ) -> EquivalenceResult:
-    """TOST: is the mean difference inside the margin? The interval has confidence 1 - 2 alpha, as TOST implies."""
+    """TOST, whether the mean difference is inside the margin; its interval has confidence 1 - 2 alpha."""
     low, high = (-margin, margin) if isinstance(margin, (int, float)) else margin
     if not low < high:
         raise InputError(f"the margin must run from a lower to a higher value, got {(low, high)}.")
@@ -71,7 +71,7 @@ def equivalence(
 def non_inferiority(
     differences: Differences | npt.ArrayLike, margin: float, *, confidence: float = 0.95
 ) -> EquivalenceResult:
-    """Is the first side worse by less than the margin (a positive number, in the metric's units)?"""
+    """Whether the first side is worse by less than the margin (positive, in the metric's units)."""
     if not margin > 0:
         raise InputError(f"the margin of non-inferiority must be positive, got {margin!r}.")
     values, mean, error, notes = _moments(differences)

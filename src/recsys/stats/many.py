@@ -58,7 +58,11 @@ def friedman(
     ranks, tied = _row_ranks(table)
     means = ranks.mean(axis=0)
     possible = 1.0 - tied / (n * k * (k * k - 1.0))
-    chi2 = 12.0 * n / (k * (k + 1.0)) * float(((means - (k + 1) / 2) ** 2).sum()) / possible if possible > 0 else 0.0
+    chi2 = (
+        12.0 * n / (k * (k + 1.0)) * float(((means - (k + 1) / 2) ** 2).sum()) / possible
+        if possible > 0
+        else 0.0
+    )
     room = n * (k - 1.0) - chi2
     f = (n - 1.0) * chi2 / room if room > 0 else math.inf
     unit = math.sqrt(k * (k + 1.0) / (6.0 * n))
@@ -108,24 +112,30 @@ class MaxT:
 def max_t(units: Units, resampler: Resampler, *, null: str = "bootstrap") -> MaxT:
     """Two-sided step-down max-T over the rows of `units`.
 
-    `bootstrap` tests means of zero and copes with any dependence and skew (asymptotically); `sign-flip` is exact
-    when the whole vector of differences is symmetric, as when one model is compared with one baseline.
+    `bootstrap` tests means of zero and copes with any dependence and skew (asymptotically); `sign-flip` is
+    exact when the whole vector of differences is symmetric, as when one model is compared with one baseline.
     """
     if null not in ("bootstrap", "sign-flip"):
         raise UnknownNameError("max-T null", null, ("bootstrap", "sign-flip"))
-    drawn_t, observed = _bootstrap_t(units, resampler) if null == "bootstrap" else _flip_t(units, resampler)
+    drawn, observed = _bootstrap_t(units, resampler) if null == "bootstrap" else _flip_t(units, resampler)
+    raw, adjusted = step_down(observed, drawn)
+    name = f"max-T ({null}, {resampler.n_resamples} draws)"
+    return MaxT(observed, raw, adjusted, int(np.count_nonzero(~np.isnan(observed))), name)
+
+
+def step_down(observed: Float, drawn: Float) -> tuple[Float, Float]:
+    """Raw and step-down adjusted two-sided p-values from statistics and draws; NaN where not testable."""
     testable = ~np.isnan(observed)
     raw = np.full(len(observed), np.nan)
     adjusted = np.full(len(observed), np.nan)
     if testable.any():
-        raw[testable], adjusted[testable] = _step_down(np.abs(observed[testable]), np.abs(drawn_t[testable]))
-    name = f"max-T ({null}, {resampler.n_resamples} draws)"
-    return MaxT(observed, raw, adjusted, int(testable.sum()), name)
+        raw[testable], adjusted[testable] = _step_down(np.abs(observed[testable]), np.abs(drawn[testable]))
+    return raw, adjusted
 
 
 def _step_down(observed: Float, drawn: Float) -> tuple[Float, Float]:
     n = drawn.shape[1]
-    slack = 1e-12 * observed
+    slack = np.where(np.isfinite(observed), 1e-12 * observed, 0.0)
     raw = (1.0 + (drawn >= (observed - slack)[:, None]).sum(axis=1)) / (n + 1.0)
     order = np.argsort(-observed, kind="stable")
     # For the j-th largest statistic only the hypotheses not yet decided compete for the maximum.
@@ -151,7 +161,8 @@ def _flip_t(units: Units, resampler: Resampler) -> tuple[Float, Float]:
     def studentised(sums: Float) -> Float:
         with np.errstate(divide="ignore", invalid="ignore"):
             spread = np.maximum(squares - sums**2 / n, 0.0)
-            return sums / np.sqrt(n * spread / (n - 1.0))
+            t: Float = sums / np.sqrt(n * spread / (n - 1.0))
+        return t
 
     drawn = studentised(resampler.flipped(units.totals))
     observed = studentised(units.totals.sum(axis=1)[:, None])[:, 0]

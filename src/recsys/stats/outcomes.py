@@ -1,4 +1,4 @@
-"""What the statistics room hands back: an interval, the result of one test; and the t distribution behind both."""
+"""What the statistics room hands back: intervals, results of tests; and the t distribution behind both."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ ALTERNATIVES = ("two-sided", "greater", "less")
 
 
 def check_alternative(alternative: str) -> None:
+    """Refuse an unknown direction of a test."""
     if alternative not in ALTERNATIVES:
         raise UnknownNameError("alternative", alternative, ALTERNATIVES)
 
 
 def check_confidence(confidence: float) -> None:
+    """Refuse a confidence that is no probability (95 instead of 0.95)."""
     if not 0.0 < confidence < 1.0:
         raise InputError(f"confidence must lie between 0 and 1, got {confidence!r}.", hint="Try 0.95.")
 

@@ -8,6 +8,7 @@ budget and used at once in a matrix product. (The multinomial scheme needs the s
 from __future__ import annotations
 
 import hashlib
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -25,7 +26,8 @@ Progress = Callable[[int, int], None]
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _ROUNDS = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
-_ROWS = 1024
+_PANEL = 8192
+_STRIP = 256
 _BUDGET = 64 << 20
 # Below this many units a Poisson total wanders too far from n for small-sample methods.
 _POISSON_FROM = 1000
@@ -64,9 +66,12 @@ def seed_of(rng: Rng) -> int:
     """A seed from what the caller gave; a Generator moves on by one draw."""
     if isinstance(rng, np.random.Generator):
         return int(rng.integers(0, 2**63))
-    if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool):
-        return int(rng)
-    raise InputError(f"rng must be an int or a numpy Generator, got {type(rng).__name__}.", hint="Try rng=0.")
+    try:
+        return operator.index(rng)
+    except TypeError:
+        raise InputError(
+            f"rng must be an int or a numpy Generator, got {type(rng).__name__}.", hint="Try rng=0."
+        ) from None
 
 
 def random_order(ids: Array, rng: Rng, *, purpose: str = "order") -> npt.NDArray[np.int64]:
@@ -123,29 +128,43 @@ class Resampler:
                 self.progress(resamples.stop, self.n_resamples)
         return sums
 
-    def _spans(self, per_word: int) -> Iterator[tuple[slice, slice, Words]]:
-        """Blocks of fresh random words: units down, one word for every `per_word` resamples across."""
+    def _panels(
+        self, per_word: int, decode: Callable[[Words, Float], None]
+    ) -> Iterator[tuple[slice, slice, Float]]:
+        """Blocks of weights, units down and resamples across; every word holds `per_word` of them.
+
+        Words are made and decoded in strips that fit a cache, but multiplied in large panels: each product
+        wakes the BLAS threads once, which is what costs on a busy machine.
+        """
         n = len(self.keys)
-        width = max(per_word, min(256, self.budget // (16 * _ROWS)) // per_word * per_word)
+        height = min(n, _PANEL)
+        width = max(64, min(self.n_resamples + 63, self.budget // (8 * height)) // 64 * 64)
         keys = _scramble(self.keys + np.uint64(_digest(f"{self.seed}:resample:{per_word}")))
+        panel = np.empty((height, width))
         for start in range(0, self.n_resamples, width):
             stop = min(start + width, self.n_resamples)
-            counters = np.arange(start // per_word, -(-stop // per_word), dtype=np.uint64) * GOLDEN
-            for row in range(0, n, _ROWS):
-                units = slice(row, min(row + _ROWS, n))
-                words = _scramble(keys[units, None] + counters)
-                yield units, slice(start, stop), words.astype("<u8", copy=False)
+            counters = np.arange(start // per_word, (start + width) // per_word, dtype=np.uint64) * GOLDEN
+            for top in range(0, n, height):
+                bottom = min(top + height, n)
+                for row in range(top, bottom, _STRIP):
+                    strip = slice(row, min(row + _STRIP, bottom))
+                    words = _scramble(keys[strip, None] + counters).astype("<u8", copy=False)
+                    decode(words, panel[row - top : strip.stop - top])
+                yield slice(top, bottom), slice(start, stop), panel[: bottom - top, : stop - start]
 
     def _poisson_blocks(self) -> Iterator[tuple[slice, slice, Float]]:
         table = _poisson_table()
-        for units, resamples, words in self._spans(4):
-            weights = np.take(table, words.view("<u2"), mode="clip")
-            yield units, resamples, weights[:, : resamples.stop - resamples.start]
+
+        def decode(words: Words, out: Float) -> None:
+            np.take(table, words.view("<u2"), out=out, mode="clip")
+
+        return self._panels(4, decode)
 
     def _bit_blocks(self) -> Iterator[tuple[slice, slice, Float]]:
-        for units, resamples, words in self._spans(64):
-            bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
-            yield units, resamples, bits[:, : resamples.stop - resamples.start].astype(np.float64)
+        def decode(words: Words, out: Float) -> None:
+            out[...] = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
+
+        return self._panels(64, decode)
 
     def _multinomial_blocks(self) -> Iterator[tuple[slice, slice, Float]]:
         n = len(self.keys)

@@ -1,7 +1,7 @@
 """Tests of one paired comparison: t, sign-flip permutation, Wilcoxon, sign, studentised and BCa bootstrap.
 
-All take Differences (or plain differences, one a unit) and work on units, so clustered cases never pass for
-independent ones. The hypothesis is a mean difference of zero, except where a test cannot test that; it says so.
+All take Differences (or plain differences, one a unit) and work on units, so clustered cases never pass
+for independent ones. The hypothesis is a mean difference of zero, except where a test says otherwise.
 """
 
 from __future__ import annotations
@@ -14,7 +14,13 @@ import numpy.typing as npt
 from recsys.errors import InputError, UnknownNameError
 from recsys.stats.align import Differences, Units, as_differences
 from recsys.stats.bootstrap import replicate
-from recsys.stats.cautions import RankTestWarning, SkewWarning, SmallSampleWarning, ZeroVarianceWarning, caution
+from recsys.stats.cautions import (
+    RankTestWarning,
+    SkewWarning,
+    SmallSampleWarning,
+    ZeroVarianceWarning,
+    caution,
+)
 from recsys.stats.outcomes import Alternative, Interval, TestResult, check_alternative, t_interval, t_tail
 from recsys.stats.resample import Resampler, Rng, bernoulli_signs, seed_of
 from recsys.types import Float
@@ -26,8 +32,8 @@ EXACT_FLIPS = 16
 EXACT_WILCOXON = 50
 
 RANK_NOTE = (
-    "Wilcoxon and sign tests do not test the mean: on samples as large as recommender evaluations their type-1 "
-    "error is inflated when differences are skewed; prefer t, permutation or the studentised bootstrap"
+    "Wilcoxon and sign tests do not test the mean: on samples as large as recommender evaluations their "
+    "type-1 error is inflated when differences are skewed; prefer t, permutation or the studentised bootstrap"
 )
 
 
@@ -47,18 +53,31 @@ def has_spread(values: Float) -> bool:
     return len(values) > 1 and float(np.ptp(values)) > 1e-12 * largest
 
 
+def t_statistic(values: Float) -> tuple[float, float, float]:
+    """Mean, its standard error, and their ratio (infinite without spread, NaN where nothing can be said)."""
+    n = len(values)
+    mean = float(values.mean())
+    if n < 2:
+        return mean, math.nan, math.nan
+    error = float(values.std(ddof=1)) / math.sqrt(n) if has_spread(values) else 0.0
+    if error > 0:
+        return mean, error, mean / error
+    return mean, 0.0, math.nan if mean == 0 else math.copysign(math.inf, mean)
+
+
 def paired_t(
-    differences: Differences | npt.ArrayLike, *, alternative: Alternative = "two-sided", confidence: float = 0.95
+    differences: Differences | npt.ArrayLike,
+    *,
+    alternative: Alternative = "two-sided",
+    confidence: float = 0.95,
 ) -> TestResult:
     """Paired t-test over units (cluster-robust when cases are clustered)."""
     check_alternative(alternative)
     d = as_differences(differences)
     values = d.units().linearised()
-    notes = d.notes + spread_notes(values)
+    notes = d.notes + spread_notes(values) + skew_notes(values, alternative)
     n = len(values)
-    mean = float(values.mean())
-    error = float(values.std(ddof=1)) / math.sqrt(n) if has_spread(values) else (0.0 if n > 1 else math.nan)
-    t = mean / error if error > 0 else (math.nan if n < 2 or mean == 0 else math.copysign(math.inf, mean))
+    mean, error, t = t_statistic(values)
     interval = t_interval(mean, error, n - 1, confidence, alternative)
     p = t_tail(t, n - 1, alternative)
     return TestResult("paired t", mean, t, p, n, alternative, interval, float(n - 1), notes)
@@ -80,7 +99,7 @@ def sign_flip(
     units = d.units()
     present = units.weights[0] != 0
     totals = units.totals[:, present]
-    notes = d.notes + spread_notes(totals[0]) + _skew_notes(totals[0], alternative)
+    notes = d.notes + spread_notes(totals[0]) + skew_notes(totals[0], alternative)
     observed = float(totals.sum())
     # Sums that are equal on paper must count as equal whatever order they were added in.
     slack = 1e-12 * float(np.abs(totals).sum())
@@ -98,6 +117,12 @@ def sign_flip(
     return TestResult(method, mean, mean, float(p), n, alternative, notes=notes)
 
 
+def flip_p(sums: Float, totals: Float) -> float:
+    """Two-sided p of one row of totals from its sums under random signs."""
+    observed, slack = float(totals.sum()), 1e-12 * float(np.abs(totals).sum())
+    return (1.0 + np.count_nonzero(_beyond(sums, observed, slack, "two-sided"))) / (len(sums) + 1.0)
+
+
 def _beyond(sums: Float, observed: float, slack: float, alternative: Alternative) -> npt.NDArray[np.bool_]:
     if alternative == "greater":
         return sums >= observed - slack
@@ -107,14 +132,19 @@ def _beyond(sums: Float, observed: float, slack: float, alternative: Alternative
 
 
 def skewness(values: Float) -> float:
+    """Third standardised moment; 0 without spread."""
     centred = values - values.mean()
     variance = float((centred**2).mean())
     return float((centred**3).mean() / variance**1.5) if variance > 0 else 0.0
 
 
-def _skew_notes(values: Float, alternative: Alternative) -> tuple[str, ...]:
+def skew_notes(values: Float, alternative: Alternative = "two-sided") -> tuple[str, ...]:
     """Warn when skewness moves an error rate by more than a tenth of 5 %, by the first Edgeworth term."""
-    if len(values) < 8 or not has_spread(values):
+    if len(values) < 20 or not has_spread(values):
+        return ()
+    cubes = (values - values.mean()) ** 3
+    # The skewness itself must be more than what few, heavy values produce by chance.
+    if abs(float(cubes.sum())) < 2.5 * math.sqrt(float((cubes**2).sum())):
         return ()
     lean = abs(skewness(values)) / math.sqrt(len(values))
     # One-sided the shift is 0.11 lean; two-sided the tails cancel to first order and lean^2 is left.
@@ -124,13 +154,14 @@ def _skew_notes(values: Float, alternative: Alternative) -> tuple[str, ...]:
     return (
         caution(
             SkewWarning,
-            "differences are skewed: sign-flips assume symmetry around zero, so this tests exchangeability, "
-            "not the mean; prefer the studentised bootstrap",
+            "differences are too skewed for this sample size: tests with a symmetric reference (t, "
+            "sign-flip) miss their level; prefer the studentised bootstrap",
         ),
     )
 
 
 def rank_notes(n: int) -> tuple[str, ...]:
+    """The caution of tests by rank on large samples."""
     return (caution(RankTestWarning, RANK_NOTE),) if n >= LARGE_SAMPLE else ()
 
 
@@ -140,7 +171,7 @@ def wilcoxon(
     alternative: Alternative = "two-sided",
     method: str = "auto",
 ) -> TestResult:
-    """Signed-rank test; exact (ties included) for few units, normal with continuity correction otherwise.
+    """Signed-rank test; exact (ties included) for few units, else normal with continuity correction.
 
     Zero differences are dropped. It tests symmetry around zero, not a mean of zero.
     """
@@ -173,7 +204,7 @@ def _midranks(values: Float) -> Float:
 
 
 def _exact_rank_p(ranks: Float, plus: float, alternative: Alternative) -> float:
-    """The null distribution of the rank sum by adding one rank at a time; doubled so that midranks are whole."""
+    """The null distribution of the rank sum by adding one rank at a time; doubled to make midranks whole."""
     doubled = np.rint(2.0 * ranks).astype(np.int64)
     chances = np.zeros(int(doubled.sum()) + 1)
     chances[0] = 1.0
@@ -201,7 +232,10 @@ def _normal_rank_p(ranks: Float, plus: float, alternative: Alternative) -> float
 
 
 def sign_test(
-    differences: Differences | npt.ArrayLike, *, dead_zone: float = 0.0, alternative: Alternative = "two-sided"
+    differences: Differences | npt.ArrayLike,
+    *,
+    dead_zone: float = 0.0,
+    alternative: Alternative = "two-sided",
 ) -> TestResult:
     """Are more units better than worse? Differences within the dead zone are ties and left out.
 

@@ -37,7 +37,7 @@ void Block::sweep(const Cancel& cancel) {
     if (next_zone < catalogue_.zones().size() && catalogue_.zones()[next_zone].first_panel == p) {
       zone_ = catalogue_.zones()[next_zone++];
       for (Row& row : rows_)
-        if (row.slot >= 0) enter(zone_, row);
+        if (row.slot >= 0) set_pass(row);
     }
     if (p == next_look) {
       next_look += std::min<std::int64_t>(std::max<std::int64_t>(256 / level_.lanes, p / 4), 16384 / level_.lanes);
@@ -45,6 +45,7 @@ void Block::sweep(const Cancel& cancel) {
     }
     s.users = packed_.data();
     s.panel = catalogue_.panel(p);
+    s.doubts = catalogue_.doubts(p);
     s.rows = rows_.data();
     s.tiles = tiles_.data();
     s.n_tiles = static_cast<std::int32_t>(tiles_.size());
@@ -78,7 +79,7 @@ bool Block::settled(Row& row, std::int64_t panel) {
   Case& c = cases_[row.slot];
   if (c.closed) return true;
   if (row.n > asked_.k + asked_.k / 2) trim(row);
-  const double bound = c.norm * catalogue_.norm_from(panel) * kUp + row.doubt;
+  const double bound = c.norm * catalogue_.norm_from(panel) * kUp + c.norm * zone_.doubt * kUp;
   resolve_truth(row, bound, panel);
   return row.n_truth == 0 && (!asked_.k || bound < c.cut);
 }
@@ -146,19 +147,15 @@ void Block::on_full(void* self, Row& row) {
 void Block::trim(Row& row) {
   Case& c = cases_[row.slot];
   row.n = level_.lift(row.low, row.at, row.n, asked_.k, c.width, &c.cut);
-  row.pass = rounded_down(static_cast<double>(c.cut) - row.doubt);
+  set_pass(row);
 }
 
-// Entries of zones with shorter vectors are known better than `width` says.
+// Items with shorter vectors are known better than `width` says.
 void Block::refine(Row& row) {
   const Case& c = cases_[row.slot];
-  const std::vector<Zone>& zones = catalogue_.zones();
   std::int32_t kept = 0;
   for (std::int32_t i = 0; i < row.n; ++i) {
-    const std::int64_t panel = row.at[i] / level_.lanes;
-    const auto zone = std::upper_bound(zones.begin(), zones.end(), panel,
-                                       [](std::int64_t p, const Zone& z) { return p < z.first_panel; }) - 1;
-    const double doubt = (relative_ * c.norm * zone->norm + c.underflow) * kUp;
+    const double doubt = c.norm * catalogue_.doubts(0)[row.at[i]] * kUp;
     if (row.low[i] + 2 * doubt * kUp < c.cut) continue;
     row.low[kept] = row.low[i];
     row.at[kept++] = row.at[i];
@@ -188,7 +185,7 @@ void Block::rescore(Row& row) {
     row.at[i] = row.at[order[i]];
   }
   row.n = asked_.k;
-  row.pass = rounded_down(static_cast<double>(c.cut) - row.doubt);
+  set_pass(row);
 }
 
 void Block::close(Row& row) {

@@ -35,12 +35,11 @@ inline constexpr std::int32_t kNoneExcluded = INT32_MAX;
 // What is known of one case of the block, beside its Row.
 struct Case {
   std::int64_t id;
-  double norm;       // of the scaled user, rounded up
-  double underflow;  // the part of the error bound that does not depend on norms
-  int exponent;      // exact scores times 2^-exponent are in the units of fast scores
-  float cut;         // at least k candidates score this much
-  float width;       // twice the largest doubt: a bound this far below the cut may still belong to the list
-  bool closed;       // too much is in doubt: the exact pass decides
+  double norm;   // of the scaled user, rounded up, at least 1
+  int exponent;  // exact scores times 2^-exponent are in the units of fast scores
+  float cut;     // at least k candidates score this much
+  float width;   // twice the largest doubt: a bound this far below the cut may still belong to the list
+  bool closed;   // too much is in doubt: the exact pass decides
   std::int64_t n_rescored;
   std::int64_t first_excluded, first_judged, n_judged;
 };
@@ -60,7 +59,7 @@ class Block {
   void add_excluded(Case& c);
   void add_truth(Case& c);
   void judge(Case& c, std::int64_t index, double score);
-  void enter(const Zone& zone, Row& row);
+  void set_pass(Row& row);
 
   void sweep(const Cancel& cancel);
   bool look(std::int64_t panel);
@@ -90,7 +89,6 @@ class Block {
   const Answers answers_;
   const std::int64_t n_terms_, most_rescored_;
   const std::int32_t room_, capacity_;
-  const double relative_;
 
   Zone zone_{};
   bool grouped_ = false;
@@ -101,6 +99,7 @@ class Block {
   std::vector<Threshold> thresholds_;
   std::vector<Judged> judged_;
   std::vector<double> user_, scaled_, scores_;
+  std::vector<std::int64_t> ids_;
   std::int64_t user_in_hand_ = -1;
   std::vector<std::int32_t> wanted_;
   std::vector<Entry> entries_;

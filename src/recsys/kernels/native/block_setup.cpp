@@ -27,7 +27,6 @@ Block::Block(const Asked& asked, const Items& items, const Catalogue& catalogue,
       room_(asked.k ? room_for(asked.k) : 0),
       // One more panel, and a whole vector that a packed store may write beyond it.
       capacity_(asked.k ? room_ + level.lanes + 16 : 0),
-      relative_(relative(n_terms_)),
       scorer_(items, level) {}
 
 std::int64_t Block::bytes_per_case(const Level& level, std::int32_t k, std::int64_t n_terms) {
@@ -46,30 +45,39 @@ void Block::begin(std::int64_t first, std::int64_t stop) {
   at_.resize(n * capacity_);
   user_in_hand_ = -1;
   grouped_ = false;
+  ids_.resize(n);
+  for (std::int64_t slot = 0; slot < n; ++slot) ids_[slot] = first + slot;
+  // Cases with equally many truth items side by side: the length of the counting loop is then predictable.
+  if (asked_.truth.indptr)
+    std::stable_sort(ids_.begin(), ids_.end(),
+                     [this](std::int64_t a, std::int64_t b) { return asked_.truth.size(a) < asked_.truth.size(b); });
   for (std::int64_t slot = 0; slot < n; ++slot) {
     Row& row = rows_[slot];
     row.slot = static_cast<std::int32_t>(slot);
     row.low = low_.data() + slot * capacity_;
     row.at = at_.data() + slot * capacity_;
-    add_user(first + slot, row, packed_.data() + slot / level_.rows * level_.rows * n_terms_ + slot % level_.rows);
+    add_user(ids_[slot], row, packed_.data() + slot / level_.rows * level_.rows * n_terms_ + slot % level_.rows);
     add_excluded(cases_[slot]);
     add_truth(cases_[slot]);
   }
   // Pointers only now: the vectors have stopped growing.
-  thresholds_.resize(judged_.size());
+  thresholds_.clear();
+  for (const Judged& judged : judged_)
+    thresholds_.push_back({rounded_down(judged.scaled), rounded_up(judged.scaled), 0});
   for (std::int64_t slot = 0; slot < n; ++slot) {
     Row& row = rows_[slot];
     const Case& c = cases_[slot];
     row.excluded = excluded_.data() + c.first_excluded;
     row.truth = thresholds_.data() + c.first_judged;
     row.n_truth = static_cast<std::int32_t>(c.n_judged);
-    for (std::int32_t t = 0; t < row.n_truth; ++t) row.truth[t].above = 0;
+    if (c.closed) close(row);
   }
   zone_ = catalogue_.zones().empty() ? Zone{0, 0.0} : catalogue_.zones().front();
   for (Row& row : rows_)
     if (row.slot >= 0) {
-      enter(zone_, row);
-      cases_[row.slot].width = 2 * row.doubt;
+      Case& c = cases_[row.slot];
+      c.width = rounded_up(2 * kUp * c.norm * zone_.doubt);
+      set_pass(row);
     }
   tiles_.resize(n_tiles);
   for (std::int64_t t = 0; t < n_tiles; ++t) tiles_[t] = static_cast<std::int32_t>(t);
@@ -90,11 +98,11 @@ void Block::add_user(std::int64_t id, Row& row, float* packed) {
   if (items_.bias) scaled_[f] = scale(1.0);
   for (std::int64_t j = 0; j < n_terms_; ++j) packed[j * level_.rows] = static_cast<float>(scaled_[j]);
   c.id = id;
-  c.norm = norm_above(scaled_.data(), n_terms_);
+  c.norm = std::max(1.0, norm_above(scaled_.data(), n_terms_));
+  row.length = rounded_up(c.norm);
   c.exponent = exponent + catalogue_.exponent();
-  c.underflow = absolute(n_terms_, c.exponent);
   c.cut = kNothing;
-  c.closed = false;
+  c.closed = c.exponent < kLeastExponent;
   c.n_rescored = 0;
 }
 
@@ -137,19 +145,10 @@ void Block::judge(Case& c, std::int64_t index, double score) {
   judged_.push_back({score, std::ldexp(score, -c.exponent), index, position, 0, 0});
 }
 
-// The error bound of a zone, and the thresholds it leads to.
-void Block::enter(const Zone& zone, Row& row) {
-  Case& c = cases_[row.slot];
-  row.doubt = rounded_up(relative_ * c.norm * zone.norm + c.underflow);
-  if (!(row.doubt < 0x1p60f)) c.closed = true;
-  if (c.closed) return close(row);
-  const double doubt = row.doubt;
-  row.pass = asked_.k ? rounded_down(c.cut - doubt) : kClosed;
-  const Judged* judged = judged_.data() + (row.truth - thresholds_.data());
-  for (std::int32_t t = 0; t < row.n_truth; ++t) {
-    row.truth[t].low = rounded_down(judged[t].scaled - doubt);
-    row.truth[t].high = rounded_up(judged[t].scaled + doubt);
-  }
+// The largest error within the zone decides what may still reach the list.
+void Block::set_pass(Row& row) {
+  const Case& c = cases_[row.slot];
+  row.pass = asked_.k && !c.closed ? rounded_down(c.cut - kUp * c.norm * zone_.doubt) : kClosed;
 }
 
 }  // namespace recsys

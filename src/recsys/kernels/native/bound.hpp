@@ -4,10 +4,11 @@
 // one, so no float32 overflows and underflow is far below anything that counts. With n terms:
 //   rounding both factors to float32, n products, n additions     gamma(n + 2, 2^-24) |x| |y|
 //   the exact score against the true one                          gamma(n, 2^-53) |x| |y|
-//   storing a bound of a score as float32, both ways              2 * 2^-24 |x| |y|
+//   fast score -+ bound and thresholds, each rounded to float32   2 * 2^-24 |x| |y|
 //   underflow anywhere in float32, flushed or not                 n 2^-123, rounded up to n 2^-122
-//   underflow in the exact float64 score                          n 2^-1074, in the scaled units
-// A bias is one more term: the factor 1 times the bias.
+//   underflow in the exact float64 score: n 2^-1074 2^-exponent, below 2^-122 from kLeastExponent on
+// A bias is one more term: the factor 1 times the bias. |x| counts as 1 at least, so that the bound is
+// |x| times a number per item.
 #pragma once
 
 #include <cmath>
@@ -22,15 +23,13 @@ constexpr double kUp = 1 + 0x1p-20;  // outweighs the roundings of the few opera
 
 inline double gamma(double n, double unit) { return n * unit / (1 - n * unit); }
 
-// The bound is relative() * |x| * |y| + absolute(), norms rounded up.
-inline double relative(std::int64_t n_terms) {
-  const auto n = static_cast<double>(n_terms);
-  return (gamma(n + 4, 0x1p-24) + gamma(n, 0x1p-53)) * kUp;
-}
+// Exact scores are 2^exponent times scaled ones; below this they may be too coarse for the bound.
+constexpr int kLeastExponent = -900;
 
-inline double absolute(std::int64_t n_terms, int exponent) {
-  const auto n = static_cast<double>(n_terms + 4);
-  return (n * 0x1p-122 + std::ldexp(n, -1074 - exponent)) * kUp;
+// Error of fast scores with an item of this norm (rounded up), for a user of norm 1.
+inline double doubt_of(std::int64_t n_terms, double norm) {
+  const auto n = static_cast<double>(n_terms);
+  return ((gamma(n + 5, 0x1p-24) + gamma(n, 0x1p-53)) * norm + (n + 4) * 0x1p-122) * kUp;
 }
 
 inline float rounded_down(double value) {

@@ -94,8 +94,14 @@ void Catalogue::set_zones(const std::vector<float>& norms, bool by_norm) {
       longest = std::max(longest, static_cast<double>(norms[q]));
     norm_from_[p] = longest;
   }
+  doubts_.assign(n_panels_ * lanes_, 0.0f);
+  for (std::int64_t p = 0; p < size(); ++p) doubts_[p] = rounded_up(doubt_of(n_terms_, norms[p]));
+  double norm = 0;
   for (std::int64_t p = 0; p < n_panels_; p += kPanelsPerZone)
-    if (zones_.empty() || (by_norm && norm_from(p) < kZoneFall * zones_.back().norm)) zones_.push_back({p, norm_from(p)});
+    if (p == 0 || (by_norm && norm_from(p) < kZoneFall * norm)) {
+      norm = norm_from(p);
+      zones_.push_back({p, doubt_of(n_terms_, norm)});
+    }
 }
 
 void Catalogue::pack(const Items& items, int threads) {

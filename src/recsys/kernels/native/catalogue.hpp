@@ -22,10 +22,10 @@ struct Items {
   }
 };
 
-// A run of panels that share one bound on their norms, hence one error bound per user.
+// A run of panels that share one bound on the error of their fast scores.
 struct Zone {
   std::int64_t first_panel;
-  double norm;
+  double doubt;  // for a user of norm 1
 };
 
 // The items that may be recommended, and the norms of their scaled vectors, rounded up.
@@ -49,6 +49,7 @@ class Catalogue {
   std::int32_t item_at(std::int64_t position) const { return item_at_[position]; }
   // -1 for an item that is never recommended.
   std::int32_t position_of(std::int32_t item) const { return position_of_[item]; }
+  const float* doubts(std::int64_t p) const { return doubts_.data() + p * lanes_; }
   // No item from panel p on has a longer vector.
   double norm_from(std::int64_t p) const { return norm_from_[p]; }
   const std::vector<Zone>& zones() const { return zones_; }
@@ -66,6 +67,7 @@ class Catalogue {
   std::int64_t n_panels_ = 0;
   std::vector<std::int32_t> item_at_, position_of_;
   std::vector<double> norm_from_;
+  std::vector<float> doubts_;
   std::vector<Zone> zones_;
   struct Free {
     void operator()(float* p) const;

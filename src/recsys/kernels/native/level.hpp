@@ -8,14 +8,14 @@ namespace recsys {
 
 // One truth item of a case, in the units of the fast scores.
 struct Threshold {
-  float low, high;  // fast scores above `high` are surely higher, those below `low` surely lower
+  float low, high;  // the exact score, rounded down and up
   std::int64_t above;
 };
 
 // What the innermost loop reads and writes for one case.
 struct Row {
   float pass;          // a fast score below this cannot reach the list
-  float doubt;         // fast score minus doubt <= exact score
+  float length;        // of the scaled user: length * doubts[lane] bounds the error of a fast score
   std::int32_t n;      // entries in the buffer
   std::int32_t n_truth;
   const std::int32_t* excluded;  // next position that is no candidate; INT32_MAX ends the list
@@ -28,6 +28,7 @@ struct Row {
 struct Sweep {
   const float* users;  // tiles of `rows` users, factor by factor
   const float* panel;  // one panel of `lanes` items, factor by factor
+  const float* doubts; // error of the fast score per lane, for a user of length 1
   std::int64_t n_factors;
   Row* rows;
   const std::int32_t* tiles;

@@ -14,9 +14,14 @@ struct V {
   static RECSYS_INLINE F load(const float* p) { return _mm512_loadu_ps(p); }
   static RECSYS_INLINE F set(float x) { return _mm512_set1_ps(x); }
   static RECSYS_INLINE F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
-  static RECSYS_INLINE F sub(F a, F b) { return _mm512_sub_ps(a, b); }
-  static RECSYS_INLINE std::uint32_t at_least(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ); }
-  static RECSYS_INLINE std::uint32_t above(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
+  static RECSYS_INLINE F less(F a, F b, F c) { return _mm512_fnmadd_ps(b, c, a); }  // a - b c
+  using Mask = __mmask16;
+  static RECSYS_INLINE Mask none() { return 0; }
+  static RECSYS_INLINE Mask either(Mask a, Mask b) { return _kor_mask16(a, b); }
+  static RECSYS_INLINE Mask differing(Mask a, Mask b) { return _kxor_mask16(a, b); }
+  static RECSYS_INLINE Mask at_least(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ); }
+  static RECSYS_INLINE Mask above(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
+  static RECSYS_INLINE std::uint32_t joined(Mask a, Mask b) { return _cvtmask32_u32(_mm512_kunpackw(b, a)); }
   // Packed in a register first: compressing straight to memory is microcoded on some CPUs.
   static RECSYS_INLINE int push(F a, std::uint32_t lanes, std::int32_t base, float* low, std::int32_t* at) {
     const __m512i place = _mm512_add_epi32(_mm512_set1_epi32(base), _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,

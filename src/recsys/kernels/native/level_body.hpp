@@ -1,5 +1,5 @@
 // The innermost loops, written over the small vector type `V` its includer defines (F, kWidth, kRows,
-// zero, load, store, set, fma, sub, at_least, above, push). Everything is in an unnamed namespace: see
+// zero, load, set, fma, less, Mask, none, at_least, above, either, differing, joined, push). Everything is in an unnamed namespace: see
 // level.hpp. Scores are compared while still in registers and never written to memory as a matrix.
 
 namespace recsys {
@@ -13,7 +13,8 @@ struct Tile {
   V::F score[V::kRows][kVectors];
 };
 
-RECSYS_INLINE void multiply(const float* RECSYS_RESTRICT users, const float* RECSYS_RESTRICT panel, std::int64_t n_factors,
+// On its own, so that what follows cannot push the sums out of registers.
+RECSYS_NOINLINE void multiply(const float* RECSYS_RESTRICT users, const float* RECSYS_RESTRICT panel, std::int64_t n_factors,
                             Tile& tile) {
   V::F sum[V::kRows][kVectors];
   RECSYS_UNROLL
@@ -39,18 +40,12 @@ RECSYS_INLINE void multiply(const float* RECSYS_RESTRICT users, const float* REC
 
 RECSYS_INLINE std::uint32_t lanes_at_least(const V::F* score, float cut) {
   const V::F cuts = V::set(cut);
-  std::uint32_t lanes = 0;
-  RECSYS_UNROLL
-  for (int c = 0; c < kVectors; ++c) lanes |= V::at_least(score[c], cuts) << (c * V::kWidth);
-  return lanes;
+  return V::joined(V::at_least(score[0], cuts), V::at_least(score[1], cuts));
 }
 
 RECSYS_INLINE std::uint32_t lanes_above(const V::F* score, float cut) {
   const V::F cuts = V::set(cut);
-  std::uint32_t lanes = 0;
-  RECSYS_UNROLL
-  for (int c = 0; c < kVectors; ++c) lanes |= V::above(score[c], cuts) << (c * V::kWidth);
-  return lanes;
+  return V::joined(V::above(score[0], cuts), V::above(score[1], cuts));
 }
 
 // Lanes of this panel that are candidates of the case; moves its cursor on.
@@ -62,24 +57,54 @@ RECSYS_INLINE std::uint32_t candidates(Row& row, std::int32_t base, std::uint32_
 }
 
 RECSYS_INLINE void offer(const Sweep& s, Row& row, const V::F* score, std::uint32_t lanes) {
-  const V::F doubt = V::set(row.doubt);
+  const V::F length = V::set(row.length);
   for (int c = 0; c < kVectors; ++c) {
     const std::uint32_t part = (lanes >> (c * V::kWidth)) & V::kAll;
-    if (part) row.n += V::push(V::sub(score[c], doubt), part, s.base + c * V::kWidth, row.low + row.n, row.at + row.n);
+    const V::F low = V::less(score[c], length, V::load(s.doubts + c * V::kWidth));
+    if (part) row.n += V::push(low, part, s.base + c * V::kWidth, row.low + row.n, row.at + row.n);
   }
   if (row.n > s.room) s.full(s.owner, row);
 }
 
-// Thresholds ascend: once no score reaches one, none reaches the rest.
-RECSYS_INLINE void count(const Sweep& s, Row& row, const V::F* score, std::uint32_t lanes) {
+// The rare part of `count`, in the same words: which truth items the panel leaves open.
+RECSYS_NOINLINE void name_doubts(const Sweep& s, Row& row, const V::F* low, const V::F* high, std::uint32_t lanes) {
   for (std::int32_t t = 0; t < row.n_truth; ++t) {
-    Threshold& truth = row.truth[t];
-    const std::uint32_t reach = lanes_at_least(score, truth.low) & lanes;
-    if (!reach) return;
-    const std::uint32_t higher = lanes_above(score, truth.high) & lanes;
-    truth.above += __builtin_popcount(higher);
-    if (reach != higher) s.doubtful(s.owner, row, t, s.base, reach & ~higher);
+    const Threshold& truth = row.truth[t];
+    const std::uint32_t open = (lanes_at_least(high, truth.low) & ~lanes_above(low, truth.high)) & lanes;
+    if (open) s.doubtful(s.owner, row, t, s.base, open);
   }
+}
+
+// Thresholds ascend: once no score reaches one, none reaches the rest. That is looked at now and then only,
+// since how many of them a panel reaches cannot be predicted.
+RECSYS_INLINE void count(const Sweep& s, Row& row, const V::F* score, std::uint32_t lanes) {
+  constexpr int kBetweenLooks = 8;
+  const std::int32_t n = row.n_truth;
+  if (n == 0) return;
+  const V::F length = V::set(row.length);
+  V::F low[kVectors], high[kVectors];
+  V::Mask open[kVectors];
+  RECSYS_UNROLL
+  for (int c = 0; c < kVectors; ++c) {
+    const V::F doubt = V::load(s.doubts + c * V::kWidth);
+    low[c] = V::less(score[c], length, doubt);
+    high[c] = V::fma(length, doubt, score[c]);
+    open[c] = V::none();
+  }
+  for (std::int32_t t = 0; t < n; ++t) {
+    Threshold& truth = row.truth[t];
+    const V::F least = V::set(truth.low), most = V::set(truth.high);
+    V::Mask higher[kVectors];
+    RECSYS_UNROLL
+    for (int c = 0; c < kVectors; ++c) {
+      higher[c] = V::above(low[c], most);
+      open[c] = V::either(open[c], V::differing(higher[c], V::at_least(high[c], least)));
+    }
+    const std::uint32_t bits = V::joined(higher[0], higher[1]) & lanes;
+    truth.above += __builtin_popcount(bits);
+    if (t % kBetweenLooks == kBetweenLooks - 1 && !(lanes_at_least(high, truth.low) & lanes)) break;
+  }
+  if (__builtin_expect(V::joined(open[0], open[1]) & lanes, 0)) name_doubts(s, row, low, high, lanes);
 }
 
 template <bool Lists, bool Counts>

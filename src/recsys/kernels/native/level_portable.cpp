@@ -21,21 +21,28 @@ struct V {
   static RECSYS_INLINE F set(float x) { return F{x, x, x, x}; }
 #if defined(__GNUC__)
   static RECSYS_INLINE F fma(F a, F b, F c) { return a * b + c; }
-  static RECSYS_INLINE F sub(F a, F b) { return a - b; }
+  static RECSYS_INLINE F less(F a, F b, F c) { return a - b * c; }
 #else
   static RECSYS_INLINE F fma(F a, F b, F c) {
     return F{a[0] * b[0] + c[0], a[1] * b[1] + c[1], a[2] * b[2] + c[2], a[3] * b[3] + c[3]};
   }
-  static RECSYS_INLINE F sub(F a, F b) { return F{a[0] - b[0], a[1] - b[1], a[2] - b[2], a[3] - b[3]}; }
+  static RECSYS_INLINE F less(F a, F b, F c) {
+    return F{a[0] - b[0] * c[0], a[1] - b[1] * c[1], a[2] - b[2] * c[2], a[3] - b[3] * c[3]};
+  }
 #endif
-  static RECSYS_INLINE std::uint32_t at_least(F a, F b) {
+  using Mask = std::uint32_t;
+  static RECSYS_INLINE Mask none() { return 0; }
+  static RECSYS_INLINE Mask either(Mask a, Mask b) { return a | b; }
+  static RECSYS_INLINE Mask differing(Mask a, Mask b) { return a ^ b; }
+  static RECSYS_INLINE Mask at_least(F a, F b) {
     return std::uint32_t(a[0] >= b[0]) | std::uint32_t(a[1] >= b[1]) << 1 | std::uint32_t(a[2] >= b[2]) << 2 |
            std::uint32_t(a[3] >= b[3]) << 3;
   }
-  static RECSYS_INLINE std::uint32_t above(F a, F b) {
+  static RECSYS_INLINE Mask above(F a, F b) {
     return std::uint32_t(a[0] > b[0]) | std::uint32_t(a[1] > b[1]) << 1 | std::uint32_t(a[2] > b[2]) << 2 |
            std::uint32_t(a[3] > b[3]) << 3;
   }
+  static RECSYS_INLINE std::uint32_t joined(Mask a, Mask b) { return a | b << kWidth; }
   static RECSYS_INLINE int push(F a, std::uint32_t lanes, std::int32_t base, float* low, std::int32_t* at) {
     int n = 0;
     for (int lane = 0; lane < kWidth; ++lane)

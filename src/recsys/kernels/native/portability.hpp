@@ -11,10 +11,12 @@
 
 #if defined(__GNUC__)
 #define RECSYS_INLINE inline __attribute__((always_inline))
+#define RECSYS_NOINLINE __attribute__((noinline))
 #define RECSYS_RESTRICT __restrict__
 #else
 #include <intrin.h>
 #define RECSYS_INLINE __forceinline
+#define RECSYS_NOINLINE __declspec(noinline)
 #define RECSYS_RESTRICT __restrict
 #define __builtin_expect(value, expected) (value)
 #define __builtin_popcount __popcnt

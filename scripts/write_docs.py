@@ -1,0 +1,198 @@
+"""Write the pages of docs/ that come from the registry and the presets; `--check` says if they are stale."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import recsys
+from recsys.cli.facts import all_metrics, all_presets, bounds_text, choices, decisions
+from recsys.conventions import DECISIONS, Conventions, describe
+from recsys.files import write_text
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+MADE = "<!-- Written by scripts/write_docs.py; do not edit. -->"
+NAMES = [*DECISIONS, "relevant_from", "max_grade"]
+
+# One user with everything in place, one with more relevant items than places, one with a short list, one
+# without relevant items, one without a list, one who is shown an item twice, one with tied scores.
+LISTS = {
+    "ann": [("a", 0.9), ("b", 0.8), ("c", 0.7), ("d", 0.6), ("e", 0.5)],
+    "ben": [("a", 0.9), ("b", 0.8), ("c", 0.7), ("d", 0.6), ("e", 0.5)],
+    "cat": [("b", 0.9), ("a", 0.8)],
+    "dan": [("a", 0.9), ("b", 0.8)],
+    "eve": [],
+    "flo": [("a", 0.9), ("b", 0.8), ("a", 0.7), ("c", 0.6)],
+    "guy": [("d", 0.5), ("a", 0.5), ("b", 0.5), ("c", 0.1)],
+}
+TRUTH = {
+    "ann": {"a": 2, "c": 1},
+    "ben": {"b": 3, "d": 1, "f": 1, "g": 2, "h": 1, "i": 1},
+    "cat": {"a": 1},
+    "dan": {},
+    "eve": {"a": 1},
+    "flo": {"a": 1, "c": 2, "x": 1, "y": 1},
+    "guy": {"a": 3},
+}
+COMPARED = ("precision@4", "recall@4", "f1@4", "map@4", "mrr", "ndcg@4")
+
+
+def metrics_page() -> str:
+    rows = all_metrics()
+    lines = [
+        MADE,
+        "",
+        "# Metrics",
+        "",
+        "Every metric is one function of where the relevant items landed. `@k` cuts the list; a metric",
+        "without it reads the whole list. Parameters and conventions go into brackets:",
+        '`"ndcg(gain=exp2)@10"`. The same page in the terminal: `recsys metrics`, `recsys metrics ndcg`.',
+        "",
+        "| metric | meaning | @k | better | bounds |",
+        "|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| [{r['name']}](#{r['name']}) | {r['meaning']} | {r['at_k']} | {r['better']} | {bounds_text(r)} |"
+        for r in rows
+    ]
+    lines += [
+        "",
+        "These conventions move every metric, because they decide which users and items are counted:",
+        f"{', '.join(f'`{name}`' for name in _common(rows))}.",
+        "[Conventions](conventions.md) says what each may be.",
+        "",
+    ]
+    for row in rows:
+        lines += _metric_section(row, _common(rows))
+    return "\n".join(lines)
+
+
+def _common(rows: list[dict[str, Any]]) -> list[str]:
+    return [name for name in rows[0]["conventions"] if all(name in row["conventions"] for row in rows)]
+
+
+def _metric_section(row: dict[str, Any], common: list[str]) -> list[str]:
+    lines = [f"## {row['name']}", "", row["meaning"], "", f"    {row['formula']}", ""]
+    better = f"{row['better']} is better"
+    lines.append(f"- {bounds_text(row)}, {better}; cut-off: {row['at_k']}")
+    if row["aliases"]:
+        lines.append(f"- also called {', '.join(f'`{alias}`' for alias in row['aliases'])}")
+    if row["parameters"]:
+        lines.append("- parameters: " + ", ".join(f"`{n}={v}`" for n, v in row["parameters"].items()))
+    own = [name for name in row["conventions"] if name not in common]
+    if own:
+        lines.append("- also moved by " + ", ".join(f"[`{name}`](conventions.md#{name})" for name in own))
+    lines += [f"- needs {need}" for need in row["needs"]]
+    lines.append(f"- equal scores under `ties=expected`: {row['ties']}")
+    if row["item_weights"]:
+        lines.append("- takes item weights")
+    return [*lines, f"- {row['reference']}", ""]
+
+
+def conventions_page() -> str:
+    lines = [
+        MADE,
+        "",
+        "# Conventions",
+        "",
+        "What a metric's name leaves open is a decision. All decisions together are a `Conventions` value",
+        "that is printed with every result; a preset is the set of decisions of another library, checked on",
+        "the version named. Where a library's number is a defect, the preset does not copy it and says so.",
+        "[The same lists under every preset](conventions-explained.md) shows what the decisions do.",
+        "",
+        "## Decisions",
+        "",
+        "The first value of each is the default.",
+        "",
+    ]
+    for name in NAMES:
+        default = getattr(Conventions(), name)
+        lines += [f"### {name}", ""]
+        ordered = sorted(choices(name).items(), key=lambda pair: pair[0] not in (default, "none"))
+        lines += [f"- `{value}`: {words}" for value, words in ordered]
+        lines += [""]
+    lines += ["## Presets", ""]
+    lines += [
+        "`seed000` to `seed004` are the five design documents the package started from.",
+        "",
+        "| preset | library | version | decisions that differ from the default |",
+        "|---|---|---|---|",
+    ]
+    for row in all_presets():
+        changed = ", ".join(f"{n}={d['value']}" for n, d in row["decisions"].items()) or "none"
+        lines.append(f"| [{row['name']}](#{row['name']}) | {row['library']} | {row['version']} | {changed} |")
+    lines.append("")
+    for row in all_presets():
+        lines += _preset_section(row)
+    return "\n".join(lines)
+
+
+def _preset_section(row: dict[str, Any]) -> list[str]:
+    lines = [f"### {row['name']}", "", f"{row['library']} {row['version']}, checked {row['checked']}."]
+    if row["aliases"]:
+        lines[-1] += f" Also `{'`, `'.join(row['aliases'])}`."
+    lines.append("")
+    lines += [f"- `{name}={d['value']}`: {d['words']}" for name, d in row["decisions"].items()]
+    for metric, changes in row["per_metric"].items():
+        words = "; ".join(f"`{n}={v}`: {describe(n, v)}" for n, v in changes.items())
+        lines.append(f"- for {metric} only, {words}")
+    lines += [f"- **Not copied:** {defect}" for defect in row["defects"]]
+    lines += [f"- {fact}" for fact in row["facts"]]
+    return [*lines, ""]
+
+
+def explained_page() -> str:
+    lines = [
+        MADE,
+        "",
+        "# One set of lists, every preset",
+        "",
+        "Seven users: one plain, one with more relevant items than places, one with a short list, one",
+        "without relevant items, one without a list, one who is shown an item twice, one whose items tie.",
+        "The lists and the truth are the same in every row; only the conventions differ.",
+        "",
+        f"| preset | {' | '.join(COMPARED)} |",
+        "|---|" + "---:|" * len(COMPARED),
+    ]
+    names = ["default", *(row["name"] for row in all_presets())]
+    lines += [f"| {name} | {' | '.join(_value(name, metric) for metric in COMPARED)} |" for name in names]
+    lines += ["", "## Why", "", "The decisions of each preset that differ from the default, in words.", ""]
+    for row in all_presets():
+        words = "; ".join(d["words"] for d in decisions(Conventions.named(row["name"])).values())
+        lines.append(f"- **{row['name']}**: {words or 'none'}.")
+    lines += ["", "`recsys.explain(a, b)` says which of these moved a number, on your own data.", ""]
+    return "\n".join(lines)
+
+
+def _value(preset: str, metric: str) -> str:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return f"{recsys.evaluate(LISTS, TRUTH, metric, conventions=preset)[metric]:.4f}"
+
+
+PAGES = {
+    "metrics.md": metrics_page,
+    "conventions.md": conventions_page,
+    "conventions-explained.md": explained_page,
+}
+
+
+def main() -> int:
+    stale = [name for name, made in PAGES.items() if not _is(DOCS / name, made())]
+    if "--check" in sys.argv[1:]:
+        print("\n".join(f"docs/{name} is stale: run make docs" for name in stale) or "docs are up to date")
+        return 1 if stale else 0
+    for name in stale:
+        write_text(DOCS / name, PAGES[name]())
+        print(f"wrote docs/{name}")
+    return 0
+
+
+def _is(path: Path, text: str) -> bool:
+    return path.exists() and path.read_text(encoding="utf-8") == text
+
+
+if __name__ == "__main__":
+    sys.exit(main())

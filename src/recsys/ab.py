@@ -1,0 +1,299 @@
+"""Online experiments from a log: effect, interval and health of an A/B test, several variants included.
+
+The unit of randomisation is the unit of analysis: rows are summed per unit first, so ratio metrics and
+repeated visits get honest errors. What would make the answer worthless is checked and said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from recsys.errors import InputError, UnknownNameError
+from recsys.stats.cautions import SampleRatioWarning, SmallSampleWarning, caution
+from recsys.stats.corrections import adjust
+from recsys.stats.experiments import assignment, metric_parts, per_unit
+from recsys.stats.group_sequential import boundaries, msprt
+from recsys.stats.outcomes import Interval, t_interval, t_tail
+from recsys.types import Float
+
+# A mismatch this unlikely is a broken assignment or log, the customary level for this check.
+SAMPLE_RATIO_LEVEL = 0.001
+
+
+@dataclass(frozen=True)
+class SampleRatio:
+    """Are the groups as large as planned? Chi-square; `ok` is False when the assignment or log is broken."""
+
+    counts: dict[str, int]
+    expected: dict[str, float]
+    statistic: float
+    p_value: float
+    ok: bool
+
+
+@dataclass(frozen=True)
+class Lift:
+    """One variant against the control on one metric."""
+
+    metric: str
+    kind: str
+    variant: str
+    control: str
+    control_value: float
+    variant_value: float
+    difference: float
+    interval: Interval
+    lift: float
+    lift_interval: Interval
+    p_value: float
+    adjusted_p: float
+    n_control: int
+    n_variant: int
+    variance_saved: float = 0.0
+    sequential_p: float | None = None
+    sequential_interval: Interval | None = None
+    boundary: float | None = None
+    verdict: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """All variants against the control; read `sample_ratio` first."""
+
+    rows: tuple[Lift, ...]
+    sample_ratio: SampleRatio
+    family: str
+    notes: tuple[str, ...] = ()
+
+    def __getitem__(self, key: tuple[str, str]) -> Lift:
+        """The row of (variant, metric)."""
+        for row in self.rows:
+            if (row.variant, row.metric) == key:
+                return row
+        raise UnknownNameError("variant and metric", key, (f"{r.variant}, {r.metric}" for r in self.rows))
+
+
+@dataclass(frozen=True)
+class Looks:
+    """A group-sequential plan: fractions of the planned information at the looks so far, this one last."""
+
+    fractions: tuple[float, ...]
+    spending: str = "obrien-fleming"
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    numerator: Float
+    denominator: Float
+    covariate: Float | None
+
+    @property
+    def value(self) -> float:
+        return float(self.numerator.sum() / self.denominator.sum())
+
+    def linearised(self) -> Float:
+        """One value a unit with the ratio as mean: the delta method; the numerator itself for plain means."""
+        value = self.value
+        values: Float = value + (self.numerator - value * self.denominator) / self.denominator.mean()
+        return values
+
+
+def ab(
+    frame: Any,
+    *,
+    unit: str,
+    variant: str,
+    metric: str | Sequence[str],
+    control: Any = None,
+    shares: Mapping[Any, float] | None = None,
+    covariate: str | None = None,
+    sequential: Literal["msprt"] | Looks | None = None,
+    expected_effect: float = 0.02,
+    correction: str = "holm",
+    confidence: float = 0.95,
+    mixed: Literal["error", "drop"] = "error",
+) -> Experiment:
+    """Compare the variants of an online experiment, one or many rows a unit.
+
+    A metric is a column (0/1: conversion, a unit converts once; else summed per unit: revenue) or a ratio of
+    two, "clicks/views". `covariate` is a pre-experiment column for CUPED; `expected_effect` (in standard
+    deviations) tunes mSPRT. The control is the first variant in sorted order unless named.
+    """
+    metrics = [metric] if isinstance(metric, str) else list(metric)
+    if not metrics:
+        raise InputError("name at least one metric.")
+    units, arms, assigned, notes = assignment(frame, unit, variant, mixed)
+    base = _control(arms, control)
+    ratio = _sample_ratio(arms, assigned, shares)
+    before = None if covariate is None else per_unit(frame, covariate, units, how="mean")
+    rows: list[Lift] = []
+    family = (len(arms) - 1) * len(metrics)
+    for name in metrics:
+        kind, over, under = metric_parts(frame, name, units)
+        groups = [_group(over, under, before, assigned == code) for code in range(len(arms))]
+        for code, arm in enumerate(arms):
+            if code != base:
+                row = _lift(name, kind, (arm, arms[base]), (groups[code], groups[base]), confidence)
+                pair = (groups[code], groups[base])
+                rows.append(_watched(row, pair, sequential, expected_effect, family=family))
+    raw = [row.p_value if row.sequential_p is None else row.sequential_p for row in rows]
+    adjusted = adjust(raw, correction)
+    final = tuple(
+        _worded(row, float(p), correction, healthy=ratio.ok) for row, p in zip(rows, adjusted, strict=True)
+    )
+    said = f"{family} comparisons ({len(arms) - 1} variants x {len(metrics)} metrics), {correction}"
+    return Experiment(final, ratio, said, notes)
+
+
+def _control(arms: list[str], control: Any) -> int:
+    if control is None:
+        return 0
+    if str(control) not in arms:
+        raise UnknownNameError("control", str(control), arms)
+    return arms.index(str(control))
+
+
+def _sample_ratio(
+    arms: list[str], assigned: npt.NDArray[np.int64], shares: Mapping[Any, float] | None
+) -> SampleRatio:
+    from scipy.special import chdtrc
+
+    counts = np.bincount(assigned, minlength=len(arms)).astype(np.float64)
+    given = (
+        {str(name): float(share) for name, share in shares.items()} if shares else dict.fromkeys(arms, 1.0)
+    )
+    if set(given) != set(arms) or min(given.values()) <= 0:
+        raise InputError(f"shares must give every variant a positive share: variants {arms}, got {given}.")
+    planned = np.array([given[arm] for arm in arms])
+    expected = counts.sum() * planned / planned.sum()
+    statistic = float(((counts - expected) ** 2 / expected).sum())
+    p = float(chdtrc(len(arms) - 1, statistic))
+    if p < SAMPLE_RATIO_LEVEL:
+        caution(
+            SampleRatioWarning,
+            "sample ratio mismatch: the groups are not of the planned size; find out why first",
+        )
+    sizes = {arm: int(n) for arm, n in zip(arms, counts, strict=True)}
+    wanted = {arm: float(n) for arm, n in zip(arms, expected, strict=True)}
+    return SampleRatio(sizes, wanted, statistic, p, p >= SAMPLE_RATIO_LEVEL)
+
+
+def _group(over: Float, under: Float, before: Float | None, member: npt.NDArray[np.bool_]) -> _Group:
+    return _Group(over[member], under[member], None if before is None else before[member])
+
+
+def _lift(
+    name: str, kind: str, arms: tuple[str, str], groups: tuple[_Group, _Group], confidence: float
+) -> Lift:
+    notes: tuple[str, ...] = ()
+    sizes = [len(g.numerator) for g in groups]
+    if min(sizes) < 3:
+        notes += (caution(SmallSampleWarning, f"only {min(sizes)} unit(s) in a group"),)
+    if kind == "conversion" and min(min(g.numerator.sum(), (1 - g.numerator).sum()) for g in groups) < 10:
+        notes += (
+            caution(
+                SmallSampleWarning, "fewer than 10 conversions or non-conversions: the normal limit is rough"
+            ),
+        )
+    values, saved = _reduced(groups)
+    means = [float(v.mean()) for v in values]
+    shares = [float(v.var(ddof=1)) / len(v) if len(v) > 1 else math.nan for v in values]
+    gap, error = means[0] - means[1], math.sqrt(shares[0] + shares[1])
+    bottom = sum(s**2 / (len(v) - 1) for s, v in zip(shares, values, strict=True)) if min(sizes) > 1 else 0.0
+    df = error**4 / bottom if bottom > 0 else 0.0
+    t = gap / error if error > 0 else (math.nan if gap == 0 else math.copysign(math.inf, gap))
+    base = means[1]
+    lift = gap / base if base else math.nan
+    lift_error = math.sqrt(shares[0] + (means[0] / base) ** 2 * shares[1]) / abs(base) if base else math.nan
+    return Lift(
+        name,
+        kind,
+        *arms,
+        groups[1].value,
+        groups[0].value,
+        gap,
+        t_interval(gap, error, df, confidence),
+        lift,
+        t_interval(lift, lift_error, df, confidence),
+        t_tail(t, df),
+        math.nan,
+        sizes[1],
+        sizes[0],
+        saved,
+        notes=notes,
+    )
+
+
+def _reduced(groups: tuple[_Group, _Group]) -> tuple[list[Float], float]:
+    """Values per unit less what a pre-experiment covariate explains (CUPED), and the share saved."""
+    values = [g.linearised() for g in groups]
+    covariates = [g.covariate for g in groups if g.covariate is not None]
+    if len(covariates) < 2:
+        return values, 0.0
+    centred = [x - x.mean() for x in covariates]
+    spread = sum(float(x @ x) for x in centred)
+    if spread == 0:
+        return values, 0.0
+    slope = sum(float(x @ v) for x, v in zip(centred, values, strict=True)) / spread
+    overall = float(np.concatenate(covariates).mean())
+    adjusted = [v - slope * (x - overall) for v, x in zip(values, covariates, strict=True)]
+    plain = sum(float(v.var(ddof=1)) / len(v) for v in values)
+    after = sum(float(v.var(ddof=1)) / len(v) for v in adjusted)
+    return adjusted, 1.0 - after / plain if plain > 0 else 0.0
+
+
+def _watched(
+    row: Lift,
+    groups: tuple[_Group, _Group],
+    sequential: Literal["msprt"] | Looks | None,
+    expected: float,
+    *,
+    family: int,
+) -> Lift:
+    """What may be said although the experiment is looked at while it runs.
+
+    Boundaries have no p-values to adjust, so their error is split over the family beforehand.
+    """
+    if sequential is None:
+        return row
+    if isinstance(sequential, Looks):
+        level = (1.0 - row.interval.confidence) / family
+        passed = boundaries(sequential.fractions, alpha=level, spending=sequential.spending)[-1]
+        return replace(row, boundary=passed)
+    if sequential != "msprt":
+        raise UnknownNameError("sequential method", sequential, ("msprt",), hint="Or give Looks(...).")
+    values, _ = _reduced(groups)
+    variance = sum(float(v.var(ddof=1)) / len(v) for v in values)
+    spread = math.sqrt(sum(float(v.var(ddof=1)) for v in values) / 2.0)
+    p, interval = msprt(row.difference, variance, expected * spread, confidence=row.interval.confidence)
+    return replace(row, sequential_p=p, sequential_interval=interval)
+
+
+def _worded(row: Lift, adjusted: float, correction: str, *, healthy: bool) -> Lift:
+    from scipy.special import ndtri
+
+    alpha = 1.0 - row.interval.confidence
+    if row.boundary is not None:
+        z = float(-ndtri(row.p_value / 2.0)) if row.p_value > 0 else math.inf
+        sure = z >= row.boundary
+        basis = f"|z| {z:.2f} against a boundary of {row.boundary:.2f} at this look"
+    elif row.sequential_p is not None:
+        sure = adjusted < alpha
+        basis = f"always-valid p_{correction} {adjusted:.2g}"
+    else:
+        sure = adjusted < alpha
+        basis = f"p_{correction} {adjusted:.2g}"
+    direction = "higher" if row.difference > 0 else "lower"
+    low, high = 100 * row.lift_interval.low, 100 * row.lift_interval.high
+    word = direction if sure else "no clear difference"
+    said = f"{word}: {100 * row.lift:+.1f}% [{low:.1f}, {high:.1f}], {basis}"
+    return replace(
+        row, adjusted_p=adjusted, verdict=said if healthy else f"not to be trusted (sample ratio); {said}"
+    )

@@ -1,0 +1,95 @@
+"""What the registry and the presets know, as plain data: the command prints it, docs are made from it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from recsys.conventions import DECISIONS, Conventions, describe
+from recsys.metrics import METRICS, Metric
+from recsys.presets import PRESETS, Preset
+
+_CUT = {"optional": "optional", "required": "yes", "never": "no"}
+_NEEDS = {
+    "candidates": "lists that rank every candidate (complete=True)",
+    "catalogue": "the size of the catalogue",
+}
+_TIES = {
+    "linear": "exact expectation: the mean weight over the places of a group of equal scores",
+    "own": "exact expectation, by its own formula",
+    "refuse": "no expectation; ties='best' and ties='worst' give the range",
+}
+
+
+def metric_facts(metric: Metric) -> dict[str, Any]:
+    """Everything there is to know about one metric."""
+    low, high = metric.bounds
+    return {
+        "name": metric.name,
+        "meaning": metric.meaning,
+        "formula": metric.formula,
+        "at_k": _CUT[metric.at_k],
+        "better": metric.better,
+        "bounds": [_bound(low), _bound(high)],
+        "aliases": list(metric.aliases),
+        "parameters": dict(metric.params),
+        "conventions": list(metric.reads),
+        "own_conventions": list(metric.conventions),
+        "needs": [_NEEDS.get(need, need) for need in metric.needs],
+        "ties": _TIES[metric.ties],
+        "item_weights": metric.weighted,
+        "reference": metric.reference,
+    }
+
+
+def all_metrics() -> list[dict[str, Any]]:
+    """Every registered metric, by name."""
+    return [metric_facts(METRICS[name]) for name in sorted(METRICS)]
+
+
+def bounds_text(facts: dict[str, Any]) -> str:
+    """[0, 1], or [0, inf) where there is no upper bound."""
+    low, high = facts["bounds"]
+    return f"[{low}, inf)" if high is None else f"[{low}, {high}]"
+
+
+def preset_facts(row: Preset) -> dict[str, Any]:
+    """Everything there is to know about one preset: what differs from the default, in words too."""
+    return {
+        "name": row.name,
+        "library": row.library,
+        "version": row.version,
+        "checked": row.checked,
+        "aliases": list(row.aliases),
+        "decisions": decisions(row.conventions),
+        "per_metric": {m: dict(changes) for m, changes in row.conventions.per_metric},
+        "defects": list(row.defects),
+        "facts": list(row.facts),
+    }
+
+
+def all_presets() -> list[dict[str, Any]]:
+    """Every preset, in the order they are kept."""
+    return [preset_facts(row) for row in PRESETS.values()]
+
+
+def decisions(conventions: Conventions) -> dict[str, dict[str, Any]]:
+    """{decision: value, words} where these conventions depart from the default."""
+    return {
+        name: {"value": value, "words": describe(name, value)}
+        for name, (value, _) in conventions.diff(Conventions()).items()
+        if name != "per_metric"
+    }
+
+
+def choices(name: str) -> dict[str, str]:
+    """What a decision may be, and what each does."""
+    if name in DECISIONS:
+        return DECISIONS[name]
+    return {"none": describe(name, None), "a number": describe(name, 4.0).replace("4", "g")}
+
+
+def _bound(value: float) -> float | int | None:
+    if math.isinf(value):
+        return None
+    return int(value) if value == int(value) else value

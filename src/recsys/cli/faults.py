@@ -1,0 +1,116 @@
+"""What a person at the terminal reads when something is wrong, and the exit code a script reads.
+
+The library's errors speak of keyword arguments; here they are told as options of the command.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from recsys.conventions import DECISIONS
+from recsys.errors import (
+    ConventionError,
+    CutoffError,
+    IdTypeError,
+    InputError,
+    MissingExtraError,
+    NotDefinedError,
+    RecsysError,
+    UnknownNameError,
+)
+
+USAGE, DATA, EXTRA, INTERNAL, INTERRUPTED, PIPE = 2, 3, 4, 5, 130, 141
+_USAGE_ERRORS = (UnknownNameError, ConventionError, CutoffError, NotDefinedError)
+_ASKED = "|".join([*DECISIONS, "relevant_from", "max_grade"])
+_OPTIONS: tuple[tuple[str, str], ...] = (
+    (r"columns=\{'(\w+)': '?([^'}]*)'?\}", r"--\1 \2"),
+    (r"\bcomplete=True", "--complete"),
+    (r"\bcatalogue= ?\([^)]*\)", "--catalogue N"),
+    (r"\bids='(\w+)'", r"--ids \1"),
+    (r"\b(format|encoding)='([\w-]+)'", r"--\1 \2"),
+    (rf"\b({_ASKED})='?([\w.]+)'?", r"--set \1=\2"),
+    (r", for example with \.astype\(str\)", ""),
+)
+
+
+@contextmanager
+def guarded(*, debug: bool) -> Iterator[None]:
+    """Errors become one paragraph and an exit code; with `debug` the traceback comes first."""
+    try:
+        yield
+    except (click.exceptions.Exit, click.ClickException, click.Abort):
+        raise
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(PIPE)
+    except KeyboardInterrupt:
+        _leave("interrupted.", INTERRUPTED, debug=debug)
+    except RecsysError as error:
+        _leave(_paragraph(error), _code(error), debug=debug)
+    except Exception as error:  # noqa: BLE001 - the last line of defence
+        said = f"{type(error).__name__}: {error}. This is a defect; recsys --debug … shows where."
+        _leave(f"internal error: {said}", INTERNAL, debug=debug)
+
+
+@contextmanager
+def told_warnings(*, quiet: bool) -> Iterator[None]:
+    """Each warning becomes one line on standard error, or none."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        if not quiet:
+            note(as_options(str(message)), head="warning")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = show
+        yield
+
+
+def note(text: str, *, head: str = "note") -> None:
+    """One line on standard error, without control characters; coloured on a terminal but for NO_COLOR."""
+    colour = {"error": "red", "warning": "yellow"}.get(head, "cyan")
+    plain = re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", text)
+    coloured = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    click.echo(f"{click.style(head, fg=colour) if coloured else head}: {plain}", err=True)
+
+
+def as_options(text: str) -> str:
+    """A message of the library in the words of the command.
+
+    >>> as_options("Say which: columns={'user': 'uid'}, or use ties='best'.")
+    'Say which: --user uid, or use --set ties=best.'
+    """
+    for pattern, option in _OPTIONS:
+        text = re.sub(pattern, option, text)
+    return text
+
+
+def _paragraph(error: RecsysError) -> str:
+    text = as_options(str(error))
+    if isinstance(error, IdTypeError) and "--ids" not in text:
+        text += " --ids str or --ids int reads both files the same way."
+    return text
+
+
+def _code(error: RecsysError) -> int:
+    if isinstance(error, MissingExtraError):
+        return EXTRA
+    if isinstance(error, _USAGE_ERRORS):
+        return USAGE
+    return DATA if isinstance(error, InputError) else INTERNAL
+
+
+def _leave(text: str, code: int, *, debug: bool) -> None:
+    if debug:
+        traceback.print_exc()
+    note(text, head="error")
+    sys.exit(code)

@@ -1,0 +1,66 @@
+"""`recsys metrics`: what the registry holds."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import click
+
+from recsys.cli.facts import all_metrics, bounds_text, choices, metric_facts
+from recsys.metrics import lookup
+
+
+@click.command("metrics", short_help="List the metrics, or describe one.")
+@click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(name: str | None, *, as_json: bool) -> None:
+    """List the metrics; with NAME (ndcg, f1, …) describe one."""
+    if name is None:
+        rows = all_metrics()
+        if as_json:
+            click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        else:
+            _table(rows)
+        return
+    bare = re.split(r"[(@]", name)[0].strip().replace("-", "_")
+    facts = metric_facts(lookup(bare)[0])
+    click.echo(json.dumps(facts, indent=2, ensure_ascii=False) if as_json else described(facts))
+
+
+def described(facts: dict[str, Any]) -> str:
+    """One metric in full, as lines."""
+    lines = [
+        f"{facts['name']}: {facts['meaning']}",
+        "",
+        f"formula     {facts['formula']}",
+        f"@k          {facts['at_k']}",
+        f"better      {facts['better']}",
+        f"bounds      {bounds_text(facts)}",
+        f"ties        {facts['ties']}",
+    ]
+    if facts["parameters"]:
+        lines.append("parameters  " + ", ".join(f"{n}={v}" for n, v in facts["parameters"].items()))
+    if facts["aliases"]:
+        lines.append("also called " + ", ".join(facts["aliases"]))
+    lines += [f"needs       {need}" for need in facts["needs"]]
+    lines += [f"reference   {facts['reference']}", "", "conventions that move it:"]
+    for decision in facts["conventions"]:
+        lines.append(f"  {decision}")
+        if decision in facts["own_conventions"]:
+            lines += [f"    {value}: {words}" for value, words in choices(decision).items()]
+    return "\n".join(lines)
+
+
+def _table(rows: list[dict[str, Any]]) -> None:
+    from rich.table import Table
+
+    from recsys.cli.output import console
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("name", "@k", "better", "bounds", "meaning"):
+        table.add_column(name, no_wrap=name != "meaning")
+    for row in rows:
+        table.add_row(row["name"], row["at_k"], row["better"], bounds_text(row), row["meaning"])
+    console().print(table)

@@ -1,0 +1,10 @@
+"""Files to Lists and Interactions, and text to files.
+
+A format is told by the file's name, else by its content; what could run code when opened is refused by
+content alone. Ids are read as text unless asked otherwise, so two files always match each other.
+"""
+
+from recsys.files.reading import FORMATS, read_file
+from recsys.files.writing import write_bytes, write_text
+
+__all__ = ["FORMATS", "read_file", "write_bytes", "write_text"]

@@ -1,0 +1,221 @@
+"""Lines of text to columns of text: comma- and tab-separated tables, `.inter`, TREC runs and judgements.
+
+Nothing is guessed about a cell: it stays the text it was. Arrow splits files without quotes (and exists only
+to be fast); the standard csv module splits everything else, and finds the line to blame when a split fails.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from recsys.errors import FileError
+
+_DELIMITERS = (",", "\t", ";", "|")
+_BOMS = {codecs.BOM_UTF8: "", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_BLANKS = bytes.maketrans(b"\t\r\x0b\x0c", b"    ")
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """Named columns of text; `pick` reads some of them, `line` finds the line of a row."""
+
+    name: str
+    names: list[str]
+    pick: Callable[[Sequence[str]], list[Any]]
+    rows: Callable[[], Iterator[tuple[int, list[str]]]]
+    notes: dict[str, int] = field(default_factory=dict)
+
+    def line(self, row: int) -> int:
+        """Line number of a row, counted from 1; the file is split again, since this is for errors only."""
+        for at, (line, _) in enumerate(self.rows()):
+            if at == row:
+                return line
+        return 0
+
+
+def decoded(data: bytes, name: str, encoding: str) -> bytes:
+    """The data as UTF-8 without a byte-order mark, or an error naming the first wrong byte."""
+    for mark, means in _BOMS.items():
+        if data.startswith(mark) and means and encoding == "utf-8":
+            raise FileError(f"{name} is {means}.", hint=f"Pass encoding={means!r}.")
+    start = 3 if data.startswith(codecs.BOM_UTF8) else 0
+    body = data[start:] if start else data
+    try:
+        text = body.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = body.count(b"\n", 0, error.start) + 1
+        raise FileError(
+            f"{name}, line {line}: byte {error.start + start} (0x{body[error.start]:02x}) is not {encoding}.",
+            hint="Say how the file is written, for example encoding='latin-1'.",
+        ) from error
+    except LookupError as error:
+        raise FileError(f"there is no encoding {encoding!r}.", hint="Pass a name such as 'utf-8'.") from error
+    if "\x00" in text:
+        raise FileError(
+            f"{name} holds a NUL character (at {text.index(chr(0))}), so it is not text.",
+            hint="If it is a table of another kind, name its format.",
+        )
+    return body if encoding == "utf-8" else text.encode()
+
+
+def split_table(data: bytes, name: str, form: str) -> TextTable:
+    """A table with a header line: csv, tsv or inter."""
+    quoted = form != "inter" and b'"' in data
+    head = data.lstrip(b"\r\n") if data[:1] in b"\r\n" else data
+    first = re.match(rb"[^\r\n]*", head)
+    end = first.end() if first else 0
+    delimiter = _delimiter(head[:end].decode(), form)
+
+    def rows() -> Iterator[tuple[int, list[str]]]:
+        return _checked(_csv(data, delimiter, quoted=quoted), name)
+
+    header = next(rows(), None)
+    if header is None:
+        raise FileError(f"{name} is empty.", hint="Check what wrote it.")
+    names = [cell.strip() for cell in header[1]]
+
+    def pick(wanted: Sequence[str]) -> list[Any]:
+        at = [names.index(w) for w in wanted]
+        columns = None if quoted else _by_arrow(head[end:], delimiter, len(names), at)
+        if columns is None:
+            columns = _by_csv(_csv(data, delimiter, quoted=quoted), len(names), at, header=1)
+        return _one_by_one(_skip_one(rows()), at) if columns is None else columns
+
+    return TextTable(name, names, pick, lambda: _skip_one(rows()))
+
+
+def split_trec(data: bytes, name: str, kind: str) -> TextTable:
+    """A TREC run (lists) or judgements (truth): columns between blanks, lines from # on are comments."""
+    names = {
+        "lists": ["user", "Q0", "item", "rank", "score", "tag"],
+        "truth": ["user", "0", "item", "grade"],
+    }[kind]
+    clean, comments = _trec_clean(data)
+
+    def rows() -> Iterator[tuple[int, list[str]]]:
+        return _trec_rows(data, names, name, kind)
+
+    def pick(wanted: Sequence[str]) -> list[Any]:
+        at = [names.index(w) for w in wanted]
+        columns = _by_arrow(clean, " ", len(names), at)
+        if columns is None:
+            columns = _by_csv(_csv(clean, " ", quoted=False), len(names), at, header=0)
+        return _one_by_one(rows(), at) if columns is None else columns
+
+    return TextTable(name, names, pick, rows, {"comments": comments} if comments else {})
+
+
+def _trec_clean(data: bytes) -> tuple[bytes, int]:
+    """One blank between cells, none at the ends of a line, no comments."""
+    data = data.translate(_BLANKS)
+    while b"  " in data:
+        data = data.replace(b"  ", b" ")
+    data = data.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" \n")
+    if data.startswith(b"#") or b"\n#" in data:
+        data, count = re.subn(rb"(?m)^#[^\n]*\n?", b"", data)
+        return data, count
+    return data, 0
+
+
+def _trec_rows(data: bytes, names: list[str], name: str, kind: str) -> Iterator[tuple[int, list[str]]]:
+    other = {"lists": (4, "judgements (qrels)", "a run"), "truth": (6, "a run", "judgements (qrels)")}[kind]
+    for number, line in enumerate(data.split(b"\n"), 1):
+        cells = line.split()
+        if not cells or cells[0].startswith(b"#"):
+            continue
+        if len(cells) != len(names):
+            looks = f" It looks like {other[1]} where {other[2]} belongs." if len(cells) == other[0] else ""
+            raise FileError(
+                f"{name}, line {number}: {len(cells)} columns, expected {len(names)}: {_shown(line)}.{looks}",
+                hint=f"The columns are {' '.join(names)}. Mend the line, or name another format.",
+            )
+        yield number, [cell.decode() for cell in cells]
+
+
+def _delimiter(header: str, form: str) -> str:
+    usual = "," if form == "csv" else "\t"
+    if usual in header or form == "inter":
+        return usual
+    return next((d for d in _DELIMITERS if d in header), usual)
+
+
+def _csv(data: bytes, delimiter: str, *, quoted: bool) -> Any:
+    text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="")
+    if quoted:
+        return csv.reader(text, delimiter=delimiter, strict=True)
+    return csv.reader(text, delimiter=delimiter, quoting=csv.QUOTE_NONE, strict=True)
+
+
+def _checked(reader: Any, name: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows with their line numbers; all as long as the first, or an error that says which is not."""
+    width, last = 0, 0
+    try:
+        for row in reader:
+            start, last = last + 1, reader.line_num
+            if not row:
+                continue
+            width = width or len(row)
+            if len(row) != width:
+                raise FileError(
+                    f"{name}, line {start}: {len(row)} columns, expected {width}: {_shown(','.join(row))}.",
+                    hint="The line may be cut off, or hold a separator that should be quoted.",
+                )
+            yield start, row
+    except csv.Error as error:
+        raise FileError(f"{name}, line {last + 1}: {error}.", hint="Check the quotes there.") from error
+
+
+def _one_by_one(rows: Iterator[tuple[int, list[str]]], at: list[int]) -> list[Any]:
+    picked = [[row[i] for i in at] for _, row in rows]
+    return [list(column) for column in zip(*picked, strict=True)] if picked else [[] for _ in at]
+
+
+def _by_csv(reader: Any, width: int, at: list[int], *, header: int) -> list[Any] | None:
+    """Columns split by the csv module, all at once; None where a line is wrong and has to be found."""
+    try:
+        rows = list(filter(None, reader))
+    except csv.Error:
+        return None
+    if set(map(len, rows)) != {width}:
+        return None
+    return [[row[i] for row in rows[header:]] for i in at]
+
+
+def _by_arrow(body: bytes, delimiter: str, width: int, at: list[int]) -> list[Any] | None:
+    """Columns split by Arrow; None where it is not installed or does not like the file."""
+    try:
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+    except ImportError:
+        return None
+    names = [str(i) for i in range(width)]
+    if not body.strip(b"\r\n"):
+        return [[] for _ in at]
+    try:
+        table = arrow_csv.read_csv(
+            pa.BufferReader(body),
+            read_options=arrow_csv.ReadOptions(column_names=names),
+            parse_options=arrow_csv.ParseOptions(delimiter=delimiter, quote_char=False),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()), include_columns=[str(i) for i in at]
+            ),
+        )
+    except pa.ArrowException:
+        return None
+    return [table.column(str(i)) for i in at]
+
+
+def _skip_one(rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
+    next(rows)
+    return rows
+
+
+def _shown(line: str | bytes) -> str:
+    text = line.decode(errors="replace") if isinstance(line, bytes) else line
+    return repr(text[:60] + "…" if len(text) > 60 else text)

@@ -1,0 +1,8 @@
+"""What produces a ranking besides ready lists: factors, score blocks, models."""
+
+from recsys.sources.asked import Asked, Source
+from recsys.sources.factors import Factors
+from recsys.sources.models import from_model
+from recsys.sources.scores import Scores
+
+__all__ = ["Asked", "Factors", "Scores", "Source", "from_model"]

@@ -1,0 +1,147 @@
+"""What every source is asked, and how ids become rows of its matrices.
+
+Truth and seen items come with ids; a source has rows. Without ids the ids are the row numbers, and one
+that lies outside is an error; with ids an unknown one is a miss that is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from recsys.counted import Counted
+from recsys.errors import IdTypeError, InputError
+from recsys.ids import encode, of_sequence
+from recsys.types import Array, Bool, Codes, Ids, Int, Interactions, Lists
+
+Csr = tuple[Int, Codes]
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """How a source is to rank: without which items, for whom, with how many threads."""
+
+    seen: Interactions | None = None
+    eligible: Interactions | None = None
+    never: Iterable[Any] | None = None
+    backend: str = "auto"
+    threads: int | None = None
+    progress: Callable[[int, int], object] | None = None
+
+
+class Source(Protocol):
+    """Ranks all candidates of a case."""
+
+    @property
+    def catalogue(self) -> Ids | None:
+        """The items, where they have ids of their own."""
+
+    def judge(self, truth: Interactions, asked: Asked) -> Counted:
+        """Where the judged items land among all candidates."""
+
+    def top(self, users: Iterable[Any] | None, k: int, asked: Asked) -> Lists:
+        """The k best candidates of each user."""
+
+
+class Rows:
+    """The rows of one matrix: their number, and the ids where they have some."""
+
+    def __init__(self, size: int, ids: Iterable[Any] | None, *, what: str) -> None:
+        self.size = size
+        self.what = what
+        self.named = ids is not None
+        if ids is None:
+            self.ids = Ids(np.arange(size, dtype=np.int64))
+            self.rank: Array = np.arange(size)
+            return
+        values = ids if isinstance(ids, np.ndarray) else of_sequence(list(ids), table="factors", column=what)
+        self.ids, codes = encode(values, table="factors", column=what)
+        if len(values) != size or len(self.ids) != size:
+            raise InputError(
+                f"{what}_ids holds {len(values)} ids ({len(self.ids)} different) for {size} rows.",
+                column=what,
+                hint="Give each row one id of its own.",
+            )
+        self.rank = codes.astype(np.int64)
+
+    @property
+    def sorted(self) -> bool:
+        """Whether the rows stand in the order of their ids."""
+        return not self.named or bool((self.rank == np.arange(self.size)).all())
+
+    def row_of(self, values: Array, *, table: str) -> Int:
+        """The row of each id, -1 for an unknown one; without ids an unknown one is an error."""
+        if len(values) == 0:
+            return np.zeros(0, dtype=np.int64)
+        if self.named:
+            self.ids.same_kind(Ids(values), what=self.what)
+        else:
+            self._check_index(values, table)
+        codes = self.ids.code_of(values)
+        if not self.named:
+            return codes
+        row_of_code = np.empty(self.size, dtype=np.int64)
+        row_of_code[self.rank] = np.arange(self.size)
+        return np.where(codes >= 0, row_of_code[codes], -1)
+
+    def _check_index(self, values: Array, table: str) -> None:
+        if values.dtype == object:
+            raise IdTypeError(
+                f"the {self.what} ids of the {table} are strings ({values[0]!r}, …), the rows have none.",
+                table=table,
+                column=self.what,
+                hint=f"Pass {self.what}_ids= with the id of each row.",
+            )
+        outside = (values < 0) | (values >= self.size)
+        if outside.any():
+            first = values[int(np.argmax(outside))]
+            raise InputError(
+                f"the {self.what} {first} of the {table} is no row: there are {self.size}.",
+                table=table,
+                column=self.what,
+                hint=f"Rows count from 0. If these are ids, pass {self.what}_ids= with the id of each row.",
+            )
+
+
+def restricted(data: Interactions | None, cases: Ids, items: Rows, *, table: str) -> Csr | None:
+    """Interactions of some cases as rows of the item matrix, ascending; what is unknown is dropped."""
+    if data is None:
+        return None
+    data.cases.same_kind(cases, what="user")
+    of_case = data.cases.code_of(cases.values)
+    sizes = (
+        np.where(of_case >= 0, data.sizes[of_case], 0)
+        if len(data.cases)
+        else np.zeros(len(cases), dtype=np.int64)
+    )
+    ends = np.cumsum(sizes)
+    starts = data.indptr[np.maximum(of_case, 0)] if len(data.cases) else sizes
+    at = np.arange(int(sizes.sum())) + np.repeat(starts - (ends - sizes), sizes)
+    case = np.repeat(np.arange(len(cases)), sizes)
+    row = items.row_of(data.items.values, table=table)[data.codes[at]]
+    known = row >= 0
+    case, row = case[known], row[known]
+    if not items.sorted:
+        order = np.lexsort((row, case))
+        case, row = case[order], row[order]
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(case, minlength=len(cases)))])
+    return indptr, row.astype(np.int32)
+
+
+def never_mask(never: Iterable[Any] | None, items: Rows) -> Bool | None:
+    """One flag an item, from the ids that must not be recommended."""
+    if never is None:
+        return None
+    values = (
+        never if isinstance(never, np.ndarray) else of_sequence(list(never), table="never", column="item")
+    )
+    if values.dtype == bool:
+        return values
+    ids, _ = encode(values, table="never", column="item")
+    rows = items.row_of(ids.values, table="never")
+    mask = np.zeros(items.size, dtype=bool)
+    mask[rows[rows >= 0]] = True
+    return mask

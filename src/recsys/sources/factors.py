@@ -1,0 +1,124 @@
+"""User and item factors: the score of a pair is their product, summed in float64 in a fixed order.
+
+Only the rows of users that are asked for are touched, so memory-mapped matrices are not loaded whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from recsys import kernels
+from recsys.counted import Counted
+from recsys.errors import InputError
+from recsys.ids import encode, of_sequence
+from recsys.sources.asked import Asked, Rows, never_mask, restricted
+from recsys.types import Array, Codes, Ids, Int, Interactions, Lists
+
+
+class Factors:
+    """Matrices U (users x factors) and V (items x factors), with ids and item biases where there are some.
+
+    >>> import recsys
+    >>> model = Factors([[1.0, 0.0], [0.0, 1.0]], [[3.0, 1.0], [2.0, 2.0], [1.0, 5.0]])
+    >>> recsys.evaluate(model, {0: [1], 1: [2]}, ["mrr", "auc"], seen={0: [0]})["mrr"]
+    1.0
+    """
+
+    def __init__(
+        self,
+        users: Any,
+        items: Any,
+        *,
+        user_ids: Iterable[Any] | None = None,
+        item_ids: Iterable[Any] | None = None,
+        item_bias: Any = None,
+    ) -> None:
+        self.users, self.items = _matrix(users, "users"), _matrix(items, "items")
+        if self.users.shape[1] != self.items.shape[1]:
+            raise InputError(
+                f"users have shape {self.users.shape} and items {self.items.shape}: the factors do not fit.",
+                hint="Both matrices must have the same number of columns (rows are users, and items).",
+            )
+        self.user_rows = Rows(len(self.users), user_ids, what="user")
+        self.item_rows = Rows(len(self.items), item_ids, what="item")
+        self.item_bias = item_bias
+
+    @property
+    def catalogue(self) -> Ids | None:
+        """The items, where they have ids of their own."""
+        return self.item_rows.ids if self.item_rows.named else None
+
+    def judge(self, truth: Interactions, asked: Asked) -> Counted:
+        """Count the place of each judged item among all candidates."""
+        rows = self.user_rows.row_of(truth.cases.values, table="truth")
+        known_cases = np.flatnonzero(rows >= 0)
+        item = self.item_rows.row_of(truth.items.values, table="truth")[truth.codes]
+        case = np.repeat(np.arange(len(truth.cases)), truth.sizes)
+        known = (item >= 0) & (rows[case] >= 0)
+        sizes = np.bincount(case[known], minlength=len(truth.cases))[known_cases]
+        indptr = np.concatenate([[0], np.cumsum(sizes)])
+        cases = truth.cases if len(known_cases) == len(rows) else Ids(truth.cases.values[known_cases])
+        found = self._scan(rows[known_cases], cases, asked, truth=(indptr, item[known].astype(np.int32)))
+        above = np.full(len(item), -1, dtype=np.int64)
+        tied, ahead = np.zeros(len(item), dtype=np.int64), np.zeros(len(item), dtype=np.int64)
+        above[known], tied[known], ahead[known] = found.above, found.tied, found.ahead
+        n_candidates = np.zeros(len(rows), dtype=np.int64)
+        n_candidates[known_cases] = found.n_candidates
+        return Counted(truth, above, tied, ahead, n_candidates, truth.clusters)
+
+    def top(self, users: Iterable[Any] | None, k: int, asked: Asked) -> Lists:
+        """The k best candidates of the users named, or of all."""
+        cases, rows = self._cases(users)
+        found = self._scan(rows, cases, asked, k=k)
+        codes = self.item_rows.rank[found.list_items].astype(np.int32)
+        return Lists(cases, self.item_rows.ids, found.list_indptr, codes, found.list_scores)
+
+    def _cases(self, users: Iterable[Any] | None) -> tuple[Ids, Int]:
+        if users is None:
+            cases = self.user_rows.ids
+        else:
+            values = (
+                users
+                if isinstance(users, np.ndarray)
+                else of_sequence(list(users), table="users", column="user")
+            )
+            cases, _ = encode(values, table="users", column="user")
+        rows = self.user_rows.row_of(cases.values, table="users")
+        if (rows < 0).any():
+            raise InputError(f"user {cases.values[int(np.argmin(rows))]!r} has no factors.", column="user")
+        return cases, rows
+
+    def _scan(
+        self,
+        rows: Int,
+        cases: Ids,
+        asked: Asked,
+        *,
+        k: int | None = None,
+        truth: tuple[Int, Codes] | None = None,
+    ) -> kernels.Scanned:
+        everyone = len(rows) == len(self.users) and bool((rows == np.arange(len(rows))).all())
+        return kernels.scan(
+            self.users if everyone else self.users[rows],
+            self.items,
+            k=k,
+            truth=truth,
+            seen=restricted(asked.seen, cases, self.item_rows, table="seen"),
+            eligible=restricted(asked.eligible, cases, self.item_rows, table="eligible"),
+            never=never_mask(asked.never, self.item_rows),
+            item_bias=self.item_bias,
+            item_rank=None if self.item_rows.sorted else self.item_rows.rank,
+            threads=asked.threads,
+            backend=asked.backend,  # type: ignore[arg-type]
+            progress=asked.progress,
+        )
+
+
+def _matrix(values: Any, name: str) -> Array:
+    array = values if isinstance(values, np.ndarray) else np.asarray(values)
+    if array.ndim != 2:
+        raise InputError(f"{name} must be a matrix, rows x factors; got shape {array.shape}.", table=name)
+    return array

@@ -1,0 +1,163 @@
+"""Scores a model computed itself: a users x items matrix, or a function that gives blocks of it.
+
+They are compared as given. -inf marks an item that is no candidate; +inf and NaN are errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from recsys.counted import Counted
+from recsys.errors import InputError
+from recsys.ids import encode, of_sequence
+from recsys.sources.asked import Asked, Csr, Rows, never_mask, restricted
+from recsys.types import Array, Bool, Ids, Int, Interactions, Lists
+
+_BLOCK_BYTES = 64 << 20
+
+
+class Scores:
+    """A matrix of scores, or `block(user_rows) -> matrix` with `n_users` and `n_items`.
+
+    >>> import recsys
+    >>> model = Scores([[0.9, 0.1, 0.5], [0.2, 0.3, 0.8]])
+    >>> recsys.evaluate(model, {0: [2], 1: [2]}, ["mrr"])["mrr"]
+    0.75
+    """
+
+    def __init__(
+        self,
+        scores: Any,
+        *,
+        n_users: int | None = None,
+        n_items: int | None = None,
+        user_ids: Iterable[Any] | None = None,
+        item_ids: Iterable[Any] | None = None,
+    ) -> None:
+        if callable(scores):
+            if n_users is None or n_items is None:
+                raise InputError("a function of scores needs its shape.", hint="Pass n_users= and n_items=.")
+            self._block: Callable[[Int], Any] = scores
+            shape = (n_users, n_items)
+        else:
+            matrix = np.asarray(scores) if not isinstance(scores, np.ndarray) else scores
+            if matrix.ndim != 2:
+                raise InputError(f"scores must be users x items; got shape {matrix.shape}.", table="scores")
+            self._block = matrix.__getitem__
+            shape = (matrix.shape[0], matrix.shape[1])
+        self.user_rows = Rows(shape[0], user_ids, what="user")
+        self.item_rows = Rows(shape[1], item_ids, what="item")
+
+    @property
+    def catalogue(self) -> Ids | None:
+        """The items, where they have ids of their own."""
+        return self.item_rows.ids if self.item_rows.named else None
+
+    def judge(self, truth: Interactions, asked: Asked) -> Counted:
+        """Count the place of each judged item among all candidates."""
+        rows = self.user_rows.row_of(truth.cases.values, table="truth")
+        item = self.item_rows.row_of(truth.items.values, table="truth")[truth.codes]
+        above = np.full(len(item), -1, dtype=np.int64)
+        tied, ahead = np.zeros(len(item), dtype=np.int64), np.zeros(len(item), dtype=np.int64)
+        n_candidates = np.zeros(len(rows), dtype=np.int64)
+        for block in self._blocks(rows, truth.cases, asked):
+            n_candidates[block.cases] = block.candidate.sum(axis=1)
+            for place, case in enumerate(block.cases.tolist()):
+                at = np.arange(truth.indptr[case], truth.indptr[case + 1])
+                at = at[item[at] >= 0]
+                at = at[block.candidate[place, item[at]]]
+                own = block.scores[place, item[at]][:, None]
+                level = block.candidate[place] & (block.scores[place] == own)
+                above[at] = (block.candidate[place] & (block.scores[place] > own)).sum(axis=1)
+                tied[at] = level.sum(axis=1)
+                ahead[at] = (level & (self.item_rows.rank < self.item_rows.rank[item[at]][:, None])).sum(
+                    axis=1
+                )
+        return Counted(truth, above, tied, ahead, n_candidates, truth.clusters)
+
+    def top(self, users: Iterable[Any] | None, k: int, asked: Asked) -> Lists:
+        """The k best candidates of the users named, or of all; equal scores by id."""
+        if users is None:
+            cases = self.user_rows.ids
+        else:
+            cases, _ = encode(
+                of_sequence(list(users), table="users", column="user"), table="users", column="user"
+            )
+        rows = self.user_rows.row_of(cases.values, table="users")
+        found: list[Int] = []
+        values: list[Array] = []
+        for block in self._blocks(rows, cases, asked):
+            for place in range(len(block.cases)):
+                candidates = np.flatnonzero(block.candidate[place])
+                own = block.scores[place, candidates]
+                best = np.lexsort((self.item_rows.rank[candidates], -own))[:k]
+                found.append(candidates[best])
+                values.append(own[best].astype(np.float64))
+        indptr = np.concatenate([[0], np.cumsum([len(f) for f in found])]).astype(np.int64)
+        codes = self.item_rows.rank[np.concatenate([np.zeros(0, dtype=np.int64), *found])].astype(np.int32)
+        return Lists(cases, self.item_rows.ids, indptr, codes, np.concatenate([np.zeros(0), *values]))
+
+    def _blocks(self, rows: Int, cases: Ids, asked: Asked) -> Iterator[_Block]:
+        """Scores and candidates of some known users at a time, within a memory budget."""
+        known = np.flatnonzero(rows >= 0)
+        seen = restricted(asked.seen, cases, self.item_rows, table="seen")
+        eligible = restricted(asked.eligible, cases, self.item_rows, table="eligible")
+        never = never_mask(asked.never, self.item_rows)
+        step = max(1, _BLOCK_BYTES // (16 * max(1, self.item_rows.size)))
+        n_blocks = -(-len(known) // step)
+        for number in range(n_blocks):
+            part = known[number * step : (number + 1) * step]
+            scores = self._checked(self._block(rows[part]), cases, part)
+            candidate = scores != -np.inf
+            if eligible is not None:
+                candidate &= _marked(eligible, part, scores.shape[1])
+            if seen is not None:
+                candidate &= ~_marked(seen, part, scores.shape[1])
+            if never is not None:
+                candidate &= ~never
+            yield _Block(part, scores, candidate)
+            if asked.progress is not None:
+                asked.progress(number + 1, n_blocks)
+
+    def _checked(self, block: Any, cases: Ids, part: Int) -> Array:
+        scores = np.asarray(block)
+        if scores.shape != (len(part), self.item_rows.size):
+            raise InputError(
+                f"the scores of {len(part)} users came with shape {scores.shape}, "
+                f"expected ({len(part)}, {self.item_rows.size}).",
+                table="scores",
+            )
+        bad = np.isnan(scores) | (scores == np.inf)
+        if bad.any():
+            place, column = np.argwhere(bad)[0]
+            raise InputError(
+                f"the score of user {cases.values[part[place]]!r} and item {self._item(int(column))!r} is "
+                f"{scores[place, column]}.",
+                table="scores",
+                column="score",
+                hint="Scores are finite; -inf marks an item that is no candidate.",
+            )
+        return scores
+
+    def _item(self, row: int) -> Any:
+        return self.item_rows.ids.values[int(self.item_rows.rank[row])]
+
+
+class _Block(NamedTuple):
+    """Scores of some cases, and which items are candidates for them."""
+
+    cases: Int
+    scores: Array
+    candidate: Bool
+
+
+def _marked(rows: Csr, part: Int, n_items: int) -> Bool:
+    indptr, items = rows
+    sizes = np.diff(indptr)[part]
+    at = np.arange(int(sizes.sum())) + np.repeat(indptr[part] - (np.cumsum(sizes) - sizes), sizes)
+    mask = np.zeros((len(part), n_items), dtype=bool)
+    mask[np.repeat(np.arange(len(part)), sizes), items[at]] = True
+    return mask

@@ -1,0 +1,67 @@
+"""Is the difference real, how large is it, and how sure can one be: statistics on per-case values.
+
+Plain NumPy arrays in, small frozen results out. Names are imported when first used; SciPy only inside the
+functions that need it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_ROOMS = {
+    "align": ("Differences", "Units", "align", "pair"),
+    "bootstrap": ("Replicates", "replicate"),
+    "catalogue": ("catalogue_difference", "catalogue_interval", "coverage_interval"),
+    "cautions": (
+        "RankTestWarning",
+        "SampleRatioWarning",
+        "SkewWarning",
+        "SmallSampleWarning",
+        "StatisticsWarning",
+        "UnpairedWarning",
+        "ZeroVarianceWarning",
+    ),
+    "choices": ("Options",),
+    "compare": ("ComparisonTable", "Row", "compare_tables"),
+    "corrections": ("adjust",),
+    "effects": (
+        "Effect",
+        "cliffs_delta",
+        "d_z",
+        "glass_delta",
+        "hedges_g",
+        "label_of",
+        "pooled_d",
+        "rank_biserial",
+    ),
+    "equivalence": ("BayesResult", "EquivalenceResult", "bayes_paired", "equivalence", "non_inferiority"),
+    "group_sequential": ("boundaries", "msprt"),
+    "intervals": ("mean_interval", "ratio_difference", "ratio_interval", "ratio_units"),
+    "many": ("FriedmanResult", "MaxT", "friedman", "max_t"),
+    "outcomes": ("Estimate", "Interval", "TestResult"),
+    "planning": (
+        "Adjusted",
+        "covariate_adjusted",
+        "minimal_effect",
+        "post_stratified",
+        "power",
+        "users_needed",
+    ),
+    "resample": ("Resampler", "groups_of", "random_order", "unit_keys"),
+    "runs": ("RunsResult", "folds", "seeds"),
+    "sequential": ("ConfidenceSequence", "Watch"),
+    "tests": ("bootstrap_test", "paired_t", "sign_flip", "sign_test", "wilcoxon"),
+}
+_HOMES = {name: f"recsys.stats.{room}" for room, names in _ROOMS.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'recsys.stats' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

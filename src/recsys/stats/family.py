@@ -1,0 +1,114 @@
+"""The tests of a whole family (models x metrics) at once, on one set of draws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from recsys.stats.align import Differences, Units
+from recsys.stats.bootstrap import Replicates, replicate
+from recsys.stats.choices import Options
+from recsys.stats.corrections import adjust
+from recsys.stats.many import step_down
+from recsys.stats.outcomes import TestResult, t_interval
+from recsys.stats.resample import Resampler
+from recsys.stats.tests import (
+    EXACT_FLIPS,
+    flip_p,
+    paired_t,
+    sign_flip,
+    sign_test,
+    spread_notes,
+    t_statistic,
+    wilcoxon,
+)
+from recsys.types import Float
+
+_BOOTSTRAPS = ("studentised", "bca", "percentile")
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyTest:
+    """Per row of the family: statistic, p, limits of the difference, and p adjusted by max-T if asked for."""
+
+    statistics: Float
+    p_values: Float
+    limits: Float
+    label: str
+    interval_method: str
+    adjusted: Float | None
+    notes: tuple[tuple[str, ...], ...]
+
+
+def family_test(
+    units: Units, paired: Sequence[Differences], resampler: Resampler, options: Options
+) -> FamilyTest:
+    """Test every row of `units`; `paired` holds the same rows case by case."""
+    max_t = options.correction == "max-t"
+    drawn = None
+    if max_t or options.test in _BOOTSTRAPS or options.interval in _BOOTSTRAPS:
+        drawn = replicate(units, resampler)
+    single = _single_tests(paired, options)
+    statistics = np.array([one.statistic for one in single])
+    p_values = np.array([one.p_value for one in single])
+    label = single[0].method
+    if drawn is not None and options.test in _BOOTSTRAPS:
+        p_values = drawn.p_values(options.test)
+        label = f"{options.test} bootstrap ({resampler.n_resamples} {drawn.scheme} draws)"
+    elif options.test == "permutation" and len(units.keys) > EXACT_FLIPS:
+        p_values = np.array(
+            [flip_p(s, row) for s, row in zip(resampler.flipped(units.totals), units.totals, strict=True)]
+        )
+        label = f"sign-flip permutation ({resampler.n_resamples} draws)"
+    limits = _limits(units, drawn, options)
+    adjusted = _max_t(drawn) if drawn is not None and max_t else None
+    notes = tuple(one.notes for one in single)
+    return FamilyTest(statistics, p_values, limits, label, options.interval, adjusted, notes)
+
+
+def _single_tests(paired: Sequence[Differences], options: Options) -> list[TestResult]:
+    """What is computed row by row: the test itself, or the t statistic a resampled one goes with."""
+    if options.test == "wilcoxon":
+        return [wilcoxon(d) for d in paired]
+    if options.test == "sign":
+        return [sign_test(d, dead_zone=options.tie) for d in paired]
+    if options.test == "permutation" and len(paired[0].units().keys) <= EXACT_FLIPS:
+        return [sign_flip(d) for d in paired]
+    if options.test in _BOOTSTRAPS:
+        return [_statistic_only(d) for d in paired]
+    return [paired_t(d, confidence=options.confidence) for d in paired]
+
+
+def _statistic_only(d: Differences) -> TestResult:
+    """The t statistic without the cautions of the t-test, whose distribution is not used here."""
+    values = d.units().linearised()
+    mean, _, t = t_statistic(values)
+    return TestResult("", mean, t, math.nan, len(values), notes=d.notes + spread_notes(values))
+
+
+def _limits(units: Units, drawn: Replicates | None, options: Options) -> Float:
+    if drawn is not None and options.interval in _BOOTSTRAPS:
+        return drawn.limits(options.interval, options.confidence)
+    df = np.inf if options.interval == "normal" else units.n_units() - 1.0
+    parts = zip(
+        units.estimates(), units.standard_errors(), np.broadcast_to(df, len(units.totals)), strict=True
+    )
+    found = [
+        t_interval(float(value), float(error), float(free), options.confidence)
+        for value, error, free in parts
+    ]
+    return np.array([(one.low, one.high) for one in found])
+
+
+def _max_t(drawn: Replicates) -> Float:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        observed = drawn.estimates / drawn.standard_errors
+    return step_down(observed, drawn.t_values())[1]
+
+
+def adjusted_p(tested: FamilyTest, p_values: Float, correction: str) -> Float:
+    """p-values adjusted over the family; max-T has its own from the draws."""
+    return adjust(p_values, correction) if tested.adjusted is None else tested.adjusted

@@ -1,0 +1,110 @@
+"""Looking at an experiment while it runs: always-valid p-values (mSPRT), group-sequential boundaries.
+
+The mSPRT may be looked at whenever one likes; a boundary spends the error over the planned looks and
+costs less. Both rest on the normal approximation of the estimate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from recsys.errors import InputError, UnknownNameError
+from recsys.stats.outcomes import Interval
+from recsys.types import Float
+
+_GRID = 801
+
+
+def _obrien_fleming(fraction: float, alpha: float) -> float:
+    from scipy.special import ndtr, ndtri
+
+    return float(4.0 * ndtr(ndtri(alpha / 4.0) / math.sqrt(fraction)))
+
+
+def _pocock(fraction: float, alpha: float) -> float:
+    return alpha * math.log(1.0 + (math.e - 1.0) * fraction)
+
+
+def _linear(fraction: float, alpha: float) -> float:
+    return alpha * fraction
+
+
+SPENDING: dict[str, Callable[[float, float], float]] = {
+    "obrien-fleming": _obrien_fleming,
+    "pocock": _pocock,
+    "linear": _linear,
+}
+
+
+def boundaries(
+    fractions: Sequence[float], *, alpha: float = 0.05, spending: str = "obrien-fleming"
+) -> tuple[float, ...]:
+    """Two-sided |z| to pass at each look, at these fractions of the planned information (Lan and DeMets)."""
+    if spending not in SPENDING:
+        raise UnknownNameError("spending function", spending, SPENDING)
+    times = [float(f) for f in fractions]
+    if (
+        not times
+        or any(b <= a for a, b in zip([0.0, *times], times, strict=False))
+        or times[-1] > 1.0 + 1e-12
+    ):
+        raise InputError(f"fractions must rise from above 0 to at most 1, got {times}.")
+    spent = [SPENDING[spending](min(f, 1.0), alpha) for f in times]
+    found: list[float] = []
+    points: Float = np.zeros(1)
+    mass: Float = np.ones(1)
+    for j, time in enumerate(times):
+        step = math.sqrt(time - (times[j - 1] if j else 0.0))
+        target = spent[j] - (spent[j - 1] if j else 0.0)
+        bound = _bound(points, mass, step, target)
+        found.append(bound / math.sqrt(time))
+        points, mass = _advance(points, mass, step, bound)
+    return tuple(found)
+
+
+def _bound(points: Float, mass: Float, step: float, target: float) -> float:
+    """The level the random walk passes, on either side, with probability `target` in this step."""
+    from scipy.optimize import brentq
+    from scipy.special import ndtr
+
+    def passing(level: float) -> float:
+        beyond = ndtr((points - level) / step) + ndtr((-points - level) / step)
+        return float(mass @ beyond) - target
+
+    return float(brentq(passing, 0.0, 40.0, xtol=1e-12))
+
+
+def _advance(points: Float, mass: Float, step: float, bound: float) -> tuple[Float, Float]:
+    """Weights (Simpson) of the walk's density after this step, inside the bound."""
+    grid = np.linspace(-bound, bound, _GRID)
+    density = np.exp(-0.5 * ((grid[:, None] - points) / step) ** 2) @ mass / (step * math.sqrt(2.0 * math.pi))
+    simpson = np.ones(_GRID)
+    simpson[1:-1:2], simpson[2:-1:2] = 4.0, 2.0
+    return grid, density * simpson * (grid[1] - grid[0]) / 3.0
+
+
+def msprt(
+    difference: float, variance: float, scale: float, *, confidence: float = 0.95
+) -> tuple[float, Interval]:
+    """Always-valid p-value and interval of a difference with this variance; `scale` is an effect one expects.
+
+    The scale must be fixed beforehand; a wrong one costs width, never validity.
+    """
+    if not (variance > 0 and scale > 0):
+        raise InputError(f"mSPRT needs a positive variance and scale, got {variance!r} and {scale!r}.")
+    prior = scale**2
+    log_ratio = 0.5 * math.log(variance / (variance + prior)) + prior * difference**2 / (
+        2.0 * variance * (variance + prior)
+    )
+    p = min(1.0, math.exp(-log_ratio)) if log_ratio > -700 else 1.0
+    alpha = 1.0 - confidence
+    reach = math.sqrt(
+        variance
+        * (variance + prior)
+        / prior
+        * (math.log((variance + prior) / variance) - 2.0 * math.log(alpha))
+    )
+    return p, Interval(difference - reach, difference + reach, confidence, "mSPRT (asymptotic)")

@@ -1,0 +1,145 @@
+"""Several runs a model: seeds (same users, other training) and folds (other users, shared training).
+
+The spread between runs stands beside the spread between users: a model that wins with one seed may lose with
+the next, and no number of users shows that.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from recsys.errors import InputError
+from recsys.stats.cautions import SmallSampleWarning, ZeroVarianceWarning, caution
+from recsys.stats.outcomes import Interval, t_interval, t_tail
+from recsys.types import Float
+
+
+@dataclass(frozen=True)
+class RunsResult:
+    """Difference over several runs; the two variances are of the estimate, from users and from runs."""
+
+    method: str
+    difference: float
+    standard_error: float
+    interval: Interval
+    p_value: float
+    df: float
+    n_users: int
+    n_runs: int
+    variance_users: float
+    variance_runs: float
+    better_in: int
+    per_run: tuple[float, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def says(self) -> str:
+        return f"better in {self.better_in} of {self.n_runs} runs"
+
+
+def _result(
+    method: str,
+    per_run: Float,
+    *,
+    variances: tuple[float, float],
+    error: float,
+    df: float,
+    n_users: int,
+    confidence: float,
+    notes: tuple[str, ...] = (),
+) -> RunsResult:
+    mean = float(per_run.mean())
+    t = mean / error if error > 0 else (math.nan if mean == 0 else math.copysign(math.inf, mean))
+    return RunsResult(
+        method,
+        mean,
+        error,
+        t_interval(mean, error, df, confidence),
+        t_tail(t, df),
+        df,
+        n_users,
+        len(per_run),
+        variances[0],
+        variances[1],
+        int(np.count_nonzero(per_run > 0)),
+        tuple(float(d) for d in per_run),
+        notes,
+    )
+
+
+def seeds(differences: npt.ArrayLike, *, confidence: float = 0.95) -> RunsResult:
+    """Differences runs x units, every unit in every run: users and runs are crossed random effects.
+
+    The variance of the mean adds what users bring and what runs bring and takes away what both counted.
+    """
+    table = np.asarray(differences, dtype=np.float64)
+    if table.ndim != 2 or table.shape[0] < 2 or table.shape[1] < 2:
+        raise InputError(f"seeds needs runs x units, at least 2 x 2, got shape {table.shape}.")
+    if not np.isfinite(table).all():
+        raise InputError(
+            "seeds needs a finite difference for every run and unit.", hint="Pair the runs by id first."
+        )
+    r, n = table.shape
+    notes: tuple[str, ...] = ()
+    if r < 3:
+        notes += (caution(SmallSampleWarning, f"only {r} runs: the variance between runs is barely known"),)
+    by_user, by_run, mean = table.mean(axis=0), table.mean(axis=1), float(table.mean())
+    rest = table - by_user[None, :] - by_run[:, None] + mean
+    users = float(by_user.var(ddof=1)) / n
+    runs = float(by_run.var(ddof=1)) / r
+    both = float((rest**2).sum()) / ((r - 1) * (n - 1)) / (r * n)
+    variance = max(users + runs - both, users, runs)
+    if variance == 0:
+        notes += (caution(ZeroVarianceWarning, "every difference is the same: zero variance"),)
+    parts = users**2 / (n - 1) + runs**2 / (r - 1)
+    df = variance**2 / parts if parts > 0 else float(n - 1)
+    return _result(
+        "users and runs crossed",
+        by_run,
+        variances=(users, max(runs - both, 0.0)),
+        error=math.sqrt(variance),
+        df=df,
+        n_users=n,
+        confidence=confidence,
+        notes=notes,
+    )
+
+
+def folds(
+    per_fold: npt.ArrayLike,
+    *,
+    test_over_train: float | None = None,
+    confidence: float = 0.95,
+    n_users: int = 0,
+) -> RunsResult:
+    """Corrected resampled t (Nadeau and Bengio) over the mean difference of each fold.
+
+    Folds share training data, so their differences are correlated; the plain t-test over folds rejects far
+    too often. `test_over_train` is n_test / n_train of a fold, 1 / (k - 1) for k-fold cross-validation.
+    """
+    d = np.asarray(per_fold, dtype=np.float64)
+    k = len(d)
+    if d.ndim != 1 or k < 2 or not np.isfinite(d).all():
+        raise InputError("folds needs the finite mean difference of at least 2 folds.")
+    ratio = 1.0 / (k - 1) if test_over_train is None else test_over_train
+    if not ratio > 0:
+        raise InputError(f"test_over_train must be positive, got {ratio!r}.")
+    notes: tuple[str, ...] = (f"variance inflated by n_test / n_train = {ratio:.3g}",)
+    spread = float(d.var(ddof=1))
+    if spread == 0:
+        notes += (caution(ZeroVarianceWarning, "every fold shows the same difference: zero variance"),)
+    error = math.sqrt((1.0 / k + ratio) * spread)
+    return _result(
+        "corrected resampled t",
+        d,
+        variances=(math.nan, error**2),
+        error=error,
+        df=float(k - 1),
+        n_users=n_users,
+        confidence=confidence,
+        notes=notes,
+    )

@@ -1,0 +1,82 @@
+"""Several runs of a model in a comparison: one table for the users, one result for the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from recsys.errors import InputError
+from recsys.stats.align import align, collapse
+from recsys.stats.choices import Options
+from recsys.stats.resample import unit_keys
+from recsys.stats.runs import RunsResult, folds, seeds
+from recsys.types import Float, PerCase
+
+
+def layout_of(runs: Mapping[str, list[PerCase]], wanted: str) -> str:
+    """How runs relate: "" for one each, "seeds" over the same cases, "folds" over different ones."""
+    longest = max(runs.values(), key=len)
+    if len(longest) == 1:
+        return ""
+    if wanted != "auto":
+        return wanted
+    return "seeds" if len(np.intersect1d(longest[0].ids, longest[1].ids)) else "folds"
+
+
+def merged_runs(runs: Sequence[PerCase], layout: str, metrics: Sequence[str]) -> PerCase:
+    """One table for all runs: the mean over runs of each case (a case missing in a run is missing)."""
+    if len(runs) == 1:
+        return runs[0]
+    if not runs:
+        raise InputError("a model has no run at all.")
+    aligned = align({str(r): run for r, run in enumerate(runs)}, metrics)
+    stacked = {metric: np.stack([one[metric] for one in aligned.tables.values()]) for metric in metrics}
+    if layout == "seeds":
+        columns = {metric: values.mean(axis=0) for metric, values in stacked.items()}
+    else:
+        columns = {metric: _present_mean(values) for metric, values in stacked.items()}
+    return PerCase(aligned.ids, columns, aligned.clusters, aligned.weights)
+
+
+def _present_mean(values: Float) -> Float:
+    counts = (~np.isnan(values)).sum(axis=0)
+    sums = np.where(np.isnan(values), 0.0, values).sum(axis=0)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def between_runs(
+    model: Sequence[PerCase], baseline: Sequence[PerCase], metric: str, *, layout: str, options: Options
+) -> RunsResult:
+    """Difference between two models over their runs, run by run."""
+    if len(model) != len(baseline) and 1 not in (len(model), len(baseline)):
+        raise InputError(
+            f"runs are compared one by one, but there are {len(model)} and {len(baseline)}.",
+            hint="Give the same number of runs, or one for the baseline.",
+        )
+    count = max(len(model), len(baseline))
+    pairs = [(model[r % len(model)], baseline[r % len(baseline)]) for r in range(count)]
+    if layout == "folds":
+        gaps = [_gap(a, b, metric) for a, b in pairs]
+        means = [float(np.nanmean(gap)) for gap in gaps]
+        users = len(np.unique(np.concatenate([a.ids for a, _ in pairs])))
+        return folds(
+            means, test_over_train=options.test_over_train, confidence=options.confidence, n_users=users
+        )
+    tables = {
+        f"{side}{r}": table for r, pair in enumerate(pairs) for side, table in zip("ab", pair, strict=True)
+    }
+    aligned = align(tables, [metric])
+    table = np.stack([aligned.differences(f"a{r}", f"b{r}", metric) for r in range(count)])
+    everywhere = ~np.isnan(table).any(axis=0)
+    clusters = None if aligned.clusters is None else aligned.clusters[everywhere]
+    weights = None if aligned.weights is None else aligned.weights[everywhere]
+    units = collapse(table[:, everywhere], clusters, keys=unit_keys(aligned.ids[everywhere]), weights=weights)
+    return seeds(np.stack([units.linearised(r) for r in range(count)]), confidence=options.confidence)
+
+
+def _gap(a: PerCase, b: PerCase, metric: str) -> Float:
+    gap = align({"a": a, "b": b}, [metric]).differences("a", "b", metric)
+    if np.isnan(gap).all():
+        raise InputError(f"a run of the two sides has no case in common on {metric!r}.", column=metric)
+    return gap

@@ -1,0 +1,126 @@
+"""How each stored number is asked for: our preset, our request, and what was handed to the library.
+
+A key of results.json is the name its run gave the number; options of the library stand in its brackets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+PRESET_OF = {"pytrec_eval": "trec_eval", "recommenders": "microsoft", "seed000_text": "seed000"}
+
+
+@dataclass(frozen=True)
+class Way:
+    """A request with `{k}` to fill in, changes to the preset, and the form the lists were handed in.
+
+    Forms: `given`; `cut` at k; `rows`, every relevant item that is not listed as one more row with score 0;
+    `catalogue`, every item that is not listed tied below the list; `padded`, cut or filled with misses to
+    exactly k, with all of the 400 items implicit was given tied below.
+    """
+
+    request: str
+    but: Mapping[str, Any] = field(default_factory=dict)
+    form: str = "given"
+
+
+PLAIN = {
+    "precision": Way("precision@{k}"),
+    "recall": Way("recall@{k}"),
+    "f1": Way("f1@{k}"),
+    "hit": Way("hit@{k}"),
+    "mrr": Way("mrr@{k}"),
+    "map": Way("map@{k}"),
+    "ndcg": Way("ndcg@{k}"),
+    "ndcg_exp": Way("ndcg(gain=exp2)@{k}"),
+    "ndcg_linear": Way("ndcg(gain=grade)@{k}"),
+}
+UNCUT_MRR = {"mrr": Way("mrr")}
+RENDLE = {"ndcg (nDCGRendle2020)": Way("ndcg(gain=binary)@{k}")}
+# Evidently is given every relevant item as a row and sees lists only through those rows.
+AS_ROWS = {key: Way(way.request, form="rows") for key, way in PLAIN.items()}
+
+
+def with_option(option: str, changes: Mapping[str, Any], ways: Mapping[str, Way] = PLAIN) -> dict[str, Way]:
+    """The same requests under an option of the library."""
+    return {f"{key} ({option})": Way(w.request, {**w.but, **changes}, w.form) for key, w in ways.items()}
+
+
+SPECIAL: dict[str, dict[str, Way]] = {
+    "ranx": {
+        **with_option("make_comparable", {}),
+        **with_option("default", {"no_list": "error"}),
+        "mrr (no @k)": Way("mrr"),
+    },
+    "ir_measures": {**UNCUT_MRR, "mrr_at_k": Way("mrr@{k}", {"ties": "by_id"})},
+    "pytrec_eval": UNCUT_MRR,
+    "rectools": {
+        "precision (r_precision=True)": Way("precision(over=min)@{k}"),
+        "map (divide_by_k=True)": Way("map(over=k)@{k}"),
+        "ndcg (divide_by_achievable=True)": Way("ndcg(ideal=reachable)@{k}"),
+    },
+    "replay": with_option("dict input", {"ties": "given", "no_truth": "zero"}),
+    "recpack": {"recall (CalibratedRecallK)": Way("capped_recall@{k}"), "hit (HitK)": Way("hits@{k}")},
+    "elliot": RENDLE,
+    "warprec": RENDLE,
+    "cornac": {**UNCUT_MRR, "map": Way("map", form="catalogue")},
+    "recommenders": {
+        "map (no cut in divisor)": Way("map(over=relevant)@{k}"),
+        "r_precision": Way("r_precision", form="cut"),
+    },
+    "implicit": {"auc (limited)": Way("auc", {"ties": "expected"}, "padded")},
+    "torchmetrics": {
+        "precision (adaptive_k)": Way("precision(over=list)@{k}"),
+        "hit": Way("hit@{k}", form="rows"),
+        "ndcg": Way("ndcg(gain=binary)@{k}", form="rows"),
+        "ndcg (empty_target_action=skip)": Way("ndcg(gain=binary)@{k}", {"no_truth": "skip"}, "rows"),
+        "ndcg_linear": Way("ndcg(gain=grade)@{k}", form="rows"),
+    },
+    "evidently": {**AS_ROWS, **with_option("no_feedback_users=True", {"no_truth": "zero"}, AS_ROWS)},
+    "recmetrics": {
+        "map (mapk)": Way("map@{k}"),
+        "mar (mark)": Way("mar@{k}"),
+        "precision (no k)": Way("precision"),
+        "recall (no k)": Way("recall"),
+    },
+    "recometrics": {
+        "precision (truncated)": Way("precision(over=min)@{k}"),
+        "map (truncated)": Way("map(over=min)@{k}"),
+    },
+    "seed000_text": UNCUT_MRR,
+    "seed000_code": UNCUT_MRR,
+    "seed001": {
+        "f1 (per user)": Way("f1@{k}"),
+        "f1 (evaluator: F1 of the mean P and mean R)": Way("f1@{k}", {"f1_of": "means"}),
+        "precision (evaluator)": Way("precision@{k}"),
+        "recall (evaluator)": Way("recall@{k}"),
+        "ndcg example (seed says 0.952)": Way("ndcg@{k}"),
+        "ap example (seed says 0.756)": Way("map@{k}"),
+    },
+    # The seed ranks the positive first, here it stands where the case puts it; its order is kept.
+    "seed002": {"ndcg": Way("ndcg@{k}", {"ties": "given"})},
+    # The run handed over only users with relevant items.
+    "seed003": {key: Way(PLAIN[key].request, {"per_metric": ()}) for key in ("precision", "hit")},
+}
+
+# The docstrings of seed 001: what they call, which stands in no case of cases.json.
+DOCSTRINGS = {
+    "ndcg example (seed says 0.952)": {
+        "k": 5,
+        "recs": {"1": [[3, 5.0], [1, 4.0], [5, 3.0], [2, 2.0], [4, 1.0]]},
+        "truth": {"1": {"1": 3, "2": 2, "3": 3, "4": 1, "5": 2}},
+    },
+    "ap example (seed says 0.756)": {
+        "k": 5,
+        "recs": {"1": [[1, 5.0], [2, 4.0], [3, 3.0], [4, 2.0], [5, 1.0]]},
+        "truth": {"1": {"1": 1, "3": 1, "5": 1}},
+    },
+}
+
+
+def way_of(library: str, key: str) -> Way:
+    """How to ask for this number; a key nobody described is an error."""
+    special = SPECIAL.get(library, {})
+    return special[key] if key in special else PLAIN[key]

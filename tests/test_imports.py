@@ -1,0 +1,61 @@
+"""`import recsys` costs next to nothing, and nothing optional is imported before it is needed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+OPTIONAL = {
+    "pandas", "narwhals", "scipy.stats", "scipy.sparse", "polars", "pyarrow", "duckdb", "click", "rich",
+    "torch", "jinja2", "matplotlib", "implicit", "pyspark", "safetensors", "sklearn", "numba",
+}  # fmt: skip
+NEVER = OPTIONAL - {"pandas", "narwhals", "scipy.sparse", "pyarrow", "polars"}
+
+
+def imported_by(code):
+    """Names of the modules a fresh interpreter holds after the code, and what it printed before."""
+    tail = "; import sys, json; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code + tail], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import recsys",
+        "import recsys; recsys.__version__; dir(recsys)",
+        "import recsys; recsys.Conventions.named('trec_eval')",
+        "import recsys; recsys.score_list([1, 5, 3], {3}, 'ndcg@10')",
+        "import recsys; recsys.evaluate({1: [3, 4]}, {1: [4]}, 'ndcg@10')",
+    ],
+)
+def test_small_things_import_nothing_optional(code):
+    assert not imported_by(code) & OPTIONAL
+
+
+def test_a_text_table_imports_no_more_than_its_coding_needs(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("user,item\nu,a\n")
+    assert not imported_by(f"import recsys; recsys.read_file({str(path)!r})") & NEVER
+
+
+def test_the_command_starts_without_its_verbs():
+    code = "from recsys.cli.app import cli; cli(['--version'], standalone_mode=False)"
+    assert not imported_by(code) & (OPTIONAL - {"click"})
+
+
+def test_importing_the_package_costs_little_beside_numpy():
+    def seconds(code):
+        times = []
+        for _ in range(3):
+            start = time.perf_counter()
+            subprocess.run([sys.executable, "-c", code], check=True)
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    # Loose: other work on the machine moves it. The claim itself is measured under benchmarks/.
+    assert seconds("import recsys") < 2 * seconds("import numpy, scipy.sparse")
