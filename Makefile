@@ -57,7 +57,8 @@ docs: $(VENV)/.installed
 	$(BIN)/python scripts/write_docs.py
 
 # The locks carry hashes and no addresses, so any index that serves the same files will do.
-COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade --only-binary :all:
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+    --upgrade --only-binary :all:
 lock: $(VENV)/.locked
 	$(BIN)/python -m pip install --quiet uv
 	$(COMPILE) --extra polars --extra arrow --extra cli --group dev pyproject.toml -o requirements/lock.txt

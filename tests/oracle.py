@@ -155,6 +155,8 @@ def precision_terms(case: Case) -> tuple[Any, Any]:
 
 def recall_terms(case: Case) -> tuple[Any, Any]:
     if case.weights is not None:
+        if case.rules.recall_over == "min":
+            raise RefusedError("min(k, relevant) counts items and cannot weigh them")
         wanted = [case.weight(i) for i, grade in case.truth.items() if is_relevant(grade, case.rules)]
         return hits(case), math.fsum(wanted)
     if case.rules.recall_over == "min":
@@ -232,7 +234,7 @@ def ideal_dcg(case: Case) -> float:
 
 def ndcg(case: Case) -> float:
     if case.rules.ideal == "k" and any(
-        gain(grade, case.rules) > 1 for grade in case.truth.values() if is_relevant(grade, case.rules)
+        gain(g, case.rules) * case.weight(i) > 1 for i, g in case.truth.items() if is_relevant(g, case.rules)
     ):
         raise RefusedError("an ideal of k gains of 1 is no ideal for higher gains")
     return share(dcg(case), ideal_dcg(case))
@@ -261,12 +263,12 @@ def r_precision(case: Case) -> Any:
 def bpref(case: Case) -> Any:
     n_relevant = case.n_relevant
     most = min(n_relevant, len(case.truth) - n_relevant)
-    total, above = Fraction(0), 0
+    total, above = Fraction(0), set()
     for place, item in enumerate(case.places, start=1):
         if case.relevant_at(place):
-            total += 1 - (Fraction(min(above, most), most) if above else 0)
+            total += 1 - (Fraction(min(len(above), most), most) if above else 0)
         elif item in case.truth:
-            above += 1
+            above.add(item)
     return share(total, n_relevant)
 
 

@@ -15,7 +15,11 @@ def columns() -> np.ndarray:
 
 
 def test_keys_are_the_same_in_every_process() -> None:
-    assert unit_keys(np.array([0, 1, -1])).tolist() == [16294208416658607535, 10451216379200822465, 16490336266968443936]
+    assert unit_keys(np.array([0, 1, -1])).tolist() == [
+        16294208416658607535,
+        10451216379200822465,
+        16490336266968443936,
+    ]
     assert unit_keys(np.array(["a", "é"], dtype=object)).tolist() == unit_keys(np.array(["a", "é"])).tolist()
     assert len(set(unit_keys(np.arange(100_000)).tolist())) == 100_000
 
@@ -33,7 +37,10 @@ def test_order_of_units_does_not_matter(columns: np.ndarray, draw: str) -> None:
 def test_shards_add_up(columns: np.ndarray, draw: str) -> None:
     keys = unit_keys(np.arange(1500))
     whole = getattr(Resampler(keys, 200, scheme="poisson"), draw)(columns)
-    parts = [getattr(Resampler(keys[s], 200, scheme="poisson"), draw)(columns[:, s]) for s in (slice(0, 400), slice(400, None))]
+    parts = [
+        getattr(Resampler(keys[s], 200, scheme="poisson"), draw)(columns[:, s])
+        for s in (slice(0, 400), slice(400, None))
+    ]
     np.testing.assert_allclose(sum(parts), whole, rtol=0, atol=1e-10)
 
 
@@ -97,7 +104,9 @@ def test_few_units_are_drawn_multinomially() -> None:
 
 def test_progress_is_told(columns: np.ndarray) -> None:
     told: list[tuple[int, int]] = []
-    Resampler(unit_keys(np.arange(1500)), 500, budget=1 << 20, progress=lambda a, b: told.append((a, b))).weighted(columns)
+    Resampler(
+        unit_keys(np.arange(1500)), 500, budget=1 << 20, progress=lambda a, b: told.append((a, b))
+    ).weighted(columns)
     assert told[-1] == (500, 500)
     assert [a for a, _ in told] == sorted({a for a, _ in told})
 

@@ -51,7 +51,9 @@ def test_t_over_clusters_is_the_cluster_robust_regression(sides) -> None:
     d = sides[0] - sides[1]
     ours = paired_t(pair(*sides, clusters=clusters))
     fit = OLS(d, np.ones(40)).fit(
-        cov_type="cluster", cov_kwds={"groups": clusters, "use_correction": True, "df_correction": True}, use_t=True
+        cov_type="cluster",
+        cov_kwds={"groups": clusters, "use_correction": True, "df_correction": True},
+        use_t=True,
     )
     # The regression also multiplies by (n - 1) / (n - k), which is 1 for a lone mean.
     found = [ours.difference, ours.statistic, ours.p_value]
@@ -83,7 +85,9 @@ def test_wilcoxon_exact_with_ties_is_the_enumeration(alternative) -> None:
 def test_wilcoxon_normal_is_scipys_with_ties_and_zeros(alternative) -> None:
     d = np.random.default_rng(4).choice([-0.5, -0.2, 0.0, 0.2, 0.5, 1.0], size=120)
     ours = wilcoxon(d, alternative=alternative, method="normal")
-    theirs = stats.wilcoxon(d, alternative=alternative, method="asymptotic", correction=True, zero_method="wilcox")
+    theirs = stats.wilcoxon(
+        d, alternative=alternative, method="asymptotic", correction=True, zero_method="wilcox"
+    )
     np.testing.assert_allclose(ours.p_value, theirs.pvalue, **EXACT)
 
 
@@ -121,13 +125,16 @@ def test_sign_flip_never_says_zero() -> None:
 def test_sign_flip_draws_agree_with_the_exact_answer() -> None:
     d = np.random.default_rng(8).normal(0.3, 1, size=17)
     exact = np.mean(
-        np.abs(np.array([d @ np.array(s) for s in itertools.product([1, -1], repeat=17)])) >= abs(d.sum()) - 1e-12
+        np.abs(np.array([d @ np.array(s) for s in itertools.product([1, -1], repeat=17)]))
+        >= abs(d.sum()) - 1e-12
     )
     assert sign_flip(d, n_resamples=20_000).p_value == pytest.approx(exact, abs=0.015)
 
 
 @given(
-    hnp.arrays(np.float64, st.integers(2, 40), elements=st.sampled_from([-1.0, -0.5, -0.1, 0.0, 0.1, 0.3, 0.5, 1.0])),
+    hnp.arrays(
+        np.float64, st.integers(2, 40), elements=st.sampled_from([-1.0, -0.5, -0.1, 0.0, 0.1, 0.3, 0.5, 1.0])
+    ),
     st.sampled_from([sign_flip, paired_t, wilcoxon, sign_test]),
 )
 def test_swapping_the_sides_swaps_the_answer(d, test) -> None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from recsys.api import Evaluator, evaluate, recommend
+    from recsys.comparison import Comparison, compare
     from recsys.conventions import Conventions
-    from recsys.explain import explain
+    from recsys.explanation import explain
     from recsys.files import read_file
     from recsys.frames import read_interactions, read_lists
     from recsys.metrics import metric
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Comparison": "recsys.comparison",
     "Conventions": "recsys.conventions",
     "Evaluation": "recsys.results",
     "Evaluator": "recsys.api",
@@ -27,10 +29,11 @@ _HOMES = {
     "Lists": "recsys.types",
     "Factors": "recsys.sources",
     "Scores": "recsys.sources",
+    "compare": "recsys.comparison",
     "evaluate": "recsys.api",
     "from_model": "recsys.sources",
     "recommend": "recsys.api",
-    "explain": "recsys.explain",
+    "explain": "recsys.explanation",
     "metric": "recsys.metrics",
     "read_file": "recsys.files",
     "read_interactions": "recsys.frames",
@@ -39,6 +42,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Comparison",
     "Conventions",
     "Evaluation",
     "Evaluator",
@@ -46,6 +50,7 @@ __all__ = [
     "Interactions",
     "Lists",
     "Scores",
+    "compare",
     "evaluate",
     "explain",
     "from_model",

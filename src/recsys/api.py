@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from recsys.conventions import Conventions
 from recsys.counted import Judged
 from recsys.engine import measure, merge
 from recsys.errors import ConventionError, CutoffError, InputError, MergeError, TieWarning
+from recsys.files import read_file
 from recsys.frames import read_interactions, read_lists
 from recsys.judge import pair
 from recsys.plan import Request, parse_all
@@ -54,9 +56,9 @@ def evaluate(
     Args:
         lists: who was recommended what, best first: {user: [items]}, {user: [(item, score)]}, a table with
             user and item columns (and rank or score), a 2-D array, a scipy sparse matrix of scores, Lists;
-            or what ranks the whole catalogue: Factors(U, V), Scores(matrix), a fitted factor model.
+            a file's path; or what ranks the whole catalogue: Factors(U, V), Scores(matrix), a factor model.
         truth: what was relevant: {user: {items}}, {user: {item: grade}}, a table (with a grade column if
-            relevance is graded), a scipy sparse matrix, Interactions.
+            relevance is graded), a scipy sparse matrix, a file's path, Interactions.
         metrics: names such as "ndcg@10" or "ndcg(gain=exp2)@10"; `recsys metrics` lists them.
         k: cut-offs for the metrics that name none.
         conventions: a preset's name ("trec_eval", "rectools", …), a dict of decisions, or Conventions.
@@ -94,7 +96,7 @@ def evaluate(
     requests = parse_all(metrics, k)
     chosen = Conventions.of(conventions)
     read = _ranked(lists, columns)
-    known = read_interactions(truth, columns=_columns_for("truth", columns))
+    known = _history(truth, "truth", columns)
     chosen = _with_max_grade(chosen, requests, known)
     if isinstance(read, Lists) and (never is not None or eligible is not None):
         raise InputError("never= and eligible= choose candidates, and ready lists have none.", table="lists")
@@ -220,8 +222,7 @@ class Evaluator:
 
     def update(self, lists: Any, truth: Any) -> Evaluator:
         """Add users that no earlier batch held."""
-        read = read_lists(lists, columns=_columns_for("lists", self._columns))
-        known = read_interactions(truth, columns=_columns_for("truth", self._columns))
+        read, known = _ranked(lists, self._columns), _history(truth, "truth", self._columns)
         if _with_max_grade(self.conventions, self.requests, known) != self.conventions:
             raise ConventionError(
                 "err needs to know the highest grade, and a batch cannot tell.",
@@ -285,10 +286,14 @@ def _ranked(lists: Any, columns: Mapping[str, Any] | None) -> Lists | Source:
         return lists
     if hasattr(lists, "user_factors") and hasattr(lists, "item_factors"):
         return from_model(lists)
+    if isinstance(lists, str | Path):
+        return read_file(lists, "lists", columns=_columns_for("lists", columns))
     return read_lists(lists, columns=_columns_for("lists", columns))
 
 
 def _history(data: Any, table: str, columns: Mapping[str, Any] | None) -> Interactions:
+    if isinstance(data, str | Path):
+        data = read_file(data, "truth", columns=_columns_for(table, columns))
     return read_interactions(data, table=table, columns=_columns_for(table, columns))
 
 

@@ -45,10 +45,11 @@ class RecsysError(Exception):
 
 
 def _rebuild(kind: type[RecsysError], message: str, state: dict[str, Any]) -> RecsysError:
-    error = kind.__new__(kind)
-    Exception.__init__(error, message)
-    error.__dict__.update(state)
-    return error
+    """An error sent to another process, without running its own __init__ (they differ)."""
+    bare = type(kind.__name__, (kind,), {"__init__": Exception.__init__})(message)
+    bare.__class__ = kind
+    bare.__dict__.update(state)
+    return bare
 
 
 class InputError(RecsysError, ValueError):

@@ -94,6 +94,7 @@ PRESETS: dict[str, Preset] = _by_name((
             "Ids are text and equal scores are ordered by it: hand ids as str to get its order for 9 and 10.",
             "Scores are kept as float32, so two that differ beyond that are tied.",
             "recip_rank has no cut-off: ask for mrr without @k.",
+            "A user with judgements but none relevant counts 0 there and is left out here: no_truth='zero'.",
         ),
     ),
     Preset(
@@ -106,6 +107,7 @@ PRESETS: dict[str, Preset] = _by_name((
         ),
         facts=(
             "Ids are text and equal scores are ordered by it.",
+            "A user with judgements but none relevant counts 0 there and is left out here: no_truth='zero'.",
             "Of an item listed twice the last score stays; ERR takes 4 for the highest grade.",
         ),
     ),

@@ -98,7 +98,8 @@ def latex(columns: Columns) -> str:
 
 def footnotes(counts: Mapping[str, int], conventions: Conventions, notes: Mapping[str, Any]) -> list[str]:
     """What a reader must know to trust the numbers above."""
-    lines = [f"{counts.get('cases', 0):,} users"]
+    n_cases = counts.get("cases", 0)
+    lines = [f"{n_cases:,} user{'' if n_cases == 1 else 's'}"]
     for name, words in (
         ("without_truth", "without relevant items ({})"),
         ("without_list", "without recommendations ({})"),

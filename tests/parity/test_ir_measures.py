@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import shutil
 
 import pytest
@@ -84,7 +85,9 @@ def test_err_with_a_highest_grade_of_four(seed):
 
 
 def test_rbp_over_relevant_items():
-    pytest.importorskip("cwl", reason="cwl-eval computes RBP for ir_measures")
+    cwl = pytest.importorskip("cwl.cwl_eval", reason="cwl-eval computes RBP for ir_measures")
+    if "min_gain" not in inspect.signature(cwl.RankingMaker).parameters:
+        pytest.skip("ir_measures asks for a newer cwl-eval than this one")
     for seed in SEEDS:
         world = make_world(seed, n_users=50)
         compare(world, {"RBP(p=0.8,rel=1)": "rbp", "RBP(p=0.5,rel=1)": "rbp(p=0.5)"})

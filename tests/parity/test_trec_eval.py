@@ -71,6 +71,16 @@ def test_small_worlds(world):
     compare(world)
 
 
+def test_a_user_with_judgements_but_none_relevant_counts_zero_there():
+    truth, lists = {"u": {"a": 1}, "v": {"a": 0}}, {"u": [("a", 1.0)], "v": [("a", 1.0)]}
+    run = {user: dict(rows) for user, rows in lists.items()}
+    theirs = pytrec_eval.RelevanceEvaluator(truth, {"map"}).evaluate(run)
+    theirs = {user: values["map"] for user, values in theirs.items()}
+    rules = recsys.Conventions.named("trec_eval")
+    agree(recsys.evaluate(lists, truth, ["map"], conventions=rules.but(no_truth="zero")), "map", theirs)
+    assert recsys.evaluate(lists, truth, ["map"], conventions=rules)["map"] == 1.0
+
+
 def test_scores_are_compared_as_float32():
     """Two scores that only a float64 tells apart are tied there, so the larger id comes first; not here."""
     evaluator = pytrec_eval.RelevanceEvaluator({"u": {"b": 1}}, {"recip_rank"})

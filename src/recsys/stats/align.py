@@ -34,7 +34,11 @@ class Units:
 
     def residuals(self) -> Float:
         """What each unit pulls the estimate by, before scaling; sums to zero."""
-        return self.totals - self.estimates()[:, None] * self.weights
+        rest: Float = self.totals - self.estimates()[:, None] * self.weights
+        # A row whose residuals are rounding only has none.
+        largest = np.abs(self.totals).max(axis=1, initial=0.0)
+        rest[np.abs(rest).max(axis=1, initial=0.0) <= 1e-12 * largest] = 0.0
+        return rest
 
     def n_units(self) -> Int:
         counts: Int = np.count_nonzero(self.weights, axis=1).astype(np.int64)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -82,7 +83,9 @@ def coverage_interval(
     left_out = np.count_nonzero(total - counts > 0, axis=1).astype(np.float64)
     first = _jackknife(left_out, _sizes(counts, sizes))
     variance = max(first - _higher_orders(counts > 0), _LEAST * first) / catalogue**2
-    return _estimate(shown / catalogue, variance, len(counts), confidence)
+    found = _estimate(shown / catalogue, variance, len(counts), confidence)
+    inside = replace(found.interval, low=max(0.0, found.interval.low), high=min(1.0, found.interval.high))
+    return replace(found, interval=inside)
 
 
 def _counts(exposure: npt.ArrayLike) -> Float:

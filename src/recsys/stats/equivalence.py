@@ -15,7 +15,7 @@ import numpy.typing as npt
 from recsys.errors import InputError
 from recsys.stats.align import Differences, as_differences
 from recsys.stats.outcomes import Alternative, Interval, check_confidence, t_interval, t_tail
-from recsys.stats.tests import spread_notes
+from recsys.stats.tests import spread_notes, t_statistic
 from recsys.types import Float
 
 
@@ -38,8 +38,8 @@ def _moments(differences: Differences | npt.ArrayLike) -> tuple[Float, float, fl
     d = as_differences(differences)
     values = d.units().linearised()
     notes = d.notes + spread_notes(values)
-    error = float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-    return values, float(values.mean()), error, notes
+    mean, error, _ = t_statistic(values)
+    return values, mean, error, notes
 
 
 def _one_sided(mean: float, bound: float, error: float, df: int, alternative: Alternative) -> float:

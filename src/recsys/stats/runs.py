@@ -15,6 +15,7 @@ import numpy.typing as npt
 from recsys.errors import InputError
 from recsys.stats.cautions import SmallSampleWarning, ZeroVarianceWarning, caution
 from recsys.stats.outcomes import Interval, t_interval, t_tail
+from recsys.stats.tests import has_spread
 from recsys.types import Float
 
 
@@ -129,7 +130,7 @@ def folds(
     if not ratio > 0:
         raise InputError(f"test_over_train must be positive, got {ratio!r}.")
     notes: tuple[str, ...] = (f"variance inflated by n_test / n_train = {ratio:.3g}",)
-    spread = float(d.var(ddof=1))
+    spread = float(d.var(ddof=1)) if has_spread(d) else 0.0
     if spread == 0:
         notes += (caution(ZeroVarianceWarning, "every fold shows the same difference: zero variance"),)
     error = math.sqrt((1.0 / k + ratio) * spread)

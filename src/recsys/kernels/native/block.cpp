@@ -195,31 +195,23 @@ void Block::close(Row& row) {
   row.n_truth = 0;
 }
 
-void Block::on_doubt(void* self, Row& row, std::int32_t truth, std::int32_t base, std::uint32_t lanes) {
+void Block::on_doubt(void* self, Row& row, std::int32_t truth, std::int32_t position) {
   Block& block = *static_cast<Block*>(self);
-  block.settle_doubt(row, block.judged_[row.truth + truth - block.thresholds_.data()], base, lanes);
+  block.settle_doubt(row, block.judged_[row.truth + truth - block.thresholds_.data()], position);
 }
 
-void Block::settle_doubt(Row& row, Judged& judged, std::int32_t base, std::uint32_t lanes) {
+void Block::settle_doubt(Row& row, Judged& judged, std::int32_t position) {
+  if (position == judged.position) {
+    ++judged.tied;
+    return;
+  }
   Case& c = cases_[row.slot];
-  wanted_.clear();
-  for (std::int32_t lane = 0; lanes; ++lane, lanes >>= 1) {
-    if (!(lanes & 1)) continue;
-    if (base + lane == judged.position)
-      ++judged.tied;
-    else
-      wanted_.push_back(catalogue_.item_at(base + lane));
-  }
-  if (wanted_.empty()) return;
-  const auto n = static_cast<std::int64_t>(wanted_.size());
-  c.n_rescored += n;
-  if (c.n_rescored > most_rescored_) return close(row);
-  scores_.resize(n);
-  scorer_.score(user_of(c), wanted_.data(), n, scores_.data());
-  for (std::int64_t i = 0; i < n; ++i) {
-    judged.above += scores_[i] > judged.score;
-    judged.tied += scores_[i] == judged.score;
-  }
+  if (++c.n_rescored > most_rescored_) return close(row);
+  const std::int32_t item = catalogue_.item_at(position);
+  double score = 0;
+  scorer_.score(user_of(c), &item, 1, &score);
+  judged.above += score > judged.score;
+  judged.tied += score == judged.score;
 }
 
 const double* Block::user_of(const Case& c) {

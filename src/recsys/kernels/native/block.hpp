@@ -72,7 +72,7 @@ class Block {
   void refine(Row& row);
   void rescore(Row& row);
   void close(Row& row);
-  void settle_doubt(Row& row, Judged& judged, std::int32_t base, std::uint32_t lanes);
+  void settle_doubt(Row& row, Judged& judged, std::int32_t position);
   const double* user_of(const Case& c);
 
   void finish(const Row& row);
@@ -80,7 +80,7 @@ class Block {
   void write(const Case& c, const std::vector<Entry>& best, std::int64_t n);
 
   static void on_full(void* self, Row& row);
-  static void on_doubt(void* self, Row& row, std::int32_t truth, std::int32_t base, std::uint32_t lanes);
+  static void on_doubt(void* self, Row& row, std::int32_t truth, std::int32_t position);
 
   const Asked& asked_;
   const Items& items_;

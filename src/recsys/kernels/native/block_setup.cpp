@@ -63,7 +63,7 @@ void Block::begin(std::int64_t first, std::int64_t stop) {
   // Pointers only now: the vectors have stopped growing.
   thresholds_.clear();
   for (const Judged& judged : judged_)
-    thresholds_.push_back({rounded_down(judged.scaled), rounded_up(judged.scaled), 0});
+    thresholds_.push_back({static_cast<float>(judged.scaled), 0});
   for (std::int64_t slot = 0; slot < n; ++slot) {
     Row& row = rows_[slot];
     const Case& c = cases_[slot];

@@ -8,7 +8,7 @@ namespace recsys {
 
 // One truth item of a case, in the units of the fast scores.
 struct Threshold {
-  float low, high;  // the exact score, rounded down and up
+  float score;  // the exact one, rounded
   std::int64_t above;
 };
 
@@ -38,7 +38,7 @@ struct Sweep {
   std::int32_t room;    // a buffer with more entries than this has no room for another panel
   void* owner;
   void (*full)(void* owner, Row& row);
-  void (*doubtful)(void* owner, Row& row, std::int32_t truth, std::int32_t base, std::uint32_t lanes);
+  void (*doubtful)(void* owner, Row& row, std::int32_t truth, std::int32_t position);
 };
 
 // Rows of the exact pass: item rows as they are in the caller's memory.

@@ -15,14 +15,18 @@ struct V {
   static RECSYS_INLINE F set(float x) { return _mm256_set1_ps(x); }
   static RECSYS_INLINE F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
   static RECSYS_INLINE F less(F a, F b, F c) { return _mm256_fnmadd_ps(b, c, a); }  // a - b c
-  using Mask = __m256;
-  static RECSYS_INLINE Mask none() { return _mm256_setzero_ps(); }
-  static RECSYS_INLINE Mask either(Mask a, Mask b) { return _mm256_or_ps(a, b); }
-  static RECSYS_INLINE Mask differing(Mask a, Mask b) { return _mm256_xor_ps(a, b); }
-  static RECSYS_INLINE Mask at_least(F a, F b) { return _mm256_cmp_ps(a, b, _CMP_GE_OQ); }
-  static RECSYS_INLINE Mask above(F a, F b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
-  static RECSYS_INLINE std::uint32_t joined(Mask a, Mask b) {
+  static RECSYS_INLINE void store(float* p, F a) { _mm256_storeu_ps(p, a); }
+  static RECSYS_INLINE F sub(F a, F b) { return _mm256_sub_ps(a, b); }
+  static RECSYS_INLINE F mul(F a, F b) { return _mm256_mul_ps(a, b); }
+  static RECSYS_INLINE std::uint32_t at_least(F a, F b, F cut) {
+    return negative(_mm256_cmp_ps(a, cut, _CMP_GE_OQ), _mm256_cmp_ps(b, cut, _CMP_GE_OQ));
+  }
+  static RECSYS_INLINE F nearer(F a, F b) { return _mm256_min_ps(a, _mm256_andnot_ps(_mm256_set1_ps(-0.0f), b)); }
+  static RECSYS_INLINE std::uint32_t negative(F a, F b) {
     return static_cast<std::uint32_t>(_mm256_movemask_ps(a) | _mm256_movemask_ps(b) << kWidth);
+  }
+  static RECSYS_INLINE std::uint32_t within(F a, F b) {
+    return static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_LE_OQ)));
   }
   static RECSYS_INLINE int push(F a, std::uint32_t lanes, std::int32_t base, float* low, std::int32_t* at) {
     alignas(32) float score[kWidth];

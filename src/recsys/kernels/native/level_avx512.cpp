@@ -15,13 +15,19 @@ struct V {
   static RECSYS_INLINE F set(float x) { return _mm512_set1_ps(x); }
   static RECSYS_INLINE F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
   static RECSYS_INLINE F less(F a, F b, F c) { return _mm512_fnmadd_ps(b, c, a); }  // a - b c
-  using Mask = __mmask16;
-  static RECSYS_INLINE Mask none() { return 0; }
-  static RECSYS_INLINE Mask either(Mask a, Mask b) { return _kor_mask16(a, b); }
-  static RECSYS_INLINE Mask differing(Mask a, Mask b) { return _kxor_mask16(a, b); }
-  static RECSYS_INLINE Mask at_least(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ); }
-  static RECSYS_INLINE Mask above(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
-  static RECSYS_INLINE std::uint32_t joined(Mask a, Mask b) { return _cvtmask32_u32(_mm512_kunpackw(b, a)); }
+  static RECSYS_INLINE void store(float* p, F a) { _mm512_storeu_ps(p, a); }
+  static RECSYS_INLINE F sub(F a, F b) { return _mm512_sub_ps(a, b); }
+  static RECSYS_INLINE F mul(F a, F b) { return _mm512_mul_ps(a, b); }
+  static RECSYS_INLINE std::uint32_t joined(__mmask16 a, __mmask16 b) { return _cvtmask32_u32(_mm512_kunpackw(b, a)); }
+  static RECSYS_INLINE std::uint32_t at_least(F a, F b, F cut) {
+    return joined(_mm512_cmp_ps_mask(a, cut, _CMP_GE_OQ), _mm512_cmp_ps_mask(b, cut, _CMP_GE_OQ));
+  }
+  // The smaller magnitude of the two, sign cleared.
+  static RECSYS_INLINE F nearer(F a, F b) { return _mm512_range_ps(a, b, 0xA); }
+  static RECSYS_INLINE std::uint32_t negative(F a, F b) {
+    return joined(_mm512_movepi32_mask(_mm512_castps_si512(a)), _mm512_movepi32_mask(_mm512_castps_si512(b)));
+  }
+  static RECSYS_INLINE std::uint32_t within(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ); }
   // Packed in a register first: compressing straight to memory is microcoded on some CPUs.
   static RECSYS_INLINE int push(F a, std::uint32_t lanes, std::int32_t base, float* low, std::int32_t* at) {
     const __m512i place = _mm512_add_epi32(_mm512_set1_epi32(base), _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,

@@ -1,5 +1,5 @@
 // The innermost loops, written over the small vector type `V` its includer defines (F, kWidth, kRows,
-// zero, load, set, fma, less, Mask, none, at_least, above, either, differing, joined, push). Everything is in an unnamed namespace: see
+// zero, load, store, set, fma, sub, mul, less, at_least, nearer, negative, within, push). Everything is in an unnamed namespace: see
 // level.hpp. Scores are compared while still in registers and never written to memory as a matrix.
 
 namespace recsys {
@@ -40,12 +40,7 @@ RECSYS_NOINLINE void multiply(const float* RECSYS_RESTRICT users, const float* R
 
 RECSYS_INLINE std::uint32_t lanes_at_least(const V::F* score, float cut) {
   const V::F cuts = V::set(cut);
-  return V::joined(V::at_least(score[0], cuts), V::at_least(score[1], cuts));
-}
-
-RECSYS_INLINE std::uint32_t lanes_above(const V::F* score, float cut) {
-  const V::F cuts = V::set(cut);
-  return V::joined(V::above(score[0], cuts), V::above(score[1], cuts));
+  return V::at_least(score[0], score[1], cuts);
 }
 
 // Lanes of this panel that are candidates of the case; moves its cursor on.
@@ -66,45 +61,54 @@ RECSYS_INLINE void offer(const Sweep& s, Row& row, const V::F* score, std::uint3
   if (row.n > s.room) s.full(s.owner, row);
 }
 
-// The rare part of `count`, in the same words: which truth items the panel leaves open.
-RECSYS_NOINLINE void name_doubts(const Sweep& s, Row& row, const V::F* low, const V::F* high, std::uint32_t lanes) {
-  for (std::int32_t t = 0; t < row.n_truth; ++t) {
-    const Threshold& truth = row.truth[t];
-    const std::uint32_t open = (lanes_at_least(high, truth.low) & ~lanes_above(low, truth.high)) & lanes;
-    if (open) s.doubtful(s.owner, row, t, s.base, open);
+// The rare part of `count`: a score too near a truth item is taken out of its count and handed over.
+RECSYS_NOINLINE void name_doubts(const Sweep& s, Row& row, const V::F* score, std::uint32_t lanes) {
+  alignas(64) float scores[kLanes];
+  for (int c = 0; c < kVectors; ++c) V::store(scores + c * V::kWidth, score[c]);
+  for (int lane = 0; lane < kLanes; ++lane) {
+    if (!(lanes >> lane & 1)) continue;
+    // Somewhat more than `count` found open, so that no rounding here can miss one of them.
+    const float doubt = row.length * s.doubts[lane] * (1 + 0x1p-18f);
+    std::int32_t t = 0;
+    for (std::int32_t end = row.n_truth; t < end;) {
+      const std::int32_t middle = t + (end - t) / 2;
+      if (scores[lane] - row.truth[middle].score > doubt)
+        t = middle + 1;
+      else
+        end = middle;
+    }
+    for (; t < row.n_truth && row.truth[t].score - scores[lane] <= doubt; ++t) {
+      row.truth[t].above -= scores[lane] > row.truth[t].score;
+      s.doubtful(s.owner, row, t, s.base + lane);
+    }
   }
 }
 
-// Thresholds ascend: once no score reaches one, none reaches the rest. That is looked at now and then only,
-// since how many of them a panel reaches cannot be predicted.
+// A score counts where it is higher as a float32; the nearest it comes to any truth item tells, once for
+// all of them, whether that can be relied on.
 RECSYS_INLINE void count(const Sweep& s, Row& row, const V::F* score, std::uint32_t lanes) {
-  constexpr int kBetweenLooks = 8;
   const std::int32_t n = row.n_truth;
   if (n == 0) return;
-  const V::F length = V::set(row.length);
-  V::F low[kVectors], high[kVectors];
-  V::Mask open[kVectors];
+  V::F nearest[kVectors];
   RECSYS_UNROLL
-  for (int c = 0; c < kVectors; ++c) {
-    const V::F doubt = V::load(s.doubts + c * V::kWidth);
-    low[c] = V::less(score[c], length, doubt);
-    high[c] = V::fma(length, doubt, score[c]);
-    open[c] = V::none();
-  }
+  for (int c = 0; c < kVectors; ++c) nearest[c] = V::set(3e38f);
   for (std::int32_t t = 0; t < n; ++t) {
     Threshold& truth = row.truth[t];
-    const V::F least = V::set(truth.low), most = V::set(truth.high);
-    V::Mask higher[kVectors];
+    const V::F cut = V::set(truth.score);
+    V::F apart[kVectors];
     RECSYS_UNROLL
     for (int c = 0; c < kVectors; ++c) {
-      higher[c] = V::above(low[c], most);
-      open[c] = V::either(open[c], V::differing(higher[c], V::at_least(high[c], least)));
+      apart[c] = V::sub(cut, score[c]);
+      nearest[c] = V::nearer(nearest[c], apart[c]);
     }
-    const std::uint32_t bits = V::joined(higher[0], higher[1]) & lanes;
-    truth.above += __builtin_popcount(bits);
-    if (t % kBetweenLooks == kBetweenLooks - 1 && !(lanes_at_least(high, truth.low) & lanes)) break;
+    truth.above += __builtin_popcount(V::negative(apart[0], apart[1]) & lanes);
   }
-  if (__builtin_expect(V::joined(open[0], open[1]) & lanes, 0)) name_doubts(s, row, low, high, lanes);
+  const V::F length = V::set(row.length);
+  std::uint32_t open = 0;
+  RECSYS_UNROLL
+  for (int c = 0; c < kVectors; ++c)
+    open |= V::within(nearest[c], V::mul(length, V::load(s.doubts + c * V::kWidth))) << (c * V::kWidth);
+  if (__builtin_expect(open & lanes, 0)) name_doubts(s, row, score, open & lanes);
 }
 
 template <bool Lists, bool Counts>

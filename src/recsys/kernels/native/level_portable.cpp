@@ -30,19 +30,25 @@ struct V {
     return F{a[0] - b[0] * c[0], a[1] - b[1] * c[1], a[2] - b[2] * c[2], a[3] - b[3] * c[3]};
   }
 #endif
-  using Mask = std::uint32_t;
-  static RECSYS_INLINE Mask none() { return 0; }
-  static RECSYS_INLINE Mask either(Mask a, Mask b) { return a | b; }
-  static RECSYS_INLINE Mask differing(Mask a, Mask b) { return a ^ b; }
-  static RECSYS_INLINE Mask at_least(F a, F b) {
-    return std::uint32_t(a[0] >= b[0]) | std::uint32_t(a[1] >= b[1]) << 1 | std::uint32_t(a[2] >= b[2]) << 2 |
-           std::uint32_t(a[3] >= b[3]) << 3;
+  static RECSYS_INLINE void store(float* p, F a) {
+    for (int i = 0; i < kWidth; ++i) p[i] = a[i];
   }
-  static RECSYS_INLINE Mask above(F a, F b) {
-    return std::uint32_t(a[0] > b[0]) | std::uint32_t(a[1] > b[1]) << 1 | std::uint32_t(a[2] > b[2]) << 2 |
-           std::uint32_t(a[3] > b[3]) << 3;
+  static RECSYS_INLINE F sub(F a, F b) { return F{a[0] - b[0], a[1] - b[1], a[2] - b[2], a[3] - b[3]}; }
+  static RECSYS_INLINE F mul(F a, F b) { return F{a[0] * b[0], a[1] * b[1], a[2] * b[2], a[3] * b[3]}; }
+  static RECSYS_INLINE std::uint32_t within(F a, F b) {
+    return std::uint32_t(a[0] <= b[0]) | std::uint32_t(a[1] <= b[1]) << 1 | std::uint32_t(a[2] <= b[2]) << 2 |
+           std::uint32_t(a[3] <= b[3]) << 3;
   }
-  static RECSYS_INLINE std::uint32_t joined(Mask a, Mask b) { return a | b << kWidth; }
+  static RECSYS_INLINE std::uint32_t at_least(F a, F b, F cut) { return within(cut, a) | within(cut, b) << kWidth; }
+  static RECSYS_INLINE float smaller(float a, float b) { return (b < 0 ? -b : b) < a ? (b < 0 ? -b : b) : a; }
+  static RECSYS_INLINE F nearer(F a, F b) {
+    return F{smaller(a[0], b[0]), smaller(a[1], b[1]), smaller(a[2], b[2]), smaller(a[3], b[3])};
+  }
+  static RECSYS_INLINE std::uint32_t below_zero(F a) {
+    return std::uint32_t(a[0] < 0) | std::uint32_t(a[1] < 0) << 1 | std::uint32_t(a[2] < 0) << 2 |
+           std::uint32_t(a[3] < 0) << 3;
+  }
+  static RECSYS_INLINE std::uint32_t negative(F a, F b) { return below_zero(a) | below_zero(b) << kWidth; }
   static RECSYS_INLINE int push(F a, std::uint32_t lanes, std::int32_t base, float* low, std::int32_t* at) {
     int n = 0;
     for (int lane = 0; lane < kWidth; ++lane)

@@ -30,7 +30,15 @@ class Step:
     before: Any
     after: Any
     words: str
-    moved: Mapping[str, tuple[float, float]]
+    moved: Mapping[str, tuple[float, float]] | None = None
+
+    @property
+    def effect(self) -> str:
+        """What the switch did to the numbers; nothing where there was no data to try it on."""
+        if self.moved is None:
+            return ""
+        moves = [f"{m} {shown(a)} -> {shown(b)}" for m, (a, b) in self.moved.items()]
+        return ("; ".join(moves) or "no change here") + ", because "
 
 
 @dataclass(frozen=True)
@@ -44,9 +52,7 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = [f"{self.first} -> {self.second}"]
-        for step in self.steps:
-            effects = [f"{m} {shown(a)} -> {shown(b)}" for m, (a, b) in step.moved.items()]
-            lines.append(f"- {step.decision}: {'; '.join(effects) or 'no change here'}, because {step.words}")
+        lines += [f"- {step.decision}: {step.effect}{step.words}" for step in self.steps]
         lines += [f"- {remark}" for remark in self.remarks]
         return "\n".join(lines) if len(lines) > 1 else f"{lines[0]}: no decision differs"
 
@@ -90,7 +96,7 @@ def _walk(first: Conventions, second: Conventions, start: Evaluation | None) -> 
     steps, here, now = [], first, start
     for name, (before, after) in first.diff(second).items():
         here = here.but(**{name: after})
-        moved: dict[str, tuple[float, float]] = {}
+        moved: dict[str, tuple[float, float]] | None = None
         if now is not None:
             step_from, step_to = now, here
             then = _quiet(lambda: step_from.under(step_to))  # noqa: B023 - called at once

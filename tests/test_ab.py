@@ -1,0 +1,177 @@
+"""Online experiments: against SciPy and statsmodels on unit level, health checks, several variants, looks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
+
+from recsys.ab import Looks, ab
+from recsys.errors import ColumnError, InputError, UnknownNameError
+from recsys.stats.cautions import SampleRatioWarning, SmallSampleWarning
+from recsys.stats.group_sequential import boundaries
+
+
+@pytest.fixture
+def log() -> pd.DataFrame:
+    """Several rows a user; variant b converts more, c earns more."""
+    rng = np.random.default_rng(0)
+    user = np.repeat(np.arange(3000), rng.integers(1, 5, size=3000))
+    arm = np.array(["a", "b", "c"])[user % 3]
+    n = len(user)
+    habit = rng.normal(size=3000)
+    views = rng.integers(1, 6, size=n)
+    return pd.DataFrame(
+        {
+            "user": user,
+            "arm": arm,
+            "bought": (rng.random(n) < 0.05 + 0.05 * (arm == "b")).astype(int),
+            "revenue": rng.exponential(2, size=n) + 0.5 * (arm == "c") + habit[user],
+            "views": views,
+            "clicks": rng.binomial(views, 0.2),
+            "before": habit[user],
+        }
+    )
+
+
+def per_user(log, column, arm, how="sum") -> np.ndarray:
+    return log[log.arm == arm].groupby("user")[column].agg(how).to_numpy(dtype=float)
+
+
+def test_revenue_is_welchs_test_over_users(log) -> None:
+    row = ab(log, unit="user", variant="arm", metric="revenue")["c", "revenue"]
+    c, a = per_user(log, "revenue", "c"), per_user(log, "revenue", "a")
+    theirs = stats.ttest_ind(c, a, equal_var=False)
+    low, high = CompareMeans(DescrStatsW(c), DescrStatsW(a)).tconfint_diff(usevar="unequal")
+    np.testing.assert_allclose(
+        [row.p_value, row.difference, row.interval.low, row.interval.high],
+        [theirs.pvalue, c.mean() - a.mean(), low, high],
+        rtol=1e-10,
+    )
+    assert row.kind == "mean"
+    assert (row.n_variant, row.n_control) == (1000, 1000)
+
+
+def test_a_unit_converts_once(log) -> None:
+    row = ab(log, unit="user", variant="arm", metric="bought")["b", "bought"]
+    assert row.kind == "conversion"
+    assert row.variant_value == pytest.approx(per_user(log, "bought", "b", "max").mean())
+    assert row.verdict.startswith("higher: +")
+
+
+def test_ratio_is_the_delta_method_over_users(log) -> None:
+    row = ab(log, unit="user", variant="arm", metric="clicks/views")["b", "clicks/views"]
+    variances = {}
+    for arm in "ab":
+        x, y = per_user(log, "clicks", arm), per_user(log, "views", arm)
+        ratio = x.sum() / y.sum()
+        variances[arm] = (x - ratio * y).var(ddof=1) / y.mean() ** 2 / len(x)
+        assert (row.variant_value if arm == "b" else row.control_value) == pytest.approx(ratio)
+    width = row.interval.high - row.interval.low
+    assert width / (2 * 1.961) == pytest.approx(np.sqrt(sum(variances.values())), rel=1e-3)
+    rows_only = stats.ttest_ind(log.clicks[log.arm == "b"], log.clicks[log.arm == "a"])
+    assert row.p_value != pytest.approx(rows_only.pvalue)
+
+
+def test_cuped_saves_what_the_past_explains(log) -> None:
+    once = log.groupby("user", as_index=False).agg({"arm": "first", "revenue": "mean", "before": "first"})
+    plain = ab(once, unit="user", variant="arm", metric="revenue")["c", "revenue"]
+    helped = ab(once, unit="user", variant="arm", metric="revenue", covariate="before")["c", "revenue"]
+    assert helped.variance_saved > 0.15
+    ratio = (helped.interval.high - helped.interval.low) / (plain.interval.high - plain.interval.low)
+    assert ratio**2 == pytest.approx(1 - helped.variance_saved, rel=0.01)
+    assert abs(helped.difference - 0.5) < abs(plain.difference - 0.5) + 0.1
+    assert helped.control_value == plain.control_value
+
+
+def test_multiple_variants_are_corrected(log) -> None:
+    found = ab(log, unit="user", variant="arm", metric=["revenue", "bought"], correction="bonferroni")
+    assert found.family == "4 comparisons (2 variants x 2 metrics), bonferroni"
+    for row in found.rows:
+        assert row.adjusted_p == pytest.approx(min(1, 4 * row.p_value))
+        assert row.control == "a"
+    named = ab(log, unit="user", variant="arm", metric="revenue", control="c")
+    assert {r.variant for r in named.rows} == {"a", "b"}
+
+
+def test_sample_ratio_is_the_chi_square_and_warns(log) -> None:
+    found = ab(log, unit="user", variant="arm", metric="revenue").sample_ratio
+    assert found.ok
+    assert found.p_value == pytest.approx(stats.chisquare([1000, 1000, 1000]).pvalue)
+    broken = log[~((log.arm == "b") & (log.user % 5 == 0))]
+    with pytest.warns(SampleRatioWarning, match="planned size"):
+        bad = ab(broken, unit="user", variant="arm", metric="revenue")
+    counts = list(bad.sample_ratio.counts.values())
+    assert bad.sample_ratio.p_value == pytest.approx(stats.chisquare(counts).pvalue, rel=1e-9)
+    assert bad.rows[0].verdict.startswith("not to be trusted")
+    planned = ab(broken, unit="user", variant="arm", metric="revenue", shares={"a": 5, "b": 4, "c": 5})
+    assert planned.sample_ratio.ok
+
+
+def test_looking_early_needs_more(log) -> None:
+    plain = ab(log, unit="user", variant="arm", metric="bought")["b", "bought"]
+    always = ab(log, unit="user", variant="arm", metric="bought", sequential="msprt", expected_effect=0.1)[
+        "b", "bought"
+    ]
+    assert always.sequential_p > plain.p_value
+    assert (
+        always.sequential_interval.low
+        < plain.interval.low
+        < plain.interval.high
+        < always.sequential_interval.high
+    )
+    look = ab(log, unit="user", variant="arm", metric="bought", sequential=Looks((0.25, 0.5)))["b", "bought"]
+    assert look.boundary == pytest.approx(boundaries((0.25, 0.5), alpha=0.025)[-1])
+    assert "boundary" in look.verdict
+
+
+@pytest.mark.parametrize("kind", ["dict", "polars"])
+def test_other_frames_give_the_same(log, kind) -> None:
+    columns = {name: log[name].to_numpy() for name in log}
+    other = columns if kind == "dict" else pytest.importorskip("polars").DataFrame(columns)
+    a, b = (ab(f, unit="user", variant="arm", metric="clicks/views") for f in (log, other))
+    assert [r.p_value for r in a.rows] == [r.p_value for r in b.rows]
+
+
+def test_rows_may_come_in_any_order(log) -> None:
+    shuffled = log.sample(frac=1, random_state=1)
+    a, b = (ab(f, unit="user", variant="arm", metric="revenue") for f in (log, shuffled))
+    assert [r.p_value for r in a.rows] == pytest.approx([r.p_value for r in b.rows], rel=1e-10)
+
+
+def test_a_unit_in_two_variants_is_an_error_or_dropped_and_said(log) -> None:
+    torn = pd.concat([log, log.iloc[[0]].assign(arm="b")])
+    with pytest.raises(InputError, match="1 unit"):
+        ab(torn, unit="user", variant="arm", metric="revenue")
+    found = ab(torn, unit="user", variant="arm", metric="revenue", mixed="drop")
+    assert found.sample_ratio.counts["a"] == 999
+    assert "1 of 3000 units" in found.notes[0]
+    without = ab(log[log.user != 0], unit="user", variant="arm", metric="revenue")
+    assert found.rows[0].p_value == pytest.approx(without.rows[0].p_value, rel=1e-12)
+
+
+def test_few_conversions_warn() -> None:
+    frame = {"u": np.arange(100), "v": np.arange(100) % 2, "x": (np.arange(100) < 4).astype(int)}
+    with pytest.warns(SmallSampleWarning, match="fewer than 10"):
+        ab(frame, unit="u", variant="v", metric="x")
+
+
+def test_refusals(log) -> None:
+    with pytest.raises(ColumnError, match="It has: user"):
+        ab(log, unit="user", variant="arm", metric="profit")
+    with pytest.raises(InputError, match="at least two variants"):
+        ab(log[log.arm == "a"], unit="user", variant="arm", metric="revenue")
+    with pytest.raises(InputError, match="fill it with 0"):
+        ab(log.assign(revenue=np.nan), unit="user", variant="arm", metric="revenue")
+    with pytest.raises(UnknownNameError, match="control"):
+        ab(log, unit="user", variant="arm", metric="revenue", control="z")
+    with pytest.raises(InputError, match="positive share"):
+        ab(log, unit="user", variant="arm", metric="revenue", shares={"a": 1})
+    with pytest.raises(InputError, match="missing in a row"):
+        ab(log.assign(arm=None), unit="user", variant="arm", metric="revenue")
+    with pytest.raises(UnknownNameError, match="msprt"):
+        ab(log, unit="user", variant="arm", metric="revenue", sequential="sprt")
+    with pytest.raises(UnknownNameError, match="variant and metric"):
+        ab(log, unit="user", variant="arm", metric="revenue")["b", "profit"]

@@ -1,0 +1,137 @@
+"""Effect sizes by their definitions, on plain loops; intervals by a brute bootstrap."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import stats
+from scipy.special import gamma
+
+from recsys.errors import UnknownNameError
+from recsys.stats.align import pair
+from recsys.stats.effects import (
+    DOMINANCE,
+    cliffs_delta,
+    d_z,
+    glass_delta,
+    hedges_g,
+    label_of,
+    pooled_d,
+    rank_biserial,
+)
+
+ALL = [d_z, pooled_d, glass_delta, hedges_g, cliffs_delta, rank_biserial]
+grades = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
+
+
+@pytest.fixture
+def sides() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(3)
+    a = rng.exponential(size=80)
+    return a + 0.3, 0.6 * a + rng.exponential(size=80)
+
+
+def test_standardised_effects_are_their_formulas(sides) -> None:
+    a, b = sides
+    gap, d = a.mean() - b.mean(), a - b
+    pooled = np.sqrt((a.var(ddof=1) + b.var(ddof=1)) / 2)
+    bias = gamma(79) / (np.sqrt(79) * gamma(78.5))
+    assert d_z(pair(a, b)).value == pytest.approx(d.mean() / d.std(ddof=1), rel=1e-12)
+    assert pooled_d(pair(a, b)).value == pytest.approx(gap / pooled, rel=1e-12)
+    assert glass_delta(pair(a, b)).value == pytest.approx(gap / b.std(ddof=1), rel=1e-12)
+    assert hedges_g(pair(a, b)).value == pytest.approx(gap / pooled * bias, rel=1e-10)
+    paired_bias = gamma(39.5) / (np.sqrt(39.5) * gamma(39))
+    assert hedges_g(pair(a, b), kind="paired").value == pytest.approx(
+        d.mean() / d.std(ddof=1) * paired_bias, rel=1e-10
+    )
+
+
+@given(hnp.arrays(np.float64, 17, elements=grades), hnp.arrays(np.float64, 17, elements=grades))
+def test_cliffs_delta_is_the_double_loop(a, b) -> None:
+    slow = np.mean([[np.sign(x - y) for y in b] for x in a])
+    assert cliffs_delta(pair(a, b)).value == pytest.approx(slow, abs=1e-14)
+
+
+@given(hnp.arrays(np.float64, 13, elements=st.sampled_from([-0.5, -0.1, 0.0, 0.1, 0.3, 0.5])))
+def test_rank_biserial_is_the_share_of_ranks(d) -> None:
+    moved = d[d != 0]
+    ranks = stats.rankdata(np.abs(moved))
+    expected = (ranks[moved > 0].sum() - ranks[moved < 0].sum()) / ranks.sum() if len(moved) else 0.0
+    assert rank_biserial(d).value == pytest.approx(expected, abs=1e-13)
+
+
+@pytest.mark.parametrize("effect", ALL)
+def test_effects_change_sign_with_the_sides(sides, effect) -> None:
+    forth, back = effect(pair(*sides)), effect(pair(*sides[::-1]))
+    if effect is glass_delta:
+        assert forth.value * back.value < 0
+        return
+    assert back.value == pytest.approx(-forth.value, rel=1e-12)
+    assert back.interval.low == pytest.approx(-forth.interval.high, rel=1e-9)
+    assert forth.interval.low < forth.value < forth.interval.high
+
+
+@pytest.mark.parametrize("effect", ALL)
+def test_intervals_have_the_width_a_bootstrap_of_pairs_gives(sides, effect) -> None:
+    rng = np.random.default_rng(0)
+    a, b = sides
+    again = []
+    for _ in range(800):
+        pick = rng.integers(0, 80, 80)
+        again.append(effect(pair(a[pick], b[pick])).value)
+    interval = effect(pair(a, b)).interval
+    assert (interval.high - interval.low) / (2 * 1.99) == pytest.approx(np.std(again), rel=0.2)
+
+
+@pytest.mark.parametrize("effect", [d_z, pooled_d, glass_delta, cliffs_delta, rank_biserial])
+def test_clusters_widen_the_interval_not_the_value(sides, effect) -> None:
+    a, b = (np.repeat(side, 4) for side in sides)
+    apart, together = effect(pair(a, b)), effect(pair(a, b, clusters=np.repeat(np.arange(80), 4)))
+    assert together.value == pytest.approx(apart.value)
+    ratio = (together.interval.high - together.interval.low) / (apart.interval.high - apart.interval.low)
+    assert ratio == pytest.approx(2.0, rel=0.05)
+
+
+def test_unpaired_cliff_is_wider_for_correlated_sides() -> None:
+    rng = np.random.default_rng(4)
+    a = rng.normal(size=200)
+    b = a + 0.1 * rng.normal(size=200)
+    loose, tight = cliffs_delta(pair(a, b), paired=False).interval, cliffs_delta(pair(a, b)).interval
+    assert loose.high - loose.low > 2 * (tight.high - tight.low)
+
+
+@pytest.mark.parametrize(
+    ("value", "word"),
+    [
+        (0.0, "small (negligible)"),
+        (0.19, "small (negligible)"),
+        (-0.2, "small"),
+        (0.49, "small"),
+        (0.5, "medium"),
+        (0.8, "large"),
+        (-3.0, "large"),
+        (float("nan"), "undefined"),
+    ],
+)
+def test_labels(value, word) -> None:
+    assert label_of(value) == word
+
+
+def test_dominance_has_its_own_labels() -> None:
+    assert [label_of(v, DOMINANCE) for v in (0.1, 0.2, 0.4, 0.5)] == [
+        "negligible",
+        "small",
+        "medium",
+        "large",
+    ]
+
+
+def test_no_spread_is_said_not_hidden() -> None:
+    assert d_z(pair(np.full(5, 0.2))).value == np.inf
+    assert np.isnan(d_z(pair(np.zeros(5))).value)
+    assert d_z(pair(np.zeros(5))).label == "undefined"
+    with pytest.raises(UnknownNameError):
+        hedges_g(pair([1.0, 2.0, 4.0]), kind="both")

@@ -1,0 +1,99 @@
+"""Planning against statsmodels; savings of variance by simulation and by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from statsmodels.regression.linear_model import OLS
+from statsmodels.stats.power import TTestPower
+
+from recsys.errors import InputError
+from recsys.stats.planning import covariate_adjusted, minimal_effect, post_stratified, power, users_needed
+
+ORACLE = TTestPower()
+
+
+@pytest.mark.parametrize(
+    ("effect", "n", "alpha"), [(0.2, 100, 0.05), (0.05, 2000, 0.01), (0.5, 12, 0.1), (0.0, 50, 0.05)]
+)
+def test_power_is_statsmodels(effect, n, alpha) -> None:
+    assert power(effect, n, alpha=alpha) == pytest.approx(ORACLE.power(effect, n, alpha), rel=1e-9)
+    one = ORACLE.power(effect, n, alpha, alternative="larger")
+    assert power(effect, n, alpha=alpha, alternative="greater") == pytest.approx(one, rel=1e-9)
+    assert power(-effect, n, alpha=alpha, alternative="less") == pytest.approx(one, rel=1e-9)
+
+
+def test_standard_deviation_only_scales() -> None:
+    assert power(0.02, 100, sd=0.1) == pytest.approx(power(0.2, 100))
+    assert minimal_effect(100, sd=0.1) == pytest.approx(0.1 * minimal_effect(100))
+    assert users_needed(0.02, sd=0.1) == users_needed(0.2)
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "greater"])
+def test_minimal_effect_has_the_power_it_promises(alternative) -> None:
+    for n in (10, 500, 1_000_000):
+        effect = minimal_effect(n, power=0.9, alternative=alternative)
+        assert power(effect, n, alternative=alternative) == pytest.approx(0.9, abs=1e-9)
+    assert minimal_effect(50, alternative="less") == pytest.approx(minimal_effect(50, alternative="greater"))
+
+
+@pytest.mark.parametrize("effect", [0.5, 0.11, 0.01])
+def test_users_needed_is_the_smallest_number(effect) -> None:
+    n = users_needed(effect, power=0.85)
+    assert power(effect, n) >= 0.85 > power(effect, n - 1)
+
+
+def test_covariates_save_variance_where_their_mean_is_known() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(3, 1, size=400)
+    y = 0.8 * x + 0.6 * rng.normal(size=400)
+    found = covariate_adjusted(y, x, 3.0)
+    fit = OLS(y, np.column_stack([np.ones(400), x - 3.0])).fit()
+    assert found.estimate.value == pytest.approx(fit.params[0], rel=1e-10)
+    assert found.variance_saved == pytest.approx(0.64, abs=0.08)
+    assert found.coefficients == pytest.approx(fit.params[1:])
+    assert found.estimate.interval.high - found.estimate.interval.low < 0.7 * (
+        found.plain.interval.high - found.plain.interval.low
+    )
+    nothing = covariate_adjusted(y, x, x.mean())
+    assert nothing.estimate.value == pytest.approx(y.mean())
+
+
+def test_covariate_adjustment_covers() -> None:
+    rng = np.random.default_rng(1)
+    hits = 0
+    for _ in range(400):
+        x = rng.normal(size=(100, 2))
+        y = x @ [0.5, -0.5] + rng.normal(size=100) + 1
+        interval = covariate_adjusted(y, x, [0.0, 0.0]).estimate.interval
+        hits += 1.0 in interval
+    assert 0.92 <= hits / 400 <= 0.98
+
+
+def test_post_stratification_by_hand() -> None:
+    y = [1.0, 3.0, 10.0, 14.0, 12.0]
+    found = post_stratified(y, ["low", "low", "high", "high", "high"], {"low": 0.7, "high": 0.3})
+    assert found.estimate.value == pytest.approx(0.7 * 2 + 0.3 * 12)
+    assert found.estimate.standard_error == pytest.approx(np.sqrt(0.49 * 2 / 2 + 0.09 * 4 / 3))
+    assert found.variance_saved > 0.5
+
+
+def test_refusals() -> None:
+    with pytest.raises(InputError, match="wrong|no number"):
+        users_needed(0.0)
+    with pytest.raises(InputError, match="no number"):
+        users_needed(-0.1, alternative="greater")
+    with pytest.raises(InputError, match="power"):
+        minimal_effect(10, power=1.0)
+    with pytest.raises(InputError, match="at least 2"):
+        power(0.1, 1)
+    with pytest.raises(InputError, match="add up"):
+        post_stratified([1.0, 2.0], ["a", "a"], {"a": 0.5})
+    with pytest.raises(InputError, match="do not match"):
+        post_stratified([1.0, 2.0], ["a", "a"], {"b": 1.0})
+    with pytest.raises(InputError, match="fewer than 2"):
+        post_stratified([1.0, 2.0, 3.0], ["a", "a", "b"], {"a": 0.5, "b": 0.5})
+    with pytest.raises(InputError, match="one population mean each"):
+        covariate_adjusted([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0], [1.0, 2.0])
+    with pytest.raises(InputError, match="too few"):
+        covariate_adjusted([1.0, 2.0, 3.0], [1.0, 2.0, 4.0], 2.0)
