@@ -105,6 +105,8 @@ def moves(entry: Entry, decision: str) -> bool:
 # What a row decides without a stored number to show it, and where it comes from.
 ELSEWHERE = {
     ("ir_measures", "max_grade"): "live parity: ERR",
+    ("ir_measures", "no_truth"): "live parity: judged, none relevant",
+    ("trec_eval", "no_truth"): "live parity: judged, none relevant",
     ("lenskit", "ap_over"): "average precision came with 2026",
     ("replay", "dcg"): "the sum inside its NDCG",
     ("microsoft", "dcg"): "the sum inside its NDCG",

@@ -82,9 +82,10 @@ def medium(seed, n_cases=97, n_items=1500, n_factors=24, dtype=np.float32):
     norms = np.exp(rng.standard_normal(n_items))[:, None]
     users = rng.standard_normal((n_cases, n_factors)).astype(dtype)
     items = (rng.standard_normal((n_items, n_factors)) * norms).astype(dtype)
-    pick = lambda most: to_rows(
-        [np.unique(rng.integers(0, n_items, rng.integers(0, most))) for _ in range(n_cases)]
-    )
+
+    def pick(most):
+        return to_rows([np.unique(rng.integers(0, n_items, rng.integers(0, most))) for _ in range(n_cases)])
+
     return users, items, {"k": 20, "truth": pick(9), "seen": pick(60)}
 
 
@@ -147,16 +148,21 @@ def test_memory_mapped_factors(tmp_path):
 def test_progress_is_reported_and_can_stop_the_scan():
     users, items, options = medium(6, n_cases=3000, n_items=300)
 
-    class Stopped(Exception):
+    class StoppedError(Exception):
         pass
 
     def stop(done, total):
-        raise Stopped
+        raise StoppedError
+
+    calls = []
+
+    def note(done, total):
+        calls.append((done, total))
 
     for _, how in VARIANTS:
-        calls = []
-        kernels.scan(users, items, **options, **how, progress=lambda done, total: calls.append((done, total)))
+        calls.clear()
+        kernels.scan(users, items, **options, **how, progress=note)
         assert calls[-1][0] == calls[-1][1]
         assert calls == sorted(calls)
-        with pytest.raises(Stopped):
+        with pytest.raises(StoppedError):
             kernels.scan(users, items, **options, **how, progress=stop)

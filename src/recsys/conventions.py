@@ -59,6 +59,7 @@ DECISIONS: dict[str, dict[str, str]] = {
     "no_truth": {
         "skip": "a case without relevant items is left out of the mean",
         "zero": "a case without relevant items counts as 0",
+        "unjudged": "a case without judgements is left out, one judged without a relevant item counts as 0",
         "error": "a case without relevant items is an error",
     },
     "no_list": {
@@ -163,11 +164,14 @@ class Conventions:
         )
 
     def but(self, **changes: Any) -> Conventions:
-        """The same conventions with some decisions changed."""
+        """The same conventions with some decisions changed, for every metric."""
         known = self._names()
         for name in changes:
             if name not in known:
                 raise UnknownNameError("convention", name, known)
+        if self.per_metric and "per_metric" not in changes:
+            kept = {m: {n: v for n, v in rows if n not in changes} for m, rows in self.per_metric}
+            changes["per_metric"] = {m: rows for m, rows in kept.items() if rows}
         return replace(self, **changes)
 
     def diff(self, other: Conventions) -> dict[str, tuple[Any, Any]]:

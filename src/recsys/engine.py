@@ -154,9 +154,11 @@ def _settled(request: Request, here: Conventions, values: Float, reading: Readin
     if no_list is not None:
         out = np.where(no_list, metric.empty, out)
     if no_truth is not None:
-        out = np.where(
-            no_truth, math.nan if here.no_truth == "skip" or math.isnan(metric.empty) else 0.0, out
-        )
+        out = np.where(no_truth, 0.0 if here.no_truth in ("zero", "unjudged") else math.nan, out)
+        if here.no_truth == "unjudged":
+            out = np.where(reading.hits.n_judged == 0, math.nan, out)
+        if math.isnan(metric.empty):
+            out = np.where(no_truth, math.nan, out)
     if no_list is not None and here.no_list == "skip":
         out = np.where(no_list, math.nan, out)
     return _in_range(request, out, judged, repeats=here.duplicates == "all")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -95,7 +95,7 @@ def explain(
 def _walk(first: Conventions, second: Conventions, start: Evaluation | None) -> tuple[Step, ...]:
     steps, here, now = [], first, start
     for name, (before, after) in first.diff(second).items():
-        here = here.but(**{name: after})
+        here = replace(here, **{name: after})
         moved: dict[str, tuple[float, float]] | None = None
         if now is not None:
             step_from, step_to = now, here

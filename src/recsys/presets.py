@@ -88,18 +88,17 @@ PRESETS: dict[str, Preset] = _by_name((
     ),
     Preset(
         "trec_eval", "pytrec-eval-terrier", "0.5.11",
-        Conventions(ap_over="relevant", no_list="skip", ties="by_id_desc"),
+        Conventions(ap_over="relevant", no_truth="unjudged", no_list="skip", ties="by_id_desc"),
         aliases=("pytrec_eval", "pytrec_eval_terrier", "trec"),
         facts=(
             "Ids are text and equal scores are ordered by it: hand ids as str to get its order for 9 and 10.",
             "Scores are kept as float32, so two that differ beyond that are tied.",
             "recip_rank has no cut-off: ask for mrr without @k.",
-            "A user with judgements but none relevant counts 0 there and is left out here: no_truth='zero'.",
         ),
     ),
     Preset(
         "ir_measures", "ir-measures", "0.4.3",
-        Conventions(ap_over="relevant", max_grade=4.0, ties="by_id_desc"),
+        Conventions(ap_over="relevant", max_grade=4.0, no_truth="unjudged", ties="by_id_desc"),
         aliases=("irmeasures",),
         defects=(
             "RR@k and Judged@k order equal scores by ascending id, all others by descending id.",
@@ -107,7 +106,6 @@ PRESETS: dict[str, Preset] = _by_name((
         ),
         facts=(
             "Ids are text and equal scores are ordered by it.",
-            "A user with judgements but none relevant counts 0 there and is left out here: no_truth='zero'.",
             "Of an item listed twice the last score stays; ERR takes 4 for the highest grade.",
         ),
     ),

@@ -103,9 +103,16 @@ def scan(
         progress=progress,
     )
     native = native_module(backend)
-    if native is None or not hasattr(native, "scan"):
+    if native is None:
         return reference_scan.scan(problem, memory_budget)
-    return native_scan.scan(native, problem, n_threads(threads), memory_budget, prune, cpu_level)
+    return native_scan.scan(
+        native,
+        problem,
+        threads=n_threads(threads),
+        memory_budget=memory_budget,
+        prune=prune,
+        cpu_level=cpu_level,
+    )
 
 
 def top_k(users: Any, items: Any, k: int, **options: Any) -> Scanned:

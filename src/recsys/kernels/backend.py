@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from importlib import import_module
 from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
@@ -32,10 +33,10 @@ class Backends(NamedTuple):
 @cache
 def _load() -> tuple[ModuleType | None, str]:
     try:
-        from recsys.kernels import _native
+        module = import_module("recsys.kernels._native")
     except ImportError as error:
         return None, f"the compiled kernels cannot be imported ({error}), so NumPy does the work"
-    return _native, "the compiled kernels are installed"
+    return module, "the compiled kernels are installed"
 
 
 def native_module(backend: str) -> Any:

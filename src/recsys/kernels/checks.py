@@ -18,12 +18,18 @@ def as_rows(name: str, indptr: Any, items: Any, n_cases: int | None = None) -> C
         codes = _narrowed(name, codes)
     codes = np.ascontiguousarray(codes)
     if starts.ndim != 1 or codes.ndim != 1 or starts.size == 0:
-        raise InputError(f"{name}: indptr and items must be one-dimensional, indptr with n + 1 entries.", table=name)
+        raise InputError(
+            f"{name}: indptr and items must be one-dimensional, indptr with n + 1 entries.", table=name
+        )
     if n_cases is not None and starts.size != n_cases + 1:
-        raise InputError(f"{name}: indptr has {starts.size} entries for {n_cases} cases, expected {n_cases + 1}.", table=name)
+        raise InputError(
+            f"{name}: indptr has {starts.size} entries for {n_cases} cases, expected {n_cases + 1}.",
+            table=name,
+        )
     if starts[0] != 0 or starts[-1] != codes.size or bool(np.any(starts[1:] < starts[:-1])):
         raise InputError(
-            f"{name}: indptr must rise from 0 to the number of items ({codes.size}); it runs from {starts[0]} to {starts[-1]}.",
+            f"{name}: indptr must rise from 0 to the number of items ({codes.size}); "
+            f"it runs from {starts[0]} to {starts[-1]}.",
             table=name,
         )
     return starts, codes

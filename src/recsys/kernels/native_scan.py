@@ -15,11 +15,19 @@ MOST_FACTORS = 1 << 20
 
 
 def scan(
-    native: Any, problem: Problem, threads: int, memory_budget: int, prune: Any, cpu_level: str | None
+    native: Any,
+    problem: Problem,
+    *,
+    threads: int,
+    memory_budget: int,
+    prune: Any,
+    cpu_level: str | None,
 ) -> Scanned:
     """Run the compiled scan; lists shorter than k leave gaps, which are closed here."""
     if problem.users.shape[1] >= MOST_FACTORS:
-        raise InputError(f"{problem.users.shape[1]} factors; the native scan takes fewer than {MOST_FACTORS}.")
+        raise InputError(
+            f"{problem.users.shape[1]} factors; the native scan takes fewer than {MOST_FACTORS}."
+        )
     k, n_cases = problem.k or 0, problem.n_cases
     n_truth = 0 if problem.truth is None else problem.truth[1].size
     listed, scores = np.empty(n_cases * k, np.int32), np.empty(n_cases * k, np.float64)

@@ -90,7 +90,7 @@ def as_problem(
 
 
 def _factors(name: str, values: Any) -> Factors:
-    array = np.asanyarray(values)
+    array: Factors = np.asarray(values)
     if array.ndim != 2:
         raise InputError(f"{name} must be a matrix (rows x factors); it has shape {array.shape}.", table=name)
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
@@ -98,7 +98,8 @@ def _factors(name: str, values: Any) -> Factors:
     if array.dtype in (np.float32, np.float64) and array.dtype.isnative and _element_strides(array):
         return array
     # Half precision widens to float32 without loss, whole numbers up to 2^53 to float64.
-    return array.astype(np.float32 if array.dtype == np.float16 else np.float64)
+    wide: Factors = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
+    return wide
 
 
 def _element_strides(array: Factors) -> bool:
@@ -155,14 +156,18 @@ def _rows(name: str, rows: Any, n_cases: int, n_items: int) -> Csr | None:
         at = int(np.flatnonzero((items < 0) | (items >= n_items))[0])
         case = int(np.searchsorted(indptr, at, side="right")) - 1
         raise InputError(
-            f"{name}: item {items[at]} of case {case} is not one of the {n_items} items.", table=name, row=case
+            f"{name}: item {items[at]} of case {case} is not one of the {n_items} items.",
+            table=name,
+            row=case,
         )
     if name != "truth" and items.size > 1:
         falls = items[1:] < items[:-1]
         falls[indptr[1:-1][(indptr[1:-1] > 0) & (indptr[1:-1] < items.size)] - 1] = False
         if falls.any():
             case = int(np.searchsorted(indptr, int(falls.argmax()), side="right")) - 1
-            raise InputError(f"{name}: the items of case {case} are not in ascending order.", table=name, row=case)
+            raise InputError(
+                f"{name}: the items of case {case} are not in ascending order.", table=name, row=case
+            )
     return indptr, items
 
 

@@ -1,5 +1,6 @@
-"""The kernels in NumPy: always there, plain enough to be checked by reading, in blocks so that memory
-stays bounded. Every other backend must give the same arrays to the last bit.
+"""match_lists in NumPy: always there, plain enough to be checked by reading.
+
+It works in blocks, so that memory stays bounded; every other backend must give the same arrays.
 """
 
 from __future__ import annotations

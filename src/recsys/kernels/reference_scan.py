@@ -47,7 +47,9 @@ def scan(problem: Problem, memory_budget: int) -> Scanned:
     return Scanned(indptr, items, scores, above, tied, truth_scores, n_candidates)
 
 
-def exact_scores(users: Factors, items: Factors, bias: Float64s | None, rows: Int64s, columns: Int64s) -> Float64s:
+def exact_scores(
+    users: Factors, items: Factors, bias: Float64s | None, rows: Int64s, columns: Int64s
+) -> Float64s:
     """Scores of pairs as they are defined: widened products added one by one, then the bias."""
     scores = np.zeros(rows.size, np.float64)
     for start in range(0, rows.size, PAIRS_PER_LOOK):
@@ -94,7 +96,9 @@ class _Block:
         one = None if problem.bias is None else np.ones(stop - start)
         # BLAS and the exact score are each within gamma of the true one; the last term is underflow.
         gamma = n_terms * UNIT / (1 - n_terms * UNIT)
-        doubt = 2 * gamma * (1 + 2.0**-20) * np.outer(_norms(self.users, one), norms) + (n_terms + 1) * 2.0**-1070
+        doubt = (
+            2 * gamma * (1 + 2.0**-20) * np.outer(_norms(self.users, one), norms) + (n_terms + 1) * 2.0**-1070
+        )
         scores = self._product()
         self.low = np.where(self.candidate, scores - doubt, -np.inf)
         self.high = np.where(self.candidate, scores + doubt, -np.inf)
@@ -129,7 +133,11 @@ class _Block:
         """The k best of each case: lengths, items, exact scores."""
         # At least k candidates reach `cut`, so whatever cannot reach it is not among the best.
         n_items = self.low.shape[1]
-        cut = np.partition(self.low, n_items - k, axis=1)[:, n_items - k] if n_items else np.zeros(self.low.shape[0])
+        cut = (
+            np.partition(self.low, n_items - k, axis=1)[:, n_items - k]
+            if n_items
+            else np.zeros(self.low.shape[0])
+        )
         rows, columns = np.nonzero(self.candidate & (self.high >= cut[:, None]))
         scores = self._exact(rows, columns)
         order = np.lexsort((columns, self.problem.tie_key[columns], -scores, rows))

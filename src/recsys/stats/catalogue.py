@@ -82,8 +82,10 @@ def coverage_interval(
     shown = int(np.count_nonzero(total))
     left_out = np.count_nonzero(total - counts > 0, axis=1).astype(np.float64)
     first = _jackknife(left_out, _sizes(counts, sizes))
-    variance = max(first - _higher_orders(counts > 0), _LEAST * first) / catalogue**2
-    found = _estimate(shown / catalogue, variance, len(counts), confidence)
+    variance = max(first - _higher_orders(counts > 0), _LEAST * first)
+    # What is left after a subtraction is known less well than what it was taken from.
+    df = (len(counts) - 2) * min(1.0, variance / first) ** 2 if first > 0 else len(counts) - 2.0
+    found = _estimate(shown / catalogue, variance / catalogue**2, len(counts), confidence, df=df)
     inside = replace(found.interval, low=max(0.0, found.interval.low), high=min(1.0, found.interval.high))
     return replace(found, interval=inside)
 
@@ -136,10 +138,12 @@ def _higher_orders(shown: npt.NDArray[np.bool_]) -> float:
     return excess
 
 
-def _estimate(value: float, variance: float, n_groups: int, confidence: float) -> Estimate:
+def _estimate(
+    value: float, variance: float, n_groups: int, confidence: float, *, df: float | None = None
+) -> Estimate:
     notes: tuple[str, ...] = (f"estimates {ESTIMAND}; jackknife over {n_groups} groups",)
     error = math.sqrt(max(variance, 0.0))
     if error == 0:
         notes += (caution(SmallSampleWarning, "no group matters to this metric: its interval is a point"),)
-    interval = t_interval(value, error, n_groups - 2, confidence)
+    interval = t_interval(value, error, n_groups - 2 if df is None else df, confidence)
     return Estimate(value, error, interval, n_groups, notes)

@@ -144,7 +144,7 @@ def skew_notes(values: Float, alternative: Alternative = "two-sided") -> tuple[s
         return ()
     cubes = (values - values.mean()) ** 3
     # The skewness itself must be more than what few, heavy values produce by chance.
-    if abs(float(cubes.sum())) < 2.5 * math.sqrt(float((cubes**2).sum())):
+    if abs(float(cubes.sum())) < 2.0 * math.sqrt(float((cubes**2).sum())):
         return ()
     lean = abs(skewness(values)) / math.sqrt(len(values))
     # One-sided the shift is 0.11 lean; two-sided the tails cancel to first order and lean^2 is left.

@@ -69,7 +69,9 @@ bool Block::look(std::int64_t panel) {
   }
   tiles_.resize(kept);
   const auto n_slots = static_cast<std::int64_t>(kept) * level_.rows;
-  if (kept > 1 && (!grouped_ || n_slots - n_open > std::max<std::int64_t>(level_.rows, n_slots / 8))) regroup(panel);
+  // Once early on, when cuts can be predicted, then whenever an eighth of the places has become idle.
+  const bool early = !grouped_ && panel < catalogue_.n_panels() / 4;
+  if (kept > 1 && (early || n_slots - n_open > std::max<std::int64_t>(level_.rows, n_slots / 8))) regroup(panel);
   return !tiles_.empty();
 }
 
@@ -78,7 +80,7 @@ bool Block::settled(Row& row, std::int64_t panel) {
   if (row.slot < 0) return true;
   Case& c = cases_[row.slot];
   if (c.closed) return true;
-  if (row.n > asked_.k + asked_.k / 2) trim(row);
+  if (asked_.k && row.n >= 2 * asked_.k) trim(row);
   const double bound = c.norm * catalogue_.norm_from(panel) * kUp + c.norm * zone_.doubt * kUp;
   resolve_truth(row, bound, panel);
   return row.n_truth == 0 && (!asked_.k || bound < c.cut);

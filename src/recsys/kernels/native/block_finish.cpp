@@ -24,8 +24,8 @@ void Block::finish(const Row& last) {
   entries_.resize(row.n);
   for (std::int32_t i = 0; i < row.n; ++i) entries_[i] = {scores_[i], wanted_[i]};
   const std::int64_t n = std::min(row.n, asked_.k);
-  std::partial_sort(entries_.begin(), entries_.begin() + n, entries_.end(),
-                    [this](const Entry& a, const Entry& b) { return ahead(items_, a, b); });
+  std::sort(entries_.begin(), entries_.end(),
+            [this](const Entry& a, const Entry& b) { return ahead(items_, a, b); });
   write(c, entries_, n);
 }
 

@@ -62,8 +62,8 @@ void Block::begin(std::int64_t first, std::int64_t stop) {
   }
   // Pointers only now: the vectors have stopped growing.
   thresholds_.clear();
-  for (const Judged& judged : judged_)
-    thresholds_.push_back({static_cast<float>(judged.scaled), 0});
+  // Adding 0 turns -0, which a tiny negative score rounds to, into +0: differences are told by their sign.
+  for (const Judged& judged : judged_) thresholds_.push_back({static_cast<float>(judged.scaled) + 0.0f, 0});
   for (std::int64_t slot = 0; slot < n; ++slot) {
     Row& row = rows_[slot];
     const Case& c = cases_[slot];

@@ -43,6 +43,7 @@ struct V {
 
 }  // namespace
 
+#include "exact_x86.hpp"
 #include "level_body.hpp"
 
 const recsys::Level recsys::kAvx2 = recsys::make_level();

@@ -40,6 +40,7 @@ struct V {
 
 }  // namespace
 
+#include "exact_x86.hpp"
 #include "level_body.hpp"
 
 const recsys::Level recsys::kAvx512 = recsys::make_level();

@@ -65,8 +65,8 @@ RECSYS_INLINE void offer(const Sweep& s, Row& row, const V::F* score, std::uint3
 RECSYS_NOINLINE void name_doubts(const Sweep& s, Row& row, const V::F* score, std::uint32_t lanes) {
   alignas(64) float scores[kLanes];
   for (int c = 0; c < kVectors; ++c) V::store(scores + c * V::kWidth, score[c]);
-  for (int lane = 0; lane < kLanes; ++lane) {
-    if (!(lanes >> lane & 1)) continue;
+  for (; lanes; lanes &= lanes - 1) {
+    const int lane = __builtin_ctz(lanes);
     // Somewhat more than `count` found open, so that no rounding here can miss one of them.
     const float doubt = row.length * s.doubts[lane] * (1 + 0x1p-18f);
     std::int32_t t = 0;
@@ -174,6 +174,21 @@ std::int32_t lift(float* low, std::int32_t* at, std::int32_t n, std::int32_t k, 
   return kept;
 }
 
+bool in_vectors(const double*, std::int64_t, const double* const*, std::int64_t, double*) { return false; }
+
+bool in_vectors(const double* user, std::int64_t n_factors, const float* const* rows, std::int64_t n, double* scores) {
+#if defined(RECSYS_EXACT_X86)
+  if (n > 4)
+    exact_groups<2>(user, n_factors, rows, scores);
+  else
+    exact_groups<1>(user, n_factors, rows, scores);
+  return true;
+#else
+  (void)user, (void)n_factors, (void)rows, (void)n, (void)scores;
+  return false;
+#endif
+}
+
 template <class T>
 void exact_rows(const double* user, std::int64_t n_factors, const T* const* rows, std::int64_t stride, std::int64_t n,
                 double* scores) {
@@ -182,8 +197,9 @@ void exact_rows(const double* user, std::int64_t n_factors, const T* const* rows
     const T* y[kChains];
     double sum[kChains] = {};
     for (int z = 0; z < kChains; ++z) y[z] = rows[i + z < n ? i + z : n - 1];
-    for (std::int64_t j = 0; j < n_factors; ++j)
-      for (int z = 0; z < kChains; ++z) sum[z] += user[j] * static_cast<double>(y[z][j * stride]);
+    if (stride != 1 || !in_vectors(user, n_factors, y, n - i, sum))
+      for (std::int64_t j = 0; j < n_factors; ++j)
+        for (int z = 0; z < kChains; ++z) sum[z] += user[j] * static_cast<double>(y[z][j * stride]);
     for (int z = 0; z < kChains && i + z < n; ++z) scores[i + z] = sum[z];
   }
 }

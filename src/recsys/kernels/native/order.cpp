@@ -87,7 +87,7 @@ bool worth_ordering(const Asked& asked, const Items& items, const Measured& meas
   double skipped = 0;
   for (std::int64_t i = 0; i < n_probed; ++i) skipped += probe.skipped(i * n_users / n_probed);
   saved += skipped / static_cast<double>(n_probed) * scan;
-  return saved > 1.5 * order;
+  return saved > 1.5 * order && saved > scan / 10;
 }
 
 }  // namespace recsys

@@ -20,4 +20,9 @@
 #define RECSYS_RESTRICT __restrict
 #define __builtin_expect(value, expected) (value)
 #define __builtin_popcount __popcnt
+static __forceinline int __builtin_ctz(unsigned bits) {
+  unsigned long place;
+  _BitScanForward(&place, bits);
+  return static_cast<int>(place);
+}
 #endif

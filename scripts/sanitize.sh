@@ -1,0 +1,26 @@
+#!/bin/sh
+# Builds the extension with AddressSanitizer and UBSan and runs the kernel tests on it.
+# Usage: scripts/sanitize.sh [python]   (an environment with NumPy, pytest, Hypothesis and nanobind)
+set -eu
+
+python=${1:-.venv/bin/python}
+here=$(dirname "$0")/..
+build=$here/build/sanitize
+
+cmake -S "$here" -B "$build" -DCMAKE_BUILD_TYPE=Debug -DRECSYS_SANITIZE=ON -DPython_EXECUTABLE="$(command -v "$python")"
+cmake --build "$build" --parallel 2
+
+# A copy of the package beside the sanitized extension: the installed one stays as it is.
+rm -rf "$build/package"
+mkdir -p "$build/package"
+cp -R "$here/src/recsys" "$build/package/recsys"
+rm -f "$build"/package/recsys/kernels/_native*.so
+cp "$build"/_native*.so "$build/package/recsys/kernels/"
+
+# The interpreter is not instrumented: the runtimes must come first (the C++ one too, or its exceptions are
+# not found), and the interpreter's own leaks are not ours.
+asan=$(${CXX:-c++} -print-file-name=libasan.so)
+stdcxx=$(${CXX:-c++} -print-file-name=libstdc++.so)
+LD_PRELOAD="$asan $stdcxx" ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
+PYTHONPATH=$build/package:$here/tests \
+  "$python" -m pytest -q -p no:cacheprovider -p no:randomly "$here"/tests/test_kernels_match.py "$here"/tests/test_kernels_scan.py

@@ -1,0 +1,313 @@
+"""Error rates and coverage on simulated worlds, seeded: what the methods promise, measured."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from recsys.stats.align import Units, pair
+from recsys.stats.bootstrap import replicate
+from recsys.stats.catalogue import catalogue_interval, coverage_interval
+from recsys.stats.cautions import RankTestWarning, SkewWarning, StatisticsWarning
+from recsys.stats.effects import cliffs_delta, d_z, glass_delta, pooled_d, rank_biserial
+from recsys.stats.group_sequential import boundaries, msprt
+from recsys.stats.many import max_t
+from recsys.stats.outcomes import t_interval
+from recsys.stats.resample import Resampler, groups_of, unit_keys
+from recsys.stats.sequential import ConfidenceSequence, Watch
+from recsys.stats.tests import sign_flip, sign_test, wilcoxon
+
+pytestmark = pytest.mark.slow
+
+ALPHA = 0.05
+
+
+def upper(rate: float, n: int) -> float:
+    """Largest share of n trials that a true rate explains (three standard errors)."""
+    return rate + 3 * np.sqrt(rate * (1 - rate) / n)
+
+
+def alone(rows: np.ndarray) -> Units:
+    return Units(unit_keys(np.arange(rows.shape[1])), rows, np.ones_like(rows))
+
+
+def batches(world, n_worlds: int, seed: int, size: int = 500):
+    """Worlds in batches, each batch with draws of its own: shared draws would share their luck."""
+    rng = np.random.default_rng(seed)
+    for start in range(0, n_worlds, size):
+        yield start, np.stack([world(rng) for _ in range(size)])
+
+
+def t_p(rows: np.ndarray, alternative: str = "two-sided") -> np.ndarray:
+    return stats.ttest_1samp(rows, 0, axis=1, alternative=alternative).pvalue
+
+
+def flip_p(
+    rows: np.ndarray, seed: int, alternative: str = "two-sided", n_resamples: int = 1999
+) -> np.ndarray:
+    sums = Resampler(unit_keys(np.arange(rows.shape[1])), n_resamples, seed).flipped(rows)
+    seen = rows.sum(axis=1)[:, None]
+    slack = 1e-12 * np.abs(rows).sum(axis=1)[:, None]
+    if alternative == "less":
+        beyond = sums <= seen + slack
+    else:
+        beyond = np.abs(sums) >= np.abs(seen) - slack
+    return (1 + beyond.sum(axis=1)) / (n_resamples + 1)
+
+
+def swapped(rng) -> np.ndarray:
+    """Null A: discrete, zero-inflated, tied; the labels of the two models are swapped user by user."""
+    grades = np.array([0, 0, 0, 0, 0, 0.3, 0.43, 0.5, 0.63, 1.0])
+    a = rng.choice(grades, size=1000)
+    b = np.where(rng.random(1000) < 0.6, a, rng.choice(grades, size=1000))
+    return (a - b) * rng.choice([-1.0, 1.0], size=1000)
+
+
+def skewed(rng, n: int = 1000) -> np.ndarray:
+    """Null B: one user in twenty gains a lot, the others lose a little; the mean difference is zero."""
+    lucky = rng.random(n) < 0.05
+    return np.where(lucky, 1.0, -1 / 19) * rng.uniform(0.5, 1.5, size=n)
+
+
+def test_null_a_every_test_holds() -> None:
+    worlds = 2000
+    rejected: dict[str, int] = {}
+    for start, rows in batches(swapped, worlds, seed=1):
+        drawn = replicate(alone(rows), Resampler(unit_keys(np.arange(1000)), 1999, seed=start))
+        found = {
+            "t": t_p(rows),
+            "sign-flip": flip_p(rows, start),
+            "studentised": drawn.p_values("studentised"),
+            "bca": drawn.p_values("bca"),
+        }
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", StatisticsWarning)
+            found["wilcoxon"] = np.array([wilcoxon(row).p_value for row in rows])
+            found["sign"] = np.array([sign_test(row).p_value for row in rows])
+        for name, p in found.items():
+            rejected[name] = rejected.get(name, 0) + int(np.sum(p <= ALPHA))
+    rates = {name: count / worlds for name, count in rejected.items()}
+    assert max(rates.values()) <= upper(ALPHA, worlds), rates
+    assert min(rates.values()) >= 0.03, rates
+
+
+def test_null_b_means_hold_and_ranks_fail() -> None:
+    worlds = 4000
+    rejected: dict[str, int] = {}
+    for start, rows in batches(skewed, worlds, seed=2, size=1000):
+        drawn = replicate(alone(rows), Resampler(unit_keys(np.arange(1000)), 1999, seed=start))
+        found = {
+            "t": t_p(rows),
+            "studentised": drawn.p_values("studentised"),
+            "studentised less": drawn.p_values("studentised", "less"),
+            "studentised greater": drawn.p_values("studentised", "greater"),
+            "sign-flip": flip_p(rows, start),
+            "sign-flip less": flip_p(rows, start, "less"),
+        }
+        for name, p in found.items():
+            rejected[name] = rejected.get(name, 0) + int(np.sum(p <= ALPHA))
+    rates = {name: count / worlds for name, count in rejected.items()}
+    limit = upper(ALPHA, worlds)
+    for name in ("t", "studentised", "studentised less", "studentised greater"):
+        assert rates[name] <= limit, rates
+    assert rates["sign-flip less"] > limit, rates
+    # Two-sided the errors of the tails cancel: sign-flips then do as the t-test does.
+    assert abs(rates["sign-flip"] - rates["t"]) < 0.005, rates
+
+
+def test_null_b_cautions_come_with_the_failures() -> None:
+    rng = np.random.default_rng(3)
+    rows = [skewed(rng) for _ in range(50)]
+    with pytest.warns(RankTestWarning):
+        assert np.mean([wilcoxon(row).p_value <= ALPHA for row in rows]) > 0.9
+    with pytest.warns(RankTestWarning):
+        assert np.mean([sign_test(row).p_value <= ALPHA for row in rows]) > 0.9
+    warned = 0
+    for row in rows:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            sign_flip(row, alternative="less", n_resamples=99)
+        warned += any(issubclass(w.category, SkewWarning) for w in caught)
+    assert warned == 50
+
+
+def ndcg_like(rng, n: int = 1000) -> np.ndarray:
+    return rng.choice([0, 0, 0, 0, 0, 0, 0.3, 0.43, 0.63, 1.0], size=n)
+
+
+def test_intervals_of_means_cover() -> None:
+    worlds, truth = 4000, (0.3 + 0.43 + 0.63 + 1) / 10
+    inside: dict[str, int] = {}
+    for start, rows in batches(ndcg_like, worlds, seed=4, size=1000):
+        units = alone(rows)
+        drawn = replicate(units, Resampler(units.keys, 1999, seed=start))
+        limits = {name: drawn.limits(name, 0.95) for name in ("studentised", "bca", "percentile")}
+        for name, df in (("t", 999.0), ("normal", np.inf)):
+            pairs = zip(units.estimates(), units.standard_errors(), strict=True)
+            found = [t_interval(float(m), float(e), df, 0.95) for m, e in pairs]
+            limits[name] = np.array([(one.low, one.high) for one in found])
+        for name, ends in limits.items():
+            hits = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
+            inside[name] = inside.get(name, 0) + int(hits.sum())
+    shares = {name: count / worlds for name, count in inside.items()}
+    assert all(0.94 <= share <= 0.96 for share in shares.values()), shares
+
+
+def test_intervals_of_ratios_and_clusters_cover() -> None:
+    """Users with several cases, whose values depend on how many they have: a mean over cases is a ratio."""
+    rng = np.random.default_rng(5)
+    worlds, inside = 3000, {"t": 0, "studentised": 0, "bca": 0}
+    truth = 0.5 + 0.05 * (1 + 4 + 9 + 16) / (1 + 2 + 3 + 4)
+    for start in range(0, worlds, 1000):
+        sizes = rng.integers(1, 5, size=(1000, 1000)).astype(float)
+        level = 0.5 + 0.05 * sizes + rng.exponential(0.3, size=sizes.shape) - 0.3
+        totals = sizes * level + np.sqrt(sizes) * rng.normal(0, 0.2, size=sizes.shape)
+        units = Units(unit_keys(np.arange(1000)), totals, sizes)
+        drawn = replicate(units, Resampler(units.keys, 1499, seed=start))
+        reach = stats.t.ppf(0.975, 999) * units.standard_errors()
+        limits = {
+            "t": np.stack([units.estimates() - reach, units.estimates() + reach], axis=1),
+            "studentised": drawn.limits("studentised", 0.95),
+            "bca": drawn.limits("bca", 0.95),
+        }
+        for name, ends in limits.items():
+            inside[name] += int(((ends[:, 0] <= truth) & (truth <= ends[:, 1])).sum())
+    shares = {name: count / worlds for name, count in inside.items()}
+    assert all(0.94 <= share <= 0.96 for share in shares.values()), shares
+
+
+def test_intervals_of_effects_cover() -> None:
+    rng = np.random.default_rng(6)
+
+    def sides(n):
+        a = ndcg_like(rng, n)
+        b = np.where(rng.random(n) < 0.5, a, ndcg_like(rng, n)) * (rng.random(n) < 0.8)
+        return pair(a, b)
+
+    effects = [d_z, pooled_d, glass_delta, cliffs_delta, rank_biserial]
+    huge = sides(2_000_000)
+    truths = [effect(huge).value for effect in effects]
+    inside = np.zeros(len(effects))
+    worlds = 1500
+    for _ in range(worlds):
+        d = sides(1000)
+        inside += [truth in effect(d).interval for effect, truth in zip(effects, truths, strict=True)]
+    assert np.all((inside / worlds >= 0.935) & (inside / worlds <= 0.965)), inside / worlds
+
+
+def gini(counts: np.ndarray) -> float:
+    ordered = np.sort(counts)
+    n = len(ordered)
+    return float((2 * np.arange(1, n + 1) - n - 1) @ ordered / (n * ordered.sum()))
+
+
+def entropy(counts: np.ndarray) -> float:
+    shares = counts[counts > 0] / counts.sum()
+    return float(-(shares * np.log2(shares)).sum())
+
+
+def pool_of_lists(rng, n_users: int = 30_000, n_items: int = 1000, k: int = 10) -> np.ndarray:
+    """Top-10 lists of users with one of 20 tastes over a long-tailed catalogue."""
+    tastes = np.log(1 / np.arange(1, n_items + 1)) + rng.normal(0, 1.5, size=(20, n_items))
+    lists = np.empty((n_users, k), dtype=np.int64)
+    for start in range(0, n_users, 2000):
+        scores = tastes[rng.integers(0, 20, size=2000)] + rng.gumbel(size=(2000, n_items))
+        lists[start : start + 2000] = np.argpartition(-scores, k, axis=1)[:, :k]
+    return lists
+
+
+def test_catalogue_intervals_cover_and_a_bootstrap_does_not() -> None:
+    rng = np.random.default_rng(7)
+    pool, worlds, n_users = pool_of_lists(rng), 1000, 1000
+    groups = groups_of(np.arange(n_users))
+    sizes = np.bincount(groups, minlength=64)
+    found: dict[str, list] = {"coverage": [], "gini": [], "entropy": []}
+    missed_by_bootstrap = 0
+    for world in range(worlds):
+        lists = pool[rng.integers(0, len(pool), size=n_users)]
+        cells = (groups[:, None] * 1000 + lists).ravel()
+        counts = np.bincount(cells, minlength=64_000).reshape(64, 1000)
+        found["coverage"].append(coverage_interval(counts, sizes=sizes))
+        if world < 400:
+            found["gini"].append(catalogue_interval(counts, gini, sizes=sizes))
+            found["entropy"].append(catalogue_interval(counts, entropy, sizes=sizes))
+        if world < 30:
+            again = [np.unique(lists[rng.integers(0, n_users, n_users)]).size / 1000 for _ in range(100)]
+            missed_by_bootstrap += found["coverage"][-1].value > np.quantile(again, 0.975)
+    shares = {}
+    for name, estimates in found.items():
+        truth = np.mean([e.value for e in estimates])
+        shares[name] = np.mean([truth in e.interval for e in estimates])
+    assert missed_by_bootstrap == 30
+    assert 0.93 <= shares["coverage"] <= 0.97, shares
+    assert 0.92 <= shares["gini"] <= 0.985, shares
+    assert 0.92 <= shares["entropy"] <= 0.975, shares
+
+
+@pytest.mark.parametrize("bounds", [(-1.0, 1.0), None])
+def test_confidence_sequences_hold_at_every_time(bounds) -> None:
+    rng = np.random.default_rng(8)
+    worlds, total, ever_missed = 600, 1000, 0
+    for _ in range(worlds):
+        values = np.where(rng.random(total) < 0.3, np.clip(rng.normal(0.1, 0.4, total), -1, 1), 0.0)
+        truth = values.mean()
+        sequence = ConfidenceSequence(total, bounds=bounds)
+        for start in range(0, total - 40, 40):
+            interval = sequence.update(values[start : start + 40])
+            if not interval.low <= truth <= interval.high:
+                ever_missed += 1
+                break
+    assert ever_missed / worlds <= upper(ALPHA, worlds)
+
+
+def test_watching_many_still_errs_rarely() -> None:
+    rng = np.random.default_rng(9)
+    worlds, wrong = 200, 0
+    names = [f"m{j}" for j in range(6)]
+    for _ in range(worlds):
+        shared = rng.normal(0, 0.2, size=800)
+        values = {name: np.clip(shared + rng.normal(0, 0.2, size=800), -1, 1) for name in names}
+        values = {name: column - column.mean() for name, column in values.items()}
+        watch = Watch(dict.fromkeys(names, (-1.2, 1.2)), 800)
+        for start in range(0, 760, 40):
+            watch.update({name: column[start : start + 40] for name, column in values.items()})
+            if any(verdict.decided for verdict in watch.verdicts()):
+                wrong += 1
+                break
+    assert wrong / worlds <= upper(ALPHA, worlds)
+
+
+def test_max_t_bounds_the_family_error_and_beats_holm() -> None:
+    rng = np.random.default_rng(10)
+    worlds, any_wrong, ours, holms = 400, 0, 0, 0
+    for world in range(worlds):
+        shared = rng.exponential(size=400) - 1
+        rows = 0.9 * shared + 0.45 * (rng.exponential(size=(8, 400)) - 1)
+        any_wrong += (
+            max_t(alone(rows), Resampler(unit_keys(np.arange(400)), 399, seed=world)).adjusted.min() <= ALPHA
+        )
+        rows[0] += 0.13
+        found = max_t(alone(rows), Resampler(unit_keys(np.arange(400)), 399, seed=world))
+        ours += found.adjusted[0] <= ALPHA
+        holms += 8 * found.p_values[0] <= ALPHA
+    assert any_wrong / worlds <= upper(ALPHA, worlds)
+    assert ours > 1.1 * holms
+
+
+def test_looking_often_is_paid_for() -> None:
+    """Ten looks: naive z-tests err far too often, mSPRT and a boundary do not."""
+    rng = np.random.default_rng(11)
+    worlds, looks = 4000, np.arange(1, 11) / 10
+    walk = np.cumsum(rng.normal(0, np.sqrt(0.1), size=(worlds, 10)), axis=1)
+    z = walk / np.sqrt(looks)
+    naive = np.mean((np.abs(z) > 1.96).any(axis=1))
+    planned = np.mean((np.abs(z) > np.array(boundaries(looks.tolist()))).any(axis=1))
+    always = np.mean(
+        [any(msprt(w / t, 1 / t, 1.0)[0] < ALPHA for w, t in zip(path, looks, strict=True)) for path in walk]
+    )
+    assert naive > 0.15
+    assert abs(planned - ALPHA) <= upper(ALPHA, worlds) - ALPHA
+    assert always <= upper(ALPHA, worlds)
