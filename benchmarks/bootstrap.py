@@ -1,8 +1,8 @@
 """Paired bootstrap and permutation of many columns at once against a loop of scipy.stats.bootstrap.
 
-Workload: 5 models x 20 metrics x 12,000 users, 10,000 resamples. Ours does all 100 columns, studentised; SciPy
-does a few columns one by one (percentile, its cheapest) and is scaled to 100. A million users follow, fewer
-columns and resamples, to show that memory stays bounded.
+Workload: 5 models x 20 metrics x 12,000 users, 10,000 resamples. Ours does all 100 columns, studentised;
+SciPy does a few columns one by one (percentile, its cheapest) and is scaled to 100. A million users follow,
+with fewer columns and resamples, to show that memory stays bounded.
 """
 
 from __future__ import annotations

@@ -233,9 +233,8 @@ def ideal_dcg(case: Case) -> float:
 
 
 def ndcg(case: Case) -> float:
-    if case.rules.ideal == "k" and any(
-        gain(g, case.rules) * case.weight(i) > 1 for i, g in case.truth.items() if is_relevant(g, case.rules)
-    ):
+    found = {case.places[place - 1] for place in case.hit_places(case.length)}
+    if case.rules.ideal == "k" and any(gain(case.truth[i], case.rules) * case.weight(i) > 1 for i in found):
         raise RefusedError("an ideal of k gains of 1 is no ideal for higher gains")
     return share(dcg(case), ideal_dcg(case))
 
@@ -462,6 +461,8 @@ def population(case: Case, name: str, rules: Conventions) -> bool | None:
         nothing_wanted = not case.truth
     if (nothing_wanted and rules.no_truth == "error") or (nothing_shown and rules.no_list == "error"):
         raise RefusedError("a case without relevant items or without a list")
+    if rules.no_truth == "unjudged" and not case.truth:
+        return None
     if (nothing_wanted and rules.no_truth == "skip") or (nothing_shown and rules.no_list == "skip"):
         return None
     if name in NEED_CANDIDATES:

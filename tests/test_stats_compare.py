@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -117,7 +115,7 @@ def test_every_test_sees_the_difference_and_spares_the_null(models, test) -> Non
     )
     assert found["als", "ndcg@10"].p_value < 0.005
     assert found["bpr", "ndcg@10"].p_value > 0.01
-    assert 0 < min(r.p_value for r in found.rows)
+    assert min(r.p_value for r in found.rows) > 0
 
 
 @pytest.mark.parametrize("interval", ["t", "normal", "studentised", "bca", "percentile"])
@@ -130,6 +128,18 @@ def test_every_interval_is_about_the_same_here(models, interval) -> None:
     width = plain.high - plain.low
     assert found.low == pytest.approx(plain.low, abs=0.08 * width)
     assert found.high == pytest.approx(plain.high, abs=0.08 * width)
+
+
+@pytest.mark.parametrize(
+    ("test", "method"), [("t", "t"), ("permutation", "t"), ("studentised", "studentised"), ("bca", "bca")]
+)
+def test_the_interval_goes_with_the_test(models, test, method) -> None:
+    found = compare_tables(models, baseline="pop", options=Options(test=test, n_resamples=200))
+    assert {r.interval.method for r in found.rows} == {method}
+    named = compare_tables(
+        models, baseline="pop", options=Options(test=test, interval="normal", n_resamples=200)
+    )
+    assert {r.interval.method for r in named.rows} == {"normal"}
 
 
 def test_clusters_carry_the_inference(models) -> None:
@@ -247,8 +257,7 @@ def test_refusals(models) -> None:
     with pytest.raises(IdTypeError, match="none would match"):
         compare_tables({"pop": models["pop"], "als": text}, baseline="pop")
     apart = PerCase(np.arange(N) + N, models["als"].columns)
-    with pytest.raises(InputError, match="no case in common"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnpairedWarning)
+    with pytest.raises(InputError, match="no case in common"):
         compare_tables({"pop": models["pop"], "als": apart}, baseline="pop")
 
 

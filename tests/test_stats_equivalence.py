@@ -1,4 +1,4 @@
-"""TOST against statsmodels, non-inferiority against SciPy, the Bayesian comparison against its frequentist twin."""
+"""TOST against statsmodels, non-inferiority against SciPy, the posterior against its frequentist twin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Corrections against statsmodels, Friedman against SciPy, Nemenyi against published values, max-T by hand."""
+"""Corrections against statsmodels, Friedman against SciPy, Nemenyi as published, max-T by hand."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def test_corrections_refuse() -> None:
 
 @pytest.fixture
 def scores() -> np.ndarray:
-    return np.random.default_rng(2).choice([0.0, 0.2, 0.5, 1.0], size=(60, 4)) + [0, 0, 0.1, 0.2]
+    grades = np.random.default_rng(2).choice([0.0, 0.2, 0.5, 1.0], size=(60, 4))
+    return grades + np.array([0, 0, 0.1, 0.2])
 
 
 def test_friedman_is_scipys_with_ties(scores) -> None:

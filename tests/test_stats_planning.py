@@ -79,7 +79,7 @@ def test_post_stratification_by_hand() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(InputError, match="wrong|no number"):
+    with pytest.raises(InputError, match="no number"):
         users_needed(0.0)
     with pytest.raises(InputError, match="no number"):
         users_needed(-0.1, alternative="greater")

@@ -51,10 +51,7 @@ def flip_p(
     sums = Resampler(unit_keys(np.arange(rows.shape[1])), n_resamples, seed).flipped(rows)
     seen = rows.sum(axis=1)[:, None]
     slack = 1e-12 * np.abs(rows).sum(axis=1)[:, None]
-    if alternative == "less":
-        beyond = sums <= seen + slack
-    else:
-        beyond = np.abs(sums) >= np.abs(seen) - slack
+    beyond = sums <= seen + slack if alternative == "less" else np.abs(sums) >= np.abs(seen) - slack
     return (1 + beyond.sum(axis=1)) / (n_resamples + 1)
 
 

@@ -133,23 +133,25 @@ def ab(
     base = _control(arms, control)
     ratio = _sample_ratio(arms, assigned, shares)
     before = None if covariate is None else per_unit(frame, covariate, units, how="mean")
-    rows: list[Lift] = []
     family = (len(arms) - 1) * len(metrics)
+    rows: list[Lift] = []
     for name in metrics:
         kind, over, under = metric_parts(frame, name, units)
         groups = [_group(over, under, before, assigned == code) for code in range(len(arms))]
-        for code, arm in enumerate(arms):
-            if code != base:
-                row = _lift(name, kind, (arm, arms[base]), (groups[code], groups[base]), confidence)
-                pair = (groups[code], groups[base])
-                rows.append(_watched(row, pair, sequential, expected_effect, family=family))
+        for code in (code for code in range(len(arms)) if code != base):
+            pair = (groups[code], groups[base])
+            row = _lift(name, kind, (arms[code], arms[base]), pair, confidence)
+            rows.append(_watched(row, pair, sequential, expected_effect, family=family))
+    said = f"{family} comparisons ({len(arms) - 1} variants x {len(metrics)} metrics), {correction}"
+    return Experiment(_judged(rows, correction, healthy=ratio.ok), ratio, said, notes)
+
+
+def _judged(rows: Sequence[Lift], correction: str, *, healthy: bool) -> tuple[Lift, ...]:
     raw = [row.p_value if row.sequential_p is None else row.sequential_p for row in rows]
     adjusted = adjust(raw, correction)
-    final = tuple(
-        _worded(row, float(p), correction, healthy=ratio.ok) for row, p in zip(rows, adjusted, strict=True)
+    return tuple(
+        _worded(row, float(p), correction, healthy=healthy) for row, p in zip(rows, adjusted, strict=True)
     )
-    said = f"{family} comparisons ({len(arms) - 1} variants x {len(metrics)} metrics), {correction}"
-    return Experiment(final, ratio, said, notes)
 
 
 def _control(arms: list[str], control: Any) -> int:

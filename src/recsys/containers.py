@@ -42,7 +42,9 @@ def rows_of_container(data: Any, *, ordered: bool, table: str) -> Rows:
     if len(entries) == 0:
         raise InputError(f"{table} is empty.", table=table, hint=f"Expected {_EXPECTED}.")
     flat, sizes, numbers = _flatten(entries, ids.values[codes], ordered=ordered, table=table)
-    items, item = encode(of_sequence(flat, table=table, column="item"), table=table, column="item")
+    items, item = encode(
+        of_sequence(flat, table=table, column="item"), table=table, column="item", as_range=True
+    )
     if isinstance(data, Mapping):
         case = np.repeat(codes, sizes)
     else:
@@ -178,7 +180,7 @@ def _rows_of_array(data: Array, *, ordered: bool, table: str) -> Rows:
     flat = data.ravel()
     if data.dtype.kind == "i" and data.min() < 0:
         flat, case = _unpadded(data, case, table)
-    items, item = encode(flat, table=table, column="item")
+    items, item = encode(flat, table=table, column="item", as_range=True)
     return Rows(table, ids, case, items, item, notes={"numbered": len(data)})
 
 
@@ -224,7 +226,7 @@ def _as_role(numbers: Any, *, ordered: bool) -> dict[str, Any]:
 
 
 def _numbered(size: int) -> tuple[Ids, Codes]:
-    return Ids(np.arange(size, dtype=np.int64)), np.arange(size, dtype=np.int32)
+    return Ids(np.arange(size, dtype=np.int64), is_range=True), np.arange(size, dtype=np.int32)
 
 
 def _is_scalar(entry: Any) -> bool:

@@ -9,15 +9,18 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import numpy as np
+
 from recsys.types import Float
 
 _SLICE_ROWS = 1 << 22
+_HIGHEST = 990
+_LOWEST = -990
 
 
 def exact_sum(values: Float) -> Fraction:
     """The sum of finite values, exactly.
 
-    >>> import numpy as np
     >>> float(exact_sum(np.array([1e16, 1.0, -1e16])))
     1.0
     """
@@ -34,19 +37,19 @@ def exact_mean(values: Float) -> float:
 
 def _sum_block(values: Float) -> Fraction:
     total = Fraction(0)
-    rest = values
-    while len(rest):
-        top = float(max(rest.max(), -rest.min()))
-        if top == 0.0:
-            break
-        exponent = math.frexp(top)[1]
-        if exponent < -960 or exponent > 990:
-            return total + sum(map(Fraction, rest.tolist()), Fraction(0))
+    top = float(max(values.max(), -values.min())) if len(values) else 0.0
+    exponent = math.frexp(top)[1]
+    if exponent > _HIGHEST:
+        return sum(map(Fraction, values.tolist()), total)
+    rest, head = values.copy(), np.empty_like(values)
+    while top and exponent > _LOWEST:
         # A multiple of 2^(exponent-30) below 2^exponent: 2^22 of them still add up within 53 bits.
         shift = math.ldexp(1.5, exponent + 22)
-        head = (rest + shift) - shift
+        np.add(rest, shift, out=head)
+        np.subtract(head, shift, out=head)
         total += Fraction(float(head.sum()))
-        rest = rest - head
+        np.subtract(rest, head, out=rest)
         if not rest.any():
-            break
-    return total
+            return total
+        exponent -= 30  # what is left lies within half a unit of the slice just taken
+    return sum(map(Fraction, rest[rest != 0].tolist()), total)

@@ -67,7 +67,7 @@ def _rows(data: Any, roles: tuple[str, ...], columns: Mapping[str, str] | None, 
 def _rows_of_frame(frame: Any, found: Mapping[str, str], table: str) -> Rows:
     case_name = found.get("case", found.get("user", ""))
     cases, case, indptr = _grouped(frame, case_name, table)
-    items, item = _coded(frame, found["item"], table)
+    items, item = _coded(frame, found["item"], table, as_range=True)
     user_ids, users = (
         _coded(frame, found["user"], table) if "case" in found and "user" in found else (None, None)
     )
@@ -165,16 +165,17 @@ def _as_frame(data: Any) -> Any:
 def _grouped(frame: Any, name: str, table: str) -> tuple[Ids, Codes | None, Int | None]:
     """The cases of a table; where they stand in ascending groups, as borders instead of a code a row."""
     series = frame[name]
-    if series.dtype.is_integer() and not series.is_null().any():
-        values = series.to_numpy()
-        if len(values) and values.dtype.kind == "i" and (values[1:] >= values[:-1]).all():
-            starts = np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1])
-            return Ids(values[starts].astype(np.int64)), None, np.concatenate([starts, [len(values)]])
+    values = series.to_numpy() if series.dtype.is_integer() and not series.is_null().any() else None
+    if values is not None and values.dtype.kind == "i":
+        starts = np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1])
+        firsts = values[starts].astype(np.int64)
+        if (firsts[1:] > firsts[:-1]).all():
+            return Ids(firsts), None, np.concatenate([starts, [len(values)]])
     ids, codes = _coded(frame, name, table)
     return ids, codes, None
 
 
-def _coded(frame: Any, name: str, table: str) -> tuple[Ids, Codes]:
+def _coded(frame: Any, name: str, table: str, *, as_range: bool = False) -> tuple[Ids, Codes]:
     import narwhals.stable.v2 as nw
 
     series = frame[name]
@@ -185,7 +186,7 @@ def _coded(frame: Any, name: str, table: str) -> tuple[Ids, Codes]:
     if series.dtype == nw.String:
         return encode_strings(_arrow_or_numpy(series))
     values = series.to_numpy()
-    return encode(values, table=table, column=name)
+    return encode(values, table=table, column=name, as_range=as_range)
 
 
 def _arrow_or_numpy(series: Any) -> Any:

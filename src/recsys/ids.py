@@ -21,11 +21,14 @@ _WHOLE = 2.0**53
 _HINT = "Ids are whole numbers or strings; convert the column, for example with .astype(str)."
 
 
-def encode(values: Array, *, table: str, column: str) -> tuple[Ids, Codes]:
-    """Ids and the code of each value, from a one-dimensional array."""
+def encode(values: Array, *, table: str, column: str, as_range: bool = False) -> tuple[Ids, Codes]:
+    """Ids and the code of each value, from a one-dimensional array.
+
+    `as_range`: whole numbers from 0 that are not too sparse may stand for themselves.
+    """
     kind = values.dtype.kind
     if kind in "iu":
-        return encode_ints(_int64(values, table, column))
+        return encode_ints(_int64(values, table, column), as_range=as_range)
     if kind == "f":
         return encode_ints(_whole_floats(values, table, column))
     if kind in "USTO":
@@ -33,7 +36,7 @@ def encode(values: Array, *, table: str, column: str) -> tuple[Ids, Codes]:
     raise IdTypeError(f"{column} ids are of type {values.dtype}.", table=table, column=column, hint=_HINT)
 
 
-def encode_ints(values: Array) -> tuple[Ids, Codes]:
+def encode_ints(values: Array, *, as_range: bool = False) -> tuple[Ids, Codes]:
     """Whole numbers: by a table of what occurs where the range is narrow, by sorting otherwise.
 
     >>> ids, codes = encode_ints(np.array([30, 10, 30]))
@@ -46,6 +49,8 @@ def encode_ints(values: Array) -> tuple[Ids, Codes]:
     if high - low >= max(_DENSE * len(values), 1 << 16):
         distinct, codes = np.unique(values, return_inverse=True)
         return Ids(distinct.astype(np.int64)), codes.astype(np.int32)
+    if as_range and low >= 0:
+        return Ids(np.arange(high + 1), is_range=True), values.astype(np.int32)
     offset = values if low == 0 else np.subtract(values, low, dtype=np.int64)
     present = np.zeros(high - low + 1, dtype=bool)
     present[offset] = True
@@ -59,8 +64,7 @@ def encode_ints(values: Array) -> tuple[Ids, Codes]:
 
 def encode_strings(values: Any) -> tuple[Ids, Codes]:
     """Strings without missing ones: a NumPy object array, or an Arrow array."""
-    codes, distinct = _dictionary(values)
-    order = np.argsort(distinct, kind="stable") if len(distinct) else np.zeros(0, dtype=np.int64)
+    codes, distinct, order = _dictionary(values)
     place = np.empty(len(distinct), dtype=np.int32)
     place[order] = np.arange(len(distinct), dtype=np.int32)
     return Ids(distinct[order]), place[codes]
@@ -86,14 +90,17 @@ def of_sequence(values: Sequence[Any], *, table: str, column: str) -> Array:
     return out
 
 
-def _dictionary(values: Any) -> tuple[Array, Array]:
+def _dictionary(values: Any) -> tuple[Array, Array, Array]:
+    """A code a value, the distinct values, and how these are sorted (UTF-8 order is code point order)."""
     try:
         import pyarrow as pa
+        import pyarrow.compute as pc
     except ImportError:
         import pandas as pd
 
-        codes, distinct = pd.factorize(np.asarray(values, dtype=object))
-        return codes, np.asarray(distinct, dtype=object)
+        codes, found = pd.factorize(np.asarray(values, dtype=object))
+        names = np.asarray(found, dtype=object)
+        return codes, names, np.argsort(names, kind="stable") if len(names) else codes
     arrow = (
         values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, type=pa.large_string())
     )
@@ -102,7 +109,8 @@ def _dictionary(values: Any) -> tuple[Array, Array]:
     coded = arrow if pa.types.is_dictionary(arrow.type) else arrow.dictionary_encode()
     distinct = np.empty(len(coded.dictionary), dtype=object)
     distinct[:] = coded.dictionary.to_pylist()
-    return coded.indices.to_numpy(zero_copy_only=False), distinct
+    order = pc.array_sort_indices(coded.dictionary).to_numpy()
+    return coded.indices.to_numpy(zero_copy_only=False), distinct, order
 
 
 def _encode_objects(values: Array, table: str, column: str) -> tuple[Ids, Codes]:

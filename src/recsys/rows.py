@@ -60,30 +60,36 @@ class Rows:
 
 def to_lists(rows: Rows) -> Lists:
     """Rankings: by rank, by score from the highest, or as given."""
-    order: Array | None = None
     scores: Float | None = None
     if rows.rank is not None:
-        order = _order_by_rank(rows, rows.rank)
+        codes = _placed_by_rank(rows, rows.rank)
     else:
         order = None if rows.indptr is not None else _group(rows.case, len(rows.cases))
         if rows.score is not None:
             scores = numbers(rows.score, rows, "score")
             order = _order_by_score(rows, scores, order)
             scores = scores if order is None else scores[order]
-    codes = _take(rows.item, order)
+        codes = _take(rows.item, order)
     return Lists(rows.cases, rows.items, rows.starts, codes, scores, _clusters(rows), rows.notes)
 
 
 def to_interactions(rows: Rows) -> Interactions:
     """Truth or history: one entry a (case, item), items ascending; repeated rows are merged and counted."""
     grade = None if rows.grade is None else _grades(rows)
-    key = rows.case.astype(np.int64) * max(len(rows.items), 1) + rows.item
+    width = max(len(rows.items), 1)
+    key = rows.case.astype(np.int64) * width + rows.item
     order = None
+    bare = grade is None and rows.time is None
     if len(key) > 1 and not (key[1:] > key[:-1]).all():
-        order = np.argsort(key, kind="stable")
-        key = key[order]
+        if bare:  # the key holds all there is: sorting it is several times faster than finding an order
+            key.sort()
+        else:
+            order = np.argsort(key, kind="stable")
+            key = key[order]
     notes = dict(rows.notes)
-    case, item, grade, time = (_take(x, order) for x in (rows.case, rows.item, grade, rows.time))
+    case = (key // width).astype(np.int32) if bare else _take(rows.case, order)
+    item = (key - case.astype(np.int64) * width).astype(np.int32) if bare else _take(rows.item, order)
+    grade, time = _take(grade, order), _take(rows.time, order)
     repeated = np.zeros(len(key), dtype=bool)
     if len(key) > 1:
         np.equal(key[1:], key[:-1], out=repeated[1:])
@@ -169,26 +175,44 @@ def _group(case: Codes, n_cases: int) -> Array | None:
     return np.asarray(csr_array((ones, (case, rows)), shape=(n_cases, len(case))).indices)
 
 
-def _order_by_rank(rows: Rows, rank: Array) -> Array | None:
-    if rows.indptr is not None and rank.dtype.kind in "iu" and _counts_up(rank, rows.indptr):
-        return None
-    rank, indptr = numbers(rank, rows, "rank"), rows.starts
-    if len(rank) == 0:
-        return None
-    if rank.min() < 1 or (rank != np.floor(rank)).any():
-        row = int(np.argmax((rank < 1) | (rank != np.floor(rank))))
-        raise InputError(
-            f"the rank {rank[row]:g} in {rows.name(row)} is not 1, 2, 3, …",
-            table=rows.table,
-            column="rank",
-            row=row,
-            hint="Ranks start at 1; add 1 if yours start at 0.",
-        )
-    at = indptr[rows.case] + rank.astype(np.int64) - 1
-    if (at < indptr[rows.case + 1]).all() and (np.bincount(at, minlength=len(at)) == 1).all():
-        order = np.empty(len(at), dtype=np.int64)
-        order[at] = np.arange(len(at))
-        return order
+def _placed_by_rank(rows: Rows, rank: Array) -> Codes:
+    """Items in the order of their ranks."""
+    whole = rank.dtype.kind in "iu"
+    if rows.indptr is not None and whole and _counts_up(rank, rows.indptr):
+        return rows.item
+    place = rank.astype(np.int64) if whole else _whole_ranks(rows, rank)
+    if len(place) and place.min() < 1:
+        _refuse_rank(rows, place, int(np.argmin(place)))
+    at = rows.starts[rows.case] + (place - 1)
+    if (at < rows.starts[1:][rows.case]).all():
+        # As many rows as places: if every place is filled, every place is filled once.
+        out = np.full(len(at), -1, dtype=np.int32)
+        out[at] = rows.item
+        if not len(out) or out.min() >= 0:
+            return out
+    return rows.item[_order_by_rank(rows, place)]
+
+
+def _whole_ranks(rows: Rows, rank: Array) -> Int:
+    given = numbers(rank, rows, "rank")
+    broken = given != np.floor(given)
+    if broken.any():
+        _refuse_rank(rows, given, int(np.argmax(broken)))
+    return given.astype(np.int64)
+
+
+def _refuse_rank(rows: Rows, rank: Array, row: int) -> None:
+    raise InputError(
+        f"the rank {rank[row]:g} in {rows.name(row)} is not 1, 2, 3, …",
+        table=rows.table,
+        column="rank",
+        row=row,
+        hint="Ranks start at 1; add 1 if yours start at 0.",
+    )
+
+
+def _order_by_rank(rows: Rows, rank: Int) -> Array:
+    """Ranks with gaps: sorted; two items at one rank are an error."""
     order = np.lexsort((rank, rows.case))
     same = (np.diff(rank[order]) == 0) & (np.diff(rows.case[order]) == 0)
     if same.any():

@@ -25,9 +25,13 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Ids:
-    """What the user typed, sorted and unique: int64, or str in an object array. The code is the place."""
+    """What the user typed, sorted and unique: int64, or str in an object array. The code is the place.
+
+    `is_range`: the values are 0, 1, 2, … so that an id is its own code; not all of them need occur.
+    """
 
     values: Array
+    is_range: bool = False
 
     @property
     def kind(self) -> str:
@@ -51,12 +55,19 @@ class Ids:
         if len(self) == 0:
             return other, None, None
         self.same_kind(other, what=what)
+        if self.is_range and other.is_range:
+            return (self if len(self) >= len(other) else other), None, None
         if len(self) == len(other) and np.array_equal(self.values, other.values):
             return self, None, None
-        values = np.concatenate([self.values, other.values])
-        values.sort(kind="stable")  # two sorted runs: merged in one pass
-        values = values[np.concatenate([[True], values[1:] != values[:-1]])]
-        return Ids(values), _moves(values, self.values), _moves(values, other.values)
+        both = np.concatenate([self.values, other.values])
+        order = np.argsort(both, kind="stable")  # two sorted runs: merged in one pass
+        merged = both[order]
+        new = np.concatenate([[True], merged[1:] != merged[:-1]])
+        moves = np.empty(len(both), dtype=np.int32)
+        moves[order] = np.cumsum(new) - 1
+        mine, theirs = moves[: len(self)], moves[len(self) :]
+        size = int(new.sum())
+        return Ids(merged[new]), None if size == len(self) else mine, None if size == len(other) else theirs
 
     def same_kind(self, other: Ids, *, what: str) -> None:
         if self.kind != other.kind and len(self) and len(other):
@@ -66,12 +77,6 @@ class Ids:
                 column=what,
                 hint="Make both the same type, for example with .astype(str).",
             )
-
-
-def _moves(values: Array, part: Array) -> Codes | None:
-    if len(values) == len(part):
-        return None
-    return np.searchsorted(values, part).astype(np.int32)
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,11 +27,12 @@ EFFECTS: dict[str, Callable[..., Effect]] = {
 class Options:
     """Test, interval, correction and effect; `margin` asks for equivalence, `rope` for the Bayesian view.
 
+    The interval goes with the test unless named: a bootstrap test brings its own, all others the t interval.
     `tie` is the dead zone of win/tie/loss and of the sign test. `runs` says what several runs of a model are.
     """
 
     test: str = "t"
-    interval: Method = "t"
+    interval: Method | None = None
     correction: str = "holm"
     effect: str = "d_z"
     confidence: float = 0.95
@@ -49,14 +50,21 @@ class Options:
     def __post_init__(self) -> None:
         known = {
             "test": TESTS,
-            "interval": METHODS,
+            "interval": (*METHODS, None),
             "correction": (*CORRECTIONS, "max-t"),
             "effect": tuple(EFFECTS),
             "runs": ("auto", "seeds", "folds"),
         }
         for name, choices in known.items():
             if getattr(self, name) not in choices:
-                raise UnknownNameError(name, getattr(self, name), choices)
+                raise UnknownNameError(name, getattr(self, name), (one for one in choices if one is not None))
         check_confidence(self.confidence)
         if self.margin is not None and not self.margin > 0:
             raise InputError(f"the margin must be positive, got {self.margin!r}.")
+
+    @property
+    def interval_method(self) -> Method:
+        """The interval that will be made."""
+        if self.interval is not None:
+            return self.interval
+        return "studentised" if self.test == "studentised" else "bca" if self.test == "bca" else "t"

@@ -186,7 +186,7 @@ def _row(triple: Triple, d: Differences, options: Options) -> Row:
         value=value,
         baseline_value=other,
         difference=value - other,
-        interval=Interval(math.nan, math.nan, options.confidence, options.interval),
+        interval=Interval(math.nan, math.nan, options.confidence, options.interval_method),
         relative=relative,
         relative_interval=relative_interval,
         statistic=math.nan,

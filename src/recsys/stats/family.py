@@ -49,7 +49,7 @@ def family_test(
     """Test every row of `units`; `paired` holds the same rows case by case."""
     max_t = options.correction == "max-t"
     drawn = None
-    if max_t or options.test in _BOOTSTRAPS or options.interval in _BOOTSTRAPS:
+    if max_t or options.test in _BOOTSTRAPS or options.interval_method in _BOOTSTRAPS:
         drawn = replicate(units, resampler)
     single = _single_tests(paired, options)
     statistics = np.array([one.statistic for one in single])
@@ -66,7 +66,7 @@ def family_test(
     limits = _limits(units, drawn, options)
     adjusted = _max_t(drawn) if drawn is not None and max_t else None
     notes = tuple(one.notes for one in single)
-    return FamilyTest(statistics, p_values, limits, label, options.interval, adjusted, notes)
+    return FamilyTest(statistics, p_values, limits, label, options.interval_method, adjusted, notes)
 
 
 def _single_tests(paired: Sequence[Differences], options: Options) -> list[TestResult]:
@@ -90,9 +90,9 @@ def _statistic_only(d: Differences) -> TestResult:
 
 
 def _limits(units: Units, drawn: Replicates | None, options: Options) -> Float:
-    if drawn is not None and options.interval in _BOOTSTRAPS:
-        return drawn.limits(options.interval, options.confidence)
-    df = np.inf if options.interval == "normal" else units.n_units() - 1.0
+    if drawn is not None and options.interval_method in _BOOTSTRAPS:
+        return drawn.limits(options.interval_method, options.confidence)
+    df = np.inf if options.interval_method == "normal" else units.n_units() - 1.0
     parts = zip(
         units.estimates(), units.standard_errors(), np.broadcast_to(df, len(units.totals)), strict=True
     )

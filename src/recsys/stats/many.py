@@ -46,33 +46,18 @@ def friedman(
     The best model has the highest mean rank. Ranks say how often, never by how much.
     """
     from scipy.special import chdtrc, fdtrc
-    from scipy.stats import studentized_range
 
-    table = np.asarray(scores, dtype=np.float64)
-    if table.ndim != 2 or table.shape[1] < 3 or table.shape[0] < 2:
-        raise InputError(f"friedman needs units x models with at least 2 x 3, got shape {table.shape}.")
-    if not np.isfinite(table).all():
-        raise InputError("friedman needs a finite score for every unit and model.")
+    table = _scores(scores)
     n, k = table.shape
     labels = tuple(names) if names is not None else tuple(f"model {j + 1}" for j in range(k))
     ranks, tied = _row_ranks(table)
     means = ranks.mean(axis=0)
     possible = 1.0 - tied / (n * k * (k * k - 1.0))
-    chi2 = (
-        12.0 * n / (k * (k + 1.0)) * float(((means - (k + 1) / 2) ** 2).sum()) / possible
-        if possible > 0
-        else 0.0
-    )
+    spread = 12.0 * n / (k * (k + 1.0)) * float(((means - (k + 1) / 2) ** 2).sum())
+    chi2 = spread / possible if possible > 0 else 0.0
     room = n * (k - 1.0) - chi2
     f = (n - 1.0) * chi2 / room if room > 0 else math.inf
-    unit = math.sqrt(k * (k + 1.0) / (6.0 * n))
-    pairs = {
-        (labels[i], labels[j]): float(
-            studentized_range.sf(abs(means[i] - means[j]) / unit * math.sqrt(2.0), k, np.inf)
-        )
-        for i, j in itertools.combinations(range(k), 2)
-    }
-    critical = float(studentized_range.isf(alpha, k, np.inf)) / math.sqrt(2.0) * unit
+    critical, pairs = _nemenyi(means, labels, n, alpha)
     return FriedmanResult(
         labels,
         tuple(float(r) for r in means),
@@ -85,6 +70,31 @@ def friedman(
         n,
         rank_notes(n) or (RANK_NOTE,),
     )
+
+
+def _scores(scores: npt.ArrayLike) -> Float:
+    table = np.asarray(scores, dtype=np.float64)
+    if table.ndim != 2 or table.shape[1] < 3 or table.shape[0] < 2:
+        raise InputError(f"friedman needs units x models with at least 2 x 3, got shape {table.shape}.")
+    if not np.isfinite(table).all():
+        raise InputError("friedman needs a finite score for every unit and model.")
+    return table
+
+
+def _nemenyi(
+    means: Float, labels: tuple[str, ...], n: int, alpha: float
+) -> tuple[float, dict[tuple[str, str], float]]:
+    """Critical difference of mean ranks, and p for each pair."""
+    from scipy.stats import studentized_range
+
+    k = len(labels)
+    # The studentised range is of one rank's error; a difference of two has sqrt(2) of it.
+    unit = math.sqrt(k * (k + 1.0) / (12.0 * n))
+    pairs = {
+        (labels[i], labels[j]): float(studentized_range.sf(abs(means[i] - means[j]) / unit, k, np.inf))
+        for i, j in itertools.combinations(range(k), 2)
+    }
+    return float(studentized_range.isf(alpha, k, np.inf)) * unit, pairs
 
 
 def _row_ranks(table: Float) -> tuple[Float, float]:

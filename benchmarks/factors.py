@@ -1,0 +1,301 @@
+"""Factors to exact top-20 and rank counts, against peers and against the matrix product alone.
+
+The floor is the product by NumPy's BLAS, blocked into a reused buffer, nothing else; every other line also
+leaves out seen items and selects. One thread each, interleaved, medians of CPU and wall time: on a shared
+machine CPU time is the one to trust. Ours also matches the lists with the truth, which peers are spared.
+Usage: python benchmarks/factors.py [--interactions ml-1m.parquet] [--rounds 5] [--scale 1.0] [--only C D]
+"""
+
+from __future__ import annotations
+
+import os
+
+for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+import argparse
+import json
+import platform
+import resource
+import sys
+import time
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from recsys import kernels
+
+K = 20
+Rows = tuple[np.ndarray, np.ndarray]
+Runner = Callable[[], Any]
+
+
+class World(NamedTuple):
+    """Factors, what each user has seen, and what is held out."""
+
+    users: np.ndarray
+    items: np.ndarray
+    seen: Rows
+    truth: Rows
+
+
+def rows_of(lengths: np.ndarray, bounds: np.ndarray, rng: np.random.Generator) -> Rows:
+    """Per user distinct items drawn by popularity."""
+    n_items = bounds.size
+    drawn = np.minimum(np.searchsorted(bounds, rng.random(int(lengths.sum()))), n_items - 1)
+    keys = np.unique(np.repeat(np.arange(lengths.size), lengths) * n_items + drawn)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(keys // n_items, minlength=lengths.size))])
+    return indptr, (keys % n_items).astype(np.int32)
+
+
+def with_history(users: np.ndarray, items: np.ndarray, mean_seen: int, rng: np.random.Generator) -> World:
+    n_users, n_items = len(users), len(items)
+    popularity = rng.permutation(1.0 / np.arange(1, n_items + 1) ** 0.9)
+    bounds = np.cumsum(popularity / popularity.sum())
+    most = max(20, n_items // 8)
+    n_seen = np.minimum(1 + (rng.pareto(1.5, n_users) * mean_seen / 2).astype(np.int64), most)
+    n_truth = np.minimum(1 + (rng.pareto(1.5, n_users) * 2.5).astype(np.int64), 200)
+    return World(users, items, rows_of(n_seen, bounds, rng), rows_of(n_truth, bounds, rng))
+
+
+def synthetic(n_users: int, n_items: int, n_factors: int, mean_seen: int, seed: int) -> World:
+    """Decaying spectrum, item norms that grow with popularity."""
+    rng = np.random.default_rng(seed)
+    spectrum = (1.0 / np.sqrt(1 + np.arange(n_factors))).astype(np.float32)
+    users = rng.standard_normal((n_users, n_factors), dtype=np.float32) * spectrum
+    items = rng.standard_normal((n_items, n_factors), dtype=np.float32) * spectrum
+    lift = rng.permutation((np.arange(1, n_items + 1) ** -0.9) ** 0.35).astype(np.float32)
+    items *= (lift / lift.mean())[:, None]
+    return with_history(users, items, mean_seen, rng)
+
+
+def trained(path: Path, kind: str, n_users: int, n_items: int, seed: int) -> World:
+    """Rows resampled from factors implicit trained on real interactions, directions jittered, norms kept."""
+    import pandas as pd
+    from implicit.als import AlternatingLeastSquares
+    from implicit.bpr import BayesianPersonalizedRanking
+
+    table = pd.read_parquet(path)
+    user, item = (pd.factorize(table[table.columns[i]])[0] for i in (0, 1))
+    matrix = sparse.csr_matrix((np.ones(len(table), np.float32), (user, item)))
+    make = {"als": AlternatingLeastSquares, "bpr": BayesianPersonalizedRanking}[kind]
+    model = make(factors=127 if kind == "bpr" else 128, iterations=15, random_state=seed, num_threads=1)
+    model.fit(matrix, show_progress=False)
+    rng = np.random.default_rng(seed)
+
+    def resampled(rows: np.ndarray, n: int) -> np.ndarray:
+        rows = np.asarray(rows, np.float32)[rng.integers(0, len(rows), n)]
+        norms = np.linalg.norm(rows, axis=1, keepdims=True)
+        noise = rng.standard_normal(rows.shape, dtype=np.float32) * norms * 0.3 / np.sqrt(rows.shape[1])
+        moved = rows + noise
+        return moved * (norms / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-30))
+
+    return with_history(
+        resampled(model.user_factors, n_users), resampled(model.item_factors, n_items), 70, rng
+    )
+
+
+def floors(world: World) -> dict[str, Runner]:
+    def product(rows: int, columns: int) -> Runner:
+        out = np.empty((rows, columns), np.float32)
+
+        def run() -> None:
+            for i in range(0, len(world.users), rows):
+                x = world.users[i : i + rows]
+                for j in range(0, len(world.items), columns):
+                    y = world.items[j : j + columns]
+                    np.matmul(x, y.T, out=out[: len(x), : len(y)])
+
+        return run
+
+    return {
+        f"floor {rows}x{columns}": product(rows, columns) for rows, columns in ((1024, 512), (2048, 2048))
+    }
+
+
+def ours(world: World) -> dict[str, Runner]:
+    common: dict[str, Any] = {"seen": world.seen, "threads": 1, "backend": "native"}
+
+    def listed(**options: Any) -> None:
+        found = kernels.scan(world.users, world.items, k=K, **common, **options)
+        kernels.match_lists(found.list_indptr, found.list_items, *world.truth, threads=1)
+
+    def counted(**options: Any) -> None:
+        kernels.count_ranks(world.users, world.items, world.truth, **common, **options)
+
+    return {
+        "recsys top-20": listed,
+        "recsys top-20, prune=False": lambda: listed(prune=False),
+        "recsys top-20, AVX2": lambda: listed(cpu_level="avx2", prune=False),
+        "recsys counting": counted,
+        "recsys counting, prune=False": lambda: counted(prune=False),
+        "recsys both": lambda: listed(truth=world.truth),
+    }
+
+
+def implicit_topk(world: World) -> Runner:
+    from implicit.cpu.topk import topk
+
+    shape = (len(world.users), len(world.items))
+    seen = sparse.csr_matrix(
+        (np.ones(world.seen[1].size, np.float32), world.seen[1], world.seen[0]), shape=shape
+    )
+    return lambda: topk(world.items, world.users, K, filter_query_items=seen, num_threads=1)
+
+
+def torch_topk(world: World) -> Runner:
+    import torch
+
+    torch.set_num_threads(1)
+    users, items = torch.from_numpy(world.users), torch.from_numpy(world.items)
+    batch = max(64, min(1000, 100_000_000 // len(items)))
+
+    def run() -> None:
+        for start in range(0, len(users), batch):
+            scores = users[start : start + batch] @ items.T
+            indptr = world.seen[0][start : start + batch + 1]
+            rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+            scores[
+                torch.from_numpy(rows), torch.from_numpy(world.seen[1][indptr[0] : indptr[-1]]).long()
+            ] = -torch.inf
+            torch.topk(scores, K)
+
+    return run
+
+
+def faiss_search(world: World) -> Runner:
+    import faiss
+
+    faiss.omp_set_num_threads(1)
+    index = faiss.IndexFlatIP(world.items.shape[1])
+    index.add(world.items)
+    lengths = np.diff(world.seen[0])
+    order = np.argsort(lengths, kind="stable")
+
+    def run() -> None:
+        for start in range(0, order.size, 512):
+            part = order[start : start + 512]
+            wanted = min(len(world.items), K + int(lengths[part].max()))
+            _, found = index.search(world.users[part], wanted)
+            for row, user in enumerate(part):
+                seen = world.seen[1][world.seen[0][user] : world.seen[0][user + 1]]
+                found[row][~np.isin(found[row], seen)][:K]
+
+    return run
+
+
+PEERS = {"implicit topk": implicit_topk, "torch matmul + topk": torch_topk, "faiss over-fetch": faiss_search}
+
+
+def runners(world: World) -> dict[str, Runner]:
+    found = {**floors(world), **ours(world)}
+    for name, make in PEERS.items():
+        try:
+            found[name] = make(world)
+        except ImportError:
+            print(f"{name} is not installed and is left out", file=sys.stderr)
+    return found
+
+
+def measure(world: World, rounds: int) -> dict[str, Any]:
+    """Every runner once a round; the first round is not counted."""
+    calls = runners(world)
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}
+    for turn in range(rounds + 1):
+        for name, call in calls.items():
+            wall, cpu = time.perf_counter(), time.process_time()
+            call()
+            if turn:
+                times[name].append((time.perf_counter() - wall, time.process_time() - cpu))
+    lines = {
+        name: {"wall_s": float(np.median([w for w, _ in t])), "cpu_s": float(np.median([c for _, c in t]))}
+        for name, t in times.items()
+    }
+    floor = min(line["cpu_s"] for name, line in lines.items() if name.startswith("floor"))
+    for line in lines.values():
+        line["x_floor"] = line["cpu_s"] / floor
+    return lines
+
+
+def memory(world: World) -> dict[str, float]:
+    """Peak memory of a scan above what was there before it, in MB; a fresh process tells best."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    kernels.scan(world.users, world.items, k=K, truth=world.truth, seen=world.seen)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"growth_mb": (after - before) / 1024, "packed_mb": world.items.nbytes / 2**20}
+
+
+def machine() -> dict[str, Any]:
+    names = ("numpy", "scipy", "implicit", "torch", "faiss-cpu")
+    versions = {}
+    for name in names:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = None
+    cpu = (
+        next(
+            (
+                line.split(":")[1].strip()
+                for line in Path("/proc/cpuinfo").read_text().splitlines()
+                if line.startswith("model name")
+            ),
+            "",
+        )
+        if Path("/proc/cpuinfo").exists()
+        else platform.processor()
+    )
+    return {
+        "cpu": cpu,
+        "cores": os.cpu_count(),
+        "load": os.getloadavg(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "backend": str(kernels.backends()),
+        "packages": versions,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--interactions", type=Path, help="Parquet whose first two columns are user and item")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the default users of D and E")
+    parser.add_argument("--only", nargs="*")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "factors.json")
+    given = parser.parse_args()
+    users_d, users_e = int(4_000 * given.scale), int(1_000 * given.scale)
+    worlds: dict[str, Callable[[], World]] = {
+        "C 12k x 2,231 x 64": lambda: synthetic(12_000, 2_231, 64, 10, 3),
+        f"D {users_d} of 140k x 27k x 128": lambda: synthetic(users_d, 27_000, 128, 70, 4),
+        f"E {users_e} of 20k x 1M x 64": lambda: synthetic(users_e, 1_000_000, 64, 50, 5),
+    }
+    if given.interactions:
+        for kind in ("als", "bpr"):
+            worlds[f"D, {kind} norms, {users_d} users"] = lambda kind=kind: trained(
+                given.interactions, kind, users_d, 27_000, 6
+            )
+    results = {}
+    for name, make in worlds.items():
+        if given.only and name.split()[0].strip(",") not in given.only:
+            continue
+        world = make()
+        used = memory(world)
+        results[name] = {"lines": measure(world, given.rounds), "memory": used}
+        print(name)
+        for line, values in results[name]["lines"].items():
+            print(
+                f"  {line:32} {values['cpu_s']:8.3f} s CPU {values['wall_s']:8.3f} s wall {values['x_floor']:6.2f} x floor"
+            )
+        given.out.parent.mkdir(parents=True, exist_ok=True)
+        given.out.write_text(json.dumps({"machine": machine(), "k": K, "results": results}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
