@@ -257,6 +257,7 @@ LISTS = {
     "no truth": [("a", 2.0), ("c", 1.0)],
     "tied": [("c", 1.0), ("b", 1.0), ("a", 1.0)],
     "low": [("y", 9.0), ("x", 8.0), ("c", 7.0), ("z", 6.0)],
+    "disliked": [("a", 2.0), ("b", 1.0)],
 }
 TRUTH = {
     "both": {"c": 2, "e": 1, "d": 0, "new": 1},
@@ -266,6 +267,7 @@ TRUTH = {
     "no list": {"a": 1, "b": 1},
     "tied": {"a": 2, "b": 1},
     "low": {"c": 2, "y": 0, "x": 0},
+    "disliked": {"a": 0},
 }
 SEEN = {"both": ["c"], "low": ["x"]}
 CATALOGUE = [*"abcdefghuvwxyz"]

@@ -8,7 +8,7 @@ from scipy import stats
 
 from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError
 from recsys.stats.align import align
-from recsys.stats.cautions import RankTestWarning, UnpairedWarning
+from recsys.stats.cautions import RankTestWarning, SmallSampleWarning, UnpairedWarning, ZeroVarianceWarning
 from recsys.stats.choices import Options
 from recsys.stats.compare import compare_tables
 from recsys.stats.corrections import adjust
@@ -49,6 +49,22 @@ def test_a_row_is_scipys_t_test(models) -> None:
     assert row.relative == pytest.approx(a.mean() / b.mean() - 1)
     assert (row.wins, row.losses) == (np.sum(a > b), np.sum(a < b))
     assert row.wins + row.ties + row.losses == N
+
+
+def test_the_lift_interval_is_that_of_a_ratio(models) -> None:
+    """Leave-one-out values of the lift give its error too, whatever the formula."""
+    tables = {
+        "pop": models["pop"],
+        "als": PerCase(np.arange(N), {"m": 1.6 * models["als"].columns["ndcg@10"]}),
+    }
+    tables["pop"] = PerCase(np.arange(N), {"m": models["pop"].columns["ndcg@10"]})
+    row = compare_tables(tables, baseline="pop").rows[0]
+    a, b = (tables[name].columns["m"] for name in ("als", "pop"))
+    without = (a.sum() - a) / (b.sum() - b) - 1
+    error = np.sqrt((N - 1) / N * ((without - without.mean()) ** 2).sum())
+    width = row.relative_interval.high - row.relative_interval.low
+    assert width == pytest.approx(2 * stats.t.ppf(0.975, N - 1) * error, rel=0.01)
+    assert row.relative > 0.5
 
 
 def test_the_family_is_models_times_metrics(models) -> None:
@@ -192,6 +208,13 @@ def test_seeds_add_the_spread_between_runs(models) -> None:
     assert "of 5 runs" in found.verdict
 
 
+def test_a_case_missing_in_a_seed_is_missing(models) -> None:
+    runs = [table(0.03, seed=20), cut(table(0.03, seed=21), slice(7, None)), table(0.03, seed=22)]
+    found = compare_tables({"pop": models["pop"], "als": runs}, baseline="pop", metrics=["ndcg@10"]).rows[0]
+    assert found.n_cases == N - 7
+    assert found.runs.n_users == N - 7
+
+
 def test_folds_get_the_corrected_test(models) -> None:
     parts = np.array_split(np.arange(N), 5)
     folded = {name: [cut(models[name], part) for part in parts] for name in ("pop", "als")}
@@ -214,6 +237,28 @@ def test_few_cases_permute_exactly() -> None:
     assert row.p_value == pytest.approx(theirs.pvalue)
     assert np.isnan(row.relative)
     assert row.verdict.startswith("better: +0.1875 [")
+
+
+@pytest.mark.parametrize("test", ["t", "permutation", "wilcoxon", "sign", "studentised", "bca"])
+def test_a_model_against_itself_is_identical(models, test) -> None:
+    with pytest.warns(ZeroVarianceWarning):
+        found = compare_tables(
+            {"a": models["als"], "b": models["als"]},
+            baseline="a",
+            options=Options(test=test, n_resamples=200),
+        )
+    for row in found.rows:
+        assert row.verdict == "identical: all 300 units have the same value"
+        assert row.difference == 0
+        assert np.isnan(row.p_value) or row.p_value == 1
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_hardly_any_case_is_answered_with_a_caution(models, n) -> None:
+    few = {name: cut(one, slice(0, n)) for name, one in models.items()}
+    with pytest.warns(SmallSampleWarning):
+        found = compare_tables(few, baseline="pop")
+    assert not any(row.adjusted_p < 0.05 for row in found.rows)
 
 
 def test_rank_tests_warn_in_a_large_comparison() -> None:

@@ -86,6 +86,20 @@ def test_intervals_have_the_width_a_bootstrap_of_pairs_gives(sides, effect) -> N
     assert (interval.high - interval.low) / (2 * 1.99) == pytest.approx(np.std(again), rel=0.2)
 
 
+@pytest.mark.parametrize("effect", [d_z, pooled_d, glass_delta])
+def test_the_spread_of_the_scale_is_counted(effect) -> None:
+    """A large effect on skewed values: an interval that takes the scale for known is far off."""
+    rng = np.random.default_rng(5)
+    a, b = 2 + rng.exponential(size=300), 0.2 * rng.exponential(size=300)
+    again = []
+    for _ in range(600):
+        pick = rng.integers(0, 300, 300)
+        again.append(effect(pair(a[pick], b[pick])).value)
+    found = effect(pair(a, b))
+    assert found.value > 1.5
+    assert (found.interval.high - found.interval.low) / (2 * 1.968) == pytest.approx(np.std(again), rel=0.15)
+
+
 @pytest.mark.parametrize("effect", [d_z, pooled_d, glass_delta, cliffs_delta, rank_biserial])
 def test_clusters_widen_the_interval_not_the_value(sides, effect) -> None:
     a, b = (np.repeat(side, 4) for side in sides)

@@ -218,7 +218,7 @@ def test_coverage_is_narrower_than_the_plain_jackknife() -> None:
     plain = catalogue_interval(counts, lambda c: float(np.mean(c > 0)), sizes=sizes)
     ours = coverage_interval(counts, sizes=sizes)
     assert ours.value == pytest.approx(plain.value)
-    assert 0.5 * plain.standard_error < ours.standard_error < plain.standard_error
+    assert 0.5 * plain.standard_error < ours.standard_error < 0.9 * plain.standard_error
     assert coverage_interval(counts, sizes=sizes, n_items=4000).value == pytest.approx(plain.value / 2)
 
 

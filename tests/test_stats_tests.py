@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -158,6 +160,19 @@ def test_bootstrap_test_and_interval_agree(sides, method) -> None:
         assert (0.0 in interval) is inside
 
 
+@pytest.mark.parametrize("method", ["studentised", "bca"])
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+def test_bootstrap_inversion_is_sharp_on_skewed_values(method, side) -> None:
+    """Here the acceleration matters: with its sign turned the interval and the p-value part company."""
+    d = side * (np.random.default_rng(4).exponential(size=40) - 1.0)
+    result = bootstrap_test(d, method=method, n_resamples=20_000)
+    assert 0.005 < result.p_value < 0.5
+    for shift, inside in ((0.002, True), (-0.002, False)):
+        confidence = 1 - result.p_value + shift
+        interval = bootstrap_test(d, method=method, confidence=confidence, n_resamples=20_000).interval
+        assert (0.0 in interval) is inside
+
+
 def test_bootstrap_test_has_a_floor_and_directions(sides) -> None:
     sure = pair(np.random.default_rng(0).normal(5, 1, 50))
     for method in ("studentised", "bca"):
@@ -185,6 +200,14 @@ def test_cautions_are_typed_and_kept() -> None:
         sign_flip(np.where(rng.random(1000) < 0.03, 1.0, -0.03), n_resamples=99)
     with pytest.warns(UnpairedWarning, match="1 of 4"):
         assert paired_t(pair([1.0, np.nan, 3.0, 5.0], [0.5, 1.0, 2.0, 3.0])).n == 3
+
+
+def test_a_caution_points_at_the_callers_line() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        paired_t(np.array([0.1, 0.2]))
+        bootstrap_test(np.array([0.1, 0.2]), n_resamples=9)
+    assert [w.filename for w in caught] == [__file__, __file__]
 
 
 def test_what_cannot_be_tested_is_refused() -> None:
@@ -217,3 +240,13 @@ def test_clusters_are_what_is_flipped_and_ranked() -> None:
         assert test(copied).n == 14
     many = bootstrap_test(copied).p_value
     assert many == pytest.approx(bootstrap_test(d).p_value, rel=0.15)
+
+
+def test_scipy_is_imported_only_when_needed() -> None:
+    code = (
+        "import sys, recsys.stats.compare, recsys.ab, recsys.stats.sequential, recsys.stats.planning;"
+        "assert not [m for m in sys.modules if m.startswith('scipy')];"
+        "recsys.stats.paired_t([0.1, 0.2, 0.4]);"
+        "assert 'scipy.stats' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -5,6 +5,7 @@ A caution is both a typed Python warning and a note kept on the result, so it su
 
 from __future__ import annotations
 
+import inspect
 import warnings
 
 from recsys.errors import RecsysWarning
@@ -39,6 +40,9 @@ class SampleRatioWarning(StatisticsWarning):
 
 
 def caution(category: type[StatisticsWarning], text: str) -> str:
-    """Warn, and hand the text back to be kept as a note."""
-    warnings.warn(text, category, stacklevel=4)
+    """Warn at the caller's line, however deep inside the library, and hand the text back as a note."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and str(frame.f_globals.get("__name__")).split(".")[0] == "recsys":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=max(level - 1, 1) if frame is None else level)
     return text

@@ -265,4 +265,7 @@ def _worded(row: Row, adjusted: float, options: Options) -> Row:
     if row.runs is not None:
         parts.append(row.runs.says)
     word = outcome(row.difference, adjusted, alpha, lower_is_better=lower, equivalent=same)
-    return replace(row, adjusted_p=adjusted, verdict=f"{word}: {', '.join(parts)}")
+    said = f"{word}: {', '.join(parts)}"
+    if row.n_units == row.ties and options.tie == 0:
+        said = f"identical: all {row.n_units} units have the same value"
+    return replace(row, adjusted_p=adjusted, verdict=said)

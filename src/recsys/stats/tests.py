@@ -42,7 +42,7 @@ def spread_notes(values: Float) -> tuple[str, ...]:
     notes: tuple[str, ...] = ()
     if len(values) < 3:
         notes += (caution(SmallSampleWarning, f"only {len(values)} unit(s): no test can say much here"),)
-    if len(values) and not has_spread(values):
+    if len(values) > 1 and not has_spread(values):
         notes += (caution(ZeroVarianceWarning, "every difference is the same: zero variance"),)
     return notes
 

@@ -1,0 +1,243 @@
+"""Factors and score blocks give the same Hits as the full ranking written out as lists."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recsys
+from recsys.errors import ConventionError, CutoffError, InputError, RecsysError
+
+METRICS = ["ndcg@3", "recall@2", "map@5", "mrr", "hit@1", "auc", "average_rank", "percentile_rank", "err"]
+TIES = ["by_id", "by_id_desc", "best", "worst", "expected"]
+
+
+def world(seed: int, n_users: int = 7, n_items: int = 11, n_factors: int = 2):
+    """Small whole-number factors, so that many scores tie."""
+    rng = np.random.default_rng(seed)
+    users = rng.integers(-2, 3, (n_users, n_factors)).astype(np.float32)
+    items = rng.integers(-2, 3, (n_items, n_factors)).astype(np.float32)
+    truth = {
+        u: {int(i): int(rng.integers(1, 4)) for i in rng.choice(n_items, 3, replace=False)}
+        for u in range(n_users)
+    }
+    seen = {u: [int(i) for i in rng.choice(n_items, 2, replace=False)] for u in range(n_users)}
+    return users, items, truth, seen
+
+
+def full_lists(users, items, seen, bias=0.0):
+    scores = users.astype(np.float64) @ items.astype(np.float64).T + bias
+    return {
+        u: [(int(i), float(scores[u, i])) for i in range(len(items)) if i not in seen.get(u, ())]
+        for u in range(len(users))
+    }
+
+
+@pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")
+@pytest.mark.parametrize("ties", TIES)
+@given(seed=st.integers(0, 10_000))
+def test_counting_equals_the_list_of_all_candidates(ties, seed):
+    users, items, truth, seen = world(seed)
+    lists = full_lists(users, items, seen)
+    rules = {"ties": ties, "seen_truth": "miss", "max_grade": 3}
+    by_list = recsys.evaluate(lists, truth, METRICS, conventions=rules, complete=True)
+    for source in (
+        recsys.Factors(users, items),
+        recsys.Factors(users.astype(np.float64), np.asfortranarray(items)),
+        recsys.Scores(users.astype(np.float64) @ items.astype(np.float64).T),
+    ):
+        counted = recsys.evaluate(source, truth, METRICS, seen=seen, conventions=rules)
+        assert dict(counted) == pytest.approx(dict(by_list), abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")
+@pytest.mark.parametrize("backend", ["native", "reference"])
+def test_ids_in_any_order_and_biases(backend):
+    users, items, truth, seen = world(3)
+    names = [f"i{n}" for n in np.random.default_rng(0).permutation(len(items))]
+    people = [f"u{n}" for n in range(len(users))]
+    bias = np.arange(len(items)) % 3 * 0.5
+    model = recsys.Factors(users, items, user_ids=people, item_ids=names, item_bias=bias)
+    told = {people[u]: {names[i]: g for i, g in row.items()} for u, row in truth.items()}
+    known = {people[u]: [names[i] for i in row] for u, row in seen.items()}
+    lists = {
+        people[u]: [(names[i], s) for i, s in row] for u, row in full_lists(users, items, seen, bias).items()
+    }
+    ours = recsys.evaluate(model, told, METRICS, seen=known, backend=backend)
+    assert dict(ours) == pytest.approx(dict(recsys.evaluate(lists, told, METRICS, complete=True)), abs=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")
+def test_never_and_eligible_choose_the_candidates():
+    users, items, truth, seen = world(5)
+    never, eligible = [0, 1], {u: list(range(2 + u % 2, 11)) for u in range(len(users))}
+    lists = {
+        u: [(i, s) for i, s in row if i not in never and i in eligible[u]]
+        for u, row in full_lists(users, items, seen).items()
+    }
+    for source in (recsys.Factors(users, items), recsys.Scores(users @ items.T)):
+        ours = recsys.evaluate(source, truth, METRICS, seen=seen, never=never, eligible=eligible)
+        theirs = recsys.evaluate(lists, truth, METRICS, complete=True)
+        assert dict(ours) == pytest.approx(dict(theirs), abs=1e-12)
+
+
+def test_recommend_gives_the_lists_that_counting_saw():
+    users, items, truth, seen = world(8)
+    model = recsys.Factors(users, items)
+    lists = recsys.recommend(model, 4, seen=seen)
+    again = recsys.recommend(recsys.Scores(users.astype(float) @ items.astype(float).T), 4, seen=seen)
+    assert lists.codes.tolist() == again.codes.tolist()
+    assert lists.scores.tolist() == again.scores.tolist()
+    with pytest.warns(recsys.errors.TieWarning):
+        cut = recsys.evaluate(lists, truth, ["recall@4"])
+    with pytest.warns(recsys.errors.TieWarning):
+        counted = recsys.evaluate(model, truth, ["recall@4"], seen=seen)
+    assert cut["recall@4"] == counted["recall@4"]
+
+
+def test_mrr_is_over_the_whole_ranking():
+    model = recsys.Factors([[1.0]], [[float(-i)] for i in range(100)])
+    assert recsys.evaluate(model, {0: [99]}, ["mrr", "recall@5"])["mrr"] == 1 / 100
+
+
+def test_a_user_without_factors_has_no_list():
+    model = recsys.Factors([[1.0]], [[1.0], [2.0]], user_ids=["a"], item_ids=["x", "y"])
+    result = recsys.evaluate(model, {"a": ["y"], "b": ["y"]}, ["recall@1"])
+    assert result["recall@1"] == 0.5
+    assert result.counts["without_list"] == 1
+
+
+def test_an_item_the_model_never_saw_is_a_miss_and_counted():
+    model = recsys.Factors([[1.0]], [[1.0], [2.0]], user_ids=["a"], item_ids=["x", "y"])
+    result = recsys.evaluate(model, {"a": ["y", "new"]}, ["recall@1"])
+    assert (result["recall@1"], result.counts["unknown_items"]) == (0.5, 1)
+    dropped = recsys.evaluate(model, {"a": ["y", "new"]}, ["recall@1"], conventions={"unknown_items": "drop"})
+    assert dropped["recall@1"] == 1.0
+
+
+def test_a_relevant_item_that_was_seen_is_a_miss_and_counted():
+    model = recsys.Factors([[1.0]], [[1.0], [2.0], [3.0]])
+    result = recsys.evaluate(model, {0: [1, 2]}, ["recall@1", "mrr"], seen={0: [2]})
+    assert (result["recall@1"], result.counts["seen_truth"]) == (0.5, 1)
+    dropped = recsys.evaluate(
+        model, {0: [1, 2]}, ["recall@1"], seen={0: [2]}, conventions={"seen_truth": "drop"}
+    )
+    assert dropped["recall@1"] == 1.0
+    with pytest.raises(InputError, match="seen by the user before"):
+        recsys.evaluate(model, {0: [2]}, ["mrr"], seen={0: [2]}, conventions={"seen_truth": "error"})
+
+
+def test_implicit_like_models_are_recognised():
+    model = SimpleNamespace(
+        user_factors=np.eye(2, dtype=np.float32), item_factors=np.eye(2, dtype=np.float32)
+    )
+    assert recsys.evaluate(model, {0: [0], 1: [1]}, ["hit@1"])["hit@1"] == 1.0
+
+
+def test_a_model_that_predicts_pairs():
+    model = SimpleNamespace(predict=lambda users, items: (users == items).astype(float))
+    source = recsys.from_model(model, n_users=3, n_items=3, batch=2)
+    assert recsys.evaluate(source, {u: [u] for u in range(3)}, ["hit@1"])["hit@1"] == 1.0
+
+
+def test_a_function_of_blocks_is_asked_only_for_the_users_in_the_truth():
+    asked: list[int] = []
+
+    def block(rows):
+        asked.extend(rows.tolist())
+        return np.eye(5)[rows]
+
+    source = recsys.Scores(block, n_users=5, n_items=5)
+    assert recsys.evaluate(source, {1: [1], 3: [0]}, ["hit@1"])["hit@1"] == 0.5
+    assert asked == [1, 3]
+
+
+def test_memory_mapped_factors(tmp_path):
+    users, items, truth, seen = world(2)
+    np.save(tmp_path / "u.npy", users)
+    np.save(tmp_path / "v.npy", items)
+    mapped = recsys.Factors(
+        np.load(tmp_path / "u.npy", mmap_mode="r"), np.load(tmp_path / "v.npy", mmap_mode="r")
+    )
+    rules = {"ties": "expected"}
+    here = recsys.evaluate(recsys.Factors(users, items), truth, METRICS, seen=seen, conventions=rules)
+    assert recsys.evaluate(mapped, truth, METRICS, seen=seen, conventions=rules) == here
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_threads_and_backends_give_the_same_bytes(threads):
+    rng = np.random.default_rng(0)
+    users, items = (
+        rng.standard_normal((300, 16), dtype=np.float32),
+        rng.standard_normal((500, 16), dtype=np.float32),
+    )
+    truth = {u: [int(i) for i in rng.choice(500, 5, replace=False)] for u in range(300)}
+    one = recsys.evaluate(recsys.Factors(users, items), truth, METRICS[:-1], backend="reference")
+    many = recsys.evaluate(
+        recsys.Factors(users, items), truth, METRICS[:-1], backend="native", threads=threads
+    )
+    assert one == many
+    assert threading.active_count() < 8
+
+
+BAD = {
+    "shapes": (lambda: recsys.Factors(np.ones((2, 3)), np.ones((2, 4))), "do not fit"),
+    "one dimension": (lambda: recsys.Factors(np.ones(3), np.ones((2, 3))), "must be a matrix"),
+    "index outside": (
+        lambda: recsys.evaluate(recsys.Factors(np.ones((1, 1)), np.ones((2, 1))), {0: [5]}, ["mrr"]),
+        "item_ids=",
+    ),
+    "strings without ids": (
+        lambda: recsys.evaluate(recsys.Factors(np.ones((1, 1)), np.ones((2, 1))), {0: ["a"]}, ["mrr"]),
+        "item_ids=",
+    ),
+    "ids twice": (
+        lambda: recsys.Factors(np.ones((1, 1)), np.ones((2, 1)), item_ids=[1, 1]),
+        "one id of its own",
+    ),
+    "nan factor": (
+        lambda: recsys.evaluate(recsys.Factors([[np.nan]], np.ones((2, 1))), {0: [1]}, ["mrr"]),
+        "row 0",
+    ),
+    "nan score": (lambda: recsys.evaluate(recsys.Scores([[0.1, np.nan]]), {0: [1]}, ["mrr"]), "nan"),
+    "inf score": (lambda: recsys.evaluate(recsys.Scores([[0.1, np.inf]]), {0: [1]}, ["mrr"]), "inf"),
+    "function without shape": (lambda: recsys.Scores(lambda rows: rows), "n_users="),
+    "model of nothing": (
+        lambda: recsys.from_model(object(), n_users=1, n_items=1),
+        "neither factors nor predict",
+    ),
+    "model without size": (lambda: recsys.from_model(SimpleNamespace(predict=max)), "n_users="),
+    "k of nothing": (lambda: recsys.recommend(recsys.Factors([[1.0]], [[1.0]]), 0), "positive"),
+    "candidates of lists": (lambda: recsys.evaluate({0: [1]}, {0: [1]}, ["mrr"], never=[1]), "ready lists"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_sources_say_what_to_do(name):
+    call, words = BAD[name]
+    with pytest.raises(RecsysError, match=words):
+        call()
+
+
+def test_minus_infinity_is_no_candidate():
+    result = recsys.evaluate(recsys.Scores([[-np.inf, 0.5, 0.1]]), {0: [0, 2]}, ["recall@3", "average_rank"])
+    assert result["recall@3"] == 0.5
+    assert result["average_rank"] == 2.0
+
+
+def test_progress_is_told():
+    told: list[tuple[int, int]] = []
+    recsys.evaluate(
+        recsys.Scores(np.eye(3)), {0: [0]}, ["mrr"], progress=lambda done, whole: told.append((done, whole))
+    )
+    assert told[-1] == (1, 1)
+
+
+def test_errors_are_typed():
+    assert issubclass(CutoffError, RecsysError)
+    assert issubclass(ConventionError, ValueError)
