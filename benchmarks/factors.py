@@ -3,7 +3,7 @@
 The floor is the product by NumPy's BLAS, blocked into a reused buffer, nothing else; every other line also
 leaves out seen items and selects. One thread each, interleaved, medians of CPU and wall time: on a shared
 machine CPU time is the one to trust. Ours also matches the lists with the truth, which peers are spared.
-Usage: OPENBLAS_NUM_THREADS=1 python benchmarks/factors.py [--interactions ml-1m.parquet] [--rounds 5] [--scale 1.0] [--only C D]
+Usage: OPENBLAS_NUM_THREADS=1 python benchmarks/factors.py [--interactions ml-1m.parquet] [--only C D-als]
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def oracle(users, items, options):
     never = options.get("never", np.zeros(n_items, bool))
     key = options.get("item_rank", np.arange(n_items))
     sign = -1 if options["ties"] == "by_id_desc" else 1
-    lists, scores, above, tied, truth_scores, n_candidates = [], [], [], [], [], []
+    lists, scores, above, tied, before, truth_scores, n_candidates = [], [], [], [], [], [], []
     for case, x in enumerate(users.tolist()):
         all_scores = [score(x, y, bias[i]) for i, y in enumerate(items.tolist())]
         seen = set(row(options["seen"], case)) if "seen" in options else set()
@@ -100,10 +100,12 @@ def oracle(users, items, options):
         for i in row(options["truth"], case) if "truth" in options else []:
             truth_scores.append(all_scores[i])
             above.append(sum(all_scores[j] > all_scores[i] for j in pool) if i in pool else -1)
-            tied.append(sum(all_scores[j] == all_scores[i] for j in pool) if i in pool else 0)
+            level = [j for j in pool if all_scores[j] == all_scores[i]] if i in pool else []
+            tied.append(len(level))
+            before.append(sum((sign * int(key[j]), j) < (sign * int(key[i]), i) for j in level))
     indptr, listed = to_rows(lists)
     return kernels.Scanned(
-        indptr, listed, *(np.array(a) for a in (scores, above, tied, truth_scores, n_candidates))
+        indptr, listed, *(np.array(a) for a in (scores, above, tied, before, truth_scores, n_candidates))
     )
 
 

@@ -34,6 +34,7 @@ def test_result_types():
             np.float64,
             np.int64,
             np.int64,
+            np.int64,
             np.float64,
             np.int64,
         ]

@@ -134,6 +134,7 @@ class _Options:
         *,
         catalogue: int | Iterable[Any] | None = None,
         asked: Asked | None = None,
+        shared: bool = True,
         complete: bool = False,
         clusters: Mapping[Any, Any] | None = None,
         case_weights: Mapping[Any, float] | None = None,
@@ -141,6 +142,7 @@ class _Options:
     ) -> None:
         self.catalogue, self.n_items = _catalogue(catalogue)
         self.asked = asked or Asked()
+        self.shared = shared
         self.complete = complete
         self.clusters = clusters
         self.case_weights = case_weights
@@ -169,7 +171,8 @@ def _partial(
         judged = replace(judged, clusters=_clusters(judged, options.clusters))
     weights = None if options.case_weights is None else _case_weights(judged, options.case_weights)
     n_items = options.n_items if catalogue is None else len(catalogue)
-    partial = measure(judged, requests, conventions, Context(catalogue, n_items, weights, options.complete))
+    complete = options.complete or not isinstance(ranked, Lists)
+    partial = measure(judged, requests, conventions, Context(catalogue, n_items, weights, complete))
     return _warned_of_ties(partial, judged, conventions)
 
 
@@ -217,7 +220,7 @@ class Evaluator:
         self.requests = parse_all(metrics, k)
         self.conventions = Conventions.of(conventions)
         self._columns = columns
-        self._options = _Options(catalogue=catalogue, complete=complete)
+        self._options = _Options(catalogue=catalogue, complete=complete, shared=False)
         self._parts: list[Partial] = []
 
     def update(self, lists: Any, truth: Any) -> Evaluator:
@@ -309,7 +312,7 @@ def _with_max_grade(
     graded = truth.grades is not None and len(truth.grades) > 0
     if conventions.max_grade is not None or not graded or not any(r.metric.name == "err" for r in requests):
         return conventions
-    return conventions.but(max_grade=float(max(truth.grades.max(), 1.0)))  # type: ignore[union-attr]
+    return conventions.but(max_grade=float(truth.grades.max()))  # type: ignore[union-attr]
 
 
 def _catalogue(given: int | Iterable[Any] | None) -> tuple[Ids | None, int | None]:
@@ -324,6 +327,10 @@ def _catalogue(given: int | Iterable[Any] | None) -> tuple[Ids | None, int | Non
     values = (
         given if isinstance(given, np.ndarray) else of_sequence(list(given), table="catalogue", column="item")
     )
+    if len(values) == 0:
+        raise InputError(
+            "the catalogue is empty.", table="catalogue", hint="Pass all item ids, or their number."
+        )
     ids, _ = encode(values, table="catalogue", column="item")
     return ids, len(ids)
 
@@ -339,7 +346,7 @@ def _settle_truth(
         marks = _unknown(truth, outside) if isinstance(outside, Ids) else _seen(truth, outside)
         rule, n_marked = getattr(conventions, name), int(marks.sum())
         if rule == "error" and n_marked:
-            item = truth.items.values[truth.codes[int(np.argmax(marks))]]
+            item = truth.items.name(truth.codes[np.argmax(marks)])
             why = "outside the catalogue" if name == "unknown_items" else "seen by the user before"
             raise InputError(
                 f"{n_marked} relevant items are {why}, {item!r} for one.",

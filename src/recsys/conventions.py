@@ -8,7 +8,7 @@ reproduce other libraries are rows of `presets.py`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -256,10 +256,17 @@ def _frozen_gain(gain: Any) -> Gain:
     if callable(gain):
         function: Callable[..., Any] = gain
         return function
-    pairs = tuple(sorted((float(g), float(v)) for g, v in dict(gain).items()))
+    pairs = tuple(sorted((float(g), float(v)) for g, v in _as_dict(gain).items()))
     if not pairs or not all(0 <= v < math.inf for _, v in pairs):
-        raise ConventionError(f"gain={gain!r} must map each grade to a finite gain of at least 0.")
+        raise ConventionError(
+            f"gain={gain!r} must map each grade to a finite gain of at least 0.",
+            hint="Pass a name, a function of the grades, or a dict such as {1: 1, 2: 3}.",
+        )
     return pairs
+
+
+def _as_dict(gain: Any) -> dict[Any, Any]:
+    return dict(gain) if isinstance(gain, Iterable) else {}
 
 
 def _frozen_discount(discount: Any) -> Discount:
@@ -268,10 +275,11 @@ def _frozen_discount(discount: Any) -> Discount:
     if callable(discount):
         function: Callable[..., Any] = discount
         return function
-    weights = tuple(float(w) for w in discount)
+    weights = tuple(float(w) for w in discount) if isinstance(discount, Iterable) else ()
     if not weights or not all(0 <= w < math.inf for w in weights):
         raise ConventionError(
-            "discount must be a name, a function of the place, or the weights of places 1, 2, …, all >= 0.",
+            f"discount={discount!r} must be a name, a function of the place, or weights of places 1, 2, …",
+            hint="Weights are finite and at least 0, such as (1, 0.5, 0.25).",
         )
     return weights
 

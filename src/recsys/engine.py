@@ -14,12 +14,19 @@ import numpy as np
 
 from recsys.conventions import Conventions
 from recsys.counted import Judged
-from recsys.errors import ConventionError, DuplicateError, InputError, MergeError, OutOfBoundsError
+from recsys.errors import (
+    ConventionError,
+    DuplicateError,
+    InputError,
+    MergeError,
+    NotDefinedError,
+    OutOfBoundsError,
+)
 from recsys.exact import exact_mean, exact_sum
 from recsys.metrics import Metric, Terms
 from recsys.metrics.reading import Reading
 from recsys.plan import Request
-from recsys.types import Array, Bool, Context, Float, Partial, PerCase
+from recsys.types import Array, Bool, Context, Float, Ids, Partial, PerCase
 
 _ROUNDING = 1e-9
 
@@ -33,6 +40,7 @@ def measure(
     readings: dict[tuple[Any, ...], Reading] = {}
     for request in requests:
         here = request.conventions(conventions)
+        check_needs(request, context)
         _check_request(request, here, judged)
         key = (here.ties, here.relevant_from, here.duplicates)
         if key not in readings:
@@ -65,7 +73,7 @@ def summarise(partial: Partial, requests: Sequence[Request], mask: Bool | None =
             own = request.own_params if request.metric.name == "f" else {}
             out[name] = request.metric.combine(first, second, **own) if inside.any() else math.nan
         elif request.metric.summary is not None:
-            out[name] = request.metric.summary(column[pick], **request.own_params)
+            out[name] = request.metric.summary(column[pick], held, **request.own_params)
         else:
             out[name] = _mean(column[pick], held)
     return out
@@ -78,7 +86,8 @@ def merge(parts: Sequence[Partial]) -> Partial:
         if list(part.per_case.columns) != list(first.per_case.columns):
             raise MergeError(
                 f"the parts hold different metrics: {list(first.per_case.columns)} "
-                f"and {list(part.per_case.columns)}."
+                f"and {list(part.per_case.columns)}.",
+                hint="Evaluate every part with the same metrics.",
             )
         if (part.per_case.ids.dtype == object) != (first.per_case.ids.dtype == object):
             raise MergeError("the parts hold ids of different types (int and str).")
@@ -88,7 +97,7 @@ def merge(parts: Sequence[Partial]) -> Partial:
     twice = np.flatnonzero(ids[1:] == ids[:-1]) if len(ids) else order
     if len(twice):
         raise MergeError(
-            f"user {ids[twice[0]]!r} is in two of the parts.",
+            f"user {Ids(ids).name(twice[0])!r} is in two of the parts.",
             hint="Each user must be evaluated in one part only.",
         )
 
@@ -122,6 +131,18 @@ def _combines(metric: Metric, here: Conventions) -> bool:
     return rule is not None and (rule == "always" or getattr(here, rule[0]) == rule[1])
 
 
+def check_needs(request: Request, context: Context) -> None:
+    """A metric that must know the candidates or the catalogue says so by name."""
+    name = request.metric.name
+    if "candidates" in request.metric.needs and not context.complete:
+        raise NotDefinedError(
+            f"{name} needs every candidate's place, and the lists are cut off.",
+            hint="If each list ranks every candidate, pass complete=True; otherwise use a metric with @k.",
+        )
+    if "catalogue" in request.metric.needs and context.n_items is None:
+        raise NotDefinedError(f"{name} needs the catalogue.", hint="Pass catalogue= (ids, or how many).")
+
+
 def _check_request(request: Request, here: Conventions, judged: Judged) -> None:
     metric = request.metric
     if here.ties == "expected" and metric.ties == "refuse" and judged.groups is not None:
@@ -146,8 +167,7 @@ def _settled(request: Request, here: Conventions, values: Float, reading: Readin
     ):
         if mask is not None and getattr(here, rule) == "error":
             raise InputError(
-                f"user {judged.cases.values[int(np.argmax(mask))]!r} has no {what} "
-                f"({int(mask.sum())} such users).",
+                f"user {judged.cases.name(np.argmax(mask))!r} has no {what} ({int(mask.sum())} such users).",
                 hint=f"Drop them, or set {rule}='skip'.",
             )
     out = values
@@ -171,7 +191,7 @@ def _in_range(request: Request, values: Float, judged: Judged, *, repeats: bool)
     wild = (values < low - _ROUNDING) | (values > high + _ROUNDING)
     if wild.any():
         case = int(np.argmax(wild))
-        user = judged.cases.values[case]
+        user = judged.cases.name(case)
         who = f"{request} of user {user!r} is {values[case]:.6g}, outside [{low:g}, {high:g}]"
         if repeats:
             raise DuplicateError(

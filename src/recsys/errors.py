@@ -46,7 +46,7 @@ class RecsysError(Exception):
 
 def _rebuild(kind: type[RecsysError], message: str, state: dict[str, Any]) -> RecsysError:
     """An error sent to another process, without running its own __init__ (they differ)."""
-    bare = type(kind.__name__, (kind,), {"__init__": Exception.__init__})(message)
+    bare: RecsysError = type(kind.__name__, (kind,), {"__init__": Exception.__init__})(message)
     bare.__class__ = kind
     bare.__dict__.update(state)
     return bare

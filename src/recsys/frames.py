@@ -154,6 +154,12 @@ def _as_frame(data: Any) -> Any:
         return None
     import narwhals.stable.v2 as nw
 
+    names = (
+        [str(n) for n in getattr(data, "columns", ())] if not callable(getattr(data, "columns", None)) else []
+    )
+    if len(set(names)) < len(names):
+        twice = next(n for n in names if names.count(n) > 1)
+        raise ColumnError(f"the column {twice!r} occurs twice.", column=twice, hint="Rename one of them.")
     frame = nw.from_native(data, pass_through=True, eager_only=True)
     if isinstance(frame, nw.DataFrame):
         return frame

@@ -49,7 +49,7 @@ def encode_ints(values: Array, *, as_range: bool = False) -> tuple[Ids, Codes]:
     if high - low >= max(_DENSE * len(values), 1 << 16):
         distinct, codes = np.unique(values, return_inverse=True)
         return Ids(distinct.astype(np.int64)), codes.astype(np.int32)
-    if as_range and low >= 0:
+    if as_range and low >= 0 and high < max(_DENSE * len(values), 1 << 16):
         return Ids(np.arange(high + 1), is_range=True), values.astype(np.int32)
     offset = values if low == 0 else np.subtract(values, low, dtype=np.int64)
     present = np.zeros(high - low + 1, dtype=bool)
@@ -78,7 +78,7 @@ def of_sequence(values: Sequence[Any], *, table: str, column: str) -> Array:
             return np.fromiter(values, dtype=np.int64, count=len(values))
         except OverflowError as error:
             raise IdTypeError(
-                f"a {column} id lies outside 64 bits.",
+                f"the {column} id {_beyond(values)} lies outside 64 bits.",
                 table=table,
                 column=column,
                 hint="Use strings for such ids.",
@@ -88,6 +88,10 @@ def of_sequence(values: Sequence[Any], *, table: str, column: str) -> Array:
     if kinds and all(issubclass(k, float | np.floating) for k in kinds):
         return out.astype(np.float64)
     return out
+
+
+def _beyond(values: Sequence[Any]) -> int:
+    return int(next(v for v in values if not -(2**63) <= v < 2**63))
 
 
 def _dictionary(values: Any) -> tuple[Array, Array, Array]:
@@ -101,9 +105,7 @@ def _dictionary(values: Any) -> tuple[Array, Array, Array]:
         codes, found = pd.factorize(np.asarray(values, dtype=object))
         names = np.asarray(found, dtype=object)
         return codes, names, np.argsort(names, kind="stable") if len(names) else codes
-    arrow = (
-        values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, type=pa.large_string())
-    )
+    arrow = values if isinstance(values, pa.Array | pa.ChunkedArray) else _as_arrow(values)
     if isinstance(arrow, pa.ChunkedArray):
         arrow = arrow.combine_chunks()
     coded = arrow if pa.types.is_dictionary(arrow.type) else arrow.dictionary_encode()
@@ -111,6 +113,18 @@ def _dictionary(values: Any) -> tuple[Array, Array, Array]:
     distinct[:] = coded.dictionary.to_pylist()
     order = pc.array_sort_indices(coded.dictionary).to_numpy()
     return coded.indices.to_numpy(zero_copy_only=False), distinct, order
+
+
+def _as_arrow(values: Array) -> Any:
+    import pyarrow as pa
+
+    try:
+        return pa.array(values, type=pa.large_string())
+    except UnicodeEncodeError as error:
+        raise IdTypeError(
+            f"the id {error.object!r} is not valid Unicode text.",
+            hint="Mend the encoding of the file it came from.",
+        ) from error
 
 
 def _encode_objects(values: Array, table: str, column: str) -> tuple[Ids, Codes]:
@@ -171,7 +185,7 @@ def _int64(values: Array, table: str, column: str) -> Array:
         if beyond.any():
             row = int(np.argmax(beyond))
             raise IdTypeError(
-                f"the {column} id {values[row]} lies outside 64 bits.",
+                f"the {column} id {values[row]!s} lies outside 64 bits.",
                 table=table,
                 column=column,
                 row=row,

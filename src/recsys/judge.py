@@ -60,8 +60,8 @@ class Paired:
             at = self.counts["first_repeated"]
             case = int(np.searchsorted(self.list_indptr, at, side="right")) - 1
             raise DuplicateError(
-                f"user {self.cases.values[case]!r} was recommended item "
-                f"{self.items.values[self.listed[at]]!r} more than once.",
+                f"user {self.cases.name(case)!r} was recommended item "
+                f"{self.items.name(self.listed[at])!r} more than once.",
                 table="lists",
                 hint="Drop the repeats, or use duplicates='first', which counts an item at its first place.",
             )
@@ -84,6 +84,7 @@ class Paired:
         rank, tied, order = found.at - self.list_indptr[case] + 1, None, None
         if self.groups is not None and rule in ("best", "worst", "expected"):
             starts, sizes = self.groups
+            self._refuse_repeats(found, case, sizes)
             above = starts[found.at] - self.list_indptr[case]
             rank, tied, order = place_in_groups(rule, case, above, sizes[found.at], grade)
         hit = listed[found.at]
@@ -104,6 +105,23 @@ class Paired:
             truth_weight=None if weights is None else weights[self.judged][self._truth_from_top],
             n_candidates=np.diff(self.list_indptr) if self.complete else None,
         )
+
+    def _refuse_repeats(self, found: kernels.Matches, case: Array, sizes: Int) -> None:
+        """An item that ties with its own repeat has no first place to speak of."""
+        again = np.flatnonzero(found.repeat)
+        if len(again) == 0:
+            return
+        pairs = case.astype(np.int64) * len(self.items) + self.judged[found.truth]
+        open_pairs = pairs[sizes[found.at] > 1]
+        clash = again[np.isin(pairs[again], open_pairs)]
+        if len(clash):
+            at = clash[0]
+            raise DuplicateError(
+                f"user {self.cases.name(case[at])!r} was recommended item "
+                f"{self.items.name(self.judged[found.truth[at]])!r} more than once, with a tied score.",
+                table="lists",
+                hint="Drop the repeats, or order ties with ties='by_id'.",
+            )
 
     def _by_id(self, *, descending: bool) -> Codes:
         """List entries with equal scores put in order of their ids."""
@@ -181,12 +199,14 @@ def pair(
     complete: bool = False,
     backend: str = "auto",
     threads: int | None = None,
+    shared: bool = True,
 ) -> Paired:
-    """Lists and truth over the union of their cases and items."""
+    """Lists and truth over the union of their cases and items; `shared`: some case must be on both sides."""
     _check_numbered(lists, truth)
     cases, case_of_list, case_of_truth = lists.cases.union(truth.cases, what="user")
     items, item_of_list, item_of_truth = lists.items.union(truth.items, what="item")
-    _check_shared(lists, truth, cases)
+    if shared:
+        _check_shared(lists, truth, cases)
     return Paired(
         cases,
         items,
@@ -215,8 +235,8 @@ def _check_numbered(lists: Lists, truth: Interactions) -> None:
 def _check_shared(lists: Lists, truth: Interactions, cases: Ids) -> None:
     if len(cases) == len(lists.cases) + len(truth.cases) and len(lists.cases) and len(truth.cases):
         raise InputError(
-            f"no user of the lists ({lists.cases.values[0]!r}, …) occurs in the truth "
-            f"({truth.cases.values[0]!r}, …).",
+            f"no user of the lists ({lists.cases.name(0)!r}, …) occurs in the truth "
+            f"({truth.cases.name(0)!r}, …).",
             column="user",
             hint="Check that both sides use the same user ids.",
         )

@@ -6,6 +6,7 @@ A request prints in one canonical way, so equal requests have equal names.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -128,7 +129,8 @@ def largest_k(requests: Iterable[Request]) -> int | None:
 
 
 def _shown(cut: Any) -> str:
-    if isinstance(cut, bool) or not isinstance(cut, int | np.integer | float) or cut != int(cut):
+    whole = isinstance(cut, int | np.integer | float) and not isinstance(cut, bool) and math.isfinite(cut)
+    if not whole or cut != int(cut):
         raise CutoffError(f"the cut-off k={cut!r} is not a whole number.", hint="Use k >= 1, such as k=10.")
     return str(int(cut))
 
@@ -151,8 +153,15 @@ def _parse_params(metric: Metric, inside: str) -> dict[str, Any]:
         if not sign or full not in known:
             raise UnknownNameError(f"parameter of {metric.name}", name, known, hint="Write name=value.")
         if full in out:
-            raise ConventionError(f"parameter {name!r} of {metric.name} is given twice.")
+            raise ConventionError(
+                f"parameter {name!r} of {metric.name} is given twice.", hint="Give it once."
+            )
         out[full] = _value(full, value)
+        if isinstance(metric.params.get(full), float) and not isinstance(out[full], float):
+            raise ConventionError(
+                f"parameter {name!r} of {metric.name} is {value!r}, not a number.",
+                hint=f"Write {metric.name}({name}={metric.params[full]:g}).",
+            )
     return out
 
 

@@ -54,7 +54,7 @@ class Rows:
 
     def name(self, row: int) -> str:
         """A row as a person would find it."""
-        user, item = self.cases.values[self.case[row]], self.items.values[self.item[row]]
+        user, item = self.cases.name(self.case[row]), self.items.name(self.item[row])
         return f"row {row} (user {user!r}, item {item!r})"
 
 
@@ -255,7 +255,7 @@ def _clusters(rows: Rows) -> Array | None:
     if clash.any():
         row = int(np.argmax(clash))
         raise InputError(
-            f"case {rows.cases.values[rows.case[row]]!r} belongs to two users.",
+            f"case {rows.cases.name(rows.case[row])!r} belongs to two users.",
             table=rows.table,
             column="user",
             row=row,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from recsys.conventions import Conventions
-from recsys.engine import measure, summarise
+from recsys.engine import check_needs, measure, summarise
 from recsys.errors import IdTypeError, InputError
 from recsys.frames import read_interactions, read_lists
 from recsys.judge import pair
@@ -41,21 +41,27 @@ def score_list(
     """
     request = _request(metric)
     chosen = _DEFAULT if conventions is None else Conventions.of(conventions)
+    if isinstance(recommended, set | frozenset):
+        raise InputError("the list came as a set, which has no order.", hint="Pass a list, best item first.")
     listed = recommended if isinstance(recommended, list) else list(recommended)
     grades = relevant if isinstance(relevant, Mapping) else dict.fromkeys(relevant, 1.0)
     here = request.conventions(chosen) if request.params or chosen.per_metric else chosen
     context = Context(n_items=catalogue, complete=complete)
+    check_needs(request, context)
+    scored = bool(listed) and isinstance(listed[0], tuple)
     if not grades:
-        _check_ids(listed, grades)
+        _check_ids([pair[0] for pair in listed] if scored else listed, grades)
         return 0.0
-    if (listed and isinstance(listed[0], tuple)) or here.duplicates == "error":
+    if scored or here.duplicates == "error":
         return _through_tables(listed, grades, request, chosen, context)
     _check_ids(listed, grades)
     reading = Reading(_hits(listed, grades, complete=complete), here.relevant_from, here.duplicates, context)
     if here.max_grade is None and request.metric.name == "err":
-        here = here.but(max_grade=max(1.0, *map(float, grades.values())))
+        here = here.but(max_grade=float(max(grades.values())))
     values = request.metric.body(reading, request.k, here, **request.own_params)
     value = float((values.value if isinstance(values, Terms) else values)[0])
+    if request.metric.summary is not None:
+        value = request.metric.summary(np.array([value]), None, **request.own_params)
     if not listed:
         value = request.metric.empty
     low, high = request.metric.bounds
@@ -78,7 +84,11 @@ def _hits(listed: list[Any], grades: Mapping[Any, float], *, complete: bool) -> 
         if grade != 1:
             flat = False
             if not 0 <= grade < math.inf:
-                raise InputError(f"the grade {grade!r} is not a finite number of at least 0.", column="grade")
+                raise InputError(
+                    f"the grade {grade!r} is not a finite number of at least 0.",
+                    column="grade",
+                    hint="Grades start at 0 (judged, not relevant).",
+                )
     repeat = None
     if len(set(found)) < len(found):
         first: set[Any] = set()
@@ -125,7 +135,7 @@ def _through_tables(
     """Scores, repeats as errors, range errors: the long way round, which says what is wrong."""
     truth = read_interactions({0: dict(grades)})
     if request.metric.name == "err" and chosen.max_grade is None:
-        chosen = chosen.but(max_grade=max(1.0, *map(float, grades.values())))
+        chosen = chosen.but(max_grade=float(max(grades.values())))
     paired = pair(read_lists({0: listed}), truth, complete=context.complete)
     partial = measure(paired, [request], chosen.but(no_truth="zero"), context)
     return summarise(partial, [request])[str(request)]

@@ -40,6 +40,11 @@ class Ids:
     def __len__(self) -> int:
         return len(self.values)
 
+    def name(self, code: Any) -> int | str:
+        """What the user typed, as a plain Python value."""
+        value = self.values[int(code)]
+        return value if isinstance(value, str) else int(value)
+
     def code_of(self, wanted: Array) -> Int:
         """Codes of ids, -1 for an unknown one."""
         if len(self.values) == 0 or len(wanted) == 0:
@@ -72,8 +77,8 @@ class Ids:
     def same_kind(self, other: Ids, *, what: str) -> None:
         if self.kind != other.kind and len(self) and len(other):
             raise IdTypeError(
-                f"the {what} ids are {self.kind} in one table ({self.values[0]!r}, …) and {other.kind} in "
-                f"the other ({other.values[0]!r}, …), so none of them would match.",
+                f"the {what} ids are {self.kind} in one table ({self.name(0)!r}, …) and {other.kind} in "
+                f"the other ({other.name(0)!r}, …), so none of them would match.",
                 column=what,
                 hint="Make both the same type, for example with .astype(str).",
             )

@@ -32,7 +32,7 @@ def scan(
     n_truth = 0 if problem.truth is None else problem.truth[1].size
     listed, scores = np.empty(n_cases * k, np.int32), np.empty(n_cases * k, np.float64)
     lengths, n_candidates = np.zeros(n_cases, np.int64), np.zeros(n_cases, np.int64)
-    above, tied = np.zeros(n_truth, np.int64), np.zeros(n_truth, np.int64)
+    above, tied, ahead = (np.zeros(n_truth, np.int64) for _ in range(3))
     truth_scores = np.zeros(n_truth, np.float64)
     native.scan(
         problem.users,
@@ -50,6 +50,7 @@ def scan(
         lengths,
         above,
         tied,
+        ahead,
         truth_scores,
         n_candidates,
         threads,
@@ -62,7 +63,7 @@ def scan(
     if indptr[-1] != listed.size:
         kept = (np.arange(k) < lengths[:, None]).ravel()
         listed, scores = listed[kept], scores[kept]
-    return Scanned(indptr, listed, scores, above, tied, truth_scores, n_candidates)
+    return Scanned(indptr, listed, scores, above, tied, ahead, truth_scores, n_candidates)
 
 
 def _or_none(rows: Csr | None) -> tuple[Any, Any]:

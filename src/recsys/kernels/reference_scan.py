@@ -23,7 +23,7 @@ UNIT = 2.0**-53
 def scan(problem: Problem, memory_budget: int) -> Scanned:
     """Lists and rank counts of all cases, block by block."""
     n_truth = 0 if problem.truth is None else problem.truth[1].size
-    above, tied = np.zeros(n_truth, np.int64), np.zeros(n_truth, np.int64)
+    above, tied, ahead = (np.zeros(n_truth, np.int64) for _ in range(3))
     truth_scores = np.zeros(n_truth, np.float64)
     n_candidates = np.zeros(problem.n_cases, np.int64)
     lengths = np.zeros(problem.n_cases, np.int64)
@@ -38,13 +38,13 @@ def scan(problem: Problem, memory_budget: int) -> Scanned:
             listed.append((items, scores))
         if problem.truth is not None:
             at = slice(int(problem.truth[0][start]), int(problem.truth[0][stop]))
-            above[at], tied[at], truth_scores[at] = block.counts(memory_budget)
+            above[at], tied[at], ahead[at], truth_scores[at] = block.counts(memory_budget)
         if problem.progress is not None:
             problem.progress(done + 1, len(blocks))
     indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     items = np.concatenate([np.empty(0, np.int32), *(part for part, _ in listed)])
     scores = np.concatenate([np.empty(0, np.float64), *(part for _, part in listed)])
-    return Scanned(indptr, items, scores, above, tied, truth_scores, n_candidates)
+    return Scanned(indptr, items, scores, above, tied, ahead, truth_scores, n_candidates)
 
 
 def exact_scores(
@@ -147,8 +147,8 @@ class _Block:
         kept = place < k
         return np.minimum(found, k), columns[kept].astype(np.int32), scores[kept]
 
-    def counts(self, memory_budget: int) -> tuple[Int64s, Int64s, Float64s]:
-        """Per truth item: candidates above it, candidates level with it, its exact score."""
+    def counts(self, memory_budget: int) -> tuple[Int64s, Int64s, Int64s, Float64s]:
+        """Per truth item: candidates above it, level with it, level but before it, and its exact score."""
         truth = self.problem.truth
         if truth is None:
             raise ValueError("no truth to count for")
@@ -157,18 +157,22 @@ class _Block:
         rows = np.repeat(np.arange(self.stop - self.start), np.diff(starts))
         columns = items[starts[0] : starts[-1]].astype(np.int64)
         scores = self._exact(rows, columns)
-        above, tied = np.zeros(rows.size, np.int64), np.zeros(rows.size, np.int64)
+        above, tied, ahead = (np.zeros(rows.size, np.int64) for _ in range(3))
         step = max(1, memory_budget // (max(1, self.problem.n_items) * 8 * ARRAYS_PER_BLOCK))
         for start in range(0, rows.size, step):
             part = slice(start, start + step)
-            above[part], tied[part] = self._count(rows[part], scores[part])
+            above[part], tied[part], ahead[part] = self._count(rows[part], columns[part], scores[part])
         known = self.candidate[rows, columns]
-        return np.where(known, above, -1), np.where(known, tied, 0), scores
+        return np.where(known, above, -1), np.where(known, tied, 0), np.where(known, ahead, 0), scores
 
-    def _count(self, rows: Int64s, scores: Float64s) -> tuple[Int64s, Int64s]:
+    def _count(self, rows: Int64s, own: Int64s, scores: Float64s) -> tuple[Int64s, Int64s, Int64s]:
         surely = self.low[rows] > scores[:, None]
         which, columns = np.nonzero(self.candidate[rows] & ~surely & (self.high[rows] >= scores[:, None]))
         again = self._exact(rows[which], columns)
         above = surely.sum(axis=1) + np.bincount(which[again > scores[which]], minlength=rows.size)
-        tied = np.bincount(which[again == scores[which]], minlength=rows.size)
-        return above, tied
+        level = again == scores[which]
+        which, columns = which[level], columns[level]
+        tied = np.bincount(which, minlength=rows.size)
+        key, own_key = self.problem.tie_key[columns], self.problem.tie_key[own][which]
+        first = (key < own_key) | ((key == own_key) & (columns < own[which]))
+        return above, tied, np.bincount(which[first], minlength=rows.size)

@@ -43,6 +43,8 @@ class Scanned(NamedTuple):
     """Per truth item: candidates that score strictly higher, -1 where it is no candidate itself."""
     tied: Int64s
     """Per truth item: candidates with the same score, itself included; 0 where it is no candidate."""
+    ahead: Int64s
+    """Per truth item: of the candidates with the same score, those that go before it."""
     truth_scores: Float64s
     """Per truth item: its exact score, candidate or not."""
     n_candidates: Int64s

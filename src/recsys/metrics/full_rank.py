@@ -126,7 +126,9 @@ def gauc(h: Reading, k: int | None, c: Conventions, *, weight: str = "candidates
     0.7778
     """
     if weight not in ("candidates", "relevant"):
-        raise ConventionError(f"gauc weighs by 'candidates' or 'relevant', not {weight!r}.")
+        raise ConventionError(
+            f"gauc weighs by 'candidates' or 'relevant', not {weight!r}.", hint="Say gauc(weight=relevant)."
+        )
     value = auc(h, k, c)
     size = (_candidates(h) if weight == "candidates" else _found(h)).astype(np.float64)
     return Terms(value, value * size, size)
@@ -198,22 +200,18 @@ def mcc(h: Reading, k: int | None, c: Conventions) -> Float:
 
 
 def _cut(h: Reading, k: int | None) -> tuple[float, Float, Float]:
-    size = h.context.n_items
-    if size is None:
-        raise NotDefinedError("this metric needs the catalogue.", hint="Pass catalogue= (ids, or how many).")
+    size = h.context.n_items or 0
     shown = cut_at(k, h.n_listed).astype(np.float64)
     if len(shown) and max(float(shown.max()), float(h.n_relevant.max())) > size:
-        raise NotDefinedError(f"the catalogue holds {size} items, fewer than a list or a truth does.")
+        raise NotDefinedError(
+            f"the catalogue holds {size} items, fewer than a list or a truth does.",
+            hint="Pass catalogue= with every item that can be recommended or relevant.",
+        )
     return float(size), shown, h.count(k)
 
 
 def _candidates(h: Reading) -> Int:
-    if h.hits.n_candidates is None:
-        raise NotDefinedError(
-            "this metric needs every candidate's place, and the lists are cut off.",
-            hint="If each list ranks every candidate, pass complete=True; otherwise use a metric with @k.",
-        )
-    return h.hits.n_candidates
+    return h.n_listed if h.hits.n_candidates is None else h.hits.n_candidates
 
 
 def _found(h: Reading) -> Int:

@@ -45,7 +45,10 @@ def precision(h: Reading, k: int | None, c: Conventions) -> Terms:
     >>> recsys.score_list([1, 5, 3, 8, 2], {3, 8, 10}, "precision@4")
     0.5
     """
-    return ratio(h.count(k), divisor(c.precision_over, k, h))
+    over = divisor(c.precision_over, k, h)
+    if k is None and c.precision_over == "min":
+        over = np.minimum(over, h.n_listed)
+    return ratio(h.count(k), over)
 
 
 @metric(
@@ -212,10 +215,12 @@ def _precisions(h: Reading, k: int | None) -> Float:
     return h.add(h.within(k) * h.order / h.rank)
 
 
-def _geometric_mean(values: Float, *, eps: float) -> float:
-    distinct, times = np.unique(np.maximum(values, eps), return_counts=True)
+def _geometric_mean(values: Float, weights: Float | None, *, eps: float) -> float:
+    distinct, back = np.unique(np.maximum(values, eps), return_inverse=True)
+    times = np.bincount(back, weights=weights)
+    whole = math.fsum(times)
     logs = math.fsum(math.log(v) * n for v, n in zip(distinct.tolist(), times.tolist(), strict=True))
-    return math.exp(logs / len(values)) if len(values) else math.nan
+    return math.exp(logs / whole) if whole else math.nan
 
 
 @metric(
@@ -235,7 +240,8 @@ def gmap(h: Reading, k: int | None, c: Conventions, *, eps: float = 1e-5) -> Flo
     >>> round(recsys.evaluate({1: [3, 5], 2: [5, 3]}, {1: [3], 2: [3]}, ["gmap"])["gmap"], 4)
     0.7071
     """
-    del eps
+    if not eps > 0:
+        raise ConventionError(f"gmap needs an eps above 0, got {eps!r}.", hint="Say gmap(eps=1e-5).")
     return map_(h, k, c)
 
 
@@ -290,7 +296,7 @@ def ndcg(h: Reading, k: int | None, c: Conventions) -> Float:
     """
     if c.ideal == "k":
         longest = int(h.n_listed.max(initial=0)) if k is None else k
-        if longest > _LONGEST_IDEAL or (h.gain(c.gain) > 1).any():
+        if longest > _LONGEST_IDEAL or h.largest_gain(c.gain) > 1:
             raise ConventionError(
                 "ideal='k' assumes k hits of gain 1; here a gain is above 1 or k is in the millions.",
                 hint="Use gain='binary' with it, or ideal='reachable'.",

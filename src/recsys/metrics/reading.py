@@ -180,6 +180,11 @@ class Reading:
         weights = discount_weights(discount, max(longest, 1))[self._ideal_place[inside] - 1]
         return self._add(self._ideal_case[inside], worth[inside] * weights)
 
+    def largest_gain(self, gain: Gain) -> float:
+        """The largest gain a relevant item of the truth has."""
+        worth = self._keep(("ideal", gain), lambda: self._sorted_gains(gain))
+        return 1.0 if worth is None else float(worth.max(initial=0.0))
+
     def _sorted_gains(self, gain: Gain) -> Float | None:
         """Gains of the relevant truth from the highest, per case; None when all are 1."""
         grade, weight = self.hits.truth_grade, self.hits.truth_weight

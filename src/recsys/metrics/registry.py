@@ -44,7 +44,7 @@ def quotient(numerator: float, denominator: float) -> float:
     return numerator / denominator if denominator else 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Metric:
     """A registered metric and everything that is known about it."""
 

@@ -88,7 +88,7 @@ class Factors:
             cases, _ = encode(values, table="users", column="user")
         rows = self.user_rows.row_of(cases.values, table="users")
         if (rows < 0).any():
-            raise InputError(f"user {cases.values[int(np.argmin(rows))]!r} has no factors.", column="user")
+            raise InputError(f"user {cases.name(np.argmin(rows))!r} has no factors.", column="user")
         return cases, rows
 
     def _scan(

@@ -134,7 +134,7 @@ class Scores:
         if bad.any():
             place, column = np.argwhere(bad)[0]
             raise InputError(
-                f"the score of user {cases.values[part[place]]!r} and item {self._item(int(column))!r} is "
+                f"the score of user {cases.name(part[place])!r} and item {self._item(int(column))!r} is "
                 f"{scores[place, column]}.",
                 table="scores",
                 column="score",
@@ -143,7 +143,7 @@ class Scores:
         return scores
 
     def _item(self, row: int) -> Any:
-        return self.item_rows.ids.values[int(self.item_rows.rank[row])]
+        return self.item_rows.ids.name(self.item_rows.rank[row])
 
 
 class _Block(NamedTuple):

@@ -214,6 +214,8 @@ void Block::settle_doubt(Row& row, Judged& judged, std::int32_t position) {
   scorer_.score(user_of(c), &item, 1, &score);
   judged.above += score > judged.score;
   judged.tied += score == judged.score;
+  const Entry own{judged.score, catalogue_.item_at(judged.position)};
+  judged.ahead += score == judged.score && ahead(items_, {score, item}, own);
 }
 
 const double* Block::user_of(const Case& c) {

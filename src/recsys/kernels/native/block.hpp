@@ -24,7 +24,7 @@ struct Answers {
   std::int32_t* list_items;
   double* list_scores;
   std::int64_t* list_lengths;
-  std::int64_t *above, *tied;
+  std::int64_t *above, *tied, *ahead;
   double* truth_scores;
   std::int64_t* n_candidates;
 };

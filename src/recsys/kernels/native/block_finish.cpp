@@ -13,6 +13,7 @@ void Block::finish(const Row& last) {
     const Judged& judged = judged_[i];
     answers_.above[judged.index] = judged.above + thresholds_[i].above;
     answers_.tied[judged.index] = judged.tied;
+    answers_.ahead[judged.index] = judged.ahead;
   }
   if (!asked_.k) return;
   trim(row);
@@ -53,7 +54,7 @@ void Block::finish_closed(const Cancel& cancel) {
     excluded.push_back(excluded_.data() + closed[u]->first_excluded);
     for (std::int64_t i = 0; i < closed[u]->n_judged; ++i) {
       Judged& judged = judged_[closed[u]->first_judged + i];
-      judged.above = judged.tied = 0;
+      judged.above = judged.tied = judged.ahead = 0;
     }
   }
   ExactPass(items_, catalogue_, level_).run(users, excluded, cancel, [&](std::size_t u, const Entry& entry) {
@@ -62,6 +63,8 @@ void Block::finish_closed(const Cancel& cancel) {
     for (std::int64_t i = 0; i < closed[u]->n_judged; ++i, ++judged) {
       judged->above += entry.score > judged->score;
       judged->tied += entry.score == judged->score;
+      const Entry own{judged->score, catalogue_.item_at(judged->position)};
+      judged->ahead += entry.score == judged->score && ahead(items_, entry, own);
     }
   });
   for (std::size_t u = 0; u < closed.size(); ++u) {
@@ -69,6 +72,7 @@ void Block::finish_closed(const Cancel& cancel) {
       const Judged& judged = judged_[closed[u]->first_judged + i];
       answers_.above[judged.index] = judged.above;
       answers_.tied[judged.index] = judged.tied;
+      answers_.ahead[judged.index] = judged.ahead;
     }
     if (asked_.k) {
       const std::vector<Entry>& list = best[u].sorted();
@@ -115,9 +119,12 @@ void run_eligible(const Asked& asked, const Items& items, const Level& level, co
       const bool known = std::binary_search(wanted.begin(), wanted.end(), asked.truth.items[start + t]);
       answers.above[start + t] = known ? 0 : -1;
       answers.tied[start + t] = 0;
+      answers.ahead[start + t] = 0;
+      const Entry own{score, asked.truth.items[start + t]};
       for (std::int64_t i = 0; known && i < n; ++i) {
         answers.above[start + t] += scores[i] > score;
         answers.tied[start + t] += scores[i] == score;
+        answers.ahead[start + t] += scores[i] == score && ahead(items, {scores[i], wanted[i]}, own);
       }
     }
   }

@@ -139,10 +139,11 @@ void Block::judge(Case& c, std::int64_t index, double score) {
   answers_.truth_scores[index] = score;
   answers_.above[index] = -1;
   answers_.tied[index] = 0;
+  answers_.ahead[index] = 0;
   const std::int32_t position = catalogue_.position_of(asked_.truth.items[index]);
   const auto begin = excluded_.begin() + c.first_excluded, end = excluded_.end() - 1;
   if (position < 0 || std::binary_search(begin, end, position)) return;
-  judged_.push_back({score, std::ldexp(score, -c.exponent), index, position, 0, 0});
+  judged_.push_back({score, std::ldexp(score, -c.exponent), index, position, 0, 0, 0});
 }
 
 // The largest error within the zone decides what may still reach the list.

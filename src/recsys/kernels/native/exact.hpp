@@ -54,7 +54,7 @@ struct Judged {
   double scaled;  // in the units of the fast scores
   std::int64_t index;
   std::int32_t position;
-  std::int64_t above, tied;
+  std::int64_t above, tied, ahead;  // ahead: of the tied ones, those that go first
 };
 
 // Scores every candidate of some cases in float64. `users` are widened rows; excluded positions ascend and

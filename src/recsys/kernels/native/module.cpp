@@ -102,14 +102,14 @@ void scan_factors(Factors users, Factors items, std::int32_t k, MaybeStarts trut
                   MaybeItems eligible_items, std::optional<In<double>> bias, std::optional<In<std::uint8_t>> never,
                   In<std::int64_t> tie_key, double largest, Out<std::int32_t> list_items, Out<double> list_scores,
                   Out<std::int64_t> list_lengths, Out<std::int64_t> above, Out<std::int64_t> tied,
-                  Out<double> truth_scores, Out<std::int64_t> n_candidates, int threads, std::int64_t memory_budget,
+                  Out<std::int64_t> ahead,                  Out<double> truth_scores, Out<std::int64_t> n_candidates, int threads, std::int64_t memory_budget,
                   int prune, const std::string& cpu_level, nb::object progress) {
   const Asked asked{matrix_of(users), k, rows_of(truth_indptr, truth_items), rows_of(seen_indptr, seen_items),
                     rows_of(eligible_indptr, eligible_items)};
   const Items catalogue{matrix_of(items), bias ? bias->data() : nullptr, never ? never->data() : nullptr,
                         tie_key.data()};
   const Answers answers{list_items.data(), list_scores.data(),  list_lengths.data(), above.data(),
-                        tied.data(),       truth_scores.data(), n_candidates.data()};
+                        tied.data(),       ahead.data(),        truth_scores.data(), n_candidates.data()};
   const Plan plan{level_named(cpu_level), threads, memory_budget, static_cast<Prune>(prune), largest};
   nb::gil_scoped_release no_gil;
   scan(asked, catalogue, answers, plan, watching(progress));
@@ -131,7 +131,7 @@ NB_MODULE(_native, m) {
   m.def("scan", &recsys::scan_factors, "users"_a, "items"_a, "k"_a, "truth_indptr"_a.none(), "truth_items"_a.none(),
         "seen_indptr"_a.none(), "seen_items"_a.none(), "eligible_indptr"_a.none(), "eligible_items"_a.none(),
         "bias"_a.none(), "never"_a.none(), "tie_key"_a, "largest"_a, "list_items"_a.noconvert(),
-        "list_scores"_a.noconvert(), "list_lengths"_a.noconvert(), "above"_a.noconvert(), "tied"_a.noconvert(),
+        "list_scores"_a.noconvert(), "list_lengths"_a.noconvert(), "above"_a.noconvert(), "tied"_a.noconvert(), "ahead"_a.noconvert(),
         "truth_scores"_a.noconvert(), "n_candidates"_a.noconvert(), "threads"_a, "memory_budget"_a, "prune"_a,
         "cpu_level"_a, "progress"_a.none());
   m.def("cpu_levels", &recsys::level_names);
