@@ -17,7 +17,7 @@ BIN := $(VENV)/bin
 NATIVE := $(wildcard CMakeLists.txt src/recsys/kernels/native/*)
 SOURCES := $(shell find src/recsys -name '*.py' -o -name 'py.typed' -o -name '*.html' -o -name '*.json')
 
-.PHONY: help demo test check parity bench docs lock clean
+.PHONY: help demo test check parity bench sanitize docs lock clean
 .DELETE_ON_ERROR:
 
 help:
@@ -26,6 +26,7 @@ help:
 	@echo "make check   ruff, mypy, import layers, doctests"
 	@echo "make parity  compare with the installed peer libraries, in an environment of their own"
 	@echo "make bench   run the benchmarks"
+	@echo "make sanitize  the kernel tests on an AddressSanitizer and UBSan build"
 	@echo "make docs    write the generated pages of docs/"
 	@echo "make lock    resolve the locks anew"
 	@echo "make clean   remove environments, builds and caches"
@@ -52,6 +53,9 @@ parity: $(PEERS)/.installed
 bench: $(PEERS)/.installed
 	@for script in benchmarks/*.py; do [ -e "$$script" ] || continue; \
 	echo "$$script"; $(PEERS)/bin/python "$$script" || exit 1; done
+
+sanitize: $(VENV)/.installed
+	scripts/sanitize.sh $(BIN)/python
 
 docs: $(VENV)/.installed
 	$(BIN)/python scripts/write_docs.py

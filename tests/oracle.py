@@ -233,9 +233,6 @@ def ideal_dcg(case: Case) -> float:
 
 
 def ndcg(case: Case) -> float:
-    found = {case.places[place - 1] for place in case.hit_places(case.length)}
-    if case.rules.ideal == "k" and any(gain(case.truth[i], case.rules) * case.weight(i) > 1 for i in found):
-        raise RefusedError("an ideal of k gains of 1 is no ideal for higher gains")
     return share(dcg(case), ideal_dcg(case))
 
 
@@ -504,6 +501,13 @@ def score(
     return None if result is None else float(result[0])
 
 
+def refuse_high_gains(truth: Mapping[Any, Mapping[Any, float]], rules: Conventions, weights: Any) -> None:
+    for wanted in truth.values():
+        for item, grade in wanted.items():
+            if is_relevant(grade, rules) and gain(grade, rules) * weights.get(item, 1) > 1:
+                raise RefusedError("an ideal of k gains of 1 is no ideal for higher gains")
+
+
 def evaluate(
     lists: Mapping[Any, Sequence[Any]],
     truth: Mapping[Any, Mapping[Any, float]],
@@ -533,6 +537,8 @@ def evaluate(
             for case in sorted(set(lists) | set(truth))
         }
 
+    if request.name == "ndcg" and rules.ideal == "k":
+        refuse_high_gains(truth, rules, item_weights or {})
     results = over_cases(request.name, request.params, conventions)
     weights = {case: 1 if case_weights is None else case_weights[case] for case in results}
     kept = {case: result for case, result in results.items() if result is not None}

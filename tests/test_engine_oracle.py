@@ -7,6 +7,7 @@ bit; whatever is summed from logarithms or powers must agree to 12 digits.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +24,7 @@ import oracle
 import recsys
 from oracle import RefusedError, Request
 from recsys.conventions import DECISIONS, Conventions
-from recsys.errors import RecsysError
+from recsys.errors import DuplicateError, RecsysError
 from recsys.metrics.registry import METRICS
 from recsys.presets import PRESETS
 from worlds import World, list_frame, truth_frame, worlds
@@ -95,13 +96,18 @@ def requests_of(name: str, k: int) -> list[Request]:
     return [Request(name, cut, params) for params in PARAMS[name] for cut in cuts]
 
 
+OPEN_TIES = ("expected", "best", "worst")
+
+
 def settled(world: World, ties: str) -> bool:
-    """No list holds an item twice in a way that this tie rule makes a matter of its own, tested below."""
-    if not world.scored:
+    """No judged item that is listed twice shares its score: the open tie rules refuse such a list."""
+    if not world.scored or ties not in OPEN_TIES:
         return True
-    if ties == "expected":
-        return not any(len(set(entries)) < len(entries) for entries in world.lists.values())
-    return ties not in ("best", "worst") or not has_repeats(world)
+    for case, entries in world.lists.items():
+        items, scores = Counter(i for i, _ in entries), Counter(s for _, s in entries)
+        if any(items[i] > 1 and scores[s] > 1 and i in world.truth.get(case, {}) for i, s in entries):
+            return False
+    return True
 
 
 def everything(world: World, names: list[str]) -> list[Request]:
@@ -137,7 +143,6 @@ def assert_agrees(world: World, requests: list[Request], conventions: Convention
     """The engine, asked everything at once, says for every request and case what the oracle says."""
     lists, truth = containers_of(world)
     world = visible(world) if world.scored else world
-    requests = [r for r in requests if not has_its_own_test(world, r, conventions)]
     told = {"n_items" if isinstance(v, int) and n == "catalogue" else n: v for n, v in context.items()}
     answers = {request: ask_oracle(world, request, conventions, told) for request in requests}
     wanted = {request: answer for request, answer in answers.items() if answer is not None}
@@ -171,14 +176,6 @@ def ask_oracle(world: World, request: Request, conventions: Conventions, told: d
     return (overall, per_case) if all(inside) else None
 
 
-def has_its_own_test(world: World, request: Request, conventions: Conventions) -> bool:
-    """Corners with a test by name further down, kept out of here so that one of them fails one test."""
-    rules = oracle.settle(request.name, request.params, conventions)[0]
-    if request.name == "err" and rules.max_grade is None:
-        return max((g for wanted in world.truth.values() for g in wanted.values()), default=1) < 1
-    return request.name in ("precision", "f") and request.k is None and rules.precision_over == "min"
-
-
 def test_the_oracle_knows_every_metric_and_every_alias():
     assert sorted(METRICS) == sorted(oracle.NAMES) == sorted(PARAMS)
     aliases = {alias: name for name, metric in METRICS.items() for alias in metric.aliases}
@@ -197,7 +194,8 @@ def test_each_metric_on_lists(name, world):
 @given(world=worlds())
 def test_each_preset(preset, world):
     conventions = Conventions.named(preset)
-    assume(settled(world, conventions.ties))
+    for metric in (*METRICS, ""):
+        assume(settled(world, conventions.for_metric(metric).ties))
     assert_agrees(world, everything(world, ON_LISTS), conventions)
 
 
@@ -442,7 +440,7 @@ def test_one_list_alone(world, ties):
         alone = replace(world, lists={case: world.lists[case]}, truth={case: world.truth[case]})
         for request in everything(world, ON_LISTS):
             refused = ties == "expected" and request.name in oracle.NO_EXPECTATION
-            if refused or request.name == "gmap" or has_its_own_test(alone, request, Conventions()):
+            if refused:
                 continue
             wanted, _ = oracle.evaluate(alone.lists, alone.truth, request, Conventions(ties=ties))
             got = recsys.score_list(
@@ -469,23 +467,23 @@ def test_a_table_of_grades_below_one_has_its_own_highest_grade():
     assert value == pytest.approx((2**0.5 - 1) / 2**0.5, rel=1e-12)
 
 
-def test_an_item_tied_with_itself_stands_at_its_first_place():
-    tied = {1: [("a", 1.0), ("a", 1.0), ("x", 1.0)]}
-    for name in ("mrr", "map", "dcg", "ndcg", "rbp", "err"):
-        wanted, _ = oracle.evaluate(tied, {1: {"a": 1}}, Request(name), Conventions(ties="expected"))
-        assert recsys.evaluate(tied, {1: {"a": 1}}, name, conventions={"ties": "expected"})[
-            name
-        ] == pytest.approx(wanted)
+@pytest.mark.parametrize("ties", ["expected", "best", "worst"])
+def test_an_item_tied_with_its_own_repeat_is_refused(ties):
+    for entries in ([("a", 1.0), ("a", 1.0)], [("a", 2.0), ("a", 1.0), ("x", 1.0)]):
+        with pytest.raises(DuplicateError, match="item 'a' more than once, with a tied score"):
+            recsys.evaluate({1: entries}, {1: {"a"}}, "mrr", conventions={"ties": ties})
+    harmless = {1: [("a", 1.0), ("x", 0.5), ("x", 0.5)]}
+    assert recsys.evaluate(harmless, {1: {"a"}}, "mrr", conventions={"ties": ties})["mrr"] == 1.0
 
 
 @settings(max_examples=EXAMPLES // 2)
 @given(world=worlds(scored=True).filter(has_repeats))
 def test_no_order_of_ties_beats_the_best_or_falls_below_the_worst(world):
+    assume(settled(world, "best"))
     asked = [f"{name}@{world.k}" for name in ("hits", "dcg", "map", "mrr", "rbp")]
     values = {
         ties: recsys.evaluate(dict(world.lists), dict(world.truth), asked, conventions={"ties": ties})
         for ties in DECISIONS["ties"]
-        if settled(world, ties) or ties in ("best", "worst")
     }
     for request in asked:
         best, worst = values["best"].values_of(request), values["worst"].values_of(request)

@@ -341,7 +341,7 @@ def test_aggregates():
 def test_an_ideal_of_ones_needs_gains_of_at_most_one():
     assert value("ndcg", ["a"], {"a": 3}, 1, ideal="k", gain="binary") == 1
     with pytest.raises(RefusedError):
-        value("ndcg", ["a"], {"a": 3}, 1, ideal="k")
+        evaluate({1: ["b"]}, {1: {"a": 3}}, Request("ndcg", 1), Conventions(ideal="k"))
 
 
 def test_weighted_items():

@@ -203,7 +203,7 @@ def test_what_grows_with_k_is_declared():
 
 @pytest.mark.parametrize("name", GROWING)
 @settings(max_examples=EXAMPLES // 4)
-@given(world=worlds().filter(nonempty), ties=st.sampled_from(["by_id", "expected"]))
+@given(world=worlds(repeats=False).filter(nonempty), ties=st.sampled_from(["by_id", "expected"]))
 def test_curves_grow_with_k(name, world, ties):
     if ties == "expected" and name in NO_TIE_EXPECTATION:
         return

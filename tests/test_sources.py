@@ -150,7 +150,7 @@ def test_a_function_of_blocks_is_asked_only_for_the_users_in_the_truth():
 
     def block(rows):
         asked.extend(rows.tolist())
-        return np.eye(5)[rows]
+        return np.eye(5)[rows] + np.arange(5) / 100
 
     source = recsys.Scores(block, n_users=5, n_items=5)
     assert recsys.evaluate(source, {1: [1], 3: [0]}, ["hit@1"])["hit@1"] == 0.5

@@ -153,14 +153,14 @@ def _as_frame(data: Any) -> Any:
     if isinstance(data, dict | list | tuple | set | frozenset | np.ndarray | str):
         return None
     import narwhals.stable.v2 as nw
+    from narwhals.exceptions import DuplicateError
 
-    names = (
-        [str(n) for n in getattr(data, "columns", ())] if not callable(getattr(data, "columns", None)) else []
-    )
-    if len(set(names)) < len(names):
-        twice = next(n for n in names if names.count(n) > 1)
-        raise ColumnError(f"the column {twice!r} occurs twice.", column=twice, hint="Rename one of them.")
-    frame = nw.from_native(data, pass_through=True, eager_only=True)
+    try:
+        frame = nw.from_native(data, pass_through=True, eager_only=True)
+    except DuplicateError as error:
+        raise ColumnError(
+            f"a column name occurs twice: {error}", hint="Rename one of the columns."
+        ) from error
     if isinstance(frame, nw.DataFrame):
         return frame
     if hasattr(data, "collect") and hasattr(data, "collect_schema"):
@@ -190,7 +190,7 @@ def _coded(frame: Any, name: str, table: str, *, as_range: bool = False) -> tupl
     if series.dtype in (nw.Categorical, nw.Enum):
         series = series.cast(nw.String)
     if series.dtype == nw.String:
-        return encode_strings(_arrow_or_numpy(series))
+        return encode_strings(_arrow_or_numpy(series), table=table, column=name)
     values = series.to_numpy()
     return encode(values, table=table, column=name, as_range=as_range)
 

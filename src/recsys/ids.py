@@ -62,9 +62,17 @@ def encode_ints(values: Array, *, as_range: bool = False) -> tuple[Ids, Codes]:
     return ids, place[offset]
 
 
-def encode_strings(values: Any) -> tuple[Ids, Codes]:
+def encode_strings(values: Any, *, table: str, column: str) -> tuple[Ids, Codes]:
     """Strings without missing ones: a NumPy object array, or an Arrow array."""
-    codes, distinct, order = _dictionary(values)
+    try:
+        codes, distinct, order = _dictionary(values)
+    except UnicodeEncodeError as error:
+        raise IdTypeError(
+            f"the {column} id {error.object!r} is not valid Unicode text.",
+            table=table,
+            column=column,
+            hint="Mend the encoding of the file it came from.",
+        ) from error
     place = np.empty(len(distinct), dtype=np.int32)
     place[order] = np.arange(len(distinct), dtype=np.int32)
     return Ids(distinct[order]), place[codes]
@@ -105,7 +113,8 @@ def _dictionary(values: Any) -> tuple[Array, Array, Array]:
         codes, found = pd.factorize(np.asarray(values, dtype=object))
         names = np.asarray(found, dtype=object)
         return codes, names, np.argsort(names, kind="stable") if len(names) else codes
-    arrow = values if isinstance(values, pa.Array | pa.ChunkedArray) else _as_arrow(values)
+    is_arrow = isinstance(values, pa.Array | pa.ChunkedArray)
+    arrow = values if is_arrow else pa.array(values, type=pa.large_string())
     if isinstance(arrow, pa.ChunkedArray):
         arrow = arrow.combine_chunks()
     coded = arrow if pa.types.is_dictionary(arrow.type) else arrow.dictionary_encode()
@@ -115,24 +124,12 @@ def _dictionary(values: Any) -> tuple[Array, Array, Array]:
     return coded.indices.to_numpy(zero_copy_only=False), distinct, order
 
 
-def _as_arrow(values: Array) -> Any:
-    import pyarrow as pa
-
-    try:
-        return pa.array(values, type=pa.large_string())
-    except UnicodeEncodeError as error:
-        raise IdTypeError(
-            f"the id {error.object!r} is not valid Unicode text.",
-            hint="Mend the encoding of the file it came from.",
-        ) from error
-
-
 def _encode_objects(values: Array, table: str, column: str) -> tuple[Ids, Codes]:
     from pandas.api.types import infer_dtype
 
     kind = infer_dtype(values, skipna=False)
     if kind in ("string", "empty"):
-        return encode_strings(values)
+        return encode_strings(values, table=table, column=column)
     if kind == "integer":
         return encode_ints(_int64(values, table, column))
     if kind == "floating":

@@ -67,7 +67,7 @@ class Paired:
             )
         return self._found[rule]
 
-    def _judge(self, rule: str) -> Hits:
+    def _judge(self, rule: str, *, refuse_repeats: bool = True) -> Hits:
         listed = self._by_id(descending=rule == "by_id_desc") if rule.startswith("by_id") else self.listed
         found = kernels.match_lists(
             self.list_indptr,
@@ -84,7 +84,8 @@ class Paired:
         rank, tied, order = found.at - self.list_indptr[case] + 1, None, None
         if self.groups is not None and rule in ("best", "worst", "expected"):
             starts, sizes = self.groups
-            self._refuse_repeats(found, case, sizes)
+            if refuse_repeats:
+                self._refuse_repeats(found, case, sizes)
             above = starts[found.at] - self.list_indptr[case]
             rank, tied, order = place_in_groups(rule, case, above, sizes[found.at], grade)
         hit = listed[found.at]
@@ -139,7 +140,7 @@ class Paired:
         """Judged items found, and how many of them share a score with an item of another grade."""
         if self.groups is None:
             return 0, 0
-        return undecided(self.hits("expected", "first"))
+        return undecided(self._judge("expected", refuse_repeats=False))
 
     @cached_property
     def _case_of_truth(self) -> Codes:

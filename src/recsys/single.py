@@ -60,10 +60,12 @@ def score_list(
         here = here.but(max_grade=float(max(grades.values())))
     values = request.metric.body(reading, request.k, here, **request.own_params)
     value = float((values.value if isinstance(values, Terms) else values)[0])
-    if request.metric.summary is not None:
-        value = request.metric.summary(np.array([value]), None, **request.own_params)
     if not listed:
         value = request.metric.empty
+    if request.metric.summary is not None:
+        value = request.metric.summary(np.array([value]), None, **request.own_params)
+    if reading.nothing_wanted(request.metric.population) is not None:
+        value = 0.0
     low, high = request.metric.bounds
     if value > high or value < low:
         return _through_tables(listed, grades, request, chosen, context)
@@ -137,5 +139,6 @@ def _through_tables(
     if request.metric.name == "err" and chosen.max_grade is None:
         chosen = chosen.but(max_grade=float(max(grades.values())))
     paired = pair(read_lists({0: listed}), truth, complete=context.complete)
-    partial = measure(paired, [request], chosen.but(no_truth="zero"), context)
-    return summarise(partial, [request])[str(request)]
+    partial = measure(paired, [request], chosen.but(no_truth="skip"), context)
+    value = summarise(partial, [request])[str(request)]
+    return 0.0 if math.isnan(value) else value

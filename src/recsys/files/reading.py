@@ -172,7 +172,7 @@ def _judged(
 
 def _coded(column: Any, role: str, ids: IdKind, table: TextTable, notes: dict[str, Any]) -> tuple[Ids, Codes]:
     values = column if hasattr(column, "combine_chunks") else np.asarray(column, dtype=object)
-    made, codes = encode_strings(values)
+    made, codes = encode_strings(values, table=table.name, column=role)
     if len(made) and made.values[0] == "":
         row = int(np.argmax(codes == 0))
         raise FileError(
@@ -214,7 +214,8 @@ def _retyped_series(frame: Any, name: str, ids: IdKind, file: str) -> Any:
     if ids == "str" and series.dtype.is_integer():
         return series.cast(nw.String)
     if ids == "int" and series.dtype in (nw.String, nw.Categorical, nw.Enum) and not series.is_null().any():
-        made, codes = encode_strings(np.asarray(series.cast(nw.String).to_list(), dtype=object))
+        text = np.asarray(series.cast(nw.String).to_list(), dtype=object)
+        made, codes = encode_strings(text, table=file, column=name)
         made, codes = retyped(made, codes, "int", f"{name} ids of {file}", lambda row: f", row {row}")
         return nw.new_series(name, made.values[codes], nw.Int64, backend=frame.implementation)
     return series
