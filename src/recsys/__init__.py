@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from recsys.explanation import explain
     from recsys.files import read_file
     from recsys.frames import read_interactions, read_lists
+    from recsys.kernels import show_backends
     from recsys.metrics import metric
     from recsys.results import Evaluation
     from recsys.single import score_list
@@ -39,6 +40,7 @@ _HOMES = {
     "read_interactions": "recsys.frames",
     "read_lists": "recsys.frames",
     "score_list": "recsys.single",
+    "show_backends": "recsys.kernels",
 }
 
 __all__ = [
@@ -60,6 +62,7 @@ __all__ = [
     "read_lists",
     "recommend",
     "score_list",
+    "show_backends",
 ]
 
 

@@ -15,7 +15,19 @@ from recsys.kernels.checks import as_rows
 from recsys.kernels.problem import Progress, Ties, as_problem
 from recsys.kernels.results import Matches, Scanned
 
-__all__ = ["Backends", "Matches", "Scanned", "backends", "count_ranks", "match_lists", "scan", "top_k"]
+__all__ = [
+    "Backends",
+    "Matches",
+    "Scanned",
+    "backends",
+    "count_ranks",
+    "match_lists",
+    "scan",
+    "show_backends",
+    "top_k",
+]
+
+show_backends = backends
 
 # Below this many entries a second thread costs more than it saves.
 ENTRIES_PER_THREAD = 2_000_000

@@ -11,7 +11,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
-from recsys.errors import UnknownNameError
+from recsys.errors import InputError, RecsysError, UnknownNameError
 
 BackendName = Literal["auto", "native", "reference"]
 NAMES = ("auto", "native", "reference")
@@ -27,7 +27,10 @@ class Backends(NamedTuple):
     why: str
 
     def __str__(self) -> str:
-        return f"{self.in_use}: {self.why}"
+        levels = f"\nCPU levels: {', '.join(self.cpu_levels)}" if self.cpu_levels else ""
+        return f"in use: {self.in_use}, because {self.why}{levels}\ncuda: no kernels in this version"
+
+    __repr__ = __str__
 
 
 @cache
@@ -41,13 +44,18 @@ def _load() -> tuple[ModuleType | None, str]:
 
 def native_module(backend: str) -> Any:
     """The compiled module if this call is to use it, None if NumPy is to do the work."""
+    if backend == "cuda":
+        raise RecsysError(
+            "this version has no CUDA kernels.",
+            hint="Use backend='auto'; the result is the same bits everywhere.",
+        )
     if backend not in NAMES:
         raise UnknownNameError("backend", backend, NAMES)
     if backend == "reference":
         return None
     module, why = _load()
     if module is None and backend == "native":
-        raise ImportError(f"backend='native' was asked for, but {why}. Use backend='auto'.")
+        raise RecsysError(f"backend='native' was asked for, but {why}.", hint="Use backend='auto'.")
     return module
 
 
@@ -68,5 +76,5 @@ def n_threads(threads: int | None) -> int:
         except AttributeError:
             return max(1, os.cpu_count() or 1)
     if threads < 1:
-        raise ValueError(f"threads is {threads}; give a whole number from 1, or None for all cores.")
+        raise InputError(f"threads is {threads}.", hint="Give a whole number from 1, or None for all cores.")
     return int(threads)
