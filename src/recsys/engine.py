@@ -75,7 +75,7 @@ def summarise(partial: Partial, requests: Sequence[Request], mask: Bool | None =
         elif request.metric.summary is not None:
             out[name] = request.metric.summary(column[pick], held, **request.own_params)
         else:
-            out[name] = _mean(column[pick], held)
+            out[name] = _mean(column[pick], held, within=request.metric.bounds)
     return out
 
 
@@ -119,9 +119,10 @@ def merge(parts: Sequence[Partial]) -> Partial:
     return Partial(rows, terms, {n: sum(p.counts.get(n, 0) for p in parts) for n in names})
 
 
-def _mean(values: Float, weights: Float | None) -> float:
+def _mean(values: Float, weights: Float | None, *, within: tuple[float, float] | None = None) -> float:
     if weights is None:
-        return exact_mean(values)
+        most = math.inf if within is None else max(map(abs, within))
+        return exact_mean(values, within=most if math.isfinite(most) else None)
     total = exact_sum(weights) if len(weights) else 0
     return float(exact_sum(values * weights) / total) if total else math.nan
 

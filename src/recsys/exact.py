@@ -18,38 +18,41 @@ _HIGHEST = 990
 _LOWEST = -990
 
 
-def exact_sum(values: Float) -> Fraction:
-    """The sum of finite values, exactly.
+def exact_sum(values: Float, *, within: float | None = None) -> Fraction:
+    """The sum of finite values, exactly; `within`: a bound on their size, where it is known.
 
     >>> float(exact_sum(np.array([1e16, 1.0, -1e16])))
     1.0
     """
     total = Fraction(0)
     for start in range(0, len(values), _SLICE_ROWS):
-        total += _sum_block(values[start : start + _SLICE_ROWS])
+        total += _sum_block(values[start : start + _SLICE_ROWS], within)
     return total
 
 
-def exact_mean(values: Float) -> float:
+def exact_mean(values: Float, *, within: float | None = None) -> float:
     """The mean, correctly rounded; NaN of nothing."""
-    return float(exact_sum(values) / len(values)) if len(values) else math.nan
+    return float(exact_sum(values, within=within) / len(values)) if len(values) else math.nan
 
 
-def _sum_block(values: Float) -> Fraction:
-    total = Fraction(0)
-    top = float(max(values.max(), -values.min())) if len(values) else 0.0
+def _sum_block(values: Float, within: float | None) -> Fraction:
+    total = 0
+    top = float(max(values.max(), -values.min())) if within is None else within
     exponent = math.frexp(top)[1]
     if exponent > _HIGHEST:
-        return sum(map(Fraction, values.tolist()), total)
-    rest, head = values.copy(), np.empty_like(values)
+        return sum(map(Fraction, values.tolist()), Fraction(0))
+    rest, head = values, np.empty_like(values)
+    unit = 0
     while top and exponent > _LOWEST:
         # A multiple of 2^(exponent-30) below 2^exponent: 2^22 of them still add up within 53 bits.
         shift = math.ldexp(1.5, exponent + 22)
         np.add(rest, shift, out=head)
         np.subtract(head, shift, out=head)
-        total += Fraction(float(head.sum()))
-        np.subtract(rest, head, out=rest)
+        unit = 30 - exponent
+        total = (total << 30) + int(math.ldexp(float(head.sum()), unit))
+        rest = np.subtract(rest, head, out=None if rest is values else rest)
         if not rest.any():
-            return total
+            return Fraction(total) / (Fraction(2) ** unit)
         exponent -= 30  # what is left lies within half a unit of the slice just taken
-    return sum(map(Fraction, rest[rest != 0].tolist()), total)
+    done = Fraction(total) / (Fraction(2) ** unit)
+    return sum(map(Fraction, rest[rest != 0].tolist()), done)

@@ -15,6 +15,9 @@ import numpy as np
 from recsys.errors import DuplicateError, InputError
 from recsys.types import Array, Codes, Float, Ids, Int, Interactions, Lists
 
+# Up to here sorting is quick enough to do without SciPy.
+_SMALL = 1 << 15
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:
@@ -76,46 +79,62 @@ def to_lists(rows: Rows) -> Lists:
 def to_interactions(rows: Rows) -> Interactions:
     """Truth or history: one entry a (case, item), items ascending; repeated rows are merged and counted."""
     grade = None if rows.grade is None else _grades(rows)
+    notes = dict(rows.notes)
+    indptr, item, time, counts = rows.starts, rows.item, rows.time, None
+    if rows.indptr is None or not _ascends(item, indptr):
+        indptr, item, grade, time, counts = _merged(rows, grade, notes)
+    if grade is not None and (grade == 1).all():
+        grade = None
+    return Interactions(rows.cases, rows.items, indptr, item, grade, time, counts, _clusters(rows), notes)
+
+
+def _ascends(item: Codes, indptr: Int) -> bool:
+    """Whether the items of every case are ascending and unique already."""
+    rises = item[1:] > item[:-1]
+    borders = indptr[1:-1]
+    rises[borders[(borders > 0) & (borders < len(item))] - 1] = True
+    return bool(rises.all())
+
+
+def _merged(
+    rows: Rows, grade: Float | None, notes: dict[str, Any]
+) -> tuple[Int, Codes, Float | None, Array | None, Int | None]:
+    """Rows sorted by case and item, equal ones made one: the highest grade stays."""
+    if grade is None and rows.time is None and len(rows) > _SMALL:
+        return _merged_pairs(rows, notes)
     width = max(len(rows.items), 1)
     key = rows.case.astype(np.int64) * width + rows.item
-    order = None
-    bare = grade is None and rows.time is None
-    if len(key) > 1 and not (key[1:] > key[:-1]).all():
-        if bare:  # the key holds all there is: sorting it is several times faster than finding an order
-            key.sort()
-        else:
-            order = np.argsort(key, kind="stable")
-            key = key[order]
-    notes = dict(rows.notes)
-    case = (key // width).astype(np.int32) if bare else _take(rows.case, order)
-    item = (key - case.astype(np.int64) * width).astype(np.int32) if bare else _take(rows.item, order)
-    grade, time = _take(grade, order), _take(rows.time, order)
-    repeated = np.zeros(len(key), dtype=bool)
-    if len(key) > 1:
-        np.equal(key[1:], key[:-1], out=repeated[1:])
+    order = np.argsort(key, kind="stable")
+    key, grade, time = key[order], _take(grade, order), _take(rows.time, order)
+    first = np.concatenate([[True], key[1:] != key[:-1]]) if len(key) else np.zeros(0, dtype=bool)
     counts = None
-    if repeated.any():
-        starts = np.flatnonzero(~repeated)
-        counts = np.diff(np.r_[starts, len(key)])
-        notes["repeated_rows"] = int(repeated.sum())
+    if not first.all():
+        starts = np.flatnonzero(first)
+        counts = np.diff(np.concatenate([starts, [len(key)]]))
+        notes["repeated_rows"] = len(key) - len(starts)
         if grade is not None:
             best = np.maximum.reduceat(grade, starts)
             notes["conflicting_grades"] = int((np.minimum.reduceat(grade, starts) != best).sum())
             grade = best
-        case, item, time = case[starts], item[starts], None if time is None else time[starts]
-    if grade is not None and (grade == 1).all():
-        grade = None
-    return Interactions(
-        rows.cases,
-        rows.items,
-        _indptr(case, len(rows.cases)),
-        item,
-        grade,
-        time,
-        counts,
-        _clusters(rows),
-        notes,
-    )
+        key, time = key[starts], _take(time, starts)
+    case = (key // width).astype(np.int32)
+    item = (key - case.astype(np.int64) * width).astype(np.int32)
+    return _indptr(case, len(rows.cases)), item, grade, time, counts
+
+
+def _merged_pairs(
+    rows: Rows, notes: dict[str, Any]
+) -> tuple[Int, Codes, Float | None, Array | None, Int | None]:
+    """Without grades and times a sparse matrix does it: two counting sorts, equal entries added up."""
+    from scipy.sparse import csr_array
+
+    ones: Array = np.ones(len(rows), dtype=np.int64)
+    matrix = csr_array((ones, (rows.case, rows.item)), shape=(len(rows.cases), max(len(rows.items), 1)))
+    matrix.sum_duplicates()
+    if matrix.nnz == len(rows):
+        return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), None, None, None
+    notes["repeated_rows"] = len(rows) - int(matrix.nnz)
+    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), None, None, matrix.data
 
 
 def numbers(values: Array, rows: Rows, column: str) -> Float:

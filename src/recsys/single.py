@@ -56,7 +56,7 @@ def score_list(
         return _through_tables(listed, grades, request, chosen, context)
     _check_ids(listed, grades)
     reading = Reading(_hits(listed, grades, complete=complete), here.relevant_from, here.duplicates, context)
-    if here.max_grade is None and request.metric.name == "err":
+    if here.max_grade is None and request.metric.name == "err" and reading.hits.truth_grade is not None:
         here = here.but(max_grade=float(max(grades.values())))
     values = request.metric.body(reading, request.k, here, **request.own_params)
     value = float((values.value if isinstance(values, Terms) else values)[0])

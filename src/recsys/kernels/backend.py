@@ -30,7 +30,8 @@ class Backends(NamedTuple):
         levels = f"\nCPU levels: {', '.join(self.cpu_levels)}" if self.cpu_levels else ""
         return f"in use: {self.in_use}, because {self.why}{levels}\ncuda: no kernels in this version"
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
 
 @cache

@@ -19,6 +19,7 @@ from recsys.types import Array, Float
 
 _FIRST_OCTAVE = 6
 _DIGITS = 50
+_LARGEST_POWER = 1000
 
 
 def discount_weights(discount: Discount, places: int) -> Float:
@@ -54,6 +55,9 @@ def gains(gain: Gain, grades: Float) -> Float:
         return grades
     if gain == "binary":
         return np.ones(len(grades))
+    whole = np.floor(grades)
+    if isinstance(gain, str) and (whole == grades).all() and whole.max(initial=0.0) < _LARGEST_POWER:
+        return np.ldexp(1.0, whole.astype(np.int64) + (gain == "exp2_next")) - 1.0
     distinct, back = np.unique(grades, return_inverse=True)
     if isinstance(gain, str):
         worth = np.array([_power_of_two(g + (gain == "exp2_next")) - 1.0 for g in distinct.tolist()])
@@ -89,7 +93,7 @@ def geometric_weights(p: float, places: int) -> Float:
 
 def _power_of_two(exponent: float) -> float:
     if exponent == int(exponent):
-        if exponent > 1000:
+        if exponent > _LARGEST_POWER:
             raise ConventionError(f"gain exp2 of grade {exponent:g} overflows.", hint="Use gain='grade'.")
         return float(2.0 ** int(exponent))
     with localcontext() as context:
