@@ -373,7 +373,12 @@ def _seen(truth: Interactions, seen: Interactions) -> Bool:
     have = np.repeat(np.arange(len(seen.cases), dtype=np.int64), seen.sizes) * width + seen.codes
     case = np.repeat(seen.cases.code_of(truth.cases.values), truth.sizes)
     item = seen.items.code_of(truth.items.values)[truth.codes]
-    return np.asarray((case >= 0) & (item >= 0) & np.isin(case * width + item, have))
+    known = (case >= 0) & (item >= 0)
+    if len(have) == 0:
+        return np.zeros(len(known), dtype=bool)
+    want = case * width + item
+    at = np.minimum(np.searchsorted(have, want), len(have) - 1)  # pairs of a history stand in order
+    return np.asarray(known & (have[at] == want))
 
 
 def _item_weights(judged: Judged, given: Mapping[Any, float]) -> Float:

@@ -75,7 +75,7 @@ class Counted:
         else:
             before = tied - 1 - self.ahead[at] if rule == "by_id_desc" else self.ahead[at]
             rank = above + 1 + before
-            order = np.lexsort((rank, case))
+            order = np.argsort(case * (rank.max(initial=0) + 1) + rank, kind="stable")
         top: Any = slice(None) if grades is None else np.lexsort((-grades, all_cases))
         weights = self.item_weights
         return Hits(

@@ -185,6 +185,9 @@ def _coded(frame: Any, name: str, table: str, *, as_range: bool = False) -> tupl
     import narwhals.stable.v2 as nw
 
     series = frame[name]
+    if getattr(getattr(series.to_native(), "dtype", None), "kind", "") == "O":
+        # Strings in pandas before 3: looking at every object's type finds the missing ones too.
+        return encode(series.to_numpy(), table=table, column=name, as_range=as_range)
     if series.is_null().any():
         refuse_missing(int(np.argmax(series.is_null().to_numpy())), table, name)
     if series.dtype in (nw.Categorical, nw.Enum):

@@ -32,7 +32,7 @@ def encode(values: Array, *, table: str, column: str, as_range: bool = False) ->
     if kind == "f":
         return encode_ints(_whole_floats(values, table, column))
     if kind in "USTO":
-        return _encode_objects(values.astype(object), table, column)
+        return _encode_objects(values.astype(object, copy=False), table, column)
     raise IdTypeError(f"{column} ids are of type {values.dtype}.", table=table, column=column, hint=_HINT)
 
 
@@ -114,9 +114,9 @@ def _dictionary(values: Any) -> tuple[Array, Array, Array]:
         names = np.asarray(found, dtype=object)
         return codes, names, np.argsort(names, kind="stable") if len(names) else codes
     is_arrow = isinstance(values, pa.Array | pa.ChunkedArray)
-    arrow = values if is_arrow else pa.array(values, type=pa.large_string())
-    if isinstance(arrow, pa.ChunkedArray):
-        arrow = arrow.combine_chunks()
+    arrow = values if is_arrow else pa.array(values, type=pa.string())
+    if isinstance(arrow, pa.ChunkedArray):  # more than 2 GiB of text needs the wider type
+        arrow = (arrow if is_arrow else arrow.cast(pa.large_string())).combine_chunks()
     coded = arrow if pa.types.is_dictionary(arrow.type) else arrow.dictionary_encode()
     distinct = np.empty(len(coded.dictionary), dtype=object)
     distinct[:] = coded.dictionary.to_pylist()
