@@ -241,3 +241,11 @@ def test_progress_is_told():
 def test_errors_are_typed():
     assert issubclass(CutoffError, RecsysError)
     assert issubclass(ConventionError, ValueError)
+
+
+def test_a_batch_of_users_on_one_side_only_is_counted():
+    evaluator = recsys.Evaluator(["recall@1"])
+    evaluator.update({1: ["a"]}, {1: ["a"]}).update({2: ["a"]}, {3: ["a"]})
+    result = evaluator.result()
+    assert (result.counts["without_truth"], result.counts["without_list"]) == (1, 1)
+    assert result["recall@1"] == 0.5

@@ -13,19 +13,16 @@ import numpy as np
 from recsys.conventions import Conventions
 from recsys.errors import ConventionError
 from recsys.metrics.expectation import (
-    cascade,
     chance_of_hit,
     first_hit,
     precision_per_hit,
     precision_sum,
     reciprocal_of_first,
 )
-from recsys.metrics.reading import Reading, add_up, cut_at, divisor
+from recsys.metrics.reading import Reading, add_up, divisor
 from recsys.metrics.registry import Terms, divided, metric, ratio
-from recsys.metrics.weights import gains, geometric_weights, running_weights
 from recsys.types import Float
 
-_LONGEST_IDEAL = 1 << 24
 _MANNING = "Manning, Raghavan & Schütze, Introduction to Information Retrieval (2008), chapter 8"
 
 
@@ -259,107 +256,6 @@ def mar(h: Reading, k: int | None, c: Conventions) -> Float:
     0.25
     """
     return map_(h, k, c.but(ap_over="relevant"))
-
-
-@metric(
-    "dcg",
-    formula="sum over hits at place r <= k of gain / log2(r + 1)",
-    reference="Järvelin & Kekäläinen, Cumulated gain-based evaluation of IR techniques (2002)",
-    bounds=(0.0, math.inf),
-    conventions=("gain", "discount"),
-    weighted=True,
-    grows_with_k=True,
-)
-def dcg(h: Reading, k: int | None, c: Conventions) -> Float:
-    """Gains of the relevant items shown, less the further down they stand.
-
-    >>> import recsys
-    >>> recsys.score_list([3, 5, 8], {3: 2, 8: 3}, "dcg@3")
-    3.5
-    """
-    return h.discounted(c.gain, c.discount, k)
-
-
-@metric(
-    "ndcg",
-    formula="dcg / dcg of the best possible list",
-    reference="Järvelin & Kekäläinen, Cumulated gain-based evaluation of IR techniques (2002)",
-    conventions=("gain", "discount", "ideal"),
-    weighted=True,
-)
-def ndcg(h: Reading, k: int | None, c: Conventions) -> Float:
-    """How close the list comes to the best possible one, places near the top weighing most.
-
-    >>> import recsys
-    >>> round(recsys.score_list([1, 5, 3, 8, 2], {3, 8, 10}, "ndcg@10"), 4)
-    0.4367
-    """
-    if c.ideal == "k":
-        longest = int(h.n_listed.max(initial=0)) if k is None else k
-        if longest > _LONGEST_IDEAL or h.largest_gain(c.gain) > 1:
-            raise ConventionError(
-                "ideal='k' assumes k hits of gain 1; here a gain is above 1 or k is in the millions.",
-                hint="Use gain='binary' with it, or ideal='reachable'.",
-            )
-        running = running_weights(c.discount, longest)
-        best = running[h.n_listed if k is None else np.full(h.n_cases, k)]
-    else:
-        places = h.n_relevant if c.ideal == "all" else cut_at(k, h.n_relevant)
-        best = h.best(c.gain, c.discount, np.minimum(places, h.n_listed) if c.ideal == "list" else places)
-    return divided(h.discounted(c.gain, c.discount, k), best)
-
-
-@metric(
-    "rbp",
-    formula="(1 - p) sum over hits at place r <= k of p^(r - 1)",
-    reference="Moffat & Zobel, Rank-biased precision (2008)",
-    grows_with_k=True,
-)
-def rbp(h: Reading, k: int | None, c: Conventions, *, p: float = 0.8) -> Float:
-    """What a reader finds who goes on to the next item with chance p.
-
-    >>> import recsys
-    >>> recsys.score_list([3, 5, 8], {3, 8}, "rbp(p=0.5)")
-    0.625
-    """
-    del c
-    if not 0 < p < 1:
-        raise ConventionError(
-            f"rbp needs a persistence between 0 and 1, got p={p!r}.", hint="Say rbp(p=0.8)."
-        )
-    return (1 - p) * h.add(h.place_weights(lambda n: geometric_weights(p, n), k))
-
-
-@metric(
-    "err",
-    formula="sum over places r <= k of (1/r) R_r prod_{i<r} (1 - R_i), R = (2^grade - 1) / 2^max_grade",
-    reference="Chapelle et al., Expected reciprocal rank for graded relevance (2009)",
-    conventions=("max_grade",),
-    ties="own",
-    grows_with_k=True,
-)
-def err(h: Reading, k: int | None, c: Conventions) -> Float:
-    """How early a reader is satisfied who stops at an item the more readily the better it is.
-
-    >>> import recsys
-    >>> recsys.score_list([3, 5, 8], {3: 1, 8: 1}, "err")
-    0.5833333333333334
-    """
-    highest = c.max_grade if c.max_grade is not None else 1.0
-    stop = gains("exp2", h.grade) / (gains("exp2", np.array([highest])) + 1)
-    if (stop > 1).any():
-        raise ConventionError(
-            f"a grade of {h.grade.max():g} lies above max_grade={highest:g}.", hint="Raise max_grade."
-        )
-    if h.tied is not None:
-        return cascade(h, stop, k)
-    out, left = np.zeros(h.n_cases), np.ones(h.n_cases)
-    for turn in range(1, int(h.order.max(initial=0)) + 1):
-        now = np.flatnonzero(h.order == turn)
-        case = h.case[now]
-        out[case] += h.within(k)[now] * stop[now] * left[case] / h.rank[now]
-        left[case] *= 1 - stop[now]
-    return out
 
 
 @metric(
