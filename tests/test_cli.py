@@ -256,3 +256,16 @@ def test_without_click_the_extra_is_named():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (4, "")
     assert "pip install 'recsys-evaluation[cli]'" in done.stderr
+
+
+def test_per_user_rows_never_replace_an_input(tmp_path):
+    lists, truth = tmp_path / "l.csv", tmp_path / "t.csv"
+    lists.write_text("user,item\n1,a\n")
+    truth.write_text("user,item\n1,a\n")
+    for target in (lists, truth):
+        found = CliRunner().invoke(
+            cli, ["evaluate", str(lists), str(truth), "-m", "mrr", "--per-user", str(target)]
+        )
+        assert found.exit_code == 2
+        assert "overwrite an input file" in found.output
+    assert lists.read_text() == "user,item\n1,a\n"

@@ -59,3 +59,13 @@ def test_importing_the_package_costs_little_beside_numpy():
 
     # Loose: other work on the machine moves it. The claim itself is measured under benchmarks/.
     assert seconds("import recsys") < 2 * seconds("import numpy, scipy.sparse")
+
+
+def test_small_tables_of_text_meet_neither_arrow_nor_pandas():
+    code = (
+        "import sys, recsys\n"
+        "recsys.evaluate({'a': ['x', 'y']}, {'a': ['y']}, 'ndcg@10')\n"
+        "print(sorted({'pyarrow', 'pandas', 'polars', 'scipy'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -219,6 +219,8 @@ class Evaluator:
 
     def merge(self, other: Evaluator) -> Evaluator:
         """Take over the users of another Evaluator of the same metrics and conventions."""
+        if not isinstance(other, Evaluator):
+            raise MergeError(f"an Evaluator merges with another one, not with {type(other).__name__}.")
         if [*map(str, other.requests)] != [*map(str, self.requests)] or other.conventions != self.conventions:
             raise MergeError("the two evaluators differ in metrics or conventions.")
         self._parts.extend(other._parts)
@@ -255,7 +257,7 @@ def recommend(
     ([1, 2], [2.0, 1.0])
     """
     ranked = source if isinstance(source, Factors | Scores) else from_model(source)
-    if isinstance(k, bool) or k != int(k) or k < 1:
+    if type(k) is not int or k < 1:
         raise CutoffError(f"k={k!r} is not a positive whole number.", hint="Use k >= 1, such as k=10.")
     asked = Asked(
         seen=None if seen is None else _history(seen, "seen", None),
@@ -283,8 +285,12 @@ def _history(data: Any, table: str, columns: Mapping[str, Any] | None) -> Intera
     return read_interactions(data, table=table, columns=_columns_for(table, columns))
 
 
-def _columns_for(table: str, columns: Mapping[str, Any] | None) -> Mapping[str, str] | None:
-    if columns is None or not any(isinstance(v, Mapping) for v in columns.values()):
+def _columns_for(table: str, columns: Any) -> Any:
+    if (
+        columns is None
+        or not isinstance(columns, Mapping)
+        or not any(isinstance(v, Mapping) for v in columns.values())
+    ):
         return columns
     return columns.get(table)
 

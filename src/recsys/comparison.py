@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from recsys import tables
-from recsys.errors import ConventionError, InputError
+from recsys.errors import ConventionError, InputError, UnknownNameError
 from recsys.plan import Request
 from recsys.results import Evaluation
 from recsys.stats.choices import Options
@@ -42,11 +42,21 @@ class Comparison(Sequence[Row]):
         return self.table.missing
 
     def __getitem__(self, key: Any) -> Any:
-        """A row by place, or by (model, metric)."""
-        if isinstance(key, tuple):
-            model, metric = key
-            return self.table[(model, str(Request.parse(metric)))]
-        return self.rows[key]
+        """A row by place, by (model, metric), or by (model, baseline, metric) where there are several."""
+        if not isinstance(key, tuple):
+            return self.rows[key]
+        model, *base, metric = key
+        name = str(Request.parse(metric))
+        found = [r for r in self.rows if (r.model, r.metric) == (model, name) and base in ([], [r.baseline])]
+        if len(found) == 1:
+            return found[0]
+        known = [f"{r.model}, {r.baseline}, {r.metric}" for r in self.rows]
+        if not found:
+            raise UnknownNameError("comparison", ", ".join(map(str, key)), known)
+        raise InputError(
+            f"{model!r} is compared with {', '.join(repr(r.baseline) for r in found)} on {name}.",
+            hint=f"Say which: comparison[{model!r}, {found[0].baseline!r}, {name!r}].",
+        )
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -89,7 +99,8 @@ class Comparison(Sequence[Row]):
             "model": [r.model for r in self.rows],
             "metric": [r.metric for r in self.rows],
             "value": [r.value for r in self.rows],
-            r"baseline": [r.baseline_value for r in self.rows],
+            "against": [r.baseline for r in self.rows],
+            "its value": [r.baseline_value for r in self.rows],
             "won/tied/lost": [f"{r.wins:,}/{r.ties:,}/{r.losses:,}" for r in self.rows],
             "verdict": [r.verdict for r in self.rows],
         }
@@ -149,6 +160,9 @@ def compare(
     lower = {
         str(r) for several in runs.values() for e in several for r in e.requests if r.metric.better == "lower"
     }
+    for name in choices:
+        if name not in Options.__dataclass_fields__:
+            raise UnknownNameError("choice", name, Options.__dataclass_fields__)
     options = Options(lower_is_better=frozenset(lower), **choices)
     per_case = {
         name: several[0].per_case if len(several) == 1 else [e.per_case for e in several]

@@ -63,7 +63,6 @@ class Counted:
         return (0, 0) if self.groups is None else undecided(self.hits("expected", "first"))
 
     def _judge(self, rule: str) -> Hits:
-        self.counts.setdefault("not_candidates", int((self.above < 0).sum()))
         at = np.flatnonzero(self.above >= 0)
         all_cases = np.repeat(np.arange(len(self.cases), dtype=np.int32), self.truth.sizes)
         case, above, tied = all_cases[at], self.above[at], self.tied[at]

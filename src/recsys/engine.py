@@ -214,4 +214,7 @@ def _counts(judged: Judged, conventions: Conventions, readings: Mapping[Any, Rea
         "judged": len(judged.judged),
         "found": len(reading.hits.case),
     }
+    if reading.hits.n_candidates is not None:
+        repeats = 0 if reading.hits.repeat is None else int(reading.hits.repeat.sum())
+        counts["not_candidates"] = counts["judged"] - counts["found"] + repeats
     return counts | {n: v for n, v in judged.counts.items() if n != "first_repeated"}

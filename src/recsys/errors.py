@@ -79,7 +79,8 @@ class UnknownNameError(RecsysError, ValueError):
         choices = sorted(set(known))
         near = difflib.get_close_matches(str(name).lower(), choices, n=3, cutoff=0.5)
         advice = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Known: {', '.join(choices)}."
-        super().__init__(f"unknown {what} {name!r}.", hint=f"{advice}{' ' + hint if hint else ''}")
+        parts = [advice] if choices else []
+        super().__init__(f"unknown {what} {name!r}.", hint=" ".join([*parts, *([hint] if hint else [])]))
         self.name = name
         self.near = near
 

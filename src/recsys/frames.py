@@ -29,7 +29,10 @@ ROLES: dict[str, tuple[str, ...]] = {
         "movie", "movieid", "product", "productid", "article", "articleid", "track", "trackid",
         "song", "songid",
     ),
-    "score": ("score", "prediction", "predicted", "pred", "predictedrating", "sim", "relevancescore"),
+    "score": (
+        "score", "prediction", "predicted", "pred", "predictedrating", "sim", "relevancescore",
+        "rating", "weight",
+    ),
     "rank": ("rank", "position", "place"),
     "grade": ("grade", "relevance", "rel", "rating", "label", "gain"),
     "time": ("timestamp", "time", "ts", "date", "datetime", "unixtime"),
@@ -57,11 +60,25 @@ def _rows(data: Any, roles: tuple[str, ...], columns: Mapping[str, str] | None, 
     if frame is None:
         return rows_of_container(data, ordered="rank" in roles, table=table)
     found = find_columns(list(frame.columns), roles, columns, table)
+    if "rank" in roles and "rank" not in found and "score" not in found:
+        _refuse_unused_score(frame, found, table)
     if len(frame) == 0:
         raise InputError(
             f"the {table} table has no rows.", table=table, hint="Check the filter or the file it came from."
         )
     return _rows_of_frame(frame, found, table)
+
+
+def _refuse_unused_score(frame: Any, found: Mapping[str, str], table: str) -> None:
+    """Lists without a rank or a score are read in row order, unless a column looks like the score."""
+    for name in frame.columns:
+        if name not in found.values() and frame[name].dtype.is_float():
+            raise ColumnError(
+                f"no column was recognised as the score or the rank, and {name!r} holds numbers.",
+                table=table,
+                column=name,
+                hint=f"Say columns={{'score': {name!r}}}, or leave the column out to keep the rows' order.",
+            )
 
 
 def _rows_of_frame(frame: Any, found: Mapping[str, str], table: str) -> Rows:
@@ -73,6 +90,8 @@ def _rows_of_frame(frame: Any, found: Mapping[str, str], table: str) -> Rows:
     )
     extra = {role: _plain(frame, found[role]) for role in ("score", "rank", "grade", "time") if role in found}
     read = {f"{role}_column": name for role, name in found.items()}
+    if "rank" in found and "score" in found:
+        read["order"] = f"ordered by {found['rank']!r}; {found['score']!r} was not used"
     return Rows(
         table,
         cases,
@@ -95,6 +114,18 @@ def find_columns(
     >>> find_columns(["userId", "movieId", "rating"], ("user", "item", "grade"), None, "truth")
     {'user': 'userId', 'item': 'movieId', 'grade': 'rating'}
     """
+    if given is not None and not isinstance(given, Mapping):
+        raise ColumnError(
+            f"columns= came as {type(given).__name__}.",
+            table=table,
+            hint="Pass a dict: columns={'user': 'uid'}.",
+        )
+    if not all(isinstance(n, str) for n in names):
+        raise ColumnError(
+            f"the columns {names} have names that are not text.",
+            table=table,
+            hint="Name them: table.columns = ['user', 'item', …].",
+        )
     given = dict(given or {})
     unknown = [role for role in given if role not in ROLES]
     if unknown:
@@ -185,7 +216,8 @@ def _coded(frame: Any, name: str, table: str, *, as_range: bool = False) -> tupl
     import narwhals.stable.v2 as nw
 
     series = frame[name]
-    if getattr(getattr(series.to_native(), "dtype", None), "kind", "") == "O":
+    kind = getattr(series.to_native(), "dtype", None)
+    if isinstance(kind, np.dtype) and kind.kind == "O":
         # Strings in pandas before 3: looking at every object's type finds the missing ones too.
         return encode(series.to_numpy(), table=table, column=name, as_range=as_range)
     if series.is_null().any():

@@ -51,6 +51,10 @@ def clusters_of(judged: Judged, given: Mapping[Any, Any]) -> Array:
 
 
 def _catalogue(given: int | Iterable[Any] | None) -> tuple[Ids | None, int | None]:
+    if isinstance(given, float | str):
+        raise InputError(
+            f"catalogue={given!r} is neither ids nor a number of items.", hint="Pass all item ids."
+        )
     if given is None or isinstance(given, int | np.integer):
         if given is not None and (isinstance(given, bool) or given < 1):
             raise InputError(
@@ -130,6 +134,8 @@ def case_weights_of(judged: Judged, given: Mapping[Any, float]) -> Float:
 
 
 def _weight(given: Mapping[Any, float], name: Any, what: str) -> float:
+    if not hasattr(given, "items"):
+        raise InputError(f"{what} came as {type(given).__name__}.", hint="Pass a dict {id: weight}.")
     value = float(_looked_up(given, name, what))
     if not 0 <= value < float("inf"):
         raise InputError(
@@ -150,8 +156,19 @@ def _looked_up(given: Mapping[Any, Any], name: Any, what: str) -> Any:
 
 def groups_by(ids: Array, by: Mapping[Any, Any] | Callable[[Any], Any]) -> dict[Any, Bool]:
     """Which cases belong to each group, groups in order."""
-    look = by if callable(by) and not hasattr(by, "items") else (lambda i: _looked_up(by, i, "by"))  # type: ignore[arg-type]
-    labels = [look(i) for i in ids.tolist()]
+    keyed = hasattr(by, "items") and hasattr(by, "__getitem__")
+    if not keyed and not callable(by):
+        raise InputError(
+            f"by= came as {type(by).__name__}.", hint="Pass {user: group}, or a function of the user id."
+        )
+    labels = [_looked_up(by, i, "by") if keyed else by(i) for i in ids.tolist()]  # type: ignore[arg-type, operator]
+    odd = next(
+        (x for x in labels if isinstance(x, list | dict | set | np.ndarray) or hasattr(x, "iloc")), None
+    )
+    if odd is not None:
+        raise InputError(
+            f"by= holds the group {odd!r}.", hint="A group is a text or a number, one for each user."
+        )
     masks = {label: np.zeros(len(labels), dtype=bool) for label in sorted(set(labels), key=_sortable)}
     for at, label in enumerate(labels):
         masks[label][at] = True

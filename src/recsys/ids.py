@@ -17,6 +17,7 @@ from recsys.errors import FloatIdWarning, IdTypeError, InputError
 from recsys.types import Array, Bool, Codes, Ids
 
 _DENSE = 4
+_FEW = 1 << 14  # up to here neither Arrow nor pandas is worth importing
 _WHOLE = 2.0**53
 _HINT = "Ids are whole numbers or strings; convert the column, for example with .astype(str)."
 
@@ -104,6 +105,10 @@ def _beyond(values: Sequence[Any]) -> int:
 
 def _dictionary(values: Any) -> tuple[Array, Array, Array]:
     """A code a value, the distinct values, and how these are sorted (UTF-8 order is code point order)."""
+    if isinstance(values, np.ndarray) and len(values) <= _FEW:
+        few, back = np.unique(values, return_inverse=True)
+        "".join(few.tolist()).encode()  # text that is no Unicode is refused here as it is by Arrow
+        return back, few, np.arange(len(few))
     try:
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -125,6 +130,8 @@ def _dictionary(values: Any) -> tuple[Array, Array, Array]:
 
 
 def _encode_objects(values: Array, table: str, column: str) -> tuple[Ids, Codes]:
+    if len(values) <= _FEW and set(map(type, values.tolist())) <= {str}:
+        return encode_strings(values, table=table, column=column)
     from pandas.api.types import infer_dtype
 
     kind = infer_dtype(values, skipna=False)
@@ -166,7 +173,7 @@ def _refuse(values: Array, table: str, column: str) -> None:
 def refuse_missing(row: int, table: str, column: str) -> None:
     """A missing id is never dropped."""
     raise InputError(
-        f"a {column} id is missing.",
+        f"the {column} id is missing.",
         table=table,
         column=column,
         row=row,
@@ -200,7 +207,7 @@ def _whole_floats(values: Array, table: str, column: str) -> Array:
     if off.any():
         row = int(np.argmax(off))
         raise IdTypeError(
-            f"the {column} id {values[row]!r} is not a whole number below 2^53.",
+            f"the {column} id {float(values[row])!r} is not a whole number below 2^53.",
             table=table,
             column=column,
             row=row,

@@ -88,6 +88,10 @@ def parse_all(
         wanted = [name.split("@")[0] for name in DEFAULT_METRICS]
     if isinstance(wanted, str):
         wanted = [part for part in re.split(r",(?![^()]*\))", wanted) if part.strip()]
+    if not isinstance(wanted, Request | Iterable):
+        raise UnknownNameError(
+            "metric list", metrics, [], hint='Pass names such as ["ndcg@10", "recall@10"].'
+        )
     cuts = [] if k is None else ([k] if isinstance(k, int | np.integer | float | bool) else list(k))
     requests: dict[str, Request] = {}
     for text in [wanted] if isinstance(wanted, Request) else wanted:

@@ -9,11 +9,13 @@ from typing import Any
 
 
 def library_version() -> str:
-    """The installed version; "unknown" in a tree that was never installed."""
+    """The installed version; what the source says in a tree that was never installed."""
     try:
         return version("recsys-evaluation")
     except PackageNotFoundError:
-        return "unknown"
+        import recsys
+
+        return recsys.__version__
 
 
 def run_facts() -> dict[str, Any]:

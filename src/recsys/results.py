@@ -154,7 +154,10 @@ class Evaluation(Mapping[str, float]):
             "metrics": [
                 {"metric": n, "value": _number(v), "cases": self.n_cases[n]} for n, v in self.overall.items()
             ],
-            "by": {str(label): {n: _number(v) for n, v in row.items()} for label, row in self.by.items()},
+            "by": [
+                {"group": _plain(label), "metrics": {n: _number(v) for n, v in row.items()}}
+                for label, row in self.by.items()
+            ],
             "counts": dict(self.counts),
             "conventions": self.conventions.to_dict(),
         }
@@ -168,9 +171,17 @@ class Evaluation(Mapping[str, float]):
         flat = [(label, name, value) for label, row in rows for name, value in row.items()]
         columns: dict[str, list[Any]] = {"group": [str(r[0]) for r in flat]} if self._by else {}
         columns |= {"metric": [r[1] for r in flat], "value": [r[2] for r in flat]}
-        if not self._by:
-            columns["cases"] = [self.n_cases[r[1]] for r in flat]
+        columns["cases"] = [self._n_in_mean(r[0], r[1]) for r in flat]
         return columns
+
+    def _n_in_mean(self, label: Any, name: str) -> int:
+        column = self.per_case.columns[name]
+        inside = ~np.isnan(column)
+        return int((inside & self._by[label]).sum() if self._by and label in self._by else inside.sum())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What goes to another process: everything but the way back to the lists."""
+        return {**self.__dict__, "_again": None}
 
     def __repr__(self) -> str:
         return "\n".join([tables.text(self._columns()), "", *self._footnotes()])
@@ -179,7 +190,9 @@ class Evaluation(Mapping[str, float]):
         return tables.html(self._columns(), self._footnotes())
 
     def _footnotes(self) -> list[str]:
-        return tables.footnotes(self.counts, self.conventions, self.notes)
+        clusters = self.per_case.clusters
+        n_users = None if clusters is None else len(set(clusters.tolist()))
+        return tables.footnotes(self.counts, self.conventions, self.notes, n_users=n_users)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Evaluation):
@@ -193,6 +206,12 @@ class Evaluation(Mapping[str, float]):
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _plain(label: Any) -> Any:
+    if isinstance(label, np.generic):
+        label = label.item()
+    return label if isinstance(label, str | int | bool | None) else str(label)
 
 
 def _number(value: float) -> float | None:

@@ -140,15 +140,18 @@ def _merged_pairs(
 def numbers(values: Array, rows: Rows, column: str) -> Float:
     """A column of finite numbers, or an error that names the first row that is not."""
     if values.dtype.kind not in "iufb":
+        refusal = InputError(
+            f"the {column} column holds {values.dtype} values that are not numbers.",
+            table=rows.table,
+            column=column,
+            hint=f"Convert it to numbers, or name another column with columns={{{column!r}: ...}}.",
+        )
+        if values.dtype.kind in "mMc":  # NumPy would turn dates into numbers, missing ones too
+            raise refusal
         try:
             values = values.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(
-                f"the {column} column holds {values.dtype} values that are not numbers.",
-                table=rows.table,
-                column=column,
-                hint=f"Convert it to numbers, or name another column with columns={{{column!r}: ...}}.",
-            ) from error
+        except (TypeError, ValueError):
+            raise refusal from None
     values = values.astype(np.float64, copy=False)
     if not np.isfinite(values).all():
         row = int(np.argmax(~np.isfinite(values)))

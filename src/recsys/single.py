@@ -34,7 +34,7 @@ def score_list(
     catalogue: int | None = None,
     complete: bool = False,
 ) -> float:
-    """One metric of one list; 0.0 where the case has nothing relevant.
+    """One metric of one list; 0.0 (NaN for ranks and AUC) where nothing is relevant.
 
     >>> round(score_list([1, 5, 3, 8, 2], {3, 8, 10}, "ndcg@10"), 4)
     0.4367
@@ -43,6 +43,8 @@ def score_list(
     chosen = _DEFAULT if conventions is None else Conventions.of(conventions)
     if isinstance(recommended, set | frozenset):
         raise InputError("the list came as a set, which has no order.", hint="Pass a list, best item first.")
+    if isinstance(recommended, Mapping):
+        recommended = list(recommended.items())
     listed = recommended if isinstance(recommended, list) else list(recommended)
     grades = relevant if isinstance(relevant, Mapping) else dict.fromkeys(relevant, 1.0)
     here = request.conventions(chosen) if request.params or chosen.per_metric else chosen
@@ -51,7 +53,7 @@ def score_list(
     scored = bool(listed) and isinstance(listed[0], tuple)
     if not grades:
         _check_ids([pair[0] for pair in listed] if scored else listed, grades)
-        return 0.0
+        return _nothing_relevant(request, here)
     if scored or here.duplicates == "error":
         return _through_tables(listed, grades, request, chosen, context)
     _check_ids(listed, grades)
@@ -65,11 +67,17 @@ def score_list(
     if request.metric.summary is not None:
         value = request.metric.summary(np.array([value]), None, **request.own_params)
     if reading.nothing_wanted(request.metric.population) is not None:
-        value = 0.0
+        return _nothing_relevant(request, here)
     low, high = request.metric.bounds
     if value > high or value < low:
         return _through_tables(listed, grades, request, chosen, context)
     return value
+
+
+def _nothing_relevant(request: Request, here: Conventions) -> float:
+    if here.no_truth == "error":
+        raise InputError("nothing is relevant.", hint="Leave such users out, or set no_truth='skip'.")
+    return math.nan if math.isnan(request.metric.empty) else 0.0
 
 
 @lru_cache(maxsize=1024)
@@ -141,4 +149,4 @@ def _through_tables(
     paired = pair(read_lists({0: listed}), truth, complete=context.complete)
     partial = measure(paired, [request], chosen.but(no_truth="skip"), context)
     value = summarise(partial, [request])[str(request)]
-    return 0.0 if math.isnan(value) else value
+    return _nothing_relevant(request, chosen) if math.isnan(value) else value

@@ -96,10 +96,18 @@ def latex(columns: Columns) -> str:
     return "\n".join([rf"\begin{{tabular}}{{{spec}}}", r"\toprule", *lines, r"\bottomrule", r"\end{tabular}"])
 
 
-def footnotes(counts: Mapping[str, int], conventions: Conventions, notes: Mapping[str, Any]) -> list[str]:
-    """What a reader must know to trust the numbers above."""
+def footnotes(
+    counts: Mapping[str, int],
+    conventions: Conventions,
+    notes: Mapping[str, Any],
+    *,
+    n_users: int | None = None,
+) -> list[str]:
+    """What a reader must know to trust the numbers above; `n_users` where a user has several cases."""
     n_cases = counts.get("cases", 0)
     lines = [f"{n_cases:,} user{'' if n_cases == 1 else 's'}"]
+    if n_users is not None:
+        lines = [f"{n_cases:,} cases of {n_users:,} users"]
     for name, words in (
         ("without_truth", "without relevant items ({})"),
         ("without_list", "without recommendations ({})"),
@@ -116,12 +124,14 @@ def footnotes(counts: Mapping[str, int], conventions: Conventions, notes: Mappin
         "conflicting_grades": "pairs with conflicting grades (the highest was kept)",
         "unknown_items": "relevant items outside the catalogue",
         "seen_truth": "relevant items the users had already seen",
+        "not_candidates": "relevant items that are no candidates (seen, ineligible, unknown or not ranked)",
         "tied": "relevant items found that share their score with another item",
     }
     lines += [f"{counts[n]:,} {words}" for n, words in what.items() if counts.get(n)]
     if counts.get("found") == 0 and counts.get("judged"):
         lines.append("no listed item is in its user's truth: check that both sides use the same item ids")
-    lines += [str(n) for n in notes.get("warnings", ())]
+    order = notes.get("lists", {}).get("read", {}).get("order")
+    lines += [f"lists {order}"] if order else []
     return [*lines, f"conventions: {conventions}"]
 
 

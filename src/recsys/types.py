@@ -77,8 +77,8 @@ class Ids:
     def same_kind(self, other: Ids, *, what: str) -> None:
         if self.kind != other.kind and len(self) and len(other):
             raise IdTypeError(
-                f"the {what} ids are {self.kind} in one table ({self.name(0)!r}, …) and {other.kind} in "
-                f"the other ({other.name(0)!r}, …), so none of them would match.",
+                f"the {what} ids are {self.kind} in one table ({self.name(-1)!r}, …) and {other.kind} in "
+                f"the other ({other.name(-1)!r}, …), so none of them would match.",
                 column=what,
                 hint="Make both the same type, for example with .astype(str).",
             )

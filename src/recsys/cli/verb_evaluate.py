@@ -83,6 +83,9 @@ def command(**options: Any) -> None:
         raise click.UsageError("--json and --csv exclude each other.")
     if options["per_user"] is not None:
         check_target(options["per_user"])
+        for given in (options["lists"], options["truth"], options["seen"]):
+            if given not in (None, "-") and Path(given).resolve() == options["per_user"].resolve():
+                raise click.UsageError(f"--per-user {given} would overwrite an input file.")
     with told_warnings(quiet=options["quiet"]):
         result = _evaluated(options)
     if options["per_user"] is not None:

@@ -105,7 +105,7 @@ def format_of(source: Source) -> str:
 
 def _looks_like(head: bytes) -> str:
     lines = [line for line in head.removeprefix(b"\xef\xbb\xbf").splitlines() if line.strip()]
-    first = lines[0].lstrip()
+    first = lines[0].lstrip() if lines else b""  # nothing but blanks: the reader says so
     if first.startswith((b"{", b"[")):
         several = first.startswith(b"{") and first.rstrip().endswith(b"}") and len(lines) > 1
         return "jsonl" if several else "json"

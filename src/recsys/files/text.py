@@ -20,6 +20,9 @@ _DELIMITERS = (",", "\t", ";", "|")
 _BOMS = {codecs.BOM_UTF8: "", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _BLANKS = bytes.maketrans(b"\t\r\x0b\x0c", b"    ")
 
+# Below this many bytes the csv module is done before Arrow is imported.
+_WORTH_ARROW = 1 << 20
+
 
 @dataclass(frozen=True)
 class TextTable:
@@ -188,7 +191,9 @@ def _by_csv(reader: Any, width: int, at: list[int], *, header: int) -> list[Any]
 
 
 def _by_arrow(body: bytes, delimiter: str, width: int, at: list[int]) -> list[Any] | None:
-    """Columns split by Arrow; None where it is not installed or does not like the file."""
+    """Columns split by Arrow; None for a small file, or where it is not installed or dislikes the file."""
+    if len(body) < _WORTH_ARROW:
+        return None
     try:
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
@@ -200,7 +205,7 @@ def _by_arrow(body: bytes, delimiter: str, width: int, at: list[int]) -> list[An
     try:
         table = arrow_csv.read_csv(
             pa.BufferReader(body),
-            read_options=arrow_csv.ReadOptions(column_names=names),
+            read_options=arrow_csv.ReadOptions(column_names=names, use_threads=False),
             parse_options=arrow_csv.ParseOptions(delimiter=delimiter, quote_char=False),
             convert_options=arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.string()), include_columns=[str(i) for i in at]

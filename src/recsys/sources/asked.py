@@ -97,7 +97,7 @@ class Rows:
             )
         outside = (values < 0) | (values >= self.size)
         if outside.any():
-            first = values[int(np.argmax(outside))]
+            first = int(values[0] if values[0] < 0 else values[-1])  # both ends of sorted ids occur
             raise InputError(
                 f"the {self.what} {first} of the {table} is no row: there are {self.size}.",
                 table=table,

@@ -36,7 +36,7 @@ class Factors:
         item_ids: Iterable[Any] | None = None,
         item_bias: Any = None,
     ) -> None:
-        self.users, self.items = _matrix(users, "users"), _matrix(items, "items")
+        self.users, self.items = matrix_of(users, "users"), matrix_of(items, "items")
         if self.users.shape[1] != self.items.shape[1]:
             raise InputError(
                 f"users have shape {self.users.shape} and items {self.items.shape}: the factors do not fit.",
@@ -117,8 +117,15 @@ class Factors:
         )
 
 
-def _matrix(values: Any, name: str) -> Array:
+def matrix_of(values: Any, name: str) -> Array:
+    """A plain two-dimensional array; what would lose a mask or an index is refused."""
+    if np.ma.isMaskedArray(values) or hasattr(values, "iloc"):
+        raise InputError(
+            f"{name} came as {type(values).__name__}, whose mask or index would be lost.",
+            table=name,
+            hint="Pass a plain array (.to_numpy()), with user_ids= and item_ids= for the ids.",
+        )
     array = values if isinstance(values, np.ndarray) else np.asarray(values)
     if array.ndim != 2:
-        raise InputError(f"{name} must be a matrix, rows x factors; got shape {array.shape}.", table=name)
+        raise InputError(f"{name} must be a matrix; got shape {array.shape}.", table=name)
     return array

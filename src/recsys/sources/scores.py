@@ -14,6 +14,7 @@ from recsys.counted import Counted
 from recsys.errors import InputError
 from recsys.ids import encode, of_sequence
 from recsys.sources.asked import Asked, Csr, Rows, never_mask, restricted
+from recsys.sources.factors import matrix_of
 from recsys.types import Array, Bool, Ids, Int, Interactions, Lists
 
 _BLOCK_BYTES = 64 << 20
@@ -43,9 +44,7 @@ class Scores:
             self._block: Callable[[Int], Any] = scores
             shape = (n_users, n_items)
         else:
-            matrix = np.asarray(scores) if not isinstance(scores, np.ndarray) else scores
-            if matrix.ndim != 2:
-                raise InputError(f"scores must be users x items; got shape {matrix.shape}.", table="scores")
+            matrix = matrix_of(scores, "scores")
             self._block = matrix.__getitem__
             shape = (matrix.shape[0], matrix.shape[1])
         self.user_rows = Rows(shape[0], user_ids, what="user")
