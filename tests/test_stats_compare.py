@@ -316,3 +316,20 @@ def test_clusters_must_agree() -> None:
     assert np.array_equal(merged.clusters, np.arange(N) // 2)
     assert merged.missing["a"].tolist() == list(range(200, 300))
     assert "a lacks 100" in merged.note()
+
+
+def test_equivalence_is_corrected_over_the_family():
+    rng = np.random.default_rng(4)
+    ids = np.arange(60)
+    base = rng.random(60)
+    tables = {
+        name: PerCase(ids, {"m": base + rng.normal(0, 0.13, 60)}) for name in ("a", "b", "c", "d", "e", "f")
+    }
+    options = Options(margin=0.06, n_resamples=200)
+    alone = compare_tables({n: tables[n] for n in "ab"}, options=options)
+    whole = compare_tables(tables, options=options)
+    raw = np.array([row.equivalence.p_value for row in whole.rows])
+    said = np.array([row.verdict.startswith("equivalent") for row in whole.rows])
+    assert (said == (adjust(raw, "holm") < 0.05)).all()
+    assert (raw < 0.05).sum() > said.sum()
+    assert alone.rows[0].verdict.startswith("equivalent") == (alone.rows[0].equivalence.p_value < 0.05)

@@ -17,6 +17,7 @@ from recsys.errors import InputError, UnknownNameError
 from recsys.stats.align import Aligned, Differences, Units, align, collapse
 from recsys.stats.cautions import UnpairedWarning, caution
 from recsys.stats.choices import EFFECTS, Options
+from recsys.stats.corrections import adjust
 from recsys.stats.effects import Effect
 from recsys.stats.equivalence import BayesResult, EquivalenceResult, bayes_paired, equivalence
 from recsys.stats.family import FamilyTest, adjusted_p, family_test
@@ -25,7 +26,7 @@ from recsys.stats.resample import Resampler, Words, seed_of, unit_keys
 from recsys.stats.runs import RunsResult
 from recsys.stats.several import between_runs, layout_of, merged_runs
 from recsys.stats.wording import outcome, said_effect, said_gap, said_p
-from recsys.types import Array, PerCase
+from recsys.types import Array, Float, PerCase
 
 Triple = tuple[str, str, str]
 
@@ -114,7 +115,10 @@ def compare_tables(
             for row in rows
         ]
     adjusted = adjusted_p(tested, np.array([row.p_value for row in rows]), chosen.correction)
-    final = tuple(_worded(row, float(p), chosen) for row, p in zip(rows, adjusted, strict=True))
+    same = _equivalence_p(rows, chosen.correction)
+    final = tuple(
+        _worded(row, float(p), float(q), chosen) for row, p, q in zip(rows, adjusted, same, strict=True)
+    )
     family = (
         f"{len(rows)} comparisons ({len(pairs)} pairs of models x {len(names)} metrics), {chosen.correction}"
     )
@@ -253,9 +257,17 @@ def _with_runs(row: Row, runs: RunsResult) -> Row:
     )
 
 
-def _worded(row: Row, adjusted: float, options: Options) -> Row:
+def _equivalence_p(rows: Sequence[Row], correction: str) -> Float:
+    """P-values of equivalence, corrected over the same family (by Holm where that is max-T)."""
+    if rows[0].equivalence is None:
+        return np.ones(len(rows))
+    p = np.array([1.0 if row.equivalence is None else row.equivalence.p_value for row in rows])
+    return adjust(p, "holm" if correction == "max-t" else correction)
+
+
+def _worded(row: Row, adjusted: float, equivalent_p: float, options: Options) -> Row:
     alpha = 1.0 - options.confidence
-    same = row.equivalence is not None and row.equivalence.p_value < alpha
+    same = equivalent_p < alpha
     lower = row.metric in options.lower_is_better
     parts = [
         said_gap(row.difference, row.interval, row.relative, row.relative_interval),
@@ -265,6 +277,8 @@ def _worded(row: Row, adjusted: float, options: Options) -> Row:
     if row.runs is not None:
         parts.append(row.runs.says)
     word = outcome(row.difference, adjusted, alpha, lower_is_better=lower, equivalent=same)
+    if word == "equivalent":
+        parts.append(f"within {options.margin:g} by {said_p(equivalent_p, options.correction)}")
     said = f"{word}: {', '.join(parts)}"
     if row.n_units == row.ties and options.tie == 0:
         said = f"identical: all {row.n_units} units have the same value"
