@@ -122,6 +122,8 @@ def conventions_page() -> str:
     ]
     for row in all_presets():
         changed = ", ".join(f"{n}={d['value']}" for n, d in row["decisions"].items()) or "none"
+        for metric, changes in row["per_metric"].items():
+            changed += f"; {metric}: " + ", ".join(f"{n}={v}" for n, v in changes.items())
         lines.append(f"| [{row['name']}](#{row['name']}) | {row['library']} | {row['version']} | {changed} |")
     lines.append("")
     for row in all_presets():
