@@ -75,3 +75,14 @@ def test_exact_sums_whatever_the_sizes():
         assert float(exact_sum(values)) == pytest.approx(float(values.sum()), rel=1e-12)
         assert exact_sum(values) == exact_sum(values[::-1]) == sum(exact_sum(values[i::7]) for i in range(7))
     assert exact_mean(np.full(10, 0.1), within=1.0) == exact_mean(np.full(10, 0.1)) == 0.1
+
+
+@pytest.mark.parametrize("backend", ["native", "reference"])
+def test_users_times_items_beyond_32_bits(backend):
+    n = 70_000  # n * n passes 2^32: a key that wrapped round would match another user's item
+    users = np.arange(n)
+    lists = pd.DataFrame({"user": users, "item": users[::-1], "rank": 1})
+    truth = pd.DataFrame({"user": users, "item": np.where(users % 2 == 0, users[::-1], users)})
+    result = recsys.evaluate(lists.sample(frac=1, random_state=0), truth, ["hit@1"], backend=backend)
+    assert result["hit@1"] == 0.5
+    assert result.values_of("hit@1").tolist() == (users % 2 == 0).astype(float).tolist()

@@ -1,4 +1,4 @@
-"""The verbs: evaluate, score_list, Evaluator. Wiring only; nothing is computed here.
+"""The verbs: evaluate, recommend, Evaluator. Wiring only; nothing is computed here.
 
 Inputs are read once into Lists and Interactions, paired, judged, measured and summed up; each step
 lives in the module named after it.
@@ -106,6 +106,10 @@ def evaluate(
     chosen = _with_max_grade(chosen, requests, known)
     if isinstance(read, Lists) and (never is not None or eligible is not None):
         raise InputError("never= and eligible= choose candidates, and ready lists have none.", table="lists")
+    if not isinstance(read, Lists) and catalogue is not None:
+        raise InputError(
+            "the items of the model are the catalogue.", hint="Leave out catalogue=, or use never=."
+        )
     asked = Asked(
         seen=None if seen is None else _history(seen, "seen", columns),
         eligible=None if eligible is None else _history(eligible, "eligible", columns),
@@ -160,7 +164,7 @@ def _partial(
     if options.clusters is not None:
         judged = replace(judged, clusters=clusters_of(judged, options.clusters))
     weights = None if options.case_weights is None else case_weights_of(judged, options.case_weights)
-    n_items = options.n_items if catalogue is None else len(catalogue)
+    n_items = options.n_items if isinstance(ranked, Lists) else ranked.n_items
     complete = options.complete or not isinstance(ranked, Lists)
     partial = measure(judged, requests, conventions, Context(catalogue, n_items, weights, complete))
     return _warned_of_ties(partial, judged, conventions)
@@ -211,7 +215,7 @@ class Evaluator:
         read, known = _ranked(lists, self._columns), _history(truth, "truth", self._columns)
         if _with_max_grade(self.conventions, self.requests, known) != self.conventions:
             raise ConventionError(
-                "err needs to know the highest grade, and a batch cannot tell.",
+                "err needs to know the highest grade, which a batch cannot tell.",
                 hint="Pass conventions={'max_grade': 5} to the Evaluator.",
             )
         self._parts.append(_partial(read, known, self.requests, self.conventions, self._options))
@@ -299,6 +303,10 @@ def _with_max_grade(
     conventions: Conventions, requests: Sequence[Request], truth: Interactions
 ) -> Conventions:
     graded = truth.grades is not None and len(truth.grades) > 0
-    if conventions.max_grade is not None or not graded or not any(r.metric.name == "err" for r in requests):
+    if (
+        conventions.max_grade is not None
+        or not graded
+        or not any("max_grade" in r.metric.conventions for r in requests)
+    ):
         return conventions
     return conventions.but(max_grade=float(truth.grades.max()))  # type: ignore[union-attr]

@@ -70,8 +70,8 @@ def summarise(partial: Partial, requests: Sequence[Request], mask: Bool | None =
         held = None if weights is None else weights[pick]
         if name in partial.terms:
             first, second = (_mean(t[pick], held) for t in partial.terms[name])
-            own = request.own_params if request.metric.name == "f" else {}
-            out[name] = request.metric.combine(first, second, **own) if inside.any() else math.nan
+            whole = inside.any()
+            out[name] = request.metric.combine(first, second, **request.own_params) if whole else math.nan
         elif request.metric.summary is not None:
             out[name] = request.metric.summary(column[pick], held, **request.own_params)
         else:

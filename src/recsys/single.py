@@ -58,7 +58,8 @@ def score_list(
         return _through_tables(listed, grades, request, chosen, context)
     _check_ids(listed, grades)
     reading = Reading(_hits(listed, grades, complete=complete), here.relevant_from, here.duplicates, context)
-    if here.max_grade is None and request.metric.name == "err" and reading.hits.truth_grade is not None:
+    graded = reading.hits.truth_grade is not None
+    if graded and here.max_grade is None and "max_grade" in request.metric.conventions:
         here = here.but(max_grade=float(max(grades.values())))
     values = request.metric.body(reading, request.k, here, **request.own_params)
     value = float((values.value if isinstance(values, Terms) else values)[0])
@@ -144,7 +145,7 @@ def _through_tables(
 ) -> float:
     """Scores, repeats as errors, range errors: the long way round, which says what is wrong."""
     truth = read_interactions({0: dict(grades)})
-    if request.metric.name == "err" and chosen.max_grade is None:
+    if "max_grade" in request.metric.conventions and chosen.max_grade is None:
         chosen = chosen.but(max_grade=float(max(grades.values())))
     paired = pair(read_lists({0: listed}), truth, complete=context.complete)
     partial = measure(paired, [request], chosen.but(no_truth="skip"), context)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -39,8 +39,9 @@ def divided(values: Float, by: Float) -> Float:
     return np.divide(values, by, out=np.zeros(len(values)), where=by != 0)
 
 
-def quotient(numerator: float, denominator: float) -> float:
-    """How a ratio is made of its summed terms."""
+def quotient(numerator: float, denominator: float, **params: Any) -> float:
+    """How a ratio is made of its averaged terms, whatever the metric's own parameters."""
+    del params
     return numerator / denominator if denominator else 0.0
 
 
@@ -58,8 +59,8 @@ class Metric:
     bounds: tuple[float, float] = (0.0, 1.0)
     empty: float = 0.0
     conventions: tuple[str, ...] = ()
-    params: Mapping[str, Any] = None  # type: ignore[assignment]
-    aliases: Mapping[str, Mapping[str, Any]] = None  # type: ignore[assignment]
+    params: Mapping[str, Any] = field(default_factory=dict)
+    aliases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     ties: TieRule = "linear"
     weighted: bool = False

@@ -39,6 +39,10 @@ class Source(Protocol):
     def catalogue(self) -> Ids | None:
         """The items, where they have ids of their own."""
 
+    @property
+    def n_items(self) -> int:
+        """How many items there are."""
+
     def judge(self, truth: Interactions, asked: Asked) -> Counted:
         """Where the judged items land among all candidates."""
 

@@ -51,6 +51,11 @@ class Factors:
         """The items, where they have ids of their own."""
         return self.item_rows.ids if self.item_rows.named else None
 
+    @property
+    def n_items(self) -> int:
+        """How many items there are."""
+        return self.item_rows.size
+
     def judge(self, truth: Interactions, asked: Asked) -> Counted:
         """Count the place of each judged item among all candidates."""
         rows = self.user_rows.row_of(truth.cases.values, table="truth")
