@@ -63,9 +63,11 @@ docs: $(VENV)/.installed
 # The locks carry hashes and no addresses, so any index that serves the same files will do.
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
     --upgrade --only-binary :all:
+# The extras the tests use; torch comes in a pip call of its own (below).
+EXTRAS = polars arrow cli report plot implicit safetensors embed
 lock: $(VENV)/.locked
 	$(BIN)/python -m pip install --quiet uv
-	$(COMPILE) --extra polars --extra arrow --extra cli --group dev pyproject.toml -o requirements/lock.txt
+	$(COMPILE) $(foreach extra,$(EXTRAS),--extra $(extra)) --group dev pyproject.toml -o requirements/lock.txt
 	$(COMPILE) --group peers --overrides requirements/peers-overrides.txt \
 	    --excludes requirements/peers-excludes.txt pyproject.toml -o requirements/peers.txt
 
@@ -77,9 +79,10 @@ clean:
 # to resolve. --no-compile: most of these files are never imported, and compiling them all takes longer than
 # unpacking them.
 INSTALL = -m pip install --quiet --no-deps --no-compile
-$(VENV)/.locked: requirements/lock.txt
+$(VENV)/.locked: requirements/lock.txt requirements/constraints.txt
 	$(call new-venv,$(VENV))
 	$(BIN)/python $(INSTALL) --require-hashes -r requirements/lock.txt
+	$(BIN)/python $(INSTALL) --constraint requirements/constraints.txt torch
 	@touch $@
 
 # The package itself, editable: Python sources are read in place, so only what is compiled or declared
