@@ -15,7 +15,7 @@ VENV := .venv
 PEERS := .venv-peers
 BIN := $(VENV)/bin
 NATIVE := $(wildcard CMakeLists.txt src/recsys/kernels/native/*)
-SOURCES := $(shell find src/recsys -name '*.py' -o -name 'py.typed' -o -name '*.html' -o -name '*.json')
+SOURCES := $(shell find src -name '*.py' -o -name 'py.typed' -o -name '*.html' -o -name '*.json')
 
 .PHONY: help demo test check parity bench sanitize docs lock clean
 .DELETE_ON_ERROR:
@@ -24,10 +24,10 @@ help:
 	@echo "make demo    evaluate the embedded demo world and print the table"
 	@echo "make test    the whole test suite, then make parity"
 	@echo "make check   ruff, mypy, import layers, doctests"
-	@echo "make parity  compare with the installed peer libraries, in an environment of their own"
+	@echo "make parity  meet the installed peer libraries and trackers, in an environment of their own"
 	@echo "make bench   run the benchmarks"
 	@echo "make sanitize  the kernel tests on an AddressSanitizer and UBSan build"
-	@echo "make docs    write the generated pages of docs/"
+	@echo "make docs    write the generated pages of docs/ and build the site into site/"
 	@echo "make lock    resolve the locks anew"
 	@echo "make clean   remove environments, builds and caches"
 
@@ -35,7 +35,7 @@ demo: $(VENV)/.installed
 	$(BIN)/recsys demo
 
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest -n $(JOBS) --ignore=tests/parity $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --ignore=tests/parity --ignore=tests/ecosystem $(ARGS)
 	$(MAKE) parity ARGS=
 
 check: $(VENV)/.installed
@@ -47,8 +47,7 @@ check: $(VENV)/.installed
 
 # -W ignore: the warnings of peers are theirs.
 parity: $(PEERS)/.installed
-	@if [ -d tests/parity ]; then $(PEERS)/bin/python -m pytest -n $(JOBS) -W ignore tests/parity $(ARGS); \
-	else echo "no parity tests yet"; fi
+	$(PEERS)/bin/python -m pytest -n $(JOBS) -W ignore tests/parity tests/ecosystem $(ARGS)
 
 bench: $(PEERS)/.installed
 	@for script in benchmarks/*.py; do [ -e "$$script" ] || continue; \
@@ -57,8 +56,10 @@ bench: $(PEERS)/.installed
 sanitize: $(VENV)/.installed
 	scripts/sanitize.sh $(BIN)/python
 
+# Strict: a link that leads nowhere, or a page outside the navigation, is an error.
 docs: $(VENV)/.installed
 	$(BIN)/python scripts/write_docs.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 # The locks carry hashes and no addresses, so any index that serves the same files will do.
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \

@@ -46,7 +46,8 @@ def metrics_page() -> str:
         "",
         "# Metrics",
         "",
-        "Every metric is one function of where the relevant items landed. `@k` cuts the list; a metric",
+        "Ranking metrics are functions of where the relevant items landed; others are about the items shown",
+        "([beyond accuracy](beyond-accuracy.md)) and say what they need to be told. `@k` cuts the list; a metric",
         "without it reads the whole list. Parameters and conventions go into brackets:",
         '`"ndcg(gain=exp2)@10"`. The same page in the terminal: `recsys metrics`, `recsys metrics ndcg`.',
         "",
@@ -59,7 +60,7 @@ def metrics_page() -> str:
     ]
     lines += [
         "",
-        "These conventions move every metric, because they decide which users and items are counted:",
+        "These conventions move every ranking metric, because they decide which users and items are counted:",
         f"{', '.join(f'`{name}`' for name in _common(rows))}.",
         "[Conventions](conventions.md) says what each may be.",
         "",
@@ -70,11 +71,13 @@ def metrics_page() -> str:
 
 
 def _common(rows: list[dict[str, Any]]) -> list[str]:
-    return [name for name in rows[0]["conventions"] if all(name in row["conventions"] for row in rows)]
+    ranking = [row for row in rows if not row["about_lists"]]
+    return [name for name in ranking[0]["conventions"] if all(name in row["conventions"] for row in ranking)]
 
 
 def _metric_section(row: dict[str, Any], common: list[str]) -> list[str]:
-    lines = [f"## {row['name']}", "", row["meaning"], "", f"    {row['formula']}", ""]
+    words = [row["meaning"], "", *([row["details"], ""] if row["details"] else [])]
+    lines = [f"## {row['name']}", "", *words, f"    {row['formula']}", ""]
     better = f"{row['better']} is better"
     lines.append(f"- {bounds_text(row)}, {better}; cut-off: {row['at_k']}")
     if row["aliases"]:
@@ -82,7 +85,9 @@ def _metric_section(row: dict[str, Any], common: list[str]) -> list[str]:
     if row["parameters"]:
         lines.append("- parameters: " + ", ".join(f"`{n}={v}`" for n, v in row["parameters"].items()))
     own = [name for name in row["conventions"] if name not in common]
-    if own:
+    if not set(common) <= set(row["conventions"]):
+        lines.append("- moved by " + ", ".join(f"[`{n}`](conventions.md#{n})" for n in row["conventions"]))
+    elif own:
         lines.append("- also moved by " + ", ".join(f"[`{name}`](conventions.md#{name})" for name in own))
     lines += [f"- needs {need}" for need in row["needs"]]
     lines.append(f"- equal scores under `ties=expected`: {row['ties']}")

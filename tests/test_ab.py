@@ -175,3 +175,13 @@ def test_refusals(log) -> None:
         ab(log, unit="user", variant="arm", metric="revenue", sequential="sprt")
     with pytest.raises(UnknownNameError, match="variant and metric"):
         ab(log, unit="user", variant="arm", metric="revenue")["b", "profit"]
+
+
+def test_an_experiment_prints_and_tabulates(log) -> None:
+    found = ab(log, unit="user", variant="arm", metric=["bought", "revenue"])
+    said = str(found)
+    assert "against" in said
+    assert "group sizes" in said
+    assert "as planned" in said
+    assert len(found.to_frame()) == len(found.rows)
+    assert {"lift_low", "verdict"} <= set(found.to_frame().columns)

@@ -636,16 +636,31 @@ EMPTY = {
 }
 
 
+ABOUT = {
+    "train": {1: ["a", "b"], 2: ["b"]},
+    "embeddings": {"a": [1.0, 0.0], "b": [0.0, 1.0]},
+    "items": {"worth": {"a": 2.0, "b": 1.0}},
+    "reference": {1: ["a", "b"], 2: ["b"]},
+    "intents": "worth",
+}
+
+
 @pytest.mark.parametrize("name", sorted(METRICS))
 @pytest.mark.parametrize("side", sorted(EMPTY))
 def test_every_metric_of_every_emptiness(side, name):
     lists, truth = EMPTY[side]
     metric = METRICS[name]
     request = name if metric.at_k == "never" else f"{name}@2"
-    result = run(lists, truth, request, complete=True, catalogue=9)
+    result = run(lists, truth, request, complete=True, catalogue=9, **ABOUT)
     (value,) = result.values()
     ranks = math.isnan(metric.empty)
     assert result.counts["cases"] == len(lists)
+    if metric.kind == "catalogue":
+        assert math.isnan(value) == (side in ("truth only", "nothing"))
+        return
+    if metric.population == "listed":
+        assert math.isnan(value) == (ranks and side in ("truth only", "nothing"))
+        return
     if side in ("lists only", "nothing") or (side == "truth only" and ranks):
         assert math.isnan(value)
     elif side == "truth only":

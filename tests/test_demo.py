@@ -83,12 +83,34 @@ def test_the_world_is_made_in_well_under_a_second():
     assert time.process_time() - start < 1
 
 
-def test_the_module_and_the_command_print_the_same_table():
+def test_the_module_prints_the_plain_table():
     module = subprocess.run(
         [sys.executable, "-m", "recsys.data.demo"], capture_output=True, text=True, check=True
     )
-    command = CliRunner().invoke(cli, ["demo"])
-    assert module.stdout == command.stdout == demo_text() + "\n"
+    assert module.stdout == demo_text() + "\n"
     assert module.stderr == ""
     for word in (*METRICS, *PRESETS, "svd", "popularity", "600 users"):
         assert word in module.stdout
+
+
+def test_the_command_compares_six_models_and_writes_the_report(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    began = time.perf_counter()
+    done = CliRunner().invoke(cli, ["demo"])
+    assert (done.exit_code, done.stderr) == (0, ""), done.output
+    for model in ("random", "popularity", "item similarity", "bpr", "als", "hybrid"):
+        assert f"\n{model} " in done.stdout
+    assert done.stdout.endswith("report: recsys-report/demo.html\n")
+    page = (tmp_path / "recsys-report" / "demo.html").read_text(encoding="utf-8")
+    assert len(page) > 100_000
+    assert time.perf_counter() - began < 60
+    again = CliRunner().invoke(cli, ["demo", "--no-report"])
+    assert done.stdout.startswith(again.stdout)
+
+
+def test_without_implicit_the_rest_is_compared(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "implicit.cpu.als", None)
+    done = CliRunner().invoke(cli, ["demo", "--no-report"])
+    assert done.exit_code == 0, done.output
+    assert "als, bpr and the hybrid are left out" in done.stdout
+    assert "pip install" in done.stdout

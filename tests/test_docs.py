@@ -6,8 +6,11 @@ The Python of the pages is run by test_snippets.py.
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,7 +21,7 @@ from recsys.metrics import METRICS
 from recsys.presets import PRESETS
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 FILES = {
     "lists.csv": "user_id,item_id,score\nann,a,0.9\nann,b,0.8\nann,c,0.7\nbob,b,0.9\nbob,d,0.1\n",
     "truth.csv": "user_id,item_id\nann,a\nann,c\nbob,d\n",
@@ -88,6 +91,21 @@ def test_the_architecture_names_every_room():
     modules = {p.stem for p in source.glob("*.py")} | {p.parent.name for p in source.glob("*/__init__.py")}
     missing = {name for name in modules if not name.startswith("_") and f"`{name}`" not in rooms}
     assert not missing, f"docs/architecture.md says nothing of {missing}"
+
+
+def test_the_site_builds_strictly(tmp_path):
+    """No broken link or anchor, and every page has its place in the navigation."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "-d", str(tmp_path)]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "tutorial.html").exists()
 
 
 def test_the_readme_opens_with_the_two_commands():

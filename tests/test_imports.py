@@ -69,3 +69,22 @@ def test_small_tables_of_text_meet_neither_arrow_nor_pandas():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_package_travels_to_other_processes():
+    import pickle
+
+    import recsys
+
+    assert pickle.loads(pickle.dumps(recsys)) is recsys  # noqa: S301 - our own bytes
+
+
+@pytest.mark.parametrize("name", ["ab", "audit", "gate"])
+def test_a_verb_is_a_verb_after_its_module_was_imported(name):
+    import importlib
+
+    import recsys
+
+    module = importlib.import_module(f"recsys.{name}")
+    assert callable(getattr(recsys, name))
+    assert getattr(recsys, name) is getattr(module, name)

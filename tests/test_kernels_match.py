@@ -36,10 +36,17 @@ def oracle(lists, truths):
 
 
 def check(lists, truths, backend, threads=1):
-    found = kernels.match_lists(*rows(lists), *rows(truths), backend=backend, threads=threads)
-    hits = list(zip(found.at.tolist(), found.truth.tolist(), found.repeat.tolist(), strict=True))
-    assert (hits, found.n_repeated, found.first_repeated) == oracle(lists, truths)
-    assert (found.at.dtype, found.truth.dtype, found.repeat.dtype) == (np.int64, np.int64, np.bool_)
+    expected = oracle(lists, truths)
+    indptr = rows(lists)[0]
+    for level in kernels.backends().cpu_levels if backend == "native" else [None]:
+        found = kernels.match_lists(
+            *rows(lists), *rows(truths), backend=backend, threads=threads, cpu_level=level
+        )
+        hits = list(zip(found.at.tolist(), found.truth.tolist(), found.repeat.tolist(), strict=True))
+        assert (hits, found.n_repeated, found.first_repeated) == expected, level
+        assert all(indptr[c] <= at < indptr[c + 1] for c, at in zip(found.case, found.at, strict=True))
+        kinds = (found.at.dtype, found.truth.dtype, found.case.dtype, found.repeat.dtype)
+        assert kinds == (np.int64, np.int64, np.int32, np.bool_)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -51,7 +58,23 @@ def test_equals_the_definition(backend, cases):
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(
     ("n_entries", "n_judged"),
-    [(0, 5), (5, 0), (64, 30), (128, 32), (129, 33), (600, 40), (3, 900), (400, 5000)],
+    [
+        (0, 5),
+        (5, 0),
+        (15, 3),
+        (16, 4),
+        (17, 5),
+        (32, 9),
+        (33, 9),
+        (63, 32),
+        (64, 30),
+        (65, 30),
+        (128, 32),
+        (129, 33),
+        (600, 40),
+        (3, 900),
+        (400, 5000),
+    ],
 )
 @settings(max_examples=5)
 @given(seed=st.integers(0, 2**32 - 1))

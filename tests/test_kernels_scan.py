@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from kernel_worlds import assert_same, is_finite_world, oracle, to_rows, variants, worlds
 from recsys import kernels
@@ -125,6 +126,35 @@ def test_adversarial_ties(kind, dtype):
     expected = oracle(users, items, {**options, "ties": "by_id"})
     for what, how in VARIANTS:
         assert_same(kernels.scan(users, items, **options, **how), expected, what)
+
+
+@settings(max_examples=60, deadline=None)
+@given(world=worlds(), deepest=st.integers(1, 12))
+def test_counting_may_stop_at_the_deepest_place_read(world, deepest):
+    users, items, options = world
+    assume(is_finite_world(users, items))
+    assume("truth" in options)
+    full = oracle(users, items, options)
+    far = np.flatnonzero(full.above >= deepest)
+    indptr = options["truth"][0]
+    full.above[far] = deepest + far - indptr[np.searchsorted(indptr, far, side="right") - 1]
+    full.tied[far], full.ahead[far] = 1, 0
+    for what, how in VARIANTS:
+        assert_same(kernels.scan(users, items, **options, **how, deepest=deepest), full, what)
+
+
+@pytest.mark.parametrize("deepest", [1, 20, 300])
+def test_stopping_early_in_a_medium_world(deepest):
+    users, items, options = medium(8)
+    del options["k"]
+    full = kernels.scan(users, items, **options, backend="reference")
+    near = full.above < deepest
+    for what, how in VARIANTS:
+        found = kernels.scan(users, items, **options, **how, deepest=deepest)
+        assert (found.above[near] == full.above[near]).all(), what
+        assert (found.tied[near] == full.tied[near]).all(), what
+        assert (found.above[~near] >= deepest).all(), what
+        assert (found.n_candidates == full.n_candidates).all(), what
 
 
 @pytest.mark.parametrize("k", [1, 63, 64, 65, 500, 1499, 1500, 4000])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -249,3 +250,110 @@ def test_a_batch_of_users_on_one_side_only_is_counted():
     result = evaluator.result()
     assert (result.counts["without_truth"], result.counts["without_list"]) == (1, 1)
     assert result["recall@1"] == 0.5
+
+
+def pairs_world(n_users=40, n_items=60, seed=5):
+    rng = np.random.default_rng(seed)
+    users, items = rng.standard_normal((n_users, 8)), rng.standard_normal((n_items, 8))
+    truth = {u: set(rng.choice(n_items, 4, replace=False).tolist()) for u in range(n_users)}
+    return users.astype(np.float32), items.astype(np.float32), truth
+
+
+def test_a_torch_module_is_a_source():
+    torch = pytest.importorskip("torch")
+    users, items, truth = pairs_world()
+
+    class Product(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.users = torch.nn.Embedding.from_pretrained(torch.from_numpy(users))
+            self.items = torch.nn.Embedding.from_pretrained(torch.from_numpy(items))
+            self.drop = torch.nn.Dropout(0.9)  # must be off while evaluating
+
+        def forward(self, user, item):
+            return (self.drop(self.users(user)) * self.items(item)).sum(dim=1)
+
+    model = Product().train()
+    found = recsys.evaluate(recsys.from_model(model, n_users=40, n_items=60), truth, ["ndcg@10", "mrr"])
+    wanted = recsys.evaluate(recsys.Factors(users, items), truth, ["ndcg@10", "mrr"])
+    assert model.training
+    assert dict(found) == dict(wanted)
+
+
+@pytest.mark.filterwarnings("ignore:OpenBLAS is configured:RuntimeWarning")
+def test_a_fitted_model_of_implicit_is_a_source():
+    als = pytest.importorskip("implicit.als")
+    from scipy.sparse import csr_matrix
+
+    rng = np.random.default_rng(0)
+    train = csr_matrix((rng.random((50, 30)) < 0.2).astype(np.float32))
+    model = als.AlternatingLeastSquares(factors=8, iterations=2, random_state=0, num_threads=1)
+    model.fit(train, show_progress=False)
+    truth = {u: [int(i) for i in rng.choice(30, 3, replace=False)] for u in range(50)}
+    found = recsys.evaluate(model, truth, ["ndcg@5"], seen=train, conventions={"seen_truth": "drop"})
+    items, _ = model.recommend(np.arange(50), train, N=5)
+    kept = {u: [i for i in relevant if not train[u, i]] for u, relevant in truth.items()}
+    lists = {u: row.tolist() for u, row in enumerate(items)}
+    assert found["ndcg@5"] == pytest.approx(recsys.evaluate(lists, kept, ["ndcg@5"])["ndcg@5"], abs=1e-12)
+
+
+@pytest.mark.parametrize("form", ["items", "pairs", "arrays"])
+@pytest.mark.parametrize("name", ["k", "n", "N", "anything"])
+def test_whatever_recommends_is_asked_for_the_users_of_the_truth(form, name):
+    answer = {
+        "items": lambda k: [3, 1, 2][:k],
+        "pairs": lambda k: [(3, 0.9), (1, 0.5), (2, 0.1)][:k],
+        "arrays": lambda k: (np.array([3, 1, 2])[:k], np.array([0.9, 0.5, 0.1])[:k]),
+    }[form]
+    asked = []
+
+    def recommend(_, user, how_many):
+        asked.append((user, how_many))
+        return answer(how_many)
+
+    makers = {
+        "k": lambda self, user, k: recommend(self, user, k),  # noqa: PLW0108
+        "n": lambda self, user, n: recommend(self, user, n),  # noqa: PLW0108
+        "N": lambda self, user, N: recommend(self, user, N),  # noqa: N803, PLW0108
+        "anything": recommend,
+    }
+    model = type("Model", (), {"recommend": makers[name]})()
+    result = recsys.evaluate(model, {7: [1], 9: [4]}, ["mrr@2", "hit@1"])
+    assert asked == [(7, 2), (9, 2)]
+    assert dict(result) == {"mrr@2": 0.25, "hit@1": 0.0}
+
+
+def test_a_recommender_needs_a_length_and_gives_lists():
+    class Odd:
+        def recommend(self, user, k):
+            return k if user else 0
+
+    with pytest.raises(recsys.errors.CutoffError, match="cut-off"):
+        recsys.evaluate(Odd(), {1: [2]}, ["mrr"])
+    with pytest.raises(InputError, match="gave int for user 1"):
+        recsys.evaluate(Odd(), {1: [2]}, ["mrr@3"])
+
+
+@pytest.mark.parametrize("ties", ["by_id", "by_id_desc", "best", "worst", "expected"])
+def test_places_beyond_the_cut_offs_move_nothing(ties, monkeypatch):
+    from recsys import api
+    from recsys.metrics.registry import METRICS
+
+    rng = np.random.default_rng(1)
+    users, items = (rng.integers(-2, 3, (n, 4)).astype(np.float32) for n in (60, 200))  # many exact ties
+    truth = {
+        u: dict(zip(rng.choice(200, 5, replace=False).tolist(), rng.integers(0, 4, 5).tolist(), strict=True))
+        for u in range(60)
+    }
+    cut = [
+        f"{name}@7"
+        for name, metric in METRICS.items()
+        if metric.at_k != "never" and not metric.needs and (ties != "expected" or metric.ties != "refuse")
+    ]
+    assert len(cut) > 10
+    how = {"conventions": {"ties": ties, "max_grade": 3}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        short = recsys.evaluate(recsys.Factors(users, items), truth, cut, **how)
+        monkeypatch.setattr(api, "deepest", lambda _: None)
+        assert recsys.evaluate(recsys.Factors(users, items), truth, cut, **how) == short

@@ -55,8 +55,8 @@ def test_interval_only_shrinks_and_ends_at_the_mean(bounds) -> None:
         widths.append(interval.high - interval.low)
     finite = [w for w in widths if math.isfinite(w)]
     assert all(b <= a for a, b in itertools.pairwise(finite))
-    assert widths[-1] == 0
-    assert sequence.interval.low == values.mean()
+    assert widths[-1] < 1e-11
+    assert sequence.interval.low == pytest.approx(values.mean(), rel=1e-9)
     assert ("asymptotic" in sequence.interval.method) == (bounds is None)
 
 
@@ -106,12 +106,49 @@ def test_watch_sees_losses_and_waits_for_all() -> None:
     assert not watch.clear
 
 
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), None])
+def test_cases_outside_the_mean_are_neither_won_nor_lost(bounds) -> None:
+    """NaN anywhere: the interval holds the mean of those present, and ends at it."""
+    rng = np.random.default_rng(4)
+    missed = 0
+    for _ in range(100):
+        values = rng.beta(2, 5, size=600)
+        values[rng.random(600) < np.where(values > 0.3, 0.5, 0.1)] = np.nan
+        truth = np.nanmean(values)
+        sequence = ConfidenceSequence(600, bounds=bounds)
+        found = [sequence.update(values[start : start + 60]) for start in range(0, 600, 60)]
+        missed += not all(one.low - 1e-12 <= truth <= one.high + 1e-12 for one in found)
+        assert sequence.mean == pytest.approx(truth)
+    assert sequence.interval.low == pytest.approx(truth)
+    assert missed <= 10
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), None])
+def test_weights_make_it_the_weighted_mean(bounds) -> None:
+    """Heavy cases are better here, so that a plain mean would be wrong."""
+    rng = np.random.default_rng(5)
+    missed = 0
+    for _ in range(100):
+        values = rng.beta(2, 5, size=600)
+        weights = np.clip(0.2 + values + rng.normal(0, 0.1, size=600), 0.05, 1.0)
+        truth = np.average(values, weights=weights)
+        assert abs(truth - values.mean()) > 0.02
+        sequence = ConfidenceSequence(600, bounds=bounds)
+        blocks = range(0, 600, 60)
+        found = [sequence.update(values[b : b + 60], weights[b : b + 60]) for b in blocks]
+        missed += not all(one.low - 1e-9 <= truth <= one.high + 1e-9 for one in found)
+    assert sequence.mean == pytest.approx(truth)
+    assert missed <= 10
+    with pytest.raises(InputError, match="weights"):
+        ConfidenceSequence(10, bounds=(0, 1)).update([0.5], [2.0])
+
+
 def test_sequences_refuse() -> None:
     sequence = ConfidenceSequence(10, bounds=(0, 1))
     with pytest.raises(InputError, match="outside the bounds"):
         sequence.update([1.5])
     with pytest.raises(InputError, match="finite"):
-        sequence.update([np.nan])
+        sequence.update([np.inf])
     with pytest.raises(InputError, match="more values"):
         sequence.update(np.zeros(11))
     with pytest.raises(InputError, match="lower first"):

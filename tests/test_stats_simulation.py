@@ -8,17 +8,21 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from recsys.ab import _Group, _lift
 from recsys.stats.align import Units, pair
 from recsys.stats.bootstrap import replicate
-from recsys.stats.catalogue import catalogue_interval, coverage_interval
+from recsys.stats.catalogue import catalogue_interval, coverage_interval, coverage_jackknife, jackknife
 from recsys.stats.cautions import RankTestWarning, SkewWarning, StatisticsWarning
+from recsys.stats.compare import compare_tables
 from recsys.stats.effects import cliffs_delta, d_z, glass_delta, pooled_d, rank_biserial
 from recsys.stats.group_sequential import boundaries, msprt
+from recsys.stats.intervals import delta_values, mean_interval
 from recsys.stats.many import max_t
 from recsys.stats.outcomes import t_interval
 from recsys.stats.resample import Resampler, groups_of, unit_keys
 from recsys.stats.sequential import ConfidenceSequence, Watch
 from recsys.stats.tests import sign_flip, sign_test, wilcoxon
+from recsys.types import PerCase
 
 pytestmark = pytest.mark.slow
 
@@ -188,11 +192,70 @@ def test_intervals_of_effects_cover() -> None:
     huge = sides(2_000_000)
     truths = [effect(huge).value for effect in effects]
     inside = np.zeros(len(effects))
-    worlds = 1500
+    worlds = 4000
     for _ in range(worlds):
         d = sides(1000)
         inside += [truth in effect(d).interval for effect, truth in zip(effects, truths, strict=True)]
-    assert np.all((inside / worlds >= 0.935) & (inside / worlds <= 0.965)), inside / worlds
+    assert np.all((inside / worlds >= 0.94) & (inside / worlds <= 0.96)), inside / worlds
+
+
+def test_intervals_of_lifts_cover() -> None:
+    """The lift is a ratio of two means over the same users."""
+    rng = np.random.default_rng(16)
+    worlds, inside = 3000, 0
+    for _ in range(worlds):
+        base = ndcg_like(rng)
+        model = np.where(rng.random(1000) < 0.6, base, ndcg_like(rng)) + 0.05 * (rng.random(1000) < 0.5)
+        tables = {
+            "base": PerCase(np.arange(1000), {"m": base}),
+            "model": PerCase(np.arange(1000), {"m": model}),
+        }
+        row = compare_tables(tables, baseline="base").rows[0]
+        inside += 0.025 / 0.236 in row.relative_interval
+    assert 0.94 <= inside / worlds <= 0.96, inside / worlds
+
+
+def test_intervals_of_experiments_cover() -> None:
+    """Two groups of users: revenue with a heavy tail, and a ratio whose denominators vary."""
+    rng = np.random.default_rng(26)
+    worlds, inside = 3000, {"mean": 0, "lift": 0, "ratio": 0}
+    ones = np.ones(1500)
+    for _ in range(worlds):
+        a, b = rng.exponential(2.0, 1500), rng.exponential(2.2, 1500)
+        row = _lift("m", "mean", ("b", "a"), (_Group(b, ones, None), _Group(a, ones, None)), 0.95)
+        inside["mean"] += 0.2 in row.interval
+        inside["lift"] += 0.1 in row.lift_interval
+        views = [rng.integers(1, 9, 1500) for _ in range(2)]
+        clicks = [rng.binomial(v, p) for v, p in zip(views, (0.22, 0.2), strict=True)]
+        groups = tuple(
+            _Group(c.astype(float), v.astype(float), None) for c, v in zip(clicks, views, strict=True)
+        )
+        inside["ratio"] += 0.02 in _lift("m", "ratio", ("b", "a"), groups, 0.95).interval
+    shares = {name: count / worlds for name, count in inside.items()}
+    assert all(0.94 <= share <= 0.96 for share in shares.values()), shares
+
+
+def test_intervals_of_derived_numbers_cover() -> None:
+    """F1 of mean precision and mean recall by the delta method, a geometric mean by groups of users."""
+    rng = np.random.default_rng(36)
+    worlds, inside = 3000, {"f1": 0, "geometric": 0}
+    groups = groups_of(np.arange(1000))
+    sizes = np.bincount(groups, minlength=64)
+    truth = {"f1": 2 * 0.2 * 0.4 / 0.6, "geometric": np.exp(-1.0)}
+    for _ in range(worlds):
+        both = rng.random(1000) ** 1.5
+        columns = 0.5 * both, both + rng.normal(0, 0.2, 1000)
+        values = delta_values(*columns, lambda p, r: 2 * p * r / (p + r))
+        inside["f1"] += truth["f1"] in mean_interval(values).interval
+        logs = np.log(rng.random(1000))
+        sums = np.bincount(groups, weights=logs, minlength=64)
+
+        def without(gone, sums=sums):
+            return np.exp((sums.sum() - sums[gone].sum()) / (1000 - sizes[gone].sum()))
+
+        inside["geometric"] += truth["geometric"] in jackknife(without, sizes, partners=0).estimate().interval
+    shares = {name: count / worlds for name, count in inside.items()}
+    assert all(0.94 <= share <= 0.96 for share in shares.values()), shares
 
 
 def gini(counts: np.ndarray) -> float:
@@ -216,32 +279,68 @@ def pool_of_lists(rng, n_users: int = 30_000, n_items: int = 1000, k: int = 10) 
     return lists
 
 
-def test_catalogue_intervals_cover_and_a_bootstrap_does_not() -> None:
+def niches(rng, n_users: int = 30_000, n_items: int = 1000, k: int = 10) -> np.ndarray:
+    """Most users see the head of the catalogue, one in ten a run of neighbours in its tail."""
+    head = rng.random((n_users, 100)).argpartition(k, axis=1)[:, :k]
+    tail = rng.integers(100, n_items - k, size=(n_users, 1)) + np.arange(k)
+    return np.where(rng.random((n_users, 1)) < 0.9, head, tail)
+
+
+def exposure_of(lists: np.ndarray, groups: np.ndarray, n_items: int) -> np.ndarray:
+    cells = (groups[:, None] * n_items + lists).ravel()
+    return np.bincount(cells, minlength=64 * n_items).reshape(64, n_items)
+
+
+@pytest.mark.parametrize(("make", "n_items"), [(pool_of_lists, 1000), (pool_of_lists, 4000), (niches, 2000)])
+def test_coverage_intervals_cover_and_a_bootstrap_does_not(make, n_items) -> None:
     rng = np.random.default_rng(7)
+    pool, worlds, n_users = make(rng, n_items=n_items), 2000, 1000
+    groups = groups_of(np.arange(n_users))
+    sizes = np.bincount(groups, minlength=64)
+    found, missed_by_bootstrap = [], 0
+    for world in range(worlds):
+        lists = pool[rng.integers(0, len(pool), size=n_users)]
+        found.append(coverage_interval(exposure_of(lists, groups, n_items), sizes=sizes))
+        if world < 30:
+            again = [np.unique(lists[rng.integers(0, n_users, n_users)]).size / n_items for _ in range(100)]
+            missed_by_bootstrap += found[-1].value > np.quantile(again, 0.975)
+    truth = np.mean([e.value for e in found])
+    assert missed_by_bootstrap == 30
+    assert 0.94 <= np.mean([truth in e.interval for e in found]) <= 0.96
+
+
+def test_differences_of_coverage_cover() -> None:
+    """Two models that share half of each list: pairing matters, and the interval knows it."""
+    rng = np.random.default_rng(17)
+    one, other = pool_of_lists(rng), pool_of_lists(rng)
+    other[:, :5] = one[:, :5]
+    groups = groups_of(np.arange(1000))
+    sizes = np.bincount(groups, minlength=64)
+    found = []
+    for _ in range(2000):
+        users = rng.integers(0, len(one), size=1000)
+        a, b = (
+            coverage_jackknife(exposure_of(pool[users], groups, 1000), sizes=sizes) for pool in (one, other)
+        )
+        found.append((a - b).estimate())
+    truth = np.mean([e.value for e in found])
+    assert 0.94 <= np.mean([truth in e.interval for e in found]) <= 0.96
+
+
+@pytest.mark.parametrize("statistic", [gini, entropy])
+def test_intervals_of_evenness_cover(statistic) -> None:
+    rng = np.random.default_rng(27)
     pool, worlds, n_users = pool_of_lists(rng), 1000, 1000
     groups = groups_of(np.arange(n_users))
     sizes = np.bincount(groups, minlength=64)
-    found: dict[str, list] = {"coverage": [], "gini": [], "entropy": []}
-    missed_by_bootstrap = 0
-    for world in range(worlds):
-        lists = pool[rng.integers(0, len(pool), size=n_users)]
-        cells = (groups[:, None] * 1000 + lists).ravel()
-        counts = np.bincount(cells, minlength=64_000).reshape(64, 1000)
-        found["coverage"].append(coverage_interval(counts, sizes=sizes))
-        if world < 400:
-            found["gini"].append(catalogue_interval(counts, gini, sizes=sizes))
-            found["entropy"].append(catalogue_interval(counts, entropy, sizes=sizes))
-        if world < 30:
-            again = [np.unique(lists[rng.integers(0, n_users, n_users)]).size / 1000 for _ in range(100)]
-            missed_by_bootstrap += found["coverage"][-1].value > np.quantile(again, 0.975)
-    shares = {}
-    for name, estimates in found.items():
-        truth = np.mean([e.value for e in estimates])
-        shares[name] = np.mean([truth in e.interval for e in estimates])
-    assert missed_by_bootstrap == 30
-    assert 0.94 <= shares["coverage"] <= 0.97, shares
-    assert 0.92 <= shares["gini"] <= 0.985, shares
-    assert 0.92 <= shares["entropy"] <= 0.975, shares
+    found = [
+        catalogue_interval(
+            exposure_of(pool[rng.integers(0, len(pool), size=n_users)], groups, 1000), statistic, sizes=sizes
+        )
+        for _ in range(worlds)
+    ]
+    truth = np.mean([e.value for e in found])
+    assert 0.94 <= np.mean([truth in e.interval for e in found]) <= 0.96
 
 
 @pytest.mark.parametrize("bounds", [(-1.0, 1.0), None])

@@ -15,6 +15,8 @@ import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
+from oracle_shown import Known
+
 SMALL_INTS = tuple(range(12))
 AWKWARD_INTS = (-(2**62), -7, -1, 0, 1, 7, 10, 2**31 - 1, 2**31, 2**53 + 1, 2**62 - 1, 2**62)
 AWKWARD_STRS = ("7", "07", "007", "10", "NA", "nan", "None", "a b", "Zürich", "été", "日本", "🎬", "\ufffd")
@@ -132,6 +134,27 @@ def worlds(
         item_weights=dict(zip(items, cycle(WEIGHTS), strict=False)),
         clusters={case: cases[at // 2] for at, case in enumerate(cases)},
         scored=scored,
+    )
+
+
+def known_of(world: World) -> Known:
+    """What metrics about the items shown need: items without a vector, a kind or a price, and zero vectors.
+
+    It goes by the order in which the world holds its items, so other names for them change nothing.
+    """
+    items, cases = list(world.item_weights), list(world.case_weights)
+    kinds = ("a", "b|a", "", "c", "b", "a|b|c")
+    vectors = ((1.0, 0.0, 2.0), (0.0, 0.0, 0.0), (-1.0, 0.5, 0.0), (0.25, 3.0, 1.0))
+    return Known(
+        train={
+            c: [i for at, i in enumerate(items) if (at * 5 + u * 3) % 4 > 1]
+            for u, c in enumerate(cases)
+            if u != 3
+        },
+        embeddings={i: vectors[at % 4] for at, i in enumerate(items) if at % 5 != 3},
+        kinds={i: kinds[at % 6] for at, i in enumerate(items) if at % 7 != 6},
+        price={i: 1.5 * at - 1 for at, i in enumerate(items) if at % 4 != 3},
+        reference={c: [*items[u:], *items[:u]][: 5 - u] for u, c in enumerate(cases)},
     )
 
 

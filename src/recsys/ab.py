@@ -19,9 +19,14 @@ from recsys.stats.cautions import SampleRatioWarning, SmallSampleWarning, cautio
 from recsys.stats.corrections import adjust
 from recsys.stats.experiments import assignment, metric_parts, per_unit
 from recsys.stats.group_sequential import boundaries, msprt
-from recsys.stats.outcomes import Interval, t_interval, t_tail
+from recsys.stats.outcomes import Interval, lift_of, t_interval, t_tail
+from recsys.stats.wording import said_gap
 from recsys.types import Float
 
+_SHOWN = (
+    "metric", "kind", "variant", "control", "control_value", "variant_value", "difference", "lift", "p_value",
+    "adjusted_p", "n_control", "n_variant", "variance_saved", "verdict",
+)  # fmt: skip
 # A mismatch this unlikely is a broken assignment or log, the customary level for this check.
 SAMPLE_RATIO_LEVEL = 0.001
 
@@ -78,6 +83,31 @@ class Experiment:
             if (row.variant, row.metric) == key:
                 return row
         raise UnknownNameError("variant and metric", key, (f"{r.variant}, {r.metric}" for r in self.rows))
+
+    def __str__(self) -> str:
+        """One line a variant and metric, then whether the groups are as large as planned."""
+        lines = [f"{r.variant} against {r.control}, {r.metric} ({r.kind}): {r.verdict}" for r in self.rows]
+        sizes = ", ".join(f"{arm} {n:,}" for arm, n in self.sample_ratio.counts.items())
+        health = "as planned" if self.sample_ratio.ok else "NOT as planned: find out why first"
+        ratio = f"group sizes {sizes}: {health} (p = {self.sample_ratio.p_value:.2g})"
+        return "\n".join([*lines, ratio, self.family, *self.notes])
+
+    def to_frame(self) -> Any:
+        """Every number of every row as a pandas table."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            [
+                {
+                    **{name: getattr(r, name) for name in _SHOWN},
+                    "low": r.interval.low,
+                    "high": r.interval.high,
+                    "lift_low": r.lift_interval.low,
+                    "lift_high": r.lift_interval.high,
+                }
+                for r in self.rows
+            ]
+        )
 
 
 @dataclass(frozen=True)
@@ -211,9 +241,7 @@ def _lift(
     bottom = sum(s**2 / (len(v) - 1) for s, v in zip(shares, values, strict=True)) if min(sizes) > 1 else 0.0
     df = error**4 / bottom if bottom > 0 else 0.0
     t = gap / error if error > 0 else (math.nan if gap == 0 else math.copysign(math.inf, gap))
-    base = means[1]
-    lift = gap / base if base else math.nan
-    lift_error = math.sqrt(shares[0] + (means[0] / base) ** 2 * shares[1]) / abs(base) if base else math.nan
+    lift, lift_interval = lift_of(means[0], means[1], (shares[0], 0.0, shares[1]), df, confidence)
     return Lift(
         name,
         kind,
@@ -223,7 +251,7 @@ def _lift(
         gap,
         t_interval(gap, error, df, confidence),
         lift,
-        t_interval(lift, lift_error, df, confidence),
+        lift_interval,
         t_tail(t, df),
         math.nan,
         sizes[1],
@@ -293,9 +321,8 @@ def _worded(row: Lift, adjusted: float, correction: str, *, healthy: bool) -> Li
         sure = adjusted < alpha
         basis = f"p_{correction} {adjusted:.2g}"
     direction = "higher" if row.difference > 0 else "lower"
-    low, high = 100 * row.lift_interval.low, 100 * row.lift_interval.high
     word = direction if sure else "no clear difference"
-    said = f"{word}: {100 * row.lift:+.1f}% [{low:.1f}, {high:.1f}], {basis}"
+    said = f"{word}: {said_gap(row.difference, row.interval, row.lift, row.lift_interval)}, {basis}"
     return replace(
         row, adjusted_p=adjusted, verdict=said if healthy else f"not to be trusted (sample ratio); {said}"
     )

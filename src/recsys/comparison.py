@@ -8,15 +8,24 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from recsys import tables
-from recsys.errors import ConventionError, InputError, UnknownNameError
+from recsys.errors import ColumnError, ConventionError, InputError, NotDefinedError, UnknownNameError
 from recsys.plan import Request
 from recsys.results import Evaluation
 from recsys.stats.choices import Options
-from recsys.stats.compare import ComparisonTable, Row, compare_tables
+from recsys.stats.compare import compare_tables
+from recsys.stats.many import FriedmanResult, omnibus
+from recsys.stats.several import merged_runs
+from recsys.stats.table import ComparisonTable, Row
+from recsys.types import PerCase
+from recsys.uncertainty import group_jackknife, is_grouped, mean_column
 
 Evaluations = Mapping[str, Evaluation | Sequence[Evaluation]] | Sequence[Evaluation]
 
@@ -24,8 +33,11 @@ Evaluations = Mapping[str, Evaluation | Sequence[Evaluation]] | Sequence[Evaluat
 class Comparison(Sequence[Row]):
     """One row a model and metric, each with its verdict; prints as a table."""
 
-    def __init__(self, table: ComparisonTable) -> None:
+    def __init__(
+        self, table: ComparisonTable, evaluations: Mapping[str, Sequence[Evaluation]] | None = None
+    ) -> None:
         self.table = table
+        self.evaluations = dict(evaluations or {})
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -40,6 +52,35 @@ class Comparison(Sequence[Row]):
     def missing(self) -> Mapping[str, Any]:
         """Users a model lacks that another one has: {model: ids}."""
         return self.table.missing
+
+    @cached_property
+    def omnibus(self) -> dict[str, FriedmanResult]:
+        """{metric: Friedman's test of all models at once, with Nemenyi's p for every pair}; 3 models or more.
+
+        By ranks within each user: how often a model is ahead, never by how much.
+        """
+        if len(self.evaluations) < 3:
+            raise InputError(
+                f"Friedman's test is for 3 models or more, got {len(self.evaluations)}.",
+                hint="The rows of the comparison answer for two.",
+            )
+        names = list(dict.fromkeys(row.metric for row in self.rows if row.effect.name))
+        tables_of = {
+            n: merged_runs([e.per_case for e in v], "folds", names) for n, v in self.evaluations.items()
+        }
+        lower = self.table.options.lower_is_better
+        alpha = 1.0 - self.table.options.confidence
+        return {m: omnibus(tables_of, m, alpha=alpha, lower_is_better=m in lower) for m in names}
+
+    def pairs(self, correction: str = "max-t", **choices: Any) -> Comparison:
+        """Every pair of models on the same metrics, corrected over all pairs at once (max-T unless said).
+
+        Other choices are as in this comparison unless given.
+        """
+        kept = {f.name: getattr(self.table.options, f.name) for f in fields(Options) if f.init}
+        kept.pop("lower_is_better")
+        metrics = list(dict.fromkeys(row.metric for row in self.rows))
+        return compare(self.evaluations, None, metrics, **(kept | choices | {"correction": correction}))
 
     def __getitem__(self, key: Any) -> Any:
         """A row by place, by (model, metric), or by (model, baseline, metric) where there are several."""
@@ -63,6 +104,26 @@ class Comparison(Sequence[Row]):
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
+
+    def report(self, path: str | os.PathLike[str], **given: Any) -> Path:
+        """Write an HTML report about it; see recsys.report.write_report for what else may be given."""
+        from recsys.report.html import write_report
+
+        return write_report(path, self, **given)
+
+    @property
+    def plot(self) -> Any:
+        """Its pictures as matplotlib Axes: plot.forest(), .winloss(), .duel(), .tradeoff(x), .bars()."""
+        from recsys.report.pictures import ComparisonPictures
+
+        return ComparisonPictures(self, "figures")
+
+    @property
+    def chart(self) -> Any:
+        """The same pictures as Vega-Lite charts, which notebooks draw: chart.forest() and so on."""
+        from recsys.report.pictures import ComparisonPictures
+
+        return ComparisonPictures(self, "charts")
 
     def to_frame(self, kind: str = "pandas") -> Any:
         """Every number of every row as a pandas, polars or arrow table."""
@@ -101,14 +162,17 @@ class Comparison(Sequence[Row]):
             "value": [r.value for r in self.rows],
             "against": [r.baseline for r in self.rows],
             "its value": [r.baseline_value for r in self.rows],
-            "won/tied/lost": [f"{r.wins:,}/{r.ties:,}/{r.losses:,}" for r in self.rows],
+            "won/tied/lost": [
+                f"{r.wins:,}/{r.ties:,}/{r.losses:,}" if r.effect.name else "-" for r in self.rows
+            ],
             "verdict": [r.verdict for r in self.rows],
         }
 
     def _columns(self) -> dict[str, list[Any]]:
         plain = (
-            "model", "baseline", "metric", "value", "baseline_value", "difference", "relative", "statistic",
-            "p_value", "adjusted_p", "wins", "ties", "losses", "n_cases", "n_units", "test", "verdict",
+            "model", "baseline", "metric", "value", "baseline_value", "difference", "standard_error",
+            "relative", "statistic", "p_value", "adjusted_p", "wins", "ties", "losses", "n_cases", "n_units",
+            "test", "verdict",
         )  # fmt: skip
         columns: dict[str, list[Any]] = {name: [getattr(r, name) for r in self.rows] for name in plain}
         columns |= {
@@ -136,14 +200,15 @@ def compare(
         metrics: which metrics; those all evaluations share without.
         choices: test= ("t", "permutation", "wilcoxon", "sign", "studentised", "bca"), interval=, correction=
             ("holm", "bonferroni", "hochberg", "bh", "by", "max-t"), effect=, confidence=, margin= for
-            equivalence, rope= for the Bayesian view, n_resamples=, rng=; see recsys.stats.Options.
+            equivalence, no_worse_than= for non-inferiority, rope= for the Bayesian view, n_resamples=, rng=,
+            progress=; see recsys.stats.Options.
 
     >>> import recsys
     >>> truth = {u: {u} for u in range(300)}
     >>> old = recsys.evaluate({u: [u if u % 3 == 0 else -1] for u in truth}, truth, ["hit@1"])
     >>> new = recsys.evaluate({u: [u if u % 2 == 0 else -1] for u in truth}, truth, ["hit@1"])
     >>> compare({"old": old, "new": new}, baseline="old")["new", "hit@1"].verdict
-    'better: +50.0% [20.4, 79.6], d_z 0.24 small, p_holm < 1e-4'
+    'better: +50.0% [23.8, 84.2], d_z 0.24 small, p_holm < 1e-4'
     """
     named = (
         evaluations
@@ -152,23 +217,65 @@ def compare(
     )
     runs = {name: [e] if isinstance(e, Evaluation) else list(e) for name, e in named.items()}
     _check(runs)
-    wanted = (
-        None
-        if metrics is None
-        else [str(Request.parse(m)) for m in ([metrics] if isinstance(metrics, str) else metrics)]
-    )
-    lower = {
-        str(r) for several in runs.values() for e in several for r in e.requests if r.metric.better == "lower"
-    }
+    wanted = _wanted(runs, metrics)
+    lower = {str(r) for r in wanted if r.metric.better == "lower"}
     for name in choices:
         if name not in Options.__dataclass_fields__:
             raise UnknownNameError("choice", name, Options.__dataclass_fields__)
     options = Options(lower_is_better=frozenset(lower), **choices)
-    per_case = {
-        name: several[0].per_case if len(several) == 1 else [e.per_case for e in several]
-        for name, several in runs.items()
-    }
-    return Comparison(compare_tables(per_case, baseline=baseline, metrics=wanted, options=options))
+    apart = [r for r in wanted if is_grouped(r)]
+    table = compare_tables(
+        {name: [_means(e, wanted) for e in several] for name, several in runs.items()},
+        baseline=baseline,
+        metrics=[str(r) for r in wanted],
+        options=options,
+        grouped={
+            name: {str(r): [group_jackknife(e.partial, r, e.conventions) for e in several] for r in apart}
+            for name, several in runs.items()
+        },
+        counted={name: [e.per_case for e in several] for name, several in runs.items()}
+        if any(str(r) in e.partial.terms for r in wanted for several in runs.values() for e in several)
+        else None,
+    )
+    return Comparison(table, runs)
+
+
+def _wanted(runs: Mapping[str, list[Evaluation]], metrics: str | Sequence[str] | None) -> list[Request]:
+    """The metrics to compare: those named, or those every evaluation has."""
+    first, *others = [e for several in runs.values() for e in several]
+    have = {str(r): r for r in first.requests}
+    if metrics is None:
+        shared = [
+            r for name, r in have.items() if all(name in e.overall for e in others) and not r.metric.unpaired
+        ]
+        if not shared:
+            raise InputError(
+                "the evaluations share no metric.", hint="Evaluate all models with the same metrics."
+            )
+        return shared
+    named = [str(Request.parse(m)) for m in ([metrics] if isinstance(metrics, str) else metrics)]
+    for name in named:
+        for model, several in runs.items():
+            if any(name not in e.overall for e in several):
+                raise ColumnError(
+                    f"{model!r} has no metric {name!r}.",
+                    table=model,
+                    column=name,
+                    hint=f"It has: {', '.join(several[0].overall)}.",
+                )
+    for name in named:
+        if have[name].metric.unpaired:
+            raise NotDefinedError(
+                f"models are not compared on {name}: {have[name].metric.unpaired}.",
+                hint="Name other metrics, such as rmse, mae or user_auc.",
+            )
+    return [have[name] for name in named]
+
+
+def _means(evaluation: Evaluation, wanted: Sequence[Request]) -> PerCase:
+    """Values per case whose means are the numbers reported: pooled and derived ones by the delta method."""
+    columns = {str(r): mean_column(evaluation.partial, r) for r in wanted if not is_grouped(r)}
+    return replace(evaluation.per_case, columns=columns)
 
 
 def _letters(n: int) -> list[str]:

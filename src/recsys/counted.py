@@ -6,14 +6,15 @@ and how many of those stand before it by id.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from recsys.errors import NotDefinedError
 from recsys.judge import Paired, place_in_groups, undecided
-from recsys.types import Array, Float, Hits, Ids, Int, Interactions
+from recsys.types import Array, Bool, Codes, Float, Hits, Ids, Int, Interactions, Shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +28,7 @@ class Counted:
     n_candidates: Int
     clusters: Array | None = None
     item_weights: Float | None = None
+    lists: Shown | None = None
     counts: dict[str, int] = field(default_factory=dict)
     _found: dict[str, Hits] = field(default_factory=dict)
 
@@ -41,6 +43,10 @@ class Counted:
     @property
     def judged(self) -> Array:
         return self.truth.codes
+
+    @property
+    def grades(self) -> Float | None:
+        return self.truth.grades
 
     @property
     def truth_indptr(self) -> Int:
@@ -58,6 +64,13 @@ class Counted:
         if rule not in self._found:
             self._found[rule] = self._judge(rule)
         return self._found[rule]
+
+    def shown(self, ties: str) -> Shown:
+        """The best candidates of each case; equal scores go by id."""
+        del ties
+        if self.lists is None:
+            raise NotDefinedError("the lists were not asked for when the places were counted.")
+        return self.lists
 
     def n_undecided(self) -> tuple[int, int]:
         return (0, 0) if self.groups is None else undecided(self.hits("expected", "first"))
@@ -93,4 +106,103 @@ class Counted:
         )
 
 
-Judged = Paired | Counted
+@dataclass(frozen=True, eq=False)
+class OfItems:
+    """The same rankings, seen through some items only: what is relevant, found or shown is one of those.
+
+    Places stay as they are: an item keeps the rank it has among all.
+    """
+
+    whole: Paired | Counted
+    keep: Bool
+
+    @property
+    def cases(self) -> Ids:
+        return self.whole.cases
+
+    @property
+    def items(self) -> Ids:
+        return self.whole.items
+
+    @property
+    def clusters(self) -> Array | None:
+        return self.whole.clusters
+
+    @property
+    def item_weights(self) -> Float | None:
+        return self.whole.item_weights
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {}
+
+    @property
+    def groups(self) -> object:
+        return self.whole.groups
+
+    @cached_property
+    def _wanted(self) -> Bool:
+        return np.asarray(self.keep[self.whole.judged])
+
+    @property
+    def judged(self) -> Array:
+        return self.whole.judged[self._wanted]
+
+    @property
+    def grades(self) -> Float | None:
+        return None if self.whole.grades is None else self.whole.grades[self._wanted]
+
+    @cached_property
+    def truth_indptr(self) -> Int:
+        kept = np.concatenate([[0], np.cumsum(self._wanted)])
+        return np.asarray(kept[self.whole.truth_indptr])
+
+    def hits(self, ties: str, duplicates: str) -> Hits:
+        """The hits of the whole that are one of these items."""
+        found = self.whole.hits(ties, duplicates)
+        kept = self.keep[found.item]
+        case = np.repeat(np.arange(len(self.cases)), np.diff(self.truth_indptr))
+        top: Any = slice(None) if self.grades is None else np.lexsort((-self.grades, case))
+
+        def of(values: Any) -> Any:
+            return None if values is None else values[kept]
+
+        return replace(
+            found,
+            case=found.case[kept],
+            item=found.item[kept],
+            rank=found.rank[kept],
+            grade=of(found.grade),
+            tied=of(found.tied),
+            repeat=of(found.repeat),
+            weight=of(found.weight),
+            truth_indptr=self.truth_indptr,
+            truth_grade=None if self.grades is None else self.grades[top],
+            truth_weight=None if self.item_weights is None else self.item_weights[self.judged][top],
+        )
+
+    def shown(self, ties: str) -> Shown:
+        """What the lists show of these items, at the places they have."""
+        whole = self.whole.shown(ties)
+        kept = self.keep[whole.codes]
+        places = whole.places
+        if places is None:
+            places = (np.arange(1, len(kept) + 1) - np.repeat(whole.indptr[:-1], whole.sizes)).astype(
+                np.int32
+            )
+        indptr = np.concatenate([[0], np.cumsum(kept)])[whole.indptr]
+        return Shown(indptr, whole.codes[kept], places[kept], whole.repeated)
+
+    def n_undecided(self) -> tuple[int, int]:
+        return 0, 0
+
+
+Judged = Paired | Counted | OfItems
+
+
+def over_all_items(truth: Interactions, items: Ids, indptr: Int, codes: Codes) -> tuple[Interactions, Shown]:
+    """Truth and lists over one set of items: those of the model and what the truth holds besides."""
+    both, of_list, of_truth = items.union(truth.items, what="item")
+    moved = truth.codes if of_truth is None else of_truth[truth.codes]
+    listed = codes if of_list is None else of_list[codes]
+    return replace(truth, items=both, codes=moved), Shown(indptr, listed)

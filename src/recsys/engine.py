@@ -7,26 +7,50 @@ counted; means are exactly rounded, so merging in any order gives the same bits.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from recsys.conventions import Conventions
-from recsys.counted import Judged
+from recsys.counted import Judged, OfItems
 from recsys.errors import (
     ConventionError,
     DuplicateError,
     InputError,
     MergeError,
-    NotDefinedError,
     OutOfBoundsError,
 )
 from recsys.exact import exact_mean, exact_sum
-from recsys.metrics import Metric, Terms
+from recsys.exposure import (
+    added,
+    catalogue_of,
+    exposure_key,
+    gather,
+    kept_context,
+    of_catalogue,
+    whole_catalogue,
+)
+from recsys.metrics import Metric, Terms, needs
+from recsys.metrics.item_facts import ItemFacts
+from recsys.metrics.listing import Beyond
 from recsys.metrics.reading import Reading
 from recsys.plan import Request
-from recsys.types import Array, Bool, Context, Float, Ids, Partial, PerCase
+from recsys.types import (
+    Array,
+    Bool,
+    Catalogue,
+    Context,
+    Exposure,
+    ExposureKey,
+    Float,
+    Ids,
+    Partial,
+    PerCase,
+    Shown,
+    Stratum,
+)
 
 _ROUNDING = 1e-9
 
@@ -37,31 +61,135 @@ def measure(
     """Every request for every case."""
     columns: dict[str, Float] = {}
     terms: dict[str, tuple[Float, Float]] = {}
-    readings: dict[tuple[Any, ...], Reading] = {}
+    exposure: dict[ExposureKey, Exposure] = {}
+    # One large piece for all columns: the system hands it out much quicker than many smaller ones.
+    memory = np.empty((len(requests), len(judged.cases)))
+    readings = Readings(judged, context)
     for request in requests:
         here = request.conventions(conventions)
         check_needs(request, context)
         _check_request(request, here, judged)
-        key = (here.ties, here.relevant_from, here.duplicates)
-        if key not in readings:
-            hits = judged.hits(here.ties, here.duplicates)
-            readings[key] = Reading(hits, here.relevant_from, here.duplicates, context)
-        values = request.metric.body(readings[key], request.k, here, **request.own_params)
-        column = values.value if isinstance(values, Terms) else values
-        column = _settled(request, here, column, readings[key], judged)
-        columns[str(request)] = column
+        reading = readings.under(here)
+        if request.metric.kind == "catalogue":
+            _gather(exposure, reading, request, here)
+            continue
+        values = request.metric.body(reading, request.k, here, **request.own_params)
+        column = values.value if isinstance(values, Terms) else np.asarray(values)
+        column = _settled(request, here, column, reading, judged)
+        columns[str(request)] = memory[len(columns)]
+        columns[str(request)][:] = column
         if isinstance(values, Terms) and _combines(request.metric, here):
             out = np.isnan(column)
             terms[str(request)] = (np.where(out, np.nan, values.first), np.where(out, np.nan, values.second))
     rows = PerCase(judged.cases.values, columns, judged.clusters, context.case_weights)
-    return Partial(rows, terms, _counts(judged, conventions, readings))
+    counts = _counts(judged, conventions, readings) | _missing(requests, conventions, readings)
+    if not exposure:
+        return Partial(rows, terms, counts)
+    catalogue = _catalogue(judged, context, readings)
+    return Partial(rows, terms, counts, exposure, catalogue, kept_context(requests, context))
 
 
-def summarise(partial: Partial, requests: Sequence[Request], mask: Bool | None = None) -> dict[str, float]:
+def exposures(
+    judged: Judged,
+    requests: Sequence[Request],
+    conventions: Conventions,
+    context: Context,
+    *,
+    only: Bool,
+) -> dict[ExposureKey, Exposure]:
+    """What metrics of the catalogue are made of, for some of the cases."""
+    exposure: dict[ExposureKey, Exposure] = {}
+    readings = Readings(judged, context)
+    for request in requests:
+        if request.metric.kind == "catalogue":
+            here = request.conventions(conventions)
+            _gather(exposure, readings.under(here), request, here, only)
+    return exposure
+
+
+def _gather(
+    exposure: dict[ExposureKey, Exposure],
+    reading: Reading,
+    request: Request,
+    here: Conventions,
+    only: Bool | None = None,
+) -> None:
+    key = exposure_key(request, here)
+    if key not in exposure:
+        exposure[key] = gather(reading, request.k, key[1].split("/")[0], only=only)
+
+
+def _missing(requests: Sequence[Request], conventions: Conventions, readings: Readings) -> dict[str, int]:
+    """Items shown that nothing is known about, where a metric would have to know."""
+    most: dict[tuple[str, Any], int] = {}
+    for request in requests:
+        column = request.own_params.get("by", request.own_params.get("of"))
+        for need in {"embeddings", "items"} & set(request.metric.needs):
+            reading = readings.under(request.conventions(conventions))
+            found = reading.missing(need, request.k, column)
+            most[need, column] = max(most.get((need, column), 0), found)
+    names = {"embeddings": "without_vector", "items": "without_facts"}
+    out = dict.fromkeys(names.values(), 0)
+    for (need, _), found in most.items():
+        out[names[need]] += found
+    return {name: n for name, n in out.items() if n}
+
+
+class Readings:
+    """One Reading for all metrics that agree on ties, relevance and repeats."""
+
+    def __init__(self, judged: Judged, context: Context) -> None:
+        self._judged = judged
+        self._context = context
+        self._facts = ItemFacts(judged.items, context)
+        self._shown: dict[str, Shown] = {}
+        self._made: dict[tuple[Any, ...], Reading] = {}
+
+    def under(self, here: Conventions) -> Reading:
+        key = (here.ties, here.relevant_from, here.duplicates)
+        if key not in self._made:
+            hits = self._judged.hits(here.ties, here.duplicates)
+            clusters = self._judged.clusters
+            users = self._judged.cases if clusters is None else Ids(clusters)
+            judged, grades = self._judged.judged, self._judged.grades
+            beyond = Beyond(users, self._facts, lambda: self._lists(key[0]), judged, grades)
+            self._made[key] = Reading(hits, here.relevant_from, here.duplicates, self._context, beyond)
+        return self._made[key]
+
+    def any_of(self, relevant_from: float | None) -> Reading:
+        """A reading that agrees on what is relevant, where there is one."""
+        made = self._made
+        return next((r for key, r in made.items() if key[1] == relevant_from), next(iter(made.values())))
+
+    def _lists(self, ties: str) -> Shown:
+        if ties not in self._shown:
+            self._shown[ties] = self._judged.shown(ties)
+        return self._shown[ties]
+
+
+def _catalogue(judged: Judged, context: Context, readings: Readings) -> Catalogue:
+    listed = readings.any_of(None).listed.item
+    known = [(judged.items, listed), (judged.items, judged.judged)]
+    if context.train is not None:
+        known.append((context.train.items, context.train.codes))
+    return catalogue_of(context.catalogue, context.n_items, known)
+
+
+def summarise(
+    partial: Partial,
+    requests: Sequence[Request],
+    mask: Bool | None = None,
+    *,
+    conventions: Conventions | None = None,
+) -> dict[str, float]:
     """One number a request, over all cases or those of a mask; NaN where no case is in the mean."""
     out = {}
     for request in requests:
         name = str(request)
+        if request.metric.kind == "catalogue":
+            of_all = mask is None
+            out[name] = of_catalogue(partial, request, conventions or Conventions()) if of_all else math.nan
+            continue
         column = partial.per_case.columns[name]
         inside = ~np.isnan(column) if mask is None else mask & ~np.isnan(column)
         everyone = bool(inside.all())
@@ -83,7 +211,7 @@ def merge(parts: Sequence[Partial]) -> Partial:
     """The result of all the cases of some Partials; a case met twice is an error."""
     first = parts[0]
     for part in parts[1:]:
-        if list(part.per_case.columns) != list(first.per_case.columns):
+        if [*part.per_case.columns, *part.exposure] != [*first.per_case.columns, *first.exposure]:
             raise MergeError(
                 f"the parts hold different metrics: {list(first.per_case.columns)} "
                 f"and {list(part.per_case.columns)}.",
@@ -116,7 +244,24 @@ def merge(parts: Sequence[Partial]) -> Partial:
         joined([p.per_case.weights for p in parts]),
     )
     names = dict.fromkeys(n for p in parts for n in p.counts)
-    return Partial(rows, terms, {n: sum(p.counts.get(n, 0) for p in parts) for n in names})
+    counts = {n: sum(p.counts.get(n, 0) for p in parts) for n in names}
+    if not first.exposure:
+        return Partial(rows, terms, counts, strata=_merged_strata(parts, None))
+    exposure = {key: added([p.exposure[key] for p in parts]) for key in first.exposure}
+    catalogue = whole_catalogue([p.catalogue for p in parts if p.catalogue is not None])
+    strata = _merged_strata(parts, catalogue)
+    return Partial(rows, terms, counts, exposure, catalogue, first.context, strata)
+
+
+def _merged_strata(parts: Sequence[Partial], catalogue: Catalogue | None) -> dict[Any, Stratum]:
+    """Groups by label; a part without users of a group adds nothing to it but its items to the catalogue."""
+    out = {}
+    for label in dict.fromkeys(label for part in parts for label in part.strata):
+        held = [part.strata[label] for part in parts if label in part.strata]
+        whole = merge([stratum.partial for stratum in held])
+        of_users = held[0].of == "user"
+        out[label] = Stratum(held[0].of, replace(whole, catalogue=catalogue) if of_users else whole)
+    return out
 
 
 def _mean(values: Float, weights: Float | None, *, within: tuple[float, float] | None = None) -> float:
@@ -133,15 +278,8 @@ def _combines(metric: Metric, here: Conventions) -> bool:
 
 
 def check_needs(request: Request, context: Context) -> None:
-    """A metric that must know the candidates or the catalogue says so by name."""
-    name = request.metric.name
-    if "candidates" in request.metric.needs and not context.complete:
-        raise NotDefinedError(
-            f"{name} needs every candidate's place, and the lists are cut off.",
-            hint="If each list ranks every candidate, pass complete=True; otherwise use a metric with @k.",
-        )
-    if "catalogue" in request.metric.needs and context.n_items is None:
-        raise NotDefinedError(f"{name} needs the catalogue.", hint="Pass catalogue= (ids, or how many).")
+    """Whatever the metric needs is there, or an error that says which keyword brings it."""
+    needs.check(request.metric.name, request.metric.needs, context)
 
 
 def _check_request(request: Request, here: Conventions, judged: Judged) -> None:
@@ -151,7 +289,7 @@ def _check_request(request: Request, here: Conventions, judged: Judged) -> None:
             f"{metric.name} has no expectation over tied scores here.",
             hint="Use ties='best' or ties='worst'.",
         )
-    if judged.item_weights is not None and not metric.weighted:
+    if judged.item_weights is not None and not metric.weighted and "lists" not in metric.needs:
         raise ConventionError(
             f"{metric.name} has no form with item weights.",
             hint="Use hits, recall, dcg or ndcg with item_weights.",
@@ -182,6 +320,8 @@ def _settled(request: Request, here: Conventions, values: Float, reading: Readin
             out = np.where(no_truth, math.nan, out)
     if no_list is not None and here.no_list == "skip":
         out = np.where(no_list, math.nan, out)
+    if isinstance(judged, OfItems) and metric.population == "listed" and not metric.zero_of_none:
+        out = np.where(reading.n_shown(request.k) == 0, math.nan, out)
     return _in_range(request, out, judged, repeats=here.duplicates == "all")
 
 
@@ -204,9 +344,8 @@ def _in_range(request: Request, values: Float, judged: Judged, *, repeats: bool)
     return np.clip(values, low, high)
 
 
-def _counts(judged: Judged, conventions: Conventions, readings: Mapping[Any, Reading]) -> dict[str, int]:
-    least = conventions.relevant_from
-    reading = next((r for key, r in readings.items() if key[1] == least), next(iter(readings.values())))
+def _counts(judged: Judged, conventions: Conventions, readings: Readings) -> dict[str, int]:
+    reading = readings.any_of(conventions.relevant_from)
     counts = {
         "cases": len(judged.cases),
         "without_truth": int((reading.n_relevant == 0).sum()),

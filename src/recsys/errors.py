@@ -68,6 +68,18 @@ class DuplicateError(InputError):
     """Duplicate rows or list entries where the conventions say they are an error."""
 
 
+class SplitError(InputError):
+    """A split or a sample that cannot be made as asked: a fraction out of range, an empty side, a tie."""
+
+
+class ManifestError(InputError):
+    """Data or results that are not those a manifest describes; `differs` names what is not the same."""
+
+    def __init__(self, message: str, *, differs: Iterable[str] = (), hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.differs = list(differs)
+
+
 class CutoffError(InputError):
     """A cut-off k that is not a positive whole number, or is missing or not allowed."""
 
@@ -127,3 +139,7 @@ class TieWarning(RecsysWarning):
 
 class FloatIdWarning(RecsysWarning):
     """Ids came as floats; they were whole numbers and were read as integers."""
+
+
+class SwappedFactorsWarning(RecsysWarning):
+    """The matrix called users holds the items and the other way round; they were exchanged."""

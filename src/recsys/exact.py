@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from recsys.kernels import sum_slices
 from recsys.types import Float
 
 _SLICE_ROWS = 1 << 22
@@ -41,6 +42,9 @@ def _sum_block(values: Float, within: float | None) -> Fraction:
     exponent = math.frexp(top)[1]
     if exponent > _HIGHEST:
         return sum(map(Fraction, values.tolist()), Fraction(0))
+    quick = _two_slices(values, exponent) if top and exponent > _LOWEST + 60 else None
+    if quick is not None:
+        return quick
     rest, head = values, np.empty_like(values)
     unit = 0
     while top and exponent > _LOWEST:
@@ -56,3 +60,12 @@ def _sum_block(values: Float, within: float | None) -> Fraction:
         exponent -= 30  # what is left lies within half a unit of the slice just taken
     done = Fraction(total) / (Fraction(2) ** unit)
     return sum(map(Fraction, rest[rest != 0].tolist()), done)
+
+
+def _two_slices(values: Float, exponent: int) -> Fraction | None:
+    """The sum where two slices hold every bit, as they do for most metrics; None where they do not."""
+    found = sum_slices(values, math.ldexp(1.5, exponent + 22), math.ldexp(1.5, exponent - 8))
+    if found is None or found[2]:
+        return None
+    high, low = int(math.ldexp(found[0], 30 - exponent)), int(math.ldexp(found[1], 60 - exponent))
+    return Fraction((high << 30) + low) / Fraction(2) ** (60 - exponent)

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from recsys import kernels
 from recsys.containers import rows_of_container
 from recsys.errors import ColumnError, InputError
-from recsys.ids import encode, encode_strings, refuse_missing
+from recsys.ids import encode, encode_strings, range_limit, refuse_missing
 from recsys.rows import Rows, to_interactions, to_lists
 from recsys.types import Array, Codes, Ids, Int, Interactions, Lists
 
@@ -36,6 +37,14 @@ ROLES: dict[str, tuple[str, ...]] = {
     "rank": ("rank", "position", "place"),
     "grade": ("grade", "relevance", "rel", "rating", "label", "gain"),
     "time": ("timestamp", "time", "ts", "date", "datetime", "unixtime"),
+    "prediction": (
+        "prediction", "predicted", "pred", "predictedrating", "ratingpred", "ypred", "yhat", "est",
+        "estimate", "estimated", "score", "probability", "prob", "pctr", "ctr",
+    ),
+    "actual": (
+        "actual", "truth", "true", "truerating", "ytrue", "y", "target", "rui", "rating", "label", "click",
+        "clicked", "grade",
+    ),
 }  # fmt: skip
 
 
@@ -43,7 +52,7 @@ def read_lists(data: Any, *, columns: Mapping[str, str] | None = None, table: st
     """Recommendation lists from whatever holds them."""
     if isinstance(data, Lists):
         return data
-    return to_lists(_rows(data, ("case", "user", "item", "score", "rank"), columns, table))
+    return to_lists(_rows(data, ("case", "user", "item", "score", "rank"), columns, table, place=True))
 
 
 def read_interactions(
@@ -52,11 +61,26 @@ def read_interactions(
     """Truth, training data or seen items from whatever holds them."""
     if isinstance(data, Interactions):
         return data
-    return to_interactions(_rows(data, ("case", "user", "item", "grade", "time"), columns, table))
+    return to_interactions(_rows(data, ("case", "user", "item", "grade", "time"), columns, table, place=True))
 
 
-def _rows(data: Any, roles: tuple[str, ...], columns: Mapping[str, str] | None, table: str) -> Rows:
-    frame = _as_frame(data)
+def read_rows(
+    data: Any, roles: tuple[str, ...], *, columns: Mapping[str, str] | None = None, table: str
+) -> Rows:
+    """A table as it came: coded ids, every row kept, the columns of these roles beside them."""
+    return _rows(data, roles, columns, table)
+
+
+def _rows(
+    data: Any,
+    roles: tuple[str, ...],
+    columns: Mapping[str, str] | None,
+    table: str,
+    *,
+    place: bool = False,
+) -> Rows:
+    """Coded rows; `place`: they may be put in order on the way."""
+    frame = as_frame(data)
     if frame is None:
         return rows_of_container(data, ordered="rank" in roles, table=table)
     found = find_columns(list(frame.columns), roles, columns, table)
@@ -66,7 +90,8 @@ def _rows(data: Any, roles: tuple[str, ...], columns: Mapping[str, str] | None, 
         raise InputError(
             f"the {table} table has no rows.", table=table, hint="Check the filter or the file it came from."
         )
-    return _rows_of_frame(frame, found, table)
+    placed = _placed(frame, found, table, ranked="rank" in roles) if place else None
+    return _rows_of_frame(frame, found, table) if placed is None else placed
 
 
 def _refuse_unused_score(frame: Any, found: Mapping[str, str], table: str) -> None:
@@ -84,14 +109,13 @@ def _refuse_unused_score(frame: Any, found: Mapping[str, str], table: str) -> No
 def _rows_of_frame(frame: Any, found: Mapping[str, str], table: str) -> Rows:
     case_name = found.get("case", found.get("user", ""))
     cases, case, indptr = _grouped(frame, case_name, table)
-    items, item = _coded(frame, found["item"], table, as_range=True)
-    user_ids, users = (
-        _coded(frame, found["user"], table) if "case" in found and "user" in found else (None, None)
-    )
-    extra = {role: _plain(frame, found[role]) for role in ("score", "rank", "grade", "time") if role in found}
-    read = {f"{role}_column": name for role, name in found.items()}
-    if "rank" in found and "score" in found:
-        read["order"] = f"ordered by {found['rank']!r}; {found['score']!r} was not used"
+    items, item = coded_column(frame, found["item"], table, as_range=True)
+    user_ids, users = None, None
+    if "case" in found and "user" in found:
+        user_ids, users = coded_column(frame, found["user"], table)
+    extra: dict[str, Any] = {
+        role: _plain(frame, found[role]) for role in ("score", "rank", "grade", "time") if role in found
+    }
     return Rows(
         table,
         cases,
@@ -102,18 +126,79 @@ def _rows_of_frame(frame: Any, found: Mapping[str, str], table: str) -> Rows:
         user_ids=user_ids,
         users=users,
         indptr=indptr,
-        notes={"read": read},
+        notes=_as_read(found),
     )
 
 
+def _as_read(found: Mapping[str, str]) -> dict[str, Any]:
+    """Which column was taken for what."""
+    read = {f"{role}_column": name for role, name in found.items()}
+    if "rank" in found and "score" in found:
+        read["order"] = f"ordered by {found['rank']!r}; {found['score']!r} was not used"
+    return {"read": read}
+
+
+def _placed(frame: Any, found: Mapping[str, str], table: str, *, ranked: bool) -> Rows | None:
+    """Rows of whole numbers put in their last order by one kernel; None where columns or values forbid it."""
+    apart = ("case" in found) == ("user" in found)
+    if apart or "grade" in found or "time" in found or ("score" in found and "rank" not in found):
+        return None
+    names = [found.get("case", found.get("user", "")), found["item"]]
+    columns = [_whole_numbers(frame, name) for name in [*names, *filter(None, [found.get("rank")])]]
+    if any(column is None for column in columns):
+        return None
+    way: kernels.Order = "by_rank" if "rank" in found else "given" if ranked else "ascending"
+    placed = kernels.place_rows(*columns, order=way, limit=range_limit(len(frame)))
+    if placed is None:
+        return None
+    items = Ids(np.arange(placed.highest + 1), is_range=True)
+    return Rows(
+        table,
+        Ids(placed.case_ids),
+        None,
+        items,
+        placed.items,
+        indptr=placed.indptr,
+        ordered=True,
+        notes=_as_read(found),
+    )
+
+
+def _whole_numbers(frame: Any, name: str) -> Array | None:
+    """A column of whole numbers that fit 64 bits, none missing; None otherwise."""
+    series = frame[name]
+    if not series.dtype.is_integer():
+        return None
+    plain = isinstance(getattr(series.to_native(), "dtype", None), np.dtype)
+    if not plain and series.is_null().any():
+        return None
+    values: Array = series.to_numpy()
+    fits = values.dtype.kind == "i" or (values.dtype.kind == "u" and values.dtype.itemsize < 8)
+    return values if fits else None
+
+
 def find_columns(
-    names: list[str], roles: tuple[str, ...], given: Mapping[str, str] | None, table: str
+    names: list[str],
+    roles: tuple[str, ...],
+    given: Mapping[str, str] | None,
+    table: str,
+    *,
+    needed: tuple[str, ...] = ("user", "item"),
 ) -> dict[str, str]:
     """Which column plays which role.
 
     >>> find_columns(["userId", "movieId", "rating"], ("user", "item", "grade"), None, "truth")
     {'user': 'userId', 'item': 'movieId', 'grade': 'rating'}
     """
+    found = known_columns(names, roles, given, table)
+    _require(found, names, table, needed)
+    return found
+
+
+def known_columns(
+    names: list[str], roles: tuple[str, ...], given: Mapping[str, str] | None, table: str
+) -> dict[str, str]:
+    """Which column plays which role; roles nobody plays are left out."""
     if given is not None and not isinstance(given, Mapping):
         raise ColumnError(
             f"columns= came as {type(given).__name__}.",
@@ -144,7 +229,6 @@ def find_columns(
             )
         if name is not None:
             found[role] = name
-    _require(found, names, table)
     return found
 
 
@@ -164,8 +248,8 @@ def _detect(names: list[str], role: str, given: Mapping[str, str], table: str) -
     return matches[0] if matches else None
 
 
-def _require(found: Mapping[str, str], names: list[str], table: str) -> None:
-    for role in ("user", "item"):
+def _require(found: Mapping[str, str], names: list[str], table: str, needed: tuple[str, ...]) -> None:
+    for role in needed:
         if role not in found and not (role == "user" and "case" in found):
             raise ColumnError(
                 f"no column was recognised as the {role}.",
@@ -180,7 +264,8 @@ def _bare(name: Any) -> str:
     return re.sub(r"[\s_\-]", "", str(name).split(":")[0]).lower()
 
 
-def _as_frame(data: Any) -> Any:
+def as_frame(data: Any) -> Any:
+    """A narwhals frame where the data is a table of any kind, None where it is not."""
     if isinstance(data, dict | list | tuple | set | frozenset | np.ndarray | str):
         return None
     import narwhals.stable.v2 as nw
@@ -208,11 +293,12 @@ def _grouped(frame: Any, name: str, table: str) -> tuple[Ids, Codes | None, Int 
         firsts = values[starts].astype(np.int64)
         if (firsts[1:] > firsts[:-1]).all():
             return Ids(firsts), None, np.concatenate([starts, [len(values)]])
-    ids, codes = _coded(frame, name, table)
+    ids, codes = coded_column(frame, name, table)
     return ids, codes, None
 
 
-def _coded(frame: Any, name: str, table: str, *, as_range: bool = False) -> tuple[Ids, Codes]:
+def coded_column(frame: Any, name: str, table: str, *, as_range: bool = False) -> tuple[Ids, Codes]:
+    """The ids of a column and the code of each row."""
     import narwhals.stable.v2 as nw
 
     series = frame[name]

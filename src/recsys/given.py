@@ -16,7 +16,7 @@ from recsys.counted import Judged
 from recsys.errors import InputError
 from recsys.ids import encode, of_sequence
 from recsys.sources import Asked
-from recsys.types import Array, Bool, Float, Ids, Interactions
+from recsys.types import Array, Bool, Context, Float, Ids, Interactions
 
 
 class Options:
@@ -32,8 +32,12 @@ class Options:
         clusters: Mapping[Any, Any] | None = None,
         case_weights: Mapping[Any, float] | None = None,
         item_weights: Mapping[Any, float] | None = None,
+        context: Context | None = None,
+        by: Any = None,
     ) -> None:
         self.catalogue, self.n_items = _catalogue(catalogue)
+        self.context = context or Context()
+        self.by = by
         self.asked = asked or Asked()
         self.shared = shared
         self.complete = complete

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import FloatIdWarning, IdTypeError, InputError
+from recsys.kernels import code_strings
 from recsys.types import Array, Bool, Codes, Ids
 
 _DENSE = 4
@@ -47,10 +48,11 @@ def encode_ints(values: Array, *, as_range: bool = False) -> tuple[Ids, Codes]:
     if len(values) == 0:
         return Ids(np.zeros(0, dtype=np.int64)), np.zeros(0, dtype=np.int32)
     low, high = int(values.min()), int(values.max())
-    if high - low >= max(_DENSE * len(values), 1 << 16):
+    limit = range_limit(len(values))
+    if high - low >= limit:
         distinct, codes = np.unique(values, return_inverse=True)
         return Ids(distinct.astype(np.int64)), codes.astype(np.int32)
-    if as_range and low >= 0 and high < max(_DENSE * len(values), 1 << 16):
+    if as_range and low >= 0 and high < limit:
         return Ids(np.arange(high + 1), is_range=True), values.astype(np.int32)
     offset = values if low == 0 else np.subtract(values, low, dtype=np.int64)
     present = np.zeros(high - low + 1, dtype=bool)
@@ -63,20 +65,32 @@ def encode_ints(values: Array, *, as_range: bool = False) -> tuple[Ids, Codes]:
     return ids, place[offset]
 
 
+def range_limit(n_values: int) -> int:
+    """Whole numbers from 0 below this may stand for themselves in a table of so many rows."""
+    return max(_DENSE * n_values, 1 << 16)
+
+
 def encode_strings(values: Any, *, table: str, column: str) -> tuple[Ids, Codes]:
     """Strings without missing ones: a NumPy object array, or an Arrow array."""
     try:
+        quick = _by_kernel(values)
+        if quick is not None:
+            return quick
         codes, distinct, order = _dictionary(values)
     except UnicodeEncodeError as error:
-        raise IdTypeError(
-            f"the {column} id {error.object!r} is not valid Unicode text.",
-            table=table,
-            column=column,
-            hint="Mend the encoding of the file it came from.",
-        ) from error
+        raise _no_text(error, table, column) from error
     place = np.empty(len(distinct), dtype=np.int32)
     place[order] = np.arange(len(distinct), dtype=np.int32)
     return Ids(distinct[order]), place[codes]
+
+
+def _no_text(error: UnicodeEncodeError, table: str, column: str) -> IdTypeError:
+    return IdTypeError(
+        f"the {column} id {error.object!r} is not valid Unicode text.",
+        table=table,
+        column=column,
+        hint="Mend the encoding of the file it came from.",
+    )
 
 
 def of_sequence(values: Sequence[Any], *, table: str, column: str) -> Array:
@@ -92,8 +106,7 @@ def of_sequence(values: Sequence[Any], *, table: str, column: str) -> Array:
                 column=column,
                 hint="Use strings for such ids.",
             ) from error
-    out = np.empty(len(values), dtype=object)
-    out[:] = values
+    out = _objects(list(values))
     if kinds and all(issubclass(k, float | np.floating) for k in kinds):
         return out.astype(np.float64)
     return out
@@ -101,6 +114,37 @@ def of_sequence(values: Sequence[Any], *, table: str, column: str) -> Array:
 
 def _beyond(values: Sequence[Any]) -> int:
     return int(next(v for v in values if not -(2**63) <= v < 2**63))
+
+
+def _by_kernel(values: Any) -> tuple[Ids, Codes] | None:
+    """Strings coded by the compiled kernels; None where these are absent or something is in the way."""
+    if isinstance(values, np.ndarray):
+        found = code_strings(values)
+        return None if found is None else (Ids(values[found[1]]), found[0])
+    whole = _in_one_piece(values)
+    width = {"string": "int32", "large_string": "int64"}.get(str(whole.type))
+    if width is None or len(whole) == 0:
+        return None
+    _, offsets, text = whole.buffers()
+    every: Array = np.frombuffer(offsets, dtype=np.dtype(width))
+    starts = every[whole.offset : whole.offset + len(whole) + 1]
+    letters = np.zeros(1, np.uint8) if text is None or text.size == 0 else np.frombuffer(text, dtype=np.uint8)
+    found = code_strings((starts, letters))
+    return None if found is None else (Ids(whole.take(found[1]).to_numpy(zero_copy_only=False)), found[0])
+
+
+def _in_one_piece(arrow: Any) -> Any:
+    """One Arrow array of strings that are laid out one after the other."""
+    whole = arrow.combine_chunks() if hasattr(arrow, "combine_chunks") else arrow
+    if hasattr(whole, "num_chunks"):
+        return whole  # too much for one piece
+    return whole.cast("large_string") if str(whole.type) == "string_view" else whole
+
+
+def _objects(values: list[Any]) -> Array:
+    out = np.empty(len(values), dtype=object)
+    out[:] = values
+    return out
 
 
 def _dictionary(values: Any) -> tuple[Array, Array, Array]:
@@ -123,8 +167,7 @@ def _dictionary(values: Any) -> tuple[Array, Array, Array]:
     if isinstance(arrow, pa.ChunkedArray):  # more than 2 GiB of text needs the wider type
         arrow = (arrow if is_arrow else arrow.cast(pa.large_string())).combine_chunks()
     coded = arrow if pa.types.is_dictionary(arrow.type) else arrow.dictionary_encode()
-    distinct = np.empty(len(coded.dictionary), dtype=object)
-    distinct[:] = coded.dictionary.to_pylist()
+    distinct = _objects(coded.dictionary.to_pylist())
     order = pc.array_sort_indices(coded.dictionary).to_numpy()
     return coded.indices.to_numpy(zero_copy_only=False), distinct, order
 
@@ -132,6 +175,12 @@ def _dictionary(values: Any) -> tuple[Array, Array, Array]:
 def _encode_objects(values: Array, table: str, column: str) -> tuple[Ids, Codes]:
     if len(values) <= _FEW and set(map(type, values.tolist())) <= {str}:
         return encode_strings(values, table=table, column=column)
+    try:
+        quick = _by_kernel(values)  # None if any of them is no text
+    except UnicodeEncodeError as error:
+        raise _no_text(error, table, column) from error
+    if quick is not None:
+        return quick
     from pandas.api.types import infer_dtype
 
     kind = infer_dtype(values, skipna=False)

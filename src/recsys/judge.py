@@ -14,7 +14,7 @@ import numpy as np
 
 from recsys import kernels
 from recsys.errors import DuplicateError, InputError
-from recsys.types import Array, Codes, Float, Hits, Ids, Int, Interactions, Lists
+from recsys.types import Array, Codes, Float, Hits, Ids, Int, Interactions, Lists, Shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class Paired:
         )
         self.counts.setdefault("repeated_items", found.n_repeated)
         self.counts.setdefault("first_repeated", found.first_repeated)
-        case = self._case_of_truth[found.truth]
+        case = found.case
         grade = None if self.grades is None else self.grades[found.truth]
         rank, tied, order = found.at - self.list_indptr[case] + 1, None, None
         if self.groups is not None and rule in ("best", "worst", "expected"):
@@ -135,6 +135,12 @@ class Paired:
         listed = self.listed.copy()
         listed[tied] = self.listed[tied[order]]
         return listed
+
+    def shown(self, ties: str) -> Shown:
+        """The lists themselves; equal scores go by id where the rule for ties does not say."""
+        kept = self.groups is None or ties == "given"
+        listed = self.listed if kept else self._by_id(descending=ties == "by_id_desc")
+        return Shown(self.list_indptr, listed, repeated=self.counts.get("repeated_items", 1) > 0)
 
     def n_undecided(self) -> tuple[int, int]:
         """Judged items found, and how many of them share a score with an item of another grade."""

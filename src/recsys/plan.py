@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,10 @@ class Request:
     params: tuple[tuple[str, Any], ...] = ()
 
     @classmethod
-    def parse(cls, text: str | Request) -> Request:
+    def parse(
+        cls, text: str | Request, find: Callable[[str], tuple[Metric, Mapping[str, Any]]] = lookup
+    ) -> Request:
+        """A request as it is written; `find` says which metrics are known."""
         if isinstance(text, Request):
             return text
         match = _FORM.fullmatch(str(text))
@@ -45,9 +49,22 @@ class Request:
                 "metric", text, [], hint='A metric is written like "ndcg@10" or "ndcg(gain=exp2)@10".'
             )
         name, inside, cut = match.groups()
-        metric, preset = lookup(name.replace("-", "_"))
+        metric, preset = find(name.replace("-", "_"))
         given = dict(preset) | _parse_params(metric, inside or "")
         return cls(metric, check_k(metric, _whole(cut, text) if cut else None), _ordered(metric, given))
+
+    @classmethod
+    def of(cls, text: str | Request, **params: Any) -> Request:
+        """A request with parameters that text cannot say, such as a function.
+
+        >>> str(Request.of("ild@10", distance=max))
+        'ild(distance=max)@10'
+        """
+        made = cls.parse(text)
+        for name in params:
+            if name not in made.metric.params:
+                raise UnknownNameError(f"parameter of {made.metric.name}", name, made.metric.params)
+        return cls(made.metric, made.k, _ordered(made.metric, {**dict(made.params), **params}))
 
     def at(self, k: int) -> Request:
         """The same metric at another cut-off."""
@@ -66,6 +83,10 @@ class Request:
         return base.but(**changes) if changes else base
 
     def __str__(self) -> str:
+        return self._name
+
+    @cached_property
+    def _name(self) -> str:
         name, params = self._shortest()
         inside = ", ".join(f"{n}={_written(v)}" for n, v in params)
         return name + (f"({inside})" if inside else "") + ("" if self.k is None else f"@{self.k}")
@@ -74,8 +95,8 @@ class Request:
         """f(beta=1) is better known as f1: an alias that stands for exactly these parameters."""
         own = self.own_params
         for alias, preset in self.metric.aliases.items():
-            if preset and dict(preset) == own:
-                return alias, tuple((n, v) for n, v in self.params if n not in own)
+            if preset and all(own[n] == v for n, v in preset.items()):
+                return alias, tuple((n, v) for n, v in self.params if n not in preset)
         return self.metric.name, self.params
 
 
@@ -130,6 +151,12 @@ def largest_k(requests: Iterable[Request]) -> int | None:
     """How long a list has to be for these requests; None for as long as it is."""
     cuts = [r.k for r in requests]
     return None if not cuts or None in cuts else max(c for c in cuts if c is not None)
+
+
+def deepest(requests: Iterable[Request]) -> int | None:
+    """How many places these requests look at to judge items; None where one looks at all of them."""
+    judging = [r for r in requests if r.metric.kind != "catalogue"]
+    return None if any("candidates" in r.metric.needs for r in judging) else largest_k(judging)
 
 
 def _shown(cut: Any) -> str:
@@ -193,6 +220,8 @@ def _ordered(metric: Metric, given: Mapping[str, Any]) -> tuple[tuple[str, Any],
 
 
 def _written(value: Any) -> str:
+    if callable(value):
+        return str(getattr(value, "__name__", type(value).__name__))
     if not isinstance(value, float):
         return str(value)
     short = f"{value:g}"

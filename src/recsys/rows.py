@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from recsys import kernels
 from recsys.errors import DuplicateError, InputError
 from recsys.types import Array, Codes, Float, Ids, Int, Interactions, Lists
 
@@ -23,7 +24,8 @@ _SMALL = 1 << 15
 class Rows:
     """One table: codes, and optional columns of the same length. `users` are codes into `user_ids`.
 
-    Rows that came grouped by ascending case have `indptr` instead of a code a row.
+    Rows that came grouped by ascending case have `indptr` instead of a code a row; `ordered` ones stand in
+    their last order already, by rank or by ascending item.
     """
 
     table: str
@@ -38,6 +40,7 @@ class Rows:
     user_ids: Ids | None = None
     users: Codes | None = None
     indptr: Int | None = None
+    ordered: bool = False
     notes: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
@@ -64,6 +67,9 @@ class Rows:
 def to_lists(rows: Rows) -> Lists:
     """Rankings: by rank, by score from the highest, or as given."""
     scores: Float | None = None
+    placed = _placed(rows, "given" if rows.rank is None else "by_rank") if rows.score is None else None
+    if placed is not None:
+        return Lists(rows.cases, rows.items, placed.indptr, placed.items, None, _clusters(rows), rows.notes)
     if rows.rank is not None:
         codes = _placed_by_rank(rows, rows.rank)
     else:
@@ -81,11 +87,25 @@ def to_interactions(rows: Rows) -> Interactions:
     grade = None if rows.grade is None else _grades(rows)
     notes = dict(rows.notes)
     indptr, item, time, counts = rows.starts, rows.item, rows.time, None
-    if rows.indptr is None or not _ascends(item, indptr):
-        indptr, item, grade, time, counts = _merged(rows, grade, notes)
+    if rows.indptr is None or not (rows.ordered or _ascends(item, indptr)):
+        placed = _placed(rows, "ascending") if grade is None and time is None else None
+        if placed is not None:
+            indptr, item = placed.indptr, placed.items
+        else:
+            indptr, item, grade, time, counts = _merged(rows, grade, notes)
     if grade is not None and (grade == 1).all():
         grade = None
     return Interactions(rows.cases, rows.items, indptr, item, grade, time, counts, _clusters(rows), notes)
+
+
+def _placed(rows: Rows, order: kernels.Order) -> kernels.Placed | None:
+    """Rows put in order by one kernel, where they are not yet and it can."""
+    whole = rows.rank is None or rows.rank.dtype.kind == "i"
+    if rows.case_codes is None or not whole:
+        return None
+    limit = max(len(rows.cases), len(rows.items))
+    placed = kernels.place_rows(rows.case_codes, rows.item, rows.rank, order=order, limit=limit)
+    return placed if placed is not None and len(placed.case_ids) == len(rows.cases) else None
 
 
 def _ascends(item: Codes, indptr: Int) -> bool:

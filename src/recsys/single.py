@@ -14,7 +14,7 @@ import numpy as np
 
 from recsys.conventions import Conventions
 from recsys.engine import check_needs, measure, summarise
-from recsys.errors import IdTypeError, InputError
+from recsys.errors import IdTypeError, InputError, NotDefinedError
 from recsys.frames import read_interactions, read_lists
 from recsys.judge import pair
 from recsys.metrics import Terms
@@ -50,6 +50,7 @@ def score_list(
     here = request.conventions(chosen) if request.params or chosen.per_metric else chosen
     context = Context(n_items=catalogue, complete=complete)
     check_needs(request, context)
+    _refuse_shown(request)
     scored = bool(listed) and isinstance(listed[0], tuple)
     if not grades:
         _check_ids([pair[0] for pair in listed] if scored else listed, grades)
@@ -62,7 +63,7 @@ def score_list(
     if graded and here.max_grade is None and "max_grade" in request.metric.conventions:
         here = here.but(max_grade=float(max(grades.values())))
     values = request.metric.body(reading, request.k, here, **request.own_params)
-    value = float((values.value if isinstance(values, Terms) else values)[0])
+    value = float((values.value if isinstance(values, Terms) else np.asarray(values))[0])
     if not listed:
         value = request.metric.empty
     if request.metric.summary is not None:
@@ -73,6 +74,13 @@ def score_list(
     if value > high or value < low:
         return _through_tables(listed, grades, request, chosen, context)
     return value
+
+
+def _refuse_shown(request: Request) -> None:
+    if "lists" in request.metric.needs:
+        raise NotDefinedError(
+            f"{request.metric.name} is about the items shown to all users.", hint="Use recsys.evaluate."
+        )
 
 
 def _nothing_relevant(request: Request, here: Conventions) -> float:

@@ -125,6 +125,8 @@ def footnotes(
         "unknown_items": "relevant items outside the catalogue",
         "seen_truth": "relevant items the users had already seen",
         "not_candidates": "relevant items that are no candidates (seen, ineligible, unknown or not ranked)",
+        "without_vector": "items shown that have no vector",
+        "without_facts": "items shown that the items table says nothing about",
         "tied": "relevant items found that share their score with another item",
     }
     lines += [f"{counts[n]:,} {words}" for n, words in what.items() if counts.get(n)]
@@ -132,6 +134,7 @@ def footnotes(
         lines.append("no listed item is in its user's truth: check that both sides use the same item ids")
     order = notes.get("lists", {}).get("read", {}).get("order")
     lines += [f"lists {order}"] if order else []
+    lines += notes.get("stopped", {}).get("says", "").splitlines()
     return [*lines, f"conventions: {conventions}"]
 
 

@@ -21,6 +21,7 @@ Codes = npt.NDArray[np.int32]
 Float = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 Array = npt.NDArray[Any]
+ExposureKey = tuple[int | None, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +134,27 @@ class Lists:
         return np.diff(self.indptr)
 
 
+def positions(starts: Array, sizes: Array) -> Int:
+    """Where the entries of several runs stand, one run after the other.
+
+    >>> positions(np.array([5, 0]), np.array([2, 3])).tolist()
+    [5, 6, 0, 1, 2]
+    """
+    before = np.cumsum(sizes) - sizes
+    return np.asarray(np.arange(int(sizes.sum())) + np.repeat(starts - before, sizes), dtype=np.int64)
+
+
+def entries_of(data: Interactions | Lists, cases: Ids) -> tuple[Int, Int]:
+    """The entries of these cases, in their order: the place of each one's case, and where it stands."""
+    data.cases.same_kind(cases, what="user")
+    of_case = data.cases.code_of(cases.values)
+    sizes = (
+        np.where(of_case >= 0, data.sizes[of_case], 0) if len(data.cases) else np.zeros(len(cases), np.int64)
+    )
+    starts = data.indptr[np.maximum(of_case, 0)] if len(data.cases) else sizes
+    return np.repeat(np.arange(len(cases)), sizes), positions(starts, sizes)
+
+
 @dataclass(frozen=True, eq=False)
 class Hits:
     """Where the judged items landed: all a ranking metric may look at.
@@ -162,6 +184,52 @@ class Hits:
 
 
 @dataclass(frozen=True, eq=False)
+class Shown:
+    """The lists themselves, equal scores put in order: CSR by case, item codes, best first.
+
+    `places` where entries were left out in between; without it they count up from 1.
+    """
+
+    indptr: Int
+    codes: Codes
+    places: Codes | None = None
+    repeated: bool = False
+
+    @property
+    def sizes(self) -> Int:
+        return np.diff(self.indptr)
+
+
+@dataclass(frozen=True, eq=False)
+class Catalogue:
+    """All items there are, by `how` they are known: all `ids` given, their `number`, or those `found`.
+
+    The ids of the last two are those that occurred, which further parts may add to.
+    """
+
+    ids: Ids
+    n: int
+    how: str = "ids"
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """What is known about items or users: one row an id, columns by name, cells as they came."""
+
+    ids: Ids
+    columns: Mapping[str, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """One vector an id: `rows` says which row of the matrix belongs to each id."""
+
+    ids: Ids
+    rows: Int
+    matrix: Array
+
+
+@dataclass(frozen=True, eq=False)
 class Context:
     """What metrics about more than places need, by name; a missing need is an error that says which."""
 
@@ -169,6 +237,39 @@ class Context:
     n_items: int | None = None
     case_weights: Float | None = None
     complete: bool = False
+    train: Interactions | None = None
+    popularity: Table | None = None
+    items: Table | None = None
+    users: Table | None = None
+    embeddings: Vectors | None = None
+    profiles: Vectors | None = None
+    reference: Lists | None = None
+    intents: Table | str | None = None
+    seen: Interactions | None = None
+    eligible: Interactions | None = None
+    never: Ids | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Exposure:
+    """How often each item was shown, by group of cases: CSR over the groups, whole numbers of `unit`.
+
+    Whole numbers add up to the same total in any order, so the exposures of parts merge exactly.
+    """
+
+    items: Ids
+    indptr: Int
+    codes: Codes
+    counts: Int
+    cases: Int
+    unit: float = 1.0
+
+    @property
+    def total(self) -> Int:
+        """Shown how often, per item."""
+        out = np.zeros(len(self.items), dtype=np.int64)
+        np.add.at(out, self.codes, self.counts)
+        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,9 +289,22 @@ class PerCase:
 class Partial:
     """The result of some cases; two of them merge into the result of all their cases.
 
-    `terms` holds numerator and denominator per case of a metric that is pooled or built from others.
+    `terms` holds numerator and denominator per case of a metric that is pooled or built from others;
+    `exposure` what metrics of the whole catalogue are made of, `context` what they are held against.
     """
 
     per_case: PerCase
     terms: Mapping[str, tuple[Float, Float]]
     counts: Mapping[str, int]
+    exposure: Mapping[ExposureKey, Exposure] = field(default_factory=dict)
+    catalogue: Catalogue | None = None
+    context: Context = field(default_factory=Context)
+    strata: Mapping[Any, Stratum] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Stratum:
+    """The result of one group: of users (their ids and exposure), or of items (all its values)."""
+
+    of: str
+    partial: Partial

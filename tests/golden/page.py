@@ -19,7 +19,7 @@ INTRO = """\
 Twenty-five libraries and seeds were run on the same thirteen small inputs on 2026-11-15. This page is
 written from the stored numbers by `python tests/golden/page.py`, and a test keeps it true. *Reproduced*: the
 library's preset gives the same number to 5e-7. *Refused*: the number is a defect or another quantity, and
-ours stays ours. *Later*: about the items shown. Failures are where a library raised an error or returned NaN.
+ours stays ours. Failures are where a library raised an error or returned NaN.
 """
 
 
@@ -35,8 +35,8 @@ def page(rows: list[tuple[Entry, str]]) -> str:
 
 def totals(rows: list[tuple[Entry, str]]) -> str:
     lines = [
-        "| library | version | preset | numbers | reproduced | refused | later | failures |",
-        "|---|---|---|---:|---:|---:|---:|---:|",
+        "| library | version | preset | numbers | reproduced | refused | failures |",
+        "|---|---|---|---:|---:|---:|---:|",
     ]
     for library in [*RESULTS, "all"]:
         mine = [(e, v) for e, v in rows if library in (e.library, "all")]
@@ -47,8 +47,7 @@ def totals(rows: list[tuple[Entry, str]]) -> str:
         name = PRESET_OF.get(library, library) if library != "all" else ""
         failures = sum(not e.is_number for e, _ in mine)
         lines.append(
-            f"| {library} | {version} | {name} | {numbers} | {share} | {count['refused']} | {count['later']} "
-            f"| {failures} |"
+            f"| {library} | {version} | {name} | {numbers} | {share} | {count['refused']} | {failures} |"
         )
     return "\n".join(lines) + "\n"
 

@@ -60,7 +60,18 @@ REFUSED: tuple[tuple[str, str, str, str], ...] = (
     ("recometrics", "H?_*", "mrr", NOISE),
     ("recometrics", "H?_*", "map*", NOISE),
     ("recometrics", "H?_*", "ndcg", NOISE),
+    (
+        "recbole",
+        "beyond",
+        "entropy*",
+        "an entropy in nats divided by the number of items shown is no entropy",
+    ),
+    (
+        "recommenders",
+        "beyond",
+        "coverage*",
+        "items nobody had count above the line, not below: it can exceed 1",
+    ),
+    ("seed000_code", "beyond", "ild*", "each list's distance is cut at 1, though cosine distance reaches 2"),
+    ("recmetrics", "beyond", "novelty", RAISES),
 )
-
-# Metrics about the items shown rather than the places of the relevant ones: not part of this table yet.
-LATER = {"beyond": "about the items shown, not about where the relevant ones landed"}

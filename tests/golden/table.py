@@ -1,4 +1,4 @@
-"""The table of every stored number beside ours: reproduced, refused with a reason, or later."""
+"""The table of every stored number beside ours: reproduced, or refused with a reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import recsys
-from golden.refused import LATER, REFUSED
+from golden.refused import REFUSED
 from golden.ways import DOCSTRINGS, PRESET_OF, Way, way_of
 from recsys.conventions import Conventions
 from recsys.errors import TieWarning
@@ -67,8 +67,11 @@ def conventions_of(library: str) -> Conventions:
 
 def ours(entry: Entry, conventions: Conventions | None = None) -> float:
     """Our number for this entry, under the library's preset or the conventions given."""
-    way = way_of(entry.library, entry.key)
-    case = DOCSTRINGS[entry.key] if entry.case == "docstring" else CASES["cases"][entry.case]
+    way = way_of(entry.library, entry.key, entry.case)
+    if entry.case == "beyond":
+        case = CASES["beyond"]
+    else:
+        case = DOCSTRINGS[entry.key] if entry.case == "docstring" else CASES["cases"][entry.case]
     k = case["k"]
     lists = {int(user): [(item, score) for item, score in rows] for user, rows in case["recs"].items()}
     truth = {
@@ -85,8 +88,27 @@ def ours(entry: Entry, conventions: Conventions | None = None) -> float:
             metrics=[request],
             conventions=rules,
             complete=way.form == "padded",
+            **about(way, case),
         )
-    return float(result[request])
+    return way.then(result[request])
+
+
+def about(way: Way, case: dict[str, Any]) -> dict[str, Any]:
+    """What the library was told besides lists and truth."""
+    train: dict[int, list[int]] = {}
+    for user, item in case.get("train", []):
+        train.setdefault(user, []).append(item)
+    trained = sorted({item for items in train.values() for item in items})
+    forms: dict[str, tuple[str, Any]] = {
+        "catalogue": ("catalogue", CASES["catalog"]),
+        "train_catalogue": ("catalogue", trained),
+        "columns": ("catalogue", [0, *CASES["catalog"]]),
+        "train": ("train", train),
+        "train_columns": ("embeddings", {i: [float(i in had) for had in train.values()] for i in trained}),
+        "features": ("embeddings", {int(i): v for i, v in case.get("features", {}).items()}),
+        "boolean": ("embeddings", {int(i): v for i, v in case.get("boolean_features", {}).items()}),
+    }
+    return dict(forms[name] for name in way.told)
 
 
 Rows = dict[int, list[tuple[int, float]]]
@@ -134,9 +156,7 @@ def catalogue(lists: Rows, truth: dict[int, dict[int, float]]) -> list[int]:
 
 
 def verdict(entry: Entry) -> str:
-    """`reproduced`, `refused`, `later`, or what is wrong."""
-    if entry.case in LATER:
-        return "later"
+    """`reproduced`, `refused`, or what is wrong."""
     if not entry.is_number:
         return "refused" if entry.reason else f"{entry.theirs!r} has no reason in refused.py"
     value = ours(entry)

@@ -5,7 +5,8 @@ A key of results.json is the name its run gave the number; options of the librar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,12 +19,15 @@ class Way:
 
     Forms: `given`; `cut` at k; `rows`, every relevant item that is not listed as one more row with score 0;
     `catalogue`, every item that is not listed tied below the list; `padded`, cut or filled with misses to
-    exactly k, with all of the 400 items implicit was given tied below.
+    exactly k, with all of the 400 items implicit was given tied below. `told` is what else the library was
+    given, see `about` in table.py; `then` is what it does to the number before it shows it.
     """
 
     request: str
     but: Mapping[str, Any] = field(default_factory=dict)
     form: str = "given"
+    told: tuple[str, ...] = ()
+    then: Callable[[float], float] = float
 
 
 PLAIN = {
@@ -119,8 +123,101 @@ DOCSTRINGS = {
     },
 }
 
+CATALOGUE = ("catalogue",)
+COVERAGE = Way("coverage@{k}", told=CATALOGUE)
+ENTROPY = Way("entropy@{k}", told=CATALOGUE)
+NOVELTY = Way("novelty@{k}", told=("train",))
+POPULARITY = Way("average_popularity@{k}", told=("train",))
+ILD = Way("ild@{k}", told=("features",))
 
-def way_of(library: str, key: str) -> Way:
+
+def complement(value: float) -> float:
+    return 1.0 - value
+
+
+def percent(value: float) -> float:
+    return 100.0 * value
+
+
+def nats(bits: float) -> float:
+    return bits * math.log(2)
+
+
+# Numbers about the items shown.
+BEYOND: dict[str, dict[str, Way]] = {
+    "rectools": {
+        "coverage": Way("distinct_items@{k}", told=CATALOGUE),
+        "coverage (normalize=True)": COVERAGE,
+        "novelty (MeanInvUserFreq)": NOVELTY,
+        "popularity (AvgRecPopularity)": POPULARITY,
+        "ild (Hamming on boolean features)": Way("ild(distance=hamming)@{k}", told=("boolean",)),
+    },
+    "lenskit": {
+        "gini (ListGini over catalogue)": Way("gini@{k}", told=CATALOGUE),
+        "gini (ExposureGini)": Way("gini(weight=geometric)@{k}", told=CATALOGUE),
+        "popularity (MeanPopRank)": Way("popularity_percentile@{k}", told=("train",)),
+    },
+    "replay": {
+        "coverage (of the train items)": Way("coverage@{k}", told=("train_catalogue",)),
+        "novelty (Surprisal)": Way("surprisal@{k}", told=("train",)),
+        "novelty (Novelty = share unseen by the user)": Way("unseen@{k}", told=("train",)),
+    },
+    "recpack": {
+        "coverage": Way("coverage@{k}", told=("columns",)),
+        "ild (Jaccard on boolean features)": Way("ild(distance=jaccard)@{k}", told=("boolean",)),
+    },
+    "recbole": {
+        "coverage": COVERAGE,
+        "gini": Way("gini@{k}", told=CATALOGUE),
+        "entropy (divided by the number of distinct items)": ENTROPY,
+        "popularity (AveragePopularity)": POPULARITY,
+    },
+    "elliot": {
+        "coverage (ItemCoverage, a count)": Way("distinct_items@{k}", told=CATALOGUE),
+        "gini (1 - Gini)": Way("gini(corrected=yes)@{k}", told=CATALOGUE, then=complement),
+        "entropy": ENTROPY,
+    },
+    "recommenders": {
+        "coverage (catalog_coverage)": Way("coverage@{k}", told=("train_catalogue",)),
+        "entropy (distributional_coverage)": ENTROPY,
+        "novelty": Way("novelty(cold=zero, over=events)@{k}", told=("train",)),
+        "ild (diversity, item_feature_vector)": ILD,
+        "ild (diversity, co-occurrence)": Way("ild(missing=zero)@{k}", told=("train_columns",)),
+        "serendipity": Way("unexpectedness(missing=zero)@{k}", told=("train", "train_columns")),
+    },
+    "rs_metrics": {
+        "coverage": COVERAGE,
+        "novelty (surprisal)": NOVELTY,
+        "popularity": Way("average_popularity(over=users)@{k}", told=("train",)),
+    },
+    "recmetrics": {
+        "coverage (prediction_coverage, percent)": Way("coverage@{k}", told=CATALOGUE, then=percent),
+        "novelty": NOVELTY,
+        "ild (intra_list_similarity)": Way("ild@{k}", told=("features",), then=complement),
+    },
+    "irspack": {
+        "gini (over items in recs or truth)": Way("gini@{k}"),
+        "entropy (nats)": Way("entropy@{k}", told=CATALOGUE, then=nats),
+    },
+    "seed000_code": {
+        "coverage": COVERAGE,
+        "novelty": Way("novelty(cold=drop)@{k}", told=("train",)),
+        "ild (1 - mean cosine, clamped to [0,1])": ILD,
+        "cold_start_coverage (<2 interactions; unused index 0 counts as an item)": Way(
+            "cold_coverage(below=2)@{k}", told=("train", "columns")
+        ),
+    },
+    "seed001": {
+        "coverage": COVERAGE,
+        "gini (over recommended items only)": Way("gini@{k}", told=CATALOGUE),
+        "ild (mean cosine distance)": ILD,
+    },
+}
+
+
+def way_of(library: str, key: str, case: str = "") -> Way:
     """How to ask for this number; a key nobody described is an error."""
+    if case == "beyond":
+        return BEYOND[library][key]
     special = SPECIAL.get(library, {})
     return special[key] if key in special else PLAIN[key]

@@ -1,7 +1,7 @@
 """The `recsys` command. Results go to standard output, everything else to standard error.
 
-Exit codes: 0 done, 2 wrong usage, 3 bad input data, 4 an optional package is missing, 5 an error of ours,
-130 interrupted.
+Exit codes: 0 done, 1 a gate or an audit failed, 2 wrong usage, 3 bad input data, 4 an optional package is
+missing, 5 an error of ours, 130 interrupted.
 """
 
 from __future__ import annotations

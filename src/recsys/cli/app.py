@@ -11,10 +11,23 @@ from recsys import __version__
 from recsys.cli.faults import guarded
 
 VERBS = {
+    "demo": "Compare recommenders on the embedded demo world.",
     "evaluate": "Score recommendation lists against the truth.",
+    "compare": "Say whether models differ, by how much and how surely.",
+    "split": "Split interactions into parts that do not leak.",
+    "explain": "Say why two numbers differ, decision by decision.",
+    "ratings": "Score predicted ratings or click probabilities.",
+    "audit": "Look for leaks and biases in a split and its recommendations.",
+    "inspect": "Show one user's recommendations beside their history.",
+    "report": "Write the report of one or many models as one HTML file.",
     "metrics": "List the metrics, or describe one.",
     "conventions": "List the presets, describe one, or say how two differ.",
-    "demo": "Compare toy recommenders on the embedded demo world.",
+    "run": "Execute a protocol file and keep its results.",
+    "study": "Run one of five small studies of evaluation itself.",
+    "train": "Train a small reference model.",
+    "gate": "Pass or fail a new result against the one in force.",
+    "history": "Show stored results over time and where they moved.",
+    "doctor": "Show kernels, versions and optional packages.",
 }
 
 

@@ -7,16 +7,14 @@ from typing import Any
 
 from recsys.conventions import DECISIONS, Conventions, describe
 from recsys.metrics import METRICS, Metric
+from recsys.metrics.needs import NEEDS
 from recsys.presets import PRESETS, Preset
 
 _CUT = {"optional": "optional", "required": "yes", "never": "no"}
-_NEEDS = {
-    "candidates": "lists that rank every candidate (complete=True)",
-    "catalogue": "the size of the catalogue",
-}
 _TIES = {
     "linear": "exact expectation: the mean weight over the places of a group of equal scores",
     "own": "exact expectation, by its own formula",
+    "shown": "none: the items shown are those of one order, by id unless the conventions say otherwise",
     "refuse": "no expectation; ties='best' and ties='worst' give the range",
 }
 
@@ -27,6 +25,7 @@ def metric_facts(metric: Metric) -> dict[str, Any]:
     return {
         "name": metric.name,
         "meaning": metric.meaning,
+        "details": metric.details,
         "formula": metric.formula,
         "at_k": _CUT[metric.at_k],
         "better": metric.better,
@@ -35,7 +34,8 @@ def metric_facts(metric: Metric) -> dict[str, Any]:
         "parameters": dict(metric.params),
         "conventions": list(metric.reads),
         "own_conventions": list(metric.conventions),
-        "needs": [_NEEDS.get(need, need) for need in metric.needs],
+        "about_lists": "lists" in metric.needs,
+        "needs": [NEEDS[need].words for need in metric.needs],
         "ties": _TIES[metric.ties],
         "item_weights": metric.weighted,
         "reference": metric.reference,
@@ -50,7 +50,8 @@ def all_metrics() -> list[dict[str, Any]]:
 def bounds_text(facts: dict[str, Any]) -> str:
     """[0, 1], or [0, inf) where there is no upper bound."""
     low, high = facts["bounds"]
-    return f"[{low}, inf)" if high is None else f"[{low}, {high}]"
+    first = "(-inf" if low is None else f"[{low}"
+    return f"{first}, inf)" if high is None else f"{first}, {high}]"
 
 
 def preset_facts(row: Preset) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from recsys.errors import (
     UnknownNameError,
 )
 
-USAGE, DATA, EXTRA, INTERNAL, INTERRUPTED, PIPE = 2, 3, 4, 5, 130, 141
+FAILED, USAGE, DATA, EXTRA, INTERNAL, INTERRUPTED, PIPE = 1, 2, 3, 4, 5, 130, 141
 _USAGE_ERRORS = (UnknownNameError, ConventionError, CutoffError, NotDefinedError)
 _ASKED = "|".join([*DECISIONS, "relevant_from", "max_grade"])
 _OPTIONS: tuple[tuple[str, str], ...] = (
@@ -38,6 +38,9 @@ _OPTIONS: tuple[tuple[str, str], ...] = (
     (r"\bids='(\w+)'", r"--ids \1"),
     (r"\b(format|encoding)='([\w-]+)'", r"--\1 \2"),
     (rf"\b({_ASKED})='?([\w.]+)'?", r"--set \1=\2"),
+    (r"\bon_tie='(\w+)'", r"--on-tie \1"),
+    (r"\bbad_rows='(\w+)'", r"--bad-rows \1"),
+    (r"\b(short|unit)='(\w+)'", r"--\1 \2"),
     (r", for example with \.astype\(str\)", ""),
 )
 

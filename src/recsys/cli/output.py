@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
-_KINDS = (".csv", ".tsv", ".parquet")
+_KINDS = {"per-user": (".csv", ".tsv", ".parquet"), "save": (".json",)}
 
 
 def print_result(result: Any, *, as_json: bool, as_csv: bool) -> None:
@@ -24,12 +26,32 @@ def print_result(result: Any, *, as_json: bool, as_csv: bool) -> None:
         click.echo(str(result))
 
 
-def check_target(path: Path) -> None:
+def check_target(path: Path, option: str) -> None:
     """Say that a file cannot be written before the work is done, not after."""
-    if path.suffix.lower() not in _KINDS:
-        raise click.UsageError(f"--per-user {path}: the name must end in {', '.join(_KINDS)}.")
+    kinds = _KINDS.get(option, ())
+    if kinds and path.suffix.lower() not in kinds:
+        raise click.UsageError(f"--{option} {path}: the name must end in {', '.join(kinds)}.")
     if not path.parent.is_dir():
-        raise click.UsageError(f"--per-user {path}: there is no folder {path.parent}.")
+        raise click.UsageError(f"--{option} {path}: there is no folder {path.parent}.")
+
+
+@contextmanager
+def progress_bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar with the time left on standard error; none when it is piped, or when asked for quiet."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+
+        def show(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield show
 
 
 def write_per_user(result: Any, path: Path) -> None:

@@ -1,14 +1,35 @@
-"""`recsys demo`: the demo world, evaluated."""
+"""`recsys demo`: six models on the demo world, a table in the terminal and the report."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import click
 
+from recsys.cli import inputs
+from recsys.cli.faults import note, told_warnings
 
-@click.command("demo", short_help="Compare toy recommenders on the embedded demo world.")
+
+@click.command("demo", short_help="Compare recommenders on the embedded demo world.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Another world.")
-def command(seed: int) -> None:
-    """Compare a few toy recommenders on a small synthetic world; nothing is downloaded."""
-    from recsys.cli.demo import demo_text
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              default=Path("recsys-report", "demo.html"), show_default=True, help="The report.")  # fmt: skip
+@click.option("--no-report", is_flag=True, help="Only the table.")
+@inputs.quiet_option
+def command(**options: Any) -> None:
+    """Compare ALS, BPR, popularity, chance, item similarity and a hybrid; nothing is downloaded."""
+    from recsys.cli.showcase import showcase
+    from recsys.errors import MissingExtraError
 
-    click.echo(demo_text(seed))
+    with told_warnings(quiet=options["quiet"]):
+        made = showcase(options["seed"])
+        click.echo(str(made))
+        if options["no_report"]:
+            return
+        try:
+            written = made.write(options["output"])
+        except MissingExtraError as error:
+            note(f"no report: {error}")
+            return
+    click.echo(f"\nreport: {written}")

@@ -1,153 +1,112 @@
-"""`recsys evaluate`: two files in, a table (or JSON, or CSV) out."""
+"""`recsys evaluate`: two files in, or factors and a truth, a table (or JSON, or CSV) out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from recsys.cli.faults import note, told_warnings
-from recsys.conventions import Conventions
-from recsys.errors import ConventionError
-
-_NUMBERS = ("relevant_from", "max_grade")
-_ROLES = ("user", "item", "score", "rank", "grade", "case")
-_SAID = {
-    "comments": "comment lines skipped",
-    "unjudged": "rows without a judgement (-1) left out",
-    "padded_user_ids": "user ids that begin or end with a blank",
-    "padded_item_ids": "item ids that begin or end with a blank",
-}
-
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-def _column(role: str, what: str) -> Callable[[_Function], _Function]:
-    return click.option(f"--{role}", metavar="COLUMN", help=f"Column of the {what}.")
+from recsys.cli import inputs
+from recsys.cli.faults import told_warnings
 
 
 @click.command("evaluate", short_help="Score recommendation lists against the truth.")
-@click.argument("lists", metavar="LISTS")
-@click.argument("truth", metavar="TRUTH")
-@click.option(
-    "-m", "--metric", "metrics", multiple=True, help="Such as ndcg@10 or 'ndcg(gain=exp2)@10'; repeatable."
-)
-@click.option("-k", "cuts", multiple=True, type=int, help="Cut-off for metrics that name none; repeatable.")
-@click.option("--conventions", "preset", metavar="NAME", default="default", help="See `recsys conventions`.")
-@click.option(
-    "--set", "changes", multiple=True, metavar="DECISION=VALUE", help="Change one decision; repeatable."
-)
-@_column("user", "users")
-@_column("item", "items")
-@_column("score", "scores, in LISTS")
-@_column("rank", "ranks from 1 on, in LISTS")
-@_column("grade", "grades, in TRUTH")
-@_column("case", "cases, where a user has several rankings")
-@click.option(
-    "--truth-user", metavar="COLUMN", help="Column of the users in TRUTH, if it has another name there."
-)
-@click.option(
-    "--truth-item", metavar="COLUMN", help="Column of the items in TRUTH, if it has another name there."
-)
-@click.option("--ids", type=click.Choice(["str", "int", "auto"]), default="str", show_default=True,
-              help="Read ids as text or as whole numbers.")  # fmt: skip
-@click.option(
-    "--format",
-    "form",
-    metavar="FORMAT",
-    help="csv, tsv, parquet, trec, inter, json or jsonl, if the files' names do not say.",
-)
-@click.option("--encoding", default="utf-8", show_default=True, help="Of text files.")
-@click.option(
-    "--seen", metavar="FILE", help="Training interactions: counts relevant items a user had already seen."
-)
-@click.option("--catalogue", type=click.IntRange(min=1), metavar="N", help="How many items there are.")
-@click.option("--complete", is_flag=True, help="Each list ranks every candidate (for auc, average_rank, …).")
+@click.argument("lists", metavar="[LISTS]", required=False)
+@click.argument("truth_file", metavar="[TRUTH]", required=False)
+@click.option("--factors", nargs=2, metavar="U V", help="Matrices of user and item factors (.npy, .npz, …).")
+@click.option("--user-ids", metavar="FILE", help="Ids of the rows of U, one a line (.txt) or .npy.")
+@click.option("--item-ids", metavar="FILE", help="Ids of the rows of V, one a line (.txt) or .npy.")
+@click.option("--truth", metavar="FILE", help="The truth, with --factors.")
+@inputs.metric_options
+@inputs.file_options
+@inputs.data_options
+@inputs.about_options
 @click.option("--per-user", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Write one row a user: .csv, .tsv or .parquet.")  # fmt: skip
+@click.option("--save", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="Keep the whole result (.json) for compare, gate, history and report.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: all digits, counts and conventions.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV: metric, value, cases, all digits.")
-@click.option("-q", "--quiet", is_flag=True, help="No notes and warnings.")
+@inputs.quiet_option
 def command(**options: Any) -> None:
     """Score the recommendation lists in LISTS against what was relevant, in TRUTH.
 
     Both are CSV, TSV, Parquet, TREC (run and qrels), RecBole .inter or JSON, gzipped or not; - is standard
-    input. Columns are found by name (user_id, itemId, score, rank, rating, …).
+    input. Columns are found by name (user_id, itemId, score, rank, rating, …). With --factors U V the whole
+    catalogue is ranked: recsys evaluate --factors U.npy V.npy --truth test.csv --seen train.csv
     """
     from recsys.cli.output import check_target, print_result, write_per_user
 
     if options["as_json"] and options["as_csv"]:
         raise click.UsageError("--json and --csv exclude each other.")
-    if options["per_user"] is not None:
-        check_target(options["per_user"])
-        for given in (options["lists"], options["truth"], options["seen"]):
-            if given not in (None, "-") and Path(given).resolve() == options["per_user"].resolve():
-                raise click.UsageError(f"--per-user {given} would overwrite an input file.")
+    _settle(options)
+    for name in ("per_user", "save"):
+        if options[name] is not None:
+            check_target(options[name], name.replace("_", "-"))
+            _spare_inputs(options, name)
     with told_warnings(quiet=options["quiet"]):
         result = _evaluated(options)
     if options["per_user"] is not None:
         write_per_user(result, options["per_user"])
+    if options["save"] is not None:
+        result.save(options["save"])
     print_result(result, as_json=options["as_json"], as_csv=options["as_csv"])
+    if options["bounds"]:
+        click.echo(f"\n{result.bounds()}", err=options["as_json"] or options["as_csv"])
+
+
+def _settle(options: dict[str, Any]) -> None:
+    """Both ways of naming the inputs become one: `lists` or `factors`, and `truth`."""
+    if options["factors"]:
+        left = [options["lists"], options["truth_file"], options["truth"]]
+        truth = [value for value in left if value is not None]
+        if len(truth) != 1:
+            raise click.UsageError("--factors U V goes with one TRUTH: --truth FILE, and no LISTS.")
+        options["truth"] = truth[0]
+    else:
+        if options["truth"] is not None and options["truth_file"] is None:
+            options["truth_file"] = options["truth"]
+        for name, shown in (("lists", "LISTS"), ("truth_file", "TRUTH")):
+            if options[name] is None:
+                raise click.UsageError(f"Missing argument '{shown}'.")
+        options["truth"] = options["truth_file"]
+
+
+def _spare_inputs(options: dict[str, Any], name: str) -> None:
+    target = options[name].resolve()
+    named = [options[n] for n in ("lists", "truth", "seen", "train", "items", "reference")]
+    for given in (*named, *(options["factors"] or ())):
+        if given not in (None, "-") and Path(given).resolve() == target:
+            raise click.UsageError(f"--{name.replace('_', '-')} {given} would overwrite an input file.")
 
 
 def _evaluated(options: dict[str, Any]) -> Any:
     from recsys.api import evaluate
-    from recsys.plan import parse_all
+    from recsys.cli.output import progress_bar
 
-    # What was asked is checked before any file is read.
-    conventions = _conventions(options["preset"], options["changes"])
-    requests = parse_all(",".join(options["metrics"]) or None, list(options["cuts"]) or None)
-    lists = _read(options["lists"], "lists", options)
-    truth = _read(options["truth"], "truth", options)
-    seen = None if options["seen"] is None else _read(options["seen"], "truth", options)
-    return evaluate(
-        lists, truth, requests, conventions=conventions, seen=seen,
-        catalogue=options["catalogue"], complete=options["complete"],
-    )  # fmt: skip
-
-
-def _read(path: str, kind: Any, options: dict[str, Any]) -> Any:
-    from recsys.files import read_file
-
-    columns = {role: options[role] for role in _ROLES if options[role] is not None}
-    if kind == "truth":
-        columns |= {r: options[f"truth_{r}"] for r in ("user", "item") if options[f"truth_{r}"] is not None}
-    read = read_file(
-        path,
-        kind,
-        columns=columns or None,
-        format=options["form"],
-        ids=options["ids"],
-        encoding=options["encoding"],
-    )
-    if not options["quiet"]:
-        for name, words in _SAID.items():
-            if read.notes.get(name):
-                note(f"{path}: {words}: {read.notes[name]:,}")
-    return read
+    conventions, requests = inputs.asked_conventions(options), inputs.asked_metrics(options)
+    ranked = _ranked(options)
+    # Rows of factors are counted from 0, so the ids of the files must be numbers too.
+    if options["factors"] and not (options["user_ids"] and options["item_ids"]) and options["ids"] == "str":
+        options["ids"] = "int"
+    truth = inputs.read(options["truth"], "truth", options)
+    seen = None if options["seen"] is None else inputs.read(options["seen"], "truth", options)
+    with progress_bar("ranking", quiet=options["quiet"]) as progress:
+        return evaluate(
+            ranked, truth, requests, conventions=conventions, seen=seen, catalogue=options["catalogue"],
+            complete=options["complete"], progress=progress, by=options["by"],
+            train=None if options["train"] is None else inputs.read(options["train"], "truth", options),
+            items=None if options["items"] is None else inputs.read_items(options["items"], options),
+            reference=(
+                None if options["reference"] is None else inputs.read(options["reference"], "lists", options)
+            ),
+        )  # fmt: skip
 
 
-def _conventions(name: str, changes: tuple[str, ...]) -> Conventions:
-    made: dict[str, Any] = {}
-    for change in changes:
-        decision, sign, value = (part.strip() for part in change.partition("="))
-        if not sign or decision == "per_metric":
-            raise ConventionError(f"--set {change} is not decision=value.", hint="Write --set ties=expected.")
-        made[decision] = _value(decision, value)
-    return Conventions.of(name).but(**made)
+def _ranked(options: dict[str, Any]) -> Any:
+    if not options["factors"]:
+        return inputs.read(options["lists"], "lists", options)
+    from recsys.sources import read_factors
 
-
-def _value(decision: str, text: str) -> Any:
-    if decision not in _NUMBERS:
-        return text
-    if text.lower() == "none":
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        raise ConventionError(
-            f"--set {decision}={text} is not a number.", hint="Give a number, or none."
-        ) from None
+    return read_factors(*options["factors"], user_ids=options["user_ids"], item_ids=options["item_ids"])

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from recsys.cli.facts import all_metrics, bounds_text, choices, metric_facts
-from recsys.metrics import lookup
+from recsys.metrics import RATINGS, lookup
 
 
 @click.command("metrics", short_help="List the metrics, or describe one.")
@@ -33,19 +33,22 @@ def described(facts: dict[str, Any]) -> str:
     """One metric in full, as lines."""
     lines = [
         f"{facts['name']}: {facts['meaning']}",
+        *([facts["details"]] if facts["details"] else []),
         "",
         f"formula     {facts['formula']}",
         f"@k          {facts['at_k']}",
         f"better      {facts['better']}",
         f"bounds      {bounds_text(facts)}",
-        f"ties        {facts['ties']}",
     ]
+    if facts["conventions"]:  # a metric of predicted numbers has neither places nor decisions
+        lines.append(f"ties        {facts['ties']}")
     if facts["parameters"]:
         lines.append("parameters  " + ", ".join(f"{n}={v}" for n, v in facts["parameters"].items()))
     if facts["aliases"]:
         lines.append("also called " + ", ".join(facts["aliases"]))
     lines += [f"needs       {need}" for need in facts["needs"]]
-    lines += [f"reference   {facts['reference']}", "", "conventions that move it:"]
+    lines.append(f"reference   {facts['reference']}")
+    lines += ["", "conventions that move it:"] if facts["conventions"] else []
     for decision in facts["conventions"]:
         lines.append(f"  {decision}")
         if decision in facts["own_conventions"]:
@@ -64,3 +67,5 @@ def _table(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         table.add_row(row["name"], row["at_k"], row["better"], bounds_text(row), row["meaning"])
     console().print(table)
+    rated = [name for name in RATINGS if not name.startswith("user_")]
+    click.echo(f"\nof predicted ratings and clicks, for recsys.evaluate_ratings: {', '.join(rated)}")

@@ -4,7 +4,16 @@ A format is told by the file's name, else by its content; what could run code wh
 content alone. Ids are read as text unless asked otherwise, so two files always match each other.
 """
 
+from recsys.files.ncf import NcfTest, read_ncf_files, write_ncf_files
 from recsys.files.reading import FORMATS, read_file
 from recsys.files.writing import write_bytes, write_text
 
-__all__ = ["FORMATS", "read_file", "write_bytes", "write_text"]
+__all__ = [
+    "FORMATS",
+    "NcfTest",
+    "read_file",
+    "read_ncf_files",
+    "write_bytes",
+    "write_ncf_files",
+    "write_text",
+]

@@ -25,11 +25,12 @@ from recsys.ids import encode_ints, encode_strings
 from recsys.rows import Rows, to_interactions, to_lists
 from recsys.types import Array, Codes, Float, Ids, Interactions, Lists
 
-FORMATS = ("csv", "tsv", "parquet", "trec", "inter", "json", "jsonl")
+FORMATS = ("csv", "tsv", "parquet", "trec", "inter", "ratings", "json", "jsonl")
 ROLES = {
     "lists": ("case", "user", "item", "score", "rank"),
     "truth": ("case", "user", "item", "grade", "time"),
 }
+RATING_COLUMNS = ("user_id", "item_id", "rating", "timestamp")
 IdKind = Literal["str", "int", "auto"]
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 _CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,17}")
@@ -63,8 +64,9 @@ def read_file(
         path: a file, gzipped or not; "-" for standard input.
         kind: "lists", or "truth" for relevant, seen or training items.
         columns: names where detection fails: {"user": "uid", "item": "sku"}.
-        format: one of csv, tsv, parquet, trec (run or judgements), inter (RecBole), json, jsonl; told by
-            the name's ending, else by the content, when not given.
+        format: one of csv, tsv, parquet, trec (run or judgements), inter (RecBole), ratings (user, item,
+            rating and time without a header, as MovieLens and Amazon write them), json, jsonl; told by the
+            name's ending, else by the content, when not given.
         ids: "str" keeps ids as text, so "007" is not "7" and two files always match each other; "int" reads
             whole numbers, as tables in memory often hold; "auto" keeps what a typed file stores and makes
             text a number where every id is one.
@@ -111,8 +113,8 @@ def _typed(source: Source, asked: _Asked) -> Lists | Interactions:
     frame, found = read_parquet(source, asked.roles, asked.columns)
     for role in ("case", "user", "item"):
         if role in found and asked.ids != "auto":
-            frame = frame.with_columns(_retyped_series(frame, found[role], asked.ids, source.name))
-    with _naming(source.name):
+            frame = frame.with_columns(retyped(frame, found[role], asked.ids, source.name))
+    with naming(source.name):
         return asked.finish(frame.to_native(), found, source.name)
 
 
@@ -121,12 +123,13 @@ def _text(source: Source, form: str, encoding: str, asked: _Asked) -> Lists | In
     data = decoded(source.data, name, encoding)
     if form in ("json", "jsonl"):
         made = read_json(data, name, asked.roles, asked.columns, lines=form == "jsonl", ids=asked.ids)
-        with _naming(name):
+        with naming(name):
             return asked.finish(made, asked.columns, name)
-    table = split_trec(data, name, asked.kind) if form == "trec" else split_table(data, name, form)
+    header = RATING_COLUMNS if form == "ratings" else None
+    table = split_trec(data, name, asked.kind) if form == "trec" else split_table(data, name, form, header)
     given = {role: role for role in table.names if role in asked.roles and role != "rank"}
     found = given if form == "trec" else find_columns(table.names, asked.roles, asked.columns, name)
-    with _naming(name, table):
+    with naming(name, table):
         rows = _rows(table, found, asked.ids, trec=form == "trec")
         return to_lists(rows) if asked.kind == "lists" else to_interactions(rows)
 
@@ -135,14 +138,14 @@ def _rows(table: TextTable, found: Mapping[str, str], ids: IdKind, *, trec: bool
     picked = dict(zip(found, table.pick(list(found.values())), strict=True))
     if len(next(iter(picked.values()))) == 0:
         raise FileError(f"{table.name} has a header and no rows.", hint="Check what wrote it.")
-    extra: dict[str, Any] = {r: _numbers(c, r, table) for r, c in picked.items() if r in _NUMBERS}
+    extra: dict[str, Any] = {r: numbers_of(c, r, table) for r, c in picked.items() if r in _NUMBERS}
     if "time" in picked:
-        extra["time"] = _times(picked["time"])
+        extra["time"] = times_of(picked["time"])
     notes: dict[str, Any] = {"read": {f"{role}_column": name for role, name in found.items()}, **table.notes}
     if trec and "grade" in extra:
         picked, extra, n_unjudged = _judged(picked, extra, table)
         notes |= {"unjudged": n_unjudged} if n_unjudged else {}
-    coded = {r: _coded(c, r, ids, table, notes) for r, c in picked.items() if r in _NAMES}
+    coded = {r: coded_text(c, r, ids, table, notes) for r, c in picked.items() if r in _NAMES}
     cases, case = coded["case"] if "case" in coded else coded["user"]
     items, item = coded["item"]
     if "case" in coded and "user" in coded:
@@ -170,7 +173,10 @@ def _judged(
     return {**picked, **ids}, {"grade": grade[keep]}, int((~keep).sum())
 
 
-def _coded(column: Any, role: str, ids: IdKind, table: TextTable, notes: dict[str, Any]) -> tuple[Ids, Codes]:
+def coded_text(
+    column: Any, role: str, ids: IdKind, table: TextTable, notes: dict[str, Any]
+) -> tuple[Ids, Codes]:
+    """A column of ids, as asked; an empty cell is an error."""
     values = column if hasattr(column, "combine_chunks") else np.asarray(column, dtype=object)
     made, codes = encode_strings(values, table=table.name, column=role)
     if len(made) and made.values[0] == "":
@@ -182,10 +188,12 @@ def _coded(column: Any, role: str, ids: IdKind, table: TextTable, notes: dict[st
     padded = [value for value in made.values.tolist() if value != value.strip()]
     if padded:
         notes[f"padded_{role}_ids"] = len(padded)
-    return retyped(made, codes, ids, f"{role} ids of {table.name}", lambda row: f", line {table.line(row)}")
+    return retyped_ids(
+        made, codes, ids, f"{role} ids of {table.name}", lambda row: f", line {table.line(row)}"
+    )
 
 
-def retyped(ids: Ids, codes: Codes, wanted: IdKind, what: str, place: Any) -> tuple[Ids, Codes]:
+def retyped_ids(ids: Ids, codes: Codes, wanted: IdKind, what: str, place: Any) -> tuple[Ids, Codes]:
     """Text ids as whole numbers where wanted; the work is done once an id, not once a row."""
     texts = ids.values.tolist()
     form = _WHOLE if wanted == "int" else _CANONICAL
@@ -206,7 +214,7 @@ def retyped(ids: Ids, codes: Codes, wanted: IdKind, what: str, place: Any) -> tu
     return made, moved[codes]
 
 
-def _retyped_series(frame: Any, name: str, ids: IdKind, file: str) -> Any:
+def retyped(frame: Any, name: str, ids: IdKind, file: str) -> Any:
     """A stored id column as text or whole numbers; what is neither is left to the check of all ids."""
     import narwhals.stable.v2 as nw
 
@@ -216,12 +224,12 @@ def _retyped_series(frame: Any, name: str, ids: IdKind, file: str) -> Any:
     if ids == "int" and series.dtype in (nw.String, nw.Categorical, nw.Enum) and not series.is_null().any():
         text = np.asarray(series.cast(nw.String).to_list(), dtype=object)
         made, codes = encode_strings(text, table=file, column=name)
-        made, codes = retyped(made, codes, "int", f"{name} ids of {file}", lambda row: f", row {row}")
+        made, codes = retyped_ids(made, codes, "int", f"{name} ids of {file}", lambda row: f", row {row}")
         return nw.new_series(name, made.values[codes], nw.Int64, backend=frame.implementation)
     return series
 
 
-def _numbers(column: Any, role: str, table: TextTable) -> Float:
+def numbers_of(column: Any, role: str, table: TextTable) -> Float:
     """Text as numbers, or an error naming the first line that holds none."""
     if hasattr(column, "cast"):
         import pyarrow as pa
@@ -249,7 +257,8 @@ def _is_number(text: str) -> bool:
     return "_" not in text
 
 
-def _times(column: Any) -> Array:
+def times_of(column: Any) -> Array:
+    """Whole numbers where all are, else the text."""
     texts = column.to_pylist() if hasattr(column, "to_pylist") else column
     try:
         return np.array(texts, dtype=np.int64)
@@ -258,7 +267,7 @@ def _times(column: Any) -> Array:
 
 
 @contextmanager
-def _naming(name: str, table: TextTable | None = None) -> Iterator[None]:
+def naming(name: str, table: TextTable | None = None) -> Iterator[None]:
     """Errors about a row say which file and line it stands on."""
     try:
         yield

@@ -100,7 +100,26 @@ def format_of(source: Source) -> str:
         return "parquet"
     suffixes = [s.lower() for s in Path(source.name).suffixes if s.lower() != ".gz"]
     known = _SUFFIXES.get(suffixes[-1]) if suffixes else None
+    if known in (None, "csv", "tsv") and _is_rating(source.head):
+        return "ratings"
     return known or _looks_like(source.head)
+
+
+def separator_of(line: bytes) -> bytes:
+    """What parts the cells of a line without a header."""
+    return next((mark for mark in (b"::", b"\t", b",", b";") if mark in line), b"\t")
+
+
+def _is_rating(head: bytes) -> bool:
+    """Whether the first line is user, item, rating and a time since 1970, and so no header.
+
+    TREC judgements have four columns too; the last of theirs is no time.
+    """
+    line = head.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n").split(b"\n", 1)[0].strip()
+    cells = line.split(separator_of(line))
+    if len(cells) == 3 and b"::" in line:
+        return _is_number(cells[2])
+    return len(cells) == 4 and _is_number(cells[2]) and re.fullmatch(rb"\d{9,13}", cells[3]) is not None
 
 
 def _looks_like(head: bytes) -> str:

@@ -23,6 +23,25 @@ def read_parquet(
     return nw.from_native(frame, eager_only=True), found
 
 
+def read_parquet_whole(source: Source) -> Any:
+    """A narwhals frame of every column."""
+    import narwhals.stable.v2 as nw
+
+    opened = (
+        source.path if source.path is not None and source.path.suffix != ".gz" else io.BytesIO(source.data)
+    )
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as error:
+        raise MissingExtraError("pyarrow", "arrow", "Reading Parquet") from error
+    try:
+        with parquet.ParquetFile(opened, page_checksum_verification=True) as file:
+            return nw.from_native(file.read(), eager_only=True)
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(source, error) from error
+
+
 def _by_arrow(
     source: Source, opened: Any, roles: tuple[str, ...], columns: Any
 ) -> tuple[Any, dict[str, str]] | None:

@@ -17,6 +17,7 @@ from typing import Any
 from recsys.errors import FileError
 
 _DELIMITERS = (",", "\t", ";", "|")
+_UNIT = b"\x1f"  # stands for the "::" of MovieLens, which no splitter knows
 _BOMS = {codecs.BOM_UTF8: "", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _BLANKS = bytes.maketrans(b"\t\r\x0b\x0c", b"    ")
 
@@ -67,30 +68,41 @@ def decoded(data: bytes, name: str, encoding: str) -> bytes:
     return body if encoding == "utf-8" else text.encode()
 
 
-def split_table(data: bytes, name: str, form: str) -> TextTable:
-    """A table with a header line: csv, tsv or inter."""
-    quoted = form != "inter" and b'"' in data
+def split_table(data: bytes, name: str, form: str, header: Sequence[str] | None = None) -> TextTable:
+    """A table with a header line: csv, tsv or inter; or, with the names given, one without (ratings)."""
+    if header is not None:
+        data = data.replace(b"::", _UNIT) if b"::" in data[: data.find(b"\n") + 1 or None] else data
+    quoted = form != "inter" and header is None and b'"' in data
     head = data.lstrip(b"\r\n") if data[:1] in b"\r\n" else data
     first = re.match(rb"[^\r\n]*", head)
     end = first.end() if first else 0
-    delimiter = _delimiter(head[:end].decode(), form)
+    delimiter = _delimiter(head[:end].decode(), form, len(header or ()))
+    skipped = 1 if header is None else 0
 
     def rows() -> Iterator[tuple[int, list[str]]]:
         return _checked(_csv(data, delimiter, quoted=quoted), name)
 
-    header = next(rows(), None)
-    if header is None:
+    top = next(rows(), None)
+    if top is None:
         raise FileError(f"{name} is empty.", hint="Check what wrote it.")
-    names = [cell.strip() for cell in header[1]]
+    names = [cell.strip() for cell in top[1]] if header is None else list(header[: len(top[1])])
+    if header is not None and not len(header) - 1 <= len(top[1]) <= len(header):  # the last may be missing
+        raise FileError(
+            f"{name}, line {top[0]}: {len(top[1])} columns, expected {len(header)}: {', '.join(header)}.",
+            hint="Name another format, or give the table a header.",
+        )
 
     def pick(wanted: Sequence[str]) -> list[Any]:
         at = [names.index(w) for w in wanted]
-        columns = None if quoted else _by_arrow(head[end:], delimiter, len(names), at)
+        columns = None if quoted else _by_arrow(head[end:] if skipped else head, delimiter, len(names), at)
         if columns is None:
-            columns = _by_csv(_csv(data, delimiter, quoted=quoted), len(names), at, header=1)
-        return _one_by_one(_skip_one(rows()), at) if columns is None else columns
+            columns = _by_csv(_csv(data, delimiter, quoted=quoted), len(names), at, header=skipped)
+        return _one_by_one(body(), at) if columns is None else columns
 
-    return TextTable(name, names, pick, lambda: _skip_one(rows()))
+    def body() -> Iterator[tuple[int, list[str]]]:
+        return _skip_one(rows()) if skipped else rows()
+
+    return TextTable(name, names, pick, body)
 
 
 def split_trec(data: bytes, name: str, kind: str) -> TextTable:
@@ -141,7 +153,11 @@ def _trec_rows(data: bytes, names: list[str], name: str, kind: str) -> Iterator[
         yield number, [cell.decode() for cell in cells]
 
 
-def _delimiter(header: str, form: str) -> str:
+def _delimiter(header: str, form: str, width: int = 0) -> str:
+    """What parts the cells, by the format or by what is there; `width`: how many cells there must be."""
+    fits = [mark for mark in (_UNIT.decode(), *_DELIMITERS) if header.count(mark) + 1 == width > 1]
+    if fits or _UNIT.decode() in header:
+        return fits[0] if fits else _UNIT.decode()
     usual = "," if form == "csv" else "\t"
     if usual in header or form == "inter":
         return usual

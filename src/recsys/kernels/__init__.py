@@ -1,6 +1,8 @@
 """Where the judged items landed, in two operations: `match_lists` for ready lists, `scan` for factors.
 
-A backend implements these two and nothing else; all give the same arrays to the last bit.
+A backend implements these two; all give the same arrays to the last bit. Where the compiled kernels are
+installed there are also three short cuts for what surrounds them: `code_strings`, `place_rows` and
+`sum_slices`. They give None where they do not apply, and otherwise what the NumPy code of the caller finds.
 """
 
 from __future__ import annotations
@@ -13,17 +15,23 @@ from recsys.kernels import native_scan, reference, reference_scan
 from recsys.kernels.backend import BackendName, Backends, backends, n_threads, native_module
 from recsys.kernels.checks import as_rows
 from recsys.kernels.problem import Progress, Ties, as_problem
-from recsys.kernels.results import Matches, Scanned
+from recsys.kernels.results import Int32s, Int64s, Matches, Placed, Scanned
 
 __all__ = [
     "Backends",
     "Matches",
+    "Order",
+    "Placed",
     "Scanned",
     "backends",
+    "code_strings",
     "count_ranks",
     "match_lists",
+    "place_beyond",
+    "place_rows",
     "scan",
     "show_backends",
+    "sum_slices",
     "top_k",
 ]
 
@@ -31,6 +39,10 @@ show_backends = backends
 
 # Below this many entries a second thread costs more than it saves.
 ENTRIES_PER_THREAD = 2_000_000
+# Below this many rows or numbers NumPy is done before a short cut has begun.
+WORTH_A_SHORT_CUT = 1 << 12
+Order = Literal["given", "by_rank", "ascending"]
+ORDERS: tuple[Order, ...] = ("given", "by_rank", "ascending")
 MEMORY_BUDGET = 64 << 20
 
 
@@ -42,6 +54,7 @@ def match_lists(
     *,
     threads: int | None = None,
     backend: BackendName = "auto",
+    cpu_level: str | None = None,
 ) -> Matches:
     """Find every list entry that is a judged item of its case, and every repeated entry.
 
@@ -62,8 +75,10 @@ def match_lists(
     wanted = n_threads(threads)
     if threads is None:
         wanted = min(wanted, 1 + lists[1].size // ENTRIES_PER_THREAD)
-    at, found, repeat, n_repeated, first_repeated = native.match_lists(*lists, *truth, wanted)
-    return Matches(at, found, repeat.view(np.bool_), n_repeated, first_repeated)
+    at, found, case, repeat, n_repeated, first_repeated = native.match_lists(
+        *lists, *truth, wanted, cpu_level or ""
+    )
+    return Matches(at, found, case, repeat.view(np.bool_), n_repeated, first_repeated)
 
 
 def scan(
@@ -72,6 +87,7 @@ def scan(
     *,
     k: int | None = None,
     truth: Any = None,
+    deepest: int | None = None,
     seen: Any = None,
     item_bias: Any = None,
     never: Any = None,
@@ -91,6 +107,8 @@ def scan(
     ``k`` the best candidates are listed, with ``truth`` each truth item's place is counted. ``truth``,
     ``seen`` and ``eligible`` are (indptr, items) with one row per case; seen and eligible ascending.
     A candidate is an item that is not seen, not ``never`` and, where ``eligible`` is given, in its row.
+    With ``deepest`` a truth item that has so many candidates above it is not counted any further: it gets a
+    place of its own behind them, for whoever reads the first ``deepest`` places only.
     Equal scores go by ``item_rank`` (default: the index). No argument but these changes the result:
     threads, backend, memory_budget, prune and cpu_level only change the time it takes.
 
@@ -113,18 +131,31 @@ def scan(
         item_rank=item_rank,
         ties=ties,
         progress=progress,
+        deepest=deepest,
     )
     native = native_module(backend)
     if native is None:
-        return reference_scan.scan(problem, memory_budget)
-    return native_scan.scan(
-        native,
-        problem,
-        threads=n_threads(threads),
-        memory_budget=memory_budget,
-        prune=prune,
-        cpu_level=cpu_level,
-    )
+        found = reference_scan.scan(problem, memory_budget)
+    else:
+        found = native_scan.scan(
+            native,
+            problem,
+            threads=n_threads(threads),
+            memory_budget=memory_budget,
+            prune=prune,
+            cpu_level=cpu_level,
+        )
+    if deepest is not None and problem.truth is not None:
+        place_beyond(deepest, problem.truth[0], found.above, found.tied, found.ahead)
+    return found
+
+
+def place_beyond(deepest: int, indptr: Int64s, above: Int64s, tied: Int64s, ahead: Int64s) -> None:
+    """Give truth items with at least `deepest` above them places of their own behind, in the order given."""
+    far = np.flatnonzero(above >= deepest)
+    case = np.searchsorted(indptr, far, side="right") - 1
+    above[far] = deepest + (far - indptr[case])
+    tied[far], ahead[far] = 1, 0
 
 
 def top_k(users: Any, items: Any, k: int, **options: Any) -> Scanned:
@@ -135,3 +166,54 @@ def top_k(users: Any, items: Any, k: int, **options: Any) -> Scanned:
 def count_ranks(users: Any, items: Any, truth: Any, **options: Any) -> Scanned:
     """How many candidates stand above and level with each truth item; options as in `scan`."""
     return scan(users, items, truth=truth, **options)
+
+
+def place_rows(
+    case: Any,
+    item: Any,
+    rank: Any = None,
+    *,
+    order: Order,
+    limit: int,
+) -> Placed | None:
+    """Rows with whole numbers for ids in CSR order, in one or two passes; None where it takes more.
+
+    It takes more where an item is negative or not below `limit`, where cases are neither in ascending groups
+    nor within a range of `limit`, where the ranks of a case are not 1, 2, 3, … in some order, and where
+    items to be put in ascending order repeat; rows.py then does it, or says what is wrong.
+    """
+    native = native_module("auto")
+    if native is None or len(case) < WORTH_A_SHORT_CUT:
+        return None
+    columns = [None if c is None else np.ascontiguousarray(c, dtype=np.int64) for c in (case, item, rank)]
+    items = np.empty(len(case), np.int32)
+    placed = native.place_rows(*columns, ORDERS.index(order), limit, items)
+    return None if placed is None else Placed(placed[0], placed[1], items, placed[2])
+
+
+def code_strings(values: Any) -> tuple[Int32s, Int64s] | None:
+    """A code a string by sorted order, and the row where each different one first occurs; None otherwise.
+
+    `values`: a NumPy array of objects, or (offsets, bytes) as Arrow keeps strings. None where NumPy does as
+    well, or where an object is not a plain str. Text that is no Unicode is a UnicodeEncodeError.
+    """
+    native = native_module("auto")
+    by_bytes = isinstance(values, tuple)
+    n = len(values[0]) - 1 if by_bytes else len(values)
+    if native is None or n < WORTH_A_SHORT_CUT:
+        return None
+    found: tuple[Int32s, Int64s] | None
+    found = native.code_text(*values) if by_bytes else native.code_objects(np.ascontiguousarray(values))
+    return found
+
+
+def sum_slices(values: Any, first: float, second: float) -> tuple[float, float, bool] | None:
+    """Sums of what two shifts cut off the top of each number, and whether anything is left below.
+
+    A shift of 1.5 * 2^e cuts off what lies above 2^(e - 52). None where NumPy does it as well.
+    """
+    native = native_module("auto")
+    if native is None or len(values) < WORTH_A_SHORT_CUT:
+        return None
+    found: tuple[float, float, bool] = native.sum_slices(np.ascontiguousarray(values), first, second)
+    return found

@@ -12,6 +12,7 @@ from recsys.kernels.results import Csr, Factors, Scanned
 
 PRUNE = {False: 0, True: 1, "auto": 2}
 MOST_FACTORS = 1 << 20
+NO_END = 2**63 - 1
 
 
 def scan(
@@ -38,6 +39,7 @@ def scan(
         problem.users,
         _by_row(problem.items, memory_budget),
         k,
+        NO_END if problem.deepest is None else problem.deepest,
         *_or_none(problem.truth),
         *_or_none(problem.seen),
         *_or_none(problem.eligible),

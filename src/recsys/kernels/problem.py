@@ -39,6 +39,8 @@ class Problem:
     largest: float
     """Of all item factors and biases, in magnitude."""
     progress: Progress | None
+    deepest: int | None = None
+    """Truth items with this many candidates above them need no exact count."""
 
     @property
     def n_cases(self) -> int:
@@ -62,6 +64,7 @@ def as_problem(
     item_rank: Any,
     ties: str,
     progress: Progress | None,
+    deepest: int | None = None,
 ) -> Problem:
     """Check and bring to one form; nothing the size of the factors is copied unless its type must change."""
     x, y = _factors("users", users), _factors("items", items)
@@ -69,6 +72,8 @@ def as_problem(
         raise InputError(f"users have {x.shape[1]} factors, items {y.shape[1]}; they must be equal.")
     if k is not None and (isinstance(k, bool) or k != int(k) or k < 1):
         raise CutoffError(f"k is {k!r}; give a whole number from 1, or None for no lists.")
+    if deepest is not None and deepest < 1:
+        raise CutoffError(f"deepest is {deepest!r}; give a whole number from 1, or None.")
     n_cases, n_items = x.shape[0], y.shape[0]
     if n_items >= 2**31:
         raise InputError(f"{n_items} items; the kernels count items in int32.")
@@ -86,6 +91,7 @@ def as_problem(
         tie_key=_tie_key(item_rank, ties, n_items),
         largest=largest,
         progress=progress,
+        deepest=None if deepest is None else int(deepest),
     )
 
 

@@ -39,7 +39,8 @@ def match_lists(
     if not parts:
         parts.append((np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_)))
     at, found, flags = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return Matches(at, found, flags, n_repeated, first_repeated)
+    case = np.searchsorted(list_indptr, at, side="right").astype(np.int32) - np.int32(1)
+    return Matches(at, found, case, flags, n_repeated, first_repeated)
 
 
 def _blocks(indptr: Int64s) -> list[tuple[int, int]]:

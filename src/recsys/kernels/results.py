@@ -1,4 +1,4 @@
-"""What the two kernels hand back: plain arrays with names, the same from every backend."""
+"""What the kernels hand back: plain arrays with names, the same from every backend."""
 
 from __future__ import annotations
 
@@ -22,12 +22,26 @@ class Matches(NamedTuple):
     """Flat position in the list items, ascending."""
     truth: Int64s
     """Flat position of the same item in the truth items."""
+    case: Int32s
+    """The case it belongs to."""
     repeat: Bools
     """Whether the item already occurred earlier in the list of this case."""
     n_repeated: int
     """List entries, judged or not, that repeat an earlier entry of their case."""
     first_repeated: int
     """Flat position of the first of them, -1 where there is none."""
+
+
+class Placed(NamedTuple):
+    """A table in CSR order: the items of each case in one piece, in the order asked for."""
+
+    case_ids: Int64s
+    """The cases that occur, ascending."""
+    indptr: Int64s
+    """Where each of them starts."""
+    items: Int32s
+    highest: int
+    """The highest item."""
 
 
 class Scanned(NamedTuple):

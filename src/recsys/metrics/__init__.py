@@ -1,6 +1,39 @@
 """The metrics: one decorated function each, read from Hits only; the registry is the only list of them."""
 
-from recsys.metrics import discounted, full_rank, ranking
-from recsys.metrics.registry import METRICS, Metric, Terms, lookup, metric
+from recsys.metrics import (
+    against,
+    calibration,
+    catalogue,
+    discounted,
+    diversity,
+    full_rank,
+    intents,
+    offered,
+    popularity,
+    ranking,
+    rating,
+)
+from recsys.metrics.registry import METRICS, RATINGS, Metric, Terms, lookup, lookup_rating, metric
+from recsys.metrics.shelf import Shelf
 
-__all__ = ["METRICS", "Metric", "Terms", "discounted", "full_rank", "lookup", "metric", "ranking"]
+__all__ = [
+    "METRICS",
+    "RATINGS",
+    "Metric",
+    "Shelf",
+    "Terms",
+    "against",
+    "calibration",
+    "catalogue",
+    "discounted",
+    "diversity",
+    "full_rank",
+    "intents",
+    "lookup",
+    "lookup_rating",
+    "metric",
+    "offered",
+    "popularity",
+    "ranking",
+    "rating",
+]

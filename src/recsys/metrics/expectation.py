@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recsys.metrics.reading import Reading, add_up
+from recsys.metrics.listing import add_up
+from recsys.metrics.reading import Reading
 from recsys.types import Array, Float
 
 

@@ -19,7 +19,7 @@ from recsys.metrics.expectation import (
     precision_sum,
     reciprocal_of_first,
 )
-from recsys.metrics.reading import Reading, add_up, divisor
+from recsys.metrics.reading import Reading, divisor
 from recsys.metrics.registry import Terms, divided, metric, ratio
 from recsys.types import Float
 
@@ -179,8 +179,10 @@ def mrr(h: Reading, k: int | None, c: Conventions) -> Float:
     del c
     if h.tied is not None:
         return first_hit(h, k, reciprocal_of_first)
-    first = h.order == 1
-    return add_up(h.case[first], h.within(k)[first] / h.rank[first], h.n_cases)
+    case, place = h.first
+    out = np.zeros(h.n_cases)
+    out[case] = 1.0 / place if k is None else np.where(place <= k, 1.0 / place, 0.0)
+    return out
 
 
 @metric(
@@ -209,7 +211,7 @@ def map_(h: Reading, k: int | None, c: Conventions) -> Float:
 def _precisions(h: Reading, k: int | None) -> Float:
     if h.tied is not None:
         return precision_sum(h, k)
-    return h.add(h.within(k) * h.order / h.rank)
+    return h.add(h.within(k) * h.kept("precision at each hit", lambda: h.order / h.rank))
 
 
 def _geometric_mean(values: Float, weights: Float | None, *, eps: float) -> float:

@@ -7,33 +7,32 @@ such weights is then an exact expectation without knowing it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 
 from recsys.conventions import Discount, Gain
+from recsys.metrics.listing import Beyond, Listing, some
 from recsys.metrics.weights import discount_weights, gains, running_weights
-from recsys.types import Array, Bool, Context, Float, Hits, Int
-
-T = TypeVar("T")
+from recsys.types import Array, Bool, Codes, Context, Float, Hits, Int
 
 
-class Reading:
+class Reading(Listing):
     """Hits under one rule of relevance and of repeats; shared by all metrics that agree on those two."""
 
-    def __init__(self, hits: Hits, relevant_from: float | None, duplicates: str, context: Context) -> None:
+    def __init__(
+        self,
+        hits: Hits,
+        relevant_from: float | None,
+        duplicates: str,
+        context: Context,
+        beyond: Beyond | None = None,
+    ) -> None:
+        super().__init__(hits.n_cases, duplicates, context, beyond)
         self.hits = hits
-        self.context = context
         self._least = relevant_from
-        self._repeats_count = duplicates == "all"
-        self._kept: dict[Hashable, object] = {}
-
-    @property
-    def n_cases(self) -> int:
-        return self.hits.n_cases
 
     @property
     def n_listed(self) -> Int:
@@ -58,19 +57,33 @@ class Reading:
     @cached_property
     def nothing_listed(self) -> Bool | None:
         """Cases without a list; None where every case has one."""
-        return _some(self.n_listed == 0)
+        return some(self.n_listed == 0)
 
     def nothing_wanted(self, population: str) -> Bool | None:
         """Cases without relevant (or judged) items; None where every case has some."""
-        make = self._no_relevant if population == "relevant" else (lambda: _some(self.hits.n_judged == 0))
+        if population == "listed":
+            return None
+        make = self._no_relevant if population == "relevant" else (lambda: some(self.hits.n_judged == 0))
         return self._keep(("nothing_wanted", population), make)
 
     def _no_relevant(self) -> Bool | None:
-        return _some(self.n_relevant == 0)
+        return some(self.n_relevant == 0)
+
+    @cached_property
+    def wanted(self) -> tuple[Int, Array]:
+        """Case and item of every relevant item, by case and item."""
+        judged, relevant = self.beyond.judged, self._relevant(self.beyond.grades, len(self.beyond.judged))
+        keep = slice(None) if relevant is None else relevant
+        return self._truth_case[keep], judged[keep]
 
     @cached_property
     def case(self) -> Array:
         return self._pick(self.hits.case)
+
+    @cached_property
+    def item(self) -> Codes:
+        """The item of each relevant hit."""
+        return self._pick(self.hits.item)
 
     @cached_property
     def rank(self) -> Int:
@@ -102,6 +115,22 @@ class Reading:
         return np.asarray(place - np.repeat(starts, sizes))
 
     @cached_property
+    def first(self) -> tuple[Array, Int]:
+        """Case and place of the first relevant hit of each case that has one."""
+        at = np.flatnonzero(self.order == 1)
+        return self.case[at], self.rank[at]
+
+    @cached_property
+    def _index(self) -> Int:
+        """The case of each relevant hit, as wide as NumPy would make it for every sum."""
+        return self.case.astype(np.int64, copy=False)
+
+    @cached_property
+    def _place(self) -> Int:
+        """The place from 0."""
+        return self.rank - 1
+
+    @cached_property
     def mean_rank(self) -> Float:
         """The place of each relevant hit, the middle of its group under ties."""
         return self.rank.astype(np.float64) if self.tied is None else self.rank + (self.tied - 1) / 2
@@ -131,7 +160,7 @@ class Reading:
 
     def add(self, values: Float) -> Float:
         """Sum of a value over the relevant hits of each case, in rank order."""
-        return self._add(self.case, values)
+        return self._add(self._index, values)
 
     def within(self, k: int | Int | None) -> Float:
         """How much of each relevant hit lies in the first k places: 0 or 1, a share inside a tie."""
@@ -156,8 +185,8 @@ class Reading:
             return np.zeros(0)
         last = int(self.rank.max() if self.tied is None else (self.rank + self.tied - 1).max())
         weights = table(last if k is None else min(last, k))
-        if self.tied is None:
-            return np.where(self.rank <= len(weights), weights[np.minimum(self.rank, len(weights)) - 1], 0.0)
+        if self.tied is None:  # a place beyond the last weight gets the 0 behind it
+            return np.append(weights, 0.0).take(self._place, mode="clip")
         return self._mean_in_group(weights)
 
     def discounted(self, gain: Gain, discount: Discount, k: int | None) -> Float:
@@ -175,7 +204,7 @@ class Reading:
         longest = int(places.max(initial=0))
         worth = self._keep(("ideal", gain), lambda: self._sorted_gains(gain))
         if worth is None:
-            return running_weights(discount, longest)[np.minimum(self.n_relevant, places)]
+            return running_weights(discount, longest).take(np.minimum(self.n_relevant, places))
         inside = self._ideal_place <= places[self._ideal_case]
         weights = discount_weights(discount, max(longest, 1))[self._ideal_place[inside] - 1]
         return self._add(self._ideal_case[inside], worth[inside] * weights)
@@ -241,30 +270,10 @@ class Reading:
     def _weighed(self, values: Float, weight: Float | None) -> Float:
         return values if weight is None else values * weight
 
-    def _add(self, case: Array, values: Float) -> Float:
-        return add_up(case, values, self.n_cases)
-
-    def _keep(self, key: Hashable, make: Callable[[], T]) -> T:
-        try:
-            if key not in self._kept:
-                self._kept[key] = make()
-            return self._kept[key]  # type: ignore[return-value]
-        except TypeError:  # a gain or discount that cannot be hashed is simply worked out again
-            return make()
-
-
-def _some(mask: Bool) -> Bool | None:
-    return mask if mask.any() else None
-
 
 def cut_at(k: int | None, sizes: Int) -> Int:
     """min(k, size) per case; the whole of it without k."""
     return sizes if k is None else np.minimum(k, sizes)
-
-
-def add_up(case: Array, values: Float, n_cases: int) -> Float:
-    """Sum of the values of each case, one after the other."""
-    return np.bincount(case, weights=values, minlength=n_cases).astype(np.float64, copy=False)
 
 
 def divisor(rule: str, k: int | None, reading: Reading) -> Float:

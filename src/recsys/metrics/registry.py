@@ -1,7 +1,8 @@
 """What a metric is, and the only list of them: names, parsing, help, docs, bounds and tests read it.
 
 A metric is a function `(reading, k, conventions, **params)` that returns one float64 per case, or a
-`Terms` where it is made of two terms that a summary may average before combining them.
+`Terms` where it is made of two terms that a summary may average before combining them. One of kind
+"catalogue" gets a `Shelf` instead, how often each item was shown to all cases, and returns one number.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from recsys.errors import ConventionError, UnknownNameError
-from recsys.types import Float
+from recsys.types import Array, Float
 
 AtK = Literal["optional", "required", "never"]
-TieRule = Literal["linear", "own", "refuse"]
-Kind = Literal["per_case", "ratio", "derived"]
+TieRule = Literal["linear", "own", "refuse", "shown"]
+Kind = Literal["per_case", "ratio", "derived", "catalogue"]
 
 
 class Terms(NamedTuple):
@@ -34,8 +35,10 @@ def ratio(numerator: Float, denominator: Float) -> Terms:
     return Terms(divided(numerator, denominator), numerator, denominator)
 
 
-def divided(values: Float, by: Float) -> Float:
+def divided(values: Array, by: Array) -> Float:
     """Values / by, and 0 where there is nothing to divide by."""
+    if len(by) and by.min() > 0:
+        return values / by
     return np.divide(values, by, out=np.zeros(len(values)), where=by != 0)
 
 
@@ -50,12 +53,12 @@ class Metric:
     """A registered metric and everything that is known about it."""
 
     name: str
-    body: Callable[..., Float | Terms]
+    body: Callable[..., Float | Terms | float]
     formula: str
     reference: str
     at_k: AtK = "optional"
     kind: Kind = "per_case"
-    better: Literal["higher", "lower"] = "higher"
+    better: Literal["higher", "lower", "zero"] = "higher"
     bounds: tuple[float, float] = (0.0, 1.0)
     empty: float = 0.0
     conventions: tuple[str, ...] = ()
@@ -65,10 +68,14 @@ class Metric:
     ties: TieRule = "linear"
     weighted: bool = False
     grows_with_k: bool = False
-    population: Literal["relevant", "judged"] = "relevant"
+    population: Literal["relevant", "judged", "listed"] = "relevant"
+    exposure: str = "none"
+    mean_of_items: bool = False
+    zero_of_none: bool = False
     summary: Callable[..., float] | None = None
     combine: Callable[..., float] = quotient
     combine_if: tuple[str, str] | Literal["always"] | None = None
+    unpaired: str = ""  # why models cannot be compared case by case on it
 
     @property
     def meaning(self) -> str:
@@ -76,17 +83,39 @@ class Metric:
         return " ".join((inspect.getdoc(self.body) or "").split("\n\n")[0].split())
 
     @property
+    def details(self) -> str:
+        """The paragraphs between the first one and the example."""
+        paragraphs = (inspect.getdoc(self.body) or "").split("\n\n")[1:]
+        return " ".join(" ".join(p.split()) for p in paragraphs if not p.lstrip().startswith(">>>"))
+
+    @property
     def reads(self) -> tuple[str, ...]:
         """Every convention that can move this metric."""
-        always = ("relevant_from", "no_truth", "no_list", "ties", "duplicates", "unknown_items", "seen_truth")
+        if "predictions" in self.needs:
+            return ()
+        always: tuple[str, ...] = (
+            "relevant_from",
+            "no_truth",
+            "no_list",
+            "ties",
+            "duplicates",
+            "unknown_items",
+            "seen_truth",
+        )
+        if self.population == "listed":
+            always = ("no_list", "ties", "duplicates")
+        if self.kind == "catalogue":
+            always = ("ties", "duplicates", "unknown_items", "seen_truth")
         return tuple(dict.fromkeys((*self.conventions, *always)))
 
 
 METRICS: dict[str, Metric] = {}
 _ALIASES: dict[str, tuple[str, Mapping[str, Any]]] = {}
+# Metrics of predicted numbers: of rows, not of places, so they may share a name with one above.
+RATINGS: dict[str, Metric] = {}
 
 
-Body = TypeVar("Body", bound=Callable[..., "Float | Terms"])
+Body = TypeVar("Body", bound=Callable[..., "Float | Terms | float"])
 
 
 def metric(name: str, *, formula: str, reference: str, **facts: Any) -> Callable[[Body], Body]:
@@ -112,6 +141,16 @@ def metric(name: str, *, formula: str, reference: str, **facts: Any) -> Callable
     return register
 
 
+def shown_metric(name: str, *, needs: tuple[str, ...] = (), **facts: Any) -> Callable[[Body], Body]:
+    """Register a metric of each user's items shown: it reads the lists and asks for no relevant items."""
+    return metric(name, needs=("lists", *needs), ties="shown", population="listed", **facts)
+
+
+def catalogue_metric(name: str, **facts: Any) -> Callable[[Body], Body]:
+    """Register a metric of the items shown to all users together; its function gets a `Shelf`."""
+    return shown_metric(name, kind="catalogue", **facts)
+
+
 def lookup(name: str) -> tuple[Metric, Mapping[str, Any]]:
     """The metric of this name or alias, and the parameters the alias stands for.
 
@@ -124,4 +163,28 @@ def lookup(name: str) -> tuple[Metric, Mapping[str, Any]]:
     if key in _ALIASES:
         target, preset = _ALIASES[key]
         return METRICS[target], preset
+    if key in _RATING_NAMES:
+        return RATINGS[_RATING_NAMES[key]], {}
     raise UnknownNameError("metric", name, [*METRICS, *_ALIASES], hint="`recsys metrics` lists them all.")
+
+
+_RATING_NAMES: dict[str, str] = {}
+
+
+def register_rating(made: Metric) -> None:
+    """Add a metric of predicted numbers; see rating.py."""
+    RATINGS[made.name] = made
+    _RATING_NAMES.update(dict.fromkeys((made.name, *made.aliases), made.name))
+
+
+def lookup_rating(name: str) -> tuple[Metric, Mapping[str, Any]]:
+    """The metric of predicted numbers of this name or alias.
+
+    >>> lookup_rating("NE")[0].name
+    'normalised_entropy'
+    """
+    key = name.lower()
+    if key in _RATING_NAMES:
+        return RATINGS[_RATING_NAMES[key]], {}
+    hint = "Metrics of lists go to recsys.evaluate." if key in METRICS or key in _ALIASES else None
+    raise UnknownNameError("rating metric", name, [*RATINGS], hint=hint)

@@ -15,7 +15,7 @@ import numpy as np
 from recsys.counted import Counted
 from recsys.errors import IdTypeError, InputError
 from recsys.ids import encode, of_sequence
-from recsys.types import Array, Bool, Codes, Ids, Int, Interactions, Lists
+from recsys.types import Array, Bool, Codes, Ids, Int, Interactions, Lists, entries_of
 
 Csr = tuple[Int, Codes]
 
@@ -30,6 +30,10 @@ class Asked:
     backend: str = "auto"
     threads: int | None = None
     progress: Callable[[int, int], object] | None = None
+    k: int | None = None
+    """How long the lists have to be, where metrics about the items shown ask for them."""
+    deepest: int | None = None
+    """How many places all metrics together look at; None where one looks at them all."""
 
 
 class Source(Protocol):
@@ -114,17 +118,10 @@ def restricted(data: Interactions | None, cases: Ids, items: Rows, *, table: str
     """Interactions of some cases as rows of the item matrix, ascending; what is unknown is dropped."""
     if data is None:
         return None
-    data.cases.same_kind(cases, what="user")
-    of_case = data.cases.code_of(cases.values)
-    sizes = (
-        np.where(of_case >= 0, data.sizes[of_case], 0)
-        if len(data.cases)
-        else np.zeros(len(cases), dtype=np.int64)
-    )
-    ends = np.cumsum(sizes)
-    starts = data.indptr[np.maximum(of_case, 0)] if len(data.cases) else sizes
-    at = np.arange(int(sizes.sum())) + np.repeat(starts - (ends - sizes), sizes)
-    case = np.repeat(np.arange(len(cases)), sizes)
+    if not items.named and data.items.is_range and np.array_equal(data.cases.values, cases.values):
+        items.row_of(data.items.values[-1:], table=table)
+        return data.indptr, data.codes
+    case, at = entries_of(data, cases)
     row = items.row_of(data.items.values, table=table)[data.codes[at]]
     known = row >= 0
     case, row = case[known], row[known]

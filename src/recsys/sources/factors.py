@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from recsys import kernels
-from recsys.counted import Counted
+from recsys.counted import Counted, over_all_items
 from recsys.errors import InputError
 from recsys.ids import encode, of_sequence
 from recsys.sources.asked import Asked, Rows, never_mask, restricted
-from recsys.types import Array, Codes, Ids, Int, Interactions, Lists
+from recsys.types import Array, Codes, Ids, Int, Interactions, Lists, Shown
 
 
 class Factors:
@@ -66,13 +66,21 @@ class Factors:
         sizes = np.bincount(case[known], minlength=len(truth.cases))[known_cases]
         indptr = np.concatenate([[0], np.cumsum(sizes)])
         cases = truth.cases if len(known_cases) == len(rows) else Ids(truth.cases.values[known_cases])
-        found = self._scan(rows[known_cases], cases, asked, truth=(indptr, item[known].astype(np.int32)))
+        wanted = (indptr, item[known].astype(np.int32))
+        found = self._scan(rows[known_cases], cases, asked, k=asked.k, truth=wanted)
         above = np.full(len(item), -1, dtype=np.int64)
         tied, ahead = np.zeros(len(item), dtype=np.int64), np.zeros(len(item), dtype=np.int64)
         above[known], tied[known], ahead[known] = found.above, found.tied, found.ahead
         n_candidates = np.zeros(len(rows), dtype=np.int64)
         n_candidates[known_cases] = found.n_candidates
-        return Counted(truth, above, tied, ahead, n_candidates, truth.clusters)
+        shown: Shown | None = None
+        if asked.k is not None:
+            sizes = np.zeros(len(rows), dtype=np.int64)
+            sizes[known_cases] = np.diff(found.list_indptr)
+            list_indptr = np.concatenate([[0], np.cumsum(sizes)])
+            codes = self.item_rows.rank[found.list_items].astype(np.int32)
+            truth, shown = over_all_items(truth, self.item_rows.ids, list_indptr, codes)
+        return Counted(truth, above, tied, ahead, n_candidates, truth.clusters, lists=shown)
 
     def top(self, users: Iterable[Any] | None, k: int, asked: Asked) -> Lists:
         """The k best candidates of the users named, or of all."""
@@ -111,6 +119,7 @@ class Factors:
             self.items,
             k=k,
             truth=truth,
+            deepest=asked.deepest,
             seen=restricted(asked.seen, cases, self.item_rows, table="seen"),
             eligible=restricted(asked.eligible, cases, self.item_rows, table="eligible"),
             never=never_mask(asked.never, self.item_rows),

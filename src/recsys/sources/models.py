@@ -6,13 +6,14 @@ with recommend gives lists.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from recsys.errors import InputError
 from recsys.sources.factors import Factors
+from recsys.sources.forward import scoring
 from recsys.sources.scores import Scores
 from recsys.types import Array, Int
 
@@ -30,8 +31,13 @@ def from_model(
 
     Taken in this order: factors (implicit's `user_factors` and `item_factors`, LightFM-like
     `get_user_representations`), a torch module `(users, items) -> scores`, an object with
-    `predict(users, items)`. The last two need `n_users` and `n_items` (or ids).
+    `predict(users, items)`. The last two need `n_users` and `n_items` (or ids). A model that knows any of
+    these as attributes of the same names need not be told.
     """
+    user_ids = getattr(model, "user_ids", None) if user_ids is None else user_ids
+    item_ids = getattr(model, "item_ids", None) if item_ids is None else item_ids
+    n_users = getattr(model, "n_users", None) if n_users is None else n_users
+    n_items = getattr(model, "n_items", None) if n_items is None else n_items
     if hasattr(model, "user_factors") and hasattr(model, "item_factors"):
         users, items = _as_array(model.user_factors), _as_array(model.item_factors)
         return Factors(users, items, user_ids=user_ids, item_ids=item_ids)
@@ -43,8 +49,7 @@ def from_model(
             f"{type(model).__name__} has no factors, so its users and items must be counted.",
             hint="Pass n_users= and n_items=, or user_ids= and item_ids=.",
         )
-    scorer = _torch_scorer(model) if hasattr(model, "state_dict") else _predict_scorer(model)
-    block = _pairwise(scorer, n_items, batch)
+    block = _pairwise(pair_scorer(model, batch=batch), n_items)
     return Scores(block, n_users=n_users, n_items=n_items, user_ids=user_ids, item_ids=item_ids)
 
 
@@ -56,12 +61,33 @@ def _as_array(factors: Any) -> Array:
     return factors.to_numpy() if hasattr(factors, "to_numpy") else np.asarray(factors)
 
 
-def _pairwise(scorer: Any, n_items: int, batch: int) -> Any:
-    def block(rows: Int) -> Array:
-        users = np.repeat(rows, n_items)
-        items = np.tile(np.arange(n_items), len(rows))
+def pair_scorer(model: Any, *, batch: int = 1 << 16) -> Callable[[Array, Array], Array]:
+    """What gives the score of each (user, item) of two arrays: a torch module, `predict`, or a function."""
+    scorer = _torch_scorer(model) if hasattr(model, "state_dict") else _predict_scorer(model)
+
+    def score(users: Array, items: Array) -> Array:
         parts = [scorer(users[s : s + batch], items[s : s + batch]) for s in range(0, len(users), batch)]
-        return np.concatenate(parts).reshape(len(rows), n_items)
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    return score
+
+
+def pair_scores(model: Any, users: Array, items: Array, *, batch: int = 1 << 16) -> Array:
+    """The model's score of each (user, item) of two arrays; as many numbers as pairs, or an error."""
+    scores = pair_scorer(model, batch=batch)(users, items)
+    if scores.shape != (len(users),):
+        raise InputError(
+            f"{type(model).__name__} gave {scores.size} scores for {len(users)} pairs of user and item.",
+            hint="It must return one number a pair, of shape (n,) or (n, 1).",
+        )
+    return scores
+
+
+def _pairwise(scorer: Callable[[Array, Array], Array], n_items: int) -> Any:
+    def block(rows: Int) -> Array:
+        return scorer(np.repeat(rows, n_items), np.tile(np.arange(n_items), len(rows))).reshape(
+            len(rows), n_items
+        )
 
     return block
 
@@ -81,18 +107,8 @@ def _predict_scorer(model: Any) -> Any:
 
 
 def _torch_scorer(module: Any) -> Any:
-    import torch
-
-    device = next((p.device for p in module.parameters()), torch.device("cpu"))
-
     def score(users: Int, items: Int) -> Array:
-        was_training = module.training
-        module.eval()
-        try:
-            with torch.inference_mode():
-                out = module(torch.as_tensor(users, device=device), torch.as_tensor(items, device=device))
-        finally:
-            module.train(was_training)
-        return np.asarray(out.detach().float().cpu().numpy()).reshape(-1)
+        with scoring(module, batch=len(users)) as forward:
+            return forward(users, items)
 
     return score

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.counted import Counted
+from recsys.counted import Counted, over_all_items
 from recsys.errors import InputError
 from recsys.ids import encode, of_sequence
+from recsys.kernels import place_beyond
 from recsys.sources.asked import Asked, Csr, Rows, never_mask, restricted
 from recsys.sources.factors import matrix_of
-from recsys.types import Array, Bool, Ids, Int, Interactions, Lists
+from recsys.types import Array, Bool, Codes, Ids, Int, Interactions, Lists, Shown, positions
 
 _BLOCK_BYTES = 64 << 20
 
@@ -67,9 +68,12 @@ class Scores:
         above = np.full(len(item), -1, dtype=np.int64)
         tied, ahead = np.zeros(len(item), dtype=np.int64), np.zeros(len(item), dtype=np.int64)
         n_candidates = np.zeros(len(rows), dtype=np.int64)
+        lists: list[Int] = [np.zeros(0, dtype=np.int64)] * len(rows)
         for block in self._blocks(rows, truth.cases, asked):
             n_candidates[block.cases] = block.candidate.sum(axis=1)
             for place, case in enumerate(block.cases.tolist()):
+                if asked.k is not None:
+                    lists[case] = self._best(block, place, asked.k)
                 at = np.arange(truth.indptr[case], truth.indptr[case + 1])
                 at = at[item[at] >= 0]
                 at = at[block.candidate[place, item[at]]]
@@ -80,7 +84,13 @@ class Scores:
                 ahead[at] = (level & (self.item_rows.rank < self.item_rows.rank[item[at]][:, None])).sum(
                     axis=1
                 )
-        return Counted(truth, above, tied, ahead, n_candidates, truth.clusters)
+        if asked.deepest is not None:
+            place_beyond(asked.deepest, truth.indptr, above, tied, ahead)
+        shown: Shown | None = None
+        if asked.k is not None:
+            indptr, codes = self._joined(lists)
+            truth, shown = over_all_items(truth, self.item_rows.ids, indptr, codes)
+        return Counted(truth, above, tied, ahead, n_candidates, truth.clusters, lists=shown)
 
     def top(self, users: Iterable[Any] | None, k: int, asked: Asked) -> Lists:
         """The k best candidates of the users named, or of all; equal scores by id."""
@@ -95,14 +105,24 @@ class Scores:
         values: list[Array] = []
         for block in self._blocks(rows, cases, asked):
             for place in range(len(block.cases)):
-                candidates = np.flatnonzero(block.candidate[place])
-                own = block.scores[place, candidates]
-                best = np.lexsort((self.item_rows.rank[candidates], -own))[:k]
-                found.append(candidates[best])
-                values.append(own[best].astype(np.float64))
-        indptr = np.concatenate([[0], np.cumsum([len(f) for f in found])]).astype(np.int64)
-        codes = self.item_rows.rank[np.concatenate([np.zeros(0, dtype=np.int64), *found])].astype(np.int32)
+                found.append(self._best(block, place, k))
+                values.append(block.scores[place, found[-1]].astype(np.float64))
+        indptr, codes = self._joined(found)
         return Lists(cases, self.item_rows.ids, indptr, codes, np.concatenate([np.zeros(0), *values]))
+
+    def _best(self, block: _Block, place: int, k: int) -> Int:
+        """The k best candidates of one case, equal scores by id; only what may be among them is sorted."""
+        candidates = np.flatnonzero(block.candidate[place])
+        own = block.scores[place, candidates]
+        if len(own) > k:
+            candidates = candidates[own >= np.partition(own, len(own) - k)[len(own) - k]]
+            own = block.scores[place, candidates]
+        return candidates[np.lexsort((self.item_rows.rank[candidates], -own))[:k]]
+
+    def _joined(self, lists: list[Int]) -> tuple[Int, Codes]:
+        indptr = np.concatenate([[0], np.cumsum([len(rows) for rows in lists])]).astype(np.int64)
+        rows = np.concatenate([np.zeros(0, dtype=np.int64), *lists])
+        return indptr, self.item_rows.rank[rows].astype(np.int32)
 
     def _blocks(self, rows: Int, cases: Ids, asked: Asked) -> Iterator[_Block]:
         """Scores and candidates of some known users at a time, within a memory budget."""
@@ -161,7 +181,7 @@ class _Block(NamedTuple):
 def _marked(rows: Csr, part: Int, n_items: int) -> Bool:
     indptr, items = rows
     sizes = np.diff(indptr)[part]
-    at = np.arange(int(sizes.sum())) + np.repeat(indptr[part] - (np.cumsum(sizes) - sizes), sizes)
+    at = positions(indptr[part], sizes)
     mask = np.zeros((len(part), n_items), dtype=bool)
     mask[np.repeat(np.arange(len(part)), sizes), items[at]] = True
     return mask

@@ -10,9 +10,17 @@ from importlib import import_module
 from typing import Any
 
 _ROOMS = {
-    "align": ("Differences", "Units", "align", "pair"),
+    "align": ("Differences", "Units", "align", "pair", "tables_of"),
     "bootstrap": ("Replicates", "replicate"),
-    "catalogue": ("catalogue_difference", "catalogue_interval", "coverage_interval"),
+    "catalogue": (
+        "Jackknife",
+        "catalogue_difference",
+        "catalogue_interval",
+        "catalogue_jackknife",
+        "coverage_interval",
+        "coverage_jackknife",
+        "jackknife",
+    ),
     "cautions": (
         "RankTestWarning",
         "SampleRatioWarning",
@@ -23,7 +31,7 @@ _ROOMS = {
         "ZeroVarianceWarning",
     ),
     "choices": ("Options",),
-    "compare": ("ComparisonTable", "Row", "compare_tables"),
+    "compare": ("compare_tables",),
     "corrections": ("adjust",),
     "effects": (
         "Effect",
@@ -38,8 +46,10 @@ _ROOMS = {
     "equivalence": ("BayesResult", "EquivalenceResult", "bayes_paired", "equivalence", "non_inferiority"),
     "group_sequential": ("boundaries", "msprt"),
     "intervals": ("mean_interval", "ratio_difference", "ratio_interval", "ratio_units"),
-    "many": ("FriedmanResult", "MaxT", "friedman", "max_t"),
+    "many": ("FriedmanResult", "MaxT", "friedman", "max_t", "omnibus"),
+    "normality": ("normality",),
     "outcomes": ("Estimate", "Interval", "TestResult"),
+    "own_statistic": ("statistic_interval", "statistic_permutation"),
     "planning": (
         "Adjusted",
         "covariate_adjusted",
@@ -51,7 +61,8 @@ _ROOMS = {
     "resample": ("Resampler", "groups_of", "random_order", "unit_keys"),
     "runs": ("RunsResult", "folds", "seeds"),
     "sequential": ("ConfidenceSequence", "Watch"),
-    "tests": ("bootstrap_test", "paired_t", "sign_flip", "sign_test", "wilcoxon"),
+    "table": ("ComparisonTable", "Row"),
+    "tests": ("bootstrap_test", "paired_t", "sign_flip", "sign_test", "signed_rank_sums", "wilcoxon"),
 }
 _HOMES = {name: f"recsys.stats.{room}" for room, names in _ROOMS.items() for name in names}
 

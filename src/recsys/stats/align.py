@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -111,7 +112,10 @@ class Differences:
 
 
 def _column(values: npt.ArrayLike, what: str) -> Float:
-    array = np.asarray(values, dtype=np.float64)
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} must hold numbers, one a user: {error}.") from None
     if array.ndim != 1:
         raise InputError(f"{what} must be one-dimensional, got shape {array.shape}.")
     if np.isinf(array).any():
@@ -127,7 +131,11 @@ def pair(
     ids: npt.ArrayLike | None = None,
     weights: npt.ArrayLike | None = None,
 ) -> Differences:
-    """Two arrays in the same order of cases, or ready differences; NaN on either side leaves a pair out."""
+    """Two arrays in the same order of cases, or ready differences; NaN on either side leaves a pair out.
+
+    Two pandas Series, or two dicts {id: value}, are paired by id, whatever their order.
+    """
+    first, second, ids, missing = _by_label(first, second, ids)
     a = _column(first, "the first sample")
     b = np.zeros_like(a) if second is None else _column(second, "the second sample")
     if len(a) != len(b):
@@ -137,17 +145,67 @@ def pair(
         )
     keep = ~(np.isnan(a) | np.isnan(b))
     if not keep.any():
-        raise InputError("no pair is left: one side or the other is NaN or missing for every case.")
-    lost = int(len(a) - keep.sum())
-    notes = (
-        (caution(UnpairedWarning, f"{lost} of {len(a)} pairs left out: NaN on one side or both"),)
-        if lost
-        else ()
-    )
+        raise InputError(
+            "there is no value: the sample is empty or NaN throughout."
+            if second is None
+            else "no pair is left: one side or the other is empty, NaN or missing for every case."
+        )
+    lost = int(len(a) - keep.sum()) - sum(len(gone) for gone in missing.values())
+    what = "values left out: NaN" if second is None else "pairs left out: NaN on one side or both"
+    notes: tuple[str, ...] = (caution(UnpairedWarning, f"{lost} of {len(a)} {what}"),) if lost > 0 else ()
+    if any(len(gone) for gone in missing.values()):
+        notes += (caution(UnpairedWarning, _absent(missing, len(a))),)
     where = np.asarray(clusters)[keep] if clusters is not None else None
     names = np.arange(len(a)) if ids is None else np.asarray(ids)
     share = None if weights is None else np.asarray(weights, dtype=np.float64)[keep]
     return Differences(a[keep], b[keep], where, unit_keys(names[keep]), share, notes)
+
+
+def _by_label(
+    first: Any, second: Any, ids: npt.ArrayLike | None
+) -> tuple[Any, Any, npt.ArrayLike | None, Mapping[str, Array]]:
+    """Samples that carry ids in one order of ids, and who is missing on which side; others as they are."""
+    a, b = _labelled(first, "the first sample"), _labelled(second, "the second sample")
+    if a is None or (b is None and second is not None):
+        return (first if a is None else a.columns[""]), (second if b is None else b.columns[""]), ids, {}
+    if b is None:
+        return a.columns[""], None, a.ids, {}
+    found = align({"the first sample": a, "the second sample": b}, [""])
+    return *(table[""] for table in found.tables.values()), found.ids, found.missing  # type: ignore[return-value]
+
+
+def _labelled(sample: Any, what: str) -> PerCase | None:
+    """A Series or a dict as a table by id; None for values without ids."""
+    if isinstance(sample, Mapping):
+        labels, values = np.asarray(list(sample)), np.asarray(list(sample.values()), dtype=np.float64)
+    elif hasattr(sample, "index") and hasattr(sample, "to_numpy"):
+        labels = sample.index.to_numpy()
+        values = sample.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        return None
+    order = np.argsort(labels, kind="stable")
+    labels = labels[order]
+    twice = np.flatnonzero(labels[1:] == labels[:-1])
+    if len(twice):
+        raise InputError(f"{what} names {labels[twice[0]]!r} more than once.", row=labels[twice[0]])
+    return PerCase(labels, {"": values[order]})
+
+
+def tables_of(samples: Mapping[str, Any], name: str) -> dict[str, PerCase]:
+    """Samples of several models as tables with one column: by id where they carry ids, else by place."""
+    found: dict[str, PerCase] = {}
+    for model, sample in samples.items():
+        labelled = _labelled(sample, f"{model!r}")
+        if labelled is None:
+            values = _column(sample, f"{model!r}")
+            labelled = PerCase(np.arange(len(values)), {"": values})
+        found[model] = PerCase(labelled.ids, {name: labelled.columns[""]})
+    plain = {m: len(t) for m, t in found.items() if _labelled(samples[m], "") is None}
+    if len(set(plain.values())) > 1:
+        raise InputError(
+            f"samples without ids must have equal length, got {plain}.", hint="Pass Series or dicts by user."
+        )
+    return found
 
 
 def as_differences(differences: Differences | npt.ArrayLike) -> Differences:
@@ -170,12 +228,12 @@ class Aligned:
 
     def note(self) -> str:
         """Who is missing where, in words; empty when nobody is."""
-        parts = [
-            f"{name} lacks {len(gone)} (first: {gone[0]!r})"
-            for name, gone in self.missing.items()
-            if len(gone)
-        ]
-        return f"of {len(self.ids)} cases, " + ", ".join(parts) if parts else ""
+        return _absent(self.missing, len(self.ids))
+
+
+def _absent(missing: Mapping[str, Array], n: int) -> str:
+    parts = [f"{name} lacks {len(gone)} (first: {gone[0]!r})" for name, gone in missing.items() if len(gone)]
+    return f"of {n} cases, " + ", ".join(parts) if parts else ""
 
 
 def align(tables: Mapping[str, PerCase], metrics: Sequence[str]) -> Aligned:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from recsys.errors import RecsysWarning
 
@@ -39,8 +42,26 @@ class SampleRatioWarning(StatisticsWarning):
     """The groups of an experiment are not of the size they were planned to have."""
 
 
+_SAID: ContextVar[set[tuple[type, str]] | None] = ContextVar("_SAID", default=None)
+
+
+@contextmanager
+def said_once() -> Iterator[None]:
+    """Inside, the same caution is a warning the first time only; the note is handed back every time."""
+    token = _SAID.set(_SAID.get() or set())
+    try:
+        yield
+    finally:
+        _SAID.reset(token)
+
+
 def caution(category: type[StatisticsWarning], text: str) -> str:
     """Warn at the caller's line, however deep inside the library, and hand the text back as a note."""
+    said = _SAID.get()
+    if said is not None:
+        if (category, text) in said:
+            return text
+        said.add((category, text))
     level, frame = 1, inspect.currentframe()
     while frame is not None and str(frame.f_globals.get("__name__")).split(".")[0] == "recsys":
         level, frame = level + 1, frame.f_back

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -27,6 +28,8 @@ EFFECTS: dict[str, Callable[..., Effect]] = {
 class Options:
     """Test, interval, correction and effect; `margin` asks for equivalence, `rope` for the Bayesian view.
 
+    `no_worse_than` asks for non-inferiority: worse by less than this, in the metric's units.
+
     The interval goes with the test unless named: a bootstrap test brings its own, all others the t interval.
     `tie` is the dead zone of win/tie/loss and of the sign test. `runs` says what several runs of a model are.
     """
@@ -37,6 +40,7 @@ class Options:
     effect: str = "d_z"
     confidence: float = 0.95
     margin: float | None = None
+    no_worse_than: float | None = None
     rope: float | None = None
     tie: float = 0.0
     lower_is_better: frozenset[str] = frozenset()
@@ -59,8 +63,9 @@ class Options:
             if getattr(self, name) not in choices:
                 raise UnknownNameError(name, getattr(self, name), (one for one in choices if one is not None))
         check_confidence(self.confidence)
-        if self.margin is not None and not self.margin > 0:
-            raise InputError(f"the margin must be positive, got {self.margin!r}.")
+        for margin in (self.margin, self.no_worse_than):
+            if margin is not None and not margin > 0:
+                raise InputError(f"the margin must be positive, got {margin!r}.")
 
     @property
     def interval_method(self) -> Method:
@@ -68,3 +73,9 @@ class Options:
         if self.interval is not None:
             return self.interval
         return "studentised" if self.test == "studentised" else "bca" if self.test == "bca" else "t"
+
+
+def worse_by(options: Options, metric: str) -> tuple[float, float]:
+    """Differences that are worse by less than `no_worse_than`, or not worse at all."""
+    margin = math.inf if options.no_worse_than is None else options.no_worse_than
+    return (-math.inf, margin) if metric in options.lower_is_better else (-margin, math.inf)

@@ -9,122 +9,128 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
 from recsys.errors import InputError, UnknownNameError
 from recsys.stats.align import Aligned, Differences, Units, align, collapse
-from recsys.stats.cautions import UnpairedWarning, caution
-from recsys.stats.choices import EFFECTS, Options
+from recsys.stats.catalogue import Jackknife
+from recsys.stats.cautions import UnpairedWarning, caution, said_once
+from recsys.stats.choices import EFFECTS, Options, worse_by
 from recsys.stats.corrections import adjust
-from recsys.stats.effects import Effect
-from recsys.stats.equivalence import BayesResult, EquivalenceResult, bayes_paired, equivalence
-from recsys.stats.family import FamilyTest, adjusted_p, family_test
-from recsys.stats.outcomes import Interval, t_interval
+from recsys.stats.equivalence import EquivalenceResult, bayes_paired, equivalence
+from recsys.stats.family import FamilyTest, family_adjusted, family_test
+from recsys.stats.grouped import grouped_row
+from recsys.stats.outcomes import Interval, lift_of
 from recsys.stats.resample import Resampler, Words, seed_of, unit_keys
 from recsys.stats.runs import RunsResult
 from recsys.stats.several import between_runs, layout_of, merged_runs
+from recsys.stats.table import ComparisonTable, Row, Triple
 from recsys.stats.wording import outcome, said_effect, said_gap, said_p
-from recsys.types import Array, Float, PerCase
+from recsys.types import Float, PerCase
 
-Triple = tuple[str, str, str]
+__all__ = ["ComparisonTable", "Grouped", "Row", "compare_tables"]
 
-
-@dataclass(frozen=True)
-class Row:
-    """One model against the baseline on one metric; `difference` is model minus baseline.
-
-    `relative` is the lift over the baseline's mean. Wins, ties and losses count units; a win is better.
-    """
-
-    model: str
-    baseline: str
-    metric: str
-    value: float
-    baseline_value: float
-    difference: float
-    interval: Interval
-    relative: float
-    relative_interval: Interval
-    statistic: float
-    p_value: float
-    adjusted_p: float
-    effect: Effect
-    wins: int
-    ties: int
-    losses: int
-    n_cases: int
-    n_units: int
-    test: str
-    verdict: str = ""
-    equivalence: EquivalenceResult | None = None
-    bayes: BayesResult | None = None
-    runs: RunsResult | None = None
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class ComparisonTable:
-    """All rows, the family the correction is over, and who is missing where."""
-
-    rows: tuple[Row, ...]
-    family: str
-    options: Options
-    missing: Mapping[str, Array] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-    def __getitem__(self, key: tuple[str, str]) -> Row:
-        """The first row of (model, metric)."""
-        for row in self.rows:
-            if (row.model, row.metric) == key:
-                return row
-        raise UnknownNameError("model and metric", key, (f"{r.model}, {r.metric}" for r in self.rows))
+Runs = Mapping[str, list[PerCase]]
+Grouped = Mapping[str, Mapping[str, Sequence[Jackknife]]]
 
 
 def compare_tables(
     tables: Mapping[str, PerCase | Sequence[PerCase]],
     *,
     baseline: str | None = None,
+    pairs: Sequence[tuple[str, str]] | None = None,
     metrics: Sequence[str] | None = None,
     options: Options | None = None,
+    grouped: Grouped | None = None,
+    counted: Mapping[str, PerCase | Sequence[PerCase]] | None = None,
 ) -> ComparisonTable:
-    """Compare every model with the baseline (all pairs without one) on every metric (the shared ones)."""
+    """Compare every model with the baseline (all pairs without one) on every metric (the shared ones).
+
+    Args:
+        tables: {model: per-case values}, or a list of them, one a run.
+        baseline: the model the others are held against.
+        pairs: (model, baseline) pairs instead, where there are several baselines.
+        metrics: names of columns, and of what `grouped` holds.
+        options: test, interval, correction, effect.
+        grouped: {model: {metric: jackknife of each run}} for numbers that are no means over cases.
+        counted: the same tables as they are to be counted for wins and losses, where that differs.
+    """
     chosen = options or Options()
-    runs = {name: [t] if isinstance(t, PerCase) else list(t) for name, t in tables.items()}
-    pairs = _pairs(list(runs), baseline)
-    names = _metrics(runs, metrics)
+    runs = _listed(tables)
+    apart = {name: dict(found) for name, found in (grouped or {}).items()}
+    shared = [m for m in next(iter(apart.values()), {}) if all(m in found for found in apart.values())]
+    pairs = _pairs(list(runs), baseline) if pairs is None else list(pairs)
+    names = _metrics(runs, metrics, shared)
     layout = layout_of(runs, chosen.runs)
     if layout and chosen.correction == "max-t":
         raise InputError(
             "max-T resamples users only and knows nothing of runs.", hint="Use correction='holm'."
         )
-    aligned = align({name: merged_runs(one, layout, names) for name, one in runs.items()}, names)
     triples = [(model, base, metric) for model, base in pairs for metric in names]
-    keys = unit_keys(aligned.ids)
-    paired = [_paired(aligned, triple, keys) for triple in triples]
-    tested = _tested(aligned, triples, paired, keys, options=chosen)
-    rows = [_row(triple, d, chosen) for triple, d in zip(triples, paired, strict=True)]
-    rows = [_with_test(row, tested, j) for j, row in enumerate(rows)]
-    if layout:
-        rows = [
-            _with_runs(
-                row,
-                between_runs(runs[row.model], runs[row.baseline], row.metric, layout=layout, options=chosen),
-            )
-            for row in rows
-        ]
-    adjusted = adjusted_p(tested, np.array([row.p_value for row in rows]), chosen.correction)
-    same = _equivalence_p(rows, chosen.correction)
+    means = [triple for triple in triples if triple[2] not in shared]
+    with said_once():
+        aligned = _aligned(runs, layout, [metric for metric in names if metric not in shared])
+        found, in_draws = _mean_rows(means, aligned, counted, layout=layout, options=chosen)
+        if layout:
+            for triple, row in found.items():
+                sides = runs[row.model], runs[row.baseline]
+                found[triple] = _with_runs(
+                    row, between_runs(*sides, row.metric, layout=layout, options=chosen)
+                )
+        for triple in triples:
+            if triple[2] in shared:
+                one, other = (apart[side][triple[2]] for side in triple[:2])
+                row = grouped_row(triple, one, other, layout, chosen)
+                found[triple] = row if row.runs is None else _with_runs(row, row.runs)
+        rows = [found[triple] for triple in triples]
+        adjusted = family_adjusted(rows, means, in_draws, chosen.correction)
+        same = _margin_p([row.equivalence for row in rows], chosen.correction)
+        no_worse = _margin_p([row.non_inferiority for row in rows], chosen.correction)
+        gone = aligned.note()
+        notes = (caution(UnpairedWarning, gone),) if gone else ()
     final = tuple(
-        _worded(row, float(p), float(q), chosen) for row, p, q in zip(rows, adjusted, same, strict=True)
+        _worded(row, float(p), (float(q), float(r)), chosen)
+        for row, p, q, r in zip(rows, adjusted, same, no_worse, strict=True)
     )
     family = (
         f"{len(rows)} comparisons ({len(pairs)} pairs of models x {len(names)} metrics), {chosen.correction}"
     )
-    gone = aligned.note()
-    notes = (caution(UnpairedWarning, gone),) if gone else ()
     return ComparisonTable(final, family, chosen, aligned.missing, notes)
+
+
+def _listed(tables: Mapping[str, PerCase | Sequence[PerCase]]) -> dict[str, list[PerCase]]:
+    return {name: [t] if isinstance(t, PerCase) else list(t) for name, t in tables.items()}
+
+
+def _aligned(runs: Runs, layout: str, metrics: Sequence[str]) -> Aligned:
+    return align({name: merged_runs(one, layout, metrics) for name, one in runs.items()}, metrics)
+
+
+def _mean_rows(
+    triples: Sequence[Triple],
+    aligned: Aligned,
+    counted: Mapping[str, PerCase | Sequence[PerCase]] | None,
+    *,
+    layout: str,
+    options: Options,
+) -> tuple[dict[Triple, Row], Float | None]:
+    """Rows of means over cases, and their p adjusted by max-T where that was asked for."""
+    if not triples:
+        return {}, None
+    keys = unit_keys(aligned.ids)
+    paired = [_paired(aligned, triple, keys) for triple in triples]
+    tested = _tested(aligned, triples, paired, keys, options=options)
+    judged = paired
+    if counted is not None:
+        plain = _aligned(_listed(counted), layout, list(dict.fromkeys(metric for *_, metric in triples)))
+        judged = [_paired(plain, triple, keys) for triple in triples]
+    rows = {
+        triple: _with_test(_row(triple, d, c, options), tested, j)
+        for j, (triple, d, c) in enumerate(zip(triples, paired, judged, strict=True))
+    }
+    return rows, tested.adjusted
 
 
 def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:
@@ -137,11 +143,12 @@ def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:
     return [(name, baseline) for name in names if name != baseline]
 
 
-def _metrics(runs: Mapping[str, list[PerCase]], metrics: Sequence[str] | None) -> list[str]:
+def _metrics(runs: Runs, metrics: Sequence[str] | None, apart: Sequence[str]) -> list[str]:
     if metrics is not None:
         return [metrics] if isinstance(metrics, str) else list(metrics)
     first, *others = [table for several in runs.values() for table in several]
     shared = [name for name in first.columns if all(name in table.columns for table in others)]
+    shared += [name for name in apart if name not in shared]
     if not shared:
         raise InputError("the tables share no metric.", hint="Evaluate all models with the same metrics.")
     return shared
@@ -177,11 +184,11 @@ def _paired(aligned: Aligned, triple: Triple, keys: Words) -> Differences:
     return Differences(a[both], b[both], clusters, keys[both], weights, notes)
 
 
-def _row(triple: Triple, d: Differences, options: Options) -> Row:
-    """Everything about a row but its test."""
+def _row(triple: Triple, d: Differences, counted: Differences, options: Options) -> Row:
+    """Everything about a row but its test; wins and losses are those of `counted`."""
     sides = collapse(np.stack([d.first, d.second]), d.clusters, keys=d.keys, weights=d.weights)
     value, other = (float(mean) for mean in sides.estimates())
-    gaps = d.unit_means()
+    gaps = counted.unit_means()
     up, down = int(np.count_nonzero(gaps > options.tie)), int(np.count_nonzero(gaps < -options.tie))
     wins, losses = (down, up) if triple[2] in options.lower_is_better else (up, down)
     relative, relative_interval = _relative(sides, options.confidence)
@@ -206,22 +213,23 @@ def _row(triple: Triple, d: Differences, options: Options) -> Row:
         equivalence=None
         if options.margin is None
         else equivalence(d, options.margin, confidence=options.confidence),
+        non_inferiority=None
+        if options.no_worse_than is None
+        else equivalence(d, worse_by(options, triple[2]), confidence=options.confidence),
         bayes=None if options.rope is None else bayes_paired(d, options.rope, confidence=options.confidence),
-        notes=d.notes,
+        notes=d.notes + (() if other > 0 else (f"{triple[2]}: no lift, {triple[1]} is not above 0",)),
     )
 
 
 def _relative(sides: Units, confidence: float) -> tuple[float, Interval]:
-    """Lift of the first row over the second, with an interval by the delta method that keeps the pairing."""
+    """Lift of the first row over the second; the pairing is kept."""
     value, base = (float(mean) for mean in sides.estimates())
-    if base <= 0:
-        return math.nan, Interval(math.nan, math.nan, confidence, "delta")
     first, second = sides.residuals() / sides.weights.sum(axis=1)[:, None]
-    pull = (first - value / base * second) / base
     n = int(sides.n_units()[0])
-    error = math.sqrt(float((pull**2).sum()) * n / (n - 1)) if n > 1 else math.nan
-    interval = t_interval(value / base - 1.0, error, n - 1, confidence)
-    return value / base - 1.0, replace(interval, method="delta")
+    grown = n / (n - 1) if n > 1 else math.nan
+    products = (first @ first, first @ second, second @ second)
+    spread, shared, base_spread = (grown * float(one) for one in products)
+    return lift_of(value, base, (spread, shared, base_spread), n - 1, confidence)
 
 
 def _with_test(row: Row, tested: FamilyTest, j: int) -> Row:
@@ -233,6 +241,7 @@ def _with_test(row: Row, tested: FamilyTest, j: int) -> Row:
         statistic=float(tested.statistics[j]),
         p_value=float(tested.p_values[j]),
         test=tested.label,
+        standard_error=float(tested.errors[j]),
         notes=notes,
     )
 
@@ -251,35 +260,39 @@ def _with_runs(row: Row, runs: RunsResult) -> Row:
         relative_interval=scaled,
         statistic=runs.difference / runs.standard_error if runs.standard_error > 0 else math.nan,
         p_value=runs.p_value,
+        standard_error=runs.standard_error,
         test=runs.method,
         runs=runs,
         notes=row.notes + runs.notes,
     )
 
 
-def _equivalence_p(rows: Sequence[Row], correction: str) -> Float:
+def _margin_p(found: Sequence[EquivalenceResult | None], correction: str) -> Float:
     """P-values of equivalence, corrected over the same family (by Holm where that is max-T)."""
-    if rows[0].equivalence is None:
-        return np.ones(len(rows))
-    p = np.array([1.0 if row.equivalence is None else row.equivalence.p_value for row in rows])
+    if found[0] is None:
+        return np.ones(len(found))
+    p = np.array([1.0 if one is None else one.p_value for one in found])
     return adjust(p, "holm" if correction == "max-t" else correction)
 
 
-def _worded(row: Row, adjusted: float, equivalent_p: float, options: Options) -> Row:
+def _worded(row: Row, adjusted: float, margin_p: tuple[float, float], options: Options) -> Row:
     alpha = 1.0 - options.confidence
-    same = equivalent_p < alpha
+    same, no_worse = (p < alpha for p in margin_p)
     lower = row.metric in options.lower_is_better
-    parts = [
-        said_gap(row.difference, row.interval, row.relative, row.relative_interval),
-        said_effect(row.effect),
-        said_p(adjusted, options.correction),
-    ]
+    parts = [said_gap(row.difference, row.interval, row.relative, row.relative_interval)]
+    if row.effect.name:
+        parts.append(said_effect(row.effect))
+    parts.append(said_p(adjusted, options.correction))
     if row.runs is not None:
         parts.append(row.runs.says)
-    word = outcome(row.difference, adjusted, alpha, lower_is_better=lower, equivalent=same)
+    word = outcome(row.difference, adjusted, alpha, lower_is_better=lower, equivalent=same, no_worse=no_worse)
     if word == "equivalent":
-        parts.append(f"within {options.margin:g} by {said_p(equivalent_p, options.correction)}")
+        parts.append(f"within {options.margin:g} by {said_p(margin_p[0], options.correction)}")
+    if word == "not worse":
+        parts.append(f"by less than {options.no_worse_than:g}, {said_p(margin_p[1], options.correction)}")
     said = f"{word}: {', '.join(parts)}"
     if row.n_units == row.ties and options.tie == 0:
         said = f"identical: all {row.n_units} units have the same value"
+    elif not row.effect.name and row.difference == 0 and math.isnan(row.statistic):
+        said = "identical: the value is the same whoever is left out"
     return replace(row, adjusted_p=adjusted, verdict=said)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from recsys.errors import UnknownNameError
 from recsys.stats.align import Differences, as_differences
+from recsys.stats.cautions import SmallSampleWarning, ZeroVarianceWarning, caution
 from recsys.stats.outcomes import Interval, t_interval
 from recsys.stats.tests import has_spread
 from recsys.types import Array, Float
@@ -70,17 +71,28 @@ def _scaled(numerator: float, scale: float) -> float:
     return math.nan if numerator == 0 or math.isnan(scale) else math.copysign(math.inf, numerator)
 
 
-def _std(values: Float) -> float:
+def deviation(values: Float) -> float:
+    """Standard deviation (n - 1); exactly 0 where what varies is rounding only, NaN for one value."""
     if len(values) < 2:
         return math.nan
     return float(values.std(ddof=1)) if has_spread(values) else 0.0
+
+
+def effect_notes(effect: Effect) -> tuple[str, ...]:
+    """Cautions about an effect: too few units, or no spread to measure the difference in."""
+    notes: tuple[str, ...] = ()
+    if effect.n < 3:
+        notes += (caution(SmallSampleWarning, f"only {effect.n} unit(s): an effect size means little here"),)
+    elif not math.isfinite(effect.value):
+        notes += (caution(ZeroVarianceWarning, "zero variance: there is no spread to measure an effect in"),)
+    return notes
 
 
 def d_z(differences: Differences | npt.ArrayLike, *, confidence: float = 0.95) -> Effect:
     """Cohen's d for pairs: mean difference over the standard deviation of the differences."""
     d = as_differences(differences)
     values = d.values
-    mean, scale = float(values.mean()), _std(values)
+    mean, scale = float(values.mean()), deviation(values)
     effect = _scaled(mean, scale)
     centred = (values - mean) / scale if scale > 0 else np.zeros_like(values)
     influence = centred - effect / 2.0 * (centred**2 - 1.0) if math.isfinite(effect) else centred
@@ -89,13 +101,13 @@ def d_z(differences: Differences | npt.ArrayLike, *, confidence: float = 0.95) -
 
 def pooled_d(differences: Differences, *, confidence: float = 0.95) -> Effect:
     """Cohen's d with the pooled standard deviation of the two sides; pairing narrows the interval."""
-    scale = math.sqrt((_std(differences.first) ** 2 + _std(differences.second) ** 2) / 2.0)
+    scale = math.sqrt((deviation(differences.first) ** 2 + deviation(differences.second) ** 2) / 2.0)
     return _two_sided_scale("d (pooled)", differences, scale, (0.5, 0.5), confidence=confidence)
 
 
 def glass_delta(differences: Differences, *, confidence: float = 0.95) -> Effect:
     """Mean difference over the standard deviation of the second side, the baseline."""
-    scale = _std(differences.second)
+    scale = deviation(differences.second)
     return _two_sided_scale("Glass's delta", differences, scale, (0.0, 1.0), confidence=confidence)
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from recsys.errors import InputError
 from recsys.stats.align import Differences, as_differences
-from recsys.stats.outcomes import Alternative, Interval, check_confidence, t_interval, t_tail
+from recsys.stats.outcomes import Alternative, Estimate, Interval, check_confidence, t_interval, t_tail
 from recsys.stats.tests import spread_notes, t_statistic
 from recsys.types import Float
 
@@ -42,7 +42,7 @@ def _moments(differences: Differences | npt.ArrayLike) -> tuple[Float, float, fl
     return values, mean, error, notes
 
 
-def _one_sided(mean: float, bound: float, error: float, df: int, alternative: Alternative) -> float:
+def _one_sided(mean: float, bound: float, error: float, df: float, alternative: Alternative) -> float:
     if math.isnan(error):
         return math.nan
     gap = mean - bound
@@ -54,18 +54,26 @@ def equivalence(
     differences: Differences | npt.ArrayLike, margin: float | tuple[float, float], *, confidence: float = 0.95
 ) -> EquivalenceResult:
     """TOST, whether the mean difference is inside the margin; its interval has confidence 1 - 2 alpha."""
+    values, mean, error, notes = _moments(differences)
+    found = Estimate(mean, error, t_interval(mean, error, len(values) - 1, confidence), len(values), notes)
+    return equivalence_of(found, len(values) - 1, margin, confidence=confidence)
+
+
+def equivalence_of(
+    found: Estimate, df: float, margin: float | tuple[float, float], *, confidence: float = 0.95
+) -> EquivalenceResult:
+    """TOST of any estimate with a t distribution."""
     low, high = (-margin, margin) if isinstance(margin, (int, float)) else margin
     if not low < high:
         raise InputError(f"the margin must run from a lower to a higher value, got {(low, high)}.")
     check_confidence(confidence)
-    values, mean, error, notes = _moments(differences)
-    df = len(values) - 1
+    mean, error = found.value, found.standard_error
     above = _one_sided(mean, low, error, df, "greater")
     below = _one_sided(mean, high, error, df, "less")
     wide = max(1e-9, 2.0 * confidence - 1.0)
     interval = t_interval(mean, error, df, wide, "two-sided")
     p = math.nan if math.isnan(above) else max(above, below)
-    return EquivalenceResult("TOST", mean, (low, high), p, above, below, interval, len(values), notes)
+    return EquivalenceResult("TOST", mean, (low, high), p, above, below, interval, found.n, found.notes)
 
 
 def non_inferiority(

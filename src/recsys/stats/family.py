@@ -15,6 +15,7 @@ from recsys.stats.corrections import adjust
 from recsys.stats.many import step_down
 from recsys.stats.outcomes import TestResult, t_interval
 from recsys.stats.resample import Resampler
+from recsys.stats.table import Row, Triple
 from recsys.stats.tests import (
     EXACT_FLIPS,
     flip_p,
@@ -36,6 +37,7 @@ class FamilyTest:
 
     statistics: Float
     p_values: Float
+    errors: Float
     limits: Float
     label: str
     interval_method: str
@@ -66,7 +68,8 @@ def family_test(
     limits = _limits(units, drawn, options)
     adjusted = _max_t(drawn) if drawn is not None and max_t else None
     notes = tuple(one.notes for one in single)
-    return FamilyTest(statistics, p_values, limits, label, options.interval_method, adjusted, notes)
+    errors = units.standard_errors()
+    return FamilyTest(statistics, p_values, errors, limits, label, options.interval_method, adjusted, notes)
 
 
 def _single_tests(paired: Sequence[Differences], options: Options) -> list[TestResult]:
@@ -109,6 +112,25 @@ def _max_t(drawn: Replicates) -> Float:
     return step_down(observed, drawn.t_values())[1]
 
 
-def adjusted_p(tested: FamilyTest, p_values: Float, correction: str) -> Float:
-    """p-values adjusted over the family; max-T has its own from the draws."""
-    return adjust(p_values, correction) if tested.adjusted is None else tested.adjusted
+def family_adjusted(
+    rows: Sequence[Row], in_draws: Sequence[Triple], drawn: Float | None, correction: str
+) -> Float:
+    """p-values adjusted over the family.
+
+    Max-T has its own from the draws. Rows that are not in them (metrics of the catalogue) are then adjusted
+    by Holm, and each part is charged for its share of the family, which holds for any dependence.
+    """
+    p_values = np.array([row.p_value for row in rows])
+    if correction != "max-t":
+        return adjust(p_values, correction)
+    here = {triple: j for j, triple in enumerate(in_draws)}
+    place = [here.get((row.model, row.baseline, row.metric)) for row in rows]
+    inside = np.array([j is not None for j in place])
+    adjusted = np.empty(len(rows))
+    if drawn is not None:
+        adjusted[inside] = drawn[[j for j in place if j is not None]]
+    adjusted[~inside] = adjust(p_values[~inside], "holm")
+    for part in (inside, ~inside):
+        if part.any():
+            adjusted[part] = np.minimum(1.0, adjusted[part] * len(rows) / np.count_nonzero(part))
+    return adjusted

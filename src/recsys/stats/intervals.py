@@ -7,6 +7,7 @@ per view, by the delta method) and a clustered mean need one function. Catalogue
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -50,7 +51,6 @@ def interval_of(
         drawn = replicate(units, Resampler(units.keys, n_resamples, seed_of(rng)))
         low, high = drawn.limits(method, confidence)[0]
         interval = Interval(float(low), float(high), confidence, method)
-        notes += (f"{n_resamples} {drawn.scheme} resamples of {n} units",)
     return Estimate(value, error, interval, n, notes)
 
 
@@ -116,6 +116,34 @@ def ratio_difference(first: Units, second: Units, *, confidence: float = 0.95) -
     value = float(first.estimates()[0] - second.estimates()[0])
     error = float(np.sqrt((pull**2).sum() * n / (n - 1.0)))
     return Estimate(value, error, t_interval(value, error, n - 1, confidence), n)
+
+
+def delta_values(
+    first: Float, second: Float, combine: Callable[[float, float], float], weights: Float | None = None
+) -> Float:
+    """One value a case whose mean is combine(mean of first, mean of second), and whose spread its error.
+
+    The delta method: each case pulls the combination by as much as it pulls the two means. NaN stays NaN.
+
+    >>> delta_values(np.array([1.0, 0.0]), np.array([2.0, 2.0]), lambda a, b: a / b).round(6).tolist()
+    [0.5, 0.0]
+    """
+    here = ~(np.isnan(first) | np.isnan(second))
+    share = here.astype(np.float64) if weights is None else here * weights
+    total = float(share.sum())
+    means = [
+        float(np.where(here, term, 0.0) @ share) / total if total else math.nan for term in (first, second)
+    ]
+    value = combine(*means)
+    slopes = []
+    for j in range(2):
+        step = 1e-6 * max(abs(means[j]), 1e-3)
+        up, down = list(means), list(means)
+        up[j] += step
+        down[j] -= step
+        slopes.append((combine(*up) - combine(*down)) / (2.0 * step))
+    pull = slopes[0] * (first - means[0]) + slopes[1] * (second - means[1])
+    return np.where(here, value + pull, np.nan)
 
 
 def _pull(units: Units) -> Float:

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import InputError, UnknownNameError
-from recsys.stats.align import Units
+from recsys.stats.align import Units, align, collapse
 from recsys.stats.bootstrap import replicate
-from recsys.stats.resample import Resampler
+from recsys.stats.resample import Resampler, unit_keys
 from recsys.stats.tests import RANK_NOTE, rank_notes
-from recsys.types import Float
+from recsys.types import Float, PerCase
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,26 @@ def friedman(
     )
 
 
+def omnibus(
+    tables: Mapping[str, PerCase], metric: str, *, alpha: float = 0.05, lower_is_better: bool = False
+) -> FriedmanResult:
+    """Friedman's test of all models on one metric, over the units all models have; a high rank is good."""
+    aligned = align(tables, [metric])
+    values = np.stack([aligned.tables[name][metric] for name in tables])
+    everywhere = ~np.isnan(values).any(axis=0)
+    if not everywhere.any():
+        raise InputError(f"no case has a value of {metric!r} from every model.", column=metric)
+    units = collapse(
+        values[:, everywhere],
+        None if aligned.clusters is None else aligned.clusters[everywhere],
+        keys=unit_keys(aligned.ids[everywhere]),
+        weights=None if aligned.weights is None else aligned.weights[everywhere],
+    )
+    present = units.weights[0] != 0
+    means = (units.totals[:, present] / units.weights[:, present]).T
+    return friedman(-means if lower_is_better else means, tuple(tables), alpha=alpha)
+
+
 def _scores(scores: npt.ArrayLike) -> Float:
     table = np.asarray(scores, dtype=np.float64)
     if table.ndim != 2 or table.shape[1] < 3 or table.shape[0] < 2:
@@ -85,13 +105,19 @@ def _nemenyi(
     means: Float, labels: tuple[str, ...], n: int, alpha: float
 ) -> tuple[float, dict[tuple[str, str], float]]:
     """Critical difference of mean ranks, and p for each pair."""
+    from scipy.special import ndtr
     from scipy.stats import studentized_range
+
+    def beyond(q: float) -> float:
+        # Far out the numerical integral ends in 0; the normal tails of all pairs, added, are the limit.
+        found = float(studentized_range.sf(q, k, np.inf))
+        return found if found > 1e-10 else min(1.0, k * (k - 1) * float(ndtr(-q / math.sqrt(2.0))))
 
     k = len(labels)
     # The studentised range is of one rank's error; a difference of two has sqrt(2) of it.
     unit = math.sqrt(k * (k + 1.0) / (12.0 * n))
     pairs = {
-        (labels[i], labels[j]): float(studentized_range.sf(abs(means[i] - means[j]) / unit, k, np.inf))
+        (labels[i], labels[j]): beyond(abs(means[i] - means[j]) / unit)
         for i, j in itertools.combinations(range(k), 2)
     }
     return float(studentized_range.isf(alpha, k, np.inf)) * unit, pairs

@@ -96,3 +96,31 @@ def t_interval(
     low = -math.inf if alternative == "less" else estimate - reach
     high = math.inf if alternative == "greater" else estimate + reach
     return Interval(low, high, confidence, method)
+
+
+def lift_of(
+    value: float, base: float, covariance: tuple[float, float, float], df: float, confidence: float
+) -> tuple[float, Interval]:
+    """Lift of a value over a base above 0, with Fieller's interval: every lift that a t-test does not reject.
+
+    It leaves out 0 exactly when the t-test of the difference rejects, and is unbounded where the base itself
+    cannot be told from 0. `covariance` holds the variances of value and base and, between them, theirs.
+    """
+    from scipy.special import ndtri, stdtrit
+
+    check_confidence(confidence)
+    spread, shared, base_spread = covariance
+    if not base > 0:
+        return math.nan, Interval(math.nan, math.nan, confidence, "Fieller")
+    lift = value / base - 1.0
+    if not df > 0 or math.isnan(spread + shared + base_spread):
+        return lift, Interval(-math.inf, math.inf, confidence, "Fieller")
+    tail = (1.0 - confidence) / 2.0
+    square = float(ndtri(1.0 - tail) if math.isinf(df) else stdtrit(df, 1.0 - tail)) ** 2
+    a = base**2 - square * base_spread
+    b = value * base - square * shared
+    c = value**2 - square * spread
+    if a <= 0:
+        return lift, Interval(-math.inf, math.inf, confidence, "Fieller")
+    reach = math.sqrt(max(b * b - a * c, 0.0))
+    return lift, Interval((b - reach) / a - 1.0, (b + reach) / a - 1.0, confidence, "Fieller")

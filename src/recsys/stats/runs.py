@@ -42,7 +42,7 @@ class RunsResult:
         return f"better in {self.better_in} of {self.n_runs} runs"
 
 
-def _result(
+def run_result(
     method: str,
     per_run: Float,
     *,
@@ -53,6 +53,7 @@ def _result(
     confidence: float,
     notes: tuple[str, ...] = (),
 ) -> RunsResult:
+    """Test and interval of the mean over runs, from its standard error."""
     mean = float(per_run.mean())
     t = mean / error if error > 0 else (math.nan if mean == 0 else math.copysign(math.inf, mean))
     return RunsResult(
@@ -98,7 +99,7 @@ def seeds(differences: npt.ArrayLike, *, confidence: float = 0.95) -> RunsResult
         notes += (caution(ZeroVarianceWarning, "every difference is the same: zero variance"),)
     parts = users**2 / (n - 1) + runs**2 / (r - 1)
     df = variance**2 / parts if parts > 0 else float(n - 1)
-    return _result(
+    return run_result(
         "users and runs crossed",
         by_run,
         variances=(users, max(runs - both, 0.0)),
@@ -134,7 +135,7 @@ def folds(
     if spread == 0:
         notes += (caution(ZeroVarianceWarning, "every fold shows the same difference: zero variance"),)
     error = math.sqrt((1.0 / k + ratio) * spread)
-    return _result(
+    return run_result(
         "corrected resampled t",
         d,
         variances=(math.nan, error**2),

@@ -2,7 +2,8 @@
 
 The estimand is the mean over this finite test set, whose users are evaluated in random order without
 replacement. Bounded metrics are bet against (Waudby-Smith and Ramdas), which is exact; for others a normal
-mixture is used and labelled asymptotic. The error is spread over everything that is watched.
+mixture is used and labelled asymptotic. The error is spread over everything that is watched. NaN is a case
+that turned out not to be in the mean: it has no weight, and nothing is won or lost on it.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class ConfidenceSequence:
         self.bounds = bounds
         self.alpha = alpha
         self._seen: Float = np.empty(0)
+        self._weights: Float = np.empty(0)
         self._low, self._high = bounds if bounds is not None else (-math.inf, math.inf)
 
     @property
@@ -50,28 +52,30 @@ class ConfidenceSequence:
 
     @property
     def mean(self) -> float:
-        return float(self._seen.mean()) if self.n_seen else math.nan
+        total = float(self._weights.sum())
+        return float(self._seen @ self._weights) / total if total else math.nan
 
     @property
     def interval(self) -> Interval:
         method = "asymptotic" if self.bounds is None else "betting"
         return Interval(self._low, self._high, 1.0 - self.alpha, f"confidence sequence ({method})")
 
-    def update(self, values: npt.ArrayLike) -> Interval:
-        """Take in the next block; the interval only ever shrinks."""
+    def update(self, values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Interval:
+        """Take in the next block; the interval only shrinks. Weights are shares of the largest, 0 to 1."""
         block = np.asarray(values, dtype=np.float64).ravel()
-        if not np.isfinite(block).all():
-            raise InputError(
-                "a confidence sequence needs a finite value for every unit.",
-                hint="Leave out excluded cases beforehand: who has no truth is known before ranking.",
-            )
-        if self.bounds is not None and len(block) and not _within(block, self.bounds):
-            raise InputError(
-                f"a value lies outside the bounds {self.bounds}: {block.min()} to {block.max()}."
-            )
+        share = np.ones(len(block)) if weights is None else np.asarray(weights, dtype=np.float64).ravel()
+        if share.shape != block.shape or not ((share >= 0) & (share <= 1)).all():
+            raise InputError("weights must be numbers from 0 to 1, one a value.")
+        here = block[~np.isnan(block)]
+        if np.isinf(here).any():
+            raise InputError("a confidence sequence needs finite values, or NaN for an excluded case.")
+        if self.bounds is not None and len(here) and not _within(here, self.bounds):
+            raise InputError(f"a value lies outside the bounds {self.bounds}: {here.min()} to {here.max()}.")
         if self.n_seen + len(block) > self.n_total:
             raise InputError(f"more values ({self.n_seen + len(block)}) than n_total ({self.n_total}).")
-        self._seen = np.concatenate([self._seen, block])
+        absent = np.isnan(block)
+        self._seen = np.concatenate([self._seen, np.where(absent, 0.0, block)])
+        self._weights = np.concatenate([self._weights, np.where(absent, 0.0, share)])
         low, high = self._limits()
         shrunk = max(self._low, low), min(self._high, high)
         # Limits that exclude each other mean an earlier one was wrong; the newest knows most.
@@ -79,16 +83,19 @@ class ConfidenceSequence:
         return self.interval
 
     def _limits(self) -> Bounds:
-        if self.n_seen == 0:
+        if math.isnan(self.mean):
             return -math.inf, math.inf
         if self.n_seen == self.n_total:
-            return self.mean, self.mean
+            # Known but for rounding, which must not pass for a difference.
+            slack = 1e-12 * float(np.abs(self._seen).max())
+            return self.mean - slack, self.mean + slack
         if self.bounds is None:
-            return asymptotic_limits(self._seen, self.n_total, self.alpha)
+            return asymptotic_limits(self._seen, self.n_total, self.alpha, self._weights)
         low, high = self.bounds
         width = high - low
         start = ((self._low - low) / width, (self._high - low) / width)
-        found = betting_limits((self._seen - low) / width, self.n_total, self.alpha, start)
+        seen = (self._seen - low) / width
+        found = betting_limits(seen, self.n_total, self.alpha, start, weights=self._weights)
         return low + width * found[0], low + width * found[1]
 
 
@@ -97,30 +104,40 @@ def _within(block: Float, bounds: Bounds) -> bool:
     return bool(block.min() >= bounds[0] - slack and block.max() <= bounds[1] + slack)
 
 
-def betting_limits(seen: Float, n_total: int, alpha: float, start: Bounds = (0.0, 1.0)) -> Bounds:
-    """Interval for the mean of n_total numbers in [0, 1] from the first ones of a random order."""
+def betting_limits(
+    seen: Float, n_total: int, alpha: float, start: Bounds = (0.0, 1.0), *, weights: Float | None = None
+) -> Bounds:
+    """Interval for the mean of n_total numbers in [0, 1] from the first ones of a random order.
+
+    A number of weight w counts as w times itself and 1 - w times the mean in question: the plain mean of
+    those is that mean exactly when the weighted mean is, whatever weights the unseen ones will have.
+    """
     t = len(seen)
-    seen = np.clip(seen, 0.0, 1.0)
-    before = np.concatenate([[0.0], np.cumsum(seen)[:-1]])
+    share = np.ones(t) if weights is None else weights
+    known, rest = np.clip(seen, 0.0, 1.0) * share, 1.0 - share
+    sums, gone = np.cumsum(known), np.cumsum(rest)
+    before, gone_before = sums - known, gone - rest
     left = n_total - np.arange(t, dtype=np.float64)
-    stakes = _stakes(seen, alpha)
-    sure_low = (before[-1] + seen[-1]) / n_total
-    sure_high = sure_low + (n_total - t) / n_total
+    stakes = _stakes(known, share, alpha)
+    most = n_total - float(gone[-1])
+    sure_low = float(sums[-1]) / most
+    sure_high = sure_low + (n_total - t) / most
     low, high = max(start[0], sure_low), min(start[1], sure_high)
     goal = math.log(2.0 / alpha)
 
     def richest(mean: float, *, up: bool) -> bool:
         """Whether a gambler against this mean was ever rich enough to rule it out."""
-        expected = (n_total * mean - before) / left
+        value = known + rest * mean
+        expected = ((n_total - gone_before) * mean - before) / left
         if not up:
-            expected = 1.0 - expected
+            value, expected = 1.0 - value, 1.0 - expected
         if expected.min() <= 0.0:
             return True
         stake = np.minimum(stakes, _STAKE / expected)
-        gain = (seen if up else 1.0 - seen) - expected
+        gain = value - expected
         return bool(np.cumsum(np.log1p(stake * gain)).max() >= goal)
 
-    centre = min(max(float(seen.mean()), low), high)
+    centre = min(max(float(sums[-1] / share.sum()), low), high)
     return _search(low, centre, lambda m: richest(m, up=True)), _search(
         high, centre, lambda m: richest(m, up=False)
     )
@@ -140,8 +157,11 @@ def _search(end: float, centre: float, ruled_out: Callable[[float], bool]) -> fl
     return outside
 
 
-def _stakes(seen: Float, alpha: float) -> Float:
+def _stakes(known: Float, share: Float, alpha: float) -> Float:
     """How much to bet at each time, from what was seen before it."""
+    # What is not there says nothing about the spread; the running mean of what is stands in.
+    running = (0.5 + np.cumsum(known)) / (1.0 + np.cumsum(share))
+    seen = known + (1.0 - share) * running
     t = np.arange(1, len(seen) + 1, dtype=np.float64)
     means = (0.5 + np.cumsum(seen)) / (t + 1.0)
     variances = (0.25 + np.cumsum((seen - means) ** 2)) / (t + 1.0)
@@ -149,8 +169,12 @@ def _stakes(seen: Float, alpha: float) -> Float:
     return np.sqrt(2.0 * math.log(2.0 / alpha) / (earlier * t * np.log1p(t)))
 
 
-def asymptotic_limits(seen: Float, n_total: int, alpha: float) -> Bounds:
+def asymptotic_limits(seen: Float, n_total: int, alpha: float, weights: Float | None = None) -> Bounds:
     """Normal-mixture limits for the mean of n_total numbers without known bounds; nothing for few units."""
+    if weights is not None and not (weights == 1).all():
+        mean, share = float(seen @ weights / weights.sum()), float(weights.mean())
+        low, high = asymptotic_limits(weights * (seen - mean), n_total, alpha)
+        return mean + low / share, mean + high / share
     t = len(seen)
     if t < _ASYMPTOTIC_FROM:
         return -math.inf, math.inf
@@ -189,13 +213,15 @@ class Watch:
             name: ConfidenceSequence(n_total, bounds=bounds, alpha=share) for name, bounds in watched.items()
         }
 
-    def update(self, values: Mapping[str, npt.ArrayLike]) -> tuple[Verdict, ...]:
-        """Take in the next block of every watched difference."""
+    def update(
+        self, values: Mapping[str, npt.ArrayLike], weights: npt.ArrayLike | None = None
+    ) -> tuple[Verdict, ...]:
+        """Take in the next block of every watched difference; the weights are those of the units."""
         if set(values) != set(self._sequences):
             missing = sorted(set(self._sequences) ^ set(values))
             raise InputError(f"every watched difference needs its block; these do not match: {missing}.")
         for name, block in values.items():
-            self._sequences[name].update(block)
+            self._sequences[name].update(block, weights)
         return self.verdicts()
 
     def verdicts(self) -> tuple[Verdict, ...]:

@@ -106,12 +106,12 @@ def sign_flip(
     n = totals.shape[1]
     if n <= EXACT_FLIPS:
         sums = observed - 2.0 * np.concatenate([bits @ totals[0] for bits in bernoulli_signs(n)])
-        p = np.count_nonzero(_beyond(sums, observed, slack, alternative)) / len(sums)
+        p = np.count_nonzero(beyond(sums, observed, slack, alternative)) / len(sums)
         method = "sign-flip permutation (exact)"
     else:
         resampler = Resampler(units.keys[present], n_resamples, seed_of(rng))
         sums = resampler.flipped(totals)[0]
-        p = (1 + np.count_nonzero(_beyond(sums, observed, slack, alternative))) / (n_resamples + 1)
+        p = (1 + np.count_nonzero(beyond(sums, observed, slack, alternative))) / (n_resamples + 1)
         method = f"sign-flip permutation ({n_resamples} draws)"
     mean = float(units.estimates()[0])
     return TestResult(method, mean, mean, float(p), n, alternative, notes=notes)
@@ -120,10 +120,11 @@ def sign_flip(
 def flip_p(sums: Float, totals: Float) -> float:
     """Two-sided p of one row of totals from its sums under random signs."""
     observed, slack = float(totals.sum()), 1e-12 * float(np.abs(totals).sum())
-    return (1.0 + np.count_nonzero(_beyond(sums, observed, slack, "two-sided"))) / (len(sums) + 1.0)
+    return (1.0 + np.count_nonzero(beyond(sums, observed, slack, "two-sided"))) / (len(sums) + 1.0)
 
 
-def _beyond(sums: Float, observed: float, slack: float, alternative: Alternative) -> npt.NDArray[np.bool_]:
+def beyond(sums: Float, observed: float, slack: float, alternative: Alternative) -> npt.NDArray[np.bool_]:
+    """Which sums lie at least as far out as the one observed; `slack` is what rounding may cost."""
     if alternative == "greater":
         return sums >= observed - slack
     if alternative == "less":
@@ -186,14 +187,25 @@ def wilcoxon(
     mean = float(d.units().estimates()[0])
     if n == 0:
         return TestResult("Wilcoxon", mean, 0.0, 1.0, 0, alternative, notes=notes)
-    ranks = _midranks(np.abs(moved))
-    plus = float(ranks[moved > 0].sum())
+    ranks, (plus, _) = _midranks(np.abs(moved)), signed_rank_sums(d)
     exact = method == "exact" or (method == "auto" and n <= EXACT_WILCOXON)
     if exact and n > 1000:
         raise InputError(f"the exact Wilcoxon test is for few units, got {n}.", hint="Use method='normal'.")
     p = _exact_rank_p(ranks, plus, alternative) if exact else _normal_rank_p(ranks, plus, alternative)
     name = "Wilcoxon (exact)" if exact else "Wilcoxon (normal, continuity correction)"
     return TestResult(name, mean, plus, p, n, alternative, notes=notes)
+
+
+def signed_rank_sums(differences: Differences | npt.ArrayLike) -> tuple[float, float]:
+    """W+ and W-: ranks of what went up and of what went down, zeros dropped.
+
+    >>> signed_rank_sums([1.0, 2.0, -3.0, 0.0])
+    (3.0, 3.0)
+    """
+    means = as_differences(differences).unit_means()
+    moved = means[means != 0]
+    ranks = _midranks(np.abs(moved))
+    return float(ranks[moved > 0].sum()), float(ranks[moved < 0].sum())
 
 
 def _midranks(values: Float) -> Float:

@@ -33,8 +33,18 @@ def said_effect(effect: Effect) -> str:
     return f"{effect.name} {effect.value:.2f} {effect.label}"
 
 
-def outcome(difference: float, p: float, alpha: float, *, lower_is_better: bool, equivalent: bool) -> str:
-    """better, worse, equivalent or no clear difference."""
+def outcome(
+    difference: float,
+    p: float,
+    alpha: float,
+    *,
+    lower_is_better: bool,
+    equivalent: bool = False,
+    no_worse: bool = False,
+) -> str:
+    """better, worse, equivalent, not worse or no clear difference."""
     if p < alpha and difference != 0:
         return "better" if (difference > 0) != lower_is_better else "worse"
-    return "equivalent" if equivalent else "no clear difference"
+    if equivalent:
+        return "equivalent"
+    return "not worse" if no_worse else "no clear difference"

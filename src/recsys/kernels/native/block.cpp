@@ -32,7 +32,8 @@ void Block::sweep(const Cancel& cancel) {
   s.doubtful = &Block::on_doubt;
   const auto step = !asked_.truth.indptr ? level_.sweep_lists : asked_.k ? level_.sweep_both : level_.sweep_counts;
   std::size_t next_zone = 1;
-  std::int64_t next_look = 256 / level_.lanes;
+  // Where counting may stop early most truth items stop it very early.
+  std::int64_t next_look = (asked_.deepest < INT64_MAX ? 96 : 256) / level_.lanes;
   for (std::int64_t p = 0; p < catalogue_.n_panels(); ++p) {
     if (next_zone < catalogue_.zones().size() && catalogue_.zones()[next_zone].first_panel == p) {
       zone_ = catalogue_.zones()[next_zone++];
@@ -89,6 +90,8 @@ bool Block::settled(Row& row, std::int64_t panel) {
 // Items still to come score between -bound and bound: truth items outside have all their counts.
 void Block::resolve_truth(Row& row, double bound, std::int64_t panel) {
   const Judged* judged = judged_.data() + (row.truth - thresholds_.data());
+  // The lowest score has the most above it.
+  for (; row.n_truth && judged->above + row.truth->above >= asked_.deepest; ++judged, ++row.truth) --row.n_truth;
   while (row.n_truth && judged[row.n_truth - 1].scaled > bound) --row.n_truth;
   if (!row.n_truth || judged->scaled >= -bound) return;
   const std::int32_t* end = row.excluded;

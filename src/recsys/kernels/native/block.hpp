@@ -17,6 +17,7 @@ struct Asked {
   Matrix users;
   std::int32_t k = 0;  // 0: no lists
   Rows truth, seen, eligible;  // indptr is null where not given
+  std::int64_t deepest = INT64_MAX;  // a truth item with this many above it needs no further counting
 };
 
 // Arrays of the whole call; lists have k places per case until Python closes the gaps.
@@ -76,6 +77,7 @@ class Block {
   const double* user_of(const Case& c);
 
   void finish(const Row& row);
+  void in_list_order();
   void finish_closed(const Cancel& cancel);
   void write(const Case& c, const std::vector<Entry>& best, std::int64_t n);
 

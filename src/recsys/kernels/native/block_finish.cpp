@@ -22,12 +22,27 @@ void Block::finish(const Row& last) {
   scores_.resize(row.n);
   for (std::int32_t i = 0; i < row.n; ++i) wanted_[i] = catalogue_.item_at(row.at[i]);
   scorer_.score(user_of(c), wanted_.data(), row.n, scores_.data());
-  entries_.resize(row.n);
-  for (std::int32_t i = 0; i < row.n; ++i) entries_[i] = {scores_[i], wanted_[i]};
-  const std::int64_t n = std::min(row.n, asked_.k);
+  in_list_order();
+  write(c, entries_, std::min(row.n, asked_.k));
+}
+
+// wanted_ and scores_ into entries_. A place is how many score higher: for a list that is quicker than a sort
+// that has to guess. Equal scores meet in one place, and only they need the sort.
+void Block::in_list_order() {
+  constexpr std::size_t kFew = 64;
+  const std::size_t n = wanted_.size();
+  entries_.assign(n, Entry{0, -1});
+  bool distinct = n <= kFew;
+  for (std::size_t i = 0; distinct && i < n; ++i) {
+    std::int64_t place = 0;
+    for (std::size_t j = 0; j < n; ++j) place += scores_[j] > scores_[i];
+    distinct = entries_[place].item < 0;
+    entries_[place] = {scores_[i], wanted_[i]};
+  }
+  if (distinct) return;
+  for (std::size_t i = 0; i < n; ++i) entries_[i] = {scores_[i], wanted_[i]};
   std::sort(entries_.begin(), entries_.end(),
             [this](const Entry& a, const Entry& b) { return ahead(items_, a, b); });
-  write(c, entries_, n);
 }
 
 void Block::write(const Case& c, const std::vector<Entry>& best, std::int64_t n) {

@@ -12,7 +12,7 @@ std::vector<CpuLevel> cpu_levels() {
       __builtin_cpu_supports("popcnt")) {
     levels.push_back(CpuLevel::avx2);
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl"))
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd"))
       levels.push_back(CpuLevel::avx512);
   }
 #endif
@@ -36,6 +36,15 @@ CpuLevel level_named(const std::string& name) {
   for (const CpuLevel level : levels)
     if (name_of(level) == name) return level;
   throw std::invalid_argument("this CPU has no level '" + name + "'");
+}
+
+const Level& level_of(CpuLevel level) {
+#if defined(RECSYS_X86_LEVELS)
+  if (level == CpuLevel::avx512) return kAvx512;
+  if (level == CpuLevel::avx2) return kAvx2;
+#endif
+  (void)level;
+  return kPortable;
 }
 
 }  // namespace recsys

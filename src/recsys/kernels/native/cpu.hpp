@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "level.hpp"
+
 namespace recsys {
 
 enum class CpuLevel { portable = 0, avx2 = 1, avx512 = 2 };
@@ -15,5 +17,7 @@ std::string name_of(CpuLevel level);
 
 // Empty means the best one; throws std::invalid_argument for a level this CPU does not have.
 CpuLevel level_named(const std::string& name);
+
+const Level& level_of(CpuLevel level);
 
 }  // namespace recsys

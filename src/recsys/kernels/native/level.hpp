@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "slices.hpp"
+
 namespace recsys {
 
 // One truth item of a case, in the units of the fast scores.
@@ -61,7 +63,15 @@ struct Level {
   // Exact scores of up to kExactUsers users with a panel of kExactLanes items, factor by factor.
   void (*exact_tile)(const double* const* users, int n_users, std::int64_t n_factors, const double* panel,
                      double* scores);
+  // One bit per entry of a list that is a judged item, and one per entry that occurred before; up to
+  // kMeetEntries entries, and as many must be readable. Null where there are no vectors to do it with.
+  void (*meet)(const std::int32_t* entries, int n, const std::int32_t* judged, int n_judged, std::uint64_t* found,
+               std::uint64_t* again);
+  // Sums of the two high parts of numbers; see slices.hpp.
+  Slices (*slices)(const double* values, std::int64_t n, double first, double second);
 };
+
+constexpr int kMeetEntries = 64;
 
 constexpr int kExactUsers = 4, kExactLanes = 16;
 

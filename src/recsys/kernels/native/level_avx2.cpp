@@ -1,6 +1,8 @@
 // 6 users x 16 items: 12 accumulators of the 16 registers.
 #include <immintrin.h>
 
+#include <cstring>
+
 #include "level.hpp"
 #include "portability.hpp"
 
@@ -10,6 +12,28 @@ struct V {
   using F = __m256;
   static constexpr int kWidth = 8, kRows = 6;
   static constexpr std::uint32_t kAll = 0xff;
+  using I = __m256i;
+  static RECSYS_INLINE I ints(const std::int32_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
+  using Met = I;
+  static RECSYS_INLINE I equal(I a, std::int32_t item) { return _mm256_cmpeq_epi32(a, _mm256_set1_epi32(item)); }
+  static RECSYS_INLINE Met meet(Met met, I a, std::int32_t item) { return _mm256_or_si256(met, equal(a, item)); }
+  static RECSYS_INLINE std::uint32_t lanes(Met met) {
+    return static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(met)));
+  }
+  // Every entry meets itself; one that is met twice occurs twice.
+  template <int N>
+  static RECSYS_INLINE bool may_repeat(const I* list, const std::int32_t* entries, int n) {
+    I times[N] = {};
+    for (int i = 0; i < n; ++i) {
+      RECSYS_UNROLL
+      for (int c = 0; c < N; ++c) times[c] = _mm256_sub_epi32(times[c], equal(list[c], entries[i]));
+    }
+    const I one = _mm256_set1_epi32(1);
+    std::uint32_t twice = 0;
+    RECSYS_UNROLL
+    for (int c = 0; c < N; ++c) twice |= lanes(_mm256_cmpgt_epi32(times[c], one));
+    return twice != 0;  // perhaps of a lane beyond the list: then the exact look finds nothing
+  }
   static RECSYS_INLINE F zero() { return _mm256_setzero_ps(); }
   static RECSYS_INLINE F load(const float* p) { return _mm256_loadu_ps(p); }
   static RECSYS_INLINE F set(float x) { return _mm256_set1_ps(x); }
@@ -44,6 +68,7 @@ struct V {
 }  // namespace
 
 #include "exact_x86.hpp"
+#include "match_x86.hpp"
 #include "level_body.hpp"
 
 const recsys::Level recsys::kAvx2 = recsys::make_level();

@@ -1,6 +1,8 @@
 // 12 users x 32 items: 24 accumulators of the 32 registers.
 #include <immintrin.h>
 
+#include <cstring>
+
 #include "level.hpp"
 #include "portability.hpp"
 
@@ -10,6 +12,28 @@ struct V {
   using F = __m512;
   static constexpr int kWidth = 16, kRows = 12;
   static constexpr std::uint32_t kAll = 0xffff;
+  using I = __m512i;
+  static RECSYS_INLINE I ints(const std::int32_t* p) { return _mm512_loadu_si512(p); }
+  using Met = __mmask16;
+  static RECSYS_INLINE Met meet(Met met, I a, std::int32_t item) {
+    return met | _mm512_cmpeq_epi32_mask(a, _mm512_set1_epi32(item));
+  }
+  static RECSYS_INLINE std::uint32_t lanes(Met met) { return met; }
+  // Whether two of the n entries are equal: inside a vector by the conflict instruction, across by comparing.
+  template <int N>
+  static RECSYS_INLINE bool may_repeat(const I* list, const std::int32_t* entries, int n) {
+    __mmask16 met = 0;
+    RECSYS_UNROLL
+    for (int c = 0; c < N; ++c) {
+      if (c * kWidth >= n) break;
+      const int left = n - c * kWidth;
+      const auto valid = static_cast<__mmask16>(left < kWidth ? (1u << left) - 1 : kAll);
+      const I conflicts = _mm512_conflict_epi32(list[c]);
+      met |= _mm512_mask_test_epi32_mask(valid, conflicts, conflicts);
+      for (int i = (c + 1) * kWidth; i < n; ++i) met |= _mm512_cmpeq_epi32_mask(list[c], _mm512_set1_epi32(entries[i]));
+    }
+    return met != 0;
+  }
   static RECSYS_INLINE F zero() { return _mm512_setzero_ps(); }
   static RECSYS_INLINE F load(const float* p) { return _mm512_loadu_ps(p); }
   static RECSYS_INLINE F set(float x) { return _mm512_set1_ps(x); }
@@ -41,6 +65,7 @@ struct V {
 }  // namespace
 
 #include "exact_x86.hpp"
+#include "match_x86.hpp"
 #include "level_body.hpp"
 
 const recsys::Level recsys::kAvx512 = recsys::make_level();

@@ -222,8 +222,44 @@ void exact_tile(const double* const* users, int n_users, std::int64_t n_factors,
     for (int z = 0; z < kExactLanes; ++z) scores[u * kExactLanes + z] = sum[u][z];
 }
 
+struct Parts {
+  static constexpr int kChains = 32;  // independent sums, so that additions need not wait for each other
+  double high[kChains] = {}, low[kChains] = {};
+  std::uint64_t left[kChains] = {};  // all bits of what remained; x - x is +0.0, which has none
+
+  RECSYS_INLINE void add(int z, double value, double first, double second) {
+    const double head = (value + first) - first, rest = value - head, next = (rest + second) - second;
+    const double over = rest - next;
+    std::uint64_t bits;
+    std::memcpy(&bits, &over, sizeof bits);
+    high[z] += head;
+    low[z] += next;
+    left[z] |= bits;
+  }
+};
+
+Slices slices(const double* values, std::int64_t n, double first, double second) {
+  Parts parts;
+  std::int64_t i = 0;
+  for (; i + Parts::kChains <= n; i += Parts::kChains)
+    for (int z = 0; z < Parts::kChains; ++z) parts.add(z, values[i + z], first, second);
+  for (int z = 0; i < n; ++i, ++z) parts.add(z, values[i], first, second);
+  Slices all{0, 0, false};
+  for (int z = 0; z < Parts::kChains; ++z) {
+    all.first += parts.high[z];
+    all.second += parts.low[z];
+    all.left = all.left || parts.left[z] != 0;
+  }
+  return all;
+}
+
+#if !defined(RECSYS_EXACT_X86)
+constexpr decltype(Level::meet) meet = nullptr;
+#endif
+
 constexpr Level make_level() {
-  return {V::kRows, kLanes, &sweep<true, false>, &sweep<false, true>, &sweep<true, true>, &lift, &exact, &exact_tile};
+  return {V::kRows, kLanes, &sweep<true, false>, &sweep<false, true>, &sweep<true, true>, &lift, &exact,
+          &exact_tile, meet, &slices};
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // 4 users x 8 items of 128-bit vectors, which every 64-bit CPU has; the compiler chooses instructions.
+#include <cstring>
+
 #include "level.hpp"
 #include "portability.hpp"
 

@@ -37,27 +37,31 @@ class Probe {
     double squares = asked_.k || asked_.truth.indptr ? 0.0 : 1.0;
     for (const double x : user_) squares += x * x;
     if (!(squares > 0) || !std::isfinite(squares)) return 0;
-    const double reach = std::ldexp(std::min(list_reach(), truth_reach(user)) / std::sqrt(squares), -measured_.exponent);
+    const double score = std::min(list_reach(asked_.k), truth_reach(user));
+    const double reach = std::ldexp(score / std::sqrt(squares), -measured_.exponent);
     const auto below = std::lower_bound(norms_.begin(), norms_.end(), reach) - norms_.begin();
     return static_cast<double>(below) / static_cast<double>(norms_.size());
   }
 
  private:
-  double list_reach() {
-    if (!asked_.k) return std::numeric_limits<double>::infinity();
-    if (static_cast<std::int64_t>(head_.size()) < asked_.k) return 0;
+  // What the k best of the longest items score at least.
+  double list_reach(std::int64_t k) {
+    if (!k) return std::numeric_limits<double>::infinity();
+    if (static_cast<std::int64_t>(head_.size()) < k) return 0;
     scores_.resize(head_.size());
     scorer_.score(user_.data(), head_.data(), static_cast<std::int64_t>(head_.size()), scores_.data());
-    std::nth_element(scores_.begin(), scores_.begin() + (asked_.k - 1), scores_.end(), std::greater<double>());
-    return scores_[asked_.k - 1];
+    std::nth_element(scores_.begin(), scores_.begin() + (k - 1), scores_.end(), std::greater<double>());
+    return scores_[k - 1];
   }
 
   double truth_reach(std::int64_t user) {
     double reach = std::numeric_limits<double>::infinity();
     if (!asked_.truth.indptr) return reach;
+    // Below the score of the last place that counts nothing need be read.
+    const double enough = asked_.deepest < INT64_MAX ? list_reach(asked_.deepest) : 0.0;
     scores_.resize(asked_.truth.size(user));
     scorer_.score(user_.data(), asked_.truth.begin(user), asked_.truth.size(user), scores_.data());
-    for (const double score : scores_) reach = std::min(reach, std::abs(score));
+    for (const double score : scores_) reach = std::min(reach, std::max(enough, std::abs(score)));
     return reach;
   }
 

@@ -13,15 +13,6 @@ namespace {
 // Users of a block share each panel of items while it is in the innermost cache.
 constexpr std::int64_t kCasesPerBlock = 480, kEligiblePerBlock = 64;
 
-const Level& level_of(CpuLevel level) {
-#if defined(RECSYS_X86_LEVELS)
-  if (level == CpuLevel::avx512) return kAvx512;
-  if (level == CpuLevel::avx2) return kAvx2;
-#endif
-  (void)level;
-  return kPortable;
-}
-
 std::int64_t rounded_to(std::int64_t n, std::int64_t step) { return (n + step - 1) / step * step; }
 
 std::int64_t cases_per_block(const Asked& asked, const Items& items, const Level& level, const Plan& plan) {

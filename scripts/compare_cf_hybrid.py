@@ -1,0 +1,82 @@
+"""Compare pure CF with CF + content re-ranking.
+
+    python scripts/compare_cf_hybrid.py --cf-model artifacts/cf/als/v2 --bert-embeddings embeddings.pt
+
+Prints the comparison and writes it to reports/cf_vs_hybrid_comparison.csv. The model is a folder with
+*_U.npy and *_V.npy, an .npz or a .safetensors file; embeddings are .pt, .npy, .npz or .safetensors, one row
+an item. Nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from recsys.analysis import improvement
+from recsys.cf.evaluation.loading import load_cf_model, load_embeddings, load_test_data
+from recsys.cf.evaluation.translation import history_of, truth_of
+from recsys.cf.metrics import compute_all_user_profiles, evaluate_hybrid_model, evaluate_with_reranking
+from recsys.errors import RecsysError
+from recsys.files import write_text
+
+
+def options(arguments: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add = parser.add_argument
+    add("--cf-model", required=True, help="folder or file with the user and item factors")
+    add("--bert-embeddings", required=True, help="item embeddings, in the order of the item factors")
+    add("--test-data", default="data/processed", help="folder with train and test tables (u_idx, i_idx)")
+    add("--alpha", type=float, default=0.7, help="share of CF in the blend, 1 is CF alone (default 0.7)")
+    add("--diversity", type=float, default=0.0, help="strength of MMR from 0 to 1 (default 0: none)")
+    add("--k", type=int, default=10, help="length of the lists (default 10)")
+    add("--cold-threshold", type=float, default=5, help="items with fewer interactions are cold (default 5)")
+    add("--output", type=Path, default=Path("reports/cf_vs_hybrid_comparison.csv"))
+    return parser.parse_args(arguments)
+
+
+def compared(args: argparse.Namespace) -> pd.DataFrame:
+    """Both evaluations and the improvement in percent, one row each."""
+    data = load_test_data(args.test_data)
+    users, items = load_cf_model(args.cf_model, needs=(truth_of(data), history_of(data.user_pos_train)))
+    rows, item_to_idx = load_embeddings(args.bert_embeddings)
+    shared = {"item_to_idx": item_to_idx, "k": args.k, "cold_threshold": args.cold_threshold}
+    print("Evaluating pure CF...", file=sys.stderr)
+    pure = evaluate_hybrid_model(users, items, rows, data, user_profiles=None, **shared)
+    print("Evaluating CF + content re-ranking...", file=sys.stderr)
+    profiles = compute_all_user_profiles(data, rows, item_to_idx)
+    mixed = evaluate_with_reranking(
+        users, items, rows, data, profiles, alpha=args.alpha, diversity=args.diversity, **shared
+    )
+    gains = {key: improvement(mixed[key], pure[key])["relative_percent"] for key in pure}
+    return pd.DataFrame({"Pure CF": pure, "CF + BERT": mixed, "Improvement": gains}).T
+
+
+def table(comparison: pd.DataFrame) -> str:
+    """The comparison as text, one row a metric."""
+    lines = ["Metric                  | Pure CF | CF + BERT | Improvement"]
+    lines.append("------------------------|---------|-----------|------------")
+    for name, (pure, mixed, gain) in comparison.items():
+        said = f"{gain:+.1f}%" if gain == gain else "n/a (from 0)"  # noqa: PLR0124 - NaN
+        lines.append(f"{name:<23} | {pure:.3f}   | {mixed:.3f}     | {said}")
+    return "\n".join(lines)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    args = options(arguments)
+    try:
+        comparison = compared(args)
+        args.output.parent.mkdir(parents=True, exist_ok=True)
+        write_text(args.output, comparison.to_csv(na_rep="NA"))
+    except RecsysError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 3
+    print(table(comparison))
+    print(f"written to {args.output}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,5 @@
+"""NCFEvaluator under the name its description imports it by; it lives in recsys.cf.evaluation."""
+
+from recsys.cf.evaluation.ncf_evaluator import NCFEvaluator
+
+__all__ = ["NCFEvaluator"]

@@ -1,0 +1,383 @@
+"""What the checks look at: both sides of a split, the lists and the catalogue, over one set of ids.
+
+Everything is read once, as rows, before repeats are merged; what is derived from it is kept. Reading itself
+can find something (float ids, ids that cannot be compared), which is kept as findings too.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from recsys.audit.findings import Finding
+from recsys.baselines import ItemScores, popularity
+from recsys.conventions import Conventions
+from recsys.debias.ranking import ranked_of
+from recsys.errors import FloatIdWarning, RecsysError, RecsysWarning
+from recsys.files import read_file
+from recsys.frames import as_frame, coded_column, known_columns
+from recsys.ids import encode, of_sequence
+from recsys.rows import Rows, to_interactions
+from recsys.sources import Asked, Factors, Scores
+from recsys.splits.clock import Clock, clock_of
+from recsys.splits.table import FrameTable, table_of
+from recsys.types import Array, Bool, Float, Ids, Int, Interactions, Lists
+
+_SOME = 0.01
+MANY_USERS = 20_000  # from here on, checks that evaluate look at an even sample of the users
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """Rows of one side: codes of user and item, times and grades where there are any."""
+
+    user: Int
+    item: Int
+    time: Array | None = None
+    grade: Float | None = None
+    repeated: int = 0  # rows that were merged before they came here
+
+    def __len__(self) -> int:
+        return len(self.user)
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """List entries in order: codes of user and item (-1: on neither side), place from 1, score."""
+
+    user: Int
+    item: Int
+    place: Int
+    score: Float | None
+
+    def __len__(self) -> int:
+        return len(self.user)
+
+
+class Raw(NamedTuple):
+    """One table as it was read: its ids, codes and clock."""
+
+    users: Ids
+    items: Ids
+    user: Array
+    item: Array
+    clock: Clock | None
+    grade: Array | None
+    repeated: int
+
+
+@dataclass(eq=False)
+class Evidence:
+    """Both sides over shared ids, and what is derived from them."""
+
+    raw: Mapping[str, Raw]
+    users: Ids
+    items: Ids
+    train: Side
+    test: Side
+    ranked: Any = None
+    models: Mapping[str, Any] = field(default_factory=dict)
+    catalogue: Ids | None = None
+    given_popularity: Float | None = None
+    clock: Clock | None = None
+    k: int = 10
+    metrics: tuple[str, ...] = ()
+    conventions: Conventions = field(default_factory=Conventions)
+    n_examples: int = 5
+    sampled: int | None = None
+
+    @property
+    def n_users(self) -> int:
+        return len(self.users)
+
+    @property
+    def n_items(self) -> int:
+        return len(self.items)
+
+    @cached_property
+    def train_counts(self) -> Int:
+        """Users of each item in train; a user who had it twice counts once."""
+        return np.bincount(self.train_pairs % self.width, minlength=self.n_items)
+
+    @cached_property
+    def test_counts(self) -> Int:
+        return np.bincount(self.test_pairs % self.width, minlength=self.n_items)
+
+    @property
+    def width(self) -> int:
+        return max(self.n_items, 1)
+
+    def pairs(self, side: Side | Listed) -> Int:
+        """(user, item) as one number."""
+        return np.asarray(side.user * self.width + side.item)
+
+    @cached_property
+    def train_pairs(self) -> Int:
+        return distinct(self.pairs(self.train))
+
+    @cached_property
+    def test_pairs(self) -> Int:
+        return distinct(self.pairs(self.test))
+
+    def seen(self, side: Side | Listed) -> Bool:
+        """Which rows are a pair of train."""
+        return among(self.pairs(side), self.train_pairs) & (side.user >= 0) & (side.item >= 0)
+
+    @cached_property
+    def test_users(self) -> Int:
+        """Codes of the users of the test."""
+        return np.flatnonzero(np.bincount(self.test.user, minlength=self.n_users))
+
+    @cached_property
+    def last_train_time(self) -> Array | None:
+        """The newest training time of each user; the lowest number where there is none."""
+        if self.train.time is None:
+            return None
+        low = np.iinfo(np.int64).min if self.train.time.dtype.kind == "i" else -np.inf
+        newest = np.full(self.n_users, low, dtype=self.train.time.dtype)
+        np.maximum.at(newest, self.train.user, self.train.time)
+        return newest
+
+    @cached_property
+    def repeats_are_natural(self) -> bool:
+        """Whether users have items again within train, as in shops that sell milk."""
+        again = len(self.train) - len(self.train_pairs) - int(self.same_again(self.train).sum())
+        return again + self.train.repeated > _SOME * (len(self.train) + self.train.repeated)
+
+    def same_again(self, side: Side) -> Bool:
+        """Rows after the first of their user, item and time; without times, none can be told apart."""
+        rows = np.zeros(len(side), dtype=bool)
+        if side.time is None:
+            return rows
+        key = self.pairs(side)
+        order = np.lexsort((side.time, key))
+        key, time = key[order], side.time[order]
+        rows[order[1:][(key[1:] == key[:-1]) & (time[1:] == time[:-1])]] = True
+        return rows
+
+    @cached_property
+    def lists(self) -> Listed | None:
+        """The lists, or the k best unseen candidates of what ranks the catalogue."""
+        if self.ranked is None:
+            return None
+        lists = self.ranked
+        if isinstance(lists, Factors | Scores):
+            lists = lists.top(self.sample.tolist(), self.k, Asked(seen=self.history))
+        owners = lists.cases.values if lists.clusters is None else lists.clusters
+        user, item = self.users.code_of(owners), self.items.code_of(lists.items.values)
+        owner = np.repeat(np.arange(len(lists.cases)), lists.sizes)
+        place = np.arange(1, len(owner) + 1) - np.repeat(lists.indptr[:-1], lists.sizes)
+        return Listed(user[owner], item[lists.codes], place, lists.scores)
+
+    @property
+    def is_source(self) -> bool:
+        """Whether the whole catalogue is ranked, so that nothing can be listed that should not be."""
+        return isinstance(self.ranked, Factors | Scores)
+
+    @cached_property
+    def history(self) -> Interactions:
+        return self._interactions(self.train, graded=False)
+
+    @cached_property
+    def truth(self) -> Interactions:
+        """The test as a truth; of an even sample of its users where there are many."""
+        chosen = np.zeros(self.n_users, dtype=bool)
+        chosen[self.users.code_of(self.sample)] = True
+        mask = chosen[self.test.user]
+        if self.is_source:
+            mask &= known_rows(self.ranked.item_rows, self.items)[self.test.item]
+        grade = None if self.test.grade is None else self.test.grade[mask]
+        side = Side(self.test.user[mask], self.test.item[mask], grade=grade)
+        return self._interactions(side, graded=True)
+
+    @cached_property
+    def sample(self) -> Array:
+        """Test users that are evaluated: all the model knows, or evenly spaced ones of them."""
+        present = self.test_users
+        if self.is_source:
+            present = present[known_rows(self.ranked.user_rows, self.users)[present]]
+        step = -(-len(present) // MANY_USERS)
+        return self.users.values[present[::step]]
+
+    @cached_property
+    def is_sampled(self) -> bool:
+        return len(self.sample) < len(self.test_users) and len(self.sample) > MANY_USERS // 2
+
+    def _interactions(self, side: Side, *, graded: bool) -> Interactions:
+        present = np.flatnonzero(np.bincount(side.user, minlength=self.n_users))
+        case = np.zeros(self.n_users, dtype=np.int32)
+        case[present] = np.arange(len(present))
+        grade = side.grade if graded else None
+        return to_interactions(
+            Rows(
+                "truth",
+                Ids(self.users.values[present]),
+                case[side.user],
+                self.items,
+                side.item.astype(np.int32),
+                grade=None if grade is None or grade.min() < 0 else grade,
+            )
+        )
+
+    def popular(self, counts: Array) -> Factors:
+        """A model that gives everybody the items with the highest counts."""
+        return popularity(
+            ItemScores(self.items.values, counts.astype(np.float64)), users=self.sample.tolist()
+        )
+
+    def name_user(self, code: Any) -> Any:
+        return self.users.name(code)
+
+    def name_item(self, code: Any) -> Any:
+        return self.items.name(code)
+
+    def examples(self, mask: Bool, side: Side | Listed) -> tuple[Any, ...]:
+        """The first rows of a mask as (user, item)."""
+        rows = np.flatnonzero(mask)[: self.n_examples]
+        return tuple((self.name_user(side.user[r]), self.name_item(side.item[r])) for r in rows)
+
+    def shown_time(self, value: Any) -> str:
+        return str(value) if self.clock is None else self.clock.shown(value)
+
+
+def distinct(keys: Int) -> Int:
+    """The different numbers, ascending; sorting beats hashing on whole columns."""
+    ordered = np.sort(keys)
+    new = np.ones(len(ordered), dtype=bool)
+    new[1:] = ordered[1:] != ordered[:-1]
+    return ordered[new]
+
+
+def among(keys: Int, ordered: Int) -> Bool:
+    """Which keys occur in an ascending array."""
+    if len(ordered) == 0:
+        return np.zeros(len(keys), dtype=bool)
+    at = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
+    return np.asarray(ordered[at] == keys)
+
+
+def known_rows(rows: Any, ids: Ids) -> Bool:
+    """Which ids a source has a row for: its own ids, or numbers below the number of its rows."""
+    if rows.named:
+        if rows.ids.kind != ids.kind:
+            return np.zeros(len(ids), dtype=bool)
+        return np.asarray(rows.ids.code_of(ids.values) >= 0)
+    if ids.kind != "int":
+        return np.zeros(len(ids), dtype=bool)
+    return np.asarray((ids.values >= 0) & (ids.values < rows.size))
+
+
+def read_side(data: Any, name: str, columns: Mapping[str, Any] | None) -> tuple[Raw, list[Finding]]:
+    """One table, and what reading it found."""
+    if isinstance(data, str | Path):
+        data = read_file(data, "truth", columns=columns)
+    table = table_of(data, columns)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", FloatIdWarning)
+        users, user = table.ids("user")
+        items, item = table.ids("item")
+    found = [_float_ids(str(w.message), name) for w in caught if issubclass(w.category, FloatIdWarning)]
+    for other in caught:
+        if not issubclass(other.category, RecsysWarning):
+            warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
+    # {user: [items]} has an order, but no time that could be compared across users.
+    time = (
+        table.role("time")
+        if isinstance(table, FrameTable) or table.kind in ("array", "Interactions")
+        else None
+    )
+    clock = None
+    try:
+        clock = None if time is None else table.clock(time, None, clock_of)
+    except RecsysError as error:
+        found.append(_unreadable_times(str(error), name))
+    grade = table.values("grade")
+    grades = None if grade is None else np.asarray(grade.to_numpy() if hasattr(grade, "to_numpy") else grade)
+    if grades is not None and grades.dtype.kind not in "iufb":
+        grades = None
+    repeated = int(data.notes.get("repeated_rows", 0)) if isinstance(data, Interactions) else 0
+    return Raw(users, items, user, item, clock, grades, repeated), found
+
+
+def _float_ids(message: str, name: str) -> Finding:
+    column = "user" if "user" in message else "item"
+    return Finding(
+        "float_ids",
+        "warning",
+        f"the ids of {name} came as floats ({message.split(': ', 1)[-1]})",
+        1,
+        (column,),
+        "A missing value once turned them into floats, or a join did: find it, and keep ids whole numbers or "
+        "text.",
+    )
+
+
+def _unreadable_times(message: str, name: str) -> Finding:
+    return Finding(
+        "times_cannot_be_read",
+        "error",
+        f"the times of {name} cannot be put in order: {message}",
+        1,
+        (),
+        "Write all times the same way; until then nothing about time can be checked.",
+    )
+
+
+def shared_ids(parts: Iterable[Ids]) -> Ids:
+    """All ids of some tables, of one kind."""
+    made: Ids | None = None
+    for part in parts:
+        made = part if made is None else made.union(part, what="id")[0]
+    return made if made is not None else Ids(np.zeros(0, dtype=np.int64))
+
+
+def side_of(raw: Raw, users: Ids, items: Ids, clock_unit: int | None) -> Side:
+    """A table over the shared ids."""
+    user = users.code_of(raw.users.values)[raw.user]
+    item = items.code_of(raw.items.values)[raw.item]
+    time = None
+    if raw.clock is not None and not raw.clock.missing.any():
+        scale = 1 if clock_unit is None or raw.clock.tick is None else raw.clock.tick // clock_unit
+        time = raw.clock.values * scale
+    grade = raw.grade
+    if grade is not None:
+        grade = grade.astype(np.float64)
+        grade = grade if np.isfinite(grade).all() else None
+    return Side(user, item, time, grade, raw.repeated)
+
+
+def items_of(items: Any, columns: Mapping[str, Any] | None) -> tuple[Ids | None, Float | None]:
+    """The catalogue, and a popularity column beside it, where given."""
+    if items is None:
+        return None, None
+    frame = as_frame(items)
+    if frame is None:
+        values = (
+            items if isinstance(items, np.ndarray) else of_sequence(list(items), table="items", column="item")
+        )
+        return encode(values, table="items", column="item")[0], None
+    names = list(frame.columns)
+    named = {role: name for role, name in (columns or {}).items() if role == "item" and name in names}
+    roles = known_columns(names, ("item",), named, "items")
+    ids, codes = coded_column(frame, roles.get("item", names[0]), "items")
+    bare = {n.lower().replace("_", ""): n for n in names}
+    counted = next(
+        (bare[n] for n in ("popularity", "nratings", "nusers", "numratings", "ratingcount") if n in bare),
+        None,
+    )
+    numbers = None
+    if counted is not None:
+        numbers = np.zeros(len(ids))
+        numbers[codes] = np.asarray(frame[counted].to_numpy(), dtype=np.float64)
+    return ids, numbers
+
+
+def lists_of(lists: Any) -> Lists | Factors | Scores | None:
+    """Lists or a source, or nothing."""
+    return None if lists is None else ranked_of(lists)

@@ -1,0 +1,180 @@
+"""What an audit hands back: findings, each with what was seen, how often, examples and what to do."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from recsys import tables
+from recsys.errors import UnknownNameError
+
+SEVERITIES = ("error", "warning", "info")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was noticed. An error makes the audit fail; a warning wants a look; info is said."""
+
+    name: str
+    severity: str
+    message: str
+    count: int = 0
+    examples: tuple[Any, ...] = ()
+    todo: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    area: str = "ids"  # ids, leakage, candidates, sampling or bias
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "severity": self.severity,
+            "area": self.area,
+            "message": self.message,
+            "count": self.count,
+            "examples": [_plain(e) for e in self.examples],
+            "todo": self.todo,
+            "values": _plain(dict(self.values)),
+        }
+
+
+class Audit(Sequence[Finding]):
+    """The findings, most severe first; prints as a report, passes when none is an error.
+
+    `checked` names the checks that ran, `skipped` says why others did not.
+    """
+
+    def __init__(
+        self,
+        findings: Sequence[Finding],
+        checked: Sequence[str] = (),
+        skipped: Mapping[str, str] | None = None,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.findings = sorted(findings, key=lambda f: SEVERITIES.index(f.severity))
+        self.checked = list(checked)
+        self.skipped = dict(skipped or {})
+        self.facts = dict(facts or {})
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was found that makes the numbers wrong."""
+        return self.passes("error")
+
+    def passes(self, fail_on: str = "error") -> bool:
+        """Whether no finding is as severe as `fail_on`."""
+        if fail_on not in SEVERITIES:
+            raise UnknownNameError("severity", fail_on, SEVERITIES)
+        worst = SEVERITIES.index(fail_on)
+        return not any(SEVERITIES.index(f.severity) <= worst for f in self.findings)
+
+    @property
+    def errors(self) -> list[Finding]:
+        return [f for f in self.findings if f.severity == "error"]
+
+    @property
+    def warnings(self) -> list[Finding]:
+        return [f for f in self.findings if f.severity == "warning"]
+
+    def __getitem__(self, key: Any) -> Any:
+        """A finding by place, or the first of a name."""
+        if not isinstance(key, str):
+            return self.findings[key]
+        for finding in self.findings:
+            if finding.name == key:
+                return finding
+        raise KeyError(f"nothing was found by {key!r}; the findings are {[f.name for f in self.findings]}.")
+
+    def __contains__(self, key: object) -> bool:
+        return any(f is key or f.name == key for f in self.findings)
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "passed": self.passed,
+            "findings": [f.to_dict() for f in self.findings],
+            "checked": self.checked,
+            "skipped": self.skipped,
+            "facts": _plain(self.facts),
+        }
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+
+    def to_frame(self, kind: str = "pandas") -> Any:
+        """severity, name, area, count, message, examples, todo as a pandas, polars or arrow table."""
+        return tables.frame(self._columns(), kind)
+
+    def to_markdown(self) -> str:
+        return tables.markdown(self._columns())
+
+    def _columns(self) -> dict[str, list[Any]]:
+        return {
+            "severity": [f.severity for f in self.findings],
+            "name": [f.name for f in self.findings],
+            "area": [f.area for f in self.findings],
+            "count": [f.count for f in self.findings],
+            "message": [f.message for f in self.findings],
+            "examples": [_shown(f.examples) for f in self.findings],
+            "todo": [f.todo for f in self.findings],
+        }
+
+    def _summary(self) -> str:
+        counts = {s: sum(f.severity == s for f in self.findings) for s in SEVERITIES}
+        said = ", ".join(f"{n} {s}{'' if n == 1 or s == 'info' else 's'}" for s, n in counts.items() if n)
+        verdict = "passed" if self.passed else "failed"
+        return f"audit {verdict}: {said or 'nothing found'} ({len(self.checked)} checks)"
+
+    def __repr__(self) -> str:
+        lines = [self._summary()]
+        for f in self.findings:
+            lines += ["", f"{f.severity}: {f.name} ({f.area})", _wrapped(f.message)]
+            lines += [_wrapped(f"for example {_shown(f.examples)}")] if f.examples else []
+            lines += [_wrapped(f"-> {f.todo}")] if f.todo else []
+        if self.skipped:
+            reasons: dict[str, list[str]] = {}
+            for name, why in self.skipped.items():
+                reasons.setdefault(why, []).append(name)
+            said = (f"{why}: {', '.join(names)}" for why, names in reasons.items())
+            lines += ["", "not checked:", *map(_wrapped, said)]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return tables.html(self._columns(), [self._summary()])
+
+
+def _shown(examples: Sequence[Any]) -> str:
+    """Examples in a line; a pair is a user and an item."""
+    said = (
+        f"user {e[0]!r} item {e[1]!r}" if isinstance(e, tuple) and len(e) == 2 else str(e) for e in examples
+    )
+    return "; ".join(said)
+
+
+def _wrapped(text: str) -> str:
+    """Indented lines a terminal can show, without control characters."""
+    return textwrap.fill(
+        tables.shown(text), 100, initial_indent="  ", subsequent_indent="    ", break_long_words=False
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Values a JSON file can hold."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and value != value:  # noqa: PLR0124 - NaN is no JSON
+        return None
+    return value

@@ -1,0 +1,123 @@
+"""Bootstrap intervals and paired permutation tests in the words of the seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from recsys.cf.evaluation.statistical_words import answers, interval_facts, paired
+from recsys.stats.align import pair
+from recsys.stats.intervals import Method, interval_of
+from recsys.stats.outcomes import Alternative
+from recsys.stats.own_statistic import statistic_interval, statistic_permutation
+from recsys.stats.tests import sign_flip
+
+
+class BootstrapEstimator:
+    """Bootstrap intervals and paired permutation tests; the same seed gives the same answer.
+
+    >>> estimator = BootstrapEstimator(n_bootstrap=1000, random_seed=42)
+    >>> ci = estimator.bootstrap_ci(sample=[0.1, 0.4, 0.5, 0.2, 0.9], confidence=0.95)
+    >>> ci["lower"] < 0.42 < ci["upper"]
+    True
+    """
+
+    def __init__(
+        self, n_bootstrap: int = 1000, random_seed: int = 42, *, random_state: int | None = None
+    ) -> None:
+        self.n_bootstrap = n_bootstrap
+        self.random_seed = random_seed if random_state is None else random_state
+
+    def bootstrap_ci(
+        self,
+        sample: Any,
+        confidence: float = 0.95,
+        *,
+        statistic_fn: Callable[[Any], float] | None = None,
+        method: Method = "bca",
+    ) -> dict[str, Any]:
+        """Bootstrap interval of the mean, or of `statistic_fn(sample)`; methods bca, percentile, studentised.
+
+        Keys: lower, upper, mean, estimate, std_error, confidence, method, n, n_bootstrap, warnings.
+        """
+        d = pair(sample)
+        if statistic_fn is None or statistic_fn is np.mean:
+            found = interval_of(
+                d.units(),
+                method=method,
+                confidence=confidence,
+                n_resamples=self.n_bootstrap,
+                rng=self.random_seed,
+            )
+        else:
+            found = statistic_interval(
+                d.first,
+                statistic_fn,
+                method=method,
+                confidence=confidence,
+                n_resamples=self.n_bootstrap,
+                rng=self.random_seed,
+            )
+        return interval_facts(found, d.notes) | {"n_bootstrap": self.n_bootstrap}
+
+    def confidence_interval(
+        self,
+        sample: Any,
+        statistic_fn: Callable[[Any], float] | None = None,
+        confidence: float = 0.95,
+        *,
+        method: Method = "bca",
+    ) -> dict[str, Any]:
+        """The same as `bootstrap_ci`, with the statistic second."""
+        return self.bootstrap_ci(sample, confidence, statistic_fn=statistic_fn, method=method)
+
+    def permutation_test(
+        self,
+        sample1: Any = None,
+        sample2: Any = None,
+        n_permutations: int | None = None,
+        statistic_fn: Callable[[Any, Any], float] | None = None,
+        *,
+        alternative: Alternative = "two-sided",
+        significance_level: float = 0.05,
+        **samples: Any,
+    ) -> dict[str, Any]:
+        """Paired permutation test: the two values of a user are swapped, users stay; p is never 0.
+
+        Of the mean difference, or of `statistic_fn(sample1, sample2)`. Keys: observed_diff, n_permutations,
+        and those every test has.
+        """
+        d = paired(sample1, sample2, samples)
+        n = self.n_bootstrap if n_permutations is None else n_permutations
+        found = (
+            sign_flip(d, alternative=alternative, n_resamples=n, rng=self.random_seed)
+            if statistic_fn is None
+            else statistic_permutation(
+                d, statistic_fn, alternative=alternative, n_resamples=n, rng=self.random_seed
+            )
+        )
+        return answers(found, significance_level) | {
+            "observed_diff": found.statistic,
+            "n_permutations": n,
+        }
+
+
+def bootstrap_confidence_interval(
+    metric_values: Sequence[float],
+    n_bootstrap: int = 1000,
+    confidence: float = 0.95,
+    *,
+    random_seed: int = 42,
+) -> tuple[float, float]:
+    """(lower, upper) of the mean: percentiles of its bootstrap; the same seed gives the same answer.
+
+    >>> lower, upper = bootstrap_confidence_interval([0.2, 0.4, 0.6, 0.8])
+    >>> 0.2 <= lower < 0.5 < upper <= 0.8
+    True
+    """
+    found = BootstrapEstimator(n_bootstrap, random_seed).bootstrap_ci(
+        metric_values, confidence, method="percentile"
+    )
+    return found["lower"], found["upper"]

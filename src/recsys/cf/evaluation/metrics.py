@@ -1,0 +1,240 @@
+"""The metrics of one list, as classes and as functions, in seed 000's words.
+
+Each class names a metric of the registry and asks `score_list` for it. A ground truth that maps items to
+grades is graded relevance. `map_at_k` divides by min(k, relevant items), not by the hits found as the
+seed's formula does: with that divisor a list with one early hit would score 1.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from recsys.cf.evaluation.translation import catalogue_coverage, cutoff
+from recsys.errors import InputError, UnknownNameError
+from recsys.single import score_list
+
+Truth = Collection[Any] | Mapping[Any, float]
+
+
+class BaseMetric(ABC):
+    """What all metrics of this module have: a name, `compute` and `validate_inputs`."""
+
+    name: str
+
+    def __init__(self, name: str | None = None) -> None:
+        if name is not None:
+            self.name = name
+
+    @abstractmethod
+    def compute(self, *args: Any, **kwargs: Any) -> float:
+        """The metric's value."""
+
+    def validate_inputs(self, predictions: Any, ground_truth: Any) -> bool:
+        """Whether there is something to score; False means the value is 0.0.
+
+        What has no order (a set) or is no collection at all is an error rather than False.
+
+        >>> RecallAtK().validate_inputs([1, 2], {2}), RecallAtK().validate_inputs([], {2})
+        (True, False)
+        """
+        if predictions is None or ground_truth is None:
+            return False
+        for given, what in ((predictions, "predictions"), (ground_truth, "ground_truth")):
+            if isinstance(given, str) or not hasattr(given, "__len__"):
+                raise InputError(
+                    f"{what} came as {type(given).__name__}.",
+                    table=what,
+                    hint="Pass a list of item ids, best first, and a set of relevant ones.",
+                )
+        if isinstance(predictions, set | frozenset):
+            raise InputError(
+                "predictions came as a set, which has no order.", hint="Pass a list, best first."
+            )
+        return len(predictions) > 0 and len(ground_truth) > 0
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(name={self.name!r})"
+
+
+class _AtK(BaseMetric):
+    """A metric of the registry at a cut-off."""
+
+    _metric: ClassVar[str]
+
+    def __init__(self, k: int = 10) -> None:
+        self.k = cutoff(k)
+        self.name = f"{self._metric}@{self.k}"
+
+    def compute(self, predictions: Iterable[Any], ground_truth: Truth, k: int | None = None) -> float:
+        """The value of one list, best item first; `k` overrides the cut-off of the instance."""
+        at = self.k if k is None else cutoff(k)
+        if not self.validate_inputs(predictions, ground_truth):
+            return 0.0
+        return score_list(predictions, ground_truth, f"{self._metric}@{at}")
+
+
+class RecallAtK(_AtK):
+    """The share of the relevant items that stand in the first k places.
+
+    >>> RecallAtK(k=10).compute(predictions=[1, 5, 3, 8, 2], ground_truth={3, 8, 10})
+    0.6666666666666666
+    """
+
+    _metric = "recall"
+
+
+class PrecisionAtK(_AtK):
+    """The share of the first k places that hold a relevant item; a shorter list still divides by k.
+
+    >>> PrecisionAtK(k=10).compute([1, 5, 3, 8, 2], {3, 8, 10})
+    0.2
+    """
+
+    _metric = "precision"
+
+
+class NDCGAtK(_AtK):
+    """DCG over the best DCG min(k, relevant) hits can reach; {item: grade} makes it graded.
+
+    >>> round(NDCGAtK(k=10).compute([1, 5, 3, 8, 2], {3, 8, 10}), 4)
+    0.4367
+    >>> round(NDCGAtK(k=10).compute([1, 5, 3, 8, 2], {3: 1, 8: 3, 10: 2}), 4)
+    0.3763
+    """
+
+    _metric = "ndcg"
+
+
+class MAPAtK(_AtK):
+    """Average precision over min(k, relevant items).
+
+    >>> round(MAPAtK(k=10).compute([1, 5, 3, 8, 2], {3, 8, 10}), 4)
+    0.2778
+    """
+
+    _metric = "map"
+
+
+class HitRate(_AtK):
+    """1 where a relevant item stands in the first k places.
+
+    >>> HitRate(k=3).compute([1, 5, 3, 8, 2], {3, 8, 10})
+    1.0
+    """
+
+    _metric = "hit"
+
+
+class MRR(BaseMetric):
+    """One over the place of the first relevant item of the whole list; no cut-off unless k is given.
+
+    >>> MRR().compute([1, 5, 3, 8, 2], {3, 8, 10})
+    0.3333333333333333
+    """
+
+    name = "mrr"
+
+    def compute(self, predictions: Iterable[Any], ground_truth: Truth, k: int | None = None) -> float:
+        """The reciprocal rank of one list."""
+        if not self.validate_inputs(predictions, ground_truth):
+            return 0.0
+        return score_list(predictions, ground_truth, "mrr" if k is None else f"mrr@{cutoff(k)}")
+
+
+class Coverage(BaseMetric):
+    """The share of the catalogue that is in at least one list.
+
+    >>> Coverage().compute(recommendations={0: [1, 5, 3], 1: [2, 5, 8], 2: [3, 7, 9]}, num_total_items=100)
+    0.07
+    """
+
+    name = "coverage"
+
+    def compute(
+        self,
+        recommendations: Mapping[Any, Any] | None = None,
+        num_total_items: int | None = None,
+        *,
+        all_recommendations: Mapping[Any, Any] | None = None,
+    ) -> float:
+        """Distinct items over all lists / `num_total_items`; `all_recommendations` is another name."""
+        lists = all_recommendations if recommendations is None else recommendations
+        return catalogue_coverage({} if lists is None else lists, num_total_items)
+
+
+class MetricFactory:
+    """Makes metrics by name.
+
+    >>> MetricFactory.create("recall", k=5), list(MetricFactory.create_standard_metrics([10]))
+    (RecallAtK(name='recall@5'), ['recall@10', 'ndcg@10', 'precision@10', 'map@10', 'mrr'])
+    """
+
+    METRIC_REGISTRY: ClassVar[dict[str, type[BaseMetric]]] = {
+        "recall": RecallAtK,
+        "precision": PrecisionAtK,
+        "ndcg": NDCGAtK,
+        "mrr": MRR,
+        "map": MAPAtK,
+        "hit_rate": HitRate,
+        "coverage": Coverage,
+    }
+    _STANDARD = ("recall", "ndcg", "precision", "map")
+
+    @classmethod
+    def create(cls, metric_name: str, **kwargs: Any) -> BaseMetric:
+        """The metric of that name; keywords go to its class."""
+        made = cls.METRIC_REGISTRY.get(str(metric_name).lower())
+        if made is None:
+            raise UnknownNameError("metric", metric_name, cls.METRIC_REGISTRY)
+        return made(**kwargs)
+
+    @classmethod
+    def create_standard_metrics(cls, k_values: Sequence[int] = (10, 20)) -> dict[str, BaseMetric]:
+        """{result key: metric} for recall, NDCG, precision and MAP at each k, and MRR."""
+        made = {f"{name}@{k}": cls.create(name, k=k) for name in cls._STANDARD for k in k_values}
+        return {**made, "mrr": MRR()}
+
+
+def recall_at_k(predictions: Iterable[Any], ground_truth: Truth, k: int = 10) -> float:
+    """Recall of the first k places; see RecallAtK."""
+    return RecallAtK(k).compute(predictions, ground_truth)
+
+
+def precision_at_k(predictions: Iterable[Any], ground_truth: Truth, k: int = 10) -> float:
+    """Precision of the first k places; see PrecisionAtK."""
+    return PrecisionAtK(k).compute(predictions, ground_truth)
+
+
+def ndcg_at_k(predictions: Iterable[Any], ground_truth: Truth, k: int = 10) -> float:
+    """NDCG of the first k places; see NDCGAtK."""
+    return NDCGAtK(k).compute(predictions, ground_truth)
+
+
+def map_at_k(predictions: Iterable[Any], ground_truth: Truth, k: int = 10) -> float:
+    """Average precision of the first k places, over min(k, relevant items); see MAPAtK.
+
+    `score_list(predictions, ground_truth, "map(over=hits)@10")` is the seed's own formula.
+    """
+    return MAPAtK(k).compute(predictions, ground_truth)
+
+
+def hit_rate(predictions: Iterable[Any], ground_truth: Truth, k: int = 10) -> float:
+    """1 where the first k places hold a relevant item; see HitRate."""
+    return HitRate(k).compute(predictions, ground_truth)
+
+
+def mrr(predictions: Iterable[Any], ground_truth: Truth) -> float:
+    """Reciprocal rank of the first relevant item; see MRR."""
+    return MRR().compute(predictions, ground_truth)
+
+
+def coverage(
+    recommendations: Mapping[Any, Any] | None = None,
+    num_total_items: int | None = None,
+    *,
+    all_recommendations: Mapping[Any, Any] | None = None,
+) -> float:
+    """The share of the catalogue that is in at least one list; see Coverage."""
+    return Coverage().compute(recommendations, num_total_items, all_recommendations=all_recommendations)

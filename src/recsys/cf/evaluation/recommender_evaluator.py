@@ -1,0 +1,298 @@
+"""Seed 001's functions of one list or of all lists, its splits, and its RecommenderEvaluator.
+
+Words are translated and handed to the engine. Where the seed's code and the library differ on purpose: a
+repeated item counts once, at its first place; and k <= 0 gives 0.0 in every function.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from recsys.api import evaluate
+from recsys.conventions import Conventions
+from recsys.errors import InputError
+from recsys.results import Evaluation
+from recsys.single import score_list
+
+logger = logging.getLogger(__name__)
+
+Lists = Mapping[Any, Sequence[Any]]
+# A user who was recommended nothing has a list, an empty one: as in the seed it counts as 0.
+_WORDS = Conventions.named("seed001").but(duplicates="first", no_list="empty")
+_BATCH_CALLS = ("recommend_batch", "batch_recommend", "recommend_many", "recommend_all")
+
+
+def precision_at_k(recommended: Sequence[Any], relevant: Collection[Any], k: int) -> float:
+    """The share of the first k places that hold a relevant item; a short list still divides by k.
+
+    >>> precision_at_k([1, 3, 5, 7, 9], {1, 5, 10}, k=5)
+    0.4
+    """
+    return _of_one(recommended, relevant, "precision", k)
+
+
+def recall_at_k(recommended: Sequence[Any], relevant: Collection[Any], k: int) -> float:
+    """The share of the relevant items in the first k places; 0.0 where nothing is relevant.
+
+    >>> round(recall_at_k([1, 3, 5, 7, 9], {1, 5, 10}, k=5), 3)
+    0.667
+    """
+    return _of_one(recommended, relevant, "recall", k)
+
+
+def f1_at_k(recommended: Sequence[Any], relevant: Collection[Any], k: int) -> float:
+    """The harmonic mean of precision and recall of the first k places.
+
+    >>> f1_at_k([1, 3, 5, 7, 9], {1, 5, 10}, k=5)
+    0.5
+    """
+    return _of_one(recommended, relevant, "f1", k)
+
+
+def average_precision_at_k(recommended: Sequence[Any], relevant: Collection[Any], k: int) -> float:
+    """Precision at the place of each hit, added up and divided by min(k, relevant items).
+
+    >>> round(average_precision_at_k([1, 2, 3, 4, 5], {1, 3, 5}, k=5), 3)
+    0.756
+    """
+    return _of_one(recommended, relevant, "map", k)
+
+
+def mean_average_precision_at_k(
+    recommendations: Lists, ground_truth: Mapping[Any, Collection[Any]], k: int
+) -> float:
+    """Mean of average_precision_at_k over the users that have both a list and a truth.
+
+    >>> mean_average_precision_at_k({1: [3, 4], 2: [5]}, {1: {4}, 2: {5}, 3: {6}}, k=2)
+    0.75
+    """
+    return _of_shared(recommendations, ground_truth, "map", k)
+
+
+def dcg_at_k(recommended: Sequence[Any], relevance_scores: Mapping[Any, float], k: int) -> float:
+    """Discounted cumulative gain: the sum of grade / log2(place + 1) over the first k places.
+
+    >>> round(dcg_at_k([3, 1], {1: 3, 3: 2}, k=2), 4)
+    3.8928
+    """
+    return _of_one(recommended, relevance_scores, "dcg", k)
+
+
+def ndcg_at_k(recommended: Sequence[Any], relevance_scores: Mapping[Any, float], k: int) -> float:
+    """DCG over that of the best order of the graded items. The list below is an ideal one, so it gets 1.
+
+    (The seed prints 0.952 beside this list; its own formula gives 1.0.)
+
+    >>> ndcg_at_k([3, 1, 5, 2, 4], {1: 3, 2: 2, 3: 3, 4: 1, 5: 2}, k=5)
+    1.0
+    """
+    return _of_one(recommended, relevance_scores, "ndcg", k)
+
+
+def mean_ndcg_at_k(
+    recommendations: Lists, relevance_scores: Mapping[Any, Mapping[Any, float]], k: int
+) -> float:
+    """Mean of ndcg_at_k over the users that have both a list and grades.
+
+    >>> mean_ndcg_at_k({1: [3, 4], 2: [5, 6]}, {1: {3: 2}, 2: {5: 1, 6: 0}}, k=2)
+    1.0
+    """
+    return _of_shared(recommendations, relevance_scores, "ndcg", k)
+
+
+def catalog_coverage(recommendations: Lists, catalog_size: int, k: int) -> float:
+    """The share of the catalogue that stands in the first k places of some list.
+
+    >>> catalog_coverage({0: [1, 2, 3], 1: [2, 3, 4], 2: [3, 4, 5]}, catalog_size=100, k=3)
+    0.05
+    """
+    return _of_catalogue(recommendations, "coverage", k, catalogue=catalog_size)
+
+
+def gini_coefficient(recommendations: Lists, k: int) -> float:
+    """How unequally the items that were recommended at all share the places; 0 is equal.
+
+    Items that were never recommended are not known here and do not count; `recsys.evaluate` with
+    catalogue= and the metric "gini" counts them as zeros.
+
+    >>> round(gini_coefficient({0: [1, 2], 1: [1, 3]}, k=2), 4)
+    0.1667
+    """
+    return _of_catalogue(recommendations, "gini", k)
+
+
+def intra_list_diversity(recommended: Sequence[int], item_features: Any) -> float:
+    """Mean cosine distance between two items of the list; `item_features[i]` belongs to item i.
+
+    >>> intra_list_diversity([0, 1], [[1.0, 0.0], [0.0, 1.0]])
+    1.0
+    """
+    if len(recommended) < 2:
+        return 0.0
+    found = evaluate({0: list(recommended)}, {0: []}, "ild", embeddings=item_features, conventions=_WORDS)
+    return found["ild"]
+
+
+def time_based_split(
+    interactions: Any, timestamp_col: Any, test_ratio: float = 0.2, *, on_tie: str = "together"
+) -> tuple[Any, Any]:
+    """Train on the past, test on the future: the newest `test_ratio` of the rows, sorted by time.
+
+    Args:
+        interactions: a 2-D array with a row an interaction, or a table.
+        timestamp_col: position (array) or name (table) of the timestamps.
+        test_ratio: how much goes to the test, between 0 and 1.
+        on_tie: rows of the same time stay on one side unless said otherwise; see recsys.splits.
+    """
+    from recsys.splits import global_temporal
+
+    if isinstance(interactions, np.ndarray):  # the rows of an array come back in the order of time
+        interactions = interactions[np.argsort(interactions[:, timestamp_col], kind="stable")]
+    # The seed cuts at the row int(n (1 - ratio)); a ratio that is none is refused by the split itself.
+    wanted = (
+        len(interactions) - int(len(interactions) * (1 - test_ratio)) if 0 < test_ratio < 1 else test_ratio
+    )
+    made = global_temporal(interactions, test=wanted, columns={"time": timestamp_col}, on_tie=on_tie)
+    logger.info("Time-based split: %d train, %d test", len(made.train), len(made.test))
+    return made.train, made.test
+
+
+def leave_one_out_cv(user_item_matrix: Any, *, seed: int = 0) -> Iterator[tuple[Any, Any]]:
+    """(train, test) for each user with at least two entries, one random entry of the user held out.
+
+    A sparse matrix gives sparse ones, a dense array dense ones; either way a pair is made when it is asked
+    for. The same seed holds out the same entries.
+    """
+    from recsys.splits import leave_one_out_matrices
+
+    dense = not hasattr(user_item_matrix, "tocsr")
+    for train, test in leave_one_out_matrices(user_item_matrix, seed=seed):
+        yield (train.toarray(), test.toarray()) if dense else (train, test)
+
+
+class RecommenderEvaluator:
+    """Evaluates any model with `recommend(user, n=…)` that gives (item, score) pairs, best first.
+
+    >>> class Model:
+    ...     def recommend(self, user, n):
+    ...         return [(item, 1.0 / (item + 1)) for item in range(n)]
+    >>> RecommenderEvaluator(k_values=[2]).evaluate(Model(), {0: {1}, 1: {5}}, catalog_size=10)
+    {'precision@2': 0.25, 'recall@2': 0.5, 'f1@2': 0.3333333333333333, 'coverage@2': 0.2, 'gini@2': 0.0}
+    """
+
+    def __init__(self, k_values: Sequence[int] = (5, 10, 20)) -> None:
+        self.k_values = list(k_values)
+        #: {user: error} of the last evaluation: users for whom the model failed, left out of the means.
+        self.failures: dict[Any, Exception] = {}
+        #: The last evaluation itself: per-user values, intervals, exports.
+        self.evaluation: Evaluation | None = None
+
+    def evaluate(
+        self, model: Any, test_data: Mapping[Any, Collection[Any]], catalog_size: int
+    ) -> dict[str, float]:
+        """{"precision@5": …} with precision, recall, F1 of both means, coverage and Gini at each k.
+
+        Users without relevant items count as 0. A user for whom the model raises is left out, kept in
+        `failures` and logged. A model with `recommend_batch(users, n=…)` is asked once for all users.
+        """
+        lists, self.failures = _recommended(model, list(test_data), max(self.k_values))
+        if self.failures:
+            user, error = next(iter(self.failures.items()))
+            logger.warning(
+                "Failed to generate recommendations for %d of %d users, who are left out; first user %r: %r",
+                len(self.failures), len(test_data), user, error,
+            )  # fmt: skip
+        names = [f"{m}@{k}" for k in self.k_values for m in ("precision", "recall", "f1", "coverage", "gini")]
+        if not lists:
+            self.evaluation = None
+            return dict.fromkeys(names, 0.0)
+        self.evaluation = evaluate(
+            lists,
+            {user: _items(test_data[user]) for user in lists},
+            names,
+            catalogue=catalog_size,
+            conventions=_WORDS.but(f1_of="means"),
+        )
+        logger.info("Evaluation complete: %s", dict(self.evaluation))
+        return {name: self.evaluation[name] for name in names}
+
+
+def _recommended(model: Any, users: list[Any], n: int) -> tuple[dict[Any, list[Any]], dict[Any, Exception]]:
+    """Each user's items, best first, and the error of each user for whom there are none."""
+    lists: dict[Any, list[Any]] = {}
+    failures: dict[Any, Exception] = {}
+    if not hasattr(model, "recommend") and _batch_call(model) is None:
+        raise InputError(
+            f"{type(model).__name__} has no recommend(user, n=…).",
+            hint="Wrap the model, or hand its factors or lists to recsys.evaluate.",
+        )
+    batch = _batch_call(model)
+    if batch is not None:
+        try:
+            answer = batch(users, n=n)
+            pairs = answer.items() if isinstance(answer, Mapping) else zip(users, answer, strict=True)
+            lists = {user: _entries(entries) for user, entries in pairs}
+        except Exception as error:
+            if not hasattr(model, "recommend"):
+                raise
+            # One bad user must not cost the others: asked one by one, the failures get names.
+            logger.warning("The batch call failed (%r); users are asked one by one.", error)
+            lists = {}
+    for user in [] if lists else users:
+        try:
+            lists[user] = _entries(model.recommend(user, n=n))
+        except Exception as error:  # noqa: BLE001 - whatever the model raises is reported, not swallowed
+            failures[user] = error
+    for user in users:
+        if user not in lists and user not in failures:
+            failures[user] = InputError("the batch call gave this user no list.", row=user)
+    return {user: lists[user] for user in users if user in lists}, failures
+
+
+def _batch_call(model: Any) -> Callable[..., Any] | None:
+    return next((getattr(model, name) for name in _BATCH_CALLS if callable(getattr(model, name, None))), None)
+
+
+def _entries(answer: Any) -> list[Any]:
+    """The items of one answer: (item, score) pairs, a row of an array each, or bare items, best first."""
+    if isinstance(answer, tuple) and len(answer) == 2 and all(isinstance(a, np.ndarray) for a in answer):
+        answer = answer[0]  # (items, scores), as some libraries give them
+    return [_item(entry) for entry in answer]
+
+
+def _item(entry: Any) -> Any:
+    item = entry[0] if isinstance(entry, tuple | list | np.ndarray) else entry
+    # An array of (item, score) rows made a float of the item.
+    return int(item) if isinstance(item, np.floating) and item == int(item) else item
+
+
+def _items(relevant: Iterable[Any]) -> list[Any]:
+    return list(relevant)
+
+
+def _of_one(recommended: Sequence[Any], relevant: Collection[Any], metric: str, k: int) -> float:
+    return 0.0 if k <= 0 else score_list(list(recommended), relevant, f"{metric}@{k}", conventions=_WORDS)
+
+
+def _of_shared(lists: Lists, truth: Mapping[Any, Any], metric: str, k: int) -> float:
+    shared = [user for user in lists if user in truth]
+    if k <= 0 or not shared:
+        return 0.0
+    chosen = {
+        user: truth[user] if isinstance(truth[user], Mapping) else _items(truth[user]) for user in shared
+    }
+    name = f"{metric}@{k}"
+    return evaluate({u: list(lists[u]) for u in shared}, chosen, name, conventions=_WORDS)[name]
+
+
+def _of_catalogue(lists: Lists, metric: str, k: int, catalogue: int | None = None) -> float:
+    if k <= 0 or not any(len(items) for items in lists.values()):
+        return 0.0
+    name = f"{metric}@{k}"
+    shown = {user: list(items) for user, items in lists.items()}
+    nothing: dict[Any, list[Any]] = {user: [] for user in lists}
+    return evaluate(shown, nothing, name, catalogue=catalogue, conventions=_WORDS)[name]

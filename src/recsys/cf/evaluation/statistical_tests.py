@@ -1,0 +1,329 @@
+"""Statistical tests of per-user values in the words of the seeds; recsys.stats does the work.
+
+First minus second everywhere, except where a key says otherwise: `mean_improvement` and the `cohens_d` inside
+`paired_t_test` are second minus first. What makes a number doubtful (fewer than 3 users, no variance, NaN) is
+a typed warning and is kept under `warnings`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from recsys.cf.evaluation.bootstrap_estimator import BootstrapEstimator, bootstrap_confidence_interval
+from recsys.cf.evaluation.statistical_words import EffectSize, answers, defined, interval_facts, paired
+from recsys.errors import InputError
+from recsys.stats.align import Differences, pair, tables_of
+from recsys.stats.choices import Options
+from recsys.stats.compare import Row, compare_tables
+from recsys.stats.corrections import adjust
+from recsys.stats.effects import (
+    Effect,
+    d_z,
+    deviation,
+    effect_notes,
+    glass_delta,
+    label_of,
+    pooled_d,
+    rank_biserial,
+)
+from recsys.stats.intervals import Method, interval_of
+from recsys.stats.many import omnibus
+from recsys.stats.normality import normality
+from recsys.stats.outcomes import Alternative
+from recsys.stats.tests import paired_t, sign_test, signed_rank_sums, wilcoxon
+
+__all__ = [
+    "BootstrapEstimator",
+    "EffectSize",
+    "StatisticalTester",
+    "bootstrap_confidence_interval",
+    "cohens_d",
+    "paired_t_test",
+]
+
+
+class StatisticalTester:
+    """Tests, effect sizes, intervals and corrections at one level of significance.
+
+    >>> tester = StatisticalTester(significance_level=0.05)
+    >>> result = tester.paired_t_test(sample1=[0.5, 0.7, 0.6, 0.9], sample2=[0.4, 0.5, 0.6, 0.6])
+    >>> round(result["t_statistic"], 4), round(result["mean_diff"], 4), result["significant"]
+    (2.3238, 0.15, False)
+    """
+
+    def __init__(self, significance_level: float = 0.05, *, alpha: float | None = None) -> None:
+        self.significance_level = significance_level if alpha is None else alpha
+        if not 0.0 < self.significance_level < 1.0:
+            raise InputError(
+                f"the level of significance must lie between 0 and 1, got {significance_level!r}."
+            )
+
+    @property
+    def alpha(self) -> float:
+        """The level of significance."""
+        return self.significance_level
+
+    def paired_t_test(
+        self,
+        sample1: Any = None,
+        sample2: Any = None,
+        alternative: Alternative = "two-sided",
+        **samples: Any,
+    ) -> dict[str, Any]:
+        """Paired t-test; samples also as model_scores= and baseline_scores=, or metrics_a= and metrics_b=.
+
+        Keys: t_statistic, p_value, significant, mean_diff (first - second), mean_improvement (second -
+        first), std_diff, cohens_d (paired, second - first; 0.0 without variance), cohens_d_kind,
+        confidence_interval of mean_diff, degrees_of_freedom, n, alternative, interpretation, warnings.
+        """
+        d = paired(sample1, sample2, samples)
+        found = paired_t(d, alternative=alternative, confidence=1.0 - self.alpha)
+        effect = d_z(Differences(d.second, d.first, keys=d.keys))
+        interval = found.interval
+        return answers(found, self.alpha, "t_statistic") | {
+            "mean_improvement": 0.0 - found.difference,
+            "std_diff": deviation(d.values),
+            "cohens_d": defined(effect),
+            "cohens_d_kind": "paired (d_z), second - first",
+            "confidence_interval": (math.nan, math.nan)
+            if interval is None
+            else (interval.low, interval.high),
+            "degrees_of_freedom": found.df,
+        }
+
+    def wilcoxon_test(
+        self,
+        sample1: Any = None,
+        sample2: Any = None,
+        alternative: Alternative = "two-sided",
+        *,
+        method: str = "auto",
+        **samples: Any,
+    ) -> dict[str, Any]:
+        """Wilcoxon signed-rank test: `exact` (ties included), or `normal` with continuity correction.
+
+        `auto` is exact up to 50 users that differ. It does not test the mean, and on samples as large as
+        recommender evaluations it errs too often when differences are skewed: a warning says so from 500
+        users on. Keys: statistic (as SciPy's: the smaller rank sum, one-sided the positive one), w_plus,
+        w_minus, rank_biserial, and those every test has.
+        """
+        d = paired(sample1, sample2, samples)
+        exact = {"approx": "normal", "asymptotic": "normal"}.get(method, method)
+        found = wilcoxon(d, alternative=alternative, method=exact)
+        plus, minus = signed_rank_sums(d)
+        return answers(found, self.alpha) | {
+            "statistic": min(plus, minus) if alternative == "two-sided" else plus,
+            "w_plus": plus,
+            "w_minus": minus,
+            "rank_biserial": rank_biserial(d).value,
+        }
+
+    def sign_test(
+        self,
+        sample1: Any = None,
+        sample2: Any = None,
+        alternative: Alternative = "two-sided",
+        *,
+        dead_zone: float = 0.0,
+        **samples: Any,
+    ) -> dict[str, Any]:
+        """Sign test: more winners than losers? Differences within the dead zone are ties and left out.
+
+        Keys: statistic (wins), wins, ties, losses, and those every test has.
+        """
+        d = paired(sample1, sample2, samples)
+        found = sign_test(d, dead_zone=dead_zone, alternative=alternative)
+        wins = int(found.statistic)
+        return answers(found, self.alpha) | {
+            "wins": wins,
+            "ties": len(d.first) - found.n,
+            "losses": found.n - wins,
+        }
+
+    def cohens_d(self, sample1: Any = None, sample2: Any = None, **samples: Any) -> dict[str, Any]:
+        """Cohen's d, first - second over the pooled standard deviation; 0.0 without variance.
+
+        Keys: cohens_d (also as d), kind, interpretation, confidence_interval, n, warnings.
+        """
+        d = paired(sample1, sample2, samples)
+        return self._effect("cohens_d", d, pooled_d(d, confidence=1.0 - self.alpha)) | {
+            "kind": "pooled, first - second"
+        }
+
+    def glass_delta(self, sample1: Any = None, sample2: Any = None, **samples: Any) -> dict[str, Any]:
+        """Glass's delta: first - second over the standard deviation of the second, the control.
+
+        Keys: glass_delta (also as delta), interpretation, confidence_interval, n, warnings.
+        """
+        d = paired(sample1, sample2, samples)
+        found = self._effect("glass_delta", d, glass_delta(d, confidence=1.0 - self.alpha))
+        return found | {"delta": found["glass_delta"]}
+
+    def confidence_interval(
+        self, sample: Any, confidence: float | None = None, *, method: Method = "t"
+    ) -> dict[str, Any]:
+        """Interval of a mean by Student's t (or normal, bca, studentised, percentile).
+
+        Keys: mean, lower, upper, margin_of_error (None where the interval is not symmetric), std_error,
+        confidence, method, n, warnings.
+        """
+        d = pair(sample)
+        found = interval_of(
+            d.units(), method=method, confidence=1.0 - self.alpha if confidence is None else confidence
+        )
+        return interval_facts(found, d.notes)
+
+    def bonferroni_correction(self, p_values: Any, alpha: float | None = None) -> dict[str, Any]:
+        """Bonferroni's correction.
+
+        Keys: adjusted_p_values, significant, n_significant, n_tests, alpha, method. `p_values` may
+        be {name: p}; the answers then go by name too.
+        """
+        return self._corrected(p_values, "bonferroni", alpha)
+
+    def holm_bonferroni_correction(self, p_values: Any, alpha: float | None = None) -> dict[str, Any]:
+        """Holm's correction, monotone; keys as with `bonferroni_correction`.
+
+        >>> StatisticalTester().holm_bonferroni_correction([0.010, 0.011, 0.012])["significant"]
+        [True, True, True]
+        """
+        return self._corrected(p_values, "holm", alpha)
+
+    def normality_test(self, sample: Any) -> dict[str, Any]:
+        """Shapiro-Wilk (D'Agostino-Pearson beyond 5,000 values); none of the methods here needs it passed.
+
+        Keys: statistic, p_value, is_normal (not rejected), test, n, warnings.
+        """
+        found = normality(sample)
+        return {
+            "statistic": found.statistic,
+            "p_value": found.p_value,
+            "is_normal": bool(found.p_value >= self.alpha),
+            "test": found.method,
+            "n": found.n,
+            "warnings": list(found.notes),
+        }
+
+    def compare_multiple_models(
+        self,
+        models: Mapping[str, Any],
+        baseline: str | None = None,
+        *,
+        correction: str = "holm",
+        test: str = "t",
+        baseline_name: str | None = None,
+    ) -> dict[str, Any]:
+        """Every model against the baseline (every pair without one), corrected over all of them.
+
+        Keys: comparisons ({"als_vs_popularity": {p_value, adjusted_p_value, significant, …}}), omnibus
+        (Friedman's test from 3 models on, else None), ranking (best mean first), baseline, correction,
+        family, warnings.
+        """
+        against = baseline if baseline_name is None else baseline_name
+        options = Options(
+            test=test, correction="holm" if correction == "holm_bonferroni" else correction,
+            confidence=1.0 - self.alpha,
+        )  # fmt: skip
+        tables = tables_of(models, "score")
+        found = compare_tables(tables, baseline=against, options=options)
+        whole = omnibus(tables, "score", alpha=self.alpha) if len(tables) > 2 else None
+        return {
+            "comparisons": {f"{row.model}_vs_{row.baseline}": self._row(row) for row in found.rows},
+            "omnibus": None
+            if whole is None
+            else {
+                "test": "Friedman",
+                "statistic": whole.statistic,
+                "p_value": whole.p_value,
+                "significant": bool(whole.p_value < self.alpha),
+                "mean_ranks": dict(zip(whole.names, whole.mean_ranks, strict=True)),
+                "critical_difference": whole.critical_difference,
+                "pairs": {f"{a}_vs_{b}": p for (a, b), p in whole.pairs.items()},
+            },
+            "ranking": list(found.ranking()),
+            "baseline": against,
+            "correction": options.correction,
+            "family": found.family,
+            "warnings": list(found.notes),
+        }
+
+    def _effect(self, name: str, d: Differences, found: Effect) -> dict[str, Any]:
+        value = defined(found)
+        return {
+            name: value,
+            "d": value,
+            "interpretation": label_of(found.value) if math.isfinite(found.value) else "undefined",
+            "confidence_interval": (found.interval.low, found.interval.high),
+            "n": found.n,
+            "warnings": [*d.notes, *effect_notes(found)],
+        }
+
+    def _corrected(self, p_values: Any, method: str, alpha: float | None) -> dict[str, Any]:
+        level = self.alpha if alpha is None else alpha
+        named = isinstance(p_values, Mapping)
+        adjusted = adjust(list(p_values.values()) if named else p_values, method)
+        sure = [bool(p < level) for p in adjusted]
+        return {
+            "adjusted_p_values": dict(zip(p_values, adjusted.tolist(), strict=True))
+            if named
+            else adjusted.tolist(),
+            "significant": dict(zip(p_values, sure, strict=True)) if named else sure,
+            "n_significant": sum(sure),
+            "n_tests": len(sure),
+            "alpha": level,
+            "method": method,
+        }
+
+    def _row(self, row: Row) -> dict[str, Any]:
+        return {
+            "mean_diff": row.difference,
+            "relative_percent": 100.0 * row.relative,
+            "confidence_interval": (row.interval.low, row.interval.high),
+            "statistic": row.statistic,
+            "p_value": row.p_value,
+            "adjusted_p_value": row.adjusted_p,
+            "significant": bool(row.adjusted_p < self.alpha),
+            "effect_size": row.effect.value,
+            "effect_kind": row.effect.name,
+            "wins": row.wins,
+            "ties": row.ties,
+            "losses": row.losses,
+            "verdict": row.verdict,
+            "warnings": list(row.notes),
+        }
+
+
+def paired_t_test(
+    sample1: Any = None,
+    sample2: Any = None,
+    alternative: Alternative | float = "two-sided",
+    *,
+    alpha: float | None = None,
+    significance_level: float = 0.05,
+    **samples: Any,
+) -> dict[str, Any]:
+    """Paired t-test; see `StatisticalTester.paired_t_test` for the keys.
+
+    A number in third place is the level of significance (as metrics_a, metrics_b, alpha would have it).
+
+    >>> old, new = [0.70, 0.80, 0.75, 0.82, 0.79], [0.72, 0.83, 0.76, 0.85, 0.81]
+    >>> result = paired_t_test(old, new)
+    >>> result["significant"], round(result["mean_improvement"], 3)
+    (True, 0.022)
+    """
+    level = significance_level if alpha is None else alpha
+    if not isinstance(alternative, str):
+        level, alternative = alternative, "two-sided"
+    return StatisticalTester(level).paired_t_test(sample1, sample2, alternative, **samples)
+
+
+def cohens_d(sample1: Any = None, sample2: Any = None, **samples: Any) -> EffectSize:
+    """Cohen's d, first - second over the pooled standard deviation: a number that also answers by key.
+
+    >>> d = cohens_d([1.0, 2.0, 3.0, 4.0], [0.0, 1.0, 2.0, 3.0])
+    >>> f"{d:.3f}", d["interpretation"]
+    ('0.775', 'medium')
+    """
+    return EffectSize.of(StatisticalTester().cohens_d(sample1, sample2, **samples))

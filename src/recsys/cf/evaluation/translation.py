@@ -1,0 +1,144 @@
+"""From seed 000's words to the engine's, once for all of its faces.
+
+A test set is a table with `u_idx` and `i_idx` or {user: items}, a history {user: items}; results are plain
+dicts under the seed's keys that also carry the evaluation they come from.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from recsys.api import evaluate, recommend
+from recsys.errors import ColumnError, CutoffError, InputError
+from recsys.frames import read_interactions
+from recsys.results import Evaluation
+from recsys.sources import Factors, Scores
+from recsys.types import Array, Interactions, Lists
+
+USER, ITEM = "u_idx", "i_idx"
+
+
+class Results(dict[str, Any]):
+    """{result key: value} as the seed writes them; `evaluation` has the users and conventions behind it."""
+
+    evaluation: Evaluation | None = None
+
+
+class EvaluationData(NamedTuple):
+    """A test set with the history and the item counts that go with it; unpacks in this order."""
+
+    test_data: Any
+    user_pos_train: Mapping[Any, Any]
+    item_popularity: Array
+
+
+def cutoff(k: Any) -> int:
+    """A cut-off that is a positive whole number."""
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise CutoffError(f"k={k!r} is not a positive whole number.", hint="Use k >= 1, such as k=10.")
+    return int(k)
+
+
+def cutoffs(k_values: int | Iterable[int]) -> list[int]:
+    """Distinct cut-offs, ascending."""
+    given = [k_values] if isinstance(k_values, int | np.integer) else list(k_values)
+    if not given:
+        raise CutoffError("k_values is empty.", hint="Such as k_values=[10, 20].")
+    return sorted({cutoff(k) for k in given})
+
+
+def truth_of(
+    test_data: Any, user_col: str = USER, item_col: str = ITEM, rating_col: str | None = None
+) -> Interactions:
+    """The test set, from a table or {user: items}; grades only where asked for, or given as {item: grade}."""
+    if isinstance(test_data, EvaluationData):
+        test_data = test_data.test_data
+    if isinstance(test_data, Interactions | Mapping) or not hasattr(test_data, "columns"):
+        return read_interactions(test_data)
+    columns = {"user": user_col, "item": item_col} | ({} if rating_col is None else {"grade": rating_col})
+    names = list(getattr(test_data, "column_names", test_data.columns))
+    for name in columns.values():
+        if name not in names:
+            raise ColumnError(
+                f"the test data has no column {name!r}; it has {', '.join(map(str, names))}.",
+                table="test_data",
+                column=name,
+                hint="Name them: user_col=, item_col=.",
+            )
+    wanted = list(columns.values())
+    kept = test_data.select(wanted) if hasattr(test_data, "select") else test_data[wanted]
+    return read_interactions(kept, columns=columns)
+
+
+def history_of(user_pos_train: Any, table: str = "user_pos_train") -> Interactions | None:
+    """What each user had already; None where there is nothing."""
+    if user_pos_train is None or (isinstance(user_pos_train, Mapping) and not user_pos_train):
+        return None
+    return read_interactions(user_pos_train, table=table)
+
+
+def as_dict(rows: Lists | Interactions, kind: type = list) -> dict[Any, Any]:
+    """{user: items} with plain ids, in the order of the rows."""
+    items, ends = rows.items.values[rows.codes].tolist(), rows.indptr.tolist()
+    users = rows.cases.values.tolist()
+    return {user: kind(items[ends[at] : ends[at + 1]]) for at, user in enumerate(users)}
+
+
+def top_lists(source: Factors | Scores, users: Any, history: Interactions | None, k: int) -> Lists:
+    """The k best of each user a source knows; it has no list for the others."""
+    known = np.isin(users, source.user_rows.ids.values)
+    return recommend(source, k, users=users[known], seen=history)
+
+
+def evaluated(
+    ranked: Factors | Scores | Mapping[Any, Any],
+    truth: Interactions,
+    history: Interactions | None,
+    k_values: Sequence[int],
+    *,
+    n_items: int | None = None,
+) -> Results:
+    """One pass over a source, under the seed's result keys; coverage is that of the longest lists.
+
+    Ready lists need `n_items`; their MRR is over the lists as they are.
+    """
+    start = time.perf_counter()
+    names = standard_names(k_values)
+    size = n_items if isinstance(ranked, Mapping) else None
+    result = evaluate(ranked, truth, [*names, f"coverage@{max(k_values)}"], seen=history, catalogue=size)
+    made = Results({name: result[name] for name in names})
+    made.evaluation = result
+    made["coverage"] = result[f"coverage@{max(k_values)}"]
+    n_evaluated = min(result.n_cases[name] for name in names)
+    made["num_users_evaluated"] = n_evaluated
+    made["num_users_skipped"] = len(result.per_case) - n_evaluated
+    made["evaluation_time_seconds"] = time.perf_counter() - start
+    return made
+
+
+def standard_names(k_values: Sequence[int]) -> list[str]:
+    """The metrics every evaluation of the seed holds."""
+    return [f"{name}@{k}" for name in ("recall", "ndcg", "precision", "map") for k in k_values] + ["mrr"]
+
+
+def per_user_table(result: Evaluation | None) -> Any:
+    """One row an evaluated user, indexed by id."""
+    if result is None:
+        raise InputError("nothing was evaluated yet.", hint="Call evaluate(test_data, user_pos_train) first.")
+    return result.per_user.dropna(how="all")
+
+
+def catalogue_coverage(recommendations: Mapping[Any, Any], num_total_items: int | None) -> float:
+    """The share of the catalogue in at least one list."""
+    if num_total_items is None or isinstance(num_total_items, bool) or num_total_items < 1:
+        raise InputError(
+            f"num_total_items={num_total_items!r} is not a number of items.", hint="Pass how many there are."
+        )
+    if not any(len(listed) for listed in recommendations.values()):
+        return 0.0
+    nothing = dict.fromkeys(recommendations, ())
+    return evaluate(recommendations, nothing, ["coverage"], catalogue=int(num_total_items))["coverage"]

@@ -1,0 +1,185 @@
+"""What seed 000's charts show, as plain data, and the charts drawn from it by `recsys.report.figures`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from recsys.analysis import distribution, pareto_front
+from recsys.errors import InputError, UnknownNameError
+
+_K_SHOWN = (5, 10, 20, 50)
+Results = Mapping[str, Mapping[str, Any]]
+
+
+class EvaluationVisualizer:
+    """`prepare_*` gives a chart's data, `plot_*` draws it and gives the matplotlib Axes.
+
+    >>> data = EvaluationVisualizer().prepare_bar_chart_data(
+    ...     results={"als": {"recall@10": 0.3}, "popularity": {"recall@10": 0.2}}, metrics=["recall@10"]
+    ... )
+    >>> data["values"], data["best"]
+    ({'recall@10': [0.3, 0.2]}, {'recall@10': 'als'})
+    """
+
+    def prepare_bar_chart_data(
+        self, results: Results, metrics: Sequence[str] = ("recall@10", "ndcg@10")
+    ) -> dict[str, Any]:
+        """`models`, `metrics`, `values` {metric: one number a model}, `best` {metric: model}."""
+        results = _by_model(results)
+        values = {m: [_value(held, m) for held in results.values()] for m in metrics}
+        best = {m: _best(dict(zip(results, row, strict=True))) for m, row in values.items()}
+        return {"models": list(results), "metrics": list(metrics), "values": values, "best": best}
+
+    def prepare_k_sensitivity_data(
+        self,
+        results: Results,
+        metric: str = "recall",
+        k_values: Sequence[int] | None = None,
+        *,
+        metric_prefix: str | None = None,
+    ) -> dict[str, Any]:
+        """`k_values` and `series` {model: one number a k}; NaN where a model was not evaluated at a k.
+
+        Without `k_values`, the cut-offs of any result; 5, 10, 20 and 50 are the seed's. `metric_prefix` is
+        another name for `metric`.
+        """
+        results, stem = _by_model(results), (metric_prefix or metric).partition("@")[0]
+        found = {
+            int(key.partition("@")[2]) for held in results.values() for key in held if _is_cut(key, stem)
+        }
+        chosen = sorted(found) if k_values is None else list(k_values)
+        if not chosen:
+            raise InputError(
+                f"no result holds {stem} at a cut-off.", hint=f"Evaluate with k_values={list(_K_SHOWN)}."
+            )
+        series = {n: [_value(held, f"{stem}@{k}") for k in chosen] for n, held in results.items()}
+        return {"metric": stem, "k_values": chosen, "series": series}
+
+    def prepare_tradeoff_data(
+        self, results: Results, accuracy_metric: str = "ndcg@10", coverage_metric: str = "coverage"
+    ) -> dict[str, Any]:
+        """`models`, `coverage`, `accuracy`, and `pareto`: the models none beats in both."""
+        results = _by_model(results)
+        points = {
+            n: (_value(held, coverage_metric), _value(held, accuracy_metric)) for n, held in results.items()
+        }
+        return {
+            "models": list(points),
+            "coverage": [x for x, _ in points.values()],
+            "accuracy": [y for _, y in points.values()],
+            "coverage_metric": coverage_metric,
+            "accuracy_metric": accuracy_metric,
+            "pareto": pareto_front(points),
+        }
+
+    def prepare_distribution_data(
+        self, per_user: Any, metric: str = "recall@10", k: int | None = None, bins: int = 20
+    ) -> dict[str, Any]:
+        """`values` (one a user), `counts`, `edges`, and their summary; `per_user` is a table by user."""
+        name = metric if k is None or metric in per_user else f"{metric}@{k}"
+        if name not in per_user:
+            raise UnknownNameError("metric by user", name, map(str, per_user))
+        return {"metric": name, **distribution(per_user[name], bins=bins)}
+
+    def prepare_activity_data(
+        self, strata: Mapping[str, Mapping[str, float]], metric: str = "recall@10"
+    ) -> dict[str, Any]:
+        """`bins`, `values` and `num_users` of ModelEvaluator.stratify_by_activity."""
+        return {
+            "metric": metric,
+            "bins": list(strata),
+            "values": [_value(row, metric) for row in strata.values()],
+            "num_users": [int(row["num_users"]) for row in strata.values()],
+        }
+
+    def plot_bar_chart(
+        self, results: Results, metrics: Sequence[str] = ("recall@10", "ndcg@10"), ax: Any = None
+    ) -> Any:
+        """Models side by side, the best of each metric outlined and named in the title."""
+        data = self.prepare_bar_chart_data(results, metrics)
+        held = {n: {m: data["values"][m][i] for m in metrics} for i, n in enumerate(data["models"])}
+        axes = _figures().bars(held, ax=ax)
+        for at, metric in enumerate(metrics):
+            if data["best"][metric] is not None:
+                bar = axes.containers[data["models"].index(data["best"][metric])][at]
+                bar.set_edgecolor("black")
+                bar.set_linewidth(1.6)
+        axes.set_title("best: " + ", ".join(f"{data['best'][m]} ({m})" for m in metrics))
+        return axes
+
+    def plot_k_sensitivity(
+        self, results: Results, metric: str = "recall", k_values: Sequence[int] | None = None, ax: Any = None
+    ) -> Any:
+        """A line a model over the cut-offs."""
+        data = self.prepare_k_sensitivity_data(results, metric, k_values)
+        lines = {
+            name: {k: v for k, v in zip(data["k_values"], row, strict=True) if not math.isnan(v)}
+            for name, row in data["series"].items()
+        }
+        return _figures().curve(lines, metric=data["metric"], ax=ax)
+
+    def plot_tradeoff(
+        self,
+        results: Results,
+        accuracy_metric: str = "ndcg@10",
+        coverage_metric: str = "coverage",
+        ax: Any = None,
+    ) -> Any:
+        """A point a model: accuracy over coverage."""
+        data = self.prepare_tradeoff_data(results, accuracy_metric, coverage_metric)
+        points = dict(zip(data["models"], zip(data["coverage"], data["accuracy"], strict=True), strict=True))
+        return _figures().tradeoff(points, x=coverage_metric, y=accuracy_metric, ax=ax)
+
+    def plot_distribution(
+        self, per_user: Any, metric: str = "recall@10", k: int | None = None, ax: Any = None
+    ) -> Any:
+        """How the metric spreads over users; {model: table by user} draws several."""
+        several = per_user if isinstance(per_user, Mapping) and not hasattr(per_user, "columns") else None
+        held = {"model": per_user} if several is None else several
+        data = {name: self.prepare_distribution_data(table, metric, k) for name, table in held.items()}
+        return _figures().distribution({n: d["values"] for n, d in data.items()}, metric=metric, ax=ax)
+
+    def plot_activity(
+        self,
+        strata: Mapping[str, Mapping[str, float]],
+        metric: str = "recall@10",
+        model: str = "model",
+        ax: Any = None,
+    ) -> Any:
+        """The metric by activity, with the number of users in each bin."""
+        data = self.prepare_activity_data(strata, metric)
+        values = {model: dict(zip(data["bins"], data["values"], strict=True))}
+        sizes = dict(zip(data["bins"], data["num_users"], strict=True))
+        return _figures().strata(values, metric=metric, sizes=sizes, title="training interactions", ax=ax)
+
+
+def _figures() -> Any:
+    from recsys.report import figures
+
+    return figures
+
+
+def _by_model(results: Any) -> Results:
+    """{model: results}, also from a table with a `model` column (or with models as its index)."""
+    if not hasattr(results, "columns"):
+        return dict(results)
+    table = results.set_index("model") if "model" in results.columns else results
+    found: Results = table.to_dict("index")
+    return found
+
+
+def _value(held: Mapping[str, Any], name: str) -> float:
+    value = held.get(name)
+    return math.nan if value is None else float(value)
+
+
+def _best(values: Mapping[str, float]) -> str | None:
+    known = {name: value for name, value in values.items() if not math.isnan(value)}
+    return max(known, key=known.__getitem__) if known else None
+
+
+def _is_cut(key: str, stem: str) -> bool:
+    name, sign, k = str(key).partition("@")
+    return name == stem and bool(sign) and k.isdigit()

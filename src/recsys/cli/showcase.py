@@ -1,0 +1,112 @@
+"""The demo world with real models: six of them ranked, compared and reported on, in seconds.
+
+Models whose package is not installed are left out, and that is said; the plain demo needs none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from recsys import tables
+from recsys.api import evaluate, recommend
+from recsys.baselines import popularity, shuffled, similar_items, training_counts
+from recsys.cli.demo import described
+from recsys.comparison import Comparison, compare
+from recsys.data.demo import DemoWorld, demo_world
+from recsys.errors import MissingExtraError
+from recsys.frames import read_interactions
+from recsys.rerank import blend, content
+from recsys.results import Evaluation
+from recsys.sources import from_model
+
+METRICS = ("ndcg@5", "ndcg@10", "ndcg@20", "recall@5", "recall@10", "recall@20", "hit@10", "mrr",
+           "coverage@10", "novelty@10", "ild@10")  # fmt: skip
+SHOWN = ("ndcg@10", "recall@10", "hit@10", "mrr", "coverage@10", "novelty@10", "ild@10")
+BASELINE = "popularity"
+_DEPTH = 20
+
+
+@dataclass
+class Showcase:
+    """What the demo found, and the material its report is made of."""
+
+    world: DemoWorld
+    evaluations: dict[str, Evaluation] = field(default_factory=dict)
+    lists: dict[str, Any] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+    comparison: Comparison | None = None
+
+    def __str__(self) -> str:
+        columns: dict[str, list[Any]] = {"model": list(self.evaluations)}
+        columns |= {m: [result[m] for result in self.evaluations.values()] for m in SHOWN}
+        rows = [row for row in self.comparison or () if row.metric == "ndcg@10"]
+        columns[f"ndcg@10 against {BASELINE}"] = [
+            next((row.verdict for row in rows if row.model == name), "") for name in self.evaluations
+        ]
+        return "\n".join([described(self.world), "", tables.text(columns), *self.left_out])
+
+    def write(self, path: Path) -> Path:
+        """The report of everything above."""
+        from recsys.audit import audit
+        from recsys.report import write_report
+
+        world = self.world
+        truth, train = world.test[["user_id", "item_id"]], world.train[["user_id", "item_id"]]
+        best = max(self.evaluations, key=lambda name: self.evaluations[name]["ndcg@10"])
+        found = audit(world.train, world.test, lists=self.lists[best])
+        vectors = dict(zip(world.items["item_id"], world.embeddings, strict=True))
+        return write_report(
+            path, self.evaluations, baseline=BASELINE, metric="ndcg@10", title="The demo world",
+            audit=found, items=world.items, lists=self.lists, truth=truth, train=train, embeddings=vectors,
+        )  # fmt: skip
+
+
+def showcase(seed: int = 0, say: Callable[[str], object] = lambda _: None) -> Showcase:
+    """Train, rank, evaluate and compare."""
+    world = demo_world(seed)
+    made = Showcase(world)
+    train, truth = world.train[["user_id", "item_id"]], world.test[["user_id", "item_id"]]
+    history = read_interactions(train, table="train")
+    vectors = (world.items["item_id"].tolist(), world.embeddings)
+    for name, source in _sources(world, history, seed, made.left_out):
+        say(name)
+        made.lists[name] = recommend(source, _DEPTH, seen=history)
+        made.evaluations[name] = evaluate(
+            source, truth, METRICS, seen=history, train=train, embeddings=vectors
+        )  # fmt: skip
+    made.comparison = compare(made.evaluations, BASELINE, ["ndcg@10", "recall@10"])
+    return made
+
+
+def _sources(world: DemoWorld, history: Any, seed: int, left_out: list[str]) -> list[tuple[str, Any]]:
+    users, items = history.cases.values.tolist(), world.items["item_id"].tolist()
+    found: list[tuple[str, Any]] = [
+        ("random", shuffled(users=users, item_ids=items, seed=seed)),
+        (BASELINE, popularity(training_counts(history, catalogue=items), users=users)),
+        ("item similarity", similar_items(history, embeddings=world.embeddings, item_ids=items)),
+    ]
+    from recsys.models import als, bpr
+
+    try:
+        # One thread: the same numbers on every machine.
+        plain = {"factors": 16, "seed": seed, "num_threads": 1}
+        fitted: Any = from_model(als(history, iterations=15, regularization=5.0, **plain))
+        found.append(("bpr", from_model(bpr(history, iterations=150, **plain))))
+        found.append(("als", fitted))
+        known = fitted.item_rows.ids.values.tolist()
+        near = content(
+            history, _in_order(known, world), users=fitted.user_rows.ids.values.tolist(), item_ids=known
+        )
+        found.append(("hybrid", blend(fitted, near, 0.8)))
+    except MissingExtraError as error:
+        left_out += ["", f"als, bpr and the hybrid are left out: {error}"]
+    return found
+
+
+def _in_order(items: list[Any], world: DemoWorld) -> Any:
+    """The embeddings in the order of the model's items."""
+    place = {item: row for row, item in enumerate(world.items["item_id"].tolist())}
+    return world.embeddings[[place[item] for item in items]]

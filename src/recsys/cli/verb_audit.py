@@ -1,0 +1,122 @@
+"""`recsys audit`: what is wrong with a split, or with what was recommended for it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from recsys.cli import inputs
+from recsys.cli.faults import FAILED, told_warnings
+
+
+@click.command("audit", short_help="Look for leaks and biases in a split and its recommendations.")
+@click.argument("train", metavar="TRAIN")
+@click.argument("test", metavar="TEST")
+@click.option("--lists", metavar="FILE", help="What was recommended for TEST.")
+@click.option("--model", "models", multiple=True, metavar="NAME=FILE",
+              help="Lists of a model, to see whether metrics agree on the best one; repeatable.")  # fmt: skip
+@click.option(
+    "--items", metavar="FILE", help="The catalogue: a table with an item column, or one id a line (.txt)."
+)
+@click.option(
+    "--sampled", type=click.IntRange(min=1), metavar="N", help="Candidates were N sampled negatives."
+)
+@click.option("-k", "k", type=click.IntRange(min=1), default=10, show_default=True, help="The cut-off.")
+@click.option("-m", "--metric", "metrics", multiple=True, help="For the checks that evaluate; repeatable.")
+@click.option("--conventions", "preset", metavar="NAME", default="default", help="See `recsys conventions`.")
+@click.option("--set", "changes", multiple=True, metavar="DECISION=VALUE",
+              help="Change one decision, such as relevant_from=4; repeatable.")  # fmt: skip
+@click.option("--check", "checks", multiple=True, metavar="NAME", help="Run this check only; repeatable.")
+@click.option("--fail-on", type=click.Choice(["error", "warning", "info"]), default="error",
+              show_default=True,
+              help="The least severity that makes the exit code 1.")  # fmt: skip
+@inputs.file_options
+@click.option("--time", metavar="COLUMN", help="Column of the times, in TRAIN and TEST.")
+@click.option("--markdown", is_flag=True, help="Print Markdown.")
+@inputs.json_option
+@inputs.quiet_option
+def command(**options: Any) -> None:
+    """Exit with 0 if nothing makes the numbers measured on TRAIN and TEST wrong, else with 1.
+
+    TRAIN and TEST are interactions (CSV, TSV, Parquet, .inter, JSON) with user, item and, if possible, time
+    columns. Every finding says what was seen, how often, and what to do.
+    """
+    from recsys.audit import audit
+
+    if options["as_json"] and options["markdown"]:
+        raise click.UsageError("--json and --markdown exclude each other.")
+    models = {}
+    for text in options["models"]:
+        name, sign, path = text.partition("=")
+        if not (name and sign and path):
+            raise click.UsageError(f"--model {text} is not NAME=FILE.")
+        models[name] = path
+    with told_warnings(quiet=options["quiet"]):
+        made = audit(
+            _table(options["train"], options),
+            _table(options["test"], options),
+            None if options["lists"] is None else inputs.read(options["lists"], "lists", options),
+            None if options["items"] is None else _items(options["items"], options),
+            models={name: inputs.read(path, "lists", options) for name, path in models.items()} or None,
+            sampled=options["sampled"],
+            k=options["k"],
+            metrics=options["metrics"] or None,
+            conventions=inputs.asked_conventions(options),
+            checks=options["checks"] or None,
+        )
+    click.echo(
+        made.to_json() if options["as_json"] else made.to_markdown() if options["markdown"] else _told(made)
+    )
+    if not made.passes(options["fail_on"]):
+        sys.exit(FAILED)
+
+
+def _told(made: Any) -> str:
+    """The report in the words of the command."""
+    text = str(made)
+    for keyword, option in (
+        ("pass lists=", "pass --lists"),
+        ("pass items=", "pass --items"),
+        ("pass models={name: lists} with at least two", "pass --model NAME=FILE at least twice"),
+    ):
+        text = text.replace(keyword, option)
+    return text
+
+
+def _table(path: str, options: dict[str, Any]) -> Any:
+    """Interactions with their times."""
+    from recsys.files import read_file
+
+    roles = ("user", "item", "grade", "case", "time")
+    columns = {role: options[role] for role in roles if options[role] is not None}
+    return read_file(
+        path, "truth", columns=columns or None, format=options["form"], ids=options["ids"],
+        encoding=options["encoding"],
+    )  # fmt: skip
+
+
+def _items(path: str, options: dict[str, Any]) -> Any:
+    """Item ids: one a line (.txt), or a table with an item column."""
+    import pandas as pd
+
+    from recsys.errors import FileError
+    from recsys.frames import find_columns
+
+    try:
+        if path.endswith(".txt"):
+            lines = Path(path).read_text(encoding=options["encoding"]).splitlines()
+            frame = pd.DataFrame({"item": [line for line in lines if line]})
+        elif path.endswith(".parquet"):
+            frame = pd.read_parquet(path)
+        else:
+            tab = "\t" if path.endswith(".tsv") else ","
+            frame = pd.read_csv(path, dtype=str, sep=tab, encoding=options["encoding"], keep_default_na=False)
+    except (OSError, ValueError) as error:
+        raise FileError(f"{path} cannot be read as items ({error}).", hint="Check the path.") from error
+    named = {"item": options["item"]} if options["item"] in frame.columns else None
+    name = find_columns(list(frame.columns), ("item",), named, path, needed=("item",))["item"]
+    ids = pd.to_numeric(frame[name]) if options["ids"] == "int" else frame[name].astype(str)
+    return frame.assign(**{name: ids})

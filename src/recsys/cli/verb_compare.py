@@ -1,0 +1,109 @@
+"""`recsys compare`: which of several models is better, and how surely."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from recsys.cli import inputs
+from recsys.cli.faults import told_warnings
+from recsys.stats.choices import EFFECTS, TESTS
+from recsys.stats.corrections import CORRECTIONS
+
+
+@click.command("compare", short_help="Say whether models differ, by how much and how surely.")
+@click.argument("files", nargs=-1, required=True, metavar="A B …")
+@click.option("--truth", metavar="FILE", help="What was relevant; not needed for saved results.")
+@click.option("--baseline", metavar="NAME", help="The model the others are held against; every pair without.")
+@click.option("--name", "names", multiple=True, help="What a file's model is called, in the files' order.")
+@inputs.metric_options
+@inputs.file_options
+@inputs.data_options
+@click.option("--test", type=click.Choice(TESTS), default="t", show_default=True, help="The paired test.")
+@click.option("--correction", type=click.Choice([*CORRECTIONS, "max-t"]), default="holm", show_default=True,
+              help="Over all models and metrics.")  # fmt: skip
+@click.option("--effect", type=click.Choice(list(EFFECTS)), default="d_z", show_default=True)
+@click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
+@click.option("--margin", type=float, help="Also test for equivalence within this difference.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of resampling.")
+@click.option("--markdown", "form_out", flag_value="markdown", help="Print a Markdown table.")
+@click.option("--latex", "form_out", flag_value="latex", help="Print a LaTeX table.")
+@click.option("--csv", "form_out", flag_value="csv", help="Print CSV, with all digits.")
+@click.option("--json", "form_out", flag_value="json", help="Print JSON, with all digits.")
+@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="Also write the report (.html).")  # fmt: skip
+@inputs.quiet_option
+def command(**options: Any) -> None:
+    """Compare models, paired user by user: A, B, … are list files (with --truth) or saved results (.json).
+
+    recsys compare als.csv bpr.csv --truth test.csv --baseline als -m ndcg@10 -m recall@10
+    """
+    from recsys.comparison import compare
+
+    paths = inputs.named_results(options["files"], options["names"])
+    if len(paths) < 2:
+        raise click.UsageError("there is nothing to compare: name two files or more.")
+    baseline = options["baseline"]
+    if baseline is not None and baseline not in paths:
+        known = {path: name for name, path in paths.items()}
+        if baseline not in known:
+            raise click.UsageError(f"--baseline {baseline} is none of {', '.join(paths)}.")
+        baseline = known[baseline]
+    with told_warnings(quiet=options["quiet"]):
+        results = evaluated(paths, options)
+        made = compare(
+            results,
+            baseline,
+            _names(options),
+            test=options["test"],
+            correction=options["correction"],
+            effect=options["effect"],
+            confidence=options["confidence"],
+            margin=options["margin"],
+            rng=options["seed"],
+        )
+    if options["report"] is not None:
+        from recsys.report import write_report
+
+        write_report(options["report"], results, baseline=baseline)
+    _print(made, options["form_out"])
+
+
+def evaluated(paths: dict[str, str], options: dict[str, Any]) -> dict[str, Any]:
+    """{name: evaluation} of list files and saved results; the truth is read once."""
+    from recsys.api import evaluate
+    from recsys.results import load
+
+    conventions, requests = inputs.asked_conventions(options), inputs.asked_metrics(options)
+    lists = [path for path in paths.values() if not inputs.is_result(path)]
+    if lists and options["truth"] is None:
+        raise click.UsageError(f"{lists[0]} holds lists: say what was relevant with --truth FILE.")
+    truth = inputs.read(options["truth"], "truth", options) if lists else None
+    seen = inputs.read(options["seen"], "truth", options) if lists and options["seen"] else None
+    made = {}
+    for name, path in paths.items():
+        if inputs.is_result(path):
+            made[name] = load(path)
+            continue
+        made[name] = evaluate(
+            inputs.read(path, "lists", options), truth, requests, conventions=conventions, seen=seen,
+            catalogue=options["catalogue"], complete=options["complete"],
+        )  # fmt: skip
+    return made
+
+
+def _names(options: dict[str, Any]) -> list[str] | None:
+    if not options["metrics"]:
+        return None
+    return [str(request) for request in inputs.asked_metrics(options)]
+
+
+def _print(comparison: Any, form: str | None) -> None:
+    if form == "csv":
+        click.echo(comparison.to_frame().to_csv(index=False), nl=False)
+    elif form is None:
+        click.echo(str(comparison))
+    else:
+        click.echo(getattr(comparison, f"to_{form}")())

@@ -1,0 +1,48 @@
+"""`recsys explain`: which decisions differ between two presets or results, and what each does to a number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from recsys.cli import inputs
+from recsys.cli.faults import told_warnings
+
+
+@click.command("explain", short_help="Say why two numbers differ, decision by decision.")
+@click.argument("first", metavar="A")
+@click.argument("second", metavar="B")
+@click.option("--lists", metavar="FILE", help="Try each decision on these lists …")
+@click.option("--truth", metavar="FILE", help="… against this truth.")
+@inputs.metric_options
+@inputs.file_options
+@inputs.quiet_option
+def command(**options: Any) -> None:
+    """Explain the difference between A and B: names of conventions, or saved results (.json).
+
+    With --lists and --truth each decision is switched in turn on that data, so the steps add up to the whole:
+    recsys explain default rectools --lists als.csv --truth test.csv -m ndcg@10
+    """
+    from recsys.explanation import explain
+
+    if (options["lists"] is None) != (options["truth"] is None):
+        raise click.UsageError("--lists and --truth go together.")
+    sides = [_side(options[name]) for name in ("first", "second")]
+    data: dict[str, Any] = {}
+    if options["lists"] is not None:
+        data = {
+            "lists": inputs.read(options["lists"], "lists", options),
+            "truth": inputs.read(options["truth"], "truth", options),
+            "metrics": inputs.asked_metrics(options),
+        }
+    with told_warnings(quiet=options["quiet"]):
+        click.echo(str(explain(*sides, **data)))
+
+
+def _side(text: str) -> Any:
+    if inputs.is_result(text):
+        from recsys.results import load
+
+        return load(text)
+    return text

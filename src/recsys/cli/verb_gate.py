@@ -1,0 +1,49 @@
+"""`recsys gate`: may the new model ship? An exit code for CI and a summary for the pull request."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from recsys.cli import inputs
+from recsys.cli.faults import FAILED, told_warnings
+
+
+@click.command("gate", short_help="Pass or fail a new result against the one in force.")
+@click.argument("new", metavar="NEW")
+@click.option("--against", required=True, metavar="FILE", help="The saved result in force.")
+@click.option("-m", "--metric", "metrics", multiple=True, required=True, help="Such as ndcg@10; repeatable.")
+@click.option("--non-inferior", "margin", metavar="MARGIN", default="1%", show_default=True,
+              help="How much worse it may be: 1% of the old value, or 0.005 in its units.")  # fmt: skip
+@click.option("--better", is_flag=True, help="Ask that it is shown to be better.")
+@click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
+@click.option("--summary", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="Write the Markdown summary here, too.")  # fmt: skip
+@click.option("--markdown", is_flag=True, help="Print Markdown.")
+@inputs.json_option
+@inputs.quiet_option
+def command(**options: Any) -> None:
+    """Exit with 0 if NEW is shown to be no worse than the other result by more than the margin, else with 1.
+
+    Both are files of `recsys evaluate --save`. Margins of their own: -m ndcg@10=0.5% -m recall@10=2%
+    """
+    from recsys.gate import gate
+    from recsys.results import load
+
+    margins = {}
+    for text in options["metrics"]:
+        name, sign, own = text.rpartition("=") if text.rpartition("=")[2][:1].isdigit() else (text, "", "")
+        margins[name if sign else text] = "0" if options["better"] else (own or options["margin"])
+    with told_warnings(quiet=options["quiet"]):
+        made = gate(load(options["new"]), load(options["against"]), margins, confidence=options["confidence"])
+    if options["summary"] is not None:
+        from recsys.files import write_text
+
+        write_text(options["summary"], made.to_markdown() + "\n")
+    shown = made.to_json() if options["as_json"] else made.to_markdown() if options["markdown"] else str(made)
+    click.echo(shown)
+    if not made.passed:
+        sys.exit(FAILED)

@@ -1,0 +1,28 @@
+"""`recsys history`: a metric over nights, with intervals and the nights on which it moved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from recsys.cli import inputs
+
+
+@click.command("history", short_help="Show stored results over time and where they moved.")
+@click.argument("folder", metavar="FOLDER", default="results")
+@click.option("-m", "--metric", "metrics", multiple=True, help="Such as ndcg@10; repeatable; all without.")
+@click.option("--name", metavar="MODEL", help="One model only.")
+@inputs.json_option
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV, with all digits.")
+def command(**options: Any) -> None:
+    """Show the results of FOLDER (./results unless said), oldest first; new levels are marked."""
+    from recsys.history import history
+
+    made = history(options["folder"], list(options["metrics"]) or None, name=options["name"])
+    if options["as_json"]:
+        click.echo(made.to_json())
+    elif options["as_csv"]:
+        click.echo(made.to_frame().to_csv(index=False), nl=False)
+    else:
+        click.echo(str(made))

@@ -1,0 +1,134 @@
+"""`recsys inspect`: what one user is recommended, with names, hits and history, as a table to read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from recsys.cli import inputs
+from recsys.cli.faults import note, told_warnings
+
+
+@click.command("inspect", short_help="Show one user's recommendations beside their history.")
+@click.argument("who", metavar="USER")
+@click.argument("lists", metavar="LISTS")
+@click.option("--truth", metavar="FILE", help="What was relevant: hits are marked.")
+@click.option("--seen", metavar="FILE", help="Training interactions: shown beside the list.")
+@click.option(
+    "--items", metavar="FILE", help="Names and whatever is known about the items: .csv or .parquet."
+)
+@click.option("-k", "k", type=click.IntRange(min=1), default=10, show_default=True, help="How many items.")
+@click.option(
+    "--column", "columns", multiple=True, metavar="NAME", help="Column of --items to show; repeatable."
+)
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@inputs.file_options
+@inputs.quiet_option
+def command(**options: Any) -> None:
+    """Show the recommendations of USER in LISTS, best first, with what is known about the items.
+
+    LISTS is a file of recommendations, or a factor model: a folder with *_U.npy and *_V.npy, an .npz or a
+    .safetensors file, whose users and items are row numbers.
+    """
+    with told_warnings(quiet=options["quiet"]):
+        frame = _frame(options)
+    if options["as_csv"]:
+        click.echo(frame.to_csv(index=False, lineterminator="\n"), nl=False)
+        return
+    from recsys import tables
+
+    shown = {str(name): frame[name].tolist() for name in frame}
+    for name in {"hit", "seen"} & set(shown):
+        shown[name] = ["yes" if flag else "" for flag in shown[name]]
+    click.echo(tables.text(shown))
+    if not options["quiet"]:
+        parts = [f"{frame.attrs['n_history']:,} training interactions"] if options["seen"] else []
+        if options["truth"]:
+            parts.append(f"{int(frame['hit'].sum())} of {frame.attrs['n_relevant']} relevant items shown")
+        if parts:
+            note(f"user {options['who']}: {', '.join(parts)}")
+
+
+def _frame(options: dict[str, Any]) -> Any:
+    from recsys.analysis import described_list, inspect_user_recommendations
+
+    place = Path(options["lists"])
+    is_model = place.is_dir() or place.suffix.lower() in (".npz", ".safetensors")
+    if is_model:
+        options["ids"] = "int"
+    user = _user(options)
+    known: dict[str, Any] = {
+        "history": _row(options, "seen", user),
+        "truth": _row(options, "truth", user),
+        "columns": options["columns"] or None,
+    }
+    items = None if options["items"] is None else _items(options["items"], options["ids"])
+    if is_model:
+        from recsys.cf.evaluation.loading import load_model
+
+        return inspect_user_recommendations(user, load_model(place), None, items, options["k"], **known)
+    listed, scores = _listed(options, user)
+    return described_list(listed, items, scores=scores, **known)
+
+
+def _user(options: dict[str, Any]) -> Any:
+    text = options["who"]
+    if options["ids"] != "int":
+        return text
+    if not text.lstrip("-").isdigit():
+        raise click.UsageError(f"USER {text} is not a whole number, as --ids int and models ask for.")
+    return int(text)
+
+
+def _listed(options: dict[str, Any], user: Any) -> tuple[list[Any], Any]:
+    from recsys.errors import InputError
+
+    lists = inputs.read(options["lists"], "lists", options)
+    at = [code for code, name in enumerate(lists.cases.values.tolist()) if name == user]
+    if not at:
+        raise InputError(
+            f"user {user!r} is not in {options['lists']}, which has {len(lists.cases):,} users.",
+            hint="Check the id, and --ids.",
+        )
+    start = int(lists.indptr[at[0]])
+    part = slice(start, min(int(lists.indptr[at[0] + 1]), start + options["k"]))
+    return lists.items.values[lists.codes[part]].tolist(), None if lists.scores is None else lists.scores[
+        part
+    ]
+
+
+def _row(options: dict[str, Any], name: str, user: Any) -> list[Any] | None:
+    """One user's items, by time where there are times."""
+    import numpy as np
+
+    if options[name] is None:
+        return None
+    rows = inputs.read(options[name], "truth", options)
+    codes = rows.cases.code_of(np.array([user], dtype=rows.cases.values.dtype))
+    if len(codes) == 0 or codes[0] < 0:
+        return []
+    part = slice(int(rows.indptr[codes[0]]), int(rows.indptr[codes[0] + 1]))
+    order = slice(None) if rows.times is None else np.argsort(rows.times[part], kind="stable")
+    held: list[Any] = rows.items.values[rows.codes[part]][order].tolist()
+    return held
+
+
+def _items(path: str, ids: str) -> Any:
+    """The table about the items, its ids as the other files' are."""
+    import pandas as pd
+
+    from recsys.analysis.inspection import key_column
+    from recsys.errors import FileError
+
+    place = Path(path)
+    if not place.is_file():
+        raise FileError(f"there is no file {place}.", hint="Check the path.")
+    if place.suffix.lower() == ".parquet":
+        table = pd.read_parquet(place)
+    else:
+        table = pd.read_csv(place, dtype=str, keep_default_na=False, sep=None, engine="python")
+    key = key_column(table)
+    table[key] = table[key].astype("int64" if ids == "int" else str)
+    return table

@@ -1,0 +1,81 @@
+"""`recsys ratings`: predicted against actual ratings or clicks, from one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from recsys.cli import inputs
+from recsys.cli.faults import told_warnings
+
+
+@click.command("ratings", short_help="Score predicted ratings or click probabilities.")
+@click.argument("file", metavar="FILE")
+@click.option("-m", "--metric", "metrics", multiple=True,
+              help="Such as rmse, user_mae or 'ece(bins=20)'; or ratings, clicks; repeatable.")  # fmt: skip
+@click.option("--user", metavar="COLUMN", help="Column of the users.")
+@click.option("--actual", metavar="COLUMN", help="Column of the ratings, labels or clicks.")
+@click.option("--prediction", metavar="COLUMN", help="Column of the predictions.")
+@click.option("--scale", nargs=2, type=float, metavar="LOW HIGH", help="Lowest and highest rating there is.")
+@click.option("--clip", is_flag=True, help="Move predictions outside the scale to its border.")
+@click.option("--encoding", default="utf-8", show_default=True, help="Of text files.")
+@click.option("--per-user", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="Write one row a user: .csv, .tsv or .parquet.")  # fmt: skip
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV: metric, value, cases, all digits.")
+@inputs.json_option
+@inputs.quiet_option
+def command(**options: Any) -> None:
+    """Score the predictions in FILE (CSV, TSV or Parquet): a row a rating or impression.
+
+    It needs a user, a rating (or label, click) and a prediction column. A plain name (rmse) is over all rows,
+    user_rmse the mean over users.
+    """
+    from recsys.cli.output import check_target, print_result, write_per_user
+    from recsys.ratings import evaluate_ratings
+
+    if options["as_json"] and options["as_csv"]:
+        raise click.UsageError("--json and --csv exclude each other.")
+    if options["per_user"] is not None:
+        check_target(options["per_user"], "per-user")
+    with told_warnings(quiet=options["quiet"]):
+        result = evaluate_ratings(
+            _table(options),
+            metrics=",".join(options["metrics"]) or None,
+            scale=options["scale"] or None,
+            clip=options["clip"],
+        )
+    if options["per_user"] is not None:
+        write_per_user(result, options["per_user"])
+    print_result(result, as_json=options["as_json"], as_csv=options["as_csv"])
+
+
+def _table(options: dict[str, Any]) -> Any:
+    """User, rating and prediction columns under their roles' names; ids stay text, the others are numbers."""
+    import pandas as pd
+
+    from recsys.errors import FileError, InputError
+    from recsys.frames import find_columns
+
+    path = options["file"]
+    try:
+        if path.endswith(".parquet"):
+            frame = pd.read_parquet(path)
+        else:
+            tab = "\t" if path.endswith(".tsv") else ","
+            frame = pd.read_csv(path, dtype=str, sep=tab, encoding=options["encoding"], keep_default_na=False)
+    except (OSError, ValueError) as error:
+        raise FileError(f"{path} cannot be read as a table ({error}).", hint="Check the path.") from error
+    roles = ("user", "actual", "prediction")
+    given = {role: options[role] for role in roles if options[role] is not None}
+    found = find_columns([str(n) for n in frame.columns], roles, given, path, needed=roles)
+    columns = {"user": frame[found["user"]].astype(str)}
+    for role in roles[1:]:
+        try:
+            columns[role] = pd.to_numeric(frame[found[role]])
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"a value is no number ({error}).", table=path, column=found[role], hint="Mend the row."
+            ) from error
+    return pd.DataFrame(columns)

@@ -1,0 +1,117 @@
+"""`recsys report`: results (or lists and their truth) to one HTML page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from recsys.cli import inputs
+from recsys.cli.faults import told_warnings
+from recsys.errors import FileError
+from recsys.frames import ROLES
+
+DEFAULT = Path("recsys-report") / "report.html"
+
+
+@click.command("report", short_help="Write the report of one or many models as one HTML file.")
+@click.argument("files", nargs=-1, required=True, metavar="RESULT…")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              default=DEFAULT, show_default=True, help="Where to write it.")  # fmt: skip
+@click.option("--baseline", metavar="NAME", help="The model the others are held against; the first without.")
+@click.option("--headline", metavar="METRIC", help="The metric the page opens with.")
+@click.option("--title", help="The page's heading.")
+@click.option("--name", "names", multiple=True, help="What a file's model is called, in the files' order.")
+@click.option("--truth", metavar="FILE", help="What was relevant: needed for lists, welcome for results.")
+@click.option("--train", metavar="FILE", help="What the models learnt from, for groups of users and items.")
+@click.option("--items", metavar="FILE", help="Titles (and categories) of items: .csv, .tsv or .parquet.")
+@click.option(
+    "--embeddings", metavar="FILE", help="One vector an item, in the order of --items: .npy, .npz, …"
+)
+@click.option("--audit", metavar="FILE", help="What `recsys audit --json` printed.")
+@click.option("--history", metavar="FOLDER", help="Results kept over time by `recsys run`.")
+@inputs.metric_options
+@inputs.file_options
+@inputs.data_options
+@inputs.quiet_option
+def command(**options: Any) -> None:
+    """Write a page about RESULT…: saved results (.json), or list files with --truth. Prints its path.
+
+    recsys report als.json bpr.json --baseline als --items items.csv
+    """
+    from recsys.cli.verb_compare import evaluated
+    from recsys.report import write_report
+
+    paths = inputs.named_results(options["files"], options["names"])
+    baseline = options["baseline"]
+    if baseline is not None and baseline not in paths:
+        baseline = {path: name for name, path in paths.items()}.get(baseline, baseline)
+    listed = {name: path for name, path in paths.items() if not inputs.is_result(path)}
+    with told_warnings(quiet=options["quiet"]):
+        results = evaluated(paths, options)
+        quiet = options | {"quiet": True}  # read before: what there was to say about them has been said
+        lists = {name: inputs.read(path, "lists", quiet) for name, path in listed.items()}
+        made = write_report(
+            options["output"],
+            results,
+            baseline=baseline,
+            metric=options["headline"],
+            title=options["title"],
+            lists=lists or None,
+            truth=None if options["truth"] is None else inputs.read(options["truth"], "truth", quiet),
+            train=None if options["train"] is None else inputs.read(options["train"], "truth", options),
+            items=None if options["items"] is None else item_table(options["items"], options["ids"]),
+            embeddings=None if options["embeddings"] is None else _matrix(options["embeddings"]),
+            audit=None if options["audit"] is None else _json(options["audit"]),
+            history=None if options["history"] is None else _nights(options["history"]),
+        )
+    click.echo(str(made))
+
+
+def item_table(path: str, ids: str) -> Any:
+    """A table of items; ids are text unless asked otherwise, as in all files."""
+    import pandas as pd
+
+    place = Path(path)
+    try:
+        if place.suffix.lower() == ".parquet":
+            frame = pd.read_parquet(place)
+        else:
+            separator = "\t" if place.suffix.lower() == ".tsv" else ","
+            frame = pd.read_csv(place, sep=separator, dtype=str, keep_default_na=False)
+    except (OSError, ValueError, ImportError) as error:
+        raise FileError(
+            f"{place} cannot be read as a table: {error}.", hint="Give CSV, TSV or Parquet."
+        ) from error
+    if ids == "str":
+        return frame.astype(str)
+    role = next((name for name in frame.columns if name.lower().replace("_", "") in ROLES["item"]), None)
+    if role is not None and pd.to_numeric(frame[role], errors="coerce").notna().all():
+        frame[role] = pd.to_numeric(frame[role])
+    return frame
+
+
+def _matrix(path: str) -> Any:
+    from recsys.files.arrays import read_arrays
+
+    wide = [array for array in read_arrays(path).values() if array.ndim == 2]
+    if len(wide) != 1:
+        raise FileError(
+            f"{path} holds {len(wide)} matrices, expected one.", hint="Save the embeddings alone."
+        )
+    return wide[0]
+
+
+def _json(path: str) -> Any:
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FileError(f"{path} is not what recsys audit --json prints ({error}).") from error
+
+
+def _nights(folder: str) -> Any:
+    from recsys.history import history
+
+    return history(folder)

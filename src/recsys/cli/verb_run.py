@@ -1,0 +1,50 @@
+"""`recsys run`: execute a protocol file and keep its results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from recsys.cli import inputs
+from recsys.cli.faults import note, told_warnings
+
+
+@click.command("run", short_help="Execute a protocol file and keep its results.")
+@click.argument("protocol", type=click.Path(dir_okay=False, path_type=Path), metavar="PROTOCOL.toml")
+@click.option("-o", "--output", "folder", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
+              help="Where results are added; what the protocol says without.")  # fmt: skip
+@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="Also write the report (.html).")  # fmt: skip
+@click.option("--check", is_flag=True, help="Only check the file and its inputs.")
+@click.option("--fingerprints", is_flag=True, help="Only print the [data.sha256] table of its inputs.")
+@inputs.json_option
+@inputs.quiet_option
+def command(**options: Any) -> None:
+    """Split, evaluate and compare as PROTOCOL.toml says; the same file and data give the same bytes."""
+    from recsys.protocol import read_protocol, run_protocol
+    from recsys.protocol.running import fingerprints
+
+    asked = read_protocol(options["protocol"])
+    if options["fingerprints"]:
+        rows = [f'"{name}" = "{digest}"' for name, digest in fingerprints(asked).items()]
+        click.echo("\n".join(["[data.sha256]", *rows]))
+        return
+    if options["check"]:
+        fingerprints(asked)
+        click.echo(f"{options['protocol']}: {len(asked.content['models'])} models, "
+                   f"{len(asked.requests)} metrics, all inputs there.")  # fmt: skip
+        return
+    with told_warnings(quiet=options["quiet"]):
+        made = run_protocol(
+            asked,
+            folder=options["folder"],
+            report=options["report"],
+            progress=None if options["quiet"] else note,
+        )
+    click.echo(made.to_json() if options["as_json"] else str(made))
+    for path in made.paths.values():
+        note(f"kept {path}")
+    if made.report is not None:
+        note(f"report {made.report}")

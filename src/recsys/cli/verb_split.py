@@ -1,0 +1,186 @@
+"""`recsys split`: a file of interactions into a folder with its parts and the manifest that makes them again.
+
+Cells of text files are written as they were read. The folder appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from recsys.cli.faults import told_warnings
+from recsys.cli.inputs import all_of
+
+_HOW = (
+    "random_ratio", "per_user_ratio", "k_fold", "leave_one_out", "leave_last", "per_user_temporal",
+    "global_temporal", "rolling_windows", "unseen_users",
+)  # fmt: skip
+_ENDINGS = {"csv": ".csv", "tsv": ".tsv", "inter": ".inter", "parquet": ".parquet", "ratings": ".csv"}
+# What the command calls a parameter, and what the library does.
+_RENAMED = {"n_last": "n", "folds": "n_folds", "windows": "n_windows", "train_length": "train"}
+_SAME = (
+    "test", "validation", "which", "at", "validation_at", "by", "length", "step", "gap", "start", "known",
+    "seed", "on_tie", "short", "bad_rows", "scale", "unit", "min_user", "min_item", "warm_users",
+    "warm_items", "rounding",
+)  # fmt: skip
+_PARAMETERS = _RENAMED | {name: name for name in _SAME}
+
+
+def _number_or_text(_: Any, __: Any, value: str | None) -> Any:
+    """5 is a number, 0.2 a share, 2026-01-31 a date, 7d a length."""
+    if value is None:
+        return None
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return value
+
+
+def _said(name: str, words: str, metavar: str) -> Callable[[Any], Any]:
+    return click.option(f"--{name}", metavar=metavar, callback=_number_or_text, help=words)
+
+
+_amounts = all_of(
+    _said("test", "Share to test (0.2), or number of rows (or users).", "SHARE"),
+    _said("validation", "Share or number for validation.", "SHARE"),
+    click.option("-n", "n_last", type=int, metavar="N", help="leave_last: how many rows of each user."),
+    click.option("--which", type=click.Choice(["last", "random"]), help="leave_one_out: which row."),
+    _said("at", "global_temporal: when the test begins: a date, or a number.", "TIME"),
+    _said("validation-at", "global_temporal: when the validation begins.", "TIME"),
+    click.option("--folds", type=int, metavar="N", help="k_fold: how many."),
+    click.option("--by", metavar="WHAT",
+                 help="k_fold: rows, user_rows or users. unseen_users: random or time."),
+    _said("length", "rolling_windows: how long a test window is: 7d, or a number.", "LENGTH"),
+    click.option("--windows", type=int, metavar="N", help="rolling_windows: how many."),
+    _said("step", "rolling_windows: from one window to the next.", "LENGTH"),
+    _said("train-length", "rolling_windows: how far training reaches back.", "LENGTH"),
+    _said("gap", "rolling_windows: between training and test.", "LENGTH"),
+    _said("start", "rolling_windows: when the first window begins.", "TIME"),
+    click.option("--known", type=float, metavar="SHARE", help="unseen_users: what is known of a user."),
+)  # fmt: skip
+_rules = all_of(
+    click.option("--seed", type=int, metavar="N", help="Of all draws; 0 unless said."),
+    click.option("--on-tie", metavar="RULE",
+                 help="Equal times at a border: together, train, by_item, random, row_order or error."),
+    click.option("--rounding", metavar="RULE", help="Of shares: down (but at least 1), nearest or up."),
+    click.option("--short", metavar="RULE",
+                 help="Users with too few rows: exclude, train or error."),
+    click.option("--bad-rows", metavar="RULE",
+                 help="Rows without time or rating, or off the scale: error or exclude."),
+    click.option("--scale", nargs=2, type=float, metavar="LOW HIGH", help="The lowest and highest rating."),
+    click.option("--unit", metavar="UNIT", help="What numeric times count since 1970: s, ms, us or ns."),
+    click.option("--min-user", type=int, metavar="N", help="Rows every user must have (k-core)."),
+    click.option("--min-item", type=int, metavar="N", help="Rows every item must have (k-core)."),
+    click.option("--warm-users", is_flag=True, default=None, help="Exclude users that are not in train."),
+    click.option("--warm-items", is_flag=True, default=None, help="Exclude items that are not in train."),
+)  # fmt: skip
+_reading = all_of(
+    *(click.option(f"--{role}", metavar="COLUMN", help=f"Column of the {what}.")
+      for role, what in (("user", "users"), ("item", "items"), ("time", "times"), ("grade", "ratings"))),
+    click.option("--ids", type=click.Choice(["str", "int", "auto"]), default="str", show_default=True,
+                 help="Read ids as text or as whole numbers."),
+    click.option("--format", "form", metavar="FORMAT",
+                 help="csv, tsv, inter, ratings (no header) or parquet, if the file's name does not say."),
+    click.option("--encoding", default="utf-8", show_default=True, help="Of text files."),
+)  # fmt: skip
+
+
+@click.command("split", short_help="Split interactions into parts that do not leak.")
+@click.argument("file", metavar="FILE")
+@click.option("--how", type=click.Choice(_HOW), metavar="HOW", help="Which way; see below.")
+@click.option("-o", "--out", "folder", required=True, type=click.Path(path_type=Path), metavar="DIR",
+              help="Folder for the parts and manifest.json; made here, must not hold anything.")  # fmt: skip
+@click.option("--rerun", "manifest", type=click.Path(path_type=Path, dir_okay=False), metavar="MANIFEST",
+              help="Make the split of a manifest again, and check that it is the same.")  # fmt: skip
+@_amounts
+@_rules
+@_reading
+@click.option("--to", type=click.Choice(["csv", "tsv", "inter", "parquet"]), help="Format of the parts.")
+@click.option("--json", "as_json", is_flag=True, help="Print the manifest.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+def command(**options: Any) -> None:
+    r"""Split the interactions in FILE and write train, test (validation, excluded) and manifest.json to DIR.
+
+    \b
+    random_ratio       a share of all rows, drawn
+    per_user_ratio     a share of each user's rows, drawn
+    k_fold             every row tested once
+    leave_one_out      one row of each user, the last or a drawn one
+    leave_last         the last n rows of each user
+    per_user_temporal  the last share of each user's rows
+    global_temporal    one border in time for all, by share or --at
+    rolling_windows    test windows moving through time
+    unseen_users       whole users held out, part of their rows known
+    """
+    if (options["how"] is None) == (options["manifest"] is None):
+        raise click.UsageError("Say --how, or --rerun a manifest; not both.")
+    from recsys.splits import save
+
+    folder = options["folder"]
+    _check_folder(folder)
+    with told_warnings(quiet=options["quiet"]):
+        made, raw, form = _split(options)
+        ending = _ENDINGS[options["to"] or form]
+        manifests = save(made, folder, ending=ending, rows=raw)
+    if options["as_json"]:
+        click.echo(
+            json.dumps(manifests[0] if len(manifests) == 1 else manifests, indent=2, ensure_ascii=False)
+        )
+    elif not options["quiet"]:
+        click.echo("\n\n".join(str(each) for each in made))
+        click.echo(f"Written to {folder}.")
+
+
+def _check_folder(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise click.UsageError(f"-o {folder}: it is there already; name a new or empty folder.")
+    if not folder.absolute().parent.is_dir():
+        raise click.UsageError(f"-o {folder}: there is no folder {folder.absolute().parent}.")
+
+
+def _split(options: dict[str, Any]) -> tuple[list[Any], Any, str]:
+    """The splits, what their rows are written from, and the format the file came in."""
+    from recsys.files.source import format_of, open_source
+    from recsys.files.tables import read_table
+    from recsys.splits import Folds, rerun, split
+
+    columns = {role: options[role] for role in ("user", "item", "time", "grade") if options[role] is not None}
+    source = open_source(options["file"])
+    form = options["form"] or format_of(source)
+    reading = {
+        "columns": columns or None,
+        "ids": options["ids"],
+        "format": form,
+        "encoding": options["encoding"],
+    }
+    frame, _ = read_table(source, **reading)
+    raw = frame if form == "parquet" else read_table(source, **reading, text=True)[0]
+    if options["manifest"] is not None:
+        return [rerun(options["manifest"], frame)], raw, form
+    given = {ours: options[theirs] for theirs, ours in _PARAMETERS.items() if options[theirs] is not None}
+    _refuse_others(options["how"], given)
+    made = split(frame, options["how"], columns=columns or None, **given)
+    return list(made) if isinstance(made, Folds) else [made], raw, form
+
+
+def _refuse_others(how: str, given: dict[str, Any]) -> None:
+    """An option that this way of splitting does not know."""
+    import inspect
+
+    from recsys.splits import STRATEGIES
+    from recsys.splits.prepared import DEFAULTS
+
+    known = {*inspect.signature(STRATEGIES[how]).parameters, *DEFAULTS}
+    for name in given:
+        if name not in known:
+            option = next(theirs for theirs, ours in _PARAMETERS.items() if ours == name)
+            shown = "-n" if option == "n_last" else f"--{option.replace('_', '-')}"
+            raise click.UsageError(f"{shown} means nothing to --how {how}.")
+    if how == "rolling_windows" and "length" not in given:
+        raise click.UsageError("--how rolling_windows needs --length, such as 7d.")

@@ -1,0 +1,36 @@
+"""`recsys study`: one of the five studies, answered on your data or on the demo world."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from recsys.cli import inputs
+from recsys.cli.faults import note, told_warnings
+
+
+@click.command("study", short_help="Run one of five small studies of evaluation itself.")
+@click.argument("name", required=False)
+@click.option(
+    "--data", metavar="PATH", help="A MovieLens folder or a table of ratings; the demo world without."
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("-o", "--output", "folder", type=click.Path(file_okay=False, path_type=Path),
+              default=Path("recsys-report"), show_default=True,
+              help="Where NAME.md and NAME.png go.")  # fmt: skip
+@inputs.quiet_option
+def command(**options: Any) -> None:
+    """Run the study NAME: train small models, print the answer, draw the picture; without NAME list them."""
+    from recsys.studies import STUDIES, run_study
+
+    if options["name"] is None:
+        for name, question in STUDIES.items():
+            click.echo(f"{name:<20} {question}")
+        return
+    with told_warnings(quiet=options["quiet"]):
+        made = run_study(options["name"], options["data"], seed=options["seed"])
+        page, picture = made.save(options["folder"])
+    click.echo(str(made))
+    note(f"written {page} and {picture}")

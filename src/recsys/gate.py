@@ -1,0 +1,204 @@
+"""gate(): may the new model ship? Shown to be no worse than the old one by more than a margin, or refused.
+
+A gate asks the opposite of a significance test: the burden of proof is on "no worse", so too few users fail
+it instead of passing it. Every metric must pass, and therefore none of the tests needs a correction.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from recsys import tables
+from recsys.errors import ConventionError, InputError
+from recsys.plan import Request
+from recsys.results import Evaluation
+from recsys.stats.align import Aligned, Differences, align
+from recsys.stats.cautions import StatisticsWarning
+from recsys.stats.outcomes import check_confidence
+from recsys.stats.resample import unit_keys
+from recsys.stats.tests import paired_t
+from recsys.types import Float
+
+
+@dataclass(frozen=True)
+class Check:
+    """One metric held against its margin; `change` is the new value's gain (positive: better), relative."""
+
+    metric: str
+    value: float
+    against: float
+    change: float
+    bound: float
+    margin: float
+    relative: bool
+    p_value: float
+    users: int
+    passed: bool
+
+    @property
+    def words(self) -> str:
+        """The verdict on this metric."""
+        limit = f"{100 * self.margin:.3g}%" if self.relative else f"{self.margin:.3g}"
+        reached = f"{self.bound:+.2%}" if self.relative else f"{self.bound:+.4g}"
+        if self.passed:
+            how = "better" if self.margin == 0 else f"no worse than {limit}"
+            return f"shown to be {how}: at least {reached}"
+        wanted = "that it is better" if self.margin == 0 else f"that it is no worse than {limit}"
+        return f"not shown {wanted}: it may be {reached}"
+
+
+@dataclass(frozen=True)
+class Gate:
+    """All the checks; passed when every one of them is."""
+
+    checks: tuple[Check, ...]
+    confidence: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        return all(check.passed for check in self.checks)
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __str__(self) -> str:
+        return "\n".join([tables.text(self._columns()), "", *self._footnotes()])
+
+    __repr__ = __str__
+
+    def to_markdown(self) -> str:
+        """A summary for a pull request."""
+        head = f"### Recommendation quality: {'passed' if self.passed else 'FAILED'}"
+        notes = [f"- {note}" for note in self._footnotes()[1:]]
+        return "\n".join([head, "", tables.markdown(self._columns()), "", *notes])
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        checks = [
+            {name: None if value != value else value for name, value in asdict(check).items()}  # noqa: PLR0124
+            for check in self.checks
+        ]
+        document = {"passed": self.passed, "confidence": self.confidence, "checks": checks}
+        return json.dumps(document | {"notes": list(self.notes)}, indent=indent, ensure_ascii=False)
+
+    def _columns(self) -> dict[str, list[object]]:
+        return {
+            "metric": [c.metric for c in self.checks],
+            "new": [c.value for c in self.checks],
+            "against": [c.against for c in self.checks],
+            "change": [f"{c.change:+.2%}" if math.isfinite(c.change) else "n/a" for c in self.checks],
+            "verdict": [c.words for c in self.checks],
+            "": ["pass" if c.passed else "FAIL" for c in self.checks],
+        }
+
+    def _footnotes(self) -> list[str]:
+        users = sorted({c.users for c in self.checks})
+        many = f"{users[0]:,}" if len(users) == 1 else f"{users[0]:,} to {users[-1]:,}"
+        return [
+            "passed" if self.passed else "FAILED",
+            f"{many} users, paired by id; one-sided bounds of {self.confidence:.0%} confidence",
+            "every metric must pass, so none is corrected for the others",
+            *self.notes,
+        ]
+
+
+def gate(
+    new: Evaluation,
+    against: Evaluation,
+    margins: Mapping[str, str | float],
+    *,
+    confidence: float = 0.95,
+) -> Gate:
+    """Whether each metric is shown to be no worse than before by more than a margin.
+
+    Args:
+        new: the evaluation that asks to pass.
+        against: the one in force, of the same users under the same conventions.
+        margins: how much worse each metric may be: "1%" of the old value, or 0.005 in its own units; 0 asks
+            that it is shown to be better.
+        confidence: of the one-sided bound.
+
+    >>> import recsys
+    >>> truth = {u: {u} for u in range(400)}
+    >>> old = recsys.evaluate({u: [u if u % 2 else -1] for u in truth}, truth, ["hit@1"])
+    >>> bool(gate(old, old, {"hit@1": "1%"})), bool(gate(old, old, {"hit@1": 0}))
+    (True, False)
+    """
+    check_confidence(confidence)
+    if not margins:
+        raise InputError("no metric was named.", hint='Say which: {"ndcg@10": "1%"}.')
+    if new.conventions != against.conventions:
+        raise ConventionError(
+            f"the new result was evaluated under other conventions ({new.conventions}) than the one it is "
+            f"held against ({against.conventions}).",
+            hint="recsys.explain(a, b) says what differs.",
+        )
+    requests = [Request.parse(name) for name in margins]
+    aligned = align({"new": new.per_case, "old": against.per_case}, [str(r) for r in requests])
+    with warnings.catch_warnings():
+        # Few users or no spread fail the gate by themselves; the verdict says so.
+        warnings.simplefilter("ignore", StatisticsWarning)
+        checks = tuple(
+            _checked(aligned, request, given, confidence)
+            for request, given in zip(requests, margins.values(), strict=True)
+        )
+    note = aligned.note()
+    return Gate(checks, confidence, (note,) if note else ())
+
+
+def _checked(aligned: Aligned, request: Request, given: str | float, confidence: float) -> Check:
+    name = str(request)
+    margin, relative = _margin(name, given)
+    new, old = aligned.tables["new"][name], aligned.tables["old"][name]
+    keep = ~(np.isnan(new) | np.isnan(old))
+    if not keep.any():
+        raise InputError(f"no user has {name} in both results.")
+    sign = 1.0 if request.metric.better == "higher" else -1.0
+    mine, theirs = sign * new[keep], sign * old[keep]
+
+    def paired(first: Float, second: Float) -> Differences:
+        clusters = None if aligned.clusters is None else aligned.clusters[keep]
+        weights = None if aligned.weights is None else aligned.weights[keep]
+        return Differences(first, second, clusters, unit_keys(aligned.ids[keep]), weights)
+
+    base = float(paired(theirs, np.zeros_like(theirs)).units().estimates()[0])
+    difference = float(paired(mine, theirs).units().estimates()[0])
+    # A relative margin moves with each user's own old value: no estimated mean is plugged in.
+    shifted = paired(mine + (np.abs(theirs) * margin if relative else margin), theirs)
+    test = paired_t(shifted, alternative="greater", confidence=confidence)
+    bound = math.nan if test.interval is None else test.interval.low
+    low = bound - (margin * abs(base) if relative else margin)
+    scale = abs(base) if base else math.nan
+    return Check(
+        metric=name,
+        value=sign * (base + difference),
+        against=sign * base,
+        change=difference / scale,
+        bound=low / scale if relative else low,
+        margin=margin,
+        relative=relative,
+        p_value=test.p_value,
+        users=len(mine),
+        passed=test.p_value <= 1 - confidence,
+    )
+
+
+def _margin(metric: str, given: str | float) -> tuple[float, bool]:
+    text = str(given).strip()
+    relative = text.endswith("%")
+    try:
+        value = float(text[:-1]) / 100 if relative else float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf or (relative and value >= 1):
+        raise InputError(
+            f"the margin {given!r} of {metric} is neither a share nor a number.",
+            hint="Write '1%' of the old value, or 0.005 in the metric's own units.",
+        )
+    return value, relative

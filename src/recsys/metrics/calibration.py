@@ -1,0 +1,233 @@
+"""Whether a user's list has the mix of kinds the user had before, and providers the exposure they are due.
+
+An item of several kinds counts for each with an equal part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from recsys.conventions import Conventions
+from recsys.errors import ConventionError
+from recsys.metrics.item_facts import Attribute, ItemFacts
+from recsys.metrics.listing import add_up
+from recsys.metrics.reading import Reading
+from recsys.metrics.registry import catalogue_metric, divided, shown_metric
+from recsys.metrics.shelf import Shelf
+from recsys.types import Array, Float, entries_of, positions
+
+_STECK = "Steck, Calibrated recommendations (2018)"
+_BLOCK = 1 << 22
+
+
+@shown_metric(
+    "miscalibration",
+    formula="divergence of the kinds shown in the first k places, q, from the kinds the user had, p",
+    reference=_STECK,
+    better="lower",
+    bounds=(0.0, math.inf),
+    empty=math.nan,
+    needs=("train", "items"),
+    aliases={
+        "calibration_kl": {"divergence": "kl"},
+        "calibration_js": {"divergence": "js"},
+        "calibration_hellinger": {"divergence": "hellinger"},
+    },
+)
+def miscalibration(
+    h: Reading,
+    k: int | None,
+    c: Conventions,
+    *,
+    by: str | None = None,
+    divergence: str = "kl",
+    alpha: float = 0.01,
+) -> Float:
+    """How far the mix of kinds a user is shown is from the mix the user had before; 0 is calibrated.
+
+    divergence=kl is sum p ln(p / q'), q' = (1 - alpha) q + alpha p; js is Jensen and Shannon's in bits and
+    hellinger's distance lies in [0, 1] too. `by` names the column of the items that holds the kinds.
+
+    >>> import recsys
+    >>> kinds = {3: "a", 4: "b", 5: "a"}
+    >>> asked = {"train": {1: [3, 4]}, "items": {"kind": kinds}}
+    >>> round(recsys.evaluate({1: [3, 5]}, {1: {5}}, "calibration_js@2", **asked)["calibration_js@2"], 4)
+    0.3113
+    """
+    del c
+    if divergence not in DIVERGENCES or not 0 < alpha < 1:
+        raise ConventionError(
+            f"miscalibration got divergence={divergence!r}, alpha={alpha!r}.",
+            hint=f"Divergences are {', '.join(DIVERGENCES)}; alpha lies between 0 and 1.",
+        )
+    train = h.facts.train
+    of_shown, of_history = h.facts.attribute(by), ItemFacts(train.items, h.context).attribute(by)
+    entries, (case, at) = h.shown(k), entries_of(train, h.beyond.users)
+    weight = np.ones(len(at)) if train.grades is None else train.grades[at]
+    at = train.codes[at].astype(np.int64)
+    out = np.full(h.n_cases, math.nan)
+    step = max(1, _BLOCK // max(1, len(of_shown.labels)))
+    for first in range(0, h.n_cases, step):
+        part = slice(first, min(first + step, h.n_cases))
+        p = _mix(of_history, (case, at, weight), part)
+        q = _mix(of_shown, (entries.case, entries.item, np.ones(len(entries.item))), part)
+        known = (p.sum(axis=1) > 0) & (q.sum(axis=1) > 0)
+        out[part][known] = DIVERGENCES[divergence](_shares(p[known]), _shares(q[known]), alpha)
+    return out
+
+
+def _mix(kinds: Attribute, entries: tuple[Array, Array, Float], part: slice) -> Float:
+    """How much of each kind the cases of one block have: cases x kinds."""
+    case, item, weight = entries
+    size = len(kinds.labels)
+    low, high = np.searchsorted(case, [part.start, part.stop])
+    case, item, weight = case[low:high] - part.start, item[low:high], weight[low:high]
+    sizes = np.diff(kinds.indptr)[item]
+    at = positions(kinds.indptr[item], sizes)
+    n_cases = part.stop - part.start
+    pair = np.repeat(case.astype(np.int64), sizes) * size + kinds.codes[at]
+    worth = np.repeat(divided(weight, sizes * 1.0), sizes)
+    return add_up(pair, worth, n_cases * size).reshape(n_cases, size)
+
+
+def _shares(amounts: Float) -> Float:
+    return np.asarray(amounts / amounts.sum(axis=1, keepdims=True))
+
+
+def _kl(p: Float, q: Float, alpha: float) -> Float:
+    near = (1 - alpha) * q + alpha * p
+    ratio = np.divide(p, near, out=np.ones_like(p), where=(p > 0) & (near > 0))
+    return np.asarray((p * np.log(ratio)).sum(axis=1))
+
+
+def _js(p: Float, q: Float, alpha: float) -> Float:
+    del alpha
+    middle = (p + q) / 2
+    return np.asarray((_kl(p, middle, 0.0) + _kl(q, middle, 0.0)) / (2 * math.log(2)))
+
+
+def _hellinger(p: Float, q: Float, alpha: float) -> Float:
+    del alpha
+    return np.asarray(np.sqrt(((np.sqrt(p) - np.sqrt(q)) ** 2).sum(axis=1) / 2))
+
+
+DIVERGENCES: dict[str, Callable[[Float, Float, float], Float]] = {
+    "kl": _kl,
+    "js": _js,
+    "hellinger": _hellinger,
+}
+
+
+@shown_metric(
+    "kinds",
+    formula="different kinds among the items shown in the first k places / k",
+    reference="RePlay 0.22, CategoricalDiversity",
+    at_k="required",
+    bounds=(0.0, math.inf),
+    needs=("items",),
+    aliases=("categorical_diversity",),
+)
+def kinds(h: Reading, k: int | None, c: Conventions, *, by: str | None = None) -> Float:
+    """How many kinds of item a list shows, for each of its k places; `by` names the column of the items.
+
+    Above 1 only where items have several kinds.
+
+    >>> import recsys
+    >>> asked = {"items": {"kind": {3: "a", 4: "b", 5: "a"}}}
+    >>> recsys.evaluate({1: [3, 5, 4]}, {1: {5}}, "kinds@4", **asked)["kinds@4"]
+    0.5
+    """
+    del c
+    labels, entries = h.facts.attribute(by), h.shown(k)
+    sizes = np.diff(labels.indptr)[entries.item]
+    at = positions(labels.indptr[entries.item], sizes)
+    size = max(len(labels.labels), 1)
+    pairs = np.unique(np.repeat(entries.case.astype(np.int64), sizes) * size + labels.codes[at])
+    return np.bincount(pairs // size, minlength=h.n_cases) / float(k or 1)
+
+
+@catalogue_metric(
+    "exposure_gap",
+    formula="1/2 sum over groups of |share of the exposure - share of the merit|",
+    reference="Singh & Joachims, Fairness of exposure in rankings (2018)",
+    better="lower",
+    needs=("items",),
+)
+def exposure_gap(
+    s: Shelf,
+    k: int | None,
+    c: Conventions,
+    *,
+    by: str | None = None,
+    merit: str = "catalogue",
+    weight: str = "log2",
+    p: float = 0.85,
+) -> float:
+    """How much of the exposure would have to move for every provider group to get the share it is due.
+
+    `by` names the column of the items that holds the groups. A group is due its share of the catalogue, of
+    what users had (merit=train), or the same as any other (merit=equal). weight=log2, reciprocal, geometric
+    (p to the place) or none says what a place is worth. Items without a group are left out.
+
+    >>> import recsys
+    >>> asked = {"items": {"maker": {3: "x", 5: "x", 4: "y"}}, "catalogue": [3, 4, 5]}
+    >>> found = recsys.evaluate({1: [3], 2: [5]}, {1: {3}}, "exposure_gap(merit=equal)@1", **asked)
+    >>> found["exposure_gap(merit=equal)@1"]
+    0.5
+    """
+    del k, c, weight, p  # the exposure was weighed when it was counted
+    shown, due = group_shares(s, by, merit)
+    return float(np.abs(shown - due).sum()) / 2
+
+
+@catalogue_metric(
+    "exposure_ratio",
+    formula="smallest over largest (share of the exposure / share of the merit) of a group",
+    reference="Singh & Joachims, Fairness of exposure in rankings (2018)",
+    needs=("items",),
+)
+def exposure_ratio(
+    s: Shelf,
+    k: int | None,
+    c: Conventions,
+    *,
+    by: str | None = None,
+    merit: str = "catalogue",
+    weight: str = "log2",
+    p: float = 0.85,
+) -> float:
+    """The exposure per merit of the group that gets least, over that of the group that gets most; 1 is fair.
+
+    >>> import recsys
+    >>> asked = {"items": {"maker": {3: "x", 4: "y"}}, "catalogue": [3, 4]}
+    >>> found = recsys.evaluate({1: [3], 2: [4], 3: [4]}, {1: {3}}, "exposure_ratio@1", **asked)
+    >>> found["exposure_ratio@1"]
+    0.5
+    """
+    del k, c, weight, p  # the exposure was weighed when it was counted
+    shown, due = group_shares(s, by, merit)
+    rate = divided(shown, due)[due > 0]
+    return float(rate.min() / rate.max()) if len(rate) and rate.max() > 0 else 0.0
+
+
+def group_shares(s: Shelf, by: str | None, merit: str) -> tuple[Float, Float]:
+    """Each group's share of the exposure, and the share it is due."""
+    if merit not in ("catalogue", "train", "equal"):
+        raise ConventionError(f"got merit={merit!r}.", hint="merit is catalogue, train or equal.")
+    groups = s.facts.attribute(by)
+    sizes = np.diff(groups.indptr)
+    item = np.repeat(np.arange(len(sizes)), sizes)
+    part = divided(np.ones(len(item)), sizes[item] * 1.0)
+
+    def share(worth: Float) -> Float:
+        total = add_up(groups.codes, worth[item] * part, len(groups.labels))
+        return divided(total, np.full(len(total), total.sum()))
+
+    everything = np.ones(len(sizes)) if merit != "train" else s.facts.popularity
+    due = share(everything)
+    if merit == "equal":
+        due = divided((due > 0) * 1.0, np.full(len(due), float((due > 0).sum())))
+    return share(s.exposure), due

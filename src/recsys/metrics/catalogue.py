@@ -1,0 +1,157 @@
+"""Metrics of the whole catalogue: how much of it is shown, and how evenly.
+
+Each is one number over all cases, made of how often each item was shown (a `Shelf`), not a mean over
+cases. Items of the catalogue that nobody was shown count with 0.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from recsys.conventions import Conventions
+from recsys.errors import ConventionError
+from recsys.metrics.registry import catalogue_metric
+from recsys.metrics.shelf import Shelf
+
+_ADOMAVICIUS = "Adomavicius & Kwon, Improving aggregate recommendation diversity (2012)"
+
+
+@catalogue_metric(
+    "coverage",
+    formula="different items shown in the first k places / items of the catalogue",
+    reference="Herlocker et al., Evaluating collaborative filtering recommender systems (2004)",
+    grows_with_k=True,
+    aliases=("item_coverage", "catalog_coverage", "catalogue_coverage"),
+)
+def coverage(s: Shelf, k: int | None, c: Conventions) -> float:
+    """The share of the catalogue that anybody is shown.
+
+    >>> import recsys
+    >>> recsys.evaluate({1: [3, 5], 2: [3, 4]}, {1: {3}}, "coverage@2", catalogue=[3, 4, 5, 6])["coverage@2"]
+    0.75
+    """
+    del k, c
+    return len(s.shown) / s.n_items
+
+
+@catalogue_metric(
+    "distinct_items",
+    formula="different items shown in the first k places",
+    reference=_ADOMAVICIUS,
+    bounds=(0.0, math.inf),
+    grows_with_k=True,
+    aliases=("aggregate_diversity",),
+)
+def distinct_items(s: Shelf, k: int | None, c: Conventions) -> float:
+    """How many different items of the catalogue anybody is shown.
+
+    >>> import recsys
+    >>> recsys.evaluate({1: [3, 5], 2: [3, 4]}, {1: {3}}, "distinct_items@2")["distinct_items@2"]
+    3.0
+    """
+    del k, c
+    return float(len(s.shown))
+
+
+@catalogue_metric(
+    "gini",
+    formula="sum over items i = 1 … n by exposure x of (2i - n - 1) x_i / (n sum x)",
+    reference="Fleder & Hosanagar, Blockbuster culture's next rise or fall (2009)",
+    better="lower",
+    conventions=("gini_over",),
+)
+def gini(
+    s: Shelf, k: int | None, c: Conventions, *, weight: str = "none", p: float = 0.85, corrected: str = "no"
+) -> float:
+    """How unevenly the places go to the items: 0 all the same, near 1 all to one item.
+
+    weight=log2, reciprocal or geometric (p to the place) weighs a showing by its place; corrected=yes
+    divides by n - 1 instead of n.
+
+    >>> import recsys
+    >>> recsys.evaluate({1: [3, 5], 2: [3, 4]}, {1: {3}}, "gini@2", catalogue=[3, 4, 5, 6])["gini@2"]
+    0.375
+    """
+    del k, weight, p  # the exposure was weighed when it was counted
+    values = np.sort(s.shown)
+    n = len(values) if c.gini_over == "recommended" else s.n_items
+    if n < 2 or not len(values):
+        return 0.0
+    place = np.arange(n - len(values) + 1, n + 1)
+    value = float(((2 * place - n - 1) * values).sum()) / (n * float(values.sum()))
+    return value * n / (n - 1) if corrected == "yes" else value
+
+
+@catalogue_metric(
+    "entropy",
+    formula="- sum over items of p log2 p, p = the item's share of all places",
+    reference=_ADOMAVICIUS,
+    bounds=(0.0, math.inf),
+    aliases=("shannon_entropy",),
+)
+def entropy(
+    s: Shelf, k: int | None, c: Conventions, *, base: float = 2.0, weight: str = "none", p: float = 0.85
+) -> float:
+    """How widely the places are spread over the items, in bits: log2(n) when n items share them evenly.
+
+    >>> import recsys
+    >>> recsys.evaluate({1: [3, 5], 2: [3, 4]}, {1: {3}}, "entropy@2")["entropy@2"]
+    1.5
+    """
+    del k, c, weight, p
+    if not base > 1:
+        raise ConventionError(f"entropy needs a base above 1, got {base!r}.", hint="Write entropy(base=2).")
+    if not len(s.shown):
+        return 0.0
+    share = np.sort(s.shown) / s.shown.sum()
+    bits = -float((share * np.log2(share)).sum())
+    return max(bits, 0.0) / math.log2(base)
+
+
+@catalogue_metric(
+    "cold_coverage",
+    formula="different cold items shown in the first k places / cold items of the catalogue",
+    reference="Schein et al., Methods and metrics for cold-start recommendations (2002)",
+    needs=("popularity",),
+    grows_with_k=True,
+    aliases=("cold_start_coverage",),
+)
+def cold_coverage(s: Shelf, k: int | None, c: Conventions, *, below: float = 5.0) -> float:
+    """The share of the cold items, had by fewer than `below` users, that anybody is shown; 0 without any.
+
+    >>> import recsys
+    >>> found = recsys.evaluate(
+    ...     {1: [3, 5]}, {1: {3}}, "cold_coverage(below=1)@2", train={1: [3]}, catalogue=[3, 5, 6]
+    ... )
+    >>> found["cold_coverage(below=1)@2"]
+    0.5
+    """
+    del k, c
+    cold = s.facts.popularity < below
+    return float((s.exposure[cold] > 0).sum()) / max(int(cold.sum()) + s.n_unheard_of, 1)
+
+
+@catalogue_metric(
+    "personalisation",
+    formula="1 - mean over the pairs of users of shared items / sqrt(length x length)",
+    reference="Zhou et al., Solving the apparent diversity-accuracy dilemma (2010)",
+    exposure="list",
+    aliases=("personalization", "inter_list_diversity"),
+)
+def personalisation(s: Shelf, k: int | None, c: Conventions) -> float:
+    """How different the lists of two users are on average: 0 all the same, 1 nothing shared.
+
+    No pair of users is formed: an item shown to n users is shared by n (n - 1) / 2 pairs.
+
+    >>> import recsys
+    >>> found = recsys.evaluate({1: [3, 5], 2: [3, 4]}, {1: {3}}, "personalisation@2")
+    >>> round(found["personalisation@2"], 9)
+    0.5
+    """
+    del k, c
+    if s.n_cases < 2:
+        return 0.0
+    shared = float((s.everything**2).sum()) - s.n_cases
+    return 1.0 - shared / (s.n_cases * (s.n_cases - 1))

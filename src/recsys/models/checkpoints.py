@@ -1,0 +1,121 @@
+"""Networks in files: weights, what the network was made with, and the ids of its rows. Never a pickle.
+
+`.safetensors` is the form for keeping and sharing (extra `safetensors`); `.npz` needs NumPy alone.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recsys.errors import FileError, MissingExtraError
+from recsys.files import write_bytes
+from recsys.models.networks import NETWORKS, network
+from recsys.models.torch_here import torch
+from recsys.types import Array
+
+_ABOUT = "recsys"
+_FORMAT = 1
+
+
+def save_model(model: Any, path: str | Path, *, user_ids: Any = None, item_ids: Any = None) -> Path:
+    """Write a network of `recsys.models` at once or not at all; ids default to those it carries."""
+    name = next((n for n, kind in NETWORKS.items() if type(model) is kind), None)
+    if name is None:
+        raise FileError(
+            f"a {type(model).__name__} is no network of recsys.models, so it could not be made again.",
+            hint="Save its state_dict with safetensors yourself.",
+        )
+    arrays = {key: value.detach().cpu().numpy() for key, value in model.state_dict().items()}
+    about: dict[str, Any] = {"format": _FORMAT, "model": name, "shape": model.shape}
+    for what, given in (("user_ids", user_ids), ("item_ids", item_ids)):
+        ids = getattr(model, what, None) if given is None else given
+        if ids is None:
+            continue
+        values = np.asarray(ids)
+        if values.dtype.kind in "iu":
+            arrays[f"ids.{what}"] = values.astype(np.int64)
+        else:
+            about[what] = [str(value) for value in values.tolist()]
+    target = Path(path)
+    write_bytes(target, _packed(arrays, about, target))
+    return target
+
+
+def load_model(path: str | Path) -> Any:
+    """The network in a file, in evaluation mode, with `user_ids` and `item_ids` where they were saved."""
+    source = Path(path)
+    arrays, about = _unpacked(source)
+    if about.get("format") != _FORMAT or about.get("model") not in NETWORKS:
+        raise FileError(
+            f"{source.name} holds no model of this version ({about.get('model')!r}).",
+            hint="It must have been written by recsys.models.save_model.",
+        )
+    ids = {what: arrays.pop(f"ids.{what}", about.get(what)) for what in ("user_ids", "item_ids")}
+    try:
+        model = network(about["model"], **about["shape"])
+        model.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in arrays.items()})
+    except (RuntimeError, TypeError, KeyError) as error:
+        raise FileError(f"{source.name} does not fit its own description: {error}") from error
+    for what, values in ids.items():
+        if values is not None:
+            setattr(model, what, np.asarray(values) if not isinstance(values, list) else _texts(values))
+    return model.eval()
+
+
+def _texts(values: list[str]) -> Array:
+    out: Array = np.empty(len(values), dtype=object)
+    out[:] = values
+    return out
+
+
+def _packed(arrays: dict[str, Array], about: dict[str, Any], path: Path) -> bytes:
+    text = json.dumps(about, ensure_ascii=False, sort_keys=True)
+    if path.suffix == ".npz":
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as packed:  # np.savez would stamp the time of day into every entry
+            for name, value in {**arrays, _ABOUT: np.frombuffer(text.encode(), dtype=np.uint8)}.items():
+                entry = io.BytesIO()
+                np.lib.format.write_array(entry, np.ascontiguousarray(value), allow_pickle=False)
+                packed.writestr(zipfile.ZipInfo(f"{name}.npy"), entry.getvalue())
+        return out.getvalue()
+    if path.suffix != ".safetensors":
+        raise FileError(f"{path.name}: models are kept as .safetensors or .npz.", hint="End the name so.")
+    save = _safetensors("save")
+    packed_bytes: bytes = save({n: np.ascontiguousarray(v) for n, v in arrays.items()}, {_ABOUT: text})
+    return packed_bytes
+
+
+def _unpacked(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
+    if not path.is_file():
+        raise FileError(f"there is no file {path}.")
+    try:
+        if path.suffix == ".npz":
+            with np.load(path, allow_pickle=False) as packed:
+                arrays = {name: packed[name] for name in packed.files}
+            return arrays, json.loads(bytes(arrays.pop(_ABOUT)))
+        data = path.read_bytes()
+        size = int.from_bytes(data[:8], "little")
+        header = json.loads(data[8 : 8 + size])
+        load = _safetensors("load")
+        return dict(load(data)), json.loads(header["__metadata__"][_ABOUT])
+    except MissingExtraError:
+        raise
+    except Exception as error:
+        raise FileError(
+            f"{path.name} is no model file: {type(error).__name__}: {error}.",
+            hint="It must have been written by recsys.models.save_model.",
+        ) from error
+
+
+def _safetensors(verb: str) -> Any:
+    try:
+        from safetensors import numpy
+    except ImportError as error:
+        raise MissingExtraError("safetensors", "safetensors", "Keeping a model as .safetensors") from error
+    return getattr(numpy, verb)

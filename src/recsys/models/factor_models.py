@@ -1,0 +1,65 @@
+"""ALS and BPR through implicit: data in, factors out, nothing of the algorithms here.
+
+What comes back holds factors with the ids they belong to, which evaluate, recommend and compare take as
+they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from recsys.errors import MissingExtraError
+from recsys.models.pairs import Pairs
+from recsys.types import Array, Interactions
+
+
+@dataclass(frozen=True, eq=False)
+class FactorModel:
+    """Factors, and the ids of their rows where there are some; `model` is the library's own object."""
+
+    user_factors: Array
+    item_factors: Array
+    user_ids: Array | None
+    item_ids: Array | None
+    model: Any
+
+
+def als(train: Interactions | Pairs, *, factors: int = 64, seed: int = 0, **options: Any) -> FactorModel:
+    """Alternating least squares; `options` are those of implicit's AlternatingLeastSquares."""
+    return _fitted("als", "AlternatingLeastSquares", train, {"factors": factors, **options}, seed)
+
+
+def bpr(train: Interactions | Pairs, *, factors: int = 64, seed: int = 0, **options: Any) -> FactorModel:
+    """Bayesian personalised ranking; `options` are those of implicit's BayesianPersonalizedRanking."""
+    return _fitted("bpr", "BayesianPersonalizedRanking", train, {"factors": factors, **options}, seed)
+
+
+def _fitted(
+    room: str, name: str, train: Interactions | Pairs, options: dict[str, Any], seed: int
+) -> FactorModel:
+    from importlib import import_module
+
+    try:
+        # The plain CPU classes: implicit's own chooser needs a GPU build to be asked for one.
+        kind = getattr(import_module(f"implicit.cpu.{room}"), name)
+    except ImportError as error:
+        raise MissingExtraError("implicit", "implicit", name) from error
+    from scipy.sparse import csr_matrix
+
+    pairs = train if isinstance(train, Pairs) else Pairs.from_interactions(train)
+    counts = np.ones(len(pairs), dtype=np.float32)
+    matrix = csr_matrix((counts, (pairs.users, pairs.items)), shape=(pairs.n_users, pairs.n_items))
+    # implicit has threads of its own; those of the linear algebra beneath would fight with them.
+    with import_module("threadpoolctl").threadpool_limits(1, "blas"):
+        model = kind(random_state=seed, **options)
+        model.fit(matrix, show_progress=False)
+    return FactorModel(
+        np.asarray(model.user_factors),
+        np.asarray(model.item_factors),
+        pairs.user_ids,
+        pairs.item_ids,
+        model,
+    )

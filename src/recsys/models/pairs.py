@@ -1,0 +1,180 @@
+"""Who had what: the pairs a model learns from, as rows and columns of its tables.
+
+Plain NumPy, so that data can be prepared where PyTorch is not and trained where little else is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from recsys.errors import InputError
+from recsys.types import Array, Bool, Int, Interactions
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Pairs of a user's and an item's row; `order` says which came later, where that is known.
+
+    >>> pairs = Pairs.of([0, 0, 1], [2, 1, 2], order=[5, 9, 1])
+    >>> rest, last = pairs.without_last()
+    >>> last.users.tolist(), last.items.tolist(), len(rest)
+    ([0], [1], 2)
+    """
+
+    users: Int
+    items: Int
+    n_users: int
+    n_items: int
+    order: Array | None = None
+    user_ids: Array | None = None
+    item_ids: Array | None = None
+
+    @classmethod
+    def of(
+        cls,
+        users: Any,
+        items: Any,
+        *,
+        n_users: int | None = None,
+        n_items: int | None = None,
+        order: Any = None,
+    ) -> Pairs:
+        """Pairs of row numbers; repeated ones are kept as given."""
+        rows, columns = _rows(users, "users"), _rows(items, "items")
+        if len(rows) != len(columns) or (order is not None and len(order) != len(rows)):
+            raise InputError(
+                f"{len(rows)} users and {len(columns)} items make no pairs.", hint="Give one item a user."
+            )
+        if len(rows) == 0:
+            raise InputError("there is nothing to learn from: no pairs.")
+        counted = (int(rows.max()) + 1, int(columns.max()) + 1)
+        for what, given, least in (("users", n_users, counted[0]), ("items", n_items, counted[1])):
+            if given is not None and given < least:
+                raise InputError(
+                    f"n_{what}={given}, but row {least - 1} occurs.", hint=f"Pass n_{what}={least} or more."
+                )
+        return cls(
+            rows,
+            columns,
+            n_users or counted[0],
+            n_items or counted[1],
+            None if order is None else np.asarray(order),
+        )
+
+    @classmethod
+    def from_interactions(cls, data: Interactions) -> Pairs:
+        """Every interaction once; rows follow the sorted ids."""
+        users = np.repeat(np.arange(len(data.cases), dtype=np.int64), data.sizes)
+        made = cls.of(users, data.codes, n_users=len(data.cases), n_items=len(data.items), order=data.times)
+        return replace(made, user_ids=data.cases.values, item_ids=data.items.values)
+
+    @classmethod
+    def of_ids(
+        cls, users: Any, items: Any, *, order: Any = None, more_users: Any = (), more_items: Any = ()
+    ) -> Pairs:
+        """Pairs of ids; rows follow the sorted ids, `more_users` and `more_items` get rows without a pair.
+
+        >>> pairs = Pairs.of_ids([30, 10], [7, 5], more_items=[6])
+        >>> pairs.users.tolist(), pairs.items.tolist(), pairs.item_ids.tolist()
+        ([1, 0], [2, 0], [5, 6, 7])
+        """
+        rows = []
+        for what, given, more in (("users", users, more_users), ("items", items, more_items)):
+            held, extra = np.asarray(given), np.asarray(more)
+            if len(extra) and (held.dtype.kind in "iu") != (extra.dtype.kind in "iu"):
+                raise InputError(
+                    f"some {what} are whole numbers ({held[0]!r} or {extra[0]!r}) and some are not.",
+                    hint="Read all ids the same way.",
+                )
+            ids = np.unique(np.concatenate([held, extra]) if len(extra) else held)
+            rows.append((ids, np.searchsorted(ids, held)))
+        (user_ids, user_rows), (item_ids, item_rows) = rows
+        made = cls.of(user_rows, item_rows, n_users=len(user_ids), n_items=len(item_ids), order=order)
+        return replace(made, user_ids=user_ids, item_ids=item_ids)
+
+    def rows_of(self, ids: Any, what: str) -> Int:
+        """The rows of "users" or "items" by their ids."""
+        known = self.user_ids if what == "users" else self.item_ids
+        wanted = np.asarray(ids)
+        if known is None:
+            return _rows(wanted.reshape(-1), what).reshape(wanted.shape)
+        at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        strange = known[at] != wanted
+        if strange.any():
+            raise InputError(
+                f"{int(strange.sum())} {what} are unknown, {wanted[strange][0]!r} for one.",
+                hint="Train on data that holds them, or name them as more_users= and more_items=.",
+            )
+        return at
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def where(self, keep: Bool) -> Pairs:
+        """Some of the pairs; users and items keep their rows."""
+        order = None if self.order is None else self.order[keep]
+        return replace(self, users=self.users[keep], items=self.items[keep], order=order)
+
+    def without_last(self) -> tuple[Pairs, Pairs]:
+        """All but each user's latest pair, and those latest pairs, for stopping and tuning.
+
+        A user with one pair keeps it. Equal times are settled by the item's row, the largest last.
+        """
+        if self.order is None:
+            raise InputError(
+                "which pair is a user's last is not known.", hint="Pass order= (times, or places in time)."
+            )
+        by_time = np.lexsort((self.items, self.order, self.users))
+        ordered = self.users[by_time]
+        is_last = np.append(ordered[1:] != ordered[:-1], True)
+        several = np.bincount(self.users, minlength=self.n_users) > 1
+        last = np.zeros(len(self), dtype=bool)
+        last[by_time[is_last & several[ordered]]] = True
+        return self.where(~last), self.where(last)
+
+    def tied_last(self) -> int:
+        """How many users share their latest time between several pairs, so that the last is a choice."""
+        if self.order is None:
+            return 0
+        by_time = np.lexsort((self.order, self.users))
+        users, times = self.users[by_time], self.order[by_time]
+        ends = np.flatnonzero(np.append(users[1:] != users[:-1], True))
+        ends = ends[ends > 0]
+        return int(((users[ends - 1] == users[ends]) & (times[ends - 1] == times[ends])).sum())
+
+    def unseen(self, users: Int, n: int, *, seed: int = 0) -> Int:
+        """`n` different items a user has no pair with, for each of `users`: uniform, one row a user."""
+        rng = np.random.default_rng(seed)
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(self.users, minlength=self.n_users))])
+        items = self.items[np.argsort(self.users, kind="stable")]
+        out = np.empty((len(users), n), dtype=np.int64)
+        step = max(1, (1 << 24) // self.n_items)
+        for start in range(0, len(users), step):
+            part = users[start : start + step]
+            keys = rng.random((len(part), self.n_items), dtype=np.float32)
+            sizes = indptr[part + 1] - indptr[part]
+            at = np.arange(int(sizes.sum())) + np.repeat(indptr[part] - (np.cumsum(sizes) - sizes), sizes)
+            keys[np.repeat(np.arange(len(part)), sizes), items[at]] = np.inf
+            short = np.flatnonzero((keys < np.inf).sum(axis=1) < n)
+            if len(short):
+                raise InputError(
+                    f"user row {int(part[short[0]])} has fewer than {n} items it has no pair with.",
+                    hint="Ask for fewer negatives.",
+                )
+            out[start : start + step] = np.argpartition(keys, n - 1, axis=1)[:, :n]
+        return out
+
+
+def _rows(values: Any, what: str) -> Int:
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InputError(
+            f"{what} came as {array.dtype} with shape {array.shape}.",
+            hint="Rows are whole numbers from 0; Pairs.of_ids makes them of ids.",
+        )
+    if len(array) and int(array.min()) < 0:
+        raise InputError(f"{what} hold {int(array.min())}.", hint="Rows count from 0.")
+    return array.astype(np.int64, copy=False)

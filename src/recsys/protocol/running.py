@@ -1,0 +1,225 @@
+"""Running a protocol: inputs checked against their fingerprints, split, ranked, evaluated, compared, kept.
+
+Every model meets the same truth and the same seen items; baselines are made from the training side only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recsys import tables
+from recsys.api import evaluate
+from recsys.comparison import Comparison, compare
+from recsys.errors import FileError, InputError
+from recsys.files import read_file
+from recsys.history import record
+from recsys.protocol.form import Protocol, read_protocol
+from recsys.results import Evaluation
+from recsys.types import Interactions
+
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The results of a run, where they were kept, and what they were measured on."""
+
+    protocol: Protocol
+    evaluations: dict[str, Evaluation]
+    comparison: Comparison | None
+    paths: dict[str, Path]
+    inputs: dict[str, str]
+    report: Path | None = None
+
+    def __str__(self) -> str:
+        results = self.evaluations
+        shared = list(next(iter(results.values())))
+        columns: dict[str, list[Any]] = {"model": list(results)}
+        columns |= {name: [result[name] for result in results.values()] for name in shared}
+        parts = [self.protocol.title, "", tables.text(columns)]
+        if self.comparison is not None:
+            parts += ["", str(self.comparison)]
+        return "\n".join(parts)
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """What a second party must get: the protocol, its inputs and each model's result, by their hashes."""
+        results = {name: json.loads(e.to_json()) for name, e in self.evaluations.items()}
+        result = {
+            "protocol": self.protocol.sha256,
+            "inputs": self.inputs,
+            "models": {name: document["result"] for name, document in results.items()},
+        }
+        text = json.dumps(result, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        run = next(iter(results.values()))["run"]
+        document = {"result": result, "sha256": hashlib.sha256(text.encode()).hexdigest(), "run": run}
+        return json.dumps(document, indent=indent, ensure_ascii=False)
+
+
+def run_protocol(
+    protocol: Protocol | str | Path,
+    *,
+    folder: str | Path | None = None,
+    report: str | Path | None = None,
+    progress: Callable[[str], object] | None = None,
+) -> Outcome:
+    """Execute a protocol and keep its results; `folder` and `report` go before what the file says."""
+    asked = protocol if isinstance(protocol, Protocol) else read_protocol(protocol)
+    say = progress or (lambda _: None)
+    say("checking the inputs")
+    inputs = fingerprints(asked)
+    say("reading and splitting")
+    train, test = _sides(asked)
+    seen = train if asked.content.get("candidates", {}).get("seen", "exclude") == "exclude" else None
+    results, seconds = {}, {}
+    for name, model in asked.content["models"].items():
+        say(f"evaluating {name}")
+        start = time.perf_counter()
+        results[name] = _evaluated(asked, model, train, test, seen)
+        seconds[name] = round(time.perf_counter() - start, 3)
+    comparison = _compared(asked, results)
+    paths = _kept(asked, results, folder, {"inputs": inputs, "seconds": seconds})
+    outcome = Outcome(asked, results, comparison, paths, inputs)
+    target = report or asked.content.get("output", {}).get("report")
+    if target is None:
+        return outcome
+    say("writing the report")
+    return Outcome(asked, results, comparison, paths, inputs, _reported(asked, outcome, target, train, test))
+
+
+def fingerprints(protocol: Protocol) -> dict[str, str]:
+    """{file: sha256} of every input; one that differs from what the protocol states is an error."""
+    stated = protocol.content["data"].get("sha256", {})
+    made = {name: _sha256(protocol.at(name)) for name in protocol.inputs}
+    for name, digest in stated.items():
+        if name not in made:
+            raise FileError(f"data.sha256 names {name!r}, which the protocol does not read.")
+        if made[name] != digest:
+            raise FileError(
+                f"{name} is not the file the protocol was written for: its sha256 is {made[name]}.",
+                hint="Get the original, or state the new fingerprint.",
+            )
+    return made
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror}.", hint="Check the path.") from error
+    return digest.hexdigest()
+
+
+def _sides(protocol: Protocol) -> tuple[Interactions | None, Interactions]:
+    data = protocol.content["data"]
+    if "interactions" in data:
+        return _split(protocol)
+    train = None if "train" not in data else _interactions(protocol, data["train"])
+    return train, _interactions(protocol, data["test"])
+
+
+def _interactions(protocol: Protocol, name: str) -> Interactions:
+    data = protocol.content["data"]
+    columns = data.get("columns") or None
+    return read_file(protocol.at(name), "truth", columns=columns, ids=data.get("ids", "str"))
+
+
+def _split(protocol: Protocol) -> tuple[Interactions, Interactions]:
+    from recsys.data import table
+    from recsys.frames import read_interactions
+    from recsys.splits import split
+
+    data, asked = protocol.content["data"], dict(protocol.content.get("split", {}))
+    if not asked:
+        raise InputError(
+            "[data] names interactions and there is no [split].", hint="Write how = 'leave_last'."
+        )
+    frame = table(protocol.at(data["interactions"]), columns=data.get("columns"), ids=data.get("ids", "str"))
+    made = split(frame.interactions, asked.pop("how"), seed=protocol.seed, **asked)
+    return read_interactions(made.train, table="train"), read_interactions(made.test, table="test")
+
+
+def _evaluated(
+    protocol: Protocol,
+    model: dict[str, Any],
+    train: Interactions | None,
+    test: Interactions,
+    seen: Interactions | None,
+) -> Evaluation:
+    ranked = _ranked(protocol, model, train, test)
+    never = protocol.content.get("candidates", {}).get("never")
+    by_lists = "lists" in model
+    return evaluate(
+        ranked, test, protocol.requests, conventions=protocol.conventions, seen=seen,
+        train=train, never=None if by_lists else never,
+    )  # fmt: skip
+
+
+def _ranked(protocol: Protocol, model: dict[str, Any], train: Interactions | None, test: Interactions) -> Any:
+    if "lists" in model:
+        ids = protocol.content["data"].get("ids", "str")
+        return read_file(protocol.at(model["lists"]), "lists", ids=ids)
+    if "factors" in model:
+        from recsys.sources import read_factors
+
+        users, items = (protocol.at(name) for name in model["factors"])
+        own = {n: protocol.at(model[n]) for n in ("user_ids", "item_ids") if n in model}
+        return read_factors(users, items, **own)
+    if train is None:
+        raise InputError(
+            "a baseline is made of the training side, and [data] names none.", hint="Add train = 'train.csv'."
+        )
+    return _baseline(protocol, model, train, test)
+
+
+def _baseline(protocol: Protocol, model: dict[str, Any], train: Interactions, test: Interactions) -> Any:
+    from recsys.baselines import popularity, shuffled, training_counts
+
+    users = test.cases.values.tolist()
+    if model["baseline"] == "random":
+        return shuffled(users=users, item_ids=train.items.values.tolist(), seed=protocol.seed)
+    half_life = model.get("half_life")
+    if model["baseline"] == "recent" and half_life is None:
+        raise InputError("the baseline 'recent' needs half_life, in the unit of the times.")
+    return popularity(training_counts(train, half_life=half_life), users=users)
+
+
+def _compared(protocol: Protocol, results: dict[str, Evaluation]) -> Comparison | None:
+    asked = dict(protocol.content.get("compare", {}))
+    if len(results) < 2:
+        return None
+    return compare(
+        results, asked.pop("baseline", None), asked.pop("metrics", None), rng=protocol.seed, **asked
+    )
+
+
+def _kept(
+    protocol: Protocol, results: dict[str, Evaluation], folder: str | Path | None, facts: dict[str, Any]
+) -> dict[str, Path]:
+    named = protocol.content.get("output", {}).get("folder")
+    if folder is None and named is None:
+        return {}
+    place = Path(folder) if folder is not None else protocol.at(named)
+    shared = {"protocol": protocol.sha256, "title": protocol.title, "inputs": facts["inputs"]}
+    return {
+        name: record(place, result, name, seconds=facts["seconds"][name], **shared)
+        for name, result in results.items()
+    }
+
+
+def _reported(protocol: Protocol, outcome: Outcome, target: str | Path, train: Any, test: Any) -> Path:
+    from recsys.report import write_report
+
+    path = Path(target) if not isinstance(target, str) else protocol.at(target)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    baseline = protocol.content.get("compare", {}).get("baseline")
+    write_report(path, outcome.evaluations, baseline=baseline, title=protocol.title, truth=test, train=train)
+    return path

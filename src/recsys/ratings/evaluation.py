@@ -1,0 +1,179 @@
+"""The result of rating metrics: rows kept sorted, pooled sums exact, one row a user behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recsys.conventions import Conventions
+from recsys.engine import summarise
+from recsys.errors import MergeError, RecsysError
+from recsys.metrics import lookup_rating
+from recsys.metrics.rating import ROW_VALUES, Predictions, gauc_weights
+from recsys.plan import Request
+from recsys.results import Evaluation
+from recsys.stats.catalogue import jackknife, within
+from recsys.stats.outcomes import Estimate
+from recsys.stats.resample import groups_of
+from recsys.types import Array, Bool, Float, Ids, Int, Partial, PerCase
+from recsys.uncertainty import N_GROUPS
+
+
+@dataclass(frozen=True, eq=False)
+class Rated:
+    """Rows of all users: a user code, the actual and the predicted number; sorted by these three."""
+
+    cases: Ids
+    case: Array
+    actual: Float
+    predicted: Float
+
+    @classmethod
+    def sorted(cls, cases: Ids, case: Array, actual: Float, predicted: Float) -> Rated:
+        order = np.lexsort((predicted, actual, case))
+        return cls(cases, case[order], actual[order], predicted[order])
+
+    def per_user(self) -> Predictions:
+        """A group a user."""
+        return Predictions(self.case, len(self.cases), self.actual, self.predicted)
+
+    def pooled(self, mask: Bool | None = None) -> Predictions:
+        """One group of all rows, or of those of the users in a mask."""
+        keep: Any = slice(None) if mask is None else mask[self.case]
+        actual = self.actual[keep]
+        return Predictions(np.zeros(len(actual), dtype=np.int64), 1, actual, self.predicted[keep])
+
+
+class RatingEvaluation(Evaluation):
+    """{metric: value} of predicted numbers, with one row a user behind it.
+
+    A pooled metric (`rmse`) is taken over all rows at once, `user_rmse` is the mean of the users' own; in
+    the per-user table both hold the user's own value. compare() takes users as the sample for either.
+    """
+
+    def __init__(
+        self,
+        rated: Rated,
+        requests: list[Request],
+        *,
+        by: Mapping[Any, Array] | None = None,
+        notes: Mapping[str, Any] | None = None,
+        counts: Mapping[str, int] | None = None,
+    ) -> None:
+        self.rated = rated
+        users = rated.per_user()
+        columns: dict[str, Float] = {
+            str(r): np.asarray(r.metric.body(users, **r.own_params)) for r in requests
+        }
+        terms = {str(r): found for r in requests if (found := _terms(users, r, columns[str(r)])) is not None}
+        tally = {"cases": len(rated.cases), "rows": len(rated.actual), **(counts or {})}
+        partial = Partial(PerCase(rated.cases.values, columns), terms, tally)
+        super().__init__(partial, requests, Conventions(), by=by, notes=notes)
+        self.overall = self._summed(None)
+
+    def _summed(self, mask: Bool | None) -> dict[str, float]:
+        """Users' values and sums added up; what is no function of two sums is taken from the rows."""
+        out = summarise(self.partial, self.requests, mask)
+        pooled = self.rated.pooled(mask)
+        for request in self._of_rows():
+            out[str(request)] = float(np.asarray(request.metric.body(pooled, **request.own_params))[0])
+        return out
+
+    def _of_rows(self) -> list[Request]:
+        terms = self.partial.terms
+        return [r for r in self.requests if r.metric.kind == "derived" and str(r) not in terms]
+
+    @cached_property
+    def by(self) -> dict[Any, dict[str, float]]:
+        """{group: {metric: value}} where `by=` was given."""
+        return {label: self._summed(mask) for label, mask in (self._by or {}).items()}
+
+    def _estimate(self, request: Request, **choices: Any) -> Estimate:
+        """A pooled number that is no ratio of sums is made again without each group of users."""
+        name = str(request)
+        if name in self.partial.terms or request.metric.kind not in ("derived", "ratio"):
+            return super()._estimate(request, **choices)
+        group = groups_of(self.per_case.ids)
+
+        def without(gone: Int) -> float:
+            return self._summed(~np.isin(group, gone))[name]
+
+        sizes = np.bincount(group, minlength=N_GROUPS)
+        found = jackknife(without, sizes, partners=0).estimate(choices["confidence"])
+        return within(found, request.metric.bounds)
+
+    def _key(self, name: str) -> str:
+        if name in self.overall:
+            return name
+        try:
+            key = str(Request.parse(name, lookup_rating))
+        except RecsysError as error:
+            raise KeyError(str(error)) from None
+        if key not in self.overall:
+            raise KeyError(f"{name!r} was not evaluated; this result holds {', '.join(self.overall)}.")
+        return key
+
+    def merge(self, *others: Evaluation) -> Evaluation:
+        """The result over the users of all; equal to evaluating their rows at once."""
+        if not all(isinstance(o, RatingEvaluation) for o in others):
+            raise MergeError("a result of ratings merges with another one of ratings only.")
+        parts = [self, *(o for o in others if isinstance(o, RatingEvaluation))]
+        if any([*map(str, p.requests)] != [*map(str, self.requests)] for p in parts):
+            raise MergeError("the parts hold different metrics.", hint="Evaluate them with the same ones.")
+        cases = self.rated.cases
+        for part in parts[1:]:
+            cases, _, _ = cases.union(part.rated.cases, what="user")
+        if len(cases) != sum(len(p.rated.cases) for p in parts):
+            raise MergeError("a user is in two of the parts.", hint="Keep each user's rows in one part.")
+        places = [cases.code_of(p.rated.cases.values)[p.rated.case] for p in parts]
+        rated = Rated.sorted(
+            cases,
+            np.concatenate(places),
+            np.concatenate([p.rated.actual for p in parts]),
+            np.concatenate([p.rated.predicted for p in parts]),
+        )
+        names = dict.fromkeys(n for p in parts for n in p.counts if n not in ("cases", "rows"))
+        counts = {n: sum(p.counts.get(n, 0) for p in parts) for n in names}
+        return RatingEvaluation(rated, self.requests, notes=self.notes, counts=counts)
+
+    def save(self, path: Any, *, name: str | None = None, **facts: Any) -> None:
+        """Write the result with its users, as Evaluation.save; not metrics that need every row."""
+        if self._of_rows():
+            said = ", ".join(map(str, self._of_rows()))
+            raise RecsysError(
+                f"{said} cannot be saved to {Path(path)}: it is made of all rows, and a file holds users.",
+                hint="Leave it out, or use to_json() for the numbers and per_user_frame() for the users.",
+            )
+        super().save(path, name=name, **facts)
+
+    def _footnotes(self) -> list[str]:
+        n_rows, n_users = self.counts["rows"], self.counts["cases"]
+        lines = [f"{n_rows:,} row{_s(n_rows)} of {n_users:,} user{_s(n_users)}"]
+        said = {
+            "clipped": "predictions moved to the border of the scale",
+            "outside_scale": "predictions outside the scale",
+            "certain_and_wrong": "predictions of exactly 0 or 1 that were wrong (moved by 2^-52)",
+            "without_prediction": "ratings without a prediction (left out)",
+            "without_rating": "predictions without a rating (left out)",
+        }
+        lines += [f"{self.counts[n]:,} {words}" for n, words in said.items() if self.counts.get(n)]
+        return [*lines, "a plain name is over all rows, user_ the mean over users"]
+
+
+def _terms(users: Predictions, request: Request, column: Float) -> tuple[Float, Float] | None:
+    """Numerator and denominator a user, where the pooled metric is made of two sums: compare() needs them."""
+    if request.metric.kind == "ratio":
+        weights = gauc_weights(users, **request.own_params)
+        return column * weights, np.where(np.isnan(column), np.nan, weights)
+    if request.metric.kind == "derived" and request.metric.name in ROW_VALUES:
+        return users.total(ROW_VALUES[request.metric.name](users)), users.n
+    return None
+
+
+def _s(n: int) -> str:
+    return "" if n == 1 else "s"

@@ -1,0 +1,71 @@
+"""One data set into parts that do not leak into each other: what trains, what tunes, what is judged.
+
+Every way of splitting is a function here; `split(data, how="leave_last", ...)` calls one by its name. Parts
+are of the kind the data came as, and every row ends in exactly one of them or in `excluded`, with a reason.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from recsys.errors import UnknownNameError
+from recsys.splits.eligibility import Eligible, eligible_by_time
+from recsys.splits.manifest import read_manifest, rerun, to_json
+from recsys.splits.outcome import Folds, Split
+from recsys.splits.saving import save
+from recsys.splits.selection import Selection, min_interactions
+from recsys.splits.several import k_fold, leave_one_out_matrices, rolling_windows
+from recsys.splits.strategies import (
+    global_temporal,
+    leave_last,
+    leave_one_out,
+    per_user_ratio,
+    per_user_temporal,
+    random_ratio,
+    unseen_users,
+)
+
+STRATEGIES: dict[str, Any] = {
+    made.__name__: made
+    for made in (
+        random_ratio, per_user_ratio, k_fold, leave_one_out, leave_last, per_user_temporal, global_temporal,
+        rolling_windows, unseen_users,
+    )
+}  # fmt: skip
+
+
+def split(data: Any, how: str = "random_ratio", *arguments: Any, **parameters: Any) -> Any:
+    """Split interactions by the strategy of that name; its parameters follow.
+
+    >>> split({"ann": ["a", "b", "c"], "bob": ["a", "d"]}, "leave_last").test
+    {'ann': ['c'], 'bob': ['d']}
+    """
+    if how not in STRATEGIES:
+        raise UnknownNameError("way to split", how, STRATEGIES)
+    return STRATEGIES[how](data, *arguments, **parameters)
+
+
+__all__ = [
+    "STRATEGIES",
+    "Eligible",
+    "Folds",
+    "Selection",
+    "Split",
+    "eligible_by_time",
+    "global_temporal",
+    "k_fold",
+    "leave_last",
+    "leave_one_out",
+    "leave_one_out_matrices",
+    "min_interactions",
+    "per_user_ratio",
+    "per_user_temporal",
+    "random_ratio",
+    "read_manifest",
+    "rerun",
+    "rolling_windows",
+    "save",
+    "split",
+    "to_json",
+    "unseen_users",
+]

@@ -1,0 +1,161 @@
+"""What the statistics need from an evaluation: values per case, or what a number is without some users.
+
+A mean over cases is its column. A pooled or derived number becomes one value a case by the delta method.
+What is no mean at all (a metric of the catalogue, a geometric mean) is made again without one group of users
+after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from recsys import tables
+from recsys.conventions import Conventions
+from recsys.exposure import catalogue_value, exposure_key
+from recsys.plan import Request
+from recsys.stats.align import collapse
+from recsys.stats.catalogue import Jackknife, jackknife, partners_for, shown_jackknife, within
+from recsys.stats.intervals import Method, delta_values, interval_of
+from recsys.stats.outcomes import Estimate
+from recsys.stats.resample import Rng, groups_of, unit_keys
+from recsys.types import Float, Int, Partial
+
+N_GROUPS = 64
+# Metrics that only count which items were shown at all; each item seen by one group only is lost with it.
+_COUNTS_SHOWN = {"coverage", "distinct_items"}
+
+
+def is_grouped(request: Request) -> bool:
+    """Whether the number is no mean over cases, and is resampled by leaving out groups of users."""
+    return request.metric.kind == "catalogue" or request.metric.summary is not None
+
+
+def mean_column(partial: Partial, request: Request) -> Float:
+    """One value a case, whose mean is the number reported."""
+    name = str(request)
+    if name not in partial.terms:
+        return partial.per_case.columns[name]
+    first, second = partial.terms[name]
+    return delta_values(
+        first,
+        second,
+        lambda a, b: request.metric.combine(a, b, **request.own_params),
+        partial.per_case.weights,
+    )
+
+
+def group_jackknife(partial: Partial, request: Request, conventions: Conventions) -> Jackknife:
+    """The number without each of 64 groups of users, by hash of their ids."""
+    if request.metric.summary is not None:
+        return _summary_jackknife(partial, request, request.metric.summary)
+    known = partial.exposure[exposure_key(request, request.conventions(conventions))]
+    group = np.repeat(np.arange(len(known.cases)), np.diff(known.indptr))
+    if request.metric.name in _COUNTS_SHOWN and partial.catalogue is not None:
+        catalogue = partial.catalogue
+        on_shelf = known.counts > 0
+        if catalogue.ids is not None:
+            on_shelf &= (catalogue.ids.code_of(known.items.values) >= 0)[known.codes]
+        item = known.codes[on_shelf].astype(np.int64)
+        found = shown_jackknife(group[on_shelf], item, catalogue.n, known.cases)
+        return found if request.metric.name == "coverage" else found.times(float(catalogue.n))
+    total = known.total
+
+    def without(gone: Int) -> float:
+        left = total.copy()
+        for one in gone:
+            here = slice(known.indptr[one], known.indptr[one + 1])
+            left[known.codes[here]] -= known.counts[here]
+        n_cases = float(known.cases.sum() - known.cases[gone].sum())
+        exposure = left.astype(np.float64) * known.unit
+        return catalogue_value(partial, request, conventions, exposure, n_cases)
+
+    return jackknife(without, known.cases, partners=partners_for(len(known.items)))
+
+
+def _summary_jackknife(partial: Partial, request: Request, summary: Callable[..., float]) -> Jackknife:
+    rows = partial.per_case
+    column = rows.columns[str(request)]
+    group = groups_of(rows.ids if rows.clusters is None else rows.clusters, N_GROUPS)
+    inside = ~np.isnan(column)
+
+    def without(gone: Int) -> float:
+        keep = inside & ~np.isin(group, gone)
+        weights = None if rows.weights is None else rows.weights[keep]
+        return summary(column[keep], weights, **request.own_params)
+
+    return jackknife(without, np.bincount(group[inside], minlength=N_GROUPS), partners=0)
+
+
+class Intervals(Mapping[str, Estimate]):
+    """{metric: value with standard error and interval}; prints as a table."""
+
+    def __init__(self, estimates: Mapping[str, Estimate]) -> None:
+        self.estimates = dict(estimates)
+
+    def __getitem__(self, metric: str) -> Estimate:
+        return self.estimates[metric if metric in self.estimates else str(Request.parse(metric))]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.estimates)
+
+    def __len__(self) -> int:
+        return len(self.estimates)
+
+    def to_frame(self, kind: str = "pandas") -> Any:
+        """metric, value, low, high, standard_error, method, n as a pandas, polars or arrow table."""
+        return tables.frame(self._columns() | {"standard_error": self._of("standard_error")}, kind)
+
+    def to_markdown(self) -> str:
+        return tables.markdown(self._columns())
+
+    def to_latex(self) -> str:
+        return tables.latex(self._columns())
+
+    def __repr__(self) -> str:
+        return "\n".join([tables.text(self._columns()), "", *self._footnotes()])
+
+    def _repr_html_(self) -> str:
+        return tables.html(self._columns(), self._footnotes())
+
+    def _of(self, name: str) -> list[Any]:
+        return [getattr(found, name) for found in self.estimates.values()]
+
+    def _columns(self) -> dict[str, list[Any]]:
+        intervals = self._of("interval")
+        return {
+            "metric": list(self.estimates),
+            "value": self._of("value"),
+            "low": [i.low for i in intervals],
+            "high": [i.high for i in intervals],
+            "interval": [i.method for i in intervals],
+            "n": self._of("n"),
+        }
+
+    def _footnotes(self) -> list[str]:
+        confidence = {i.confidence for i in self._of("interval")}
+        said = [f"intervals of {level:.0%} confidence" for level in sorted(confidence)]
+        return [*said, *dict.fromkeys(note for notes in self._of("notes") for note in notes)]
+
+
+def estimate(
+    partial: Partial,
+    request: Request,
+    conventions: Conventions,
+    *,
+    method: Method = "t",
+    confidence: float = 0.95,
+    n_resamples: int = 10_000,
+    rng: Rng = 0,
+) -> Estimate:
+    """The number with its standard error and interval, cut at what the metric can be."""
+    if is_grouped(request):
+        found = group_jackknife(partial, request, conventions).estimate(confidence)
+    else:
+        rows = partial.per_case
+        column = mean_column(partial, request)
+        units = collapse(column[None, :], rows.clusters, keys=unit_keys(rows.ids), weights=rows.weights)
+        found = interval_of(units, method=method, confidence=confidence, n_resamples=n_resamples, rng=rng)
+    return within(found, request.metric.bounds)

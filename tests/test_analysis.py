@@ -1,0 +1,240 @@
+"""Error analysis: one user, failure cases, who a winner loses on, maps of items, and the command's view."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import recsys
+from recsys import analysis
+from recsys.cli.app import cli
+from recsys.errors import ColumnError, InputError, MissingExtraError, UnknownNameError
+
+PRODUCTS = pd.DataFrame(
+    {"product_id": list("abcd"), "product_name": ["Ash", "Bay", "Cob", "Dot"], "brand": "x"}
+)
+MAPS = {"user_to_idx": {"ann": 0, "bob": 1}, "idx_to_item": dict(enumerate("abcd"))}
+U, V = np.array([[1.0], [-1.0]]), np.array([[4.0], [3.0], [2.0], [1.0]])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        (U, V),
+        SimpleNamespace(U=U, V=V),
+        SimpleNamespace(user_factors=U, item_factors=V),
+        recsys.Factors(U, V),
+        recsys.Scores(U @ V.T),
+    ],
+)
+def test_inspection_takes_any_model_and_keeps_the_order(model):
+    frame = analysis.inspect_user_recommendations("bob", model, MAPS, PRODUCTS, k=3)
+    assert frame["product_id"].tolist() == ["d", "c", "b"]
+    assert frame["rank"].tolist() == [1, 2, 3]
+    assert frame["product_name"].tolist() == ["Dot", "Cob", "Bay"]
+
+
+def test_inspection_leaves_out_the_history_and_shows_it_beside():
+    frame = analysis.inspect_user_recommendations(
+        "ann", (U, V), MAPS, PRODUCTS, k=2, history=["d", "a"], truth={"c"}
+    )
+    assert frame["product_id"].tolist() == ["b", "c"]
+    assert frame["hit"].tolist() == [False, True]
+    assert frame["history_product_id"].tolist() == ["a", "d"]  # newest first
+    assert frame.attrs["history"]["product_id"].tolist() == ["d", "a"]
+    kept = analysis.inspect_user_recommendations("ann", (U, V), MAPS, k=1, history=["a"], exclude_seen=False)
+    assert kept["seen"].tolist() == [True]
+
+
+def test_inspection_without_mappings_and_with_unknown_products():
+    frame = analysis.inspect_user_recommendations(
+        0, (U, V), None, PRODUCTS.assign(product_id=[7, 8, 9, 0]), k=2
+    )
+    assert frame["product_id"].tolist() == [0, 1]
+    assert frame["product_name"].tolist()[0] == "Dot"
+    assert pd.isna(frame["product_name"].tolist()[1])
+    listed = analysis.inspect_user_recommendations("ann", (U, V), MAPS | {"idx_to_item": list("abcd")}, k=1)
+    assert listed["item"].tolist() == ["a"]
+    texts = {str(row): name for row, name in enumerate("abcd")}
+    assert analysis.inspect_user_recommendations("ann", (U, V), MAPS | {"idx_to_item": texts}, k=1)[
+        "item"
+    ].tolist() == ["a"]
+
+
+def test_inspection_says_what_is_missing():
+    with pytest.raises(InputError, match="user_to_idx"):
+        analysis.inspect_user_recommendations("zoe", (U, V), MAPS)
+    with pytest.raises(InputError, match="idx_to_item has no entry for 3"):
+        analysis.inspect_user_recommendations("ann", (U, V), MAPS | {"idx_to_item": {0: "a", 1: "b", 2: "c"}})
+    with pytest.raises(ColumnError, match="item ids"):
+        analysis.inspect_user_recommendations("ann", (U, V), MAPS, PRODUCTS[["brand"]])
+
+
+def failing_world():
+    train = {0: [1], 1: [1, 2, 3, 4], 2: [1, 2, 3], 3: [2, 3, 4, 5], 4: [1, 2, 4]}
+    truth = {0: [2], 1: [9], 2: [5], 3: [1], 4: [3], 5: [1]}
+    lists = {0: [4], 1: [6], 2: [4], 3: [1], 4: [1], 5: [2]}
+    return train, truth, lists, recsys.evaluate(lists, truth, ["hit@1"])
+
+
+def test_failure_cases_name_the_reason():
+    train, truth, lists, result = failing_world()
+    found = analysis.failure_cases(result, train, truth, lists, niche_item=2)
+    assert found.cold_users.index.tolist() == [0, 5]
+    reasons = found.worst["reason"].to_dict()
+    assert reasons[0] == "cold start: 1 training interaction"
+    assert reasons[1] == "every test item is new: nobody took one in training"
+    assert reasons[2] == "niche taste: 1 of 1 test items have < 2 interactions"
+    assert reasons[4].startswith("no plain reason: 3 training interactions")
+    assert reasons[5] == "no training interactions at all"
+    assert 3 not in reasons
+    assert found.niche_items["n_train"].to_dict() == {5: 1, 6: 0, 9: 0}
+    assert found.summary["niche items never recommended"] == 2
+    assert found.summary["hit@1 of cold users"] == 0.0
+    assert found.summary["hit@1 of the others"] == 0.25
+    assert "worst users" in repr(found)
+    alone = analysis.worst_users(result, train, truth, niche_item=2)
+    assert alone["reason"].to_dict() == reasons
+
+
+def test_the_worst_of_equally_bad_users_is_the_one_whose_item_stands_lowest():
+    scores = recsys.Scores([[5.0, 4.0, 3.0, 2.0]] * 3)
+    truth, train = {0: [2], 1: [3], 2: [0]}, {u: [90, 91, 92] for u in range(3)}
+    result = recsys.evaluate(scores, truth, ["hit@1", "mrr"])
+    worst = analysis.worst_users(result, train | {9: [0, 1, 2, 3]}, truth, niche_item=1)
+    assert worst.index.tolist() == [1, 0]
+    assert worst["reason"].iloc[0].endswith("the first at place 4")
+
+
+def test_activity_bins():
+    _, _, _, result = failing_world()
+    counts = {0: 1, 1: 4, 2: 3, 3: 4, 4: 3}
+    made = analysis.by_activity(result, counts, bins=[(0, 2), (2, 4), (4, float("inf"))])
+    assert {name: row["num_users"] for name, row in made.items()} == {"0-2": 2, "2-4": 2, "4+": 2}
+    assert made["4+"]["hit@1"] == 0.5
+    assert "other" in analysis.by_activity(result, counts, bins=[(0, 2)])
+    thirds = analysis.by_activity(result, pd.Series(counts))
+    assert list(thirds) == ["low", "medium", "high"]
+    assert sum(row["num_users"] for row in thirds.values()) == 6
+    same = analysis.by_activity(result, {u: list(range(n)) for u, n in counts.items()})
+    assert same == thirds
+    with pytest.raises(InputError, match="bin"):
+        analysis.by_activity(result, counts, bins=[(3, 3)])
+
+
+def test_losing_users_are_paired_by_id():
+    truth = {u: [u] for u in range(6)}
+    a = recsys.evaluate({0: [0], 1: [9], 2: [2], 3: [9], 4: [4]}, truth, ["hit@1", "mrr"])
+    b = recsys.evaluate(
+        {5: [5], 1: [1], 0: [9], 3: [3], 2: [2]}, {u: [u] for u in (5, 1, 0, 3, 2)}, ["hit@1"]
+    )
+    frame = analysis.losing_users(a, b, "hit@1", counts={1: 12})
+    assert frame.index.tolist() == [1, 3, 5]
+    assert frame["n_train"].tolist() == [12, 0, 0]
+    assert (frame.attrs["won"], frame.attrs["tied"], frame.attrs["lost"], frame.attrs["unpaired"]) == (
+        1,
+        1,
+        3,
+        1,
+    )
+
+
+def test_losing_users_of_a_metric_where_less_is_better():
+    truth = {0: [0], 1: [1]}
+    good = recsys.evaluate(recsys.Scores([[2.0, 1.0, 0.5], [0.0, 2.0, 3.0]]), truth, ["average_rank"])
+    bad = recsys.evaluate(recsys.Scores([[0.0, 1.0, 2.0], [0.0, 3.0, 2.0]]), truth, ["average_rank"])
+    assert analysis.losing_users(good, bad, "average_rank").index.tolist() == [1]
+
+
+def test_distributions_and_summaries():
+    _, _, _, result = failing_world()
+    made = analysis.per_user_distribution(result, "hit@1", bins=4)
+    assert (made["counts"].sum(), made["n_at_zero"], made["max"]) == (6, 5, 1.0)
+    summary = analysis.number_summary([1.0, np.nan, 3.0])
+    assert (summary["count"], summary["mean"], summary["std"]) == (2, 2.0, 1.0)
+    assert np.isnan(analysis.number_summary([np.nan])["mean"])
+    assert np.isnan(analysis.improvement(1.0, 0.0)["relative_percent"])
+
+
+@pytest.mark.parametrize("method", ["tsne", "pca"])
+def test_maps_put_like_with_like(method):
+    pytest.importorskip("sklearn")
+    rng = np.random.default_rng(0)
+    centres = 8 * rng.standard_normal((3, 10))
+    rows = centres[np.arange(60) % 3] + rng.standard_normal((60, 10))
+    rows[7] = 0.0
+    made = analysis.item_map(rows, method=method, labels=np.arange(60) % 3, item_ids=range(100, 160))
+    assert made.index[0] == 100
+    assert made[["x", "y"]].isna().any(axis=1).sum() == 1
+    assert made.attrs["without_embedding"] == 1
+    assert made.attrs["neighbours"]["same label"] > 0.95 > 2 * made.attrs["neighbours"]["by chance"]
+    again = analysis.item_map(rows, method=method, seed=0)
+    assert np.allclose(made[["x", "y"]], again, equal_nan=True)
+
+
+def test_maps_take_any_method_and_refuse_unknown_ones():
+    own = SimpleNamespace(fit_transform=lambda rows: rows[:, :2])
+    rows = np.arange(12.0).reshape(4, 3) + 1
+    assert analysis.item_map(rows, method=own)["x"].tolist() == rows[:, 0].tolist()
+    with pytest.raises(UnknownNameError):
+        analysis.item_map(rows, method="magic")
+    with pytest.raises(InputError, match="three"):
+        analysis.item_map(np.zeros((5, 2)))
+    with pytest.raises(InputError, match="two columns"):
+        analysis.item_map(rows, method=SimpleNamespace(fit_transform=lambda held: held[:, :1]))
+
+
+@pytest.mark.parametrize("method", ["umap", "pacmap"])
+def test_maps_say_what_to_install(method, monkeypatch):
+    import importlib
+
+    def absent(name, *rest):
+        raise ImportError(name)
+
+    monkeypatch.setattr(importlib, "import_module", absent)
+    with pytest.raises(MissingExtraError):
+        analysis.item_map(np.ones((4, 3)) + np.arange(4)[:, None], method=method)
+
+
+FILES = {
+    "lists.csv": "user_id,item_id,score\nann,a,0.9\nann,b,0.8\nbob,c,0.7\n",
+    "truth.csv": "user_id,item_id\nann,b\nbob,c\n",
+    "seen.csv": "user_id,item_id,timestamp\nann,c,1\nann,d,3\n",
+    "items.csv": "item_id,title,category\na,Tent,camp\nb,Rope,climb\nc,Lamp,camp\nd,Boots,walk\n",
+}
+
+
+@pytest.fixture
+def invoke(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    np.save(tmp_path / "als_U.npy", U)
+    np.save(tmp_path / "als_V.npy", V)
+    return lambda *arguments: CliRunner().invoke(cli, ["inspect", *arguments])
+
+
+def test_the_command_prints_the_list_beside_the_history(invoke):
+    done = invoke("ann", "lists.csv", "--truth", "truth.csv", "--seen", "seen.csv", "--items", "items.csv")
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert lines[2].split() == ["1", "a", "Tent", "camp", "0.9000", "d", "Boots", "walk"]
+    assert lines[3].split() == ["2", "b", "Rope", "climb", "0.8000", "yes", "c", "Lamp", "camp"]
+    assert "1 of 1 relevant items shown" in done.stderr
+
+
+def test_the_command_reads_models_and_writes_csv(invoke):
+    done = invoke("1", ".", "-k", "2", "--csv")
+    assert done.exit_code == 0, done.output
+    assert [line.split(",")[1] for line in done.stdout.splitlines()] == ["item", "3", "2"]
+
+
+def test_the_command_says_what_is_wrong(invoke):
+    assert invoke("zoe", "lists.csv").exit_code == 3
+    assert "zoe" in invoke("zoe", "lists.csv").stderr
+    assert invoke("x", ".").exit_code == 2
+    assert invoke("ann", "lists.csv", "--items", "none.csv").exit_code == 3

@@ -1,0 +1,287 @@
+"""The hybrid metrics of seed 000 against their formulas, pair by pair, and both evaluations with content."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recsys
+import recsys.cf.evaluation as faces
+from recsys.cf.evaluation.translation import EvaluationData
+from recsys.cf.metrics import evaluate_hybrid_model
+from recsys.errors import FloatIdWarning, InputError, UnknownNameError
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def world(seed, n_items=9):
+    rng = np.random.default_rng(seed)
+    rows = np.round(rng.standard_normal((n_items, 4)), 2) * (rng.random((n_items, 4)) < 0.8)
+    rows[3] = 0.0
+    rows[5, 1] = np.nan
+    lists = {u: rng.choice(n_items + 2, int(rng.integers(1, 8)), replace=False).tolist() for u in range(5)}
+    return rng, rows, lists
+
+
+def usable(rows, listed):
+    """Rows of the items that have an embedding."""
+    kept = [rows[i] for i in listed if i < len(rows) and not np.isnan(rows[i]).any() and rows[i].any()]
+    return kept, len(listed) - len(kept)
+
+
+def cosine(a, b):
+    return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
+
+
+def jaccard(a, b):
+    return float(((a != 0) & (b != 0)).sum() / ((a != 0) | (b != 0)).sum())
+
+
+def near(a, b):
+    return 1 / (1 + float(np.linalg.norm(a - b)))
+
+
+KINDS = {"cosine": cosine, "jaccard": jaccard, "euclidean": near}
+
+
+def plain_diversity(held, similarity):
+    pairs = [similarity(held[i], held[j]) for i in range(len(held)) for j in range(i)]
+    return 1 - sum(pairs) / len(pairs) if pairs else 0.0
+
+
+@given(SEEDS, st.sampled_from([*KINDS, "callable"]))
+def test_diversity_is_one_minus_the_mean_similarity_of_pairs(seed, kind):
+    _, rows, lists = world(seed)
+    similarity = KINDS.get(kind, cosine)
+    metric = faces.DiversityMetric(similarity if kind == "callable" else kind)
+    expected, missing = {}, 0
+    for user, listed in lists.items():
+        held, lost = usable(rows, listed)
+        missing += lost
+        expected[user] = plain_diversity(held, similarity)
+        assert metric.compute(listed, rows) == pytest.approx(expected[user], abs=1e-9)
+        assert metric.num_missing == lost
+    batch = metric.compute_batch(lists, rows)
+    values = list(expected.values())
+    assert batch == pytest.approx(
+        {"mean": np.mean(values), "std": np.std(values), "min": min(values), "max": max(values)}, abs=1e-9
+    )
+    assert (batch.num_users, batch.num_missing) == (5, missing)
+
+
+@given(SEEDS)
+def test_a_mapping_leads_to_the_same_rows(seed):
+    rng, rows, lists = world(seed)
+    order = rng.permutation(len(rows))
+    names = {f"i{item}": int(np.flatnonzero(order == item)[0]) for item in range(len(rows))}
+    named = {user: [f"i{item}" for item in listed] for user, listed in lists.items()}
+    assert faces.DiversityMetric().compute_batch(named, rows[order], names) == pytest.approx(
+        faces.DiversityMetric().compute_batch(lists, rows)
+    )
+    profile = rng.standard_normal(4)
+    for user in lists:
+        assert faces.compute_semantic_alignment(profile, named[user], rows[order], names) == pytest.approx(
+            faces.compute_semantic_alignment(profile, lists[user], rows)
+        )
+
+
+@given(SEEDS)
+def test_alignment_is_the_mean_cosine_with_the_profile(seed):
+    rng, rows, lists = world(seed)
+    profiles = {u: rng.standard_normal(4) for u in range(4)} | {7: np.ones(4)}
+    metric = faces.SemanticAlignmentMetric()
+    values = []
+    for user, listed in lists.items():
+        held, _ = usable(rows, listed)
+        if user in profiles:
+            expected = np.mean([cosine(profiles[user], row) for row in held]) if held else 0.0
+            got = metric.compute(user_profile_emb=profiles[user], recommendations=listed, embeddings=rows)
+            assert got == pytest.approx(expected, abs=1e-9)
+            values += [expected] if held else []
+    batch = metric.compute_batch(user_profiles=profiles, all_recommendations=lists, item_embeddings=rows)
+    assert batch.num_users == len(values)
+    if values:
+        assert (batch["mean"], batch["std"]) == pytest.approx((np.mean(values), np.std(values)), abs=1e-9)
+    assert metric.compute(np.zeros(4), [0, 1], rows) == 0.0
+
+
+def test_short_and_empty_lists():
+    rows = np.eye(3)
+    diversity = faces.DiversityMetric()
+    assert (
+        diversity.compute([], rows) == diversity.compute([1], rows) == diversity.compute([8, 9], rows) == 0.0
+    )
+    assert diversity.compute_batch({}, rows) == {"mean": 0.0, "std": 0.0, "min": 0.0, "max": 0.0}
+    assert diversity.compute_batch({0: []}, rows)["mean"] == 0.0
+    assert diversity.compute_batch({0: [0, 1], 1: []}, rows)["mean"] == 0.5
+    assert faces.SemanticAlignmentMetric().compute_batch({}, {0: [1]}, rows)["mean"] == 0.0
+    assert faces.NoveltyMetric().compute([], [1, 2], num_users=3) == 0.0
+    assert faces.compute_cold_start_coverage({0: []}, [1]) == 0.0
+    assert faces.SerendipityMetric().compute([1], set(), [2]) == 0.0
+
+
+def test_a_cut_off_reads_the_first_items_only():
+    rows = np.array([[1.0, 0], [1, 0], [0, 1], [0, 1]])
+    assert faces.DiversityMetric(k=2).compute([0, 1, 2, 3], rows) == 0.0
+    assert faces.SemanticAlignmentMetric(k=2).compute([1, 0], [0, 1, 2], rows) == 1.0
+    assert faces.SemanticAlignmentMetric().compute([1, 0], [0, 2], rows, k=1) == 1.0
+
+
+def test_user_profiles():
+    rows = [[2.0, 0.0], [0.0, 4.0], [0.0, 0.0]]
+    made = faces.SemanticAlignmentMetric.compute_user_profile
+    assert made([0, 1], rows).tolist() == [1.0, 2.0]
+    assert made([0, 1, 2, 9], rows, weights=[3, 1, 5, 5]).tolist() == [1.5, 1.0]
+    assert made(["b"], rows, {"a": 0, "b": 1}, aggregation="max").tolist() == [0.0, 4.0]
+    assert made([], rows).tolist() == made([2], rows).tolist() == [0.0, 0.0]
+    with pytest.raises(UnknownNameError):
+        made([0], rows, aggregation="median")
+
+
+COUNTS = np.array([9, 0, 4, 50, 1, 5])
+
+
+@pytest.mark.parametrize(
+    "counts", [COUNTS, COUNTS.tolist(), pd.Series(COUNTS), dict(enumerate(COUNTS.tolist()))]
+)
+def test_cold_coverage_takes_arrays_series_and_dicts(counts):
+    lists = {0: [1, 3, 0], 1: [2, 1]}
+    metric = faces.ColdStartCoverageMetric()
+    assert metric.compute(lists, counts) == pytest.approx(2 / 3)
+    assert metric.compute(lists, counts, cold_threshold=2) == 0.5
+    assert metric.compute(lists, counts, cold_threshold=0) == 0.0
+    stats = metric.get_cold_item_stats(counts)
+    assert stats["cold_items"] == [1, 2, 4]
+    assert (stats["num_cold_items"], stats["num_warm_items"], stats["cold_percentage"]) == (3, 3, 50.0)
+    assert metric.compute_batch(lists, counts) == pytest.approx(
+        {"mean": 0.5, "std": 1 / 6, "min": 1 / 3, "max": 2 / 3}
+    )
+
+
+def test_cold_coverage_of_items_with_names():
+    counts = pd.Series({"a": 0, "b": 100, "c": 1})
+    assert faces.compute_cold_start_coverage({"u": ["a", "b"]}, counts) == 0.5
+
+
+def test_novelty_counts_nobody_as_one_user():
+    metric = faces.NoveltyMetric(k=3)
+    expected = np.mean([math.log2(64 / p) for p in (9, 1, 4)])
+    assert metric.compute([0, 1, 2, 3], COUNTS, num_users=64) == pytest.approx(expected)
+    batch = metric.compute_batch({0: [0, 1, 2], 1: [3]}, COUNTS, 64)
+    assert batch["min"] == pytest.approx(math.log2(64 / 50))
+    with pytest.raises(InputError, match="num_users"):
+        metric.compute([0], COUNTS)
+    with pytest.warns(recsys.errors.RecsysWarning, match="logarithm"):
+        metric.compute([0, 1], np.log1p(COUNTS), num_users=16)
+
+
+def test_serendipity_expects_what_baselines_show():
+    metric = faces.SerendipityMetric(k=4)
+    assert metric.compute([1, 2, 3, 4], {1, 2, 9}, [1, 8]) == 0.25
+    often = {0: [1, 8], 1: [2, 1], 2: [7, 1], 3: [2, 6]}
+    assert metric.compute([1, 2, 3, 4], {1, 2}, often) == pytest.approx((0.25 + 0.5) / 4)
+    batch = metric.compute_batch({0: [1, 2], 1: [3], 2: [5]}, {0: {1, 2}, 1: {3}}, [1])
+    assert batch.num_users == 2
+    assert batch["mean"] == pytest.approx((0.25 + 0.25) / 2)
+
+
+def test_collections_say_what_they_lack():
+    rows, lists = np.eye(4), {0: [0, 1], 1: [2, 3]}
+    with pytest.raises(InputError, match="semantic_alignment needs user_profiles"):
+        faces.HybridMetricCollection([faces.SemanticAlignmentMetric()]).evaluate_all(lists, embeddings=rows)
+    with pytest.raises(UnknownNameError):
+        faces.HybridMetricCollection([]).evaluate_all(lists, item_count=[1])
+    some = faces.HybridMetricCollection(k_values=[2]).evaluate_all(
+        lists, item_embeddings=rows, item_counts=[1, 9, 9, 9], item_popularity=[1, 9, 9, 9], num_users=9,
+        ground_truth={0: {0}, 1: {2}}, baseline_recommendations=[0],
+    )  # fmt: skip
+    assert set(some) == {
+        "diversity@2", "diversity@2_std", "cold_start_coverage", "novelty@2", "novelty@2_std",
+        "serendipity@2", "serendipity@2_std",
+    }  # fmt: skip
+    assert some["serendipity@2"] == 0.25
+    collection = faces.HybridMetricCollection()
+    assert collection.evaluate_diversity(lists, rows) == faces.DiversityMetric().compute_batch(lists, rows)
+    assert collection.evaluate_alignment({0: rows[0]}, lists, rows)["mean"] == 0.5
+    assert collection.evaluate_novelty(lists, [1, 1, 1, 1], 2)["mean"] == 1.0
+
+
+def test_embeddings_that_make_no_sense_are_errors():
+    with pytest.raises(InputError, match="infinite"):
+        faces.DiversityMetric().compute([0, 1], [[np.inf, 0.0], [0.0, 1.0]])
+    with pytest.raises(InputError, match="matrix"):
+        faces.DiversityMetric().compute([0, 1], [1.0, 2.0])
+    with pytest.raises(InputError, match="item_to_idx"):
+        faces.DiversityMetric().compute(["a"], np.eye(2))
+    with pytest.raises(InputError, match="3 numbers"):
+        faces.SemanticAlignmentMetric().compute(np.ones(3), [0, 1], np.eye(2))
+    with pytest.warns(FloatIdWarning):
+        assert faces.DiversityMetric().compute([0.0, 1.0], np.eye(2)) == 1.0
+    with pytest.raises(UnknownNameError):
+        faces.DiversityMetric("manhattan")
+
+
+def hybrid_world():
+    rng = np.random.default_rng(2)
+    items = rng.standard_normal((80, 6))
+    users = rng.standard_normal((50, 6))
+    rows = items @ rng.standard_normal((6, 8)) + rng.standard_normal((80, 8))
+    train = {u: set(rng.choice(70, 8, replace=False).tolist()) for u in range(50)}
+    items[70:] *= 0.01  # nobody took them
+    test = {
+        u: set(rng.choice(sorted(set(range(80)) - train[u]), 3, replace=False).tolist()) for u in range(50)
+    }
+    counts = np.bincount([i for held in train.values() for i in held], minlength=80)
+    return users, items, rows, EvaluationData(test, train, counts)
+
+
+def test_the_hybrid_evaluation_is_its_parts():
+    users, items, rows, data = hybrid_world()
+    got = evaluate_hybrid_model(users, items, rows, data)
+    evaluator = faces.ModelEvaluator(users, items, [10])
+    parts = evaluator.evaluate(data.test_data, data.user_pos_train)
+    lists = evaluator.generate_recommendations(range(50), data.user_pos_train, 10)
+    profiles = faces.compute_all_user_profiles(data, rows)
+    assert got["recall@10"] == parts["recall@10"]
+    assert got["coverage"] == parts["coverage"]
+    assert got["diversity@10"] == pytest.approx(faces.DiversityMetric().compute_batch(lists, rows)["mean"])
+    aligned = faces.SemanticAlignmentMetric().compute_batch(profiles, lists, rows)["mean"]
+    assert got["semantic_alignment@10"] == pytest.approx(aligned)
+    cold = faces.compute_cold_start_coverage(lists, data.item_popularity)
+    assert got["cold_start_coverage"] == pytest.approx(cold)
+    assert got == pytest.approx(
+        evaluate_hybrid_model(
+            users, items, rows, data.test_data, profiles, user_pos_train=data.user_pos_train,
+            item_counts=data.item_popularity,
+        )
+    )  # fmt: skip
+
+
+def test_reranking_raises_alignment_and_reaches_cold_items():
+    users, items, rows, data = hybrid_world()
+    pure = evaluate_hybrid_model(users, items, rows, data, cold_threshold=1)
+    last = pure
+    for alpha in (0.7, 0.4, 0.0):
+        mixed = faces.evaluate_with_reranking(users, items, rows, data, alpha=alpha, cold_threshold=1)
+        assert mixed["semantic_alignment@10"] > last["semantic_alignment@10"]
+        assert list(mixed) == list(pure)
+        last = mixed
+    assert last["cold_start_coverage"] > pure["cold_start_coverage"]
+    spread = faces.evaluate_with_reranking(users, items, rows, data, alpha=0.0, diversity=0.7)
+    assert spread["diversity@10"] > last["diversity@10"]
+    alone = faces.evaluate_with_reranking(users, items, rows, data, alpha=1.0, cold_threshold=1)
+    assert alone == pytest.approx(pure)
+
+
+def test_items_without_an_embedding_keep_the_models_score():
+    users, items, rows, data = hybrid_world()
+    half = {item: item for item in range(40)}
+    mixed = faces.evaluate_with_reranking(users, items, rows, data, alpha=0.5, item_to_idx=half)
+    assert 0 < mixed["recall@10"] < 1
+    with pytest.raises(InputError, match="profile"):
+        evaluate_hybrid_model(users, items, np.zeros((80, 8)), data)

@@ -1,0 +1,155 @@
+"""Verbs about results: compare, explain, gate, history, doctor, and factors from files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import recsys
+from recsys.cli.app import cli
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    rng = np.random.default_rng(0)
+    truth = pd.DataFrame({"user": np.arange(300), "item": np.arange(300) % 20})
+    truth.to_csv("truth.csv", index=False)
+    for name, share in (("old", 0.3), ("new", 0.6)):
+        first = np.where(rng.random(300) < share, truth.item, 99)
+        frame = pd.DataFrame(
+            {"user": np.repeat(truth.user, 2), "item": np.c_[first, np.full(300, 98)].ravel()}
+        )
+        frame.assign(rank=np.tile([1, 2], 300)).to_csv(f"{name}.csv", index=False)
+
+    def command(*arguments, **options):
+        return CliRunner().invoke(cli, [str(a) for a in arguments], prog_name="recsys", **options)
+
+    return command
+
+
+def saved(run):
+    for name in ("old", "new"):
+        done = run(
+            "evaluate", f"{name}.csv", "truth.csv", "-m", "hit@1", "-m", "ndcg@2", "--save", f"{name}.json"
+        )
+        assert done.exit_code == 0, done.output
+
+
+def test_compare_lists(run):
+    done = run("compare", "old.csv", "new.csv", "--truth", "truth.csv", "--baseline", "old", "-m", "hit@1")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "better" in done.stdout
+    reverse = run(
+        "compare", "old.csv", "new.csv", "--truth", "truth.csv", "--baseline", "new.csv", "-m", "hit@1"
+    )
+    assert "worse" in reverse.stdout
+
+
+def test_compare_saved_results_equals_lists(run):
+    saved(run)
+    asked = ("--baseline", "old", "-m", "hit@1")
+    from_results = run("compare", "old.json", "new.json", *asked, "--json")
+    from_lists = run("compare", "old.csv", "new.csv", "--truth", "truth.csv", *asked, "--json")
+    assert json.loads(from_results.stdout) == json.loads(from_lists.stdout)
+
+
+@pytest.mark.parametrize(
+    ("form", "mark"), [("--markdown", "| model |"), ("--latex", "\\toprule"), ("--csv", "model,")]
+)
+def test_compare_forms(run, form, mark):
+    saved(run)
+    assert mark in run("compare", "old.json", "new.json", form).stdout
+
+
+def test_compare_usage(run):
+    assert run("compare", "old.csv", "new.csv").exit_code == 2
+    assert run("compare", "old.csv").exit_code == 2
+    assert run("compare", "old.csv", "new.csv", "--truth", "truth.csv", "--baseline", "x").exit_code == 2
+    assert run("compare", "old.csv", "new.csv", "--truth", "truth.csv", "--name", "a").exit_code == 2
+    assert run("compare", "old.csv", "gone.csv", "--truth", "truth.csv").exit_code == 3
+
+
+def test_gate_codes_and_summary(run, tmp_path):
+    saved(run)
+    good = run("gate", "new.json", "--against", "old.json", "-m", "hit@1", "--summary", "summary.md")
+    assert good.exit_code == 0
+    assert "passed" in (tmp_path / "summary.md").read_text()
+    bad = run("gate", "old.json", "--against", "new.json", "-m", "hit@1=5%", "-m", "ndcg@2", "--json")
+    assert bad.exit_code == 1
+    document = json.loads(bad.stdout)
+    assert [c["margin"] for c in document["checks"]] == [0.05, 0.01]
+    assert run("gate", "new.json", "--against", "old.json", "-m", "hit@1", "--better").exit_code == 0
+    assert run("gate", "new.json", "--against", "gone.json", "-m", "hit@1").exit_code == 3
+    assert run("gate", "new.json", "--against", "old.json", "-m", "hit@1=x%").exit_code in (2, 3)
+
+
+def test_explain(run):
+    words = run("explain", "default", "rectools")
+    assert (words.exit_code, "ideal" in words.stdout) == (0, True)
+    tried = run(
+        "explain", "default", "rectools", "--lists", "new.csv", "--truth", "truth.csv", "-m", "ndcg@2"
+    )
+    assert "ndcg@2" in tried.stdout
+    saved(run)
+    assert "lists or the truth differ" in run("explain", "old.json", "new.json").stdout
+    assert run("explain", "default", "rectools", "--lists", "new.csv").exit_code == 2
+    assert run("explain", "default", "nonsense").exit_code == 2
+
+
+def test_history(run):
+    saved(run)
+    made = run("history", ".", "-m", "hit@1")
+    assert (made.exit_code, made.stdout.count("hit@1") >= 2) == (0, True)
+    rows = list(csv.DictReader(io.StringIO(run("history", ".", "--csv").stdout)))
+    assert {row["name"] for row in rows} == {"old", "new"}
+    assert json.loads(run("history", ".", "--json", "--name", "old").stdout)["nights"][0]["name"] == "old"
+    assert run("history", "nowhere").exit_code == 3
+
+
+def test_doctor(run):
+    made = run("doctor")
+    assert (made.exit_code, "numpy" in made.stdout, "in use:" in made.stdout) == (0, True, True)
+    assert json.loads(run("doctor", "--json").stdout)["extras"]["cli"]["click"]
+
+
+def test_factors(run, tmp_path):
+    rng = np.random.default_rng(1)
+    users, items = rng.normal(size=(300, 4)), rng.normal(size=(20, 4))
+    np.save("U.npy", users)
+    np.savez("V.npz", V=items)
+    pd.DataFrame({"user": [0, 1], "item": [3, 4]}).to_csv("seen.csv", index=False)
+    asked = (
+        "--factors",
+        "U.npy",
+        "V.npz",
+        "--truth",
+        "truth.csv",
+        "--seen",
+        "seen.csv",
+        "-m",
+        "ndcg@5,auc",
+        "--csv",
+    )
+    done = run("evaluate", *asked)
+    assert done.exit_code == 0, done.output
+    truth = pd.read_csv("truth.csv")
+    expected = recsys.evaluate(
+        recsys.Factors(users, items), truth, ["ndcg@5", "auc"], seen={0: [3], 1: [4]}
+    )  # fmt: skip
+    rows = {row["metric"]: float(row["value"]) for row in csv.DictReader(io.StringIO(done.stdout))}
+    assert rows == dict(expected)
+    (tmp_path / "users.txt").write_text("\n".join(map(str, range(300))) + "\n")
+    (tmp_path / "items.txt").write_text("\n".join(map(str, range(20))))
+    named = run("evaluate", *asked, "--user-ids", "users.txt", "--item-ids", "items.txt")
+    assert named.stdout == done.stdout
+    assert run("evaluate", "old.csv", "truth.csv", *asked).exit_code == 2
+    assert run("evaluate", "--factors", "U.npy", "gone.npy", "--truth", "truth.csv").exit_code == 3
+    assert run("evaluate", "old.csv", "truth.csv", "--save", "old.csv").exit_code == 2

@@ -1,0 +1,96 @@
+"""The gate: passes what is shown to be no worse, fails what is not shown, whichever way a metric points."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+import recsys
+from recsys.errors import ConventionError, InputError
+
+
+def world(share, n=2000, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = {u: {u % 50} for u in range(n)}
+    lists = {u: [u % 50 if rng.random() < share else 99, 98, 97] for u in truth}
+    return recsys.evaluate(lists, truth, ["hit@1", "ndcg@3"])
+
+
+OLD, SAME, WORSE, BETTER = world(0.5), world(0.5, seed=1), world(0.4, seed=2), world(0.6, seed=3)
+
+
+def test_verdicts():
+    assert recsys.gate(BETTER, OLD, {"hit@1": "1%", "ndcg@3": "1%"}).passed
+    assert not recsys.gate(WORSE, OLD, {"hit@1": "1%"})
+    assert recsys.gate(OLD, OLD, {"hit@1": "1%"})
+    assert not recsys.gate(OLD, OLD, {"hit@1": 0})
+    assert recsys.gate(BETTER, OLD, {"hit@1": 0})
+    mixed = recsys.gate(BETTER, OLD, {"hit@1": "1%", "ndcg@3": 0})
+    assert [c.metric for c in mixed.checks] == ["hit@1", "ndcg@3"]
+
+
+def test_it_is_the_shifted_paired_t_test():
+    a, b = SAME.values_of("hit@1"), OLD.values_of("hit@1")
+    absolute = recsys.gate(SAME, OLD, {"hit@1": 0.03}).checks[0]
+    expected = scipy_stats.ttest_rel(a + 0.03, b, alternative="greater")
+    assert absolute.p_value == pytest.approx(expected.pvalue, rel=1e-10)
+    assert absolute.bound == pytest.approx(expected.confidence_interval(0.95).low - 0.03, rel=1e-9)
+    relative = recsys.gate(SAME, OLD, {"hit@1": "6%"}).checks[0]
+    assert relative.p_value == pytest.approx(scipy_stats.ttest_rel(a, 0.94 * b, alternative="greater").pvalue)
+
+
+def test_few_users_fail():
+    few = {u: {1} for u in range(3)}
+    old = recsys.evaluate({u: [1] if u else [2] for u in few}, few, ["hit@1"])
+    new = recsys.evaluate({u: [1] if u != 1 else [2] for u in few}, few, ["hit@1"])
+    assert not recsys.gate(new, old, {"hit@1": "1%"})
+
+
+def test_lower_is_better_turns_the_direction():
+    truth = {u: {0} for u in range(200)}
+
+    def ranks(at):
+        lists = {u: [*range(1, at + u % 2), 0, 20 + u % 3] for u in truth}
+        return recsys.evaluate(lists, truth, ["average_rank"], complete=True)
+
+    assert recsys.gate(ranks(2), ranks(4), {"average_rank": 0})
+    assert not recsys.gate(ranks(4), ranks(2), {"average_rank": "10%"})
+
+
+def test_error_rate_at_the_margin():
+    """A model that is worse by exactly the margin passes at most in 5 % of all trials (and a bit of luck)."""
+    rng = np.random.default_rng(5)
+    truth = {u: {1} for u in range(400)}
+    passed = 0
+    for _ in range(200):
+        old = recsys.evaluate({u: [1 if rng.random() < 0.5 else 2] for u in truth}, truth, ["hit@1"])
+        new = recsys.evaluate({u: [1 if rng.random() < 0.45 else 2] for u in truth}, truth, ["hit@1"])
+        passed += bool(recsys.gate(new, old, {"hit@1": 0.05}))
+    assert passed <= scipy_stats.binom.ppf(0.999, 200, 0.05)
+
+
+def test_outputs():
+    made = recsys.gate(WORSE, OLD, {"hit@1": "1%"})
+    assert "FAILED" in made.to_markdown()
+    assert "| hit@1 |" in made.to_markdown()
+    assert json.loads(made.to_json())["checks"][0]["passed"] is False
+    assert "not shown that it is no worse than 1%" in str(made)
+
+
+def test_bad_input():
+    for wrong in ("x", "-1%", "100%", float("nan"), -0.1):
+        with pytest.raises(InputError, match="margin"):
+            recsys.gate(SAME, OLD, {"hit@1": wrong})
+    with pytest.raises(InputError, match="no metric"):
+        recsys.gate(SAME, OLD, {})
+    other = recsys.evaluate({1: [1]}, {1: {1}}, ["hit@1"], conventions="trec_eval")
+    with pytest.raises(ConventionError):
+        recsys.gate(other, OLD, {"hit@1": "1%"})
+    with pytest.raises(InputError, match="recall@7"):
+        recsys.gate(SAME, OLD, {"recall@7": "1%"})
+    stranger = recsys.evaluate({-1: [1]}, {-1: {1}}, ["hit@1"])
+    with pytest.raises(InputError, match="no user"):
+        recsys.gate(stranger, OLD, {"hit@1": "1%"})

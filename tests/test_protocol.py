@@ -1,0 +1,194 @@
+"""A protocol file: executed as written, twice to the same bytes; mistakes in it are named with their line."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import recsys
+from recsys.cli.app import cli
+from recsys.errors import FileError, RecsysError
+from recsys.protocol import read_protocol, run_protocol
+
+PROTOCOL = """\
+title = "Tiny"
+seed = 7
+
+[data]
+interactions = "events.csv"
+
+[split]
+how = "leave_last"
+n = 2
+
+[relevance]
+from = 3
+
+[conventions]
+ties = "expected"
+
+[metrics]
+names = ["ndcg", "recall", "coverage"]
+k = [2, 5]
+
+[models.popularity]
+baseline = "popularity"
+
+[models.random]
+baseline = "random"
+
+[models.mine]
+factors = ["U.npy", "V.npy"]
+user_ids = "users.txt"
+item_ids = "items.txt"
+
+[models.listed]
+lists = "lists.csv"
+
+[compare]
+baseline = "popularity"
+metrics = ["ndcg@5"]
+
+[output]
+folder = "results"
+"""
+
+
+@pytest.fixture
+def place(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [
+        (f"u{u:02d}", f"i{i:02d}", int(rng.integers(1, 6)), 1000 * u + t)
+        for u in range(40)
+        for t, i in enumerate(rng.permutation(25)[:9])
+    ]
+    events = pd.DataFrame(rows, columns=["user", "item", "rating", "timestamp"])
+    events.to_csv(tmp_path / "events.csv", index=False)
+    np.save(tmp_path / "U.npy", rng.normal(size=(40, 4)))
+    np.save(tmp_path / "V.npy", rng.normal(size=(25, 4)))
+    (tmp_path / "users.txt").write_text("".join(f"u{u:02d}\n" for u in range(40)))
+    (tmp_path / "items.txt").write_text("".join(f"i{i:02d}\n" for i in range(25)))
+    shown = [(f"u{u:02d}", f"i{(u + j) % 25:02d}", j + 1) for u in range(40) for j in range(5)]
+    pd.DataFrame(shown, columns=["user", "item", "rank"]).to_csv(tmp_path / "lists.csv", index=False)
+    (tmp_path / "protocol.toml").write_text(PROTOCOL)
+    return tmp_path
+
+
+def test_it_does_what_the_same_calls_do(place):
+    made = run_protocol(place / "protocol.toml")
+    events = pd.read_csv(place / "events.csv")
+    train, test = recsys.split(events, "leave_last", n=2, seed=7)
+    expected = recsys.evaluate(
+        pd.read_csv(place / "lists.csv"), test, ["ndcg@5", "recall@2", "coverage@5"], train=train,
+        conventions={"relevant_from": 3, "ties": "expected"}, seen=train,
+    )  # fmt: skip
+    for name, value in expected.items():
+        assert made.evaluations["listed"][name] == value
+    assert list(made.evaluations) == ["popularity", "random", "mine", "listed"]
+    assert {row.model for row in made.comparison} == {"random", "mine", "listed"}
+    assert "Tiny" in str(made)
+    assert len(list((place / "results").glob("*.json"))) == 4
+
+
+def test_twice_the_same_result_bytes(place):
+    first, second = (json.loads(run_protocol(place / "protocol.toml").to_json()) for _ in range(2))
+    assert json.dumps(first["result"]) == json.dumps(second["result"])
+    assert first["sha256"] == second["sha256"]
+
+
+def test_baselines_know_the_training_side_only(place):
+    before = run_protocol(place / "protocol.toml").evaluations["popularity"]
+    protocol = read_protocol(place / "protocol.toml")
+    events = pd.read_csv(place / "events.csv")
+    train, test = recsys.split(events, "leave_last", n=2, seed=7)
+    counts = train.groupby("item").size().to_dict()
+    from recsys.baselines import popularity
+
+    again = recsys.evaluate(
+        popularity(counts, users=sorted(test.user.unique())), test, protocol.requests,
+        conventions=protocol.conventions, seen=train, train=train,
+    )  # fmt: skip
+    assert dict(before) == dict(again)
+
+
+def test_files_that_are_split_already(place):
+    events = pd.read_csv(place / "events.csv")
+    train, test = recsys.split(events, "leave_last", n=2, seed=7)
+    train.to_csv(place / "train.csv", index=False)
+    test.to_csv(place / "test.csv", index=False)
+    text = PROTOCOL.replace('interactions = "events.csv"', 'train = "train.csv"\ntest = "test.csv"')
+    (place / "ready.toml").write_text(text.replace('[split]\nhow = "leave_last"\nn = 2\n', ""))
+    ready, whole = (run_protocol(place / name).evaluations for name in ("ready.toml", "protocol.toml"))
+    assert {name: dict(e) for name, e in ready.items()} == {name: dict(e) for name, e in whole.items()}
+
+
+def test_fingerprints_are_checked(place):
+    digest = hashlib.sha256((place / "events.csv").read_bytes()).hexdigest()
+    stated = PROTOCOL.replace("[split]", f'[data.sha256]\n"events.csv" = "{digest}"\n\n[split]')
+    (place / "stated.toml").write_text(stated)
+    run_protocol(place / "stated.toml")
+    (place / "events.csv").write_text((place / "events.csv").read_text() + "u00,i99,5,9\n")
+    with pytest.raises(FileError, match="not the file the protocol was written for"):
+        run_protocol(place / "stated.toml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("k = [2, 5]", "k = [0]", 19, "minimum"),
+        ("k = [2, 5]", "cutoff = [5]", None, "no setting 'cutoff'"),
+        ('"coverage"]', '"covrage"]', None, "covrage"),
+        ('ties = "expected"', 'ties = "sometimes"', None, "sometimes"),
+        ('baseline = "popularity"\nmetrics', 'baseline = "pop"\nmetrics', None, "pop"),
+        ('metrics = ["ndcg@5"]', 'metrics = ["ndcg@7"]', None, "ndcg@7"),
+        ('[models.random]\nbaseline = "random"', "[models.random]", 24, "exactly one of"),
+        ('baseline = "random"', 'baseline = "best"', 25, "best"),
+        ("seed = 7", "seed = ", 2, "line 2"),
+        ("[relevance]", "[relevanz]", None, "relevanz"),
+    ],
+)
+def test_mistakes_are_named_with_their_line(place, old, new, line, words):
+    assert old in PROTOCOL
+    text = PROTOCOL.replace(old, new, 1)
+    (place / "wrong.toml").write_text(text)
+    with pytest.raises(RecsysError) as caught:
+        read_protocol(place / "wrong.toml")
+    said = str(caught.value)
+    assert "wrong.toml" in said
+    assert words in said
+    if line is not None:
+        assert f"line {line}" in said
+
+
+def test_an_unknown_split_and_a_missing_file(place):
+    (place / "wrong.toml").write_text(PROTOCOL.replace('how = "leave_last"', 'how = "leave_lats"'))
+    with pytest.raises(RecsysError, match="leave_lats"):
+        run_protocol(place / "wrong.toml")
+    (place / "wrong.toml").write_text(PROTOCOL.replace("U.npy", "gone.npy"))
+    with pytest.raises(FileError, match=r"gone\.npy"):
+        run_protocol(place / "wrong.toml")
+    with pytest.raises(FileError, match="cannot be read"):
+        read_protocol(place / "nowhere.toml")
+
+
+def test_the_command(place, monkeypatch):
+    monkeypatch.chdir(place)
+
+    def run(*arguments):
+        return CliRunner().invoke(cli, ["run", *arguments], prog_name="recsys")
+
+    assert "4 models, 6 metrics" in run("protocol.toml", "--check").stdout
+    assert '"events.csv" = "' in run("protocol.toml", "--fingerprints").stdout
+    done = run("protocol.toml", "-o", "kept", "--report", "page.html")
+    assert done.exit_code == 0, done.output
+    assert "popularity" in done.stdout
+    assert len(list((place / "kept").glob("*.json"))) == 4
+    assert (place / "page.html").stat().st_size > 10_000
+    assert json.loads(run("protocol.toml", "-q", "--json").stdout)["sha256"]
+    (place / "wrong.toml").write_text("data = 1")
+    assert run("wrong.toml").exit_code == 3

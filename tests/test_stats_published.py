@@ -1,0 +1,59 @@
+"""Worked examples of R's manual pages: the same data, the printed results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from recsys.stats import adjust, friedman, pair, paired_t, power, signed_rank_sums, users_needed, wilcoxon
+
+# ?sleep: extra hours of sleep of ten patients under two drugs.
+SLEEP_1 = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
+SLEEP_2 = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]
+# ?wilcox.test: Hamilton depression scale of nine patients before and after.
+BEFORE = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30]
+AFTER = [0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29]
+# ?friedman.test: times to round first base, 22 players x 3 methods.
+ROUNDING = [
+    [5.40, 5.50, 5.55], [5.85, 5.70, 5.75], [5.20, 5.60, 5.50], [5.55, 5.50, 5.40], [5.90, 5.85, 5.70],
+    [5.45, 5.55, 5.60], [5.40, 5.40, 5.35], [5.45, 5.50, 5.35], [5.25, 5.15, 5.00], [5.85, 5.80, 5.70],
+    [5.25, 5.20, 5.10], [5.65, 5.55, 5.45], [5.60, 5.35, 5.45], [5.05, 5.00, 4.95], [5.50, 5.50, 5.40],
+    [5.45, 5.55, 5.50], [5.55, 5.55, 5.35], [5.45, 5.50, 5.55], [5.50, 5.45, 5.25], [5.65, 5.60, 5.40],
+    [5.70, 5.65, 5.55], [6.30, 6.30, 6.25],
+]  # fmt: skip
+
+
+def test_t_test_of_sleep() -> None:
+    found = paired_t(pair(SLEEP_1, SLEEP_2))
+    assert found.statistic == pytest.approx(-4.0621, abs=5e-5)
+    assert found.df == 9
+    assert found.p_value == pytest.approx(0.002833, abs=5e-7)
+    assert found.interval.low == pytest.approx(-2.4598858, abs=5e-8)
+    assert found.interval.high == pytest.approx(-0.7001142, abs=5e-8)
+
+
+def test_signed_ranks_of_depression() -> None:
+    d = pair(BEFORE, AFTER)
+    assert signed_rank_sums(d)[0] == 40
+    assert wilcoxon(d, alternative="greater").p_value == pytest.approx(0.01953, abs=5e-6)
+
+
+def test_friedman_of_rounding_times() -> None:
+    found = friedman(-np.array(ROUNDING))
+    assert found.statistic == pytest.approx(11.143, abs=5e-4)
+    assert found.p_value == pytest.approx(0.003805, abs=5e-7)
+
+
+def test_adjusted_p_of_benjamini_and_hochbergs_paper() -> None:
+    """The 15 p-values of their example: four discoveries at 5 %, three for Bonferroni."""
+    p = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719,
+         0.6528, 0.7590, 1.0000]  # fmt: skip
+    assert (adjust(p, "bh") <= 0.05).sum() == 4
+    assert (adjust(p, "bonferroni") <= 0.05).sum() == 3
+    assert adjust(p, "bh")[3] == pytest.approx(0.0095 * 15 / 4)
+
+
+def test_sample_size_of_cohens_table() -> None:
+    """A medium effect (0.5) at 5 % two-sided with power 0.8 needs 34 pairs."""
+    assert users_needed(0.5) == 34
+    assert power(0.5, 34) == pytest.approx(0.8078, abs=5e-5)
