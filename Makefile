@@ -17,7 +17,7 @@ BIN := $(VENV)/bin
 NATIVE := $(wildcard CMakeLists.txt src/recsys/kernels/native/*)
 SOURCES := $(shell find src -name '*.py' -o -name 'py.typed' -o -name '*.html' -o -name '*.json')
 
-.PHONY: help demo test check parity bench sanitize docs lock clean
+.PHONY: help demo test check parity bench sanitize cross docs lock clean
 .DELETE_ON_ERROR:
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo "make parity  meet the installed peer libraries and trackers, in an environment of their own"
 	@echo "make bench   run the benchmarks"
 	@echo "make sanitize  the kernel tests on an AddressSanitizer and UBSan build"
+	@echo "make cross   the kernels' answers on this CPU and, in an emulator, on aarch64"
 	@echo "make docs    write the generated pages of docs/ and build the site into site/"
 	@echo "make lock    resolve the locks anew"
 	@echo "make clean   remove environments, builds and caches"
@@ -55,6 +56,10 @@ bench: $(PEERS)/.installed
 
 sanitize: $(VENV)/.installed
 	scripts/sanitize.sh $(BIN)/python
+
+# Needs a cross compiler and an emulator (Debian: g++-aarch64-linux-gnu qemu-user).
+cross:
+	scripts/cross.sh
 
 # Strict: a link that leads nowhere, or a page outside the navigation, is an error.
 docs: $(VENV)/.installed

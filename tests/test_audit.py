@@ -279,7 +279,9 @@ def _(train, test):
 
 @world("time_units_differ")
 def _(train, test):
-    return "error", (train, test.assign(timestamp=test.timestamp * 1000)), {}
+    later = 1_700_000_000
+    milliseconds = (test.timestamp + later) * 1000
+    return "error", (train.assign(timestamp=train.timestamp + later), test.assign(timestamp=milliseconds)), {}
 
 
 @pytest.mark.parametrize("name", list(CHECKS))
@@ -332,6 +334,19 @@ def test_ids_of_different_kinds_stop_the_audit(clean):
     assert not made.passed
     assert made["ids_of_different_kinds"].values["column"] == "user"
     assert len(made) == 1
+
+
+def test_places_in_a_row_are_no_units_of_time(clean):
+    train, test = clean
+    assert not found("time_units_differ", train.assign(timestamp=1), test.assign(timestamp=1000))
+
+
+def test_a_few_ids_that_differ_in_case_are_a_warning(clean):
+    train, test = (side.assign(item=[f"i{i}" for i in side.item]) for side in clean)
+    new = pd.DataFrame({"user": 1, "item": ["I3", *(f"new{n}" for n in range(30))], "timestamp": 9999})
+    finding = found("ids_that_differ_in_spelling", train, pd.concat([test, new]))[0]
+    assert (finding.severity, finding.count) == ("warning", 1)
+    assert finding.examples == ("'I3' and 'i3'",)
 
 
 def test_times_that_cannot_be_compared_are_an_error(clean):
@@ -501,6 +516,21 @@ def test_ties_at_the_border_of_ml_100k(movies):
     newest = movies.groupby("user").timestamp.transform("max")
     shared = movies[movies.timestamp == newest].groupby("user").size()
     assert found("ties_at_the_border", train, test)[0].count == (shared > 1).sum() == 415
+
+
+@pytest.mark.shared
+def test_swapped_columns_are_seen_where_both_count_from_one(movies):
+    train, test = splits.leave_last(movies)
+    swapped = test.rename(columns={"user": "item", "item": "user"})
+    assert found("swapped_columns", train, swapped)
+    assert not found("swapped_columns", train, test)
+    for share in (0.2, 0.5, 0.8):  # most users are new after the border, and their numbers are items' numbers
+        assert not found("swapped_columns", *splits.global_temporal(movies, share))
+    lists = {int(u): [int(i) for i in range(1, 11)] for u in test.user.unique()}
+    turned = pd.DataFrame([(i, u, r) for u, row in lists.items() for r, i in enumerate(row, 1)],
+                          columns=["user", "item", "rank"]).drop_duplicates(["user", "rank"])  # fmt: skip
+    assert not found("swapped_columns", train, test, lists)
+    assert "lists" not in str(found("swapped_columns", train, test, turned))  # ten users: nothing to tell
 
 
 @pytest.mark.shared

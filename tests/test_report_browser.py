@@ -221,6 +221,17 @@ def test_tables_are_readable_without_scripts(browser, report):
         assert visit.said == []
 
 
+def test_a_browser_that_cannot_unpack_the_charts_shows_the_tables(browser, report):
+    context = browser.new_context()
+    context.add_init_script("delete window.DecompressionStream")
+    page = context.new_page()
+    page.goto(report.as_uri())
+    page.wait_for_selector("#person p")
+    assert page.locator(".plot svg").count() == 0
+    assert all(table.is_visible() for table in page.locator("main > section table").all())
+    context.close()
+
+
 def test_a_link_saves_the_table_from_disk(browser, report, tmp_path):
     with Visit(browser, report) as visit:
         with visit.page.expect_download() as download:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import recsys
-from recsys.errors import InputError, NotDefinedError, TieWarning, UnknownNameError
+from recsys.errors import ConventionError, InputError, NotDefinedError, TieWarning, UnknownNameError
 from recsys.stopping import StopWhen, only
 from recsys.types import Ids
 
@@ -131,6 +131,39 @@ def test_ties_are_said_once(world):
         warnings.simplefilter("always")
         recsys.evaluate(flat, truth, ["ndcg@10"], stop_when=0.001)
     assert sum(issubclass(w.category, TieWarning) for w in caught) == 1
+
+
+def test_a_new_model_is_held_against_a_result_that_is_there(world):
+    models, truth = world
+    old = recsys.evaluate(models["fair"], truth, ["ndcg@10", "average_rank"])
+    for name, verdict in (("good", "better"), ("random", "worse")):
+        full = recsys.evaluate(models[name], truth, ["ndcg@10", "average_rank"])
+        found = recsys.evaluate(
+            models[name], truth, ["ndcg@10", "average_rank"], stop_when=StopWhen(against=old)
+        )
+        stopped = found.notes["stopped"]
+        assert stopped["share_saved"] > 0.5
+        for metric, one in stopped["intervals"].items():
+            assert one["verdict"] == verdict
+            assert one["low"] <= full[metric] - old[metric] <= one["high"]
+        assert f"ndcg@10 is {verdict}: difference over all users in [" in repr(found)
+    same = recsys.evaluate(models["fair"], truth, ["ndcg@10"], stop_when=StopWhen(against=old))
+    assert same.notes["stopped"]["share_saved"] == 0
+    assert same.notes["stopped"]["intervals"]["ndcg@10"]["verdict"] == "not settled"
+    near = recsys.evaluate(models["fair"], truth, ["ndcg@10"], stop_when=StopWhen(0.05, against=old))
+    assert near.notes["stopped"]["share_saved"] > 0.5
+    with pytest.raises(ConventionError, match="other conventions"):
+        recsys.evaluate(
+            models["good"], truth, ["ndcg@10"], stop_when=StopWhen(against=old), conventions={"gain": "exp2"}
+        )
+    with pytest.raises(NotDefinedError, match="has no mrr"):
+        recsys.evaluate(models["good"], truth, ["mrr"], stop_when=StopWhen(against=old))
+    with pytest.raises(InputError, match="came as float"):
+        StopWhen(against=0.3)
+    with pytest.raises(InputError, match="between two"):
+        StopWhen(against=old, threshold={"ndcg@10": 0.3})
+    with pytest.raises(InputError, match="between its models"):
+        recsys.race(models, truth, ["ndcg@10"], stop_when=StopWhen(against=old))
 
 
 def test_a_race_finds_the_winner_and_drops_the_beaten(world):

@@ -214,7 +214,7 @@ def _until(
 
     weights = options.case_weights
     largest = None if weights is None else max(map(float, weights.values()), default=None)
-    steps = Steps(cases, truth.cases, partial, requests, largest)
+    steps = Steps(cases, truth.cases, partial, requests, conventions, largest)
     if isinstance(stop_when, Lane):
         return stop_when.begin(steps)
     return until(steps, StopWhen.of(stop_when), options.asked.progress)

@@ -18,8 +18,8 @@ from recsys.errors import InputError, UnknownNameError
 from recsys.frames import read_interactions
 from recsys.results import Evaluation
 from recsys.stats.outcomes import Interval
-from recsys.stats.sequential import Bounds, ConfidenceSequence
-from recsys.stopping import Lane, StopWhen, watchable
+from recsys.stats.sequential import ConfidenceSequence
+from recsys.stopping import Lane, StopWhen, apart, watchable
 
 Key = tuple[str, str, str]
 
@@ -151,9 +151,10 @@ def race(
     if baseline is not None and baseline not in models:
         raise UnknownNameError("baseline", baseline, models)
     stop = StopWhen() if stop_when is None else StopWhen.of(stop_when)
-    if stop.threshold is not None:
+    if stop.threshold is not None or stop.against is not None:
         raise InputError(
-            "a race is between models; a threshold is for one.", hint="Use evaluate(..., stop_when=...)."
+            "a race is between its models; threshold= and against= are for one.",
+            hint="Use evaluate(..., stop_when=...).",
         )
     known = truth if hasattr(truth, "__fspath__") or isinstance(truth, str) else read_interactions(
         truth, table="truth", columns=(given.get("columns") or {}).get("truth", given.get("columns"))
@@ -192,7 +193,7 @@ class _Track:
         )
         share = (1.0 - stop.confidence) / (len(pairs) * len(watched))
         self.sequences: dict[Key, ConfidenceSequence] = {
-            (*pair, metric): ConfidenceSequence(self.n_total, bounds=_apart(bounds), alpha=share)
+            (*pair, metric): ConfidenceSequence(self.n_total, bounds=apart(bounds), alpha=share)
             for pair in pairs
             for metric, bounds in watched.items()
         }
@@ -255,11 +256,6 @@ class _Track:
             verdict = "not settled" if best is None else "better" if best == key[0] else "worse"
             out.append(Leg(*key, sequence.mean, sequence.interval, sequence.n_seen, verdict))
         return tuple(out)
-
-
-def _apart(bounds: Bounds | None) -> Bounds | None:
-    """The bounds of a difference."""
-    return None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
 
 
 def _finished(begun: Evaluation, lane: Lane, track: _Track, stop: StopWhen) -> Evaluation:

@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from recsys.conventions import Conventions
 from recsys.engine import merge
-from recsys.errors import InputError, NotDefinedError, TieWarning
+from recsys.errors import ConventionError, InputError, NotDefinedError, TieWarning
 from recsys.plan import Request
 from recsys.stats.outcomes import Interval, check_confidence
 from recsys.stats.resample import Rng, random_order
@@ -36,6 +37,8 @@ class StopWhen:
         half_width: stop when no interval is longer than twice this: one number, or {metric: number}. For a
             race: when every difference still open is known this well.
         threshold: {metric: value}: stop when it is clear on which side of the value each metric lies.
+        against: an evaluation of another model on the same users: stop when it is clear which is better (or
+            the difference is known to half_width).
         metrics: which metrics are watched (those named above, or all that are means over users, without).
         confidence: of all intervals together, at all times.
         block: users between two looks; without, a fiftieth of the test set (at least 100), and more as more
@@ -45,6 +48,7 @@ class StopWhen:
 
     half_width: float | Mapping[str, float] | None = None
     threshold: Mapping[str, float] | None = None
+    against: Any = None
     metrics: Sequence[str] | None = None
     confidence: float = 0.95
     block: int | None = None
@@ -57,6 +61,12 @@ class StopWhen:
             raise InputError(f"half_width must be positive, got {self.half_width!r}.")
         if self.block is not None and self.block < 1:
             raise InputError(f"block must be at least 1, got {self.block!r}.")
+        if self.against is not None and not hasattr(self.against, "per_case"):
+            raise InputError(
+                f"against= came as {type(self.against).__name__}.", hint="Pass what recsys.evaluate returned."
+            )
+        if self.against is not None and self.threshold is not None:
+            raise InputError("a threshold is for one model; against= is between two.")
 
     @classmethod
     def of(cls, value: Any) -> StopWhen:
@@ -91,6 +101,8 @@ class StopWhen:
         """Whether the interval answers what was asked about this metric."""
         width, mark = self.width_of(metric), self.threshold_of(metric)
         narrow = width is None or interval.high - interval.low <= 2.0 * width
+        if self.against is not None:
+            return 0.0 not in interval or (width is not None and narrow)
         return narrow and (mark is None or not interval.low <= mark <= interval.high)
 
 
@@ -102,6 +114,7 @@ class Steps:
     judged: Ids
     partial: Callable[[Ids], Partial]
     requests: Sequence[Request]
+    conventions: Conventions
     largest_weight: float | None = None
 
     def blocks(self, stop: StopWhen) -> Iterator[Array]:
@@ -209,11 +222,12 @@ def watchable(partial: Partial, requests: Sequence[Request], stop: StopWhen) -> 
 
 def until(steps: Steps, stop: StopWhen, progress: Callable[[int, int], object] | None) -> tuple[Partial, Any]:
     """Evaluate blocks until the intervals are as asked; the parts merged, and what to say about it."""
-    if stop.half_width is None and stop.threshold is None:
+    if stop.half_width is None and stop.threshold is None and stop.against is None:
         raise InputError(
             "stop_when says neither how narrow nor against what.",
-            hint="Try StopWhen(half_width=0.01) or StopWhen(threshold={'ndcg@10': 0.3}).",
+            hint="Try StopWhen(half_width=0.01), StopWhen(threshold={'ndcg@10': 0.3}) or against=.",
         )
+    other = None if stop.against is None else _other(stop.against, steps)
     parts: list[Partial] = []
     sequences: dict[str, ConfidenceSequence] = {}
     n_total, n_seen, reason = len(steps.cases), 0, "all users were needed"
@@ -225,17 +239,63 @@ def until(steps: Steps, stop: StopWhen, progress: Callable[[int, int], object] |
             watched = watchable(part, steps.requests, stop)
             share = (1.0 - stop.confidence) / len(watched)
             sequences = {
-                name: ConfidenceSequence(n_total, bounds=bounds, alpha=share)
+                name: ConfidenceSequence(
+                    n_total, bounds=bounds if other is None else apart(bounds), alpha=share
+                )
                 for name, bounds in watched.items()
             }
         for name, sequence in sequences.items():
-            sequence.update(in_order(part, name, block), steps.shares(part, block))
+            values = in_order(part, name, block)
+            if other is not None:
+                values = values - in_order(other, name, block)
+            sequence.update(values, steps.shares(part, block))
         if progress is not None:
             progress(n_seen, n_total)
         if all(stop.enough(name, s.interval) for name, s in sequences.items()) and n_seen < n_total:
-            reason = "what was asked is clear"
+            reason = "what was asked is clear" if other is None else "the winner is clear"
             break
-    return merge(parts), told(sequences, n_seen, n_total, stop.confidence, reason=reason)
+    found = told(sequences, n_seen, n_total, stop.confidence, reason=reason)
+    if other is not None:
+        _name_the_better(found, steps.requests)
+    return merge(parts), found
+
+
+def _other(against: Any, steps: Steps) -> Partial:
+    """The result that is already there, if it can be held against this one."""
+    if against.conventions != steps.conventions:
+        raise ConventionError(
+            f"the result in against= has other conventions ({against.conventions}) than this evaluation "
+            f"({steps.conventions}).",
+            hint="recsys.explain(a, b) says what differs.",
+        )
+    partial: Partial = against.partial
+    missing = [str(r) for r in steps.requests if str(r) not in against.overall]
+    if missing:
+        raise NotDefinedError(
+            f"the result in against= has no {', '.join(missing)}.",
+            hint="Evaluate both with the same metrics.",
+        )
+    if not len(np.intersect1d(partial.per_case.ids, steps.cases.values)):
+        raise InputError("the result in against= has none of these users.")
+    return partial
+
+
+def _name_the_better(found: dict[str, Any], requests: Sequence[Request]) -> None:
+    """Say which side of each difference is the better one."""
+    lower = {str(r) for r in requests if r.metric.better == "lower"}
+    lines = found["says"].split("\n")
+    for at, (name, one) in enumerate(found["intervals"].items(), 1):
+        settled = one["low"] > 0 or one["high"] < 0
+        better = (one["low"] > 0) != (name in lower)
+        one["verdict"] = ("better" if better else "worse") if settled else "not settled"
+        difference = f"[{one['low']:.4f}, {one['high']:.4f}]"
+        lines[at] = f"{name} is {one['verdict']}: difference over all users in {difference}, {one['method']}"
+    found["says"] = "\n".join(lines)
+
+
+def apart(bounds: Bounds | None) -> Bounds | None:
+    """The bounds of a difference."""
+    return None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
 
 
 def in_order(part: Partial, name: str, block: Array) -> Float:

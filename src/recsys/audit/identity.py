@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
@@ -14,7 +15,10 @@ from recsys.types import Ids
 
 _MISREAD = re.compile("[\ufffd\ufeff\x00-\x1f\x7f-\x9f]|\u00c3[\u0080-\u00bf]|\u00e2\u20ac")
 _FLOAT = re.compile(r"-?\d+\.0")
-_CLEAR = 0.2  # how much better the other column must fit before columns look swapped
+_MANY = 0.1
+_LONG_AGO = 1e8
+_NEAR = 0.2
+_CLEAR = 0.1  # how much better the other column must fit before columns look swapped
 
 
 @check()
@@ -92,7 +96,8 @@ def ids_that_differ_in_spelling(e: Evidence) -> Found:
             out.append(
                 Finding(
                     "ids_that_differ_in_spelling",
-                    "error",
+                    # A few may be different things whose names differ in case only.
+                    "error" if len(alike) >= _MANY * len(strangers) else "warning",
                     f"{len(alike):,} {column} ids of test are not in train, but are there in "
                     "another spelling",
                     len(alike),
@@ -125,7 +130,9 @@ def swapped_columns(e: Evidence) -> Found:
 def _swapped(name: str, sides: tuple[Ids, Ids], known: tuple[Ids, Ids]) -> Finding | None:
     own = (_share(sides[0], known[0]), _share(sides[1], known[1]))
     other = (_share(sides[0], known[1]), _share(sides[1], known[0]))
-    if min(other) < 0.5 or sum(other) < sum(own) + _CLEAR or other[0] < own[0]:
+    # Cold users alone fit badly, too: both columns must fit at least as well the other way round.
+    worse = other[0] < own[0] or other[1] < own[1]
+    if worse or min(other) < 0.5 or sum(other) < sum(own) + _CLEAR:
         return None
     return Finding(
         "swapped_columns",
@@ -180,8 +187,10 @@ def time_units_differ(e: Evidence) -> Found:
     if any(c is None or c.kind != "number" or c.missing.all() for c in clocks):
         return None
     train, test = (float(np.median(np.abs(c.values[~c.missing]))) for c in clocks if c is not None)
-    ratio = max(train, test) / max(min(train, test), 1.0)
-    if ratio < 100:
+    low, high = sorted((train, test))
+    ratio = high / max(low, 1.0)
+    # Seconds since 1970 have ten digits; small numbers are places in a row and may differ as they like.
+    if low < _LONG_AGO or all(abs(math.log10(ratio) - power) > _NEAR for power in (3, 6, 9)):
         return None
     return Finding(
         "time_units_differ",

@@ -93,7 +93,7 @@ _reading = all_of(
 
 @click.command("split", short_help="Split interactions into parts that do not leak.")
 @click.argument("file", metavar="FILE")
-@click.option("--how", type=click.Choice(_HOW), metavar="HOW", help="Which way; see below.")
+@click.option("--how", type=click.Choice(_HOW), metavar="HOW", help="Which way; see above.")
 @click.option("-o", "--out", "folder", required=True, type=click.Path(path_type=Path), metavar="DIR",
               help="Folder for the parts and manifest.json; made here, must not hold anything.")  # fmt: skip
 @click.option("--rerun", "manifest", type=click.Path(path_type=Path, dir_okay=False), metavar="MANIFEST",

@@ -118,7 +118,7 @@ def chart_page(chart: Chart) -> str:
     from recsys.report.sections import Picture
 
     alone = Section("chart", "", pictures=[Picture("", chart)])
-    return _rendered(_Page(chart.says, "", (), (), (), [alone], []))
+    return _rendered(_Page(chart.says.rstrip("."), "", (), (), (), [alone], []))
 
 
 def in_block(data: Any) -> str:
@@ -145,8 +145,9 @@ def _rendered(page: _Page) -> str:
     style, script = _asset("page.css"), _asset("page.js")
     vega, vega_hash = _vega() if specs else ("", "")
     scripts = f"{_hashed(script)} {vega_hash}".strip()
+    own = _hashed(style)
     policy = (
-        f"default-src 'none'; script-src {scripts}; style-src-elem {_hashed(style)}; "
+        f"default-src 'none'; script-src {scripts}; style-src {own}; style-src-elem {own}; "
         f"style-src-attr {_SVG_STYLE}; img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     return str(

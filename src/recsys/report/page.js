@@ -1,7 +1,6 @@
 "use strict";
 (() => {
   const root = document.documentElement;
-  root.classList.add("js");
   const data = JSON.parse(document.getElementById("data").textContent);
   const make = (tag, text, name) => {
     const made = document.createElement(tag);
@@ -9,8 +8,6 @@
     if (name) made.className = name;
     return made;
   };
-
-  for (const one of document.querySelectorAll("details[open]")) one.open = false;
 
   // Charts. Expressions are interpreted (ast), so the page needs no eval.
   const options = {
@@ -57,7 +54,12 @@
     const library = make("script", await new Response(stream).text());
     document.head.append(library);
   };
+  // A browser too old to unpack it keeps every table open instead.
   const vega = document.getElementById("vega");
+  if (!vega || window.DecompressionStream) {
+    root.classList.add("js");
+    for (const one of document.querySelectorAll("details[open]")) one.open = false;
+  }
   if (vega && window.DecompressionStream) unpack(vega.textContent).then(draw);
 
   // Sorting: a click on a heading, numbers by value, text by letters; empty cells stay last.

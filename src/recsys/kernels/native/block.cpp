@@ -41,7 +41,7 @@ void Block::sweep(const Cancel& cancel) {
         if (row.slot >= 0) set_pass(row);
     }
     if (p == next_look) {
-      next_look += std::min<std::int64_t>(std::max<std::int64_t>(256 / level_.lanes, p / 4), 16384 / level_.lanes);
+      next_look += std::min<std::int64_t>(std::max<std::int64_t>(256 / level_.lanes, p / 16), 16384 / level_.lanes);
       if (cancel.asked() || !look(p)) return;
     }
     s.users = packed_.data();
