@@ -15,7 +15,7 @@ VENV := .venv
 PEERS := .venv-peers
 BIN := $(VENV)/bin
 NATIVE := $(wildcard CMakeLists.txt src/recsys/kernels/native/*)
-SOURCES := $(shell find src -name '*.py' -o -name 'py.typed' -o -name '*.html' -o -name '*.json')
+SOURCES := $(shell find src -name '*.py' -o -name 'py.typed' -o -name '*.html' -o -name '*.css' -o -name '*.js' -o -name '*.json')
 
 .PHONY: help demo test check parity bench sanitize cross docs lock clean
 .DELETE_ON_ERROR:

@@ -145,3 +145,11 @@ def test_errors_name_ids_that_were_given():
         recsys.evaluate(recsys.Factors(np.eye(3), np.eye(3)), {0: [1000]}, ["mrr"])
     with pytest.raises(RecsysError, match=r"int in one table \(7, "):
         recsys.evaluate({1: [7]}, {1: ["x"]}, ["mrr"])
+
+
+def test_latex_escapes_every_special_sign():
+    from recsys import tables
+
+    made = tables.latex({"model": [r"a\b~c^d<e>f|g&h%i$j#k_l{m}"], "value": [0.5]})
+    assert r"a\textbackslash{}b\textasciitilde{}c\textasciicircum{}d\textless{}e\textgreater{}f\textbar{}g" in made
+    assert r"\&h\%i\$j\#k\_l\{m\}" in made

@@ -129,8 +129,9 @@ def evaluate(
     """
     requests = parse_all(metrics, k)
     chosen = Conventions.of(conventions)
+    ready = None if recommends(lists) else _ranked(lists, columns)
     known = _history(truth, "truth", columns)
-    read = _ranked(_asked_for(lists, known, requests), columns)
+    read = ready if ready is not None else _ranked(_asked_for(lists, known, requests), columns)
     chosen = _with_max_grade(chosen, requests, known)
     shows = any("lists" in r.metric.needs for r in requests)
     judges = any("eligible" in r.metric.needs for r in requests)
@@ -401,8 +402,6 @@ def _reference(reference: Any, requests: Sequence[Request]) -> Lists:
 
 def _asked_for(lists: Any, truth: Interactions, requests: Sequence[Request]) -> Any:
     """What a model recommends to the users of the truth, where lists are all that it gives."""
-    if not recommends(lists):
-        return lists
     longest = largest_k(requests)
     if longest is None:
         raise CutoffError(

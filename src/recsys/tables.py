@@ -155,7 +155,11 @@ def _is_object(column: Any) -> bool:
     return isinstance(column, np.ndarray) and column.dtype == object
 
 
+_TEX = {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
+    ">": r"\textgreater{}", "|": r"\textbar{}", **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+}  # fmt: skip
+
+
 def _tex(cell: str) -> str:
-    return re.sub(r"([&%$#_{}])", r"\\\1", cell.replace("\\", r"\textbackslash ")).replace(
-        "~", r"\textasciitilde "
-    )
+    return "".join(_TEX.get(sign, sign) for sign in cell)
