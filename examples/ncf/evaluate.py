@@ -136,7 +136,7 @@ def main() -> None:
         for metric in ("hit@10", "ndcg@10")
     }
     winners = {
-        f"{a} over {b}": winner_probability(
+        f"{a} and {b}": winner_probability(
             results[a]["counted"], results[b]["counted"], None, n_items, "ndcg@10"
         )
         for a, b in (("neumf", "gmf"), ("neumf", "mlp"), ("gmf", "mlp"), ("gmf", "popularity"))

@@ -15,7 +15,7 @@ from recsys.kernels.problem import Problem
 from recsys.kernels.results import Bools, Factors, Float64s, Int64s, Scanned
 
 # Arrays of users x items alive at once in a block, in float64 each.
-ARRAYS_PER_BLOCK = 6
+ARRAYS_PER_BLOCK = 8
 PAIRS_PER_LOOK = 1 << 13
 UNIT = 2.0**-53
 
