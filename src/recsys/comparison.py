@@ -215,7 +215,7 @@ def compare(
         if isinstance(evaluations, Mapping)
         else dict(zip(_letters(len(evaluations)), evaluations, strict=True))
     )
-    runs = {name: [e] if isinstance(e, Evaluation) else list(e) for name, e in named.items()}
+    runs = {name: list(e) if isinstance(e, Sequence) else [e] for name, e in named.items()}
     _check(runs)
     wanted = _wanted(runs, metrics)
     lower = {str(r) for r in wanted if r.metric.better == "lower"}
@@ -237,7 +237,18 @@ def compare(
         if any(str(r) in e.partial.terms for r in wanted for several in runs.values() for e in several)
         else None,
     )
-    return Comparison(table, runs)
+    said = _catalogues(runs) if any(r.metric.kind == "catalogue" for r in wanted) else ()
+    return Comparison(replace(table, notes=table.notes + said), runs)
+
+
+def _catalogues(runs: Mapping[str, list[Evaluation]]) -> tuple[str, ...]:
+    """A word where models were counted over catalogues of different size: a share of each is another share."""
+    sizes = {name: several[0].partial.catalogue for name, several in runs.items()}
+    known = {name: one.n for name, one in sizes.items() if one is not None}
+    if len(set(known.values())) < 2:
+        return ()
+    held = ", ".join(f"{name} {n:,}" for name, n in known.items())
+    return (f"catalogues differ ({held} items): evaluate all models with the same catalogue=",)
 
 
 def _wanted(runs: Mapping[str, list[Evaluation]], metrics: str | Sequence[str] | None) -> list[Request]:
@@ -283,6 +294,11 @@ def _letters(n: int) -> list[str]:
 
 
 def _check(runs: Mapping[str, list[Evaluation]]) -> None:
+    if len(runs) < 2:
+        raise InputError(
+            f"a comparison needs at least two models, got {list(runs)}.",
+            hint="Such as recsys.compare({'old': old, 'new': new}, baseline='old').",
+        )
     first: Evaluation | None = None
     for name, several in runs.items():
         for result in several:

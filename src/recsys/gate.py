@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from recsys import tables
-from recsys.errors import ConventionError, InputError
+from recsys.errors import ConventionError, InputError, NotDefinedError
 from recsys.plan import Request
 from recsys.results import Evaluation
 from recsys.stats.align import Aligned, Differences, align
@@ -140,6 +140,12 @@ def gate(
             hint="recsys.explain(a, b) says what differs.",
         )
     requests = [Request.parse(name) for name in margins]
+    for name in map(str, requests):
+        if name in new and name not in new.per_case.columns:
+            raise NotDefinedError(
+                f"{name} is one number of all lists and has no value for each user to pair.",
+                hint="recsys.compare says whether it differs; gate on metrics with a value for each user.",
+            )
     aligned = align({"new": new.per_case, "old": against.per_case}, [str(r) for r in requests])
     with warnings.catch_warnings():
         # Few users or no spread fail the gate by themselves; the verdict says so.

@@ -446,7 +446,8 @@ def load(path: str | os.PathLike[str]) -> Evaluation:
             held["partial"], requests, conventions, by=held["by"] or None, notes=held["notes"],
             run=document["run"],
         )  # fmt: skip
-        same = json.loads(made.to_json())["sha256"] == document["sha256"]
+        again = json.loads(made.to_json())
+        same = all(again[part] == document[part] for part in ("result", "sha256"))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise FileError(f"{path} is no result that recsys saved ({error!r}).", hint=_RESULT) from error
     if not same:

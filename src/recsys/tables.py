@@ -127,6 +127,8 @@ def footnotes(
         "not_candidates": "relevant items that are no candidates (seen, ineligible, unknown or not ranked)",
         "without_vector": "items shown that have no vector",
         "without_facts": "items shown that the items table says nothing about",
+        "positive_among_negatives": "relevant items that are also among their own negatives",
+        "repeated_negatives": "negatives that their case held already",
         "tied": "relevant items found that share their score with another item",
     }
     lines += [f"{counts[n]:,} {words}" for n, words in what.items() if counts.get(n)]
@@ -135,6 +137,7 @@ def footnotes(
     order = notes.get("lists", {}).get("read", {}).get("order")
     lines += [f"lists {order}"] if order else []
     lines += notes.get("stopped", {}).get("says", "").splitlines()
+    lines += [str(notes["sampled"])] if isinstance(notes.get("sampled"), str) else []
     return [*lines, f"conventions: {conventions}"]
 
 

@@ -37,7 +37,8 @@ _OPTIONS: tuple[tuple[str, str], ...] = (
     (r"\bcatalogue= ?\([^)]*\)", "--catalogue N"),
     (r"\bids='(\w+)'", r"--ids \1"),
     (r"\b(format|encoding)='([\w-]+)'", r"--\1 \2"),
-    (rf"\b({_ASKED})='?([\w.]+)'?", r"--set \1=\2"),
+    # Not within a metric's own parentheses: "ndcg(gain=exp2)@10" is written so here, too.
+    (rf"(?<!\()\b({_ASKED})='?([\w.]+)'?", r"--set \1=\2"),
     (r"\bon_tie='(\w+)'", r"--on-tie \1"),
     (r"\bbad_rows='(\w+)'", r"--bad-rows \1"),
     (r"\b(short|unit)='(\w+)'", r"--\1 \2"),
@@ -59,6 +60,10 @@ def guarded(*, debug: bool) -> Iterator[None]:
         _leave("interrupted.", INTERRUPTED, debug=debug)
     except RecsysError as error:
         _leave(_paragraph(error), _code(error), debug=debug)
+    except OSError as error:
+        what = f"{error.filename}: " if error.filename else ""
+        said = f"{what}{error.strerror or error}. Check the path, its permissions and the space left."
+        _leave(said, DATA, debug=debug)
     except Exception as error:  # noqa: BLE001 - the last line of defence
         said = f"{type(error).__name__}: {error}. This is a defect; recsys --debug … shows where."
         _leave(f"internal error: {said}", INTERNAL, debug=debug)

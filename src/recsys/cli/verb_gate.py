@@ -10,6 +10,7 @@ import click
 
 from recsys.cli import inputs
 from recsys.cli.faults import FAILED, told_warnings
+from recsys.cli.output import check_target
 
 
 @click.command("gate", short_help="Pass or fail a new result against the one in force.")
@@ -35,8 +36,12 @@ def command(**options: Any) -> None:
 
     margins = {}
     for text in options["metrics"]:
-        name, sign, own = text.rpartition("=") if text.rpartition("=")[2][:1].isdigit() else (text, "", "")
-        margins[name if sign else text] = "0" if options["better"] else (own or options["margin"])
+        name, sign, own = text.rpartition("=")
+        if not sign or ")" in own:  # no margin of its own: an "=" in parentheses is the metric's
+            name, own = text, options["margin"]
+        margins[name] = "0" if options["better"] else own
+    if options["summary"] is not None:
+        check_target(options["summary"], "summary")
     with told_warnings(quiet=options["quiet"]):
         made = gate(load(options["new"]), load(options["against"]), margins, confidence=options["confidence"])
     if options["summary"] is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,8 @@ def command(**options: Any) -> None:
 
     asked = read_protocol(options["protocol"])
     if options["fingerprints"]:
-        rows = [f'"{name}" = "{digest}"' for name, digest in fingerprints(asked).items()]
+        found = fingerprints(asked, check=False)
+        rows = [f"{json.dumps(name, ensure_ascii=False)} = \"{digest}\"" for name, digest in found.items()]
         click.echo("\n".join(["[data.sha256]", *rows]))
         return
     if options["check"]:
@@ -44,6 +46,8 @@ def command(**options: Any) -> None:
             progress=None if options["quiet"] else note,
         )
     click.echo(made.to_json() if options["as_json"] else str(made))
+    if options["quiet"]:
+        return
     for path in made.paths.values():
         note(f"kept {path}")
     if made.report is not None:

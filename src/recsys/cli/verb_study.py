@@ -33,4 +33,5 @@ def command(**options: Any) -> None:
         made = run_study(options["name"], options["data"], seed=options["seed"])
         page, picture = made.save(options["folder"])
     click.echo(str(made))
-    note(f"written {page} and {picture}")
+    if not options["quiet"]:
+        note(f"written {page} and {picture}")

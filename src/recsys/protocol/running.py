@@ -74,8 +74,8 @@ def run_protocol(
     say("checking the inputs")
     inputs = fingerprints(asked)
     say("reading and splitting")
-    train, test = _sides(asked)
-    seen = train if asked.content.get("candidates", {}).get("seen", "exclude") == "exclude" else None
+    train, test, had = _sides(asked, say)
+    seen = had if asked.content.get("candidates", {}).get("seen", "exclude") == "exclude" else None
     results, seconds = {}, {}
     for name, model in asked.content["models"].items():
         say(f"evaluating {name}")
@@ -92,9 +92,9 @@ def run_protocol(
     return Outcome(asked, results, comparison, paths, inputs, _reported(asked, outcome, target, train, test))
 
 
-def fingerprints(protocol: Protocol) -> dict[str, str]:
+def fingerprints(protocol: Protocol, *, check: bool = True) -> dict[str, str]:
     """{file: sha256} of every input; one that differs from what the protocol states is an error."""
-    stated = protocol.content["data"].get("sha256", {})
+    stated = protocol.content["data"].get("sha256", {}) if check else {}
     made = {name: _sha256(protocol.at(name)) for name in protocol.inputs}
     for name, digest in stated.items():
         if name not in made:
@@ -118,12 +118,15 @@ def _sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _sides(protocol: Protocol) -> tuple[Interactions | None, Interactions]:
+def _sides(
+    protocol: Protocol, say: Callable[[str], object]
+) -> tuple[Interactions | None, Interactions, Interactions | None]:
+    """What models learn from, what they are judged on, and what its users had before."""
     data = protocol.content["data"]
     if "interactions" in data:
-        return _split(protocol)
+        return _split(protocol, say)
     train = None if "train" not in data else _interactions(protocol, data["train"])
-    return train, _interactions(protocol, data["test"])
+    return train, _interactions(protocol, data["test"]), train
 
 
 def _interactions(protocol: Protocol, name: str) -> Interactions:
@@ -132,19 +135,24 @@ def _interactions(protocol: Protocol, name: str) -> Interactions:
     return read_file(protocol.at(name), "truth", columns=columns, ids=data.get("ids", "str"))
 
 
-def _split(protocol: Protocol) -> tuple[Interactions, Interactions]:
+def _split(
+    protocol: Protocol, say: Callable[[str], object]
+) -> tuple[Interactions, Interactions, Interactions]:
+    import pandas as pd
+
     from recsys.data import table
     from recsys.frames import read_interactions
     from recsys.splits import split
 
-    data, asked = protocol.content["data"], dict(protocol.content.get("split", {}))
-    if not asked:
-        raise InputError(
-            "[data] names interactions and there is no [split].", hint="Write how = 'leave_last'."
-        )
+    data, asked = protocol.content["data"], dict(protocol.content["split"])
     frame = table(protocol.at(data["interactions"]), columns=data.get("columns"), ids=data.get("ids", "str"))
     made = split(frame.interactions, asked.pop("how"), seed=protocol.seed, **asked)
-    return read_interactions(made.train, table="train"), read_interactions(made.test, table="test")
+    for line in str(made).splitlines():
+        say(line)
+    train, test = (read_interactions(part, table=name) for name, part in made.parts.items() if name in _SIDES)
+    known = made.parts.get("known")
+    had = train if known is None else read_interactions(pd.concat([made.train, known]), table="known")
+    return train, test, had
 
 
 def _evaluated(

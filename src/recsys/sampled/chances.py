@@ -18,6 +18,7 @@ from recsys.types import Float, Int
 _ONE_BY_ONE = 256
 _STEP = 1.015
 _MOST_ITEMS = 20_000_000
+_KEPT = 512
 
 
 class Grid(NamedTuple):
@@ -41,13 +42,19 @@ def grid_of(n_items: int) -> Grid:
     return Grid(start, (start + stop - 1) // 2, stop - start)
 
 
-@lru_cache(maxsize=256)
 def chances(n_negatives: int, n_items: int, *, replacement: bool) -> Float:
     """P(sampled rank | true rank): one row a bin of true ranks, one column a sampled rank from 1 on.
 
     >>> chances(1, 3, replacement=True)[:, 0].tolist()
     [1.0, 0.5, 0.0]
     """
+    if n_negatives > _KEPT:  # a wide table is made again rather than kept: it has tens of megabytes
+        return chances_of(grid_of(n_items).rank, n_negatives, n_items, replacement=replacement)
+    return _chances(n_negatives, n_items, replacement)
+
+
+@lru_cache(maxsize=128)
+def _chances(n_negatives: int, n_items: int, replacement: bool) -> Float:  # noqa: FBT001 - a cache's key
     out = chances_of(grid_of(n_items).rank, n_negatives, n_items, replacement=replacement)
     out.setflags(write=False)
     return out

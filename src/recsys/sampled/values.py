@@ -55,7 +55,7 @@ def asked(metric: Any) -> Asked:
     return Asked(found, k, tuple(params.items()))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def value_of_rank(metric: Asked, n_candidates: int) -> Float:
     """The metric's value at ranks 1, 2, … of n candidates, one of them relevant.
 

@@ -6,7 +6,9 @@ functions that need it.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 _ROOMS = {
@@ -76,3 +78,14 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *_HOMES])
+
+
+class _Face(ModuleType):
+    """A function and the module it lives in may share a name (equivalence); the name means the function."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        shared = isinstance(value, ModuleType) and _HOMES.get(name) == value.__name__
+        super().__setattr__(name, getattr(value, name, value) if shared else value)
+
+
+sys.modules[__name__].__class__ = _Face

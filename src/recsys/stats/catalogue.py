@@ -28,6 +28,8 @@ ESTIMAND = "the value expected from a test set of this size drawn from the same 
 _PARTNERS, _LARGE = 4, 50_000
 # Users a group, below which the groups differ too much to stand for each other.
 _FEW = 3
+# Groups with users in them, below which nothing is left to measure a spread by.
+_FEWEST = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,15 +65,18 @@ class Jackknife:
 
     @property
     def df(self) -> int:
-        """Degrees of freedom of the variance."""
-        return len(self.without) - 2
+        """Degrees of freedom of the variance; groups without users bring none."""
+        return max(int(np.count_nonzero(self.sizes)) - 2, 1)
 
     def variance(self) -> float:
         """First order as the jackknife has it, divided by what it counts too often.
 
         The excess of higher orders alternates; its sum to all orders is that of a geometric series nearly.
+        NaN with users in fewer than 3 groups: their sizes explain all there is.
         """
         n = len(self.without)
+        if np.count_nonzero(self.sizes) < _FEWEST:
+            return math.nan
         plain = _spread(self.without, self.sizes) * (n - 1) / n * (n - 1)
         if self.together is None or self.pair_sizes is None or not plain > 0:
             return plain

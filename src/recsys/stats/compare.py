@@ -293,6 +293,6 @@ def _worded(row: Row, adjusted: float, margin_p: tuple[float, float], options: O
     said = f"{word}: {', '.join(parts)}"
     if row.n_units == row.ties and options.tie == 0:
         said = f"identical: all {row.n_units} units have the same value"
-    elif not row.effect.name and row.difference == 0 and math.isnan(row.statistic):
+    elif not row.effect.name and row.difference == 0 and row.standard_error == 0:
         said = "identical: the value is the same whoever is left out"
     return replace(row, adjusted_p=adjusted, verdict=said)

@@ -31,7 +31,7 @@ def grouped_row(
     one, other = _mean(model), _mean(baseline)
     gap = _mean(gaps)
     found = gap.estimate(options.confidence)
-    t = found.value / found.standard_error if found.standard_error > 0 else math.nan
+    t = _statistic(found.value, found.standard_error)
     lift, lift_interval = _lift(one, other, options.confidence)
     row = Row(
         *triple,
@@ -61,6 +61,13 @@ def grouped_row(
         notes=(found.notes[0], *(f"{triple[2]}: {note}" for note in found.notes[1:])),
     )
     return row if not layout else _with_spread_of_runs(row, gaps, gap, layout, options)
+
+
+def _statistic(gap: float, error: float) -> float:
+    """Without any spread a gap is certain, as in the t-test of values that all differ by the same."""
+    if error > 0:
+        return gap / error
+    return math.copysign(math.inf, gap) if error == 0 and gap != 0 else math.nan
 
 
 def no_effect(confidence: float) -> Effect:

@@ -139,7 +139,10 @@ def covariate_adjusted(
     also anything known before either was trained.
     """
     y = _finite(values, "values")
-    x = np.asarray(covariates, dtype=np.float64).reshape(len(y), -1)
+    x = np.asarray(covariates, dtype=np.float64)
+    if x.ndim not in (1, 2) or len(x) != len(y):
+        raise InputError(f"there are {len(y)} values and covariates of shape {x.shape}: one row a value.")
+    x = x.reshape(len(y), -1)
     known = np.atleast_1d(np.asarray(population_means, dtype=np.float64))
     if len(known) != x.shape[1] or not np.isfinite(x).all():
         raise InputError(
