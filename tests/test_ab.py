@@ -185,3 +185,11 @@ def test_an_experiment_prints_and_tabulates(log) -> None:
     assert "as planned" in said
     assert len(found.to_frame()) == len(found.rows)
     assert {"lift_low", "verdict"} <= set(found.to_frame().columns)
+
+
+def test_a_column_of_texts_is_no_metric_and_notes_are_printed(log: pd.DataFrame) -> None:
+    with pytest.raises(InputError, match="holds no numbers"):
+        ab(log.assign(bought="yes"), unit="user", variant="arm", metric="bought")
+    with pytest.warns(SmallSampleWarning):
+        found = ab(log.assign(bought=0), unit="user", variant="arm", metric="bought")
+    assert "fewer than 10 conversions" in str(found)

@@ -238,3 +238,23 @@ def test_the_command_says_what_is_wrong(invoke):
     assert "zoe" in invoke("zoe", "lists.csv").stderr
     assert invoke("x", ".").exit_code == 2
     assert invoke("ann", "lists.csv", "--items", "none.csv").exit_code == 3
+
+
+def test_bins_that_are_no_pairs_are_an_error():
+    result = recsys.evaluate({1: [5]}, {1: [5]}, ["hit@1"])
+    for bins in ({"low": (0, 5)}, [3, 5], [(0, 5, 9)]):
+        with pytest.raises(InputError, match="is no bin"):
+            analysis.by_activity(result, {1: 2}, bins)
+
+
+def test_a_map_refuses_what_its_methods_cannot_do_and_takes_labels_by_id():
+    rows = np.random.default_rng(0).normal(size=(12, 3))
+    for bad in (np.ones((30, 4)), rows[:, :1]):
+        with pytest.raises(InputError, match="same embedding"):
+            analysis.item_map(bad)
+    with pytest.raises(InputError, match="12 items and 2 labels"):
+        analysis.item_map(rows, method="pca", labels=["a", "b"])
+    ids = [f"i{i}" for i in range(12)]
+    labels = {name: "even" if i % 2 == 0 else "odd" for i, name in enumerate(ids)}
+    made = analysis.item_map(rows, method="pca", labels=labels, item_ids=ids)
+    assert made["label"].tolist() == ["even", "odd"] * 6

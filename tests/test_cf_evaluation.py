@@ -618,3 +618,51 @@ def test_the_script_compares_and_writes(model, monkeypatch):
     assert written.loc["CF + BERT", "semantic_alignment@10"] > written.loc["Pure CF", "semantic_alignment@10"]
     wrong = subprocess.run([*command[:3], "none", *command[4:]], capture_output=True, text=True, check=False)
     assert (wrong.returncode, wrong.stderr.splitlines()[-1][:6]) == (3, "error:")
+
+
+@pytest.mark.parametrize("given", [[[1, 2], [3]], pd.DataFrame({"u_idx": [0], "i_idx": [1]}), np.eye(2)])
+def test_lists_without_users_are_an_error_that_says_so(given):
+    calls = (
+        lambda: faces.coverage(given, 10),
+        lambda: faces.DiversityMetric().compute_batch(given, np.eye(4)),
+        lambda: faces.NoveltyMetric().compute_batch(given, [1, 2], 5),
+    )
+    for call in calls:
+        with pytest.raises(InputError, match=r"\{user: \[items, best first\]\}"):
+            call()
+
+
+def test_hyperparameters_of_any_kind_are_stored(tmp_path):
+    evaluator = faces.ModelEvaluator(np.eye(3), np.eye(3), [1])
+    evaluator.evaluate({0: [0], 1: []})
+    given = {"factors": np.int64(3), "grid": np.arange(2), "at": None, "where": tmp_path, "loss": math.nan}
+    stored = json.loads(evaluator.save_results(tmp_path / "a.json", "als", given).read_text())
+    assert stored["hyperparams"] == {
+        "factors": 3, "grid": [0, 1], "at": None, "where": str(tmp_path), "loss": None
+    }  # fmt: skip
+
+
+def test_a_folder_of_several_models_is_evaluated_by_name(tmp_path):
+    for name, sign in (("als", 1.0), ("bpr", -1.0)):
+        np.save(tmp_path / f"{name}_U.npy", np.eye(3))
+        np.save(tmp_path / f"{name}_V.npy", sign * np.eye(3))
+    with pytest.raises(FileError, match="name='als'"):
+        faces.load_and_evaluate(tmp_path, {0: [0]})
+    found = [
+        faces.load_and_evaluate(tmp_path, {0: [0]}, k_values=[1], name=n)["recall@1"] for n in ("als", "bpr")
+    ]
+    assert found == [1.0, 0.0]
+
+
+def test_a_chart_of_a_number_nobody_has_is_an_error():
+    shown = faces.EvaluationVisualizer()
+    results = {"als": {"recall@10": 0.3, "coverage": 0.2}}
+    with pytest.raises(UnknownNameError, match="recall@10"):
+        shown.prepare_bar_chart_data(results, ["recal@10"])
+    with pytest.raises(UnknownNameError, match="ndcg@10"):
+        shown.prepare_tradeoff_data(results)
+
+
+def test_similarity_comes_from_one_place():
+    with pytest.raises(InputError, match="one of them"):
+        faces.ItemSimilarityBaseline(np.eye(3), item_embeddings=np.eye(3))

@@ -285,3 +285,32 @@ def test_items_without_an_embedding_keep_the_models_score():
     assert 0 < mixed["recall@10"] < 1
     with pytest.raises(InputError, match="profile"):
         evaluate_hybrid_model(users, items, np.zeros((80, 8)), data)
+
+
+def test_profiles_weigh_by_grade_and_by_repeat():
+    rows = np.random.default_rng(0).normal(size=(4, 3))
+    made = faces.SemanticAlignmentMetric.compute_user_profile
+    assert np.allclose(made({0: 3, 1: 1}, rows), (3 * rows[0] + rows[1]) / 4)
+    assert np.allclose(made([0, 0, 1], rows), rows[[0, 0, 1]].mean(axis=0))
+    assert np.allclose(made([0, 0, 1], rows, weights=[1, 2, 5]), (3 * rows[0] + 5 * rows[1]) / 8)
+    with pytest.raises(InputError, match="2 items and 1 weights"):
+        made([0, 1], rows, weights=[1])
+
+
+@pytest.mark.parametrize("nothing", [[], {}, {7: []}])
+def test_without_a_baseline_every_hit_is_a_surprise(nothing):
+    metric = faces.SerendipityMetric(k=4)
+    if nothing != {}:
+        assert metric.compute([1, 2], {1}, nothing) == 0.25
+    if not isinstance(nothing, dict):
+        assert metric.compute_batch({"a": [1, 2]}, {"a": {1}}, nothing)["mean"] == 0.25
+
+
+def test_profiles_may_be_rows_by_user():
+    rng = np.random.default_rng(0)
+    users, items, rows = rng.normal(size=(5, 3)), rng.normal(size=(8, 3)), rng.normal(size=(8, 4))
+    profiles = rng.normal(size=(5, 4))
+    asked = {"user_pos_train": {u: [u] for u in range(5)}}
+    truth = {u: [u + 1] for u in range(5)}
+    by_row = evaluate_hybrid_model(users, items, rows, truth, profiles, **asked)
+    assert by_row == evaluate_hybrid_model(users, items, rows, truth, dict(enumerate(profiles)), **asked)

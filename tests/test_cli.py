@@ -269,3 +269,29 @@ def test_per_user_rows_never_replace_an_input(tmp_path):
         assert found.exit_code == 2
         assert "overwrite an input file" in found.output
     assert lists.read_text() == "user,item\n1,a\n"
+
+
+def test_a_verb_that_is_nearly_one(run):
+    failed(run("evalute", "lists.csv", "truth.csv"), 2, "Did you mean 'evaluate'")
+    failed(run("zzz"), 2, "No such command 'zzz'")
+
+
+@pytest.mark.parametrize("words", ["recsys evaluate li", "recsys compare a b --truth tr", "recsys history f"])
+def test_shells_complete_names_of_files(run, words):
+    done = run(env={
+        "_RECSYS_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1),
+    })  # fmt: skip
+    assert done.stdout == f"file,{words.split()[-1]}\n"
+
+
+def test_what_the_system_refuses_is_no_defect_of_ours(run, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("recsys.cli.output.print_result", full)
+    failed(run("evaluate", "lists.csv", "truth.csv"), 3, "No space left on device")
+
+
+def test_settings_of_a_metric_are_no_options():
+    assert as_options('"ndcg(gain=exp2)@10"') == '"ndcg(gain=exp2)@10"'
+    assert as_options("--set relevant_from=x is not a number.") == "--set relevant_from=x is not a number."

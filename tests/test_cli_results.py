@@ -153,3 +153,54 @@ def test_factors(run, tmp_path):
     assert run("evaluate", "old.csv", "truth.csv", *asked).exit_code == 2
     assert run("evaluate", "--factors", "U.npy", "gone.npy", "--truth", "truth.csv").exit_code == 3
     assert run("evaluate", "old.csv", "truth.csv", "--save", "old.csv").exit_code == 2
+
+
+def test_gate_margins_of_metrics_with_settings(run):
+    for name in ("old", "new"):
+        run("evaluate", f"{name}.csv", "truth.csv", "-m", "f(beta=2)@1", "--save", f"{name}.json")
+    for margin in ("", "=.5%", "=0.01"):
+        done = run("gate", "new.json", "--against", "old.json", "-m", f"f(beta=2)@1{margin}")
+        assert done.exit_code == 0, done.output
+    assert run("gate", "new.json", "--against", "old.json", "-m", "f2@1=-3%").exit_code == 3
+    assert (
+        run("gate", "new.json", "--against", "old.json", "-m", "f2@1", "--summary", "no/s.md").exit_code == 2
+    )
+
+
+def test_files_that_are_not_there_or_share_a_name(run):
+    done = run("compare", "nowhere.csv", "new.csv")
+    assert (done.exit_code, "no file nowhere.csv" in done.stderr) == (3, True)
+    assert "no file nowhere.json" in run("report", "nowhere.json").stderr
+    pd.read_csv("new.csv").to_csv("new.tsv", sep="\t", index=False)
+    done = run("compare", "new.csv", "new.tsv", "--truth", "truth.csv", "-m", "hit@1", "-q", "--csv")
+    assert next(csv.DictReader(io.StringIO(done.stdout)))["model"] == "new.tsv"
+    done = run("compare", "new.csv", "new.csv", "--truth", "truth.csv")
+    assert (done.exit_code, "--name" in done.stderr) == (2, True)
+
+
+def test_compare_says_where_the_report_is(run):
+    asked = ["compare", "old.csv", "new.csv", "--truth", "truth.csv", "-m", "hit@1", "--report", "page.html"]
+    assert run(*asked).stderr == "note: report page.html\n"
+    assert run(*asked, "-q").stderr == ""
+
+
+def test_tables_about_items_and_ratings(run, tmp_path):
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "items.csv").write_text("item,title\n1,Ä\n98,B\n")
+    assert run("inspect", "1", "new.csv", "--items", "empty.csv").exit_code == 3
+    done = run("inspect", "1", "new.csv", "--items", "items.csv", "--column", "colour")
+    assert (done.exit_code, "item, title" in done.stderr) == (3, True)
+    assert "B" in run("inspect", "1", "new.csv", "--items", "items.csv").stdout
+    done = run("ratings", "-", "-m", "rmse", "--csv", input="user,rating,prediction\n1,4,3\n1,2,3\n")
+    assert done.stdout.splitlines()[1] == "rmse,1.0,1"
+
+
+def test_ids_that_are_numbers_are_shown_as_names(run):
+    table = pd.DataFrame({"user": [5, 5], "item": [12345, 7], "rank": [1, 2]})
+    table.to_csv("many.csv", index=False)
+    assert "12345" in run("inspect", "5", "many.csv", "--ids", "int").stdout
+
+
+def test_factors_are_two_files(run):
+    done = run("evaluate", "--factors", "U.npy", "--truth", "truth.csv")
+    assert (done.exit_code, "two files" in done.stderr) == (2, True)

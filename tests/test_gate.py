@@ -9,7 +9,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 import recsys
-from recsys.errors import ConventionError, InputError
+from recsys.errors import ConventionError, InputError, NotDefinedError
 
 
 def world(share, n=2000, seed=0):
@@ -91,6 +91,9 @@ def test_bad_input():
         recsys.gate(other, OLD, {"hit@1": "1%"})
     with pytest.raises(InputError, match="recall@7"):
         recsys.gate(SAME, OLD, {"recall@7": "1%"})
+    shown = recsys.evaluate({1: [1]}, {1: {1}}, ["coverage@1"])
+    with pytest.raises(NotDefinedError, match="no value for each user"):
+        recsys.gate(shown, shown, {"coverage@1": "1%"})
     stranger = recsys.evaluate({-1: [1]}, {-1: {1}}, ["hit@1"])
     with pytest.raises(InputError, match="no user"):
         recsys.gate(stranger, OLD, {"hit@1": "1%"})

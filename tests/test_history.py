@@ -61,8 +61,21 @@ def test_other_files_are_said_not_swallowed(folder):
 def test_what_is_not_there(tmp_path):
     with pytest.raises(FileError, match="no folder"):
         history(tmp_path / "x")
-    with pytest.raises(InputError, match="no such result"):
+    with pytest.raises(InputError, match="no result"):
         history(tmp_path)
+
+
+def test_a_name_that_is_not_there_comes_with_those_that_are(folder):
+    (folder / "note.json").write_text("{}")
+    with pytest.raises(InputError, match="It has als: hit@1, als: mrr"):
+        history(folder, "ndcg@10")
+    with pytest.raises(InputError, match="such a model"):
+        history(folder, name="bpr")
+
+
+def test_a_metric_without_users_claims_no_interval(tmp_path):
+    record(tmp_path, recsys.evaluate({1: [1], 2: [2]}, {1: {1}, 2: {1}}, ["coverage@1"]), "als")
+    assert str(history(tmp_path)).splitlines()[2].split()[-2:] == ["-", "2"]
 
 
 def test_no_alarm_without_a_change_and_power_with_one():

@@ -147,6 +147,21 @@ def test_any_dataset_loader_or_iterable_is_read_alike(batch, kind):
         assert read.negatives.reshape(-1, 9).tolist() == negatives.tolist()
 
 
+def test_a_dataset_without_a_length_ends_where_it_says():
+    class Endless(torch.utils.data.Dataset):
+        def __getitem__(self, at):
+            if at == 3:
+                raise IndexError
+            return at, 1, [2, 3]
+
+    class Streamed(torch.utils.data.IterableDataset):
+        def __iter__(self):
+            return iter([(0, 1, [2, 3]), (1, 1, [2, 3]), (2, 1, [2, 3])])
+
+    for data in (Endless(), Streamed(), torch.utils.data.DataLoader(Streamed(), batch_size=2)):
+        assert read_candidates(data).users.tolist() == [0, 1, 2]
+
+
 def test_cases_may_have_different_numbers_of_negatives():
     read = read_candidates([(0, 1, [2, 3]), (1, 2, [0]), (0, 3, [])])
     assert read.sizes.tolist() == [2, 1, 0]
@@ -198,6 +213,7 @@ def test_tied_models_get_every_metric_that_has_an_expectation():
         result = NCFEvaluator(lambda u, _i: torch.zeros(len(u)), [(0, 1, [2, 3])]).evaluate_all()
     assert "bpref" not in result
     assert result["auc"] == 0.5
+    assert result.counts["tied"] == 1
 
 
 class TestTheModelIsGivenBackAsItWas:

@@ -141,7 +141,7 @@ def test_fingerprints_are_checked(place):
     ("old", "new", "line", "words"),
     [
         ("k = [2, 5]", "k = [0]", 19, "minimum"),
-        ("k = [2, 5]", "cutoff = [5]", None, "no setting 'cutoff'"),
+        ("k = [2, 5]", "cutoff = [5]", 19, "no setting 'cutoff'"),
         ('"coverage"]', '"covrage"]', None, "covrage"),
         ('ties = "expected"', 'ties = "sometimes"', None, "sometimes"),
         ('baseline = "popularity"\nmetrics', 'baseline = "pop"\nmetrics', None, "pop"),
@@ -149,7 +149,17 @@ def test_fingerprints_are_checked(place):
         ('[models.random]\nbaseline = "random"', "[models.random]", 24, "exactly one of"),
         ('baseline = "random"', 'baseline = "best"', 25, "best"),
         ("seed = 7", "seed = ", 2, "line 2"),
-        ("[relevance]", "[relevanz]", None, "relevanz"),
+        ("[relevance]", "[relevanz]", 11, "relevanz"),
+        ('"leave_last"', '"leave_lats"', 7, "leave_lats"),
+        ('"leave_last"\nn = 2', '"k_fold"', 7, "k_fold"),
+        ("n = 2", "m = 2", 7, "'m'"),
+        ("n = 2", "seed = 2", 7, "top of the file"),
+        ("n = 2", 'columns = "x"', 7, "data.columns"),
+        ('interactions = "events.csv"', 'test = "events.csv"', 7, "nothing to split"),
+        ('[split]\nhow = "leave_last"\nn = 2\n', "", 4, "no [split]"),
+        ('baseline = "random"', 'baseline = "random"\nhalf_life = 3', 21, "half_life"),
+        ('baseline = "random"', 'baseline = "recent"', 21, "half_life"),
+        ('lists = "lists.csv"', 'lists = "lists.csv"\nuser_ids = "users.txt"', 21, "user_ids"),
     ],
 )
 def test_mistakes_are_named_with_their_line(place, old, new, line, words):
@@ -165,10 +175,31 @@ def test_mistakes_are_named_with_their_line(place, old, new, line, words):
         assert f"line {line}" in said
 
 
-def test_an_unknown_split_and_a_missing_file(place):
-    (place / "wrong.toml").write_text(PROTOCOL.replace('how = "leave_last"', 'how = "leave_lats"'))
-    with pytest.raises(RecsysError, match="leave_lats"):
-        run_protocol(place / "wrong.toml")
+def test_known_rows_of_unseen_users_are_not_recommended_again(place):
+    text = PROTOCOL.replace('how = "leave_last"\nn = 2', 'how = "unseen_users"').partition("[models.random]")[
+        0
+    ]
+    (place / "unseen.toml").write_text(text)
+    said = []
+    made = run_protocol(place / "unseen.toml", progress=said.append).evaluations["popularity"]
+    parts = recsys.split(pd.read_csv(place / "events.csv"), "unseen_users", seed=7)
+    counts = parts.train.groupby("item").size()
+    users = parts.test["user"].unique().tolist()
+    had = pd.concat([parts.train, parts.known])
+    ranked = recsys.baselines.popularity(counts.to_dict(), users=users)
+    names = ["ndcg@2", "ndcg@5"]
+    conventions = {"ties": "expected", "relevant_from": 3}
+    by_hand = recsys.evaluate(ranked, parts.test, names, seen=had, conventions=conventions)
+    assert {name: made[name] for name in names} == dict(by_hand)
+    assert any(line.startswith("known") for line in said)
+
+
+def test_a_folder_that_cannot_be_made(place):
+    with pytest.raises(FileError, match="cannot be made"):
+        run_protocol(place / "protocol.toml", folder=place / "events.csv")
+
+
+def test_a_missing_file(place):
     (place / "wrong.toml").write_text(PROTOCOL.replace("U.npy", "gone.npy"))
     with pytest.raises(FileError, match=r"gone\.npy"):
         run_protocol(place / "wrong.toml")
@@ -189,6 +220,12 @@ def test_the_command(place, monkeypatch):
     assert "popularity" in done.stdout
     assert len(list((place / "kept").glob("*.json"))) == 4
     assert (place / "page.html").stat().st_size > 10_000
-    assert json.loads(run("protocol.toml", "-q", "--json").stdout)["sha256"]
+    quiet = run("protocol.toml", "-q", "--json")
+    assert json.loads(quiet.stdout)["sha256"]
+    assert quiet.stderr == ""
+    stale = PROTOCOL.replace("[split]", f'[data.sha256]\n"events.csv" = "{"0" * 64}"\n\n[split]')
+    (place / "stale.toml").write_text(stale)
+    assert run("stale.toml", "--check").exit_code == 3
+    assert '"events.csv" = "' in run("stale.toml", "--fingerprints").stdout
     (place / "wrong.toml").write_text("data = 1")
     assert run("wrong.toml").exit_code == 3

@@ -157,3 +157,12 @@ def test_a_sweep_starts_with_the_model_and_finds_the_front():
     pytest.importorskip("matplotlib").use("Agg")
     axes = made.plot("ild@5", every=True)
     assert (axes.get_xlabel(), axes.get_ylabel(), len(axes.texts)) == ("ild@5", "ndcg@5", 4)
+
+
+def test_a_sweep_says_which_metrics_it_has():
+    _, users, items, rows = world(0)
+    train = {user: [user, user + 1] for user in range(6)}
+    made = sweep(Factors(users, items), content(train, rows), {0: [3]}, ["ndcg@10"], alphas=[0.5])
+    for asked in (lambda: made.front("ildd@10"), lambda: made.rising(["ildd@10"])):
+        with pytest.raises(UnknownNameError, match="ndcg@10"):
+            asked()

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as arrays
 
 import recsys
 from recsys.errors import FileError
-from recsys.saved import pack, unpack
+from recsys.saved import fingerprint, pack, unpack
 
 LISTS = {"ann": ["a", "b", "c"], "bob": ["b", "d"], "eve": []}
 TRUTH = {"ann": {"a": 1, "c": 3}, "bob": {"d": 2}, "eve": {"a": 1}, "zoe": {"b": 1}}
@@ -85,10 +85,19 @@ def test_what_was_changed_is_refused(result, tmp_path):
 
         other_values(document)
         column(document)["sha256"] = hashlib.sha256(np.full(4, 0.5).tobytes()).hexdigest()
+        document["cases_sha256"] = fingerprint(document["cases"])
+
+    def another_user(document):
+        rows = dict(document["cases"]["map"])["partial"]["fields"]["per_case"]["fields"]
+        rows["ids"]["names"][0] = "zed"
 
     assert "checksum" in fresh(other_values)
     assert "do not give the result" in fresh(consistent_lie)
+    assert "do not give the result" in fresh(lambda d: d["result"]["metrics"][0].update(value=0.9))
+    assert "checksum" in fresh(another_user)
     assert "no result" in fresh(lambda d: d.pop("cases"))
+    for nonsense in ({"tuple": 5}, {"names": 5}, {"map": [[{"map": []}, 1]]}, {"type": []}):
+        assert "no result" in fresh(lambda d, held=nonsense: d.update(cases=held))
     assert "unknown here" in fresh(lambda d: dict(d["cases"]["map"])["partial"].update(type="Popen"))
 
 

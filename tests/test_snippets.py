@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from recsys.metrics.registry import _ALIASES, METRICS
+
 ROOT = Path(__file__).resolve().parent.parent
 FENCE = re.compile(
     r"^```python *(?P<notest>notest)?\n(?P<code>.*?)^```\n(?:\s*^```text\n(?P<printed>.*?)^```$)?",
@@ -41,6 +43,16 @@ def run(code, name, names):
         with contextlib.redirect_stdout(printed):
             exec(compile(code, name, "exec"), names)  # noqa: S102
     return printed.getvalue()
+
+
+@pytest.fixture(autouse=True)
+def registry():
+    """A metric that a page registers is gone after the page."""
+    held = {id(known): (known, dict(known)) for known in (METRICS, _ALIASES)}
+    yield
+    for known, before in held.values():
+        known.clear()
+        known.update(before)
 
 
 @pytest.mark.parametrize("page", pages())

@@ -14,7 +14,7 @@ from scipy import stats
 import recsys
 from recsys.errors import InputError, NotDefinedError, RecsysError
 from recsys.metrics import METRICS
-from recsys.stats.cautions import RankTestWarning, ZeroVarianceWarning
+from recsys.stats.cautions import RankTestWarning, UnpairedWarning, ZeroVarianceWarning
 from recsys.stats.compare import compare_tables
 from recsys.stats.intervals import ratio_difference, ratio_units
 from recsys.types import PerCase
@@ -392,3 +392,67 @@ def test_a_lift_over_hardly_anything_is_unbounded_and_told_in_units():
     assert row.relative > 10
     assert row.relative_interval.high == math.inf
     assert row.verdict.startswith("better: +0.1675 [")
+
+
+def test_one_user_proves_nothing_about_the_catalogue():
+    truth = {0: [0, 1, 2]}
+    sides = {
+        "old": recsys.evaluate({0: [0]}, truth, ["coverage@5"]),
+        "new": recsys.evaluate({0: [5, 1]}, truth, ["coverage@5"]),
+    }
+    row = recsys.compare(sides, baseline="old")["new", "coverage@5"]
+    assert row.verdict.startswith("no clear difference")
+    assert math.isnan(row.p_value)
+    assert (row.interval.low, row.interval.high) == (-math.inf, math.inf)
+    found = sides["new"].intervals()["coverage@5"].interval
+    assert (found.low, found.high) == (0.0, 1.0)
+
+
+def test_a_few_users_have_as_many_degrees_of_freedom_as_groups_they_fill():
+    lists = {user: [user, 99] for user in range(6)}
+    result = recsys.evaluate(lists, lists, ["coverage@2"], catalogue=200)
+    found = result.intervals()["coverage@2"]
+    half = stats.t.ppf(0.975, 4) * found.standard_error
+    assert found.interval.high - found.value == pytest.approx(half)
+
+
+def test_a_gap_no_user_changes_is_a_gap_and_catalogues_that_differ_are_said():
+    truth = {user: [0] for user in range(300)}
+    sides = {
+        "narrow": recsys.evaluate(dict.fromkeys(truth, [9]), truth, ["coverage@1"]),
+        "wide": recsys.evaluate(dict.fromkeys(truth, [0]), truth, ["coverage@1"]),
+    }
+    found = recsys.compare(sides, baseline="narrow")
+    assert found["wide", "coverage@1"].verdict.startswith("better: +100.0%")
+    assert "catalogues differ (narrow 2, wide 1 items)" in repr(found)
+    same = {name: evaluated(seed, 0.3, ["coverage@5"]) for name, seed in (("a", 1), ("b", 2))}
+    assert "catalogues differ" not in repr(recsys.compare(same))
+
+
+@pytest.mark.parametrize("given", [{}, [], {"a": None}, {"a": {"x": 1}, "b": {"x": 2}}, {"a": 3, "b": 4}])
+def test_what_cannot_be_compared_is_an_error_that_says_so(given):
+    with pytest.raises(InputError, match=r"at least two models|Pass what recsys\.evaluate"):
+        recsys.compare(given)
+
+
+def test_answers_to_margins_and_ropes_are_in_the_table(models):
+    frame = recsys.compare(
+        models, baseline="old", metrics=["ndcg@5", "coverage@5"], margin=0.1, no_worse_than=0.1, rope=0.01
+    ).to_frame()
+    assert frame["equivalence_p"].between(0, 1).all()
+    assert frame["non_inferiority_p"].between(0, 1).all()
+    means = frame[frame["metric"] == "ndcg@5"]
+    assert np.allclose(means[["p_worse", "p_equal", "p_better"]].sum(axis=1), 1.0)
+    assert frame[frame["metric"] == "coverage@5"]["p_better"].isna().all()
+    assert (frame["relative_low"] < frame["relative"]).all()
+    assert "equivalence_p" not in recsys.compare(models, baseline="old", metrics=["ndcg@5"]).to_frame()
+
+
+def test_missing_users_are_named_as_they_were_typed():
+    truth = {user: [1] for user in range(40)}
+    some = {user: [1] for user in range(1, 40)}
+    sides = {"a": recsys.evaluate(truth, truth, ["hit@1"]), "b": recsys.evaluate(some, some, ["hit@1"])}
+    with pytest.warns(UnpairedWarning, match=r"b lacks 1 \(first: 0\)"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ZeroVarianceWarning)
+        warnings.simplefilter("always", UnpairedWarning)
+        recsys.compare(sides)

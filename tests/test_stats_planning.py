@@ -97,3 +97,8 @@ def test_refusals() -> None:
         covariate_adjusted([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0], [1.0, 2.0])
     with pytest.raises(InputError, match="too few"):
         covariate_adjusted([1.0, 2.0, 3.0], [1.0, 2.0, 4.0], 2.0)
+
+
+def test_covariates_of_another_length_are_an_error():
+    with pytest.raises(InputError, match="one row a value"):
+        covariate_adjusted([1.0, 2.0, 3.0, 4.0], [1.0, 2.0], 0.0)

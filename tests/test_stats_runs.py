@@ -8,7 +8,10 @@ from scipy import stats
 
 from recsys.errors import InputError
 from recsys.stats.cautions import SmallSampleWarning, ZeroVarianceWarning
+from recsys.stats.choices import Options
+from recsys.stats.compare import compare_tables
 from recsys.stats.runs import folds, seeds
+from recsys.types import PerCase
 
 
 def test_seeds_recover_both_variances() -> None:
@@ -66,3 +69,35 @@ def test_cautions_and_refusals() -> None:
         folds([0.1])
     with pytest.raises(InputError, match="test_over_train"):
         folds([0.1, 0.2], test_over_train=0)
+
+
+def tables(means: list[float], *, noise: int = 100) -> list[PerCase]:
+    return [
+        PerCase(np.arange(200), {"rank": np.random.default_rng(noise + i).normal(mean, 1, 200)})
+        for i, mean in enumerate(means)
+    ]
+
+
+def test_where_lower_is_better_so_are_runs_and_the_posterior() -> None:
+    options = Options(lower_is_better=frozenset({"rank"}), rope=0.05)
+    for sides in (
+        {"old": tables([5.0] * 5), "new": tables([4.0] * 5, noise=7)},
+        {"old": tables([5.0])[0], "new": tables([4.0], noise=7)[0]},
+    ):
+        row = compare_tables(sides, baseline="old", options=options).rows[0]
+        assert row.verdict.startswith("better")
+        assert row.bayes is not None
+        assert row.bayes.p_better > 0.99
+        if row.runs is not None:
+            assert row.runs.says == "better in 5 of 5 runs"
+
+
+def test_equivalence_knows_how_runs_vary() -> None:
+    shifts = [0.3, -0.3, 0.2, -0.25, 0.1]
+    sides = {"old": tables([5.0] * 5), "new": tables([5.0 + shift for shift in shifts])}
+    with pytest.warns(ZeroVarianceWarning):
+        row = compare_tables(sides, baseline="old", options=Options(margin=0.1, rope=0.1)).rows[0]
+    assert row.equivalence is not None
+    assert row.bayes is not None
+    assert row.equivalence.p_value > 0.2
+    assert row.bayes.p_equal < 0.6

@@ -250,3 +250,13 @@ def test_scipy_is_imported_only_when_needed() -> None:
         "assert 'scipy.stats' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_name_shared_with_its_module_means_the_function():
+    import recsys.comparison
+    import recsys.stats
+
+    assert recsys.comparison is not None
+    for name in ("align", "equivalence", "normality"):
+        import_module(f"recsys.stats.{name}")
+        assert not isinstance(getattr(recsys.stats, name), ModuleType)

@@ -54,6 +54,13 @@ def test_the_answers_follow_the_tables(small):
     assert popular.table["model"][:2] == ["popular by mean", "popular by count"]
 
 
+def test_counted_popularity_ranks_test_items_by_counts(small):
+    table = run_study("metric-comparison", small).table
+    column = next(values for name, values in table.items() if "among test" in name)
+    among = dict(zip(table["model"], column, strict=True))
+    assert among["popular by count"] != among["popular by mean"]
+
+
 def test_users_are_thinned_where_there_are_too_few(small):
     made = run_study("per-user", small)
     assert "thinned to 3 to 9" in made.answer[-1]

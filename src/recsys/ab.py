@@ -90,7 +90,8 @@ class Experiment:
         sizes = ", ".join(f"{arm} {n:,}" for arm, n in self.sample_ratio.counts.items())
         health = "as planned" if self.sample_ratio.ok else "NOT as planned: find out why first"
         ratio = f"group sizes {sizes}: {health} (p = {self.sample_ratio.p_value:.2g})"
-        return "\n".join([*lines, ratio, self.family, *self.notes])
+        notes = dict.fromkeys(note for r in self.rows for note in r.notes)
+        return "\n".join([*lines, ratio, self.family, *self.notes, *notes])
 
     def to_frame(self) -> Any:
         """Every number of every row as a pandas table."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,8 @@ def measured(counted: Counted, requests: Sequence[Request], conventions: Convent
 
     def run(under: Conventions) -> Evaluation:
         partial = measure(counted, requests, under, Context(complete=True))
+        if tied:
+            partial = replace(partial, counts={**partial.counts, "tied": tied})
         return Evaluation(partial, requests, under, notes=notes, again=run)
 
     return run(conventions)

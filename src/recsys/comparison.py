@@ -182,7 +182,21 @@ class Comparison(Sequence[Row]):
             "effect_low": [r.effect.interval.low for r in self.rows],
             "effect_high": [r.effect.interval.high for r in self.rows],
             "effect_label": [r.effect.label for r in self.rows],
+            "relative_low": [r.relative_interval.low for r in self.rows],
+            "relative_high": [r.relative_interval.high for r in self.rows],
         }
+        return columns | self._asked()
+
+    def _asked(self) -> dict[str, list[Any]]:
+        """What margin=, no_worse_than= and rope= ask for; metrics that are no means have no posterior."""
+        columns: dict[str, list[Any]] = {
+            f"{name}_p": [getattr(r, name).p_value for r in self.rows]
+            for name in ("equivalence", "non_inferiority")
+            if any(getattr(r, name) is not None for r in self.rows)
+        }
+        if any(r.bayes is not None for r in self.rows):
+            for name in ("p_worse", "p_equal", "p_better"):
+                columns[name] = [math.nan if r.bayes is None else getattr(r.bayes, name) for r in self.rows]
         return columns
 
 
@@ -242,7 +256,7 @@ def compare(
 
 
 def _catalogues(runs: Mapping[str, list[Evaluation]]) -> tuple[str, ...]:
-    """A word where models were counted over catalogues of different size: a share of each is another share."""
+    """A word where models were counted over catalogues of different size: their shares are not comparable."""
     sizes = {name: several[0].partial.catalogue for name, several in runs.items()}
     known = {name: one.n for name, one in sizes.items() if one is not None}
     if len(set(known.values())) < 2:

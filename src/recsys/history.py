@@ -9,14 +9,13 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from recsys import tables
 from recsys.errors import FileError, InputError
-from recsys.files import write_text
 from recsys.plan import Request
 from recsys.results import Evaluation, load
 from recsys.stats.changes import Change, change_points
@@ -88,7 +87,8 @@ class History(Sequence[Night]):
             "model": [n.name for n in self.nights],
             "metric": [n.metric for n in self.nights],
             "value": [n.value for n in self.nights],
-            "95% interval": [f"[{n.low:.4f}, {n.high:.4f}]" for n in self.nights],
+            # A metric of all lists has no value a user, and so no interval of their mean.
+            "95% interval": [f"[{n.low:.4f}, {n.high:.4f}]" if n.low < n.high else "-" for n in self.nights],
             "users": [n.users for n in self.nights],
             "": ["<- new level" if (n.path, (n.name, n.metric)) in starts else "" for n in self.nights],
         }
@@ -113,25 +113,32 @@ def history(
         raise FileError(f"there is no folder {place}.", hint="recsys run fills one.")
     wanted = [metrics] if isinstance(metrics, str) else metrics
     asked = None if wanted is None else [str(Request.parse(m)) for m in wanted]
-    nights, skipped = [], []
+    nights: list[Night] = []
+    skipped, found = [], set()
     for path in sorted(place.glob("*.json")):
         try:
             result = load(path)
         except FileError as error:
             skipped.append(str(error))
             continue
+        found |= {f"{result.name or path.name}: {metric}" for metric in result}
         if name is None or result.name == name:
             nights += _nights(result, asked, path.name)
     if not nights:
+        if found:
+            raise InputError(f"{place} holds no such metric of such a model.", hint=f"It has {_few(found)}.")
         said = f" ({skipped[0]})" if skipped else ""
-        raise InputError(f"{place} holds no such result{said}.", hint="Check the folder and names.")
+        raise InputError(f"{place} holds no result{said}.", hint="Check the folder.")
     return History(nights, skipped)
 
 
 def record(folder: str | Path, evaluation: Evaluation, name: str, **facts: Any) -> Path:
     """Add a result to a folder under a name of its own; nothing there is ever changed."""
     place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"the folder {place} cannot be made: {error.strerror}.") from error
     now = dt.datetime.now(dt.UTC)
     document = json.loads(evaluation.to_json())
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "model"
@@ -144,9 +151,9 @@ def record(folder: str | Path, evaluation: Evaluation, name: str, **facts: Any) 
     raise FileError(f"{place} holds a thousand results of this second.", hint="Use another folder.")
 
 
-def add_note(folder: str | Path, text: str) -> None:
-    """Keep a summary beside the results, such as the last comparison."""
-    write_text(Path(folder) / "LATEST.md", text)
+def _few(names: Collection[str], most: int = 8) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(sorted(names)[:most]) + more
 
 
 def _nights(result: Evaluation, asked: Sequence[str] | None, path: str) -> list[Night]:

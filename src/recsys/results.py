@@ -6,7 +6,6 @@ reproducible byte for byte (`result`, hashed) and one that is not (`run`).
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -24,7 +23,7 @@ from recsys.errors import FileError, MergeError, NotDefinedError, RecsysError
 from recsys.exposure import by_group, catalogue_value, exposure_key
 from recsys.limits import Bounds
 from recsys.plan import Request
-from recsys.saved import pack, unpack
+from recsys.saved import fingerprint, pack, unpack
 from recsys.stats.cautions import said_once
 from recsys.stats.intervals import Method
 from recsys.stats.outcomes import Estimate
@@ -35,6 +34,7 @@ from recsys.uncertainty import Intervals, estimate
 SCHEMA = 1
 _NORMAL = 1.959963984540054
 _FEWEST = 10  # users a group must have before its mean has an interval
+_PARTS = {"result", "sha256", "cases", "cases_sha256", "run"}
 _RESULT = "Save one with evaluation.save(path), or recsys evaluate … --save FILE."
 
 
@@ -321,6 +321,7 @@ class Evaluation(Mapping[str, float]):
         document = self._document()
         document["run"] |= {"name": Path(path).stem if name is None else name, **facts}
         document["cases"] = pack({"partial": self.partial, "by": self._by or {}, "notes": _kept(self.notes)})
+        document["cases_sha256"] = fingerprint(document["cases"])
         write_text(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
     @cached_property
@@ -345,9 +346,7 @@ class Evaluation(Mapping[str, float]):
         }
         if self.partial.catalogue is not None:
             result["catalogue"] = {"items": self.partial.catalogue.n, "known_by": self.partial.catalogue.how}
-        text = json.dumps(result, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        return {"result": result, "sha256": digest, "run": self.run or run_facts()}
+        return {"result": result, "sha256": fingerprint(result), "run": self.run or run_facts()}
 
     def _columns(self) -> dict[str, list[Any]]:
         rows = [("", self.overall)] + [(label, row) for label, row in self.by.items()]
@@ -433,8 +432,8 @@ def load(path: str | os.PathLike[str]) -> Evaluation:
     ('als', {'mrr': 0.5})
     """
     document = _read_document(path)
-    result, held = document["result"], unpack(document["cases"])
     try:
+        result, held = document["result"], unpack(document["cases"])
         conventions = Conventions.of(
             {
                 **result["conventions"],
@@ -448,8 +447,15 @@ def load(path: str | os.PathLike[str]) -> Evaluation:
         )  # fmt: skip
         again = json.loads(made.to_json())
         same = all(again[part] == document[part] for part in ("result", "sha256"))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except FileError:
+        raise
+    except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise FileError(f"{path} is no result that recsys saved ({error!r}).", hint=_RESULT) from error
+    if document["cases_sha256"] != fingerprint(document["cases"]):
+        raise FileError(
+            f"{path}: the part about users does not match its checksum.",
+            hint="It was changed after it was saved; evaluate again.",
+        )
     if not same:
         raise FileError(
             f"{path}: the values per user do not give the result the file states.",
@@ -463,9 +469,9 @@ def _read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror}.", hint="Check the path.") from error
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         raise FileError(f"{path} is not JSON ({error}).", hint=_RESULT) from error
-    if not isinstance(document, dict) or not {"result", "sha256", "cases", "run"} <= document.keys():
+    if not isinstance(document, dict) or not _PARTS <= document.keys():
         raise FileError(f"{path} is no result that recsys saved with its users.", hint=_RESULT)
     return document
 

@@ -10,6 +10,7 @@ import base64
 import binascii
 import dataclasses
 import hashlib
+import json
 import math
 import zlib
 from collections.abc import Mapping
@@ -67,6 +68,16 @@ def unpack(value: Any) -> Any:
             if mark in value:
                 return read(value)
     raise FileError("the result file holds something this version does not know.", hint=_DAMAGED)
+
+
+def fingerprint(value: Any) -> str:
+    """The sha256 of what JSON holds, however it is spelled there.
+
+    >>> fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1})
+    True
+    """
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _pack_array(array: Array) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ def item_map(
         embeddings: one row an item, such as the item factors V; rows of zeros or NaN have no place.
         method: "tsne" and "pca" (scikit-learn), "umap" or "pacmap" where installed, or any object with
             fit_transform(matrix) -> two columns.
-        labels: category, brand, … of each row.
+        labels: category, brand, … of each row, or {item id: label}.
         item_ids: the index of the frame; row numbers without.
         seed: of the methods that draw.
         options: passed on to the method.
@@ -53,17 +54,28 @@ def item_map(
     present = ~np.isnan(rows).any(axis=1) & rows.any(axis=1)
     if int(present.sum()) < 3:
         raise InputError("fewer than three items have an embedding.", table="embeddings")
+    if rows.shape[1] < 2 or not np.ptp(rows[present], axis=0).any():
+        # Not left to the methods: t-SNE of equal rows brings the interpreter down.
+        raise InputError("all items have the same embedding, or one number each.", table="embeddings")
+    kinds = None if labels is None else _labels(labels, range(len(rows)) if item_ids is None else item_ids)
+    if kinds is not None and len(kinds) != len(rows):
+        raise InputError(f"there are {len(rows)} items and {len(kinds)} labels.", table="labels")
     places = np.full((len(rows), 2), np.nan)
     flat = np.asarray(_reducer(method, int(present.sum()), seed, options).fit_transform(rows[present]))
     if flat.ndim != 2 or flat.shape[0] != int(present.sum()) or flat.shape[1] < 2:
         raise InputError(f"the method gave shape {flat.shape}, expected two columns an item.")
     places[present] = flat[:, :2]
     frame = pd.DataFrame({"x": places[:, 0], "y": places[:, 1]}, index=item_ids)
-    if labels is not None:
-        frame["label"] = list(labels)
+    if kinds is not None:
+        frame["label"] = kinds
         frame.attrs["neighbours"] = _agreement(places[present], np.asarray(frame["label"])[present])
     frame.attrs["without_embedding"] = int((~present).sum())
     return frame
+
+
+def _labels(labels: Iterable[Any], ids: Iterable[Any]) -> list[Any]:
+    """One label a row; {item: label} goes by id, None where it has none."""
+    return [labels.get(one) for one in ids] if isinstance(labels, Mapping) else list(labels)
 
 
 def _reducer(method: Any, n: int, seed: int, options: dict[str, Any]) -> Any:

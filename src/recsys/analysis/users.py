@@ -116,9 +116,12 @@ def _thirds(activity: Int) -> dict[str, Bool]:
     return dict(zip(_THIRDS, masks, strict=True))
 
 
-def _binned(activity: Int, bins: Sequence[tuple[float, float]]) -> dict[str, Bool]:
+def _binned(activity: Int, bins: Sequence[Any]) -> dict[str, Bool]:
     groups = {}
-    for low, high in bins:
+    for one in bins:
+        if isinstance(one, str) or not hasattr(one, "__len__") or len(one) != 2:
+            raise InputError(f"{one!r} is no bin.", hint="Bins are (from, below): bins=[(0, 5), (5, 20)].")
+        low, high = one
         if not low < high:
             raise InputError(f"the bin ({low}, {high}) is empty.", hint="Bins are (from, below).")
         name = f"{low:g}+" if math.isinf(high) else f"{low:g}-{high:g}"

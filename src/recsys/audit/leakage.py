@@ -109,8 +109,7 @@ def ties_at_the_border(e: Evidence) -> Found:
         "ties_at_the_border",
         "warning",
         f"for {len(users):,} of {len(e.test_users):,} users a test event has the same time as their "
-        f"newest training event ({int(level.sum()):,} events): which came first was decided by the "
-        "order of rows",
+        f"newest training event ({int(level.sum()):,} events): which came first is not in the data",
         len(users),
         tuple(e.name_user(u) for u in users[: e.n_examples]),
         "Keep equal times together (on_tie='together' in recsys.splits), or say how they are ordered.",

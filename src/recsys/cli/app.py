@@ -32,6 +32,14 @@ VERBS = {
 }
 
 
+# What shells complete with names of files. Whether they can be read is said by who reads them.
+_PATH = click.Path(readable=False, allow_dash=True)
+_PATHS = (
+    "FILE", "FOLDER", "PATH", "LISTS", "[LISTS]", "[TRUTH]", "TRAIN", "TEST", "NEW", "A", "B", "A B …",
+    "RESULT…", "U V",
+)  # fmt: skip
+
+
 class LazyGroup(click.Group):
     """Knows its verbs by name and imports them late, so that --help and --version are instant."""
 
@@ -44,6 +52,9 @@ class LazyGroup(click.Group):
         if cmd_name not in VERBS:
             return None
         command: click.Command = import_module(f"recsys.cli.verb_{cmd_name}").command
+        for parameter in command.params:
+            if parameter.metavar in _PATHS and parameter.type is click.STRING:
+                parameter.type = _PATH
         return command
 
     def resolve_command(

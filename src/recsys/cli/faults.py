@@ -38,7 +38,8 @@ _OPTIONS: tuple[tuple[str, str], ...] = (
     (r"\bids='(\w+)'", r"--ids \1"),
     (r"\b(format|encoding)='([\w-]+)'", r"--\1 \2"),
     # Not within a metric's own parentheses: "ndcg(gain=exp2)@10" is written so here, too.
-    (rf"(?<!\()\b({_ASKED})='?([\w.]+)'?", r"--set \1=\2"),
+    (rf"(?<!\()(?<!--set )\b({_ASKED})='?([\w.]+)'?", r"--set \1=\2"),
+    (r"\b(user|item)_ids=", r"--\1-ids"),
     (r"\bon_tie='(\w+)'", r"--on-tie \1"),
     (r"\bbad_rows='(\w+)'", r"--bad-rows \1"),
     (r"\b(short|unit)='(\w+)'", r"--\1 \2"),

@@ -144,25 +144,20 @@ def read(path: str, kind: Any, options: dict[str, Any]) -> Any:
     return made
 
 
+def read_cells(path: str, encoding: str = "utf-8") -> Any:
+    """A table (.csv, .tsv, .parquet, gzipped or not, - for standard input); cells of text stay text."""
+    from recsys.files.tables import read_table
+
+    return read_table(path, encoding=encoding, text=True)[0]
+
+
 def read_items(path: str, options: dict[str, Any]) -> Any:
     """A table of the items; ids as --ids says, other columns as numbers where all of them are."""
     import pandas as pd
 
-    from recsys.errors import FileError
     from recsys.frames import ROLES
 
-    place = Path(path)
-    try:
-        if place.suffix.lower() == ".parquet":
-            return pd.read_parquet(place)
-        separator = "\t" if place.suffix.lower() == ".tsv" else ","
-        frame = pd.read_csv(
-            place, sep=separator, dtype=str, keep_default_na=False, encoding=options["encoding"]
-        )
-    except (OSError, ValueError) as error:
-        raise FileError(
-            f"{path} cannot be read as a table ({error}).", hint="Pass .csv, .tsv or .parquet."
-        ) from error
+    frame = read_cells(path, options["encoding"])
     for name in frame.columns:
         is_item = name == options["item"] or name.replace("_", "").lower() in ROLES["item"]
         if not is_item or options["ids"] != "str":
@@ -178,9 +173,13 @@ def named_results(paths: Sequence[str], names: Sequence[str]) -> dict[str, str]:
     stems = [Path(path).name.split(".")[0] or path for path in paths]
     if len(set(stems)) < len(stems):
         stems = [str(Path(path).with_suffix("")) for path in paths]
+    if len(set(stems)) < len(stems):
+        stems = list(paths)
     made = dict(zip(names or stems, paths, strict=True))
     if len(made) < len(paths):
-        raise click.UsageError("two files have the same name.", None)
+        raise click.UsageError(
+            "two models have the same name: give each file once, with a --name of its own."
+        )
     return made
 
 

@@ -109,11 +109,8 @@ def _items(path: str, options: dict[str, Any]) -> Any:
         if path.endswith(".txt"):
             lines = Path(path).read_text(encoding=options["encoding"]).splitlines()
             frame = pd.DataFrame({"item": [line for line in lines if line]})
-        elif path.endswith(".parquet"):
-            frame = pd.read_parquet(path)
         else:
-            tab = "\t" if path.endswith(".tsv") else ","
-            frame = pd.read_csv(path, dtype=str, sep=tab, encoding=options["encoding"], keep_default_na=False)
+            frame = inputs.read_cells(path, options["encoding"])
     except (OSError, ValueError) as error:
         raise FileError(f"{path} cannot be read as items ({error}).", hint="Check the path.") from error
     named = {"item": options["item"]} if options["item"] in frame.columns else None

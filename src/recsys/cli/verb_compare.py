@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from recsys.cli import inputs
-from recsys.cli.faults import told_warnings
+from recsys.cli.faults import note, told_warnings
 from recsys.stats.choices import EFFECTS, TESTS
 from recsys.stats.corrections import CORRECTIONS
 
@@ -67,17 +67,23 @@ def command(**options: Any) -> None:
     if options["report"] is not None:
         from recsys.report import write_report
 
-        write_report(options["report"], results, baseline=baseline)
+        written = write_report(options["report"], results, baseline=baseline)
+        if not options["quiet"]:
+            note(f"report {written}")
     _print(made, options["form_out"])
 
 
 def evaluated(paths: dict[str, str], options: dict[str, Any]) -> dict[str, Any]:
     """{name: evaluation} of list files and saved results; the truth is read once."""
     from recsys.api import evaluate
+    from recsys.files.source import open_source
     from recsys.results import load
 
     conventions, requests = inputs.asked_conventions(options), inputs.asked_metrics(options)
     lists = [path for path in paths.values() if not inputs.is_result(path)]
+    for path in lists:
+        if path != "-":
+            open_source(path)  # a misspelt name is told as one, whatever else is missing
     if lists and options["truth"] is None:
         raise click.UsageError(f"{lists[0]} holds lists: say what was relevant with --truth FILE.")
     truth = inputs.read(options["truth"], "truth", options) if lists else None

@@ -61,8 +61,10 @@ def _settle(options: dict[str, Any]) -> None:
     if options["factors"]:
         left = [options["lists"], options["truth_file"], options["truth"]]
         truth = [value for value in left if value is not None]
-        if len(truth) != 1:
-            raise click.UsageError("--factors U V goes with one TRUTH: --truth FILE, and no LISTS.")
+        if len(truth) != 1 or any(name.startswith("--") for name in options["factors"]):
+            raise click.UsageError(
+                "--factors takes two files, U V, and goes with one TRUTH: --truth FILE, and no LISTS."
+            )
         options["truth"] = truth[0]
     else:
         if options["truth"] is not None and options["truth_file"] is None:

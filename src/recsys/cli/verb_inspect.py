@@ -40,6 +40,10 @@ def command(**options: Any) -> None:
     from recsys import tables
 
     shown = {str(name): frame[name].tolist() for name in frame}
+    for name in set(shown) - {"rank", "score"}:  # ids that are numbers are still names
+        shown[name] = [
+            "" if cell is None else str(cell) if type(cell) is int else cell for cell in shown[name]
+        ]
     for name in {"hit", "seen"} & set(shown):
         shown[name] = ["yes" if flag else "" for flag in shown[name]]
     click.echo(tables.text(shown))
@@ -64,7 +68,7 @@ def _frame(options: dict[str, Any]) -> Any:
         "truth": _row(options, "truth", user),
         "columns": options["columns"] or None,
     }
-    items = None if options["items"] is None else _items(options["items"], options["ids"])
+    items = None if options["items"] is None else _items(options)
     if is_model:
         from recsys.cf.evaluation.loading import load_model
 
@@ -115,20 +119,21 @@ def _row(options: dict[str, Any], name: str, user: Any) -> list[Any] | None:
     return held
 
 
-def _items(path: str, ids: str) -> Any:
+def _items(options: dict[str, Any]) -> Any:
     """The table about the items, its ids as the other files' are."""
-    import pandas as pd
-
     from recsys.analysis.inspection import key_column
-    from recsys.errors import FileError
+    from recsys.errors import ColumnError
 
-    place = Path(path)
-    if not place.is_file():
-        raise FileError(f"there is no file {place}.", hint="Check the path.")
-    if place.suffix.lower() == ".parquet":
-        table = pd.read_parquet(place)
-    else:
-        table = pd.read_csv(place, dtype=str, keep_default_na=False, sep=None, engine="python")
+    path = options["items"]
+    table = inputs.read_cells(path, options["encoding"])
     key = key_column(table)
-    table[key] = table[key].astype("int64" if ids == "int" else str)
+    try:
+        table[key] = table[key].astype("int64" if options["ids"] == "int" else str)
+    except ValueError as error:
+        raise ColumnError(f"an id is no whole number ({error}).", table=path, column=key) from error
+    for name in options["columns"]:
+        if name not in table.columns:
+            raise ColumnError(
+                f"there is no column {name!r}.", table=path, hint=f"There are {', '.join(table.columns)}."
+            )
     return table

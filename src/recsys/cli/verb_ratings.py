@@ -27,7 +27,7 @@ from recsys.cli.faults import told_warnings
 @inputs.json_option
 @inputs.quiet_option
 def command(**options: Any) -> None:
-    """Score the predictions in FILE (CSV, TSV or Parquet): a row a rating or impression.
+    """Score the predictions in FILE (CSV, TSV or Parquet; - is standard input): a row a rating or impression.
 
     It needs a user, a rating (or label, click) and a prediction column. A plain name (rmse) is over all rows,
     user_rmse the mean over users.
@@ -55,18 +55,11 @@ def _table(options: dict[str, Any]) -> Any:
     """User, rating and prediction columns under their roles' names; ids stay text, the others are numbers."""
     import pandas as pd
 
-    from recsys.errors import FileError, InputError
+    from recsys.errors import InputError
     from recsys.frames import find_columns
 
     path = options["file"]
-    try:
-        if path.endswith(".parquet"):
-            frame = pd.read_parquet(path)
-        else:
-            tab = "\t" if path.endswith(".tsv") else ","
-            frame = pd.read_csv(path, dtype=str, sep=tab, encoding=options["encoding"], keep_default_na=False)
-    except (OSError, ValueError) as error:
-        raise FileError(f"{path} cannot be read as a table ({error}).", hint="Check the path.") from error
+    frame = inputs.read_cells(path, options["encoding"])
     roles = ("user", "actual", "prediction")
     given = {role: options[role] for role in roles if options[role] is not None}
     found = find_columns([str(n) for n in frame.columns], roles, given, path, needed=roles)

@@ -74,17 +74,7 @@ def item_table(path: str, ids: str) -> Any:
     """A table of items; ids are text unless asked otherwise, as in all files."""
     import pandas as pd
 
-    place = Path(path)
-    try:
-        if place.suffix.lower() == ".parquet":
-            frame = pd.read_parquet(place)
-        else:
-            separator = "\t" if place.suffix.lower() == ".tsv" else ","
-            frame = pd.read_csv(place, sep=separator, dtype=str, keep_default_na=False)
-    except (OSError, ValueError, ImportError) as error:
-        raise FileError(
-            f"{place} cannot be read as a table: {error}.", hint="Give CSV, TSV or Parquet."
-        ) from error
+    frame = inputs.read_cells(path)
     if ids == "str":
         return frame.astype(str)
     role = next((name for name in frame.columns if name.lower().replace("_", "") in ROLES["item"]), None)

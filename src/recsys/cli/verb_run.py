@@ -30,7 +30,7 @@ def command(**options: Any) -> None:
     asked = read_protocol(options["protocol"])
     if options["fingerprints"]:
         found = fingerprints(asked, check=False)
-        rows = [f"{json.dumps(name, ensure_ascii=False)} = \"{digest}\"" for name, digest in found.items()]
+        rows = [f'{json.dumps(name, ensure_ascii=False)} = "{digest}"' for name, digest in found.items()]
         click.echo("\n".join(["[data.sha256]", *rows]))
         return
     if options["check"]:

@@ -136,7 +136,7 @@ def checked(chance: Float) -> Float:
     wrong = ~((chance > 0) & (chance <= 1))
     if wrong.any():
         raise InputError(
-            f"the propensity {chance[np.argmax(wrong)]!r} is no probability above 0.",
+            f"the propensity {float(chance[np.argmax(wrong)]):g} is no probability above 0.",
             table="propensities",
             row=int(np.argmax(wrong)),
             hint="A propensity is the chance that a relevant item is observed: above 0, at most 1.",

@@ -78,7 +78,7 @@ def expectation(h: Reading, k: int | None) -> Float:
     kept = slice(None) if k is None else place <= k
     owner = np.repeat(np.arange(len(sizes)), sizes)[kept].astype(np.int64)
     pairs = np.unique(owner * max(len(lists.items), 1) + lists.codes[kept])
-    counts = np.bincount(pairs % max(len(lists.items), 1), minlength=len(lists.items))
+    counts = np.bincount(pairs % max(len(lists.items), 1), minlength=max(len(lists.items), 1))
     lists.items.same_kind(h.facts.ids, what="item")
     at = lists.items.code_of(h.facts.ids.values)
     return np.where(at >= 0, counts[at] / max(int((sizes > 0).sum()), 1), 0.0)

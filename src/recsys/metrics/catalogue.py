@@ -107,7 +107,7 @@ def entropy(
         return 0.0
     share = np.sort(s.shown) / s.shown.sum()
     bits = -float((share * np.log2(share)).sum())
-    return max(bits, 0.0) / math.log2(base)
+    return max(0.0, bits) / math.log2(base)
 
 
 @catalogue_metric(

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from recsys.conventions import Conventions
-from recsys.errors import FileError, MissingExtraError, RecsysError, UnknownNameError
+from recsys.errors import FileError, InputError, MissingExtraError, RecsysError, UnknownNameError
 from recsys.plan import Request, parse_all
 
 _TABLE = re.compile(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?$")
+_SEVERAL = ("k_fold", "rolling_windows")
 _KEY = re.compile(r"\s*([\w\-.\"']+)\s*=")
 
 
@@ -96,6 +97,8 @@ def read_protocol(path: str | Path) -> Protocol:
         ("metrics", lambda: made.requests),
         ("conventions", lambda: made.conventions),
         ("compare", lambda: _check_compared(made)),
+        ("split" if "split" in content else "data", lambda: _check_split(made)),
+        ("models", lambda: _check_models(made)),
     ):
         try:
             ask()
@@ -137,21 +140,26 @@ def _hold_against_schema(place: Path, content: dict[str, Any], lines: dict[tuple
     errors = sorted(Draft202012Validator(schema).iter_errors(content), key=lambda e: list(map(str, e.path)))
     if errors:
         first = errors[0]
-        where = [str(part) for part in first.absolute_path]
+        where = [str(part) for part in first.absolute_path] + _extra(first)[:1]
         raise FileError(f"{_place(place, lines, where)}: {_told(first)}", hint=_known(first))
 
 
 def _told(error: Any) -> str:
     name = ".".join(str(part) for part in error.absolute_path) or "the file"
     if error.validator == "additionalProperties":
-        extra = sorted(set(error.instance) - set(error.schema.get("properties", ())))
-        return f"{name} has no setting {extra[0]!r}."
+        return f"{name} has no setting {_extra(error)[0]!r}."
     if error.validator == "required":
         return f"{name} lacks {next(n for n in error.validator_value if n not in error.instance)!r}."
     if error.validator == "oneOf":
         wanted = [choice["required"][0] for choice in error.validator_value]
         return f"{name} needs exactly one of {', '.join(wanted)}."
     return f"{name}: {error.message}."
+
+
+def _extra(error: Any) -> list[str]:
+    if error.validator != "additionalProperties":
+        return []
+    return sorted(set(error.instance) - set(error.schema.get("properties", ())))
 
 
 def _known(error: Any) -> str | None:
@@ -177,3 +185,47 @@ def _check_compared(protocol: Protocol) -> None:
     for name in asked.get("metrics", ()):
         if str(Request.parse(name)) not in known:
             raise UnknownNameError("metric to compare", name, known)
+
+
+def _check_split(protocol: Protocol) -> None:
+    """That one split is asked for, in a way there is, with the options it has."""
+    import inspect
+
+    from recsys.splits import STRATEGIES
+    from recsys.splits.prepared import DEFAULTS
+
+    asked = protocol.content.get("split")
+    if ("interactions" in protocol.content["data"]) != (asked is not None):
+        raise InputError(
+            "[data] names interactions and there is no [split]."
+            if asked is None
+            else "[data] names a test, so [split] has nothing to split.",
+            hint="interactions and [split] go together, with how = 'leave_last', for one.",
+        )
+    if asked is None:
+        return
+    how = asked["how"]
+    single = [name for name in STRATEGIES if name not in _SEVERAL]
+    if how not in single:
+        raise UnknownNameError("way to split once", how, single)
+    elsewhere = {"seed": "It stands at the top of the file.", "columns": "They stand in [data.columns]."}
+    known = {*inspect.signature(STRATEGIES[how]).parameters, *DEFAULTS} - {"data", "options", *elsewhere}
+    for name in asked:
+        if name in elsewhere:
+            raise InputError(f"[split] has no {name}.", hint=elsewhere[name])
+        if name not in known | {"how"}:
+            raise UnknownNameError(f"option of {how}", name, known)
+
+
+def _check_models(protocol: Protocol) -> None:
+    """That no model has a setting that would be left unread."""
+    belongs = {"user_ids": "factors", "item_ids": "factors", "half_life": "baseline"}
+    for name, model in protocol.content["models"].items():
+        for setting, to in belongs.items():
+            if setting in model and to not in model:
+                raise InputError(f"models.{name}: {setting} says nothing about this model.")
+        if (model.get("baseline") == "recent") != ("half_life" in model):
+            raise InputError(
+                f"models.{name}: the baseline 'recent' needs half_life, in the unit of the times, "
+                "and no other has one."
+            )

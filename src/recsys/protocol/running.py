@@ -149,10 +149,11 @@ def _split(
     made = split(frame.interactions, asked.pop("how"), seed=protocol.seed, **asked)
     for line in str(made).splitlines():
         say(line)
-    train, test = (read_interactions(part, table=name) for name, part in made.parts.items() if name in _SIDES)
-    known = made.parts.get("known")
-    had = train if known is None else read_interactions(pd.concat([made.train, known]), table="known")
-    return train, test, had
+    train, test = read_interactions(made.train, table="train"), read_interactions(made.test, table="test")
+    if made.known is None:
+        return train, test, train
+    # Of unseen users the known rows are what they had; models learn from train alone.
+    return train, test, read_interactions(pd.concat([made.train, made.known]), table="known")
 
 
 def _evaluated(
@@ -194,10 +195,7 @@ def _baseline(protocol: Protocol, model: dict[str, Any], train: Interactions, te
     users = test.cases.values.tolist()
     if model["baseline"] == "random":
         return shuffled(users=users, item_ids=train.items.values.tolist(), seed=protocol.seed)
-    half_life = model.get("half_life")
-    if model["baseline"] == "recent" and half_life is None:
-        raise InputError("the baseline 'recent' needs half_life, in the unit of the times.")
-    return popularity(training_counts(train, half_life=half_life), users=users)
+    return popularity(training_counts(train, half_life=model.get("half_life")), users=users)
 
 
 def _compared(protocol: Protocol, results: dict[str, Evaluation]) -> Comparison | None:

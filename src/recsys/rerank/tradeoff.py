@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from recsys.api import evaluate, recommend
+from recsys.errors import UnknownNameError
 from recsys.frames import read_interactions
 from recsys.rerank.blending import blend
 from recsys.rerank.diversification import diversify
@@ -26,15 +27,20 @@ class Sweep:
 
     def front(self, other: str) -> Any:
         """The settings that no other beats both in accuracy and in another metric."""
-        a, b = self.frame[self.accuracy].to_numpy(), self.frame[other].to_numpy()
+        a, b = self._column(self.accuracy), self._column(other)
         beaten = ((a[:, None] <= a) & (b[:, None] <= b) & ((a[:, None] < a) | (b[:, None] < b))).any(axis=1)
         return self.frame[~beaten]
 
     def rising(self, metrics: Sequence[str]) -> Any:
         """The settings at which all these metrics lie above those of the model alone (the first row)."""
         first = self.frame.iloc[0]
-        up = np.all([self.frame[name].to_numpy() > first[name] for name in metrics], axis=0)
+        up = np.all([self._column(name) > first[name] for name in metrics], axis=0)
         return self.frame[up]
+
+    def _column(self, name: str) -> Any:
+        if name not in self.frame:
+            raise UnknownNameError("metric of the sweep", name, map(str, self.frame))
+        return self.frame[name].to_numpy()
 
     def plot(self, other: str, *, every: bool = False, ax: Any = None) -> Any:
         """Accuracy over another metric, one point a setting: the best trade-offs, or `every` one."""

@@ -48,7 +48,7 @@ def _entries(data: Any) -> Iterator[Any]:
     # A map-style dataset of torch raises IndexError late or never: its length says where it ends.
     if hasattr(data, "__getitem__") and hasattr(data, "__len__") and not hasattr(data, "__iter__"):
         return (data[at] for at in range(len(data)))
-    if not isinstance(data, Iterable):
+    if not isinstance(data, Iterable) and not hasattr(data, "__getitem__"):
         raise InputError(f"the test set came as {type(data).__name__}, which cannot be read.", hint=_FORM)
     return iter(data)
 

@@ -233,7 +233,9 @@ class Aligned:
 
 def _absent(missing: Mapping[str, Array], n: int) -> str:
     parts = [
-        f"{name} lacks {len(gone)} (first: {gone.tolist()[0]!r})" for name, gone in missing.items() if len(gone)
+        f"{name} lacks {len(gone)} (first: {gone.tolist()[0]!r})"
+        for name, gone in missing.items()
+        if len(gone)
     ]
     return f"of {n} cases, " + ", ".join(parts) if parts else ""
 

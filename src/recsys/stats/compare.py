@@ -19,10 +19,17 @@ from recsys.stats.catalogue import Jackknife
 from recsys.stats.cautions import UnpairedWarning, caution, said_once
 from recsys.stats.choices import EFFECTS, Options, worse_by
 from recsys.stats.corrections import adjust
-from recsys.stats.equivalence import EquivalenceResult, bayes_paired, equivalence
+from recsys.stats.equivalence import (
+    BayesResult,
+    EquivalenceResult,
+    bayes_of,
+    bayes_paired,
+    equivalence,
+    equivalence_of,
+)
 from recsys.stats.family import FamilyTest, family_adjusted, family_test
 from recsys.stats.grouped import grouped_row
-from recsys.stats.outcomes import Interval, lift_of
+from recsys.stats.outcomes import Estimate, Interval, lift_of
 from recsys.stats.resample import Resampler, Words, seed_of, unit_keys
 from recsys.stats.runs import RunsResult
 from recsys.stats.several import between_runs, layout_of, merged_runs
@@ -76,14 +83,13 @@ def compare_tables(
         if layout:
             for triple, row in found.items():
                 sides = runs[row.model], runs[row.baseline]
-                found[triple] = _with_runs(
-                    row, between_runs(*sides, row.metric, layout=layout, options=chosen)
-                )
+                between = between_runs(*sides, row.metric, layout=layout, options=chosen)
+                found[triple] = _with_runs(row, between, chosen)
         for triple in triples:
             if triple[2] in shared:
                 one, other = (apart[side][triple[2]] for side in triple[:2])
                 row = grouped_row(triple, one, other, layout, chosen)
-                found[triple] = row if row.runs is None else _with_runs(row, row.runs)
+                found[triple] = row if row.runs is None else _with_runs(row, row.runs, chosen)
         rows = [found[triple] for triple in triples]
         adjusted = family_adjusted(rows, means, in_draws, chosen.correction)
         same = _margin_p([row.equivalence for row in rows], chosen.correction)
@@ -216,7 +222,9 @@ def _row(triple: Triple, d: Differences, counted: Differences, options: Options)
         non_inferiority=None
         if options.no_worse_than is None
         else equivalence(d, worse_by(options, triple[2]), confidence=options.confidence),
-        bayes=None if options.rope is None else bayes_paired(d, options.rope, confidence=options.confidence),
+        bayes=None
+        if options.rope is None
+        else _turned(bayes_paired(d, options.rope, confidence=options.confidence), triple[2], options),
         notes=d.notes + (() if other > 0 else (f"{triple[2]}: no lift, {triple[1]} is not above 0",)),
     )
 
@@ -246,8 +254,32 @@ def _with_test(row: Row, tested: FamilyTest, j: int) -> Row:
     )
 
 
-def _with_runs(row: Row, runs: RunsResult) -> Row:
+def _turned(found: BayesResult, metric: str, options: Options) -> BayesResult:
+    """Where lower is better, what lies above the ROPE is worse."""
+    if metric not in options.lower_is_better:
+        return found
+    return replace(found, p_worse=found.p_better, p_better=found.p_worse)
+
+
+def _with_margins(row: Row, found: Estimate, df: float, options: Options) -> Row:
+    """Whatever was asked of the difference besides its test, from an estimate that knows of runs."""
+    sure = options.confidence
+    same, no_worse, bayes = row.equivalence, row.non_inferiority, row.bayes
+    if same is not None:
+        same = equivalence_of(found, df, same.margin, confidence=sure)
+    if no_worse is not None:
+        no_worse = equivalence_of(found, df, no_worse.margin, confidence=sure)
+    if bayes is not None:
+        bayes = _turned(bayes_of(found, df, bayes.rope, confidence=sure), row.metric, options)
+    return replace(row, equivalence=same, non_inferiority=no_worse, bayes=bayes)
+
+
+def _with_runs(row: Row, runs: RunsResult, options: Options) -> Row:
     """With several runs their spread belongs to the error, so test and interval are the runs'."""
+    if row.metric in options.lower_is_better:
+        runs = replace(runs, better_in=sum(gap < 0 for gap in runs.per_run))
+    found = Estimate(runs.difference, runs.standard_error, runs.interval, runs.n_users)
+    row = _with_margins(row, found, runs.df, options)
     base = row.baseline_value
     scaled = Interval(math.nan, math.nan, runs.interval.confidence, "runs")
     if base > 0:

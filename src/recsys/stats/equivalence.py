@@ -118,24 +118,34 @@ def bayes_paired(
 
     `correlation` widens it for dependent units: the test share for results of k-fold cross-validation.
     """
+    if not 0.0 <= correlation < 1.0:
+        raise InputError(f"correlation must be in [0, 1), got {correlation!r}.")
+    values, mean, error, notes = _moments(differences)
+    n = len(values)
+    scale = error * math.sqrt(1.0 + n * correlation / (1.0 - correlation))
+    found = Estimate(mean, scale, t_interval(mean, scale, n - 1, confidence), n, notes)
+    return bayes_of(found, n - 1, rope, confidence=confidence)
+
+
+def bayes_of(
+    found: Estimate, df: float, rope: float | tuple[float, float], *, confidence: float = 0.95
+) -> BayesResult:
+    """The posterior of any estimate with a t distribution."""
     from scipy.special import stdtr
 
     low, high = (-rope, rope) if isinstance(rope, (int, float)) else rope
     if low > high:
         raise InputError(f"the ROPE must run from a lower to a higher value, got {(low, high)}.")
-    if not 0.0 <= correlation < 1.0:
-        raise InputError(f"correlation must be in [0, 1), got {correlation!r}.")
-    values, mean, error, notes = _moments(differences)
-    n = len(values)
-    df = n - 1
-    scale = error * math.sqrt(1.0 + n * correlation / (1.0 - correlation))
+    mean, scale = found.value, found.standard_error
     interval = t_interval(mean, scale, df, confidence, "two-sided")
-    if n < 2:
+    if math.isnan(scale):
         worse = above = math.nan
     elif scale > 0:
         worse = float(stdtr(df, (low - mean) / scale))
         above = float(stdtr(df, (mean - high) / scale))
     else:
         worse, above = float(mean < low), float(mean > high)
-    equal = float(np.clip(1.0 - worse - above, 0.0, 1.0)) if n >= 2 else math.nan
-    return BayesResult(mean, scale, float(df), (low, high), worse, equal, above, interval, n, notes)
+    equal = math.nan if math.isnan(scale) else float(np.clip(1.0 - worse - above, 0.0, 1.0))
+    return BayesResult(
+        mean, scale, float(df), (low, high), worse, equal, above, interval, found.n, found.notes
+    )

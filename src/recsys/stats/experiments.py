@@ -51,7 +51,7 @@ def assignment(
             raise InputError(
                 f"{int(torn.sum())} unit(s) saw more than one variant.",
                 column=variant,
-                row=labels[torn][0],
+                row=labels[torn].tolist()[0],
                 hint="Find out why; mixed='drop' leaves them out and says so.",
             )
         notes = (f"{int(torn.sum())} of {len(labels)} units saw more than one variant and were left out",)
@@ -61,9 +61,19 @@ def assignment(
     return units, [str(name) for name in names.tolist()], lowest, notes
 
 
+def _numbers(frame: Any, name: str) -> Float:
+    column = _column(frame, name)
+    try:
+        return column.astype(np.float64)
+    except (TypeError, ValueError) as exc:
+        raise InputError(
+            f"the column holds no numbers ({exc}).", column=name, hint="Name a column of numbers, or 0 and 1."
+        ) from exc
+
+
 def per_unit(frame: Any, name: str, units: Int, *, how: str) -> Float:
     """A column summed (or averaged) over the rows of each unit."""
-    values = np.asarray(_column(frame, name), dtype=np.float64)
+    values = _numbers(frame, name)
     wrong = ~np.isfinite(values)
     if wrong.any():
         raise InputError(
@@ -85,7 +95,6 @@ def metric_parts(frame: Any, name: str, units: Int) -> tuple[str, Float, Float]:
             raise InputError("the denominator of a ratio adds up to zero.", column=name)
         return "ratio", over, under
     sums = per_unit(frame, name, units, how="sum")
-    raw = np.asarray(_column(frame, name), dtype=np.float64)
-    if np.isin(raw, (0.0, 1.0)).all():
+    if np.isin(_numbers(frame, name), (0.0, 1.0)).all():
         return "conversion", np.minimum(sums, 1.0), np.ones_like(sums)
     return "mean", sums, np.ones_like(sums)

@@ -63,7 +63,7 @@ def study(setting: Setting, seed: int) -> Study:
 def _among_test(model: Predictor, test: Any) -> float:
     """What a user's test items look like when only they are ranked, as many a tutorial does."""
     users, items = test["user"].to_numpy(), test["item"].to_numpy()
-    lists = test[["user", "item"]].assign(score=model.predict(users, items))
+    lists = test[["user", "item"]].assign(score=(model.score or model.predict)(users, items))
     asked = {"relevant_from": RELEVANT_FROM, "ties": "expected"}
     return evaluate(lists, test[["user", "item", "rating"]], ["ndcg@10"], conventions=asked)["ndcg@10"]
 

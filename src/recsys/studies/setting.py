@@ -46,11 +46,12 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """Something that predicts ratings and ranks items."""
+    """Something that predicts ratings and ranks items; `score` ranks them, where predictions do not."""
 
     name: str
     predict: Callable[[Array, Array], Float]
     source: Factors | Scores
+    score: Callable[[Array, Array], Float] | None = None
 
 
 def setting_of(data: Any = None, *, seed: int = 0) -> Setting:
@@ -118,7 +119,12 @@ def most_popular(by: str, train: pd.DataFrame, setting: Setting) -> Predictor:
     mean = np.where(count > 0, total / np.maximum(count, 1), middle)
     worth = count.astype(np.float64) if by == "count" else np.where(count > 0, mean, 0.0)
     source = popularity(worth, users=range(setting.n_users))
-    return Predictor(f"popular by {by}", lambda users, items: mean[np.asarray(items)] + 0 * users, source)
+    return Predictor(
+        f"popular by {by}",
+        lambda users, items: mean[np.asarray(items)] + 0 * users,
+        source,
+        score=lambda users, items: worth[np.asarray(items)] + 0 * users,
+    )
 
 
 def errors_of(predictor: Predictor, test: pd.DataFrame, names: Any = ERRORS, *, by: Any = None) -> Evaluation:

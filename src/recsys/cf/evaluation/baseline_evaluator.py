@@ -248,8 +248,8 @@ class ItemSimilarityBaseline(_RankedBaseline):
         name: str = "item similarity",
     ) -> None:
         given = similarity_matrix if item_embeddings is None else item_embeddings
-        if given is None:
-            raise InputError("item similarity needs similarity_matrix= or item_embeddings=.")
+        if given is None or (similarity_matrix is not None and item_embeddings is not None):
+            raise InputError("item similarity needs similarity_matrix= or item_embeddings=, one of them.")
         rows = given if hasattr(given, "shape") else np.asarray(given)
         if num_items is not None and rows.shape[0] != num_items:
             raise InputError(f"there are {rows.shape[0]} rows for num_items={num_items}.")

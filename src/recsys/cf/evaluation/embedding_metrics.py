@@ -11,9 +11,9 @@ import numpy as np
 
 from recsys.analysis import number_summary
 from recsys.api import evaluate
-from recsys.cf.evaluation.translation import cutoff
+from recsys.cf.evaluation.translation import by_user, cutoff
 from recsys.cf.evaluation.vectors import n_without_vector, vectors_of
-from recsys.errors import UnknownNameError
+from recsys.errors import InputError, UnknownNameError
 from recsys.plan import Request
 from recsys.rerank import user_profiles
 
@@ -68,7 +68,7 @@ class HybridMetric(ABC):
 
 def filled(lists: Mapping[Any, Any]) -> bool:
     """Whether any list holds an item."""
-    return any(len(listed) for listed in lists.values())
+    return any(len(listed) for listed in by_user(lists).values())
 
 
 def at_cutoff(request: str, k: int | None) -> str:
@@ -187,13 +187,22 @@ class SemanticAlignmentMetric(HybridMetric):
     ) -> Any:
         """The (weighted) mean embedding of what a user took; zeros where none of it has one.
 
+        Weights also come as {item: weight} in place of the items; an item taken twice counts twice.
+
         >>> SemanticAlignmentMetric.compute_user_profile([0, 1], [[1.0, 0.0], [0.0, 1.0]], weights=[3, 1])
         array([0.75, 0.25])
         """
         items = list(user_history_items)
+        if isinstance(user_history_items, Mapping) and weights is None:
+            weights = user_history_items.values()
         rows = np.asarray(item_embeddings, dtype=np.float64)
         if not items:
             return np.zeros(rows.shape[1])
         at = items if item_to_idx is None else [item_to_idx.get(item, len(rows)) for item in items]
-        given = dict.fromkeys(at, 1.0) if weights is None else dict(zip(at, weights, strict=True))
+        shares = [1.0] * len(items) if weights is None else [float(weight) for weight in weights]
+        if len(shares) != len(items):
+            raise InputError(f"there are {len(items)} items and {len(shares)} weights.")
+        given = dict.fromkeys(at, 0.0)
+        for row, share in zip(at, shares, strict=True):
+            given[row] += share
         return user_profiles({0: given}, rows, weighted=True, aggregation=aggregation).vectors[0]

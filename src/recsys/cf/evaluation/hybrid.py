@@ -75,8 +75,8 @@ def evaluate_hybrid_model(
         V: item factors.
         bert_embeddings: one row an item, in the order of V (or as `item_to_idx` says).
         test_data: what `load_test_data` returns, a table or {user: items}.
-        user_profiles: {user: vector}; made of the training items without (of the test items, which then
-            know the answers, where no training items are given either).
+        user_profiles: {user: vector}, or one row a user; made of the training items without (of the test
+            items, which then know the answers, where no training items are given either).
         user_pos_train: {user: training items}; those of `test_data` where it brings them.
         item_counts: how many users took each item; counted where the profiles come from without.
         item_to_idx: {item: row of the embeddings}.
@@ -133,7 +133,7 @@ class _Setting:
         self,
         embeddings: Any,
         test_data: Any,
-        profiles: Mapping[Any, Any] | None,
+        profiles: Any,
         history: Any,
         *,
         counts: Any,
@@ -145,9 +145,8 @@ class _Setting:
         self.history = words.history_of(taken)
         self.vectors = vectors_of(embeddings, item_to_idx)
         known: Interactions = self.truth if self.history is None else self.history
-        self.profiles = (
-            profiles if profiles is not None else compute_all_user_profiles(known, embeddings, item_to_idx)
-        )
+        made = compute_all_user_profiles(known, embeddings, item_to_idx) if profiles is None else profiles
+        self.profiles = made if isinstance(made, Mapping) else dict(enumerate(made))
         if not self.profiles:
             raise InputError("no user has a profile.", hint="Have the items they took an embedding?")
         self.counts = counts if counts is not None else training_counts(known)

@@ -174,14 +174,15 @@ class SerendipityMetric(HybridMetric):
             return self._summary([])
         request, reference = (
             at_cutoff("serendipity", self.k if k is None else k),
-            _reference(baseline_recommendations),
+            _reference(baseline_recommendations, all_recommendations),
         )
         truth = {user: ground_truth.get(user, ()) for user in all_recommendations}
         return self._summary(self._all(request, all_recommendations, truth, reference=reference))
 
 
-def _reference(given: Any) -> Any:
-    return given if isinstance(given, Mapping) else list(given)
+def _reference(given: Any, users: Iterable[Any] = (0,)) -> Any:
+    """Lists by user, or one list for all; where that is empty, nobody expects anything."""
+    return given if isinstance(given, Mapping) else list(given) or dict.fromkeys(users, ())
 
 
 class HybridMetricCollection:

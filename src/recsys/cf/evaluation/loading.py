@@ -63,7 +63,10 @@ def load_model(
     arrays, facts = _found(place)
     pair = FactorPair(_one(arrays, _USERS, name, place, "user"), _one(arrays, _ITEMS, name, place, "item"))
     if pair.U.ndim != 2 or pair.V.ndim != 2 or pair.U.shape[1] != pair.V.shape[1]:
-        raise InputError(f"{place}: the matrices have shapes {pair.U.shape} and {pair.V.shape}.")
+        raise InputError(
+            f"{place}: the matrices have shapes {pair.U.shape} and {pair.V.shape}.",
+            hint="Store one row a user and one row an item, both with as many columns as there are factors.",
+        )
     known = _counted(facts, _N_USERS, n_users), _counted(facts, _N_ITEMS, n_items)
     return _put_right(pair, known, _reach(needs), place)
 

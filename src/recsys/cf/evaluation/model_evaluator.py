@@ -19,6 +19,7 @@ from recsys.api import evaluate, recommend
 from recsys.cf.evaluation import translation as words
 from recsys.cf.evaluation.loading import load_cf_model, load_model, load_test_data
 from recsys.cf.evaluation.metrics import BaseMetric, MetricFactory
+from recsys.cf.evaluation.reporting import plain
 from recsys.errors import InputError, UnknownNameError
 from recsys.files import write_text
 from recsys.provenance import run_facts
@@ -160,7 +161,7 @@ class ModelEvaluator:
         }
         target = Path(output_path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_text(target, json.dumps(document, indent=2, ensure_ascii=False, default=float))
+        write_text(target, json.dumps(plain(document), indent=2, ensure_ascii=False))
         return target
 
     def _prepare_ground_truth(
@@ -261,10 +262,15 @@ def load_and_evaluate(
     test_data: Any,
     user_pos_train: Any = None,
     k_values: Sequence[int] = _K,
+    *,
+    name: str | None = None,
     **columns: Any,
 ) -> dict[str, Any]:
-    """Load a model's folder or file and evaluate it; exchanged U and V are told by what the data needs."""
+    """Load a model's folder or file and evaluate it; exchanged U and V are told by what the data needs.
+
+    `name` says which model where the folder holds several.
+    """
     truth = words.truth_of(test_data, **columns)
     history = words.history_of(user_pos_train)
-    users, items = load_model(model_dir, needs=(truth, history))
+    users, items = load_model(model_dir, name=name, needs=(truth, history))
     return ModelEvaluator(users, items, k_values)._evaluated(truth, history)  # noqa: SLF001

@@ -152,10 +152,10 @@ def time_based_split(
 
     if isinstance(interactions, np.ndarray):  # the rows of an array come back in the order of time
         interactions = interactions[np.argsort(interactions[:, timestamp_col], kind="stable")]
-    # The seed cuts at the row int(n (1 - ratio)); a ratio that is none is refused by the split itself.
-    wanted = (
-        len(interactions) - int(len(interactions) * (1 - test_ratio)) if 0 < test_ratio < 1 else test_ratio
-    )
+    # The seed cuts at the row int(n (1 - ratio)), which for 5 rows and 0.8 is 0 by rounding: one row is kept
+    # to train on. A ratio that is none is refused by the split itself.
+    n = len(interactions)
+    wanted = n - max(int(n * (1 - test_ratio)), 1) if 0 < test_ratio < 1 and n > 1 else test_ratio
     made = global_temporal(interactions, test=wanted, columns={"time": timestamp_col}, on_tie=on_tie)
     logger.info("Time-based split: %d train, %d test", len(made.train), len(made.test))
     return made.train, made.test

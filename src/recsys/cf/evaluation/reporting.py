@@ -70,7 +70,7 @@ class ReportGenerator:
         models = {
             name: {"metadata": self.metadata[name], "results": held} for name, held in self.results.items()
         }
-        document = {"models": _plain(models), "gains": _plain(self._gains()), "run": run_facts()}
+        document = {"models": plain(models), "gains": plain(self._gains()), "run": run_facts()}
         return self._write(filename, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
     def generate_markdown_report(
@@ -95,7 +95,7 @@ class ReportGenerator:
 
     def generate_json(self, results: Mapping[str, Any], filename: str = "cf_eval_detailed.json") -> Path:
         """Results of your own as JSON."""
-        return self._write(filename, json.dumps(_plain(results), indent=2, ensure_ascii=False) + "\n")
+        return self._write(filename, json.dumps(plain(results), indent=2, ensure_ascii=False) + "\n")
 
     def generate_markdown(
         self, results: Mapping[str, Any], model_comparison: Any, filename: str = "evaluation_report.md"
@@ -170,14 +170,14 @@ def _cell(value: Any) -> Any:
     return "NA" if value is None or (isinstance(value, float) and math.isnan(value)) else value
 
 
-def _plain(held: Any) -> Any:
+def plain(held: Any) -> Any:
     """What JSON can hold: NumPy numbers and arrays as Python's, NaN as null."""
     if isinstance(held, Mapping):
-        return {str(name): _plain(value) for name, value in held.items()}
+        return {str(name): plain(value) for name, value in held.items()}
     if isinstance(held, list | tuple | set | frozenset):
-        return [_plain(value) for value in held]
+        return [plain(value) for value in held]
     if isinstance(held, np.ndarray | np.generic):
-        return _plain(held.tolist())
+        return plain(held.tolist())
     if isinstance(held, float) and not math.isfinite(held):
         return None
     return held if held is None or isinstance(held, str | int | float | bool) else str(held)

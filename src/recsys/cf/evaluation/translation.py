@@ -132,13 +132,24 @@ def per_user_table(result: Evaluation | None) -> Any:
     return result.per_user.dropna(how="all")
 
 
+def by_user(recommendations: Any) -> Mapping[Any, Any]:
+    """Lists as {user: items}; what has no users is an error that says so."""
+    if not isinstance(recommendations, Mapping):
+        raise InputError(
+            f"recommendations came as {type(recommendations).__name__}.",
+            table="recommendations",
+            hint="Pass {user: [items, best first]}.",
+        )
+    return recommendations
+
+
 def catalogue_coverage(recommendations: Mapping[Any, Any], num_total_items: int | None) -> float:
     """The share of the catalogue in at least one list."""
     if num_total_items is None or isinstance(num_total_items, bool) or num_total_items < 1:
         raise InputError(
             f"num_total_items={num_total_items!r} is not a number of items.", hint="Pass how many there are."
         )
-    if not any(len(listed) for listed in recommendations.values()):
+    if not any(len(listed) for listed in by_user(recommendations).values()):
         return 0.0
     nothing = dict.fromkeys(recommendations, ())
     return evaluate(recommendations, nothing, ["coverage"], catalogue=int(num_total_items))["coverage"]

@@ -28,6 +28,7 @@ class EvaluationVisualizer:
     ) -> dict[str, Any]:
         """`models`, `metrics`, `values` {metric: one number a model}, `best` {metric: model}."""
         results = _by_model(results)
+        _check_held(results, metrics)
         values = {m: [_value(held, m) for held in results.values()] for m in metrics}
         best = {m: _best(dict(zip(results, row, strict=True))) for m, row in values.items()}
         return {"models": list(results), "metrics": list(metrics), "values": values, "best": best}
@@ -62,6 +63,7 @@ class EvaluationVisualizer:
     ) -> dict[str, Any]:
         """`models`, `coverage`, `accuracy`, and `pareto`: the models none beats in both."""
         results = _by_model(results)
+        _check_held(results, (coverage_metric, accuracy_metric))
         points = {
             n: (_value(held, coverage_metric), _value(held, accuracy_metric)) for n, held in results.items()
         }
@@ -168,6 +170,14 @@ def _by_model(results: Any) -> Results:
     table = results.set_index("model") if "model" in results.columns else results
     found: Results = table.to_dict("index")
     return found
+
+
+def _check_held(results: Results, names: Sequence[str]) -> None:
+    """A chart may lack a model's number, never everybody's: that is a name mistyped."""
+    known = dict.fromkeys(str(key) for held in results.values() for key in held)
+    for name in names:
+        if results and name not in known:
+            raise UnknownNameError("result", name, known)
 
 
 def _value(held: Mapping[str, Any], name: str) -> float:
