@@ -659,3 +659,15 @@ def test_the_command_names_what_is_wrong(files):
     assert run(files / "train.csv", files / "test.csv", "--model", "x").exit_code == 2
     assert run(files / "train.csv", files / "test.csv", "--json", "--markdown").exit_code == 2
     assert run(files / "train.csv", files / "test.csv", "--items", files / "absent.csv").exit_code == 3
+
+
+def test_one_list_of_the_tests_popular_items_for_everyone():
+    """With users who had some of these items already, so that no list of unseen items is like it."""
+    rng = np.random.default_rng(0)
+    train = pd.DataFrame({"user": np.repeat(np.arange(60), 12), "item": rng.integers(0, 30, 720)})
+    test = pd.DataFrame({"user": np.repeat(np.arange(60), 6), "item": rng.zipf(1.6, 360) % 30})
+    train, test = train.drop_duplicates(), test.drop_duplicates()
+    for side, expected in ((test, 1), (train, 0)):
+        top = side.item.value_counts().index[:5].tolist()
+        lists = dict.fromkeys(range(60), top)
+        assert len(found("lists_follow_test_popularity", train, test, lists, k=5)) == expected

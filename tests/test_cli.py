@@ -294,4 +294,11 @@ def test_what_the_system_refuses_is_no_defect_of_ours(run, monkeypatch):
 
 def test_settings_of_a_metric_are_no_options():
     assert as_options('"ndcg(gain=exp2)@10"') == '"ndcg(gain=exp2)@10"'
+    assert as_options("test=1.5 is no share. Pass test=0.2.") == "--test 1.5 is no share. Pass --test 0.2."
+    assert as_options("at='2026-01-31' is a date: pass at= so.") == "--at 2026-01-31 is a date: pass --at so."
+    assert as_options("Pass train=, or items= with a column.") == "Pass --train, or --items with a column."
     assert as_options("--set relevant_from=x is not a number.") == "--set relevant_from=x is not a number."
+
+
+def test_standard_input_is_read_once(run):
+    failed(run("evaluate", "-", "-", input=LISTS), 2, "once only")

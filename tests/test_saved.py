@@ -96,6 +96,7 @@ def test_what_was_changed_is_refused(result, tmp_path):
     assert "do not give the result" in fresh(lambda d: d["result"]["metrics"][0].update(value=0.9))
     assert "checksum" in fresh(another_user)
     assert "no result" in fresh(lambda d: d.pop("cases"))
+    assert "no result" in fresh(lambda d: d.update(run=5))
     for nonsense in ({"tuple": 5}, {"names": 5}, {"map": [[{"map": []}, 1]]}, {"type": []}):
         assert "no result" in fresh(lambda d, held=nonsense: d.update(cases=held))
     assert "unknown here" in fresh(lambda d: dict(d["cases"]["map"])["partial"].update(type="Popen"))

@@ -6,16 +6,20 @@ import itertools
 import subprocess
 import sys
 import warnings
+from importlib import import_module
+from types import ModuleType
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
 
+import recsys.stats
 from recsys.errors import InputError, UnknownNameError
-from recsys.stats.align import pair
+from recsys.stats.align import pair, tables_of
 from recsys.stats.cautions import (
     RankTestWarning,
     SkewWarning,
@@ -253,10 +257,28 @@ def test_scipy_is_imported_only_when_needed() -> None:
 
 
 def test_a_name_shared_with_its_module_means_the_function():
-    import recsys.comparison
-    import recsys.stats
-
-    assert recsys.comparison is not None
     for name in ("align", "equivalence", "normality"):
         import_module(f"recsys.stats.{name}")
         assert not isinstance(getattr(recsys.stats, name), ModuleType)
+
+
+def test_a_series_beside_plain_values_keeps_its_order():
+    a, b = [0.1, 0.5, 0.3, 0.9, 0.2], [0.2, 0.4, 0.1, 0.5, 0.1]
+    expected = stats.ttest_rel(a, b).pvalue
+    for index in (list("edcba"), [4, 3, 2, 1, 0], [1, 1, 1, 1, 1]):
+        one, other = pd.Series(a, index=index), pd.Series(b, index=index)
+        assert paired_t(pair(one, b)).p_value == pytest.approx(expected)
+        assert paired_t(pair(a, other)).p_value == pytest.approx(expected)
+    assert paired_t(pair(dict(zip("edcba", a, strict=True)), b)).p_value == pytest.approx(expected)
+    tables = tables_of({"a": pd.Series(a, index=list("edcba")), "b": b}, "score")
+    assert tables["a"].columns["score"].tolist() == a
+
+
+def test_clusters_by_place_stay_with_their_values():
+    x = pd.Series([1.0, 2, 3, 4, 5, 7], index=[5, 3, 1, 0, 2, 4])
+    clusters = [0, 0, 1, 1, 2, 2]
+    plain = paired_t(pair(x.to_numpy(), np.zeros(6), clusters=clusters))
+    assert paired_t(pair(x, 0 * x, clusters=clusters)).p_value == plain.p_value
+    assert pair(x, clusters=clusters).first.tolist() == x.tolist()
+    with pytest.raises(InputError, match="by place"):
+        pair(x, x.sort_index(), clusters=clusters)

@@ -471,7 +471,11 @@ def _read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise FileError(f"{path} cannot be read: {error.strerror}.", hint="Check the path.") from error
     except (RecursionError, ValueError) as error:
         raise FileError(f"{path} is not JSON ({error}).", hint=_RESULT) from error
-    if not isinstance(document, dict) or not _PARTS <= document.keys():
+    if (
+        not isinstance(document, dict)
+        or not document.keys() >= _PARTS
+        or not isinstance(document["run"], dict)
+    ):
         raise FileError(f"{path} is no result that recsys saved with its users.", hint=_RESULT)
     return document
 

@@ -40,6 +40,9 @@ _OPTIONS: tuple[tuple[str, str], ...] = (
     # Not within a metric's own parentheses: "ndcg(gain=exp2)@10" is written so here, too.
     (rf"(?<!\()(?<!--set )\b({_ASKED})='?([\w.]+)'?", r"--set \1=\2"),
     (r"\b(user|item)_ids=", r"--\1-ids"),
+    (r"\border= \(times, or places in time\)", "--time COLUMN"),
+    (r"\b(train|items|reference|seen|at|length)=(?=[ ,.)]|$)", r"--\1"),
+    (r"\b(test|validation|known|at|length)=(?=['\d-])'?([^ ',]*[^ ',.])'?", r"--\1 \2"),
     (r"\bon_tie='(\w+)'", r"--on-tie \1"),
     (r"\bbad_rows='(\w+)'", r"--bad-rows \1"),
     (r"\b(short|unit)='(\w+)'", r"--\1 \2"),

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from recsys.cli import inputs
-from recsys.cli.faults import FAILED, told_warnings
+from recsys.cli.faults import FAILED, note, told_warnings
 
 
 @click.command("audit", short_help="Look for leaks and biases in a split and its recommendations.")
@@ -71,6 +71,8 @@ def command(**options: Any) -> None:
         made.to_json() if options["as_json"] else made.to_markdown() if options["markdown"] else _told(made)
     )
     if not made.passes(options["fail_on"]):
+        if made.passed:  # by its own measure, not by the one asked for
+            note(f"there are findings, and --fail-on {options['fail_on']} was asked for.", head="error")
         sys.exit(FAILED)
 
 

@@ -73,6 +73,9 @@ def _settle(options: dict[str, Any]) -> None:
             if options[name] is None:
                 raise click.UsageError(f"Missing argument '{shown}'.")
         options["truth"] = options["truth_file"]
+    named = [options[n] for n in ("lists", "truth", "seen", "train", "items", "reference")]
+    if named.count("-") > 1:
+        raise click.UsageError("standard input (-) can be read once only; name a file for the others.")
 
 
 def _spare_inputs(options: dict[str, Any], name: str) -> None:

@@ -135,7 +135,8 @@ def pair(
 
     Two pandas Series, or two dicts {id: value}, are paired by id, whatever their order.
     """
-    first, second, ids, missing = _by_label(first, second, ids)
+    by_place = clusters is not None or weights is not None
+    first, second, ids, missing = _by_label(first, second, ids, by_place=by_place)
     a = _column(first, "the first sample")
     b = np.zeros_like(a) if second is None else _column(second, "the second sample")
     if len(a) != len(b):
@@ -162,50 +163,75 @@ def pair(
 
 
 def _by_label(
-    first: Any, second: Any, ids: npt.ArrayLike | None
+    first: Any, second: Any, ids: npt.ArrayLike | None, *, by_place: bool
 ) -> tuple[Any, Any, npt.ArrayLike | None, Mapping[str, Array]]:
     """Samples that carry ids in one order of ids, and who is missing on which side; others as they are."""
+    if _ids_of(first) is None or (second is not None and _ids_of(second) is None):
+        # Ids on one side only cannot pair anybody: places do, so nothing may be put in another order.
+        return _as_given(first), _as_given(second), ids, {}
     a, b = _labelled(first, "the first sample"), _labelled(second, "the second sample")
-    if a is None or (b is None and second is not None):
-        return (first if a is None else a.columns[""]), (second if b is None else b.columns[""]), ids, {}
-    if b is None:
-        return a.columns[""], None, a.ids, {}
+    if a is None or b is None or _same_order(first, second):
+        return _as_given(first), None if second is None else _as_given(second), _ids_of(first), {}
+    if by_place:
+        raise InputError(
+            "the two samples are paired by id, clusters and weights go by place.",
+            hint="Bring both samples to one order first: second.loc[first.index].",
+        )
     found = align({"the first sample": a, "the second sample": b}, [""])
     return *(table[""] for table in found.tables.values()), found.ids, found.missing  # type: ignore[return-value]
 
 
+def _as_given(sample: Any) -> Any:
+    """The values in the order they came in."""
+    if isinstance(sample, Mapping):
+        return list(sample.values())
+    return sample if _ids_of(sample) is None else sample.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _ids_of(sample: Any) -> Array | None:
+    """The ids of a Series or a dict, in their order."""
+    if isinstance(sample, Mapping):
+        return np.asarray(list(sample))
+    if hasattr(sample, "index") and hasattr(sample, "to_numpy"):
+        return np.asarray(sample.index.to_numpy())
+    return None
+
+
+def _same_order(first: Any, second: Any) -> bool:
+    a, b = _ids_of(first), _ids_of(second)
+    return a is not None and b is not None and np.array_equal(a, b)
+
+
 def _labelled(sample: Any, what: str) -> PerCase | None:
     """A Series or a dict as a table by id; None for values without ids."""
-    if isinstance(sample, Mapping):
-        labels, values = np.asarray(list(sample)), np.asarray(list(sample.values()), dtype=np.float64)
-    elif hasattr(sample, "index") and hasattr(sample, "to_numpy"):
-        labels = sample.index.to_numpy()
-        values = sample.to_numpy(dtype=np.float64, na_value=np.nan)
-    else:
+    labels = _ids_of(sample)
+    if labels is None:
         return None
+    if isinstance(sample, Mapping):
+        values = np.asarray(list(sample.values()), dtype=np.float64)
+    else:
+        values = sample.to_numpy(dtype=np.float64, na_value=np.nan)
     order = np.argsort(labels, kind="stable")
     labels = labels[order]
     twice = np.flatnonzero(labels[1:] == labels[:-1])
     if len(twice):
-        raise InputError(f"{what} names {labels[twice[0]]!r} more than once.", row=labels[twice[0]])
+        name = labels[twice].tolist()[0]
+        raise InputError(f"{what} names {name!r} more than once.", row=name)
     return PerCase(labels, {"": values[order]})
 
 
 def tables_of(samples: Mapping[str, Any], name: str) -> dict[str, PerCase]:
-    """Samples of several models as tables with one column: by id where they carry ids, else by place."""
-    found: dict[str, PerCase] = {}
-    for model, sample in samples.items():
-        labelled = _labelled(sample, f"{model!r}")
-        if labelled is None:
-            values = _column(sample, f"{model!r}")
-            labelled = PerCase(np.arange(len(values)), {"": values})
-        found[model] = PerCase(labelled.ids, {name: labelled.columns[""]})
-    plain = {m: len(t) for m, t in found.items() if _labelled(samples[m], "") is None}
-    if len(set(plain.values())) > 1:
+    """Samples of several models as tables with one column: by id where all carry ids, else by place."""
+    labelled = {model: _labelled(sample, f"{model!r}") for model, sample in samples.items()}
+    if None not in labelled.values():
+        return {m: PerCase(t.ids, {name: t.columns[""]}) for m, t in labelled.items() if t is not None}
+    found = {model: _column(_as_given(sample), f"{model!r}") for model, sample in samples.items()}
+    sizes = {model: len(values) for model, values in found.items()}
+    if len(set(sizes.values())) > 1:
         raise InputError(
-            f"samples without ids must have equal length, got {plain}.", hint="Pass Series or dicts by user."
+            f"samples without ids must have equal length, got {sizes}.", hint="Pass Series or dicts by user."
         )
-    return found
+    return {model: PerCase(np.arange(len(values)), {name: values}) for model, values in found.items()}
 
 
 def as_differences(differences: Differences | npt.ArrayLike) -> Differences:

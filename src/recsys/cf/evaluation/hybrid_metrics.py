@@ -182,7 +182,7 @@ class SerendipityMetric(HybridMetric):
 
 def _reference(given: Any, users: Iterable[Any] = (0,)) -> Any:
     """Lists by user, or one list for all; where that is empty, nobody expects anything."""
-    return given if isinstance(given, Mapping) else list(given) or dict.fromkeys(users, ())
+    return (given if isinstance(given, Mapping) else list(given)) or dict.fromkeys(users, ())
 
 
 class HybridMetricCollection:

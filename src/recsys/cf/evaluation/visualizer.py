@@ -108,7 +108,9 @@ class EvaluationVisualizer:
                 bar = axes.containers[data["models"].index(data["best"][metric])][at]
                 bar.set_edgecolor("black")
                 bar.set_linewidth(1.6)
-        axes.set_title("best: " + ", ".join(f"{data['best'][m]} ({m})" for m in metrics))
+        axes.set_ylim(top=1.25 * axes.get_ylim()[1])  # room for the names, which would lie over the bars
+        best = {m: name for m, name in data["best"].items() if name is not None}
+        axes.set_title("best: " + ", ".join(f"{name} ({m})" for m, name in best.items()))
         return axes
 
     def plot_k_sensitivity(

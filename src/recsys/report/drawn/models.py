@@ -145,6 +145,8 @@ def strata(
         axes.set_xticks(range(len(groups)), written)
         axes.set_xlabel(title)
         axes.set_ylabel(metric)
-        axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+        low, high = axes.get_ylim()
+        # From 0 on, the room left above close values would be less than half a marker.
+        axes.set_ylim(min(0.0, low), high + 0.05 * max(high, 0.0))
         legend(axes, names)
     return axes
