@@ -193,3 +193,12 @@ def test_a_column_of_texts_is_no_metric_and_notes_are_printed(log: pd.DataFrame)
     with pytest.warns(SmallSampleWarning):
         found = ab(log.assign(bought=0), unit="user", variant="arm", metric="bought")
     assert "fewer than 10 conversions" in str(found)
+
+
+def test_a_ratio_of_nothing_and_a_missing_variant_are_errors(log: pd.DataFrame) -> None:
+    none = log.assign(views=np.where(log["arm"] == "b", 0, 1), clicks=1)
+    with pytest.raises(InputError, match="zero in variant 'b'"):
+        ab(none, unit="user", variant="arm", metric="clicks/views")
+    torn = log.assign(arm=pd.array([None, *log["arm"][1:]], dtype="string"))
+    with pytest.raises(InputError, match="arm is missing"):
+        ab(torn, unit="user", variant="arm", metric="bought")

@@ -146,3 +146,8 @@ def test_large_friedman_warns() -> None:
         warnings.simplefilter("always")
         friedman(np.random.default_rng(0).normal(size=(600, 3)))
     assert [w.category.__name__ for w in caught] == ["RankTestWarning"]
+
+
+def test_what_is_no_table_is_an_error_that_says_so():
+    with pytest.raises(InputError, match="units x models"):
+        friedman({"a": [1.0, 2.0], "b": [2.0, 3.0], "c": [0.0, 1.0]})

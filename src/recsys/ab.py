@@ -169,6 +169,11 @@ def ab(
     for name in metrics:
         kind, over, under = metric_parts(frame, name, units)
         groups = [_group(over, under, before, assigned == code) for code in range(len(arms))]
+        empty = [arm for arm, group in zip(arms, groups, strict=True) if not group.denominator.sum()]
+        if empty:
+            raise InputError(
+                f"the denominator of {name} adds up to zero in variant {empty[0]!r}.", column=name
+            )
         for code in (code for code in range(len(arms)) if code != base):
             pair = (groups[code], groups[base])
             row = _lift(name, kind, (arms[code], arms[base]), pair, confidence)

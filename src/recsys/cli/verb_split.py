@@ -49,7 +49,8 @@ def _said(name: str, words: str, metavar: str) -> Callable[[Any], Any]:
 _amounts = all_of(
     _said("test", "Share to test (0.2), or number of rows (or users).", "SHARE"),
     _said("validation", "Share or number for validation.", "SHARE"),
-    click.option("-n", "n_last", type=click.IntRange(min=1), metavar="N", help="leave_last: how many rows of each user."),
+    click.option("-n", "n_last", type=click.IntRange(min=1), metavar="N",
+                 help="leave_last: how many rows of each user."),
     click.option("--which", type=click.Choice(["last", "random"]), help="leave_one_out: which row."),
     _said("at", "global_temporal: when the test begins: a date, or a number.", "TIME"),
     _said("validation-at", "global_temporal: when the validation begins.", "TIME"),

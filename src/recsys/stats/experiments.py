@@ -23,7 +23,12 @@ def _column(frame: Any, name: str) -> Array:
 
 def _codes(values: Array, what: str) -> tuple[Array, Int]:
     empty = np.array(
-        [value is None or (isinstance(value, float) and math.isnan(value)) for value in values.tolist()],
+        [
+            value is None
+            or type(value).__name__ == "NAType"
+            or (isinstance(value, float) and math.isnan(value))
+            for value in values.tolist()
+        ],
         dtype=bool,
     )
     if empty.any():

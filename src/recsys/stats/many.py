@@ -93,7 +93,13 @@ def omnibus(
 
 
 def _scores(scores: npt.ArrayLike) -> Float:
-    table = np.asarray(scores, dtype=np.float64)
+    try:
+        table = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"friedman got no table of numbers: {error}.",
+            hint="Pass units x models, and names= of the models.",
+        ) from None
     if table.ndim != 2 or table.shape[1] < 3 or table.shape[0] < 2:
         raise InputError(f"friedman needs units x models with at least 2 x 3, got shape {table.shape}.")
     if not np.isfinite(table).all():
