@@ -124,3 +124,17 @@ def test_windows_and_unseen_users(run, tmp_path):
     )
     assert done.exit_code == 0, done.output
     assert {p.stem for p in (tmp_path / "users").iterdir()} >= {"train", "known", "test", "manifest"}
+
+
+@pytest.mark.parametrize("ending", ["json", "jsonl"])
+def test_rows_of_json_are_split_like_any_table(tmp_path, monkeypatch, ending):
+    monkeypatch.chdir(tmp_path)
+    rows = [{"user": u, "item": i, "timestamp": 10 * u + i, "note": None} for u in range(4) for i in range(3)]
+    text = json.dumps(rows) if ending == "json" else "\n".join(map(json.dumps, rows))
+    (tmp_path / f"events.{ending}").write_text(text)
+    done = CliRunner().invoke(cli, ["split", f"events.{ending}", "--how", "leave_last", "-o", "parts"])
+    assert done.exit_code == 0, done.output
+    test = (tmp_path / "parts" / "test.csv").read_text().splitlines()
+    assert test == ["user,item,timestamp,note", "0,2,2,", "1,2,12,", "2,2,22,", "3,2,32,"]
+    (tmp_path / "odd.json").write_text('[{"user": 1, "item": [2], "timestamp": 3}]')
+    assert CliRunner().invoke(cli, ["split", "odd.json", "--how", "leave_last", "-o", "x"]).exit_code == 3

@@ -19,7 +19,10 @@ _HOW = (
     "random_ratio", "per_user_ratio", "k_fold", "leave_one_out", "leave_last", "per_user_temporal",
     "global_temporal", "rolling_windows", "unseen_users",
 )  # fmt: skip
-_ENDINGS = {"csv": ".csv", "tsv": ".tsv", "inter": ".inter", "parquet": ".parquet", "ratings": ".csv"}
+_ENDINGS = {
+    "csv": ".csv", "tsv": ".tsv", "inter": ".inter", "parquet": ".parquet", "ratings": ".csv", "json": ".csv",
+    "jsonl": ".csv",
+}  # fmt: skip
 # What the command calls a parameter, and what the library does.
 _RENAMED = {"n_last": "n", "folds": "n_folds", "windows": "n_windows", "train_length": "train"}
 _SAME = (

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from recsys.errors import FileError
+from recsys.files.text import TextTable
 from recsys.frames import find_columns
 
 _EXPECTED = (
@@ -38,6 +39,37 @@ def read_json(
     if isinstance(content, list) and content and all(isinstance(row, dict) for row in content):
         return _of_rows(content, name, roles, columns, ids)
     raise FileError(f"{name} holds JSON of another form.", hint=_EXPECTED)
+
+
+def json_table(data: bytes, name: str, *, lines: bool) -> TextTable:
+    """Rows of JSON objects as a table of text, for those who read every column."""
+    rows = _lines(data, name) if lines else _parsed(data.decode(), name, "")
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+        raise FileError(f"{name} is no table.", hint="A table in JSON is a list of objects, or one a line.")
+    keys = _same_keys(rows, name)
+
+    def cell(value: Any) -> str:
+        if isinstance(value, list | dict):
+            raise FileError(f"{name}: {value!r} is no cell of a table.", hint="Give every row plain values.")
+        return "" if value is None else str(value)
+
+    def pick(wanted: Sequence[str]) -> list[Any]:
+        return [[cell(row[key]) for row in rows] for key in wanted]
+
+    return TextTable(
+        name, keys, pick, lambda: ((i, [*map(cell, row.values())]) for i, row in enumerate(rows, 1))
+    )
+
+
+def _same_keys(rows: list[dict[str, Any]], name: str) -> list[str]:
+    keys = list(rows[0])
+    for number, row in enumerate(rows, 1):
+        if row.keys() != rows[0].keys():
+            raise FileError(
+                f"{name}, row {number} has the keys {', '.join(row)}, the first row {', '.join(keys)}.",
+                hint="Give every row the same keys.",
+            )
+    return keys
 
 
 def _lines(data: bytes, name: str) -> list[Any]:
@@ -88,13 +120,7 @@ def _entry(entry: Any, ids: str, name: str, user: Any) -> Any:
 def _of_rows(
     rows: list[dict[str, Any]], name: str, roles: tuple[str, ...], columns: Mapping[str, str] | None, ids: str
 ) -> Any:
-    keys = list(rows[0])
-    for number, row in enumerate(rows, 1):
-        if row.keys() != rows[0].keys():
-            raise FileError(
-                f"{name}, row {number} has the keys {', '.join(row)}, the first row {', '.join(keys)}.",
-                hint="Give every row the same keys.",
-            )
+    keys = _same_keys(rows, name)
     whole = next((key for key in keys if all(isinstance(row[key], list | dict) for row in rows)), None)
     if whole is not None and len(keys) == 2:
         user = next(key for key in keys if key != whole)

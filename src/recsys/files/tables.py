@@ -17,12 +17,13 @@ import numpy as np
 
 from recsys.errors import FileError, MissingExtraError, UnknownNameError
 from recsys.files.reading import RATING_COLUMNS, IdKind, coded_text, numbers_of, retyped, times_of
+from recsys.files.records import json_table
 from recsys.files.source import Source, format_of, open_source
 from recsys.files.text import TextTable, decoded, split_table
 from recsys.files.writing import write_bytes
 from recsys.frames import as_frame, known_columns
 
-TABLES = ("csv", "tsv", "inter", "ratings", "parquet")
+TABLES = ("csv", "tsv", "inter", "ratings", "parquet", "json", "jsonl")
 _ENDINGS = {".csv": ",", ".tsv": "\t", ".inter": "\t"}
 _ROLES = ("user", "item", "grade", "time")
 
@@ -55,7 +56,11 @@ def read_table(
     if form == "parquet":
         return _typed(source, columns, ids)
     named = RATING_COLUMNS if form == "ratings" and header is None else header
-    table = split_table(decoded(source.data, source.name, encoding), source.name, form, named)
+    data = decoded(source.data, source.name, encoding)
+    if form in ("json", "jsonl"):
+        table = json_table(data, source.name, lines=form == "jsonl")
+    else:
+        table = split_table(data, source.name, form, named)
     twice = [name for name in table.names if table.names.count(name) > 1]
     if twice:
         raise FileError(
