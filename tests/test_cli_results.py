@@ -204,3 +204,13 @@ def test_ids_that_are_numbers_are_shown_as_names(run):
 def test_factors_are_two_files(run):
     done = run("evaluate", "--factors", "U.npy", "--truth", "truth.csv")
     assert (done.exit_code, "two files" in done.stderr) == (2, True)
+
+
+def test_compare_answers_what_else_it_is_asked(run):
+    saved(run)
+    margins = ("--margin", "0.9", "--no-worse-than", "0.05", "--rope", "0.01")
+    asked = ("--baseline", "old", "-m", "hit@1", *margins)
+    (row,) = json.loads(run("compare", "old.json", "new.json", *asked, "--json").stdout)["rows"]
+    assert {name for name in row if "equivalen" in name or "worse" in name or "better" in name}
+    told = run("compare", "old.json", "new.json", *asked).stdout
+    assert "1 comparison (1 pair of models x 1 metric)" in told

@@ -27,6 +27,8 @@ from recsys.stats.corrections import CORRECTIONS
 @click.option("--effect", type=click.Choice(list(EFFECTS)), default="d_z", show_default=True)
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
 @click.option("--margin", type=float, help="Also test for equivalence within this difference.")
+@click.option("--no-worse-than", type=float, help="Also test for non-inferiority: worse by less than this.")
+@click.option("--rope", type=float, help="Also give the Bayesian view: practically equal within this.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of resampling.")
 @click.option("--markdown", "form_out", flag_value="markdown", help="Print a Markdown table.")
 @click.option("--latex", "form_out", flag_value="latex", help="Print a LaTeX table.")
@@ -62,6 +64,8 @@ def command(**options: Any) -> None:
             effect=options["effect"],
             confidence=options["confidence"],
             margin=options["margin"],
+            no_worse_than=options["no_worse_than"],
+            rope=options["rope"],
             rng=options["seed"],
         )
     if options["report"] is not None:

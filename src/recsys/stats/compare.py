@@ -101,7 +101,8 @@ def compare_tables(
         for row, p, q, r in zip(rows, adjusted, same, no_worse, strict=True)
     )
     family = (
-        f"{len(rows)} comparisons ({len(pairs)} pairs of models x {len(names)} metrics), {chosen.correction}"
+        f"{_counted(len(rows), 'comparison')} ({_counted(len(pairs), 'pair')} of models x "
+        f"{_counted(len(names), 'metric')}), {chosen.correction}"
     )
     return ComparisonTable(final, family, chosen, aligned.missing, notes)
 
@@ -328,3 +329,7 @@ def _worded(row: Row, adjusted: float, margin_p: tuple[float, float], options: O
     elif not row.effect.name and row.difference == 0 and row.standard_error == 0:
         said = "identical: the value is the same whoever is left out"
     return replace(row, adjusted_p=adjusted, verdict=said)
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
