@@ -15,6 +15,7 @@ from report_worlds import HOSTILE, evaluations, world
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 matplotlib.use("Agg")
+pyplot = pytest.importorskip("matplotlib.pyplot")
 
 NAMES = ["popularity", "als", "bpr"]
 RNG = np.random.default_rng(0)
@@ -37,7 +38,7 @@ CALLS = {
 def closed():
     """Every figure is closed: an open one is a leak, and matplotlib says so."""
     yield
-    matplotlib.pyplot.close("all")
+    pyplot.close("all")
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +78,7 @@ def test_a_duel_is_drawn_by_both_and_counts_every_pair(tmp_path):
 @pytest.mark.parametrize("name", CALLS)
 def test_a_figure_can_be_drawn_into_given_axes_and_leaves_the_settings_alone(name):
     before = dict(matplotlib.rcParams)
-    _, ax = matplotlib.pyplot.subplots()
+    _, ax = pyplot.subplots()
     data, given = CALLS[name]
     assert getattr(figures, name)(data, **given, ax=ax) is ax
     assert dict(matplotlib.rcParams) == before
@@ -99,7 +100,7 @@ def test_hostile_names_are_drawn_and_not_read_as_markup_or_expressions(bad, tmp_
         text = getattr(charts, kind)(data).save(tmp_path / "c.svg").read_text(encoding="utf-8")
         assert not re.search(r"<(script|img|iframe|a|link|foreignObject)\b", text)
         figures.save(getattr(figures, kind)(data), tmp_path / "f.svg")
-        matplotlib.pyplot.close("all")
+        pyplot.close("all")
 
 
 def test_a_distribution_adds_up_and_holds_no_single_user():
