@@ -229,3 +229,9 @@ def test_the_command(place, monkeypatch):
     assert '"events.csv" = "' in run("stale.toml", "--fingerprints").stdout
     (place / "wrong.toml").write_text("data = 1")
     assert run("wrong.toml").exit_code == 3
+
+
+def test_a_wrong_value_of_the_split_is_named_with_its_line(place):
+    (place / "wrong.toml").write_text(PROTOCOL.replace("n = 2", "n = 0"))
+    with pytest.raises(RecsysError, match=r"wrong\.toml, line 7: "):
+        run_protocol(place / "wrong.toml")

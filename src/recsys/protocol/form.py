@@ -62,6 +62,10 @@ class Protocol:
         )
         return hashlib.sha256(text.encode()).hexdigest()
 
+    def place(self, *where: str) -> str:
+        """The file and the line on which a part of it stands, for errors that come up while running."""
+        return _place(self.path, line_numbers(self.path.read_text(encoding="utf-8-sig")), where)
+
     def at(self, name: str) -> Path:
         """A path of the protocol, from its own folder."""
         return self.path.parent / name

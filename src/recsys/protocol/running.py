@@ -16,7 +16,7 @@ from typing import Any
 from recsys import tables
 from recsys.api import evaluate
 from recsys.comparison import Comparison, compare
-from recsys.errors import FileError, InputError
+from recsys.errors import FileError, InputError, RecsysError
 from recsys.files import read_file
 from recsys.history import record
 from recsys.protocol.form import Protocol, read_protocol
@@ -146,7 +146,11 @@ def _split(
 
     data, asked = protocol.content["data"], dict(protocol.content["split"])
     frame = table(protocol.at(data["interactions"]), columns=data.get("columns"), ids=data.get("ids", "str"))
-    made = split(frame.interactions, asked.pop("how"), seed=protocol.seed, **asked)
+    try:
+        made = split(frame.interactions, asked.pop("how"), seed=protocol.seed, **asked)
+    except RecsysError as error:
+        error.message = f"{protocol.place('split')}: {error.message}"
+        raise
     for line in str(made).splitlines():
         say(line)
     train, test = read_interactions(made.train, table="train"), read_interactions(made.test, table="test")

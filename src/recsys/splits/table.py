@@ -6,6 +6,7 @@ stored entry. Nothing is read before a strategy asks for it.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -21,7 +22,7 @@ _ROLES = ("user", "item", "time", "grade")
 _NEEDED = "Name it: columns={{{role!r}: ...}}. The columns are: {names}."
 
 
-class Table:
+class Table(ABC):
     """Rows with roles. `values` gives a column or None; `ids` codes one; `take` makes a part."""
 
     kind = "table"
@@ -35,21 +36,21 @@ class Table:
         return self.size
 
     @property
+    @abstractmethod
     def names(self) -> list[str]:
         """The columns, in order."""
-        raise NotImplementedError
 
+    @abstractmethod
     def column(self, name: str) -> Any:
         """A column by its own name: a narwhals series or an array."""
-        raise NotImplementedError
 
+    @abstractmethod
     def role(self, role: str) -> str | None:
         """Which column plays a role."""
-        raise NotImplementedError
 
+    @abstractmethod
     def take(self, keep: Bool) -> Any:
         """The rows that are kept, as the kind of thing the data came as."""
-        raise NotImplementedError
 
     def values(self, role: str) -> Any:
         """The column of a role, or None."""
@@ -71,8 +72,9 @@ class Table:
             self._clocks[name, unit] = read(self.column(name), name, unit=unit)
         return self._clocks[name, unit]
 
+    @abstractmethod
     def _code(self, name: str) -> tuple[Ids, Codes]:
-        raise NotImplementedError
+        """The ids of a column and the code of each row."""
 
     def missing(self, role: str) -> ColumnError:
         """The error for a role nobody plays."""
