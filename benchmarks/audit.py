@@ -8,17 +8,13 @@ predicted ratings, and a million predicted clicks.
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import json
-import os
-import platform
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from measuring import machine, timed
 
 import recsys
 
@@ -55,27 +51,6 @@ def predictions(n_rows: int, n_users: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     )
 
 
-def timed(work: Callable[[], object], rounds: int) -> dict[str, float]:
-    """Medians of wall and CPU seconds."""
-    wall, cpu = [], []
-    for _ in range(rounds):
-        began, spent = time.perf_counter(), time.process_time()
-        work()
-        wall.append(time.perf_counter() - began)
-        cpu.append(time.process_time() - spent)
-    return {"wall_s": float(np.median(wall)), "cpu_s": float(np.median(cpu))}
-
-
-def machine() -> dict[str, Any]:
-    return {
-        "cpu": platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
-        "load": os.getloadavg(),
-        "python": platform.python_version(),
-        "versions": {name: importlib.metadata.version(name) for name in ("numpy", "pandas")},
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
@@ -89,7 +64,7 @@ def main() -> None:
     train, test = table[~held_out], table[held_out]
     rated, clicked = predictions(args.rows, args.users)
     report: dict[str, Any] = {
-        "machine": machine(),
+        "machine": machine("numpy", "pandas"),
         "workload": {"rows": len(table), "users": args.users, "items": args.items, "lists": args.users},
         "checks": len(recsys.audit(train, test, shown).checked),
         "audit without lists": timed(lambda: recsys.audit(train, test), args.rounds),

@@ -8,17 +8,13 @@ with fewer columns and resamples, to show that memory stays bounded.
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import json
-import os
-import platform
 import resource
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measuring import machine, timed
 from scipy import stats
 
 from recsys.stats.align import Units
@@ -32,17 +28,6 @@ def world(n_users: int, n_columns: int) -> Units:
     moved = rng.random((n_columns, n_users)) < 0.3
     rows = np.where(moved, rng.normal(0.01, 0.3, size=moved.shape), 0.0)
     return Units(unit_keys(np.arange(n_users)), rows, np.ones_like(rows))
-
-
-def timed(work: Callable[[], object], rounds: int) -> dict[str, float]:
-    """Medians of wall and CPU seconds."""
-    wall, cpu = [], []
-    for _ in range(rounds):
-        began, spent = time.perf_counter(), time.process_time()
-        work()
-        wall.append(time.perf_counter() - began)
-        cpu.append(time.process_time() - spent)
-    return {"wall_s": float(np.median(wall)), "cpu_s": float(np.median(cpu))}
 
 
 def ours(units: Units, n_resamples: int) -> np.ndarray:
@@ -63,16 +48,6 @@ def million(n_columns: int, n_resamples: int) -> dict[str, float]:
     return found | {"columns": n_columns, "resamples": n_resamples}
 
 
-def machine() -> dict[str, Any]:
-    return {
-        "cpu": platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
-        "load": os.getloadavg(),
-        "python": platform.python_version(),
-        "versions": {name: importlib.metadata.version(name) for name in ("numpy", "scipy")},
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--users", type=int, default=12_000)
@@ -84,7 +59,7 @@ def main() -> None:
     args = parser.parse_args()
     units = world(args.users, args.columns)
     report: dict[str, Any] = {
-        "machine": machine(),
+        "machine": machine("numpy", "scipy"),
         "workload": {"users": args.users, "columns": args.columns, "resamples": args.resamples},
         "studentised bootstrap": timed(lambda: ours(units, args.resamples), args.rounds),
         "permutation": timed(

@@ -12,8 +12,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-import os
-import platform
 import subprocess
 import sys
 import time
@@ -24,6 +22,7 @@ from unittest import mock
 
 import numpy as np
 import pandas as pd
+from measuring import machine
 
 NAMES = ("precision", "recall", "ndcg", "map", "mrr", "hit")
 CUTS = (5, 10, 20)
@@ -272,21 +271,7 @@ def timed_process(code: str) -> float:
     return time.perf_counter() - began
 
 
-def machine() -> dict[str, Any]:
-    def version(name: str) -> str:
-        try:
-            return importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            return "absent"
-
-    packages = ("recsys-evaluation", "numpy", "pandas", "pyarrow", "rectools", "pytrec-eval-terrier", "ranx")
-    return {
-        "cpu": platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
-        "load": os.getloadavg(),
-        "python": platform.python_version(),
-        "versions": {name: version(name) for name in packages},
-    }
+PACKAGES = ("recsys-evaluation", "numpy", "pandas", "pyarrow", "rectools", "pytrec-eval-terrier", "ranx")
 
 
 def main() -> None:
@@ -301,7 +286,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "lists.json")
     args = parser.parse_args()
     runners = available(args.peers)
-    report: dict[str, Any] = {"machine": machine(), "worlds": {}}
+    report: dict[str, Any] = {"machine": machine(*PACKAGES), "worlds": {}}
     for name in args.worlds:
         n_users, k = WORLDS[name]
         lists, truth = world(args.users or n_users, 50_000, k)

@@ -8,10 +8,7 @@ group a user, sorted and cut in Python, or sort_values with cumcount, on fewer r
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import json
-import os
-import platform
 import resource
 import time
 from collections.abc import Callable
@@ -20,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from measuring import machine
 
 import recsys
 from recsys import negatives, splits
@@ -104,16 +102,6 @@ def on_all(n_rows: int) -> dict[str, Any]:
     return report
 
 
-def machine() -> dict[str, Any]:
-    return {
-        "cpu": platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
-        "load": os.getloadavg(),
-        "python": platform.python_version(),
-        "versions": {name: importlib.metadata.version(name) for name in ("numpy", "pandas", "scipy")},
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=20_000_000)
@@ -121,7 +109,11 @@ def main() -> None:
     parser.add_argument("--many-users", type=int, default=200_000)
     parser.add_argument("--json", type=Path, default=Path(__file__).parent / "results" / "splits.json")
     args = parser.parse_args()
-    report: dict[str, Any] = {"machine": machine(), "rows": args.rows, "splits": on_all(args.rows)}
+    report: dict[str, Any] = {
+        "machine": machine("numpy", "pandas", "scipy"),
+        "rows": args.rows,
+        "splits": on_all(args.rows),
+    }
     report["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     report["against pandas"] = against_pandas(args.pandas_rows)
     report["negatives, ml-1m's size"] = sampled(6040, 3706, 1_000_000)
