@@ -42,6 +42,7 @@ def command(**options: Any) -> None:
 
     recsys compare als.csv bpr.csv --truth test.csv --baseline als -m ndcg@10 -m recall@10
     """
+    from recsys.cli.output import progress_bar
     from recsys.comparison import compare
 
     paths = inputs.named_results(options["files"], options["names"])
@@ -53,7 +54,10 @@ def command(**options: Any) -> None:
         if baseline not in known:
             raise click.UsageError(f"--baseline {baseline} is none of {', '.join(paths)}.")
         baseline = known[baseline]
-    with told_warnings(quiet=options["quiet"]):
+    with (
+        told_warnings(quiet=options["quiet"]),
+        progress_bar("resampling", quiet=options["quiet"]) as progress,
+    ):
         results = evaluated(paths, options)
         made = compare(
             results,
@@ -66,6 +70,7 @@ def command(**options: Any) -> None:
             margin=options["margin"],
             no_worse_than=options["no_worse_than"],
             rope=options["rope"],
+            progress=progress,
             rng=options["seed"],
         )
     if options["report"] is not None:
