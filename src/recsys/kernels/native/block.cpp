@@ -10,6 +10,7 @@ namespace recsys {
 namespace {
 
 constexpr float kClosed = std::numeric_limits<float>::infinity();
+constexpr std::size_t kMostDoubts = 1 << 16;
 
 }  // namespace
 
@@ -17,6 +18,7 @@ void Block::run(std::int64_t first, std::int64_t stop, const Cancel& cancel) {
   begin(first, stop);
   sweep(cancel);
   if (cancel.asked()) return;
+  settle_doubts();
   finished_.insert(finished_.end(), rows_.begin(), rows_.end());
   for (Row& row : finished_)
     if (row.slot >= 0 && !cases_[row.slot].closed) finish(row);
@@ -25,6 +27,9 @@ void Block::run(std::int64_t first, std::int64_t stop, const Cancel& cancel) {
 
 void Block::sweep(const Cancel& cancel) {
   Sweep s{};
+  const int half = level_.lanes / 2;
+  std::vector<float> pair_doubts(half);
+  s.pair_doubts = pair_doubts.data();
   s.n_factors = n_terms_;
   s.room = room_;
   s.owner = this;
@@ -47,6 +52,7 @@ void Block::sweep(const Cancel& cancel) {
     s.users = packed_.data();
     s.panel = catalogue_.panel(p);
     s.doubts = catalogue_.doubts(p);
+    for (int lane = 0; lane < half; ++lane) pair_doubts[lane] = std::max(s.doubts[lane], s.doubts[lane + half]);
     s.rows = rows_.data();
     s.tiles = tiles_.data();
     s.n_tiles = static_cast<std::int32_t>(tiles_.size());
@@ -55,6 +61,7 @@ void Block::sweep(const Cancel& cancel) {
     s.valid = left >= 32 ? 0xffffffffu : (std::uint32_t{1} << left) - 1;
     if (level_.lanes < 32) s.valid &= (std::uint32_t{1} << level_.lanes) - 1;
     step(s);
+    if (doubts_.size() > kMostDoubts) settle_doubts();
   }
 }
 
@@ -202,23 +209,36 @@ void Block::close(Row& row) {
 
 void Block::on_doubt(void* self, Row& row, std::int32_t truth, std::int32_t position) {
   Block& block = *static_cast<Block*>(self);
-  block.settle_doubt(row, block.judged_[row.truth + truth - block.thresholds_.data()], position);
+  if (++block.cases_[row.slot].n_rescored > block.most_rescored_) return block.close(row);
+  block.doubts_.push_back({row.truth + truth - block.thresholds_.data(), position, row.slot});
 }
 
-void Block::settle_doubt(Row& row, Judged& judged, std::int32_t position) {
-  if (position == judged.position) {
-    ++judged.tied;
-    return;
+// Case by case, since several items of one user are scored in the time of one.
+void Block::settle_doubts() {
+  std::vector<std::int64_t> start(cases_.size() + 1, 0);
+  for (const Doubt& doubt : doubts_) ++start[doubt.slot + 1];
+  for (std::size_t slot = 0; slot < cases_.size(); ++slot) start[slot + 1] += start[slot];
+  by_case_.resize(doubts_.size());
+  for (const Doubt& doubt : doubts_) by_case_[start[doubt.slot]++] = doubt;
+  std::int64_t first = 0;
+  for (std::size_t slot = 0; slot < cases_.size(); first = start[slot++])
+    if (first < start[slot] && !cases_[slot].closed)
+      settle_doubts(cases_[slot], by_case_.data() + first, start[slot] - first);
+  doubts_.clear();
+}
+
+void Block::settle_doubts(const Case& c, const Doubt* first, std::int64_t n) {
+  wanted_.resize(n);
+  scores_.resize(n);
+  for (std::int64_t i = 0; i < n; ++i) wanted_[i] = catalogue_.item_at(first[i].position);
+  scorer_.score(user_of(c), wanted_.data(), n, scores_.data());
+  for (std::int64_t i = 0; i < n; ++i) {
+    Judged& judged = judged_[first[i].judged];
+    const Entry entry{scores_[i], wanted_[i]}, own{judged.score, catalogue_.item_at(judged.position)};
+    judged.above += entry.score > own.score;
+    judged.tied += entry.score == own.score;
+    judged.ahead += entry.score == own.score && ahead(items_, entry, own);
   }
-  Case& c = cases_[row.slot];
-  if (++c.n_rescored > most_rescored_) return close(row);
-  const std::int32_t item = catalogue_.item_at(position);
-  double score = 0;
-  scorer_.score(user_of(c), &item, 1, &score);
-  judged.above += score > judged.score;
-  judged.tied += score == judged.score;
-  const Entry own{judged.score, catalogue_.item_at(judged.position)};
-  judged.ahead += score == judged.score && ahead(items_, {score, item}, own);
 }
 
 const double* Block::user_of(const Case& c) {

@@ -45,6 +45,19 @@ struct Case {
   std::int64_t first_excluded, first_judged, n_judged;
 };
 
+// A candidate whose fast score is too near a truth item's to tell which is higher.
+struct Doubt {
+  std::int64_t judged;
+  std::int32_t position, slot;
+};
+
+// A truth item that is a candidate of its case.
+struct Found {
+  double score;
+  std::int64_t index;
+  std::int32_t position;
+};
+
 class Block {
  public:
   Block(const Asked& asked, const Items& items, const Catalogue& catalogue, const Level& level, const Answers& answers);
@@ -57,9 +70,10 @@ class Block {
  private:
   void begin(std::int64_t first, std::int64_t stop);
   void add_user(std::int64_t id, Row& row, float* packed);
-  void add_excluded(Case& c);
+  void add_seen(Case& c);
   void add_truth(Case& c);
-  void judge(Case& c, std::int64_t index, double score);
+  void add_judged_positions(const Case& c);
+  void count_judged(const Case& c);
   void set_pass(Row& row);
 
   void sweep(const Cancel& cancel);
@@ -73,10 +87,13 @@ class Block {
   void refine(Row& row);
   void rescore(Row& row);
   void close(Row& row);
-  void settle_doubt(Row& row, Judged& judged, std::int32_t position);
+  void settle_doubts();
+  void settle_doubts(const Case& c, const Doubt* first, std::int64_t n);
   const double* user_of(const Case& c);
 
   void finish(const Row& row);
+  template <class Take>
+  void each_judged(const Case& c, const Take& take) const;
   void in_list_order();
   void finish_closed(const Cancel& cancel);
   void write(const Case& c, const std::vector<Entry>& best, std::int64_t n);
@@ -100,6 +117,8 @@ class Block {
   std::vector<std::int32_t> at_, excluded_, tiles_;
   std::vector<Threshold> thresholds_;
   std::vector<Judged> judged_;
+  std::vector<Found> found_;
+  std::vector<Doubt> doubts_, by_case_;
   std::vector<double> user_, scaled_, scores_;
   std::vector<std::int64_t> ids_;
   std::int64_t user_in_hand_ = -1;

@@ -6,6 +6,14 @@
 
 namespace recsys {
 
+// The truth items of a case that are candidates, each once: equal ones stand side by side.
+template <class Take>
+void Block::each_judged(const Case& c, const Take& take) const {
+  const Judged* const first = judged_.data() + c.first_judged;
+  for (std::int64_t i = 0; i < c.n_judged; ++i)
+    if (i == 0 || first[i].position != first[i - 1].position) take({first[i].score, catalogue_.item_at(first[i].position)});
+}
+
 void Block::finish(const Row& last) {
   Row row = last;
   const Case& c = cases_[row.slot];
@@ -22,8 +30,12 @@ void Block::finish(const Row& last) {
   scores_.resize(row.n);
   for (std::int32_t i = 0; i < row.n; ++i) wanted_[i] = catalogue_.item_at(row.at[i]);
   scorer_.score(user_of(c), wanted_.data(), row.n, scores_.data());
+  each_judged(c, [this](const Entry& entry) {
+    wanted_.push_back(entry.item);
+    scores_.push_back(entry.score);
+  });
   in_list_order();
-  write(c, entries_, std::min(row.n, asked_.k));
+  write(c, entries_, std::min<std::int64_t>(static_cast<std::int64_t>(entries_.size()), asked_.k));
 }
 
 // wanted_ and scores_ into entries_. A place is how many score higher: for a list that is quicker than a sort
@@ -67,10 +79,10 @@ void Block::finish_closed(const Cancel& cancel) {
     asked_.users.read(closed[u]->id, row);
     users.push_back(row);
     excluded.push_back(excluded_.data() + closed[u]->first_excluded);
-    for (std::int64_t i = 0; i < closed[u]->n_judged; ++i) {
-      Judged& judged = judged_[closed[u]->first_judged + i];
-      judged.above = judged.tied = judged.ahead = 0;
-    }
+    count_judged(*closed[u]);
+    each_judged(*closed[u], [&](const Entry& entry) {
+      if (asked_.k) best[u].offer(entry);
+    });
   }
   ExactPass(items_, catalogue_, level_).run(users, excluded, cancel, [&](std::size_t u, const Entry& entry) {
     if (asked_.k) best[u].offer(entry);

@@ -40,6 +40,7 @@ void Block::begin(std::int64_t first, std::int64_t stop) {
   finished_.clear();
   excluded_.clear();
   judged_.clear();
+  doubts_.clear();
   packed_.assign(n_tiles * level_.rows * n_terms_, 0.0f);
   low_.resize(n * capacity_);
   at_.resize(n * capacity_);
@@ -53,17 +54,23 @@ void Block::begin(std::int64_t first, std::int64_t stop) {
                      [this](std::int64_t a, std::int64_t b) { return asked_.truth.size(a) < asked_.truth.size(b); });
   for (std::int64_t slot = 0; slot < n; ++slot) {
     Row& row = rows_[slot];
+    // The order of the cases is not that of memory, so nobody fetches ahead unasked.
+    if (slot + 1 < n) asked_.users.fetch(ids_[slot + 1]);
     row.slot = static_cast<std::int32_t>(slot);
     row.low = low_.data() + slot * capacity_;
     row.at = at_.data() + slot * capacity_;
     add_user(ids_[slot], row, packed_.data() + slot / level_.rows * level_.rows * n_terms_ + slot % level_.rows);
-    add_excluded(cases_[slot]);
+    add_seen(cases_[slot]);
     add_truth(cases_[slot]);
+    excluded_.push_back(kNoneExcluded);
   }
   // Pointers only now: the vectors have stopped growing.
-  thresholds_.clear();
+  thresholds_.resize(judged_.size());
   // Adding 0 turns -0, which a tiny negative score rounds to, into +0: differences are told by their sign.
-  for (const Judged& judged : judged_) thresholds_.push_back({static_cast<float>(judged.scaled) + 0.0f, 0});
+  for (std::size_t i = 0; i < judged_.size(); ++i) {
+    thresholds_[i].score = static_cast<float>(judged_[i].scaled) + 0.0f;
+    thresholds_[i].above = 0;
+  }
   for (std::int64_t slot = 0; slot < n; ++slot) {
     Row& row = rows_[slot];
     const Case& c = cases_[slot];
@@ -90,9 +97,7 @@ void Block::add_user(std::int64_t id, Row& row, float* packed) {
   scaled_.resize(n_terms_);
   asked_.users.read(id, user_.data());
   user_in_hand_ = row.slot;
-  double largest = items_.bias ? 1.0 : 0.0;
-  for (std::int64_t j = 0; j < f; ++j) largest = std::max(largest, std::abs(user_[j]));
-  const int exponent = exponent_of(largest);
+  const int exponent = exponent_of(std::max(items_.bias ? 1.0 : 0.0, largest_of(user_.data(), f)));
   const Scale scale(exponent);
   for (std::int64_t j = 0; j < f; ++j) scaled_[j] = scale(user_[j]);
   if (items_.bias) scaled_[f] = scale(1.0);
@@ -106,7 +111,7 @@ void Block::add_user(std::int64_t id, Row& row, float* packed) {
   c.n_rescored = 0;
 }
 
-void Block::add_excluded(Case& c) {
+void Block::add_seen(Case& c) {
   c.first_excluded = static_cast<std::int64_t>(excluded_.size());
   if (asked_.seen.indptr) {
     for (const std::int32_t* item = asked_.seen.begin(c.id); item != asked_.seen.end(c.id); ++item) {
@@ -118,7 +123,6 @@ void Block::add_excluded(Case& c) {
     excluded_.erase(std::unique(begin, excluded_.end()), excluded_.end());
   }
   answers_.n_candidates[c.id] = catalogue_.size() - (static_cast<std::int64_t>(excluded_.size()) - c.first_excluded);
-  excluded_.push_back(kNoneExcluded);
 }
 
 void Block::add_truth(Case& c) {
@@ -128,22 +132,67 @@ void Block::add_truth(Case& c) {
   const std::int64_t n = asked_.truth.size(c.id), start = asked_.truth.indptr[c.id];
   scores_.resize(n);
   scorer_.score(user_.data(), asked_.truth.begin(c.id), n, scores_.data());
-  for (std::int64_t t = 0; t < n; ++t) judge(c, start + t, scores_[t]);
-  c.n_judged = static_cast<std::int64_t>(judged_.size()) - c.first_judged;
-  std::sort(judged_.begin() + c.first_judged, judged_.end(), [](const Judged& a, const Judged& b) {
-    return a.score != b.score ? a.score < b.score : a.index < b.index;
+  found_.clear();
+  for (std::int64_t t = 0; t < n; ++t) {
+    answers_.truth_scores[start + t] = scores_[t];
+    answers_.above[start + t] = -1;
+    answers_.tied[start + t] = 0;
+    answers_.ahead[start + t] = 0;
+    const std::int32_t position = catalogue_.position_of(asked_.truth.items[start + t]);
+    const bool is_seen = std::binary_search(excluded_.begin() + c.first_excluded, excluded_.end(), position);
+    if (position >= 0 && !is_seen) found_.push_back({scores_[t], start + t, position});
+  }
+  add_judged_positions(c);
+  std::sort(found_.begin(), found_.end(), [this](const Found& a, const Found& b) {
+    if (a.score != b.score) return a.score < b.score;
+    return items_.before(catalogue_.item_at(a.position), catalogue_.item_at(b.position));
   });
+  c.n_judged = static_cast<std::int64_t>(found_.size());
+  judged_.resize(c.first_judged + c.n_judged);
+  const Scale scale(c.exponent);
+  Judged* own = judged_.data() + c.first_judged;
+  for (const Found& found : found_) {
+    own->score = found.score;
+    own->scaled = scale(found.score);
+    own->index = found.index;
+    own->position = found.position;
+    ++own;
+  }
+  count_judged(c);
 }
 
-void Block::judge(Case& c, std::int64_t index, double score) {
-  answers_.truth_scores[index] = score;
-  answers_.above[index] = -1;
-  answers_.tied[index] = 0;
-  answers_.ahead[index] = 0;
-  const std::int32_t position = catalogue_.position_of(asked_.truth.items[index]);
-  const auto begin = excluded_.begin() + c.first_excluded, end = excluded_.end() - 1;
-  if (position < 0 || std::binary_search(begin, end, position)) return;
-  judged_.push_back({score, std::ldexp(score, -c.exponent), index, position, 0, 0, 0});
+// Truth items among themselves: their scores are exact already. An item named twice is one candidate.
+void Block::count_judged(const Case& c) {
+  Judged* const first = judged_.data() + c.first_judged;
+  std::int64_t above = 0;
+  for (std::int64_t stop = c.n_judged, start; stop > 0; stop = start) {
+    std::int64_t tied = 0;
+    for (start = stop; start > 0 && first[start - 1].score == first[stop - 1].score; --start)
+      tied += start == stop || first[start - 1].position != first[start].position;
+    std::int64_t ahead = -1;
+    for (std::int64_t i = start; i < stop; ++i) {
+      ahead += i == start || first[i].position != first[i - 1].position;
+      first[i].above = above;
+      first[i].tied = tied;
+      first[i].ahead = ahead;
+    }
+    above += tied;
+  }
+}
+
+// The sweep passes over truth items: it could only find again what is known.
+void Block::add_judged_positions(const Case& c) {
+  wanted_.clear();
+  for (const Found& found : found_) wanted_.push_back(found.position);
+  if (!std::is_sorted(wanted_.begin(), wanted_.end())) std::sort(wanted_.begin(), wanted_.end());
+  wanted_.erase(std::unique(wanted_.begin(), wanted_.end()), wanted_.end());
+  auto from = static_cast<std::int64_t>(excluded_.size()) - 1;
+  auto left = static_cast<std::int64_t>(wanted_.size()) - 1;
+  excluded_.resize(excluded_.size() + wanted_.size());
+  for (auto to = static_cast<std::int64_t>(excluded_.size()) - 1; left >= 0; --to) {
+    const bool is_seen = from >= c.first_excluded && excluded_[from] > wanted_[left];
+    excluded_[to] = is_seen ? excluded_[from--] : wanted_[left--];
+  }
 }
 
 // The largest error within the zone decides what may still reach the list.

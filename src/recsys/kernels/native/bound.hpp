@@ -13,6 +13,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 
 namespace recsys {
@@ -47,12 +48,31 @@ inline int exponent_of(double largest) {
   return exponent - 1;
 }
 
+// 2^exponent where that is a normal float64.
+inline double power_of_two(int exponent) {
+  const std::uint64_t bits = static_cast<std::uint64_t>(exponent + 1023) << 52;
+  double value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
 // Multiplies by 2^-exponent in two steps, since 2^1074 is no float64.
 struct Scale {
-  explicit Scale(int exponent) : first(std::ldexp(1.0, -exponent / 2)), second(std::ldexp(1.0, -exponent - -exponent / 2)) {}
+  explicit Scale(int exponent) : first(power_of_two(-exponent / 2)), second(power_of_two(-exponent - -exponent / 2)) {}
   double operator()(double value) const { return value * first * second; }
   double first, second;
 };
+
+// The largest magnitude; several at a time, so that no comparison waits for the one before.
+inline double largest_of(const double* values, std::int64_t n) {
+  double most[4] = {0, 0, 0, 0};
+  std::int64_t j = 0;
+  for (; j + 4 <= n; j += 4)
+    for (int z = 0; z < 4; ++z) most[z] = std::abs(values[j + z]) > most[z] ? std::abs(values[j + z]) : most[z];
+  for (; j < n; ++j) most[0] = std::abs(values[j]) > most[0] ? std::abs(values[j]) : most[0];
+  const double first = most[0] > most[1] ? most[0] : most[1], second = most[2] > most[3] ? most[2] : most[3];
+  return first > second ? first : second;
+}
 
 // Of values at most 2 in magnitude, rounded up.
 inline double norm_above(const double* values, std::int64_t n) {

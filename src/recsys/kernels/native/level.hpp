@@ -31,6 +31,7 @@ struct Sweep {
   const float* users;  // tiles of `rows` users, factor by factor
   const float* panel;  // one panel of `lanes` items, factor by factor
   const float* doubts; // error of the fast score per lane, for a user of length 1
+  const float* pair_doubts;  // the larger of lane i and lane i + lanes / 2
   std::int64_t n_factors;
   Row* rows;
   const std::int32_t* tiles;

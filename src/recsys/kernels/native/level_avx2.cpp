@@ -45,7 +45,16 @@ struct V {
   static RECSYS_INLINE std::uint32_t at_least(F a, F b, F cut) {
     return negative(_mm256_cmp_ps(a, cut, _CMP_GE_OQ), _mm256_cmp_ps(b, cut, _CMP_GE_OQ));
   }
-  static RECSYS_INLINE F nearer(F a, F b) { return _mm256_min_ps(a, _mm256_andnot_ps(_mm256_set1_ps(-0.0f), b)); }
+  static RECSYS_INLINE F nearest(F known, F a, F b) {
+    const F sign = _mm256_set1_ps(-0.0f);
+    return _mm256_min_ps(known, _mm256_min_ps(_mm256_andnot_ps(sign, a), _mm256_andnot_ps(sign, b)));
+  }
+  static RECSYS_INLINE int n_negative(F a, F b) { return __builtin_popcount(negative(a, b)); }
+  static RECSYS_INLINE F only(F a, std::uint32_t lanes) {
+    const I bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    const I set = _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(static_cast<int>(lanes)), bits), bits);
+    return _mm256_blendv_ps(_mm256_set1_ps(-__builtin_inff()), a, _mm256_castsi256_ps(set));
+  }
   static RECSYS_INLINE std::uint32_t negative(F a, F b) {
     return static_cast<std::uint32_t>(_mm256_movemask_ps(a) | _mm256_movemask_ps(b) << kWidth);
   }

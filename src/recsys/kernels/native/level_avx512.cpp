@@ -46,10 +46,15 @@ struct V {
   static RECSYS_INLINE std::uint32_t at_least(F a, F b, F cut) {
     return joined(_mm512_cmp_ps_mask(a, cut, _CMP_GE_OQ), _mm512_cmp_ps_mask(b, cut, _CMP_GE_OQ));
   }
-  // The smaller magnitude of the two, sign cleared.
-  static RECSYS_INLINE F nearer(F a, F b) { return _mm512_range_ps(a, b, 0xA); }
-  static RECSYS_INLINE std::uint32_t negative(F a, F b) {
-    return joined(_mm512_movepi32_mask(_mm512_castps_si512(a)), _mm512_movepi32_mask(_mm512_castps_si512(b)));
+  // The smallest magnitude, sign cleared.
+  static RECSYS_INLINE F nearest(F known, F a, F b) { return _mm512_range_ps(known, _mm512_range_ps(a, b, 0xA), 0xA); }
+  // Signed saturation keeps every sign, and puts all of them into one register.
+  static RECSYS_INLINE int n_negative(F a, F b) {
+    const __m512i both = _mm512_packs_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b));
+    return __builtin_popcount(_cvtmask32_u32(_mm512_movepi16_mask(both)));
+  }
+  static RECSYS_INLINE F only(F a, std::uint32_t lanes) {
+    return _mm512_mask_mov_ps(_mm512_set1_ps(-__builtin_inff()), static_cast<__mmask16>(lanes), a);
   }
   static RECSYS_INLINE std::uint32_t within(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ); }
   // Packed in a register first: compressing straight to memory is microcoded on some CPUs.

@@ -1,5 +1,5 @@
 // The innermost loops, written over the small vector type `V` its includer defines (F, kWidth, kRows,
-// zero, load, store, set, fma, sub, mul, less, at_least, nearer, negative, within, push). Everything is in an unnamed namespace: see
+// zero, load, store, set, fma, sub, mul, less, at_least, nearest, n_negative, only, within, push). Everything is in an unnamed namespace: see
 // level.hpp. Scores are compared while still in registers and never written to memory as a matrix.
 
 namespace recsys {
@@ -8,6 +8,7 @@ namespace {
 constexpr int kVectors = 2;
 constexpr int kLanes = V::kWidth * kVectors;
 constexpr std::int32_t kEnd = INT32_MAX;
+constexpr auto kAllLanes = static_cast<std::uint32_t>((std::uint64_t{1} << kLanes) - 1);
 
 struct Tile {
   V::F score[V::kRows][kVectors];
@@ -84,31 +85,21 @@ RECSYS_NOINLINE void name_doubts(const Sweep& s, Row& row, const V::F* score, st
   }
 }
 
-// A score counts where it is higher as a float32; the nearest it comes to any truth item tells, once for
-// all of them, whether that can be relied on.
-RECSYS_INLINE void count(const Sweep& s, Row& row, const V::F* score, std::uint32_t lanes) {
+// A score counts where it is higher as a float32; the nearest any lane pair comes to any truth item tells,
+// once for all of them, whether that can be relied on. Lanes that do not count hold -inf.
+RECSYS_INLINE void count(const Sweep& s, Row& row, const V::F* score) {
   const std::int32_t n = row.n_truth;
   if (n == 0) return;
-  V::F nearest[kVectors];
-  RECSYS_UNROLL
-  for (int c = 0; c < kVectors; ++c) nearest[c] = V::set(3e38f);
+  V::F nearest = V::set(3e38f);
   for (std::int32_t t = 0; t < n; ++t) {
     Threshold& truth = row.truth[t];
     const V::F cut = V::set(truth.score);
-    V::F apart[kVectors];
-    RECSYS_UNROLL
-    for (int c = 0; c < kVectors; ++c) {
-      apart[c] = V::sub(cut, score[c]);
-      nearest[c] = V::nearer(nearest[c], apart[c]);
-    }
-    truth.above += __builtin_popcount(V::negative(apart[0], apart[1]) & lanes);
+    const V::F first = V::sub(cut, score[0]), second = V::sub(cut, score[1]);
+    nearest = V::nearest(nearest, first, second);
+    truth.above += V::n_negative(first, second);
   }
-  const V::F length = V::set(row.length);
-  std::uint32_t open = 0;
-  RECSYS_UNROLL
-  for (int c = 0; c < kVectors; ++c)
-    open |= V::within(nearest[c], V::mul(length, V::load(s.doubts + c * V::kWidth))) << (c * V::kWidth);
-  if (__builtin_expect(open & lanes, 0)) name_doubts(s, row, score, open & lanes);
+  const std::uint32_t open = V::within(nearest, V::mul(V::set(row.length), V::load(s.pair_doubts)));
+  if (__builtin_expect(open != 0, 0)) name_doubts(s, row, score, open | open << V::kWidth);
 }
 
 template <bool Lists, bool Counts>
@@ -127,7 +118,11 @@ void sweep(const Sweep& s) {
         const std::uint32_t passing = lanes_at_least(tile.score[r], row.pass) & lanes;
         if (__builtin_expect(passing != 0, 0)) offer(s, row, tile.score[r], passing);
       }
-      if (Counts) count(s, row, tile.score[r], lanes);
+      if (Counts) {
+        if (lanes != kAllLanes)
+          for (int c = 0; c < kVectors; ++c) tile.score[r][c] = V::only(tile.score[r][c], lanes >> (c * V::kWidth));
+        count(s, row, tile.score[r]);
+      }
     }
   }
 }

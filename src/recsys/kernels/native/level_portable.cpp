@@ -1,5 +1,6 @@
 // 4 users x 8 items of 128-bit vectors, which every 64-bit CPU has; the compiler chooses instructions.
 #include <cstring>
+#include <limits>
 
 #include "level.hpp"
 #include "portability.hpp"
@@ -43,14 +44,21 @@ struct V {
   }
   static RECSYS_INLINE std::uint32_t at_least(F a, F b, F cut) { return within(cut, a) | within(cut, b) << kWidth; }
   static RECSYS_INLINE float smaller(float a, float b) { return (b < 0 ? -b : b) < a ? (b < 0 ? -b : b) : a; }
-  static RECSYS_INLINE F nearer(F a, F b) {
-    return F{smaller(a[0], b[0]), smaller(a[1], b[1]), smaller(a[2], b[2]), smaller(a[3], b[3])};
+  static RECSYS_INLINE F nearest(F known, F a, F b) {
+    F out = known;
+    for (int i = 0; i < kWidth; ++i) out[i] = smaller(smaller(out[i], a[i]), b[i]);
+    return out;
   }
-  static RECSYS_INLINE std::uint32_t below_zero(F a) {
-    return std::uint32_t(a[0] < 0) | std::uint32_t(a[1] < 0) << 1 | std::uint32_t(a[2] < 0) << 2 |
-           std::uint32_t(a[3] < 0) << 3;
+  static RECSYS_INLINE int n_negative(F a, F b) {
+    int n = 0;
+    for (int i = 0; i < kWidth; ++i) n += (a[i] < 0) + (b[i] < 0);
+    return n;
   }
-  static RECSYS_INLINE std::uint32_t negative(F a, F b) { return below_zero(a) | below_zero(b) << kWidth; }
+  static RECSYS_INLINE F only(F a, std::uint32_t lanes) {
+    for (int i = 0; i < kWidth; ++i)
+      if (!(lanes >> i & 1)) a[i] = -std::numeric_limits<float>::infinity();
+    return a;
+  }
   static RECSYS_INLINE int push(F a, std::uint32_t lanes, std::int32_t base, float* low, std::int32_t* at) {
     int n = 0;
     for (int lane = 0; lane < kWidth; ++lane)

@@ -3,7 +3,11 @@
 
 #include <cstdint>
 
+#include "portability.hpp"
+
 namespace recsys {
+
+constexpr std::int64_t kFetched = 2048;  // bytes of a row worth asking for ahead
 
 struct Matrix {
   const void* data = nullptr;
@@ -13,6 +17,14 @@ struct Matrix {
   const void* row(std::int64_t i) const {
     return is_double ? static_cast<const void*>(static_cast<const double*>(data) + i * row_stride)
                      : static_cast<const void*>(static_cast<const float*>(data) + i * row_stride);
+  }
+
+  // Says that row i is wanted soon; only for rows in one piece.
+  void fetch(std::int64_t i) const {
+    if (column_stride != 1) return;
+    const char* const start = static_cast<const char*>(row(i));
+    const std::int64_t size = n_columns * (is_double ? 8 : 4);
+    for (std::int64_t at = 0; at < size && at < kFetched; at += 64) RECSYS_PREFETCH(start + at);
   }
 
   // Row i, widened.
