@@ -133,8 +133,12 @@ def scan(
         progress=progress,
         deepest=deepest,
     )
-    native = native_module(backend)
-    if native is None:
+    native = native_module("auto" if backend == "cuda" else backend)
+    if backend == "cuda":
+        from recsys.kernels.cuda import scanning
+
+        found = scanning.scan(problem, memory_budget=memory_budget)
+    elif native is None:
         found = reference_scan.scan(problem, memory_budget)
     else:
         found = native_scan.scan(

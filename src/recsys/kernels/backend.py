@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
 from recsys.errors import InputError, RecsysError, UnknownNameError
 
-BackendName = Literal["auto", "native", "reference"]
-NAMES = ("auto", "native", "reference")
+BackendName = Literal["auto", "native", "reference", "cuda"]
+NAMES = ("auto", "native", "reference", "cuda")
 
 
 class Backends(NamedTuple):
@@ -25,10 +26,11 @@ class Backends(NamedTuple):
     cpu_level: str | None
     cpu_levels: tuple[str, ...]
     why: str
+    gpu: str
 
     def __str__(self) -> str:
         levels = f"\nCPU levels: {', '.join(self.cpu_levels)}" if self.cpu_levels else ""
-        return f"in use: {self.in_use}, because {self.why}{levels}\ncuda: no kernels in this version"
+        return f"in use: {self.in_use}, because {self.why}{levels}\ncuda: {self.gpu}"
 
     def __repr__(self) -> str:
         return str(self)
@@ -45,11 +47,6 @@ def _load() -> tuple[ModuleType | None, str]:
 
 def native_module(backend: str) -> Any:
     """The compiled module if this call is to use it, None if NumPy is to do the work."""
-    if backend == "cuda":
-        raise RecsysError(
-            "this version has no CUDA kernels.",
-            hint="Use backend='auto'; the result is the same bits everywhere.",
-        )
     if backend not in NAMES:
         raise UnknownNameError("backend", backend, NAMES)
     if backend == "reference":
@@ -63,10 +60,21 @@ def native_module(backend: str) -> Any:
 def backends() -> Backends:
     """Say which backend `auto` stands for on this machine, and why."""
     module, why = _load()
+    reason = why_no_gpu()
+    gpu = f"not usable, because {reason}" if reason else "usable; ask for it with backend='cuda'"
     if module is None:
-        return Backends("reference", False, None, (), why)
+        return Backends("reference", False, None, (), why, gpu)
     levels = tuple(module.cpu_levels())
-    return Backends("native", True, levels[-1], levels, f"{why}; this CPU runs the {levels[-1]} tile")
+    return Backends("native", True, levels[-1], levels, f"{why}; this CPU runs the {levels[-1]} tile", gpu)
+
+
+@cache
+def why_no_gpu() -> str | None:
+    """Why backend="cuda" cannot be used here; None where it can."""
+    for name in ("torch", "triton"):
+        if find_spec(name) is None:
+            return f"{name} is not installed"
+    return None if import_module("torch").cuda.is_available() else "torch sees no GPU"
 
 
 def n_threads(threads: int | None) -> int:
