@@ -1,16 +1,19 @@
-"""The best attainable value and the floor of chance: against every ranking there is, and against drawing."""
+"""The best attainable value and the floor of chance: ranking metrics, the table, and what is said of both."""
 
 from __future__ import annotations
 
 import math
-from itertools import permutations
+from itertools import permutations, product
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import recsys
 from recsys.errors import RecsysError
-from recsys.metrics.registry import METRICS
+from recsys.metrics import metric as register
+from recsys.metrics.registry import METRICS, RATINGS
 
 RANKING = ["precision@2", "recall@2", "ndcg@2", "map@2", "mrr@2", "hit@2", "f1@2", "rbp@2", "dcg@2", "err@2"]
 WHOLE = ["auc", "average_rank", "mrr", "ndcg", "map", "percentile_rank"]
@@ -39,6 +42,38 @@ def better(metric: str) -> str:
     return METRICS["f" if name == "f1" else name].better
 
 
+@pytest.mark.parametrize(("asked", "known"), [
+    (["ndcg", "precision", "recall", "mrr", "map", "dcg", "r_precision", "ndcg@5", "precision@5"], {}),
+    (["recall@2", "hits@2", "dcg@2", "ndcg@2", "dcg(gain=exp2)@2", "ndcg(gain=exp2)@2"],
+     {"item_weights": {"a": 1.0, "b": 0.3, "c": 2.5, "d": 1.0}}),
+    (["judged@2", "precision@2"], {}),
+    (["f1@2", "precision@2", "gmap@2"], {"conventions": {"f1_of": "means", "average": "pooled"}}),
+])  # fmt: skip
+def test_lists_that_end_early_weights_and_summaries_that_are_no_means(asked, known):
+    truth = {1: {"a": 3, "c": 1, "d": 0}, 2: {"b": 1, "c": 0}, 3: {"a": 1, "b": 3, "d": 1}}
+    orders = [list(order[:2]) for order in permutations("abcd")][::2]
+    options: dict[str, Any] = {"catalogue": [*"abcd"], **known}
+    choices = [dict(zip(truth, one, strict=True)) for one in product(orders, repeat=3)]
+    runs = [
+        recsys.evaluate(lists, truth, asked, **options) for lists in choices[:: 1 if len(asked) < 5 else 7]
+    ]
+    bounds = runs[0].bounds()
+    for metric in asked:
+        values = np.array([run[metric] for run in runs])
+        row = bounds[metric]
+        assert row.best_how == "exact", metric
+        assert row.best >= values.max() - 1e-12, metric
+        error = math.hypot(
+            row.floor_error, values.std() / math.sqrt(len(values)) * (len(choices) > len(runs))
+        )
+        assert abs(row.floor - values.mean()) <= 4.5 * error + 1e-12, metric
+    alone = [recsys.evaluate(dict.fromkeys(truth, order), truth, asked, **options) for order in orders]
+    for metric in asked:
+        columns = np.array([run.values_of(metric) for run in alone])
+        if not known.get("conventions"):
+            assert bounds[metric].best == pytest.approx(columns.max(axis=0).mean(), rel=1e-12), metric
+
+
 def test_what_cannot_be_shown_cannot_be_reached():
     lists = {1: ["a", "b"], 2: ["b", "c"]}
     truth = {1: {"a", "z"}, 2: {"b", "c"}}
@@ -56,19 +91,31 @@ def test_factors_and_their_lists_have_the_same_limits():
     model = recsys.Factors(rng.normal(size=(30, 4)), rng.normal(size=(20, 4)))
     truth = {u: rng.choice(20, 3, replace=False).tolist() for u in range(30)}
     seen = {u: rng.choice(20, 4, replace=False).tolist() for u in range(30)}
-    asked = ["recall@5", "ndcg@5", "map@5", "mrr@5", "coverage@1", "novelty@5", "tail_share@5"]
+    asked = [
+        "recall@5",
+        "ndcg@5",
+        "map@5",
+        "mrr@5",
+        "coverage@1",
+        "novelty@5",
+        "tail_share@5",
+        "gini@5",
+        "unseen@5",
+    ]
     one = recsys.evaluate(model, truth, asked, seen=seen, train=seen).bounds()
     lists = recsys.recommend(model, 5, seen=seen)
     two = recsys.evaluate(lists, truth, asked, seen=seen, train=seen, catalogue=range(20)).bounds()
     for metric in asked:
-        assert one[metric] == pytest.approx(two[metric], rel=1e-12), metric
+        assert one[metric][:3] == pytest.approx(two[metric][:3], rel=1e-12), metric
+        assert one[metric][3:5] == two[metric][3:5]
 
 
 def test_chance_is_what_drawing_gives():
     rng = np.random.default_rng(1)
     truth = {u: rng.choice(25, rng.integers(1, 6), replace=False).tolist() for u in range(40)}
     seen = {u: rng.choice(25, 4, replace=False).tolist() for u in range(40)}
-    asked = ["recall@5", "ndcg@5", "map@5", "mrr", "coverage@1", "novelty@5"]
+    asked = ["recall@5", "ndcg@5", "map@5", "mrr", "gmap@5", "coverage@1", "novelty@5", "tail_share@5",
+             "gini@5", "personalisation@5", "pauc@5", "bpref"]  # fmt: skip
     runs = [
         recsys.evaluate(recsys.Scores(rng.random((40, 25))), truth, asked, seen=seen, train=seen)
         for _ in range(200)
@@ -77,12 +124,68 @@ def test_chance_is_what_drawing_gives():
     for metric in asked:
         drawn = np.array([run[metric] for run in runs])
         off = abs(drawn.mean() - bounds[metric].floor)
-        if (
-            metric == "novelty@5"
-        ):  # a user's own items are no candidates, so the catalogue's mean is near only
-            assert off < 0.05
-        else:
-            assert off < 4 * drawn.std() / math.sqrt(len(drawn)), metric
+        error = math.hypot(drawn.std() / math.sqrt(len(drawn)), bounds[metric].floor_error)
+        assert off < 4 * error + 1e-12, metric
+
+
+def test_candidates_that_scores_took_away_are_said_to_be_unknown():
+    scores = np.random.default_rng(0).random((6, 9))
+    scores[:, 0] = -np.inf
+    asked = ["recall@2", "gini@2", "ild@2"]
+    truth = {u: [u + 1] for u in range(6)}
+    bounds = recsys.evaluate(recsys.Scores(scores), truth, asked, embeddings=np.eye(9)).bounds()
+    assert bounds["recall@2"].best_how == "exact"
+    assert bounds["recall@2"].floor == pytest.approx(2 / 8)
+    assert math.isnan(bounds["gini@2"].best)
+    assert "-inf" in bounds["gini@2"].why
+    assert "-inf" in repr(bounds)
+
+
+def test_lists_that_show_what_they_may_not_are_told_apart():
+    known = {"catalogue": [*"abcd"], "seen": {1: ["a"]}}
+    free = recsys.evaluate({1: ["a", "b"]}, {1: {"a", "b"}}, "recall@2", **known).bounds()
+    assert (free["recall@2"].value, free["recall@2"].best, free["recall@2"].reached) == (1.0, 0.5, 4.0)
+    assert any(note.startswith("items listed that are no candidates") for note in free.notes)
+    assert "beyond the best" in repr(free)
+    kept = recsys.evaluate({1: ["c", "b"]}, {1: {"a", "b"}}, "recall@2", **known).bounds()
+    assert kept.notes == ()
+
+
+def test_the_best_is_never_worse_than_the_lists_that_were_evaluated():
+    vectors = {"a": [0.0], "b": [9.0], "c": [1.0], "d": [2.0]}
+    asked = "ild(distance=euclidean)@3"
+    known = {"embeddings": vectors, "catalogue": [*"abcd"]}
+    # One list stops after its two most distant items, which no full list can match.
+    row = recsys.evaluate({1: ["a", "b"], 2: ["a", "b", "c"]}, {1: {"a"}, 2: {"a"}}, asked, **known).bounds()[
+        asked
+    ]
+    assert row.value == (9.0 + 6.0) / 2
+    assert row.best == row.value
+    assert row.best_how == "found"
+
+
+def test_a_metric_of_ones_own_has_limits_too():
+    def first_letter(h: Any, k: Any, c: Any) -> Any:
+        """The place of the first item among all ids."""
+        del k, c
+        entries = h.shown(1)
+        return np.bincount(entries.case, weights=entries.item * 1.0, minlength=h.n_cases)
+
+    facts: dict[str, Any] = {
+        "needs": ("lists",),
+        "ties": "shown",
+        "population": "listed",
+        "bounds": (0.0, math.inf),
+    }
+    register("first_letter", formula="", reference="", **facts)(first_letter)
+    try:
+        row = recsys.evaluate({1: ["b"]}, {1: {"a"}}, "first_letter@1", catalogue=[*"abcd"]).bounds()[
+            "first_letter@1"
+        ]
+    finally:
+        del METRICS["first_letter"]
+    assert abs(row.floor - 1.5) < 5 * row.floor_error
+    assert (row.best, row.best_how) == (3.0, "found")
 
 
 def test_limits_of_the_items_shown():
@@ -95,10 +198,39 @@ def test_limits_of_the_items_shown():
     assert bounds["coverage@1"].floor == pytest.approx(1 - (3 / 4) ** 2)
     assert bounds["novelty@1"].best == 2.0
     assert bounds["novelty@1"].floor == pytest.approx((math.log2(4 / 3) + 2 + 2 + 2) / 4)
-    assert math.isnan(bounds["gini@1"].best)
-    assert math.isnan(bounds["bpref"].floor)
-    assert "floor" in repr(bounds)
-    assert bounds.to_frame().columns.tolist() == ["metric", "value", "floor", "best", "reached"]
+    assert (bounds["gini@1"].best, bounds["gini@1"].best_how) == (0.5, "exact")
+    assert abs(bounds["gini@1"].floor - (1 / 4 * 0.75 + 3 / 4 * 0.5)) < 5 * bounds["gini@1"].floor_error
+    assert bounds["bpref"].floor_how == "drawn"
+    assert "drawn 50 times for each user" in repr(bounds)
+    assert bounds.to_frame().columns.tolist() == [
+        "metric", "value", "floor", "best", "reached", "floor_how", "best_how", "floor_error", "why",
+    ]  # fmt: skip
+    assert "| gini@1 |" in bounds.to_markdown()
+    assert "drawn: the mean over random rankings" in bounds.to_markdown()
+
+
+def test_what_a_user_has_seen_is_no_candidate_for_a_mean_over_items():
+    train = {1: ["a"], 2: ["a"], 3: ["b"], 4: ["a"]}
+    known = {"train": train, "seen": {1: ["a"], 2: ["b", "c", "d"]}, "catalogue": [*"abcd"]}
+    row = recsys.evaluate({1: ["b"], 2: ["a"]}, {1: {"a"}}, "novelty@1", **known).bounds()["novelty@1"]
+    assert row.best == pytest.approx((2.0 + math.log2(4 / 3)) / 2)
+    assert row.floor == pytest.approx((2.0 + math.log2(4 / 3)) / 2)
+
+
+def test_ratings_lie_between_the_mean_and_perfect_predictions():
+    table = pd.DataFrame({"user": [1, 1, 2, 2], "rating": [0, 1, 1, 1], "prediction": [0.2, 0.7, 0.9, 0.6]})
+    bounds = recsys.evaluate_ratings(table, metrics=[*RATINGS]).bounds()
+    assert bounds["rmse"].floor == pytest.approx(math.sqrt(0.75 * 0.25))
+    assert (bounds["rmse"].best, bounds["MAE"].best, bounds["auc"].best, bounds["auc"].floor) == (
+        0,
+        0,
+        1,
+        0.5,
+    )
+    assert bounds["r2"][1:3] == (0.0, 1.0)
+    for name, row in bounds.items():
+        assert row.why or (math.isfinite(row.floor) and math.isfinite(row.best)), name
+    assert "the mean of all ratings" in repr(bounds)
 
 
 def test_a_result_without_its_lists_has_no_limits(tmp_path):
