@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,8 +11,8 @@ from scipy import stats
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from recsys.ab import Looks, ab
-from recsys.errors import ColumnError, InputError, UnknownNameError
-from recsys.stats.cautions import SampleRatioWarning, SmallSampleWarning
+from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError
+from recsys.stats.cautions import SampleRatioWarning, SmallSampleWarning, StatisticsWarning
 from recsys.stats.group_sequential import boundaries
 
 
@@ -202,3 +204,82 @@ def test_a_ratio_of_nothing_and_a_missing_variant_are_errors(log: pd.DataFrame) 
     torn = log.assign(arm=pd.array([None, *log["arm"][1:]], dtype="string"))
     with pytest.raises(InputError, match="arm is missing"):
         ab(torn, unit="user", variant="arm", metric="bought")
+
+
+@pytest.mark.parametrize("sequential", [Looks((0.5, 1.0)), "msprt", None])
+def test_where_nothing_varies_nothing_is_found(log, sequential) -> None:
+    flat = log.assign(flat=1.5)
+    found = ab(flat, unit="user", variant="arm", metric=["views", "flat/flat"], sequential=sequential)
+    row = found["b", "flat/flat"]
+    assert np.isnan(row.adjusted_p)
+    assert row.verdict.startswith("no clear difference")
+    assert np.isfinite(found["b", "views"].adjusted_p)
+
+
+@pytest.mark.parametrize("sequential", [Looks((0.5, 1.0)), "msprt", None])
+def test_one_unit_finds_nothing(log, sequential) -> None:
+    few = log[(log.arm == "a") | (log.user == 1)]
+    choices = {"unit": "user", "variant": "arm", "metric": "revenue", "covariate": "before"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", StatisticsWarning)
+        row = ab(few, **choices, sequential=sequential, shares={"a": 0.999, "b": 0.001})["b", "revenue"]
+    assert "no clear difference" in row.verdict
+    assert (row.interval.low, row.interval.high) == (-np.inf, np.inf)
+
+
+def test_the_interval_beside_a_sequential_verdict_is_sequential(log) -> None:
+    choices = {"unit": "user", "variant": "arm", "metric": "revenue"}
+    look = ab(log, **choices, sequential=Looks((0.25, 0.5)))["c", "revenue"]
+    # Two comparisons share the error; the interval leaves out 0 exactly when |z| passes the boundary.
+    bound = boundaries((0.25, 0.5), alpha=0.025)[-1]
+    error = (look.interval.high - look.difference) / stats.t.ppf(0.975, 1990)
+    assert look.sequential_interval.high - look.difference == pytest.approx(bound * error, rel=1e-3)
+    always = ab(log, **choices, sequential="msprt")["c", "revenue"]
+    for row in (look, always):
+        assert f"[{row.sequential_interval.low:.4g}, {row.sequential_interval.high:.4g}]" in row.verdict
+
+
+def test_an_arrow_table_and_a_column_with_a_slash(log) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    expected = ab(log, unit="user", variant="arm", metric="revenue")["c", "revenue"]
+    assert ab(arrow.Table.from_pandas(log), unit="user", variant="arm", metric="revenue")[
+        "c", "revenue"
+    ].p_value == pytest.approx(expected.p_value)
+    named = log.rename(columns={"revenue": "revenue/day"})
+    row = ab(named, unit="user", variant="arm", metric="revenue/day")["c", "revenue/day"]
+    assert (row.kind, row.p_value) == ("mean", expected.p_value)
+
+
+def test_odd_logs_are_refused_in_words(log) -> None:
+    choices = {"unit": "user", "variant": "arm", "metric": "revenue"}
+    texts = log.assign(user=[str(u) if u % 2 else u for u in log.user])
+    with pytest.raises(IdTypeError, match="user holds int and str"):
+        ab(texts, **choices)
+    with pytest.raises(ColumnError, match="more than one column 'revenue'"):
+        ab(pd.concat([log, log[["revenue"]]], axis=1), **choices)
+    with pytest.raises(InputError, match="the log came as list"):
+        ab([1, 2], **choices)
+    with pytest.raises(InputError, match="positive share"):
+        ab(log, **choices, shares={"a": 1, "b": 1, "c": float("nan")})
+    with pytest.raises(UnknownNameError, match="mixed units"):
+        ab(log, **choices, mixed="keep")
+    torn = pd.concat([log, log[log.user < 3].assign(arm="d")])
+    with pytest.raises(InputError, match="no unit of variant 'd'"):
+        ab(torn, **choices, mixed="drop")
+
+
+@pytest.mark.parametrize("given", [{"fractions": [float("nan")]}, {"fractions": [0.5, 1.0], "alpha": 5.0}])
+def test_boundaries_refuse_what_is_no_plan(given) -> None:
+    with pytest.raises(InputError, match=r"fractions|alpha"):
+        boundaries(**given)
+
+
+def test_the_table_has_what_was_looked_at(log) -> None:
+    choices = {"unit": "user", "variant": "arm", "metric": "revenue"}
+    for sequential, name in ((Looks((0.25, 0.5)), "boundary"), ("msprt", "sequential_p")):
+        found = ab(log, **choices, sequential=sequential)
+        frame = found.to_frame()
+        assert frame[name].tolist() == [getattr(row, name) for row in found.rows]
+        assert frame["sequential_low"].tolist() == [row.sequential_interval.low for row in found.rows]
+    assert "sequential_low" not in ab(log, **choices).to_frame()

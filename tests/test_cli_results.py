@@ -214,3 +214,38 @@ def test_compare_answers_what_else_it_is_asked(run):
     assert {name for name in row if "equivalen" in name or "worse" in name or "better" in name}
     told = run("compare", "old.json", "new.json", *asked).stdout
     assert "1 comparison (1 pair of models x 1 metric)" in told
+
+
+def test_compare_adjusts_for_what_is_known_of_users(run):
+    rng = np.random.default_rng(1)
+    users = pd.DataFrame(
+        {
+            "user_id": np.arange(3000),
+            "age": rng.integers(20, 60, 3000),
+            "land": rng.choice(["a", "b"], 3000),
+            "name": "somebody",
+        }
+    )
+    users.to_csv("users.csv", index=False)
+    asked = ("compare", "old.csv", "new.csv", "--truth", "truth.csv", "--baseline", "old", "-m", "hit@1")
+    done = run(*asked, "--users", "users.csv", "--covariate", "age", "--strata", "land", "--json")
+    assert (done.exit_code, done.stderr) == (0, "")
+    (row,) = json.loads(done.stdout)["rows"]
+    made = {
+        name: recsys.evaluate(pd.read_csv(f"{name}.csv"), pd.read_csv("truth.csv"), ["hit@1"])
+        for name in ("old", "new")
+    }
+    same = recsys.compare(made, "old", covariates=users[["user_id", "age", "land"]], strata="land")[0]
+    assert row["difference"] == pytest.approx(same.difference, abs=1e-12)
+    assert row["variance_saved"] == pytest.approx(same.variance_saved, abs=1e-12)
+    assert run(*asked, "--users", "users.csv").exit_code == 2
+    assert run(*asked, "--strata", "land").exit_code == 2
+    wrong = run(*asked, "--users", "users.csv", "--covariate", "agee")
+    assert wrong.exit_code == 2
+    assert "age" in wrong.stderr
+    text = run(*asked, "--users", "users.csv", "--covariate", "land")
+    assert "--strata land" in text.stderr
+    users[:300].to_csv("few.csv", index=False)
+    few = run(*asked, "--users", "few.csv", "--covariate", "age")
+    assert "warning: adjusted for age at these users' values" in few.stderr
+    assert "covariate_means" not in few.stderr

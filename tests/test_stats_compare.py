@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError
+from recsys.errors import ColumnError, IdTypeError, InputError, NotDefinedError, UnknownNameError
 from recsys.stats.align import align
 from recsys.stats.cautions import RankTestWarning, SmallSampleWarning, UnpairedWarning, ZeroVarianceWarning
 from recsys.stats.choices import Options
@@ -333,3 +333,96 @@ def test_equivalence_is_corrected_over_the_family():
     assert (said == (adjust(raw, "holm") < 0.05)).all()
     assert (raw < 0.05).sum() > said.sum()
     assert alone.rows[0].verdict.startswith("equivalent") == (alone.rows[0].equivalence.p_value < 0.05)
+
+
+def test_folds_weigh_as_the_metric_does() -> None:
+    rng = np.random.default_rng(0)
+    w, a, b = rng.random(N) * 5, rng.random(N), rng.random(N)
+    parts = np.array_split(np.arange(N), 5)
+    sides = {
+        name: [PerCase(part, {"m": (b + shift * w * a)[part]}, weights=w[part]) for part in parts]
+        for name, shift in (("b", 0.0), ("a", 0.1))
+    }
+    found = compare_tables(sides, baseline="b").rows[0]
+    gaps = [np.average((0.1 * w * a)[part], weights=w[part]) for part in parts]
+    assert found.runs.per_run == pytest.approx(gaps, rel=1e-12)
+
+
+def test_what_runs_replace_is_said(models) -> None:
+    runs = {n: [table(s, seed=seed + j) for j in range(3)] for n, s, seed in (("b", 0, 30), ("a", 0.03, 40))}
+    asked = Options(test="bca", interval="percentile", test_over_train=0.2)
+    row = compare_tables(runs, baseline="b", options=asked)["a", "ndcg@10"]
+    for said in ("test='bca' is of users alone", "interval='percentile' is", "test_over_train is of folds"):
+        assert any(note.startswith(said) for note in row.notes), row.notes
+    plain = compare_tables(runs, baseline="b")["a", "ndcg@10"]
+    assert (row.p_value, row.interval, plain.notes) == (plain.p_value, plain.interval, ())
+    lone = compare_tables({"b": runs["b"][0], "a": runs["a"]}, baseline="b")["a", "ndcg@10"]
+    assert any("single run" in note for note in lone.notes)
+    with pytest.raises(NotDefinedError, match="between runs"):
+        row.minimal_effect()
+
+
+@pytest.mark.parametrize("wrong", [{"tie": -1.0}, {"tie": float("nan")}, {"margin": (-0.1, 0.2)}])
+def test_choices_are_checked(wrong) -> None:
+    with pytest.raises(InputError, match=r"tie|margin"):
+        Options(**wrong)
+
+
+def test_the_edge_of_a_tie_is_a_tie() -> None:
+    """0.3 - 0.2 and 0.4 - 0.3 are the same tenth, a little below and a little above 0.1 in binary."""
+    rng = np.random.default_rng(2)
+    a, b = rng.integers(0, 11, N), rng.integers(0, 11, N)
+    sides = {"b": PerCase(np.arange(N), {"m": b / 10}), "a": PerCase(np.arange(N), {"m": a / 10})}
+    for test in ("t", "sign"):
+        row = compare_tables(sides, baseline="b", options=Options(test=test, tie=0.1)).rows[0]
+        assert (row.wins, row.losses) == (np.count_nonzero(a - b > 1), np.count_nonzero(b - a > 1))
+        assert row.wins + row.ties + row.losses == N
+    assert row.p_value == pytest.approx(stats.binomtest(row.wins, row.wins + row.losses).pvalue)
+
+
+def test_repeated_folds_are_corrected_for_the_share_tested(models) -> None:
+    """Twice 5-fold is ten runs, but each is trained on four fifths: n_test / n_train is 1/4, not 1/9."""
+    parts = [np.arange(N)[j::5] for j in range(5)] + np.array_split(np.arange(N), 5)
+    folded = {name: [cut(models[name], part) for part in parts] for name in ("pop", "als")}
+    found = compare_tables(folded, baseline="pop")["als", "ndcg@10"]
+    gaps = [
+        (models["als"].columns["ndcg@10"] - models["pop"].columns["ndcg@10"])[part].mean() for part in parts
+    ]
+    t = np.mean(gaps) / np.sqrt((1 / 10 + 1 / 4) * np.var(gaps, ddof=1))
+    assert found.p_value == pytest.approx(2 * stats.t.sf(abs(t), 9), rel=1e-9)
+
+
+@pytest.mark.parametrize("test", ["t", "permutation", "studentised", "bca"])
+def test_no_correction_makes_a_p_smaller(models, test) -> None:
+    """Also where max-T draws its own: few draws wander around the p of the test."""
+    for seed in range(20):
+        options = Options(test=test, correction="max-t", n_resamples=99, rng=seed)
+        for row in compare_tables(models, baseline="pop", options=options).rows:
+            assert row.adjusted_p >= row.p_value
+
+
+def test_max_t_is_of_means() -> None:
+    for test in ("wilcoxon", "sign"):
+        with pytest.raises(InputError, match="max-T corrects tests of the mean"):
+            Options(test=test, correction="max-t")
+
+
+@pytest.mark.parametrize("n", [12, 40])
+def test_the_statistic_of_a_permutation_is_t(models, n) -> None:
+    few = {name: cut(one, slice(n)) for name, one in models.items()}
+    flips = compare_tables(few, baseline="pop", options=Options(test="permutation", n_resamples=99)).rows
+    for row, t in zip(flips, compare_tables(few, baseline="pop").rows, strict=True):
+        assert row.statistic == pytest.approx(t.statistic)
+
+
+def test_every_row_says_how_it_was_tested() -> None:
+    """Few differences are enumerated, many have the normal limit: within one comparison, both."""
+    rng = np.random.default_rng(0)
+    a, b = rng.random((2, N)), rng.random((2, N))
+    a[0, 30:] = np.nan
+    sides = {name: PerCase(np.arange(N), dict(zip("xy", m, strict=True))) for name, m in (("b", b), ("a", a))}
+    found = compare_tables(sides, baseline="b", options=Options(test="wilcoxon"))
+    assert [row.test for row in found.rows] == [
+        "Wilcoxon (exact)",
+        "Wilcoxon (normal, continuity correction)",
+    ]

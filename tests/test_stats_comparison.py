@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 import recsys
-from recsys.errors import InputError, NotDefinedError, RecsysError
+from recsys.errors import IdTypeError, InputError, NotDefinedError, RecsysError, UnknownNameError
 from recsys.metrics import METRICS
 from recsys.stats.cautions import RankTestWarning, UnpairedWarning, ZeroVarianceWarning
 from recsys.stats.compare import compare_tables
@@ -456,3 +456,28 @@ def test_missing_users_are_named_as_they_were_typed():
         warnings.simplefilter("always")
         recsys.compare(sides)
     assert "b lacks 1 (first: 0)" in str(next(w.message for w in said if w.category is UnpairedWarning))
+
+
+def test_more_users_do_not_settle_a_metric_of_the_catalogue(models):
+    row = recsys.compare(models, baseline="old", metrics=["coverage@5"])["new", "coverage@5"]
+    assert row.minimal_effect() > 0
+    with pytest.raises(NotDefinedError, match="no mean over users"):
+        row.users_needed(0.01)
+
+
+def test_metrics_are_named_once_and_at_all(models):
+    found = recsys.compare(models, baseline="old", metrics=["ndcg@5", "ndcg@5"])
+    assert found.family == "2 comparisons (2 pairs of models x 1 metric), holm"
+    with pytest.raises(InputError, match="metrics= is empty"):
+        recsys.compare(models, metrics=[])
+    with pytest.raises(UnknownNameError, match="lower_is_better"):
+        recsys.compare(models, lower_is_better=frozenset())
+
+
+def test_clusters_of_two_types_are_refused():
+    with pytest.raises(IdTypeError, match="clusters holds ids of different types"):
+        evaluated(1, 0.3, clusters={user: user if user % 2 else str(user) for user in range(N)})
+
+
+def test_one_metric_may_be_named_alone(models):
+    assert list(models["old"].intervals(metrics="ndcg@5")) == ["ndcg@5"]

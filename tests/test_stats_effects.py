@@ -149,3 +149,55 @@ def test_no_spread_is_said_not_hidden() -> None:
     assert d_z(pair(np.zeros(5))).label == "undefined"
     with pytest.raises(UnknownNameError):
         hedges_g(pair([1.0, 2.0, 4.0]), kind="both")
+
+
+@pytest.mark.parametrize("effect", [d_z, pooled_d, glass_delta])
+def test_a_case_of_weight_three_counts_as_three_cases(effect) -> None:
+    rng = np.random.default_rng(8)
+    a, b, times = rng.random(200), rng.random(200), rng.integers(1, 4, 200)
+    weighted = effect(pair(a, b, weights=times))
+    copied = effect(pair(np.repeat(a, times), np.repeat(b, times), clusters=np.repeat(np.arange(200), times)))
+    # The two differ by the n - 1 of the standard deviation only.
+    scale = np.sqrt((1 - 1 / times.sum()) / (1 - 1 / 200))
+    assert weighted.value == pytest.approx(copied.value / scale, rel=1e-12)
+    assert weighted.interval.low == pytest.approx(copied.interval.low, rel=0.02)
+    assert effect(pair(a, b, weights=np.full(200, 7.0))).value == pytest.approx(effect(pair(a, b)).value)
+
+
+def test_dominance_weighs_too() -> None:
+    rng = np.random.default_rng(9)
+    a, b, w = rng.integers(0, 4, 40) / 4, rng.integers(0, 4, 40) / 4, rng.random(40)
+    slow = sum(p * q * np.sign(x - y) for x, p in zip(a, w, strict=True) for y, q in zip(b, w, strict=True))
+    assert cliffs_delta(pair(a, b, weights=w)).value == pytest.approx(slow / w.sum() ** 2, abs=1e-13)
+    d = a - b
+    here = np.flatnonzero(d)
+    pairs = [(i, j) for i in here for j in here if i <= j]
+    over = sum(w[i] * w[j] * np.sign(d[i] + d[j]) for i, j in pairs)
+    assert rank_biserial(pair(a, b, weights=w)).value == pytest.approx(
+        over / sum(w[i] * w[j] for i, j in pairs)
+    )
+
+
+@pytest.mark.parametrize("effect", ALL)
+def test_the_effect_has_the_sign_of_the_weighted_difference(effect) -> None:
+    """One case in ten gains much and weighs twenty times as much as the others, which lose a little."""
+    rng = np.random.default_rng(10)
+    b = rng.random(2000)
+    gains = np.arange(2000) < 200
+    a = np.where(gains, b + 0.3, b - 0.1) + rng.normal(0, 0.01, 2000)
+    assert effect(pair(a, b)).value < 0 < effect(pair(a, b, weights=np.where(gains, 20.0, 1.0))).value
+
+
+def test_cases_without_weight_are_not_there(sides) -> None:
+    a, b = sides
+    w = np.where(np.arange(80) < 50, 1.0, 0.0)
+    for effect in ALL:
+        found, expected = effect(pair(a, b, weights=w)), effect(pair(a[:50], b[:50]))
+        assert (found.value, found.n) == (pytest.approx(expected.value), 50)
+        assert found.interval.low == pytest.approx(expected.interval.low)
+
+
+def test_a_side_against_itself_is_exactly_nothing() -> None:
+    a = np.random.default_rng(0).random(30)
+    found = cliffs_delta(pair(a, a))
+    assert (found.value, found.interval.low, found.interval.high) == (0.0, 0.0, 0.0)

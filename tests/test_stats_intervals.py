@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.linalg import hadamard
 
 from recsys.errors import InputError, UnknownNameError
 from recsys.stats.bootstrap import bca_limits, replicate
-from recsys.stats.catalogue import catalogue_difference, catalogue_interval, coverage_interval
+from recsys.stats.catalogue import catalogue_difference, catalogue_interval, coverage_interval, jackknife
 from recsys.stats.cautions import SmallSampleWarning, ZeroVarianceWarning
 from recsys.stats.intervals import (
     interval_of,
@@ -17,6 +18,7 @@ from recsys.stats.intervals import (
     ratio_interval,
     ratio_units,
 )
+from recsys.stats.leaveout import plan_of
 from recsys.stats.resample import Resampler, groups_of
 
 EXACT = {"rtol": 1e-10, "atol": 1e-14}
@@ -180,45 +182,108 @@ def test_catalogue_jackknife_of_a_mean_is_the_textbook_error() -> None:
     assert found.standard_error == pytest.approx(stats.sem(scores), rel=1e-10)
 
 
-def slow_variance(total, counts, statistic, pairs):
-    """The jackknife less what pairs of groups bring only together, written out."""
-    n = len(counts)
-    without = [statistic(total - row) for row in counts]
-    plain = (n - 1) / n * sum((w - np.mean(without)) ** 2 for w in without)
+def slow_jackknife(value_of, kept):
+    """The plain jackknife of some groups, what neighbours bring only together, and what each does."""
+    n = len(kept)
+    full = value_of(kept)
+    without = np.array([value_of(np.delete(kept, i)) for i in range(n)])
+    gaps = without - without.mean()
     together = [
-        n * statistic(total)
-        - (n - 1) * (without[i] + without[j])
-        + (n - 2) * statistic(total - counts[i] - counts[j])
-        for i, j in pairs
+        n * full
+        - (n - 1) * (without[i] + without[(i + step) % n])
+        + (n - 2) * value_of(np.delete(kept, [i, (i + step) % n]))
+        for step in (1, 2)
+        for i in range(n)
     ]
-    excess = np.var(together, ddof=1) / 2
-    return plain / (1 + excess / plain)
+    return (n - 1) / n * (gaps**2).sum(), np.var(together, ddof=1) / 2, gaps
 
 
-def test_catalogue_interval_is_the_plain_formula_for_equal_groups() -> None:
+def slow_spread(value_of):
+    """Variance and degrees of freedom over 64 groups, written out.
+
+    The plain jackknife, over what it has too much at half the size, times the growth of what pairs bring.
+    """
+    plain, excess, gaps = slow_jackknife(value_of, np.arange(64))
+    signs = hadamard(64)[1:]
+    halves = [(np.flatnonzero(row > 0), np.flatnonzero(row < 0)) for row in signs]
+    apart = np.array([value_of(a) - value_of(b) for a, b in halves])
+    truth = (apart**2).sum() / 62 / 2
+    chosen = [half for split in (1, 38) for half in halves[split]]
+    inside = [slow_jackknife(value_of, half) for half in chosen]
+    half_plain, half_excess = np.mean([one[0] for one in inside]), np.mean([one[1] for one in inside])
+    growth = (excess / plain) / (half_excess / half_plain)
+    power = 1 + np.log2(plain / half_plain)
+    at_half = half_plain / truth * (32 / 31) ** power
+    over = 1 + (at_half - 1) * growth
+
+    inner = np.zeros(64)
+    for half, one in zip(chosen, inside, strict=True):
+        inner[half] += one[2]
+    slopes = np.linalg.lstsq(np.stack([signs @ gaps, signs @ inner], axis=1), apart, rcond=None)[0]
+    told = slopes[0] * gaps + slopes[1] * inner
+    share = [x**2 / (x**2).sum() for x in (gaps, inner, told)]
+    by_halves = growth * at_half / over
+    parts = share[0] + by_halves * (share[2] - share[1]) + (1 - 1 / over) * (share[0] - share[1])
+    rest = by_halves**2 * np.var(apart**2 / 2 - (signs @ told) ** 2 / 2, ddof=1) / 63 / truth**2
+    bias = 64 * np.cov(parts - share[0], parts)[0, 1] + rest
+    df = 2 / max(64 * np.var(parts, ddof=1) + rest, 2 / 62)
+    return plain * (64 / 63) ** power / over / (1 + max(bias, 0)), df
+
+
+def test_catalogue_interval_is_the_formula_for_equal_groups() -> None:
     counts, _ = exposures(np.random.default_rng(4))
-    pairs = [(g, (g + step) % 64) for step in (1, 2, 3, 4) for g in range(64)]
     found = catalogue_interval(counts, gini, sizes=np.ones(64))
     assert found.value == pytest.approx(gini(counts.sum(axis=0)))
-    variance = slow_variance(counts.sum(axis=0), counts, gini, pairs)
+    variance, df = slow_spread(lambda kept: gini(counts[kept].sum(axis=0)))
     assert found.standard_error**2 == pytest.approx(variance, rel=1e-9)
+    reach = stats.t(df).ppf(0.975) * np.sqrt(variance)
+    np.testing.assert_allclose(ends(found), [found.value - reach, found.value + reach], rtol=1e-9)
     assert "test set of this size" in found.notes[0]
 
 
 def test_coverage_jackknife_is_leaving_out_groups() -> None:
     counts, _ = exposures(np.random.default_rng(8), n_items=400)
-    total, n = counts.sum(axis=0), 64
-    losses = np.array([np.sum((total > 0) & (total - row == 0)) for row in counts]) * n / (n - 1) / 400
-    plain = (n - 1) / n * ((losses - losses.mean()) ** 2).sum()
-    together = []
-    for i in range(n):
-        for j in range(i):
-            lost = (total > 0) & (total - counts[i] - counts[j] == 0)
-            alone = (total - counts[i] == 0) | (total - counts[j] == 0)
-            together.append(np.sum(lost & ~alone) / 400)
-    excess = ((together - np.mean(together)) ** 2).sum() * len(together) / (len(together) - 1)
     found = coverage_interval(counts, sizes=np.ones(64))
-    assert found.standard_error**2 == pytest.approx(plain / (1 + excess / plain), rel=1e-9)
+    variance, _ = slow_spread(lambda kept: np.mean(counts[kept].sum(axis=0) > 0))
+    assert found.standard_error**2 == pytest.approx(variance, rel=1e-9)
+    generic = catalogue_interval(counts, lambda c: float(np.mean(c > 0)), sizes=np.ones(64))
+    assert found.standard_error == pytest.approx(generic.standard_error, rel=1e-12)
+    many = np.concatenate([counts, counts[:6]])
+    assert coverage_interval(many).value == found.value
+
+
+def test_halves_of_the_groups_are_balanced() -> None:
+    """Every split halves the groups, no two agree: a mean's gaps then tell its jackknife exactly."""
+    signs = plan_of(64, together=True).signs
+    assert not signs.sum(axis=1).any()
+    assert np.array_equal(signs @ signs.T, 64 * np.eye(63))
+    odd = plan_of(33, together=True)
+    assert np.array_equal(np.abs(odd.signs.sum(axis=1)), np.ones(63))
+    few = plan_of(8, together=True)
+    assert len(few.gone) == 9
+    assert len(plan_of(64, together=False).gone) == 65
+
+
+def test_degrees_of_freedom_say_how_well_the_variance_is_known() -> None:
+    """All there are for even groups, the fewest where one group makes up the spread."""
+    rng = np.random.default_rng(9)
+    sums = np.where(np.arange(64) % 2, 1.0, -1.0)
+    even = jackknife(lambda gone: np.delete(sums, gone).mean(), np.ones(64), together=False)
+    assert even.df == 62
+    sums = rng.normal(size=64)
+    sums[0] = 40.0
+    lone = jackknife(lambda gone: np.delete(sums, gone).mean(), np.ones(64), together=False)
+    assert lone.df == 3
+    assert lone.variance() == pytest.approx(np.var(sums, ddof=1) / 64)
+
+
+def test_an_interval_that_hangs_on_few_items_says_so() -> None:
+    """Every item but a handful is shown by many groups: no single group changes much."""
+    rng = np.random.default_rng(10)
+    counts = rng.poisson(0.03, size=(64, 3000)).astype(float)
+    assert not any("rough" in note for note in coverage_interval(counts, sizes=np.full(64, 16)).notes)
+    counts = rng.poisson(0.13, size=(64, 3000)).astype(float)
+    assert any("rough" in note for note in coverage_interval(counts, sizes=np.full(64, 16)).notes)
 
 
 def test_catalogue_interval_adds_over_shards() -> None:

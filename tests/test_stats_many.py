@@ -151,3 +151,18 @@ def test_large_friedman_warns() -> None:
 def test_what_is_no_table_is_an_error_that_says_so():
     with pytest.raises(InputError, match="units x models"):
         friedman({"a": [1.0, 2.0], "b": [2.0, 3.0], "c": [0.0, 1.0]})
+
+
+def test_names_must_fit_the_models() -> None:
+    with pytest.raises(InputError, match="3 different names"):
+        friedman(np.eye(3), ["a", "b"])
+    with pytest.raises(InputError, match="3 different names"):
+        friedman(np.eye(3), ["a", "b", "b"])
+
+
+def test_what_is_no_p_value_is_refused() -> None:
+    for wrong in (["a"], {"a": 0.1}):
+        with pytest.raises(InputError, match="p-values must be numbers"):
+            adjust(wrong)
+    with pytest.raises(UnknownNameError, match="needs the draws"):
+        adjust([0.1], "max-t")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.power import TTestPower
 
 from recsys.errors import InputError
-from recsys.stats.planning import covariate_adjusted, minimal_effect, post_stratified, power, users_needed
+from recsys.stats.calibration import covariate_adjusted, post_stratified
+from recsys.stats.planning import minimal_effect, power, users_needed
 
 ORACLE = TTestPower()
 
@@ -102,3 +104,28 @@ def test_refusals() -> None:
 def test_covariates_of_another_length_are_an_error():
     with pytest.raises(InputError, match="one row a value"):
         covariate_adjusted([1.0, 2.0, 3.0, 4.0], [1.0, 2.0], 0.0)
+
+
+@pytest.mark.parametrize(
+    ("effect", "n", "expected"),
+    [(0.3, 1000, 1.0), (10.0, 1000, 1.0), (1e200, 100, 1.0), (0.3, 10**7, 1.0)],
+)
+def test_a_sure_thing_is_sure(effect, n, expected) -> None:
+    """The tail on the other side is empty, where libraries answer NaN."""
+    assert power(effect, n) == pytest.approx(expected, abs=1e-9)
+    assert power(effect, n, alternative="less") == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(("effect", "alpha"), [(0.1, 1e-12), (0.1, 1e-8), (0.01, 1e-4), (0.001, 1e-8)])
+def test_small_levels_need_what_the_normal_formula_says(effect, alpha) -> None:
+    normal = ((stats.norm.isf(alpha / 2) + stats.norm.ppf(0.8)) / effect) ** 2
+    n = users_needed(effect, alpha=alpha)
+    assert normal < n < 1.01 * normal
+    assert power(effect, n - 1, alpha=alpha) < 0.8 <= power(effect, n, alpha=alpha)
+
+
+def test_two_users_find_only_what_is_huge() -> None:
+    assert power(minimal_effect(2), 2) == pytest.approx(0.8)
+    assert minimal_effect(2) == pytest.approx(11.55, abs=0.01)
+    with pytest.raises(InputError, match="NaN"):
+        power(float("nan"), 100)

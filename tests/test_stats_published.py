@@ -1,11 +1,21 @@
-"""Worked examples of R's manual pages: the same data, the printed results."""
+"""Worked examples of manuals, papers and tables: the same data, the printed results."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from recsys.stats import adjust, friedman, pair, paired_t, power, signed_rank_sums, users_needed, wilcoxon
+from recsys.stats import (
+    adjust,
+    boundaries,
+    friedman,
+    pair,
+    paired_t,
+    power,
+    signed_rank_sums,
+    users_needed,
+    wilcoxon,
+)
 
 # ?sleep: extra hours of sleep of ten patients under two drugs.
 SLEEP_1 = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
@@ -57,3 +67,47 @@ def test_sample_size_of_cohens_table() -> None:
     """A medium effect (0.5) at 5 % two-sided with power 0.8 needs 34 pairs."""
     assert users_needed(0.5) == 34
     assert power(0.5, 34) == pytest.approx(0.8078, abs=5e-5)
+
+
+# Demsar, Statistical comparisons of classifiers over multiple data sets (2006), table 6: AUC on 14 data sets.
+DEMSAR = [
+    [0.763, 0.768, 0.771, 0.798], [0.599, 0.591, 0.590, 0.569], [0.954, 0.971, 0.968, 0.967],
+    [0.628, 0.661, 0.654, 0.657], [0.882, 0.888, 0.886, 0.898], [0.936, 0.931, 0.916, 0.931],
+    [0.661, 0.668, 0.609, 0.685], [0.583, 0.583, 0.563, 0.625], [0.775, 0.838, 0.866, 0.875],
+    [1.000, 1.000, 1.000, 1.000], [0.940, 0.962, 0.965, 0.962], [0.619, 0.666, 0.614, 0.669],
+    [0.972, 0.981, 0.975, 0.975], [0.957, 0.978, 0.946, 0.970],
+]  # fmt: skip
+
+
+def test_critical_difference_of_demsar() -> None:
+    found = friedman(DEMSAR)
+    # He ranks the best 1, we rank it last; 3.143, 2.000, 2.893 and 1.964, but for a tie of voting he breaks.
+    assert [5 - rank for rank in found.mean_ranks] == pytest.approx([3.143, 2.0, 2.893, 1.964], abs=0.04)
+    assert found.critical_difference == pytest.approx(1.25, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "table"),
+    [
+        (0.05, [2.343, 2.569, 2.728, 2.850, 2.949, 3.031, 3.102, 3.164]),
+        (0.10, [2.052, 2.291, 2.459, 2.589, 2.693, 2.780, 2.855, 2.920]),
+    ],
+)
+def test_nemenyis_critical_values(alpha, table) -> None:
+    rng = np.random.default_rng(0)
+    for k, q in enumerate(table, 3):
+        found = friedman(rng.random((20, k)), alpha=alpha)
+        assert found.critical_difference / np.sqrt(k * (k + 1) / 120) == pytest.approx(q, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("spending", "bounds"),
+    [
+        ("obrien-fleming", [4.8769, 3.3569, 2.6803, 2.2898, 2.0310]),
+        ("pocock", [2.4380, 2.4268, 2.4101, 2.3966, 2.3859]),
+    ],
+)
+def test_boundaries_of_lan_and_demets(spending, bounds) -> None:
+    """Five equal looks at two-sided 0.05, as the tables of group-sequential software print them."""
+    found = boundaries([0.2, 0.4, 0.6, 0.8, 1.0], spending=spending)
+    assert found == pytest.approx(bounds, abs=2e-4)

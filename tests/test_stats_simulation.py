@@ -11,12 +11,13 @@ from scipy import stats
 from recsys.ab import _Group, _lift
 from recsys.stats.align import Units, pair
 from recsys.stats.bootstrap import replicate
-from recsys.stats.catalogue import catalogue_interval, coverage_interval, coverage_jackknife, jackknife
+from recsys.stats.catalogue import Jackknife, coverage_interval, coverage_jackknife, jackknife
 from recsys.stats.cautions import RankTestWarning, SkewWarning, StatisticsWarning
 from recsys.stats.compare import compare_tables
 from recsys.stats.effects import cliffs_delta, d_z, glass_delta, pooled_d, rank_biserial
 from recsys.stats.group_sequential import boundaries, msprt
 from recsys.stats.intervals import delta_values, mean_interval
+from recsys.stats.leaveout import Plan, plan_of
 from recsys.stats.many import max_t
 from recsys.stats.outcomes import t_interval
 from recsys.stats.resample import Resampler, groups_of, unit_keys
@@ -253,7 +254,9 @@ def test_intervals_of_derived_numbers_cover() -> None:
         def without(gone, sums=sums):
             return np.exp((sums.sum() - sums[gone].sum()) / (1000 - sizes[gone].sum()))
 
-        inside["geometric"] += truth["geometric"] in jackknife(without, sizes, partners=0).estimate().interval
+        inside["geometric"] += (
+            truth["geometric"] in jackknife(without, sizes, together=False).estimate().interval
+        )
     shares = {name: count / worlds for name, count in inside.items()}
     assert all(0.94 <= share <= 0.96 for share in shares.values()), shares
 
@@ -327,20 +330,61 @@ def test_differences_of_coverage_cover() -> None:
     assert 0.94 <= np.mean([truth in e.interval for e in found]) <= 0.96
 
 
-@pytest.mark.parametrize("statistic", [gini, entropy])
-def test_intervals_of_evenness_cover(statistic) -> None:
+def evenness(exposure: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """Gini, Gini of the items shown and entropy (one row each) without each set of groups, all at once."""
+    n_items = exposure.shape[1]
+    seen = exposure[:, exposure.any(axis=0)].astype(np.float32)
+    counts = np.sort(kept @ seen, axis=1).astype(np.int64)
+    total, width = counts.sum(axis=1), counts.shape[1]
+    shown = (counts > 0).sum(axis=1)
+    ranked = counts @ (2 * np.arange(1, width + 1) - width)  # the largest comes last, in any catalogue
+    over_all = (ranked + total * (n_items - width) - total) / (n_items * total)
+    over_shown = (ranked + total * (shown - width) - total) / (shown * total)
+    at_most = int(counts.max()) + 1
+    table = np.arange(at_most) * np.log2(np.maximum(np.arange(at_most), 1))
+    return np.stack([over_all, over_shown, np.log2(total) - table[counts].sum(axis=1) / total])
+
+
+def test_evenness_of_many_sets_is_that_of_each() -> None:
+    rng = np.random.default_rng(28)
+    exposure = rng.poisson(0.05, size=(64, 300))
+    plan = plan_of(64, together=True)
+    kept = kept_by(plan)
+    found = evenness(exposure, kept)
+    for at in (0, 5, 100, 300, len(plan.gone) - 1):
+        left = np.delete(exposure, plan.gone[at], axis=0).sum(axis=0).astype(float)
+        expected = gini(left), gini(left[left > 0]), entropy(left)
+        np.testing.assert_allclose(found[:, at], expected, rtol=1e-12)
+
+
+def kept_by(plan: Plan) -> np.ndarray:
+    kept = np.ones((len(plan.gone), 64), dtype=np.float32)
+    for row, gone in zip(kept, plan.gone, strict=True):
+        row[gone] = 0
+    return kept
+
+
+@pytest.mark.parametrize(("n_items", "worlds"), [(1000, 600), (4000, 400)])
+def test_intervals_of_evenness_cover(n_items, worlds) -> None:
+    """Over 4,000 items most are shown by a few users only, and the plain jackknife is a sixth too large."""
     rng = np.random.default_rng(27)
-    pool, worlds, n_users = pool_of_lists(rng), 1000, 1000
+    pool, n_users = pool_of_lists(rng, n_users=20_000, n_items=n_items), 1000
     groups = groups_of(np.arange(n_users))
-    sizes = np.bincount(groups, minlength=64)
-    found = [
-        catalogue_interval(
-            exposure_of(pool[rng.integers(0, len(pool), size=n_users)], groups, 1000), statistic, sizes=sizes
-        )
-        for _ in range(worlds)
-    ]
-    truth = np.mean([e.value for e in found])
-    assert 0.94 <= np.mean([truth in e.interval for e in found]) <= 0.96
+    sizes = np.bincount(groups, minlength=64).astype(float)
+    plan = plan_of(64, together=True)
+    kept, nothing_gone = kept_by(plan), np.ones((1, 64), dtype=np.float32)
+
+    def draw() -> np.ndarray:
+        return exposure_of(pool[rng.integers(0, len(pool), size=n_users)], groups, n_items)
+
+    values = np.stack([evenness(draw(), nothing_gone)[:, 0] for _ in range(4000)])
+    made = [evenness(draw(), kept) for _ in range(worlds)]
+    for row, name in enumerate(("gini", "gini of shown", "entropy")):
+        found = [Jackknife(one[row], sizes, plan) for one in made]
+        inside = np.mean([values[:, row].mean() in one.estimate().interval for one in found])
+        ratio = np.mean([one.variance() for one in found]) / values[:, row].var(ddof=1)
+        assert 0.94 <= inside <= 0.96, (name, inside)
+        assert 0.93 <= ratio <= 1.07, (name, ratio)
 
 
 @pytest.mark.parametrize("bounds", [(-1.0, 1.0), None])

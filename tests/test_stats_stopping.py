@@ -9,6 +9,7 @@ import pytest
 
 import recsys
 from recsys.errors import ConventionError, InputError, NotDefinedError, TieWarning, UnknownNameError
+from recsys.stats.cautions import StatisticsWarning, StoppedWarning, UnpairedWarning
 from recsys.stopping import StopWhen, only
 from recsys.types import Ids
 
@@ -262,3 +263,31 @@ def test_only_keeps_what_belongs_to_the_cases() -> None:
     assert some.cases.values.tolist() == [1, 4]
     assert some.indptr.tolist() == [0, 2, 3]
     assert some.grades.tolist() == [1.0, 2.0, 4.0]
+
+
+def test_a_test_of_what_was_stopped_warns(world):
+    models, truth = world
+    whole = recsys.evaluate(models["fair"], truth, ["ndcg@10"])
+    early = recsys.evaluate(models["good"], truth, ["ndcg@10"], stop_when=StopWhen(against=whole))
+    with pytest.warns(StatisticsWarning) as said:
+        found = recsys.compare({"fair": whole, "good": early}, baseline="fair")
+    assert {one.category for one in said} == {UnpairedWarning, StoppedWarning}
+    assert "good stopped early" in repr(found)
+    needed = recsys.evaluate(models["good"], truth, ["ndcg@10"], stop_when=1e-9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        recsys.compare({"fair": whole, "good": needed}, baseline="fair")
+
+
+def test_the_difference_is_over_whom_both_have(world):
+    models, truth = world
+    some = recsys.evaluate(models["random"], {u: truth[u] for u in range(500)}, ["ndcg@10"])
+    found = recsys.evaluate(models["good"], truth, ["ndcg@10"], stop_when=StopWhen(against=some))
+    assert "difference over 500 users of both in" in repr(found)
+
+
+def test_a_threshold_names_its_metric() -> None:
+    with pytest.raises(InputError, match="of which metric"):
+        StopWhen(threshold=0.3)
+    with pytest.raises(InputError, match="whole number"):
+        StopWhen(0.1, block=10.5)

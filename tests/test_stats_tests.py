@@ -28,7 +28,8 @@ from recsys.stats.cautions import (
     UnpairedWarning,
     ZeroVarianceWarning,
 )
-from recsys.stats.tests import bootstrap_test, paired_t, sign_flip, sign_test, wilcoxon
+from recsys.stats.effects import rank_biserial
+from recsys.stats.tests import bootstrap_test, paired_t, sign_flip, sign_test, signed_rank_sums, wilcoxon
 
 ALTERNATIVES = ["two-sided", "greater", "less"]
 EXACT = {"rtol": 1e-10, "atol": 1e-14}
@@ -282,3 +283,67 @@ def test_clusters_by_place_stay_with_their_values():
     assert pair(x, clusters=clusters).first.tolist() == x.tolist()
     with pytest.raises(InputError, match="by place"):
         pair(x, x.sort_index(), clusters=clusters)
+
+
+def test_what_is_tied_on_paper_is_tied() -> None:
+    """Tenths are not exact in binary: 0.3 - 0.1 and 0.8 - 0.6 differ in the last bit, 3 - 1 and 8 - 6 not."""
+    rng = np.random.default_rng(1)
+    a, b = rng.integers(0, 11, 400), rng.integers(0, 11, 400)
+    for method in ("normal", "exact"):
+        whole, tenths = wilcoxon(pair(a, b), method=method), wilcoxon(pair(a / 10, b / 10), method=method)
+        assert (tenths.statistic, tenths.p_value, tenths.n) == (whole.statistic, whole.p_value, whole.n)
+    assert signed_rank_sums(pair(a / 10, b / 10)) == signed_rank_sums(pair(a, b))
+    assert rank_biserial(pair(a / 10, b / 10)).value == rank_biserial(pair(a, b)).value
+
+
+@pytest.mark.parametrize("test", [paired_t, sign_flip, wilcoxon, sign_test])
+def test_cases_of_a_unit_that_cancel_are_no_difference(test) -> None:
+    """0.1 + 0.2 - 0.3 is 5.6e-17 in binary; two hundred users with that are not a significant difference."""
+    d = pair(np.tile([0.1, 0.2, -0.3], 200), clusters=np.repeat(np.arange(200), 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert not test(d).p_value < 1
+
+
+@pytest.mark.parametrize("method", ["studentised", "bca"])
+def test_one_unit_has_no_bootstrap_interval(method) -> None:
+    with pytest.warns(SmallSampleWarning):
+        found = bootstrap_test([0.3], method=method)
+    assert (found.interval.low, found.interval.high) == (-np.inf, np.inf)
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"weights": [1.0, 2.0]}, "weights must hold one a case"),
+        ({"weights": [1.0, -2.0, 1.0]}, "at least 0"),
+        ({"weights": [1.0, np.nan, 1.0]}, "at least 0"),
+        ({"weights": [0.0, 0.0, 0.0]}, "not all 0"),
+        ({"clusters": [1, 2]}, "clusters must hold one a case"),
+        ({"ids": [1, 2]}, "ids must hold one a case"),
+        ({"ids": [1, 1, 2]}, "more than once"),
+    ],
+)
+def test_what_goes_beside_a_sample_must_fit(given, match) -> None:
+    with pytest.raises(InputError, match=match):
+        pair([1.0, 2.0, 3.0], [0.0, 1.0, 1.0], **given)
+
+
+def test_masked_values_are_left_out() -> None:
+    masked = np.ma.array([1, 2, 3], mask=[0, 1, 0])
+    with pytest.warns(UnpairedWarning, match="1 of 3"):
+        found = pair(masked, [0.0, 0.0, 0.0])
+    assert found.values.tolist() == [1.0, 3.0]
+
+
+def test_numbers_of_any_type_can_be_looked_for_in_an_interval() -> None:
+    found = recsys.stats.Interval(-1.0, 1.0, 0.95, "t")
+    assert all(number in found for number in (0, 0.5, np.int64(1), np.float32(-1)))
+    assert np.int64(2) not in found
+    assert "0" not in found
+
+
+@pytest.mark.parametrize("draws", [0, -1, 10.5])
+def test_draws_are_a_whole_number(draws) -> None:
+    with pytest.raises(InputError, match="n_resamples"):
+        bootstrap_test([1.0, 2.0, 3.0], n_resamples=draws)

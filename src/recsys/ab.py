@@ -20,7 +20,7 @@ from recsys.stats.corrections import adjust
 from recsys.stats.experiments import assignment, metric_parts, per_unit
 from recsys.stats.group_sequential import boundaries, msprt
 from recsys.stats.outcomes import Interval, lift_of, t_interval, t_tail
-from recsys.stats.wording import said_gap
+from recsys.stats.wording import p_name, said_gap
 from recsys.types import Float
 
 _SHOWN = (
@@ -105,10 +105,20 @@ class Experiment:
                     "high": r.interval.high,
                     "lift_low": r.lift_interval.low,
                     "lift_high": r.lift_interval.high,
+                    **_looked(r),
                 }
                 for r in self.rows
             ]
         )
+
+
+def _looked(row: Lift) -> dict[str, float | None]:
+    """What there is besides when the experiment is looked at while it runs."""
+    wide = row.sequential_interval
+    if wide is None:
+        return {}
+    name = "boundary" if row.sequential_p is None else "sequential_p"
+    return {name: getattr(row, name), "sequential_low": wide.low, "sequential_high": wide.high}
 
 
 @dataclass(frozen=True)
@@ -160,6 +170,8 @@ def ab(
     metrics = [metric] if isinstance(metric, str) else list(metric)
     if not metrics:
         raise InputError("name at least one metric.")
+    if mixed not in ("error", "drop"):
+        raise UnknownNameError("choice for mixed units", mixed, ("error", "drop"))
     units, arms, assigned, notes = assignment(frame, unit, variant, mixed)
     base = _control(arms, control)
     ratio = _sample_ratio(arms, assigned, shares)
@@ -207,7 +219,7 @@ def _sample_ratio(
     given = (
         {str(name): float(share) for name, share in shares.items()} if shares else dict.fromkeys(arms, 1.0)
     )
-    if set(given) != set(arms) or min(given.values()) <= 0:
+    if set(given) != set(arms) or not all(0 < share < math.inf for share in given.values()):
         raise InputError(f"shares must give every variant a positive share: variants {arms}, got {given}.")
     planned = np.array([given[arm] for arm in arms])
     expected = counts.sum() * planned / planned.sum()
@@ -242,7 +254,7 @@ def _lift(
         )
     values, saved = _reduced(groups)
     means = [float(v.mean()) for v in values]
-    shares = [float(v.var(ddof=1)) / len(v) if len(v) > 1 else math.nan for v in values]
+    shares = [_variance(v) / len(v) for v in values]
     gap, error = means[0] - means[1], math.sqrt(shares[0] + shares[1])
     bottom = sum(s**2 / (len(v) - 1) for s, v in zip(shares, values, strict=True)) if min(sizes) > 1 else 0.0
     df = error**4 / bottom if bottom > 0 else 0.0
@@ -280,9 +292,13 @@ def _reduced(groups: tuple[_Group, _Group]) -> tuple[list[Float], float]:
     slope = sum(float(x @ v) for x, v in zip(centred, values, strict=True)) / spread
     overall = float(np.concatenate(covariates).mean())
     adjusted = [v - slope * (x - overall) for v, x in zip(values, covariates, strict=True)]
-    plain = sum(float(v.var(ddof=1)) / len(v) for v in values)
-    after = sum(float(v.var(ddof=1)) / len(v) for v in adjusted)
+    plain = sum(_variance(v) / len(v) for v in values)
+    after = sum(_variance(v) / len(v) for v in adjusted)
     return adjusted, 1.0 - after / plain if plain > 0 else 0.0
+
+
+def _variance(values: Float) -> float:
+    return float(values.var(ddof=1)) if len(values) > 1 else math.nan
 
 
 def _watched(
@@ -299,16 +315,21 @@ def _watched(
     """
     if sequential is None:
         return row
+    values, _ = _reduced(groups)
+    variance = sum(_variance(v) / len(v) for v in values)
+    sure = row.interval.confidence
     if isinstance(sequential, Looks):
-        level = (1.0 - row.interval.confidence) / family
+        level = (1.0 - sure) / family
         passed = boundaries(sequential.fractions, alpha=level, spending=sequential.spending)[-1]
-        return replace(row, boundary=passed)
+        reach = passed * math.sqrt(variance) if variance > 0 else math.inf
+        wide = Interval(row.difference - reach, row.difference + reach, sure, "repeated (all looks)")
+        return replace(row, boundary=passed, sequential_interval=wide)
     if sequential != "msprt":
         raise UnknownNameError("sequential method", sequential, ("msprt",), hint="Or give Looks(...).")
-    values, _ = _reduced(groups)
-    variance = sum(float(v.var(ddof=1)) / len(v) for v in values)
-    spread = math.sqrt(sum(float(v.var(ddof=1)) for v in values) / 2.0)
-    p, interval = msprt(row.difference, variance, expected * spread, confidence=row.interval.confidence)
+    spread = math.sqrt(sum(_variance(v) for v in values) / 2.0)
+    if not variance > 0:
+        return replace(row, sequential_p=math.nan, sequential_interval=row.interval)
+    p, interval = msprt(row.difference, variance, expected * spread, confidence=sure)
     return replace(row, sequential_p=p, sequential_interval=interval)
 
 
@@ -317,18 +338,22 @@ def _worded(row: Lift, adjusted: float, correction: str, *, healthy: bool) -> Li
 
     alpha = 1.0 - row.interval.confidence
     if row.boundary is not None:
-        z = float(-ndtri(row.p_value / 2.0)) if row.p_value > 0 else math.inf
+        z = math.nan if math.isnan(row.p_value) else float(-ndtri(row.p_value / 2.0))
         sure = z >= row.boundary
         basis = f"|z| {z:.2f} against a boundary of {row.boundary:.2f} at this look"
     elif row.sequential_p is not None:
         sure = adjusted < alpha
-        basis = f"always-valid p_{correction} {adjusted:.2g}"
+        basis = f"always-valid {p_name(correction)} {adjusted:.2g}"
     else:
         sure = adjusted < alpha
-        basis = f"p_{correction} {adjusted:.2g}"
+        basis = f"{p_name(correction)} {adjusted:.2g}"
     direction = "higher" if row.difference > 0 else "lower"
     word = direction if sure else "no clear difference"
-    said = f"{word}: {said_gap(row.difference, row.interval, row.lift, row.lift_interval)}, {basis}"
+    # While it runs only the interval that allows for looking may stand beside the verdict.
+    gap = said_gap(row.difference, row.interval, row.lift, row.lift_interval)
+    if row.sequential_interval is not None:
+        gap = said_gap(row.difference, row.sequential_interval, math.nan, row.lift_interval)
+    said = f"{word}: {gap}, {basis}"
     return replace(
         row, adjusted_p=adjusted, verdict=said if healthy else f"not to be trusted (sample ratio); {said}"
     )

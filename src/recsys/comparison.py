@@ -19,11 +19,13 @@ from recsys import tables
 from recsys.errors import ColumnError, ConventionError, InputError, NotDefinedError, UnknownNameError
 from recsys.plan import Request
 from recsys.results import Evaluation
+from recsys.stats.cautions import StoppedWarning, caution
 from recsys.stats.choices import Options
 from recsys.stats.compare import compare_tables
 from recsys.stats.many import FriedmanResult, omnibus
 from recsys.stats.several import merged_runs
 from recsys.stats.table import ComparisonTable, Row
+from recsys.stats.user_tables import tables_of_users
 from recsys.types import PerCase
 from recsys.uncertainty import group_jackknife, is_grouped, mean_column
 
@@ -156,7 +158,7 @@ class Comparison(Sequence[Row]):
         return [self.family, *self.table.notes, *notes]
 
     def _shown(self) -> dict[str, list[Any]]:
-        return {
+        shown: dict[str, list[Any]] = {
             "model": [r.model for r in self.rows],
             "metric": [r.metric for r in self.rows],
             "value": [r.value for r in self.rows],
@@ -165,8 +167,12 @@ class Comparison(Sequence[Row]):
             "won/tied/lost": [
                 f"{r.wins:,}/{r.ties:,}/{r.losses:,}" if r.effect.name else "-" for r in self.rows
             ],
-            "verdict": [r.verdict for r in self.rows],
         }
+        if self.table.options.adjusts:
+            shown["variance saved"] = [
+                "-" if math.isnan(r.variance_saved) else f"{r.variance_saved:.1%}" for r in self.rows
+            ]
+        return shown | {"verdict": [r.verdict for r in self.rows]}
 
     def _columns(self) -> dict[str, list[Any]]:
         plain = (
@@ -185,6 +191,9 @@ class Comparison(Sequence[Row]):
             "relative_low": [r.relative_interval.low for r in self.rows],
             "relative_high": [r.relative_interval.high for r in self.rows],
         }
+        if self.table.options.adjusts:
+            columns["variance_saved"] = [r.variance_saved for r in self.rows]
+            columns["notes"] = ["; ".join(r.notes) for r in self.rows]
         return columns | self._asked()
 
     def _asked(self) -> dict[str, list[Any]]:
@@ -215,7 +224,9 @@ def compare(
         choices: test= ("t", "permutation", "wilcoxon", "sign", "studentised", "bca"), interval=, correction=
             ("holm", "bonferroni", "hochberg", "bh", "by", "max-t"), effect=, confidence=, margin= for
             equivalence, no_worse_than= for non-inferiority, rope= for the Bayesian view, n_resamples=, rng=,
-            progress=; see recsys.stats.Options.
+            progress=; covariates= and strata= lower the variance: a table with a user column,
+            {user: value} or {name: {user: value}}, strata= also a column of covariates=; with
+            covariate_means= and stratum_shares= what is known of them; see recsys.stats.Options.
 
     >>> import recsys
     >>> truth = {u: {u} for u in range(300)}
@@ -233,10 +244,11 @@ def compare(
     _check(runs)
     wanted = _wanted(runs, metrics)
     lower = {str(r) for r in wanted if r.metric.better == "lower"}
+    known = set(Options.__dataclass_fields__) - {"lower_is_better"}  # every metric knows that of itself
     for name in choices:
-        if name not in Options.__dataclass_fields__:
-            raise UnknownNameError("choice", name, Options.__dataclass_fields__)
-    options = Options(lower_is_better=frozenset(lower), **choices)
+        if name not in known:
+            raise UnknownNameError("choice", name, known)
+    options = Options(lower_is_better=frozenset(lower), **tables_of_users(choices))
     apart = [r for r in wanted if is_grouped(r)]
     table = compare_tables(
         {name: [_means(e, wanted) for e in several] for name, several in runs.items()},
@@ -252,6 +264,7 @@ def compare(
         else None,
     )
     said = _catalogues(runs) if any(r.metric.kind == "catalogue" for r in wanted) else ()
+    said += _stopped(runs)
     return Comparison(replace(table, notes=table.notes + said), runs)
 
 
@@ -263,6 +276,18 @@ def _catalogues(runs: Mapping[str, list[Evaluation]]) -> tuple[str, ...]:
         return ()
     held = ", ".join(f"{name} {n:,}" for name, n in known.items())
     return (f"catalogues differ ({held} items): evaluate all models with the same catalogue=",)
+
+
+def _stopped(runs: Mapping[str, list[Evaluation]]) -> tuple[str, ...]:
+    """A word where a result was stopped when it looked clear: no p-value here knows of that."""
+    saved = {n: max(e.notes.get("stopped", {}).get("share_saved", 0.0) for e in s) for n, s in runs.items()}
+    early = ", ".join(name for name, share in saved.items() if share > 0)
+    if not early:
+        return ()
+    text = (
+        f"{early} stopped early (stop_when, race): p-values and intervals here take the number of users for "
+    )
+    return (caution(StoppedWarning, text + "fixed beforehand; go by what the stop itself says"),)
 
 
 def _wanted(runs: Mapping[str, list[Evaluation]], metrics: str | Sequence[str] | None) -> list[Request]:
@@ -278,7 +303,9 @@ def _wanted(runs: Mapping[str, list[Evaluation]], metrics: str | Sequence[str] |
                 "the evaluations share no metric.", hint="Evaluate all models with the same metrics."
             )
         return shared
-    named = [str(Request.parse(m)) for m in ([metrics] if isinstance(metrics, str) else metrics)]
+    named = dict.fromkeys(str(Request.parse(m)) for m in ([metrics] if isinstance(metrics, str) else metrics))
+    if not named:
+        raise InputError("metrics= is empty.", hint="Name some, or leave it out for all that are shared.")
     for name in named:
         for model, several in runs.items():
             if any(name not in e.overall for e in several):

@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from recsys.conventions import Conventions
-from recsys.engine import merge
 from recsys.errors import ConventionError, InputError, NotDefinedError, TieWarning
+from recsys.partials import merge
 from recsys.plan import Request
-from recsys.stats.outcomes import Interval, check_confidence
+from recsys.stats.outcomes import Interval, check_confidence, is_whole
 from recsys.stats.resample import Rng, random_order
 from recsys.stats.sequential import Bounds, ConfidenceSequence
 from recsys.types import Array, Float, Ids, Interactions, Lists, Partial, entries_of
@@ -59,8 +59,12 @@ class StopWhen:
         widths = self.half_width.values() if isinstance(self.half_width, Mapping) else [self.half_width]
         if any(width is not None and not width > 0 for width in widths):
             raise InputError(f"half_width must be positive, got {self.half_width!r}.")
-        if self.block is not None and self.block < 1:
-            raise InputError(f"block must be at least 1, got {self.block!r}.")
+        if self.block is not None and not (is_whole(self.block) and self.block >= 1):
+            raise InputError(f"block must be a whole number of at least 1, got {self.block!r}.")
+        if self.threshold is not None and not isinstance(self.threshold, Mapping):
+            raise InputError(
+                f"threshold={self.threshold!r} does not say of which metric.", hint="Try {'ndcg@10': 0.3}."
+            )
         if self.against is not None and not hasattr(self.against, "per_case"):
             raise InputError(
                 f"against= came as {type(self.against).__name__}.", hint="Pass what recsys.evaluate returned."
@@ -256,7 +260,10 @@ def until(steps: Steps, stop: StopWhen, progress: Callable[[int, int], object] |
             break
     found = told(sequences, n_seen, n_total, stop.confidence, reason=reason)
     if other is not None:
-        _name_the_better(found, steps.requests)
+        shared = len(np.intersect1d(other.per_case.ids, steps.cases.values))
+        _name_the_better(
+            found, steps.requests, "all users" if shared == n_total else f"{shared:,} users of both"
+        )
     return merge(parts), found
 
 
@@ -280,8 +287,8 @@ def _other(against: Any, steps: Steps) -> Partial:
     return partial
 
 
-def _name_the_better(found: dict[str, Any], requests: Sequence[Request]) -> None:
-    """Say which side of each difference is the better one."""
+def _name_the_better(found: dict[str, Any], requests: Sequence[Request], over: str) -> None:
+    """Say which side of each difference is the better one, and over whom."""
     lower = {str(r) for r in requests if r.metric.better == "lower"}
     lines = found["says"].split("\n")
     for at, (name, one) in enumerate(found["intervals"].items(), 1):
@@ -289,7 +296,7 @@ def _name_the_better(found: dict[str, Any], requests: Sequence[Request]) -> None
         better = (one["low"] > 0) != (name in lower)
         one["verdict"] = ("better" if better else "worse") if settled else "not settled"
         difference = f"[{one['low']:.4f}, {one['high']:.4f}]"
-        lines[at] = f"{name} is {one['verdict']}: difference over all users in {difference}, {one['method']}"
+        lines[at] = f"{name} is {one['verdict']}: difference over {over} in {difference}, {one['method']}"
     found["says"] = "\n".join(lines)
 
 

@@ -8,6 +8,7 @@ after the other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,11 @@ from recsys.conventions import Conventions
 from recsys.exposure import catalogue_value, exposure_key
 from recsys.plan import Request
 from recsys.stats.align import collapse
-from recsys.stats.catalogue import Jackknife, jackknife, partners_for, shown_jackknife, within
+from recsys.stats.catalogue import Jackknife, jackknife, shown_jackknife, within
 from recsys.stats.intervals import Method, delta_values, interval_of
 from recsys.stats.outcomes import Estimate
 from recsys.stats.resample import Rng, groups_of, unit_keys
-from recsys.types import Float, Int, Partial
+from recsys.types import Catalogue, Exposure, Float, Int, Partial
 
 N_GROUPS = 64
 # Metrics that only count which items were shown at all; each item seen by one group only is lost with it.
@@ -51,7 +52,8 @@ def group_jackknife(partial: Partial, request: Request, conventions: Conventions
     """The number without each of 64 groups of users, by hash of their ids."""
     if request.metric.summary is not None:
         return _summary_jackknife(partial, request, request.metric.summary)
-    known = partial.exposure[exposure_key(request, request.conventions(conventions))]
+    key = exposure_key(request, request.conventions(conventions))
+    known = partial.exposure[key]
     group = np.repeat(np.arange(len(known.cases)), np.diff(known.indptr))
     if request.metric.name in _COUNTS_SHOWN and partial.catalogue is not None:
         catalogue = partial.catalogue
@@ -61,18 +63,42 @@ def group_jackknife(partial: Partial, request: Request, conventions: Conventions
         item = known.codes[on_shelf].astype(np.int64)
         found = shown_jackknife(group[on_shelf], item, catalogue.n, known.cases)
         return found if request.metric.name == "coverage" else found.times(float(catalogue.n))
-    total = known.total
+    known = _on_catalogue(known, partial.catalogue)
+    left, aligned = _Left(known), replace(partial, exposure={key: known})
 
     def without(gone: Int) -> float:
-        left = total.copy()
-        for one in gone:
-            here = slice(known.indptr[one], known.indptr[one + 1])
-            left[known.codes[here]] -= known.counts[here]
         n_cases = float(known.cases.sum() - known.cases[gone].sum())
-        exposure = left.astype(np.float64) * known.unit
-        return catalogue_value(partial, request, conventions, exposure, n_cases)
+        return catalogue_value(aligned, request, conventions, left.without(gone), n_cases)
 
-    return jackknife(without, known.cases, partners=partners_for(len(known.items)))
+    return jackknife(without, known.cases)
+
+
+def _on_catalogue(known: Exposure, catalogue: Catalogue | None) -> Exposure:
+    """The exposure in the order of the catalogue, where it holds all items: nothing is looked up again."""
+    if catalogue is None or catalogue.ids is known.items:
+        return known
+    at = catalogue.ids.code_of(known.items.values).astype(np.int32)
+    return known if (at < 0).any() else replace(known, items=catalogue.ids, codes=at[known.codes])
+
+
+class _Left:
+    """The exposure without some groups, from that without the groups before: most sets differ by few."""
+
+    def __init__(self, known: Exposure) -> None:
+        self.known = known
+        self.counts = known.total.copy()
+        self.inside = np.ones(len(known.cases), dtype=bool)
+
+    def without(self, gone: Int) -> Float:
+        """Counts in whole units come and go exactly."""
+        wanted = np.ones(len(self.inside), dtype=bool)
+        wanted[gone] = False
+        known = self.known
+        for group in np.flatnonzero(wanted != self.inside):
+            here = slice(known.indptr[group], known.indptr[group + 1])
+            self.counts[known.codes[here]] += known.counts[here] if wanted[group] else -known.counts[here]
+        self.inside = wanted
+        return self.counts.astype(np.float64) * known.unit
 
 
 def _summary_jackknife(partial: Partial, request: Request, summary: Callable[..., float]) -> Jackknife:
@@ -86,7 +112,7 @@ def _summary_jackknife(partial: Partial, request: Request, summary: Callable[...
         weights = None if rows.weights is None else rows.weights[keep]
         return summary(column[keep], weights, **request.own_params)
 
-    return jackknife(without, np.bincount(group[inside], minlength=N_GROUPS), partners=0)
+    return jackknife(without, np.bincount(group[inside], minlength=N_GROUPS), together=False)
 
 
 class Intervals(Mapping[str, Estimate]):

@@ -46,6 +46,8 @@ _OPTIONS: tuple[tuple[str, str], ...] = (
     (r"\bon_tie='(\w+)'", r"--on-tie \1"),
     (r"\bbad_rows='(\w+)'", r"--bad-rows \1"),
     (r"\b(short|unit)='(\w+)'", r"--\1 \2"),
+    (r", or (covariate_means|stratum_shares)=", ""),
+    (r"\bstrata='?(\w+)'?", r"--strata \1"),
     (r", for example with \.astype\(str\)", ""),
 )
 

@@ -14,7 +14,7 @@ import click
 
 from recsys.cli.faults import note
 from recsys.conventions import Conventions
-from recsys.errors import ConventionError
+from recsys.errors import ConventionError, UnknownNameError
 
 _NUMBERS = ("relevant_from", "max_grade")
 _ROLES = ("user", "item", "score", "rank", "grade", "case")
@@ -152,18 +152,36 @@ def read_cells(path: str, encoding: str = "utf-8") -> Any:
 
 
 def read_items(path: str, options: dict[str, Any]) -> Any:
-    """A table of the items; ids as --ids says, other columns as numbers where all of them are."""
-    import pandas as pd
+    """A table of the items."""
+    return _about(path, "item", options)
 
-    from recsys.frames import ROLES
+
+def read_users(path: str, wanted: Sequence[str], options: dict[str, Any]) -> Any:
+    """A table of the users with these columns only."""
+    frame = _about(path, "user", options)
+    for name in wanted:
+        if name not in frame.columns:
+            raise UnknownNameError(f"column of {path}", name, map(str, frame.columns))
+    return frame[[name for name in frame.columns if name in wanted or _plays(name, "user")]]
+
+
+def _about(path: str, role: str, options: dict[str, Any]) -> Any:
+    """A table of items or users; ids as --ids says, other columns as numbers where all of them are."""
+    import pandas as pd
 
     frame = read_cells(path, options["encoding"])
     for name in frame.columns:
-        is_item = name == options["item"] or name.replace("_", "").lower() in ROLES["item"]
-        if not is_item or options["ids"] != "str":
+        is_id = name == options[role] or _plays(name, role)
+        if not is_id or options["ids"] != "str":
             numbers = pd.to_numeric(frame[name].replace("", None), errors="coerce")
             frame[name] = numbers if numbers.notna().sum() == (frame[name] != "").sum() else frame[name]
-    return frame if options["item"] is None else frame.rename(columns={options["item"]: "item"})
+    return frame if options[role] is None else frame.rename(columns={options[role]: role})
+
+
+def _plays(name: str, role: str) -> bool:
+    from recsys.frames import ROLES
+
+    return name.replace("_", "").lower() in ROLES[role]
 
 
 def named_results(paths: Sequence[str], names: Sequence[str]) -> dict[str, str]:

@@ -57,9 +57,10 @@ def progress_bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], Non
 def write_per_user(result: Any, path: Path) -> None:
     """One row a user, sorted by id; an empty cell says the user is not in that mean."""
     from recsys.files import write_bytes, write_text
+    from recsys.files.tables import parquet_bytes
 
     if path.suffix.lower() == ".parquet":
-        write_bytes(path, _parquet(result))
+        write_bytes(path, parquet_bytes(result.per_user_frame("arrow")))
         return
     frame = result.per_user
     names = [frame.index.name, *frame.columns]
@@ -82,18 +83,6 @@ def _digits(value: Any) -> Any:
     if isinstance(value, float):
         return "" if value != value else repr(value)  # noqa: PLR0124 - NaN
     return value
-
-
-def _parquet(result: Any) -> bytes:
-    from recsys.errors import MissingExtraError
-
-    try:
-        from pyarrow import parquet
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", "arrow", "Writing Parquet") from error
-    out = io.BytesIO()
-    parquet.write_table(result.per_user_frame("arrow"), out, write_page_checksum=True)
-    return out.getvalue()
 
 
 def console() -> Any:

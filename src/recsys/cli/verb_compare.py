@@ -29,6 +29,10 @@ from recsys.stats.corrections import CORRECTIONS
 @click.option("--margin", type=float, help="Also test for equivalence within this difference.")
 @click.option("--no-worse-than", type=float, help="Also test for non-inferiority: worse by less than this.")
 @click.option("--rope", type=float, help="Also give the Bayesian view: practically equal within this.")
+@click.option("--users", metavar="FILE", help="Table of the users, for --covariate and --strata.")
+@click.option("--covariate", "covariates", multiple=True, metavar="COLUMN",
+              help="Number in --users to adjust for (CUPED); repeatable.")  # fmt: skip
+@click.option("--strata", metavar="COLUMN", help="Groups in --users to stratify by.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of resampling.")
 @click.option("--markdown", "form_out", flag_value="markdown", help="Print a Markdown table.")
 @click.option("--latex", "form_out", flag_value="latex", help="Print a LaTeX table.")
@@ -72,6 +76,7 @@ def command(**options: Any) -> None:
             rope=options["rope"],
             progress=progress,
             rng=options["seed"],
+            **_about_users(options),
         )
     if options["report"] is not None:
         from recsys.report import write_report
@@ -107,6 +112,21 @@ def evaluated(paths: dict[str, str], options: dict[str, Any]) -> dict[str, Any]:
             catalogue=options["catalogue"], complete=options["complete"],
         )  # fmt: skip
     return made
+
+
+def _about_users(options: dict[str, Any]) -> dict[str, Any]:
+    """The choices covariates= and strata=; a table without either says nothing."""
+    columns = {
+        "covariates": options["covariates"],
+        "strata": [options["strata"]] if options["strata"] else [],
+    }
+    if (options["users"] is None) != (not any(columns.values())):
+        raise click.UsageError("--covariate COLUMN and --strata COLUMN go with --users FILE, which has them.")
+    return {
+        choice: inputs.read_users(options["users"], wanted, options)
+        for choice, wanted in columns.items()
+        if wanted
+    }
 
 
 def _names(options: dict[str, Any]) -> list[str] | None:

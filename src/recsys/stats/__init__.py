@@ -14,6 +14,7 @@ from typing import Any
 _ROOMS = {
     "align": ("Differences", "Units", "align", "pair", "tables_of"),
     "bootstrap": ("Replicates", "replicate"),
+    "calibration": ("Adjusted", "covariate_adjusted", "post_stratified"),
     "catalogue": (
         "Jackknife",
         "catalogue_difference",
@@ -24,11 +25,13 @@ _ROOMS = {
         "jackknife",
     ),
     "cautions": (
+        "PopulationWarning",
         "RankTestWarning",
         "SampleRatioWarning",
         "SkewWarning",
         "SmallSampleWarning",
         "StatisticsWarning",
+        "StoppedWarning",
         "UnpairedWarning",
         "ZeroVarianceWarning",
     ),
@@ -52,14 +55,7 @@ _ROOMS = {
     "normality": ("normality",),
     "outcomes": ("Estimate", "Interval", "TestResult"),
     "own_statistic": ("statistic_interval", "statistic_permutation"),
-    "planning": (
-        "Adjusted",
-        "covariate_adjusted",
-        "minimal_effect",
-        "post_stratified",
-        "power",
-        "users_needed",
-    ),
+    "planning": ("minimal_effect", "power", "users_needed"),
     "resample": ("Resampler", "groups_of", "random_order", "unit_keys"),
     "runs": ("RunsResult", "folds", "seeds"),
     "sequential": ("ConfidenceSequence", "Watch"),

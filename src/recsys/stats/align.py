@@ -82,12 +82,18 @@ def collapse(
     def summed(rows: Float) -> Float:
         return np.stack([np.bincount(codes, weights=row, minlength=n) for row in rows])
 
-    return Units(unit_keys(labels), summed(totals), summed(share))
+    sums = summed(totals)
+    # Cases that cancel on paper must not leave a last bit that passes for a difference of the unit.
+    sums[np.abs(sums) <= 1e-12 * summed(np.abs(totals))] = 0.0
+    return Units(unit_keys(labels), sums, summed(share))
 
 
 @dataclass(frozen=True, eq=False)
 class Differences:
-    """Paired values of two sides, `first - second`, cases excluded on either side already left out."""
+    """Paired values of two sides, `first - second`, cases excluded on either side already left out.
+
+    `spent` counts degrees of freedom that went into the values: covariates and strata they were adjusted for.
+    """
 
     first: Float
     second: Float
@@ -95,6 +101,7 @@ class Differences:
     keys: Words = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
     weights: Float | None = None
     notes: tuple[str, ...] = ()
+    spent: int = 0
 
     @property
     def values(self) -> Float:
@@ -113,6 +120,8 @@ class Differences:
 
 def _column(values: npt.ArrayLike, what: str) -> Float:
     try:
+        if isinstance(values, np.ma.MaskedArray):
+            values = np.ma.filled(values.astype(np.float64), np.nan)
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{what} must hold numbers, one a user: {error}.") from None
@@ -156,10 +165,23 @@ def pair(
     notes: tuple[str, ...] = (caution(UnpairedWarning, f"{lost} of {len(a)} {what}"),) if lost > 0 else ()
     if any(len(gone) for gone in missing.values()):
         notes += (caution(UnpairedWarning, _absent(missing, len(a))),)
-    where = np.asarray(clusters)[keep] if clusters is not None else None
-    names = np.arange(len(a)) if ids is None else np.asarray(ids)
-    share = None if weights is None else np.asarray(weights, dtype=np.float64)[keep]
-    return Differences(a[keep], b[keep], where, unit_keys(names[keep]), share, notes)
+    where = None if clusters is None else _beside(clusters, len(a), "clusters")[keep]
+    names = np.arange(len(a)) if ids is None else _beside(ids, len(a), "ids")
+    keys = unit_keys(names[keep])
+    if where is None and ids is not None and len(np.unique(keys)) < len(keys):
+        raise InputError("an id occurs more than once.", hint="Say whose cases they are: clusters=.")
+    share = None if weights is None else _beside(weights, len(a), "weights").astype(np.float64)[keep]
+    if share is not None and not (np.isfinite(share).all() and (share >= 0).all() and share.any()):
+        raise InputError("weights must be finite numbers of at least 0, and not all 0.")
+    return Differences(a[keep], b[keep], where, keys, share, notes)
+
+
+def _beside(given: npt.ArrayLike, n: int, what: str) -> Array:
+    """What goes by place beside the sample: one a case."""
+    array = np.asarray(given)
+    if array.shape != (n,):
+        raise InputError(f"{what} must hold one a case ({n}), got shape {array.shape}.")
+    return array
 
 
 def _by_label(
@@ -248,6 +270,11 @@ class Aligned:
     missing: Mapping[str, Array]
     clusters: Array | None = None
     weights: Float | None = None
+
+    @property
+    def users(self) -> Array:
+        """Whom the units stand for, in their order."""
+        return self.ids if self.clusters is None else np.unique(self.clusters)
 
     def differences(self, model: str, baseline: str, metric: str) -> Float:
         return self.tables[model][metric] - self.tables[baseline][metric]

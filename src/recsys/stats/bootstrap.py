@@ -38,7 +38,10 @@ class Replicates:
         return np.where(np.isnan(t), 0.0, t)
 
     def limits(self, method: str, confidence: float) -> Float:
-        """Rows x (low, high)."""
+        """Rows x (low, high); one unit alone says nothing, so its limits are infinite."""
+        return np.where(self.n_units[:, None] < 2, [[-np.inf, np.inf]], self._limits(method, confidence))
+
+    def _limits(self, method: str, confidence: float) -> Float:
         check_confidence(confidence)
         tail = (1.0 - confidence) / 2.0
         if method == "percentile":

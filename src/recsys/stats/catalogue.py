@@ -4,8 +4,9 @@ A delete-a-group jackknife over groups of users by hash of their id: exposure co
 shards and streams. The estimand is the value expected from a test set of this size drawn from the same users;
 a bootstrap over users repeats some of them and so never sees the coverage that was seen.
 
-The plain jackknife counts what two groups bring only together twice (Efron and Stein), which matters where
-many items are shown by a few users only. That part is measured by leaving out pairs of groups and taken away.
+The plain jackknife counts what k groups bring only together k times, which matters where many items are shown
+by a few users only. How much too much that is, is measured between disjoint halves of the groups, which are
+independent test sets, and carried to the full size (`leaveout`).
 """
 
 from __future__ import annotations
@@ -13,37 +14,49 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import InputError
+from recsys.stats.leaveout import Plan, Spread, plan_of, spread_of
 from recsys.stats.outcomes import Estimate, t_interval
 from recsys.types import Float, Int
 
 Statistic = Callable[[Float], float]
+Words = npt.NDArray[np.uint64]
 ESTIMAND = "the value expected from a test set of this size drawn from the same users"
-# Each group is left out together with this many others; more would cost more than they tell, and over a large
-# catalogue each costs a while.
-_PARTNERS, _LARGE = 4, 50_000
 # Users a group, below which the groups differ too much to stand for each other.
 _FEW = 3
-# Groups with users in them, below which nothing is left to measure a spread by.
-_FEWEST = 3
+# Degrees of freedom, below which a variance is known too badly to trust what is made of it.
+_ROUGH = 6
+# One group in so many at least must change the number by itself.
+_LEAST_CHANGING = 8
+# Groups in a word of bits, and cells of sets x items that are looked at at once.
+_WORD, _CELLS = 64, 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
 class Jackknife:
-    """A value, what it is without each group, and what pairs of groups bring only together (None: nothing).
+    """What a number is without each set of groups of a plan; the first of them is empty.
 
     Linear: the difference of two models over the same groups is again one.
     """
 
-    value: float
-    without: Float
+    made: Float
     sizes: Float
-    together: Float | None = None
-    pair_sizes: Float | None = None
+    plan: Plan
+
+    @property
+    def value(self) -> float:
+        """The number itself."""
+        return float(self.made[0])
+
+    @property
+    def without(self) -> Float:
+        """The number without each group."""
+        return self.made[self.plan.whole.ones]
 
     def __sub__(self, other: Jackknife) -> Jackknife:
         if len(self.without) != len(other.without):
@@ -51,37 +64,30 @@ class Jackknife:
                 f"the two exposures have {len(self.without)} and {len(other.without)} groups; "
                 "they must be the same groups."
             )
-        together = None
-        if self.together is not None and other.together is not None:
-            together = self.together - other.together
-        return replace(
-            self, value=self.value - other.value, without=self.without - other.without, together=together
-        )
+        return replace(self, made=self.made - other.made)
 
     def times(self, factor: float) -> Jackknife:
         """The same in other units."""
-        together = None if self.together is None else factor * self.together
-        return replace(self, value=factor * self.value, without=factor * self.without, together=together)
+        return replace(self, made=factor * self.made)
+
+    @cached_property
+    def spread(self) -> Spread:
+        """Variance and degrees of freedom."""
+        return spread_of(self.plan, self.made, self.sizes)
 
     @property
-    def df(self) -> int:
-        """Degrees of freedom of the variance; groups without users bring none."""
-        return max(int(np.count_nonzero(self.sizes)) - 2, 1)
+    def df(self) -> float:
+        """Degrees of freedom of the variance, by Satterthwaite."""
+        return self.spread.df
 
     def variance(self) -> float:
-        """First order as the jackknife has it, divided by what it counts too often.
+        """Of the number, over test sets of this size; NaN with users in fewer than 3 groups."""
+        return self.spread.variance
 
-        The excess of higher orders alternates; its sum to all orders is that of a geometric series nearly.
-        NaN with users in fewer than 3 groups: their sizes explain all there is.
-        """
-        n = len(self.without)
-        if np.count_nonzero(self.sizes) < _FEWEST:
-            return math.nan
-        plain = _spread(self.without, self.sizes) * (n - 1) / n * (n - 1)
-        if self.together is None or self.pair_sizes is None or not plain > 0:
-            return plain
-        excess = _spread(self.together, self.pair_sizes) * math.comb(n, 2)
-        return plain / (1.0 + excess / plain)
+    @property
+    def _n_changing(self) -> int:
+        """Groups without which the number is another; few where nearly every item is shown by many."""
+        return int(np.count_nonzero(self.without != self.value))
 
     def estimate(self, confidence: float = 0.95) -> Estimate:
         """Value, standard error and interval."""
@@ -93,51 +99,21 @@ class Jackknife:
             notes += (f"fewer than {_FEW * n} users: the interval is rough",)
         if error == 0:
             notes += ("no group of users changes it: its interval is a point",)
+        elif self.df < _ROUGH or _LEAST_CHANGING * self._n_changing < n:
+            changing = f"{self._n_changing} of {n} groups of users change it"
+            notes += (f"{changing}, with {self.df:.0f} degrees of freedom: the interval is rough",)
         interval = replace(t_interval(self.value, error, self.df, confidence), method="jackknife")
         return Estimate(self.value, error, interval, n, notes)
 
 
-def _spread(values: Float, sizes: Float) -> float:
-    """Variance of the values, less what only the unequal sizes of the groups explain."""
-    gaps = values - values.mean()
-    size = sizes - sizes.mean()
-    square = float(size @ size)
-    fitted = 1
-    if square > 0:
-        gaps = gaps - size * (float(size @ gaps) / square)
-        fitted = 2
-    return float(gaps @ gaps) / (len(values) - fitted)
-
-
-def jackknife(
-    without: Callable[[Int], float], sizes: npt.ArrayLike, *, partners: int = _PARTNERS
-) -> Jackknife:
+def jackknife(without: Callable[[Int], float], sizes: npt.ArrayLike, *, together: bool = True) -> Jackknife:
     """Of any value that can be made without some groups: `without(groups)`, an empty array for none.
 
-    `partners`: how many pairs each group is in; 0 where no two groups can bring something only together.
+    `together`: whether some groups can bring something only together; False for a function of means.
     """
     weights = np.asarray(sizes, dtype=np.float64)
-    n = len(weights)
-    value = float(without(np.empty(0, dtype=np.int64)))
-    one = np.array([without(np.array([g])) for g in range(n)])
-    if not partners:
-        return Jackknife(value, one, weights)
-    chosen = _pairs(n, partners)
-    two = np.array([without(pair) for pair in chosen])
-    # Efron and Stein's Q, for a value that does not grow with the test set; squared, a share of the variance.
-    together = n * value - (n - 1) * one[chosen].sum(axis=1) + (n - 2) * two
-    return Jackknife(value, one, weights, together / math.sqrt(n * (n - 1.0)), weights[chosen].sum(axis=1))
-
-
-def partners_for(n_items: int) -> int:
-    """How many pairs each group is in for a catalogue of this size."""
-    return _PARTNERS if n_items < _LARGE else 1
-
-
-def _pairs(n: int, partners: int) -> Int:
-    """Pairs of groups in which every group occurs equally often."""
-    steps = range(1, min(partners, (n - 1) // 2) + 1)
-    return np.array([(g, (g + step) % n) for step in steps for g in range(n)])
+    plan = plan_of(len(weights), together=together)
+    return Jackknife(np.array([float(without(gone)) for gone in plan.gone]), weights, plan)
 
 
 def catalogue_jackknife(
@@ -146,11 +122,7 @@ def catalogue_jackknife(
     """The jackknife of statistic(total exposure) from exposure counts groups x items."""
     counts = _counts(exposure)
     total = counts.sum(axis=0)
-    return jackknife(
-        lambda gone: statistic(total - counts[gone].sum(axis=0)),
-        _sizes(counts, sizes),
-        partners=partners_for(counts.shape[1]),
-    )
+    return jackknife(lambda gone: statistic(total - counts[gone].sum(axis=0)), _sizes(counts, sizes))
 
 
 def coverage_jackknife(
@@ -165,22 +137,31 @@ def coverage_jackknife(
 def shown_jackknife(group: Int, item: Int, n_items: int, sizes: npt.ArrayLike) -> Jackknife:
     """The same from the pairs of group and item that occur, each once.
 
-    What is lost without some groups are the items nobody else showed, so every pair of groups is read off
-    the items that exactly two groups showed.
+    Each item keeps a bit a group that showed it: it is shown without some groups if another bit is left.
     """
     weights = np.asarray(sizes, dtype=np.float64)
-    n = len(weights)
-    n_showing = np.bincount(item)
-    alone = np.bincount(group[n_showing[item] == 1], minlength=n)
-    two = np.flatnonzero(n_showing[item] == 2)
-    first, second = np.sort(group[two[np.argsort(item[two], kind="stable")]].reshape(-1, 2), axis=1).T
-    table = np.bincount(first * n + second, minlength=n * n).reshape(n, n)
-    rows, columns = np.triu_indices(n, 1)
-    value = np.count_nonzero(n_showing) / n_items
-    # A count grows with the test set: the loss of one group is that of a set of n - 1, and is scaled up.
-    grown = n / (n - 1) / n_items
-    pair_sizes = weights[rows] + weights[columns]
-    return Jackknife(value, value - alone * grown, weights, -table[rows, columns] / n_items, pair_sizes)
+    plan = plan_of(len(weights), together=True)
+    bits = np.zeros((-(-len(weights) // _WORD), int(item.max(initial=-1)) + 1), dtype=np.uint64)
+    np.bitwise_or.at(bits, (group // _WORD, item), np.uint64(1) << (group % _WORD).astype(np.uint64))
+    bits = bits[:, bits.any(axis=0)]
+    left = np.ones((len(plan.gone), len(bits) * _WORD), dtype=np.uint8)
+    for row, gone in zip(left, plan.gone, strict=True):
+        row[gone] = 0
+    words = np.packbits(left, axis=1, bitorder="little").view("<u8")
+    at_once = max(_CELLS // max(bits.shape[1], 1), 1)
+    shown = [
+        np.count_nonzero(_either(bits, some), axis=1)
+        for some in np.split(words, range(at_once, len(words), at_once))
+    ]
+    return Jackknife(np.concatenate(shown) / n_items, weights, plan)
+
+
+def _either(bits: Words, left: Words) -> Words:
+    """Sets x items: not 0 where a group of the set showed the item."""
+    out: Words = bits[0] & left[:, :1]
+    for word in range(1, len(bits)):
+        out |= bits[word] & left[:, word, None]
+    return out
 
 
 def catalogue_interval(

@@ -38,8 +38,16 @@ class UnpairedWarning(StatisticsWarning):
     """Some cases exist on one side only, or are excluded on one side only, and were left out of the pairs."""
 
 
+class StoppedWarning(StatisticsWarning):
+    """A test for a fixed number of users of a result that was stopped once it looked clear."""
+
+
 class SampleRatioWarning(StatisticsWarning):
     """The groups of an experiment are not of the size they were planned to have."""
+
+
+class PopulationWarning(StatisticsWarning):
+    """A difference adjusted for covariates or strata holds for fewer users than it may seem."""
 
 
 _SAID: ContextVar[set[tuple[type, str]] | None] = ContextVar("_SAID", default=None)

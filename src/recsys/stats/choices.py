@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from recsys.errors import InputError, UnknownNameError
 from recsys.stats.corrections import CORRECTIONS
 from recsys.stats.effects import Effect, cliffs_delta, d_z, glass_delta, hedges_g, pooled_d, rank_biserial
 from recsys.stats.intervals import METHODS, Method
-from recsys.stats.outcomes import check_confidence
+from recsys.stats.outcomes import check_confidence, is_number
 from recsys.stats.resample import Progress, Rng, Scheme
+from recsys.types import Table
 
 TESTS = ("t", "permutation", "wilcoxon", "sign", "studentised", "bca")
+RANK_TESTS = ("wilcoxon", "sign")
 EFFECTS: dict[str, Callable[..., Effect]] = {
     "d_z": d_z,
     "d": pooled_d,
@@ -32,6 +35,9 @@ class Options:
 
     The interval goes with the test unless named: a bootstrap test brings its own, all others the t interval.
     `tie` is the dead zone of win/tie/loss and of the sign test. `runs` says what several runs of a model are.
+
+    `covariates` (numbers by user) and `strata` (groups of users) lower the variance; what is known of them
+    beyond the users evaluated comes from the same tables, or from `covariate_means` and `stratum_shares`.
     """
 
     test: str = "t"
@@ -50,6 +56,10 @@ class Options:
     scheme: Scheme = "auto"
     rng: Rng = 0
     progress: Progress | None = None
+    covariates: Table | None = None
+    covariate_means: Mapping[str, float] | None = None
+    strata: Table | None = None
+    stratum_shares: Mapping[Any, float] | None = None
 
     def __post_init__(self) -> None:
         known = {
@@ -64,8 +74,28 @@ class Options:
                 raise UnknownNameError(name, getattr(self, name), (one for one in choices if one is not None))
         check_confidence(self.confidence)
         for margin in (self.margin, self.no_worse_than):
-            if margin is not None and not margin > 0:
-                raise InputError(f"the margin must be positive, got {margin!r}.")
+            if margin is not None and not (is_number(margin) and margin > 0):
+                raise InputError(f"the margin must be positive, got {margin!r}.", hint="One number.")
+        if not (is_number(self.tie) and self.tie >= 0):
+            raise InputError(f"tie must be zero or a positive number, got {self.tie!r}.")
+        for told, of in (("covariate_means", "covariates"), ("stratum_shares", "strata")):
+            if getattr(self, told) is not None and getattr(self, of) is None:
+                raise InputError(f"{told} was given without {of}.", hint=f"Pass {of}= too.")
+        if self.correction == "max-t" and self.test in RANK_TESTS:
+            raise InputError(
+                f"max-T corrects tests of the mean, which test={self.test!r} is not.",
+                hint="Use correction='holm'.",
+            )
+        if self.adjusts and self.test in RANK_TESTS:
+            raise InputError(
+                f"test={self.test!r} does not look at the mean, which is what covariates and strata adjust.",
+                hint="Use test='t', 'permutation', 'studentised' or 'bca'.",
+            )
+
+    @property
+    def adjusts(self) -> bool:
+        """Whether differences are adjusted for something."""
+        return self.covariates is not None or self.strata is not None
 
     @property
     def interval_method(self) -> Method:

@@ -7,34 +7,24 @@ corrects over the whole stated family, and says the verdict in words.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from recsys.errors import InputError, UnknownNameError
+from recsys.stats.adjustment import AdjustedSides, Adjustment, adjusted_units, adjustment_of
 from recsys.stats.align import Aligned, Differences, Units, align, collapse
+from recsys.stats.calibration import saved
 from recsys.stats.catalogue import Jackknife
 from recsys.stats.cautions import UnpairedWarning, caution, said_once
-from recsys.stats.choices import EFFECTS, Options, worse_by
-from recsys.stats.corrections import adjust
-from recsys.stats.equivalence import (
-    BayesResult,
-    EquivalenceResult,
-    bayes_of,
-    bayes_paired,
-    equivalence,
-    equivalence_of,
-)
+from recsys.stats.choices import Options
 from recsys.stats.family import FamilyTest, family_adjusted, family_test
 from recsys.stats.grouped import grouped_row
-from recsys.stats.outcomes import Estimate, Interval, lift_of
 from recsys.stats.resample import Resampler, Words, seed_of, unit_keys
-from recsys.stats.runs import RunsResult
+from recsys.stats.rows import margin_p, mean_row, sides_of, with_adjustment, with_runs, with_test, worded
 from recsys.stats.several import between_runs, layout_of, merged_runs
 from recsys.stats.table import ComparisonTable, Row, Triple
-from recsys.stats.wording import outcome, said_effect, said_gap, said_p
 from recsys.types import Float, PerCase
 
 __all__ = ["ComparisonTable", "Grouped", "Row", "compare_tables"]
@@ -71,6 +61,11 @@ def compare_tables(
     pairs = _pairs(list(runs), baseline) if pairs is None else list(pairs)
     names = _metrics(runs, metrics, shared)
     layout = layout_of(runs, chosen.runs)
+    if layout == "folds" and chosen.adjusts:
+        raise InputError(
+            "folds are compared by their means, which covariates and strata of users do not adjust.",
+            hint="Leave covariates= and strata= out, or compare one run of each model.",
+        )
     if layout and chosen.correction == "max-t":
         raise InputError(
             "max-T resamples users only and knows nothing of runs.", hint="Use correction='holm'."
@@ -79,25 +74,29 @@ def compare_tables(
     means = [triple for triple in triples if triple[2] not in shared]
     with said_once():
         aligned = _aligned(runs, layout, [metric for metric in names if metric not in shared])
-        found, in_draws = _mean_rows(means, aligned, counted, layout=layout, options=chosen)
+        adjustment = adjustment_of(chosen, aligned.users)
+        found, in_draws = _mean_rows(means, aligned, counted, adjustment, layout=layout, options=chosen)
         if layout:
-            for triple, row in found.items():
-                sides = runs[row.model], runs[row.baseline]
-                between = between_runs(*sides, row.metric, layout=layout, options=chosen)
-                found[triple] = _with_runs(row, between, chosen)
+            found = {
+                triple: _over_runs(row, runs, layout, adjustment, chosen) for triple, row in found.items()
+            }
         for triple in triples:
             if triple[2] in shared:
                 one, other = (apart[side][triple[2]] for side in triple[:2])
                 row = grouped_row(triple, one, other, layout, chosen)
-                found[triple] = row if row.runs is None else _with_runs(row, row.runs, chosen)
+                if chosen.adjusts:
+                    row = replace(
+                        row, notes=(*row.notes, f"{row.metric}: not adjusted, it is no mean over users")
+                    )
+                found[triple] = row if row.runs is None else with_runs(row, row.runs, chosen)
         rows = [found[triple] for triple in triples]
         adjusted = family_adjusted(rows, means, in_draws, chosen.correction)
-        same = _margin_p([row.equivalence for row in rows], chosen.correction)
-        no_worse = _margin_p([row.non_inferiority for row in rows], chosen.correction)
+        same = margin_p([row.equivalence for row in rows], chosen.correction)
+        no_worse = margin_p([row.non_inferiority for row in rows], chosen.correction)
         gone = aligned.note()
         notes = (caution(UnpairedWarning, gone),) if gone else ()
     final = tuple(
-        _worded(row, float(p), (float(q), float(r)), chosen)
+        worded(row, float(p), (float(q), float(r)), chosen)
         for row, p, q, r in zip(rows, adjusted, same, no_worse, strict=True)
     )
     family = (
@@ -119,6 +118,7 @@ def _mean_rows(
     triples: Sequence[Triple],
     aligned: Aligned,
     counted: Mapping[str, PerCase | Sequence[PerCase]] | None,
+    adjustment: Adjustment | None,
     *,
     layout: str,
     options: Options,
@@ -128,16 +128,41 @@ def _mean_rows(
         return {}, None
     keys = unit_keys(aligned.ids)
     paired = [_paired(aligned, triple, keys) for triple in triples]
-    tested = _tested(aligned, triples, paired, keys, options=options)
+    units = collapse(
+        np.stack([aligned.differences(*triple) for triple in triples]),
+        aligned.clusters,
+        keys=keys,
+        weights=aligned.weights,
+    )
+    adjusted: list[AdjustedSides] = []
+    if adjustment is not None:
+        present = units.weights != 0
+        adjusted = [adjustment.sides(sides_of(d), d, here) for d, here in zip(paired, present, strict=True)]
+    values = [one.differences for one in adjusted] or paired
+    tested = _tested(adjusted_units(units, adjusted), values, options)
     judged = paired
     if counted is not None:
         plain = _aligned(_listed(counted), layout, list(dict.fromkeys(metric for *_, metric in triples)))
         judged = [_paired(plain, triple, keys) for triple in triples]
     rows = {
-        triple: _with_test(_row(triple, d, c, options), tested, j)
+        triple: with_test(mean_row(triple, d, c, options), tested, j)
         for j, (triple, d, c) in enumerate(zip(triples, paired, judged, strict=True))
     }
+    for triple, one in zip(triples, adjusted, strict=bool(adjusted)):
+        rows[triple] = with_adjustment(rows[triple], one, options)
     return rows, tested.adjusted
+
+
+def _over_runs(row: Row, runs: Runs, layout: str, adjustment: Adjustment | None, options: Options) -> Row:
+    """The row with the spread between runs in its error."""
+    sides = runs[row.model], runs[row.baseline]
+    plain = between_runs(*sides, row.metric, layout=layout, options=options)
+    if adjustment is None:
+        return with_runs(row, plain, options)
+    found = between_runs(*sides, row.metric, layout=layout, options=options, adjustment=adjustment)
+    share = saved(found.standard_error, plain.standard_error)
+    made = with_runs(row, found, options)
+    return replace(made, variance_saved=share, test=f"{made.test}, adjusted")
 
 
 def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:
@@ -161,16 +186,7 @@ def _metrics(runs: Runs, metrics: Sequence[str] | None, apart: Sequence[str]) ->
     return shared
 
 
-def _tested(
-    aligned: Aligned,
-    triples: Sequence[Triple],
-    paired: Sequence[Differences],
-    keys: Words,
-    *,
-    options: Options,
-) -> FamilyTest:
-    gaps = np.stack([aligned.differences(*triple) for triple in triples])
-    units = collapse(gaps, aligned.clusters, keys=keys, weights=aligned.weights)
+def _tested(units: Units, paired: Sequence[Differences], options: Options) -> FamilyTest:
     resampler = Resampler(
         units.keys, options.n_resamples, seed_of(options.rng), options.scheme, progress=options.progress
     )
@@ -189,146 +205,6 @@ def _paired(aligned: Aligned, triple: Triple, keys: Words) -> Differences:
     clusters = None if aligned.clusters is None else aligned.clusters[both]
     weights = None if aligned.weights is None else aligned.weights[both]
     return Differences(a[both], b[both], clusters, keys[both], weights, notes)
-
-
-def _row(triple: Triple, d: Differences, counted: Differences, options: Options) -> Row:
-    """Everything about a row but its test; wins and losses are those of `counted`."""
-    sides = collapse(np.stack([d.first, d.second]), d.clusters, keys=d.keys, weights=d.weights)
-    value, other = (float(mean) for mean in sides.estimates())
-    gaps = counted.unit_means()
-    up, down = int(np.count_nonzero(gaps > options.tie)), int(np.count_nonzero(gaps < -options.tie))
-    wins, losses = (down, up) if triple[2] in options.lower_is_better else (up, down)
-    relative, relative_interval = _relative(sides, options.confidence)
-    return Row(
-        *triple,
-        value=value,
-        baseline_value=other,
-        difference=value - other,
-        interval=Interval(math.nan, math.nan, options.confidence, options.interval_method),
-        relative=relative,
-        relative_interval=relative_interval,
-        statistic=math.nan,
-        p_value=math.nan,
-        adjusted_p=math.nan,
-        effect=EFFECTS[options.effect](d, confidence=options.confidence),
-        wins=wins,
-        ties=len(gaps) - up - down,
-        losses=losses,
-        n_cases=len(d.first),
-        n_units=len(gaps),
-        test=options.test,
-        equivalence=None
-        if options.margin is None
-        else equivalence(d, options.margin, confidence=options.confidence),
-        non_inferiority=None
-        if options.no_worse_than is None
-        else equivalence(d, worse_by(options, triple[2]), confidence=options.confidence),
-        bayes=None
-        if options.rope is None
-        else _turned(bayes_paired(d, options.rope, confidence=options.confidence), triple[2], options),
-        notes=d.notes + (() if other > 0 else (f"{triple[2]}: no lift, {triple[1]} is not above 0",)),
-    )
-
-
-def _relative(sides: Units, confidence: float) -> tuple[float, Interval]:
-    """Lift of the first row over the second; the pairing is kept."""
-    value, base = (float(mean) for mean in sides.estimates())
-    first, second = sides.residuals() / sides.weights.sum(axis=1)[:, None]
-    n = int(sides.n_units()[0])
-    grown = n / (n - 1) if n > 1 else math.nan
-    products = (first @ first, first @ second, second @ second)
-    spread, shared, base_spread = (grown * float(one) for one in products)
-    return lift_of(value, base, (spread, shared, base_spread), n - 1, confidence)
-
-
-def _with_test(row: Row, tested: FamilyTest, j: int) -> Row:
-    low, high = (float(limit) for limit in tested.limits[j])
-    notes = row.notes + tuple(note for note in tested.notes[j] if note not in row.notes)
-    return replace(
-        row,
-        interval=replace(row.interval, low=low, high=high, method=tested.interval_method),
-        statistic=float(tested.statistics[j]),
-        p_value=float(tested.p_values[j]),
-        test=tested.label,
-        standard_error=float(tested.errors[j]),
-        notes=notes,
-    )
-
-
-def _turned(found: BayesResult, metric: str, options: Options) -> BayesResult:
-    """Where lower is better, what lies above the ROPE is worse."""
-    if metric not in options.lower_is_better:
-        return found
-    return replace(found, p_worse=found.p_better, p_better=found.p_worse)
-
-
-def _with_margins(row: Row, found: Estimate, df: float, options: Options) -> Row:
-    """Whatever was asked of the difference besides its test, from an estimate that knows of runs."""
-    sure = options.confidence
-    same, no_worse, bayes = row.equivalence, row.non_inferiority, row.bayes
-    if same is not None:
-        same = equivalence_of(found, df, same.margin, confidence=sure)
-    if no_worse is not None:
-        no_worse = equivalence_of(found, df, no_worse.margin, confidence=sure)
-    if bayes is not None:
-        bayes = _turned(bayes_of(found, df, bayes.rope, confidence=sure), row.metric, options)
-    return replace(row, equivalence=same, non_inferiority=no_worse, bayes=bayes)
-
-
-def _with_runs(row: Row, runs: RunsResult, options: Options) -> Row:
-    """With several runs their spread belongs to the error, so test and interval are the runs'."""
-    if row.metric in options.lower_is_better:
-        runs = replace(runs, better_in=sum(gap < 0 for gap in runs.per_run))
-    found = Estimate(runs.difference, runs.standard_error, runs.interval, runs.n_users)
-    row = _with_margins(row, found, runs.df, options)
-    base = row.baseline_value
-    scaled = Interval(math.nan, math.nan, runs.interval.confidence, "runs")
-    if base > 0:
-        scaled = replace(scaled, low=runs.interval.low / base, high=runs.interval.high / base)
-    return replace(
-        row,
-        difference=runs.difference,
-        interval=runs.interval,
-        relative=runs.difference / base if base > 0 else math.nan,
-        relative_interval=scaled,
-        statistic=runs.difference / runs.standard_error if runs.standard_error > 0 else math.nan,
-        p_value=runs.p_value,
-        standard_error=runs.standard_error,
-        test=runs.method,
-        runs=runs,
-        notes=row.notes + runs.notes,
-    )
-
-
-def _margin_p(found: Sequence[EquivalenceResult | None], correction: str) -> Float:
-    """P-values of equivalence, corrected over the same family (by Holm where that is max-T)."""
-    if found[0] is None:
-        return np.ones(len(found))
-    p = np.array([1.0 if one is None else one.p_value for one in found])
-    return adjust(p, "holm" if correction == "max-t" else correction)
-
-
-def _worded(row: Row, adjusted: float, margin_p: tuple[float, float], options: Options) -> Row:
-    alpha = 1.0 - options.confidence
-    same, no_worse = (p < alpha for p in margin_p)
-    lower = row.metric in options.lower_is_better
-    parts = [said_gap(row.difference, row.interval, row.relative, row.relative_interval)]
-    if row.effect.name:
-        parts.append(said_effect(row.effect))
-    parts.append(said_p(adjusted, options.correction))
-    if row.runs is not None:
-        parts.append(row.runs.says)
-    word = outcome(row.difference, adjusted, alpha, lower_is_better=lower, equivalent=same, no_worse=no_worse)
-    if word == "equivalent":
-        parts.append(f"within {options.margin:g} by {said_p(margin_p[0], options.correction)}")
-    if word == "not worse":
-        parts.append(f"by less than {options.no_worse_than:g}, {said_p(margin_p[1], options.correction)}")
-    said = f"{word}: {', '.join(parts)}"
-    if row.n_units == row.ties and options.tie == 0:
-        said = f"identical: all {row.n_units} units have the same value"
-    elif not row.effect.name and row.difference == 0 and row.standard_error == 0:
-        said = "identical: the value is the same whoever is left out"
-    return replace(row, adjusted_p=adjusted, verdict=said)
 
 
 def _counted(n: int, what: str) -> str:

@@ -22,8 +22,12 @@ def adjust(p_values: npt.ArrayLike, method: str = "holm") -> Float:
     [0.03, 0.03, 0.03]
     """
     if method not in CORRECTIONS:
-        raise UnknownNameError("correction", method, (*CORRECTIONS, "max-t"))
-    p = np.asarray(p_values, dtype=np.float64)
+        hint = "max-T needs the draws: compare(..., correction='max-t')." if method == "max-t" else ""
+        raise UnknownNameError("correction of p-values", method, CORRECTIONS, hint=hint)
+    try:
+        p = np.asarray(p_values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"p-values must be numbers: {error}.", hint="Such as [0.01, 0.2].") from None
     if p.ndim != 1:
         raise InputError(f"p-values must be one-dimensional, got shape {p.shape}.")
     outside = (p < 0) | (p > 1)

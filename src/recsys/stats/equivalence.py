@@ -7,6 +7,7 @@ region of practical equivalence (ROPE). All work on units, so clusters are respe
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,7 +64,7 @@ def equivalence_of(
     found: Estimate, df: float, margin: float | tuple[float, float], *, confidence: float = 0.95
 ) -> EquivalenceResult:
     """TOST of any estimate with a t distribution."""
-    low, high = (-margin, margin) if isinstance(margin, (int, float)) else margin
+    low, high = margin if isinstance(margin, Sequence) else (-margin, margin)
     if not low < high:
         raise InputError(f"the margin must run from a lower to a higher value, got {(low, high)}.")
     check_confidence(confidence)
@@ -133,8 +134,8 @@ def bayes_of(
     """The posterior of any estimate with a t distribution."""
     from scipy.special import stdtr
 
-    low, high = (-rope, rope) if isinstance(rope, (int, float)) else rope
-    if low > high:
+    low, high = rope if isinstance(rope, Sequence) else (-rope, rope)
+    if not low <= high:
         raise InputError(f"the ROPE must run from a lower to a higher value, got {(low, high)}.")
     mean, scale = found.value, found.standard_error
     interval = t_interval(mean, scale, df, confidence, "two-sided")

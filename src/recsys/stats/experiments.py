@@ -8,16 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from recsys.errors import ColumnError, InputError
+from recsys.errors import ColumnError, IdTypeError, InputError
 from recsys.types import Array, Float, Int
 
 
+def _names(frame: Any) -> list[str]:
+    """The columns of a pandas, polars or arrow table, or of a dict of columns."""
+    for place in ("column_names", "columns"):
+        if hasattr(frame, place):
+            return [str(name) for name in getattr(frame, place)]
+    if isinstance(frame, Mapping):
+        return [str(name) for name in frame]
+    raise InputError(f"the log came as {type(frame).__name__}.", hint="Pass a table or a dict of columns.")
+
+
 def _column(frame: Any, name: str) -> Array:
-    known = [str(c) for c in (frame.keys() if isinstance(frame, Mapping) else frame.columns)]
-    if name not in known:
-        raise ColumnError(
-            f"the log has no column {name!r}.", column=name, hint=f"It has: {', '.join(known)}."
-        )
+    known = _names(frame)
+    if known.count(name) != 1:
+        many = "more than one column" if name in known else "no column"
+        raise ColumnError(f"the log has {many} {name!r}.", column=name, hint=f"It has: {', '.join(known)}.")
     return np.asarray(frame[name])
 
 
@@ -33,7 +42,15 @@ def _codes(values: Array, what: str) -> tuple[Array, Int]:
     )
     if empty.any():
         raise InputError(f"{what} is missing in a row.", column=what, row=int(np.flatnonzero(empty)[0]))
-    labels, codes = np.unique(values, return_inverse=True)
+    try:
+        labels, codes = np.unique(values, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(value).__name__ for value in values.tolist()})
+        raise IdTypeError(
+            f"{what} holds {' and '.join(kinds)} in one column, so none would match.",
+            column=what,
+            hint="Make them one type, such as frame[column].astype(str).",
+        ) from None
     return labels, codes.astype(np.int64)
 
 
@@ -63,6 +80,9 @@ def assignment(
         place = np.cumsum(~torn) - 1
         units = np.where(torn[units], -1, place[units])
         lowest = lowest[~torn]
+        gone = [str(names[arm]) for arm in range(len(names)) if arm not in lowest]
+        if gone:
+            raise InputError(f"no unit of variant {gone[0]!r} saw that variant only.", column=variant)
     return units, [str(name) for name in names.tolist()], lowest, notes
 
 
@@ -94,7 +114,7 @@ def per_unit(frame: Any, name: str, units: Int, *, how: str) -> Float:
 
 def metric_parts(frame: Any, name: str, units: Int) -> tuple[str, Float, Float]:
     """Kind of a metric and its numerator and denominator per unit."""
-    if "/" in name:
+    if "/" in name and name not in _names(frame):
         over, under = (per_unit(frame, part.strip(), units, how="sum") for part in name.split("/", 1))
         if under.sum() == 0:
             raise InputError("the denominator of a ratio adds up to zero.", column=name)

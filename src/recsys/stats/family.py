@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class FamilyTest:
     p_values: Float
     errors: Float
     limits: Float
-    label: str
+    labels: tuple[str, ...]
     interval_method: str
     adjusted: Float | None
     notes: tuple[tuple[str, ...], ...]
@@ -56,20 +56,20 @@ def family_test(
     single = _single_tests(paired, options)
     statistics = np.array([one.statistic for one in single])
     p_values = np.array([one.p_value for one in single])
-    label = single[0].method
+    labels = tuple(one.method for one in single)
     if drawn is not None and options.test in _BOOTSTRAPS:
         p_values = drawn.p_values(options.test)
-        label = f"{options.test} bootstrap ({resampler.n_resamples} {drawn.scheme} draws)"
+        labels = (f"{options.test} bootstrap ({resampler.n_resamples} {drawn.scheme} draws)",) * len(single)
     elif options.test == "permutation" and len(units.keys) > EXACT_FLIPS:
         p_values = np.array(
             [flip_p(s, row) for s, row in zip(resampler.flipped(units.totals), units.totals, strict=True)]
         )
-        label = f"sign-flip permutation ({resampler.n_resamples} draws)"
-    limits = _limits(units, drawn, options)
+        labels = (f"sign-flip permutation ({resampler.n_resamples} draws)",) * len(single)
+    limits = _limits(units, paired, drawn, options)
     adjusted = _max_t(drawn) if drawn is not None and max_t else None
     notes = tuple(one.notes for one in single)
     errors = units.standard_errors()
-    return FamilyTest(statistics, p_values, errors, limits, label, options.interval_method, adjusted, notes)
+    return FamilyTest(statistics, p_values, errors, limits, labels, options.interval_method, adjusted, notes)
 
 
 def _single_tests(paired: Sequence[Differences], options: Options) -> list[TestResult]:
@@ -79,7 +79,8 @@ def _single_tests(paired: Sequence[Differences], options: Options) -> list[TestR
     if options.test == "sign":
         return [sign_test(d, dead_zone=options.tie) for d in paired]
     if options.test == "permutation" and len(paired[0].units().keys) <= EXACT_FLIPS:
-        return [sign_flip(d) for d in paired]
+        # The statistic of a row is t for every test of the mean, however p was found.
+        return [replace(sign_flip(d), statistic=_statistic_only(d).statistic) for d in paired]
     if options.test in _BOOTSTRAPS:
         return [_statistic_only(d) for d in paired]
     return [paired_t(d, confidence=options.confidence) for d in paired]
@@ -92,13 +93,13 @@ def _statistic_only(d: Differences) -> TestResult:
     return TestResult("", mean, t, math.nan, len(values), notes=d.notes + spread_notes(values))
 
 
-def _limits(units: Units, drawn: Replicates | None, options: Options) -> Float:
+def _limits(units: Units, paired: Sequence[Differences], drawn: Replicates | None, options: Options) -> Float:
     if drawn is not None and options.interval_method in _BOOTSTRAPS:
         return drawn.limits(options.interval_method, options.confidence)
-    df = np.inf if options.interval_method == "normal" else units.n_units() - 1.0
-    parts = zip(
-        units.estimates(), units.standard_errors(), np.broadcast_to(df, len(units.totals)), strict=True
-    )
+    df = units.n_units() - 1.0 - np.array([d.spent for d in paired])
+    if options.interval_method == "normal":
+        df = np.full(len(paired), np.inf)
+    parts = zip(units.estimates(), units.standard_errors(), df, strict=True)
     found = [
         t_interval(float(value), float(error), float(free), options.confidence)
         for value, error, free in parts
@@ -133,4 +134,6 @@ def family_adjusted(
     for part in (inside, ~inside):
         if part.any():
             adjusted[part] = np.minimum(1.0, adjusted[part] * len(rows) / np.count_nonzero(part))
-    return adjusted
+    # The draws may fall a little below the p of the test that was asked for; a correction never helps.
+    never_below: Float = np.maximum(adjusted, p_values)
+    return never_below

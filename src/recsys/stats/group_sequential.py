@@ -45,12 +45,11 @@ def boundaries(
     """Two-sided |z| to pass at each look, at these fractions of the planned information (Lan and DeMets)."""
     if spending not in SPENDING:
         raise UnknownNameError("spending function", spending, SPENDING)
+    if not 0 < alpha < 1:
+        raise InputError(f"alpha must lie between 0 and 1, got {alpha!r}.")
     times = [float(f) for f in fractions]
-    if (
-        not times
-        or any(b <= a for a, b in zip([0.0, *times], times, strict=False))
-        or times[-1] > 1.0 + 1e-12
-    ):
+    rising = all(b > a for a, b in zip([0.0, *times], times, strict=False))
+    if not times or not rising or times[-1] > 1.0 + 1e-12:
         raise InputError(f"fractions must rise from above 0 to at most 1, got {times}.")
     spent = [SPENDING[spending](min(f, 1.0), alpha) for f in times]
     found: list[float] = []

@@ -114,7 +114,7 @@ def ratio_difference(first: Units, second: Units, *, confidence: float = 0.95) -
     pull = _pull(first) - _pull(second)
     n = len(pull)
     value = float(first.estimates()[0] - second.estimates()[0])
-    error = float(np.sqrt((pull**2).sum() * n / (n - 1.0)))
+    error = math.sqrt(float((pull**2).sum()) * n / (n - 1.0)) if n > 1 else math.nan
     return Estimate(value, error, t_interval(value, error, n - 1, confidence), n)
 
 

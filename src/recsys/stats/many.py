@@ -50,6 +50,8 @@ def friedman(
     table = _scores(scores)
     n, k = table.shape
     labels = tuple(names) if names is not None else tuple(f"model {j + 1}" for j in range(k))
+    if len(set(labels)) != k:
+        raise InputError(f"{k} models need {k} different names, got {list(labels)}.")
     ranks, tied = _row_ranks(table)
     means = ranks.mean(axis=0)
     possible = 1.0 - tied / (n * k * (k * k - 1.0))

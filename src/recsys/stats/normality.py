@@ -25,7 +25,7 @@ def normality(values: npt.ArrayLike) -> TestResult:
     d = pair(values)
     sample = d.first
     n = len(sample)
-    notes = d.notes + spread_notes(sample)
+    notes = d.notes + spread_notes(sample, "value")
     method = "Shapiro-Wilk" if n <= SHAPIRO_UP_TO else "D'Agostino-Pearson"
     mean = float(sample.mean())
     if n < 3 or not has_spread(sample):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Literal
 
 from recsys.errors import InputError, UnknownNameError
@@ -18,9 +19,19 @@ def check_alternative(alternative: str) -> None:
         raise UnknownNameError("alternative", alternative, ALTERNATIVES)
 
 
+def is_number(value: object) -> bool:
+    """Whether it is one real number, of Python or NumPy."""
+    return isinstance(value, Real)
+
+
+def is_whole(value: object) -> bool:
+    """Whether it is one whole number, of Python or NumPy."""
+    return isinstance(value, Integral)
+
+
 def check_confidence(confidence: float) -> None:
     """Refuse a confidence that is no probability (95 instead of 0.95)."""
-    if not 0.0 < confidence < 1.0:
+    if not (is_number(confidence) and 0.0 < confidence < 1.0):
         raise InputError(f"confidence must lie between 0 and 1, got {confidence!r}.", hint="Try 0.95.")
 
 
@@ -34,7 +45,7 @@ class Interval:
     method: str
 
     def __contains__(self, value: object) -> bool:
-        return isinstance(value, (int, float)) and self.low <= value <= self.high
+        return isinstance(value, Real) and self.low <= float(value) <= self.high
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,14 @@ Means and ratios have their own, faster way in `bootstrap`; the limits are made 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from recsys.errors import UnknownNameError
+from recsys.errors import InputError, UnknownNameError
 from recsys.stats.align import Differences, pair
 from recsys.stats.bootstrap import bca_limits
 from recsys.stats.cautions import SmallSampleWarning, ZeroVarianceWarning, caution
@@ -23,7 +24,7 @@ from recsys.stats.outcomes import (
     check_alternative,
     check_confidence,
 )
-from recsys.stats.resample import Rng, bernoulli_signs, seed_of
+from recsys.stats.resample import Rng, bernoulli_signs, check_resamples, seed_of
 from recsys.stats.tests import beyond, has_spread
 from recsys.types import Bool, Float
 
@@ -43,22 +44,32 @@ def statistic_interval(
     if method not in METHODS:
         raise UnknownNameError("bootstrap interval", method, METHODS)
     check_confidence(confidence)
+    check_resamples(n_resamples)
     d = pair(sample)
     values = d.first
-    seen, n, notes = float(statistic(values)), len(values), d.notes
+    seen, n, notes = _defined(statistic(values)), len(values), d.notes
     if n < 3:
         notes += (caution(SmallSampleWarning, f"only {n} unit(s): an interval means little here"),)
     elif not has_spread(values):
         notes += (caution(ZeroVarianceWarning, "every unit has the same value: zero variance"),)
     stream = np.random.default_rng(seed_of(rng))
     drawn = np.array([float(statistic(values[stream.integers(0, n, n)])) for _ in range(n_resamples)])
-    if method == "bca":
+    if n < 2:
+        low, high = -math.inf, math.inf
+    elif method == "bca":
         low, high = bca_limits(drawn, seen, _acceleration(values, statistic), confidence)
     else:
         tail = (1.0 - confidence) / 2.0
         low, high = map(float, np.quantile(drawn, [tail, 1.0 - tail]))
     error = float(drawn.std(ddof=1)) if n_resamples > 1 else 0.0
     return Estimate(seen, error, Interval(low, high, confidence, method), n, notes)
+
+
+def _defined(value: float) -> float:
+    """A statistic that is NaN would be beaten by no draw, and so pass for significant."""
+    if math.isnan(value):
+        raise InputError("the statistic of the sample is NaN.", hint="Return a number for every sample.")
+    return float(value)
 
 
 def _acceleration(values: Float, statistic: Callable[[Any], float]) -> float:
@@ -82,11 +93,12 @@ def statistic_permutation(
     Two-sided, what counts is the distance from zero: the statistic should change sign when the sides do.
     """
     check_alternative(alternative)
+    check_resamples(n_resamples)
     d, n = differences, len(differences.first)
     notes = d.notes
     if n < 3:
         notes += (caution(SmallSampleWarning, f"only {n} unit(s): no test can say much here"),)
-    seen = float(statistic(d.first, d.second))
+    seen = _defined(statistic(d.first, d.second))
     exact = n < 31 and 1 << n <= n_resamples
     swaps = _every_swap(n) if exact else _drawn_swaps(n, n_resamples, seed_of(rng))
     drawn = np.array(

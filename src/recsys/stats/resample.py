@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import InputError, UnknownNameError
+from recsys.stats.outcomes import is_whole
 from recsys.types import Array, Float
 
 Words = npt.NDArray[np.uint64]
@@ -74,6 +75,12 @@ def seed_of(rng: Rng) -> int:
         ) from None
 
 
+def check_resamples(n_resamples: int) -> None:
+    """Refuse a number of draws that is none."""
+    if not is_whole(n_resamples) or n_resamples < 1:
+        raise InputError(f"n_resamples must be a whole number of at least 1, got {n_resamples!r}.")
+
+
 def random_order(ids: Array, rng: Rng, *, purpose: str = "order") -> npt.NDArray[np.int64]:
     """A random order of the ids that does not depend on the order they came in."""
     words = _scramble(unit_keys(ids) + np.uint64(_digest(f"{seed_of(rng)}:{purpose}")))
@@ -100,8 +107,7 @@ class Resampler:
     def __post_init__(self) -> None:
         if self.scheme not in ("auto", "poisson", "multinomial"):
             raise UnknownNameError("resampling scheme", self.scheme, ("auto", "poisson", "multinomial"))
-        if self.n_resamples < 1:
-            raise InputError(f"n_resamples must be at least 1, got {self.n_resamples}.")
+        check_resamples(self.n_resamples)
 
     @property
     def resolved_scheme(self) -> str:

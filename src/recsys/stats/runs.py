@@ -124,7 +124,7 @@ def folds(
     too often. `test_over_train` is n_test / n_train of a fold, 1 / (k - 1) for k-fold cross-validation.
     """
     d = np.asarray(per_fold, dtype=np.float64)
-    k = len(d)
+    k = d.size
     if d.ndim != 1 or k < 2 or not np.isfinite(d).all():
         raise InputError("folds needs the finite mean difference of at least 2 folds.")
     ratio = 1.0 / (k - 1) if test_over_train is None else test_over_train

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from recsys.errors import InputError
+from recsys.stats.adjustment import Adjustment
 from recsys.stats.align import align, collapse
 from recsys.stats.choices import Options
 from recsys.stats.resample import unit_keys
@@ -46,9 +48,43 @@ def _present_mean(values: Float) -> Float:
 
 
 def between_runs(
-    model: Sequence[PerCase], baseline: Sequence[PerCase], metric: str, *, layout: str, options: Options
+    model: Sequence[PerCase],
+    baseline: Sequence[PerCase],
+    metric: str,
+    *,
+    layout: str,
+    options: Options,
+    adjustment: Adjustment | None = None,
 ) -> RunsResult:
-    """Difference between two models over their runs, run by run."""
+    """Difference between two models over their runs, run by run; what was asked in vain is noted.
+
+    Seeds may be adjusted for their users, who are the same in each.
+    """
+    found = _over_runs(model, baseline, metric, layout=layout, options=options, adjustment=adjustment)
+    return replace(found, notes=found.notes + _in_vain(len(model), len(baseline), layout, options))
+
+
+def _in_vain(model: int, baseline: int, layout: str, options: Options) -> tuple[str, ...]:
+    notes: tuple[str, ...] = ()
+    named = {"test": options.test != "t", "interval": options.interval not in (None, "t")}
+    for name in (name for name, given in named.items() if given):
+        notes += (f"{name}={getattr(options, name)!r} is of users alone; several runs have a t-test of both",)
+    if layout == "seeds" and options.test_over_train is not None:
+        notes += ("test_over_train is of folds; these runs share their users",)
+    if layout == "seeds" and model != baseline:
+        notes += ("one side has a single run, whose spread between runs is not known and not counted",)
+    return notes
+
+
+def _over_runs(
+    model: Sequence[PerCase],
+    baseline: Sequence[PerCase],
+    metric: str,
+    *,
+    layout: str,
+    options: Options,
+    adjustment: Adjustment | None,
+) -> RunsResult:
     if len(model) != len(baseline) and 1 not in (len(model), len(baseline)):
         raise InputError(
             f"runs are compared one by one, but there are {len(model)} and {len(baseline)}.",
@@ -57,12 +93,12 @@ def between_runs(
     count = max(len(model), len(baseline))
     pairs = [(model[r % len(model)], baseline[r % len(baseline)]) for r in range(count)]
     if layout == "folds":
-        gaps = [_gap(a, b, metric) for a, b in pairs]
-        means = [float(np.nanmean(gap)) for gap in gaps]
+        means = [_mean_gap(a, b, metric) for a, b in pairs]
         users = len(np.unique(np.concatenate([a.ids for a, _ in pairs])))
-        return folds(
-            means, test_over_train=options.test_over_train, confidence=options.confidence, n_users=users
-        )
+        ratio = options.test_over_train
+        if ratio is None:
+            ratio = _test_over_train([len(a.ids) for a, _ in pairs], users)
+        return folds(means, test_over_train=ratio, confidence=options.confidence, n_users=users)
     tables = {
         f"{side}{r}": table for r, pair in enumerate(pairs) for side, table in zip("ab", pair, strict=True)
     }
@@ -72,11 +108,24 @@ def between_runs(
     clusters = None if aligned.clusters is None else aligned.clusters[everywhere]
     weights = None if aligned.weights is None else aligned.weights[everywhere]
     units = collapse(table[:, everywhere], clusters, keys=unit_keys(aligned.ids[everywhere]), weights=weights)
-    return seeds(np.stack([units.linearised(r) for r in range(count)]), confidence=options.confidence)
+    values = np.stack([units.linearised(r) for r in range(count)])
+    if adjustment is not None:
+        whose = aligned.ids[everywhere] if clusters is None else np.unique(clusters)
+        values = adjustment.values(values, whose[units.weights[0] != 0])
+    return seeds(values, confidence=options.confidence)
 
 
-def _gap(a: PerCase, b: PerCase, metric: str) -> Float:
-    gap = align({"a": a, "b": b}, [metric]).differences("a", "b", metric)
+def _test_over_train(sizes: Sequence[int], users: int) -> float | None:
+    """Test to training data of folds: everybody else trains. Repeated folds meet the same users again."""
+    tested = sum(sizes) / len(sizes)
+    return tested / (users - tested) if tested < users else None
+
+
+def _mean_gap(a: PerCase, b: PerCase, metric: str) -> float:
+    """Mean difference of one run over the cases both sides have, weighted as the metric is."""
+    aligned = align({"a": a, "b": b}, [metric])
+    gap = aligned.differences("a", "b", metric)
     if np.isnan(gap).all():
         raise InputError(f"a run of the two sides has no case in common on {metric!r}.", column=metric)
-    return gap
+    found = collapse(gap[None, :], keys=unit_keys(aligned.ids), weights=aligned.weights)
+    return float(found.estimates()[0])

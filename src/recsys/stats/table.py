@@ -23,6 +23,8 @@ class Row:
     """One model against the baseline on one metric; `difference` is model minus baseline.
 
     `relative` is the lift over the baseline's mean. Wins, ties and losses count units; a win is better.
+    `variance_saved` is the share of the difference's variance that covariates and strata took away; NaN where
+    none were asked for, or the metric is not adjusted.
     """
 
     model: str
@@ -50,6 +52,7 @@ class Row:
     non_inferiority: EquivalenceResult | None = None
     bayes: BayesResult | None = None
     runs: RunsResult | None = None
+    variance_saved: float = math.nan
     notes: tuple[str, ...] = ()
 
     def minimal_effect(self, *, power: float = 0.8, alpha: float = 0.05) -> float:
@@ -60,10 +63,19 @@ class Row:
         self, difference: float | None = None, *, power: float = 0.8, alpha: float = 0.05
     ) -> int | None:
         """How many users find this difference (the one seen, if none is given); None for no difference."""
+        if not self.effect.name:
+            raise NotDefinedError(
+                f"{self.metric} is no mean over users, so more of them change what is estimated."
+            )
         effect = self.difference if difference is None else difference
         return users_needed(abs(effect), sd=self._spread(), alpha=alpha, power=power) if effect else None
 
     def _spread(self) -> float:
+        if self.runs is not None:
+            raise NotDefinedError(
+                "more users do not lower the spread between runs, so users alone cannot be planned with.",
+                hint="Compare one run of each model, or plan the runs.",
+            )
         if not self.standard_error > 0 or self.n_units < 2:
             raise NotDefinedError(
                 f"{self.metric} does not vary between users here, so there is nothing to plan with."

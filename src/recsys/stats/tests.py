@@ -37,13 +37,13 @@ RANK_NOTE = (
 )
 
 
-def spread_notes(values: Float) -> tuple[str, ...]:
+def spread_notes(values: Float, what: str = "difference") -> tuple[str, ...]:
     """Cautions every test shares: too few units, or no spread at all."""
     notes: tuple[str, ...] = ()
     if len(values) < 3:
         notes += (caution(SmallSampleWarning, f"only {len(values)} unit(s): no test can say much here"),)
     if len(values) > 1 and not has_spread(values):
-        notes += (caution(ZeroVarianceWarning, "every difference is the same: zero variance"),)
+        notes += (caution(ZeroVarianceWarning, f"every {what} is the same: zero variance"),)
     return notes
 
 
@@ -78,9 +78,10 @@ def paired_t(
     notes = d.notes + spread_notes(values) + skew_notes(values, alternative)
     n = len(values)
     mean, error, t = t_statistic(values)
-    interval = t_interval(mean, error, n - 1, confidence, alternative)
-    p = t_tail(t, n - 1, alternative)
-    return TestResult("paired t", mean, t, p, n, alternative, interval, float(n - 1), notes)
+    df = n - 1 - d.spent
+    interval = t_interval(mean, error, df, confidence, alternative)
+    p = t_tail(t, df, alternative)
+    return TestResult("paired t", mean, t, p, n, alternative, interval, float(df), notes)
 
 
 def sign_flip(
@@ -180,7 +181,7 @@ def wilcoxon(
     if method not in ("auto", "exact", "normal"):
         raise UnknownNameError("Wilcoxon method", method, ("auto", "exact", "normal"))
     d = as_differences(differences)
-    means = d.unit_means()
+    means = without_rounding(d.unit_means())
     notes = d.notes + spread_notes(means) + rank_notes(len(means))
     moved = means[means != 0]
     n = len(moved)
@@ -202,10 +203,27 @@ def signed_rank_sums(differences: Differences | npt.ArrayLike) -> tuple[float, f
     >>> signed_rank_sums([1.0, 2.0, -3.0, 0.0])
     (3.0, 3.0)
     """
-    means = as_differences(differences).unit_means()
+    means = without_rounding(as_differences(differences).unit_means())
     moved = means[means != 0]
     ranks = _midranks(np.abs(moved))
     return float(ranks[moved > 0].sum()), float(ranks[moved < 0].sum())
+
+
+def without_rounding(values: Float) -> Float:
+    """Values whose sizes differ by rounding only made equal, so that what is tied on paper is tied.
+
+    >>> without_rounding(np.array([0.8 - 0.6, 0.1 - 0.3, 0.1 + 0.2 - 0.3])).tolist()
+    [0.19999999999999998, -0.19999999999999998, 0.0]
+    """
+    sizes = np.abs(values)
+    order = np.argsort(sizes, kind="stable")
+    ordered = sizes[order]
+    apart = np.diff(ordered, prepend=0.0) > 1e-12 * ordered.max(initial=0.0)
+    levels = np.concatenate([[0.0], ordered[apart]])
+    merged = np.empty_like(sizes)
+    merged[order] = levels[np.cumsum(apart)]
+    settled: Float = np.where(merged == 0, 0.0, np.copysign(merged, values))
+    return settled
 
 
 def _midranks(values: Float) -> Float:
@@ -243,6 +261,16 @@ def _normal_rank_p(ranks: Float, plus: float, alternative: Alternative) -> float
     return float(ndtr(-z if alternative == "greater" else z))
 
 
+def ups_and_downs(means: Float, dead_zone: float) -> tuple[int, int]:
+    """How many lie above and below the dead zone, whose edge belongs to it, also where rounding moved it.
+
+    >>> ups_and_downs(np.array([0.3 - 0.2, 0.4 - 0.3, 0.5, -0.2]), 0.1)
+    (1, 1)
+    """
+    edge = dead_zone + 1e-12 * float(np.abs(means).max(initial=0.0))
+    return int(np.count_nonzero(means > edge)), int(np.count_nonzero(means < -edge))
+
+
 def sign_test(
     differences: Differences | npt.ArrayLike,
     *,
@@ -261,8 +289,7 @@ def sign_test(
     d = as_differences(differences)
     means = d.unit_means()
     notes = d.notes + spread_notes(means) + rank_notes(len(means))
-    wins = int(np.count_nonzero(means > dead_zone))
-    losses = int(np.count_nonzero(means < -dead_zone))
+    wins, losses = ups_and_downs(means, dead_zone)
     n = wins + losses
     p = float(binomtest(wins, n, 0.5, alternative=alternative).pvalue) if n else 1.0
     notes += (f"{wins} wins, {len(means) - n} ties, {losses} losses",)

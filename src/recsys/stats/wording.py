@@ -8,13 +8,18 @@ from recsys.stats.effects import Effect
 from recsys.stats.outcomes import Interval
 
 
+def p_name(correction: str) -> str:
+    """What a p-value is called, by its correction."""
+    return "p" if correction == "none" else f"p_{correction}"
+
+
 def said_p(p: float, correction: str) -> str:
     """A p-value as one says it.
 
     >>> said_p(0.0123, "holm"), said_p(3e-9, "holm")
     ('p_holm = 0.012', 'p_holm < 1e-4')
     """
-    name = "p" if correction == "none" else f"p_{correction}"
+    name = p_name(correction)
     if math.isnan(p):
         return f"{name} not defined"
     return f"{name} < 1e-4" if p < 1e-4 else f"{name} = {p:.2g}"
