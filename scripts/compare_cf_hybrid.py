@@ -59,7 +59,7 @@ def table(comparison: pd.DataFrame) -> str:
     lines = ["Metric                  | Pure CF | CF + BERT | Improvement"]
     lines.append("------------------------|---------|-----------|------------")
     for name, (pure, mixed, gain) in comparison.items():
-        said = f"{gain:+.1f}%" if gain == gain else "n/a (from 0)"  # noqa: PLR0124 - NaN
+        said = f"{gain:+.1f}%" if gain == gain else "n/a"  # noqa: PLR0124 - NaN
         lines.append(f"{name:<23} | {pure:.3f}   | {mixed:.3f}     | {said}")
     return "\n".join(lines)
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import recsys
 from recsys import analysis
 from recsys.cli.app import cli
-from recsys.errors import ColumnError, InputError, MissingExtraError, UnknownNameError
+from recsys.errors import ColumnError, IdTypeError, InputError, MissingExtraError, UnknownNameError
 
 PRODUCTS = pd.DataFrame(
     {"product_id": list("abcd"), "product_name": ["Ash", "Bay", "Cob", "Dot"], "brand": "x"}
@@ -258,3 +258,42 @@ def test_a_map_refuses_what_its_methods_cannot_do_and_takes_labels_by_id():
     labels = {name: "even" if i % 2 == 0 else "odd" for i, name in enumerate(ids)}
     made = analysis.item_map(rows, method="pca", labels=labels, item_ids=ids)
     assert made["label"].tolist() == ["even", "odd"] * 6
+
+
+def test_the_worst_users_of_a_metric_where_less_is_better():
+    scores = np.tile(np.arange(10.0, 0.0, -1.0), (3, 1))
+    truth = {0: [0], 1: [9], 2: [3]}  # average ranks 1, 10 and 4
+    train = {user: [1, 2, 4] for user in truth}
+    result = recsys.evaluate(recsys.Scores(scores), truth, ["average_rank", "mrr"])
+    found = analysis.worst_users(result, train, truth, metric="average_rank")
+    assert found["value"].to_dict() == {1: 10.0}
+    assert analysis.failure_cases(result, train, truth).worst.index.tolist() == [1]
+    assert analysis.worst_users(result, train, truth, metric="mrr").index.tolist() == [1, 2]
+
+
+def test_a_user_without_test_items_is_no_user_whose_items_are_new():
+    lists, train = {0: [1, 2], 1: []}, {0: [1, 2, 3], 1: [1, 2, 3]}
+    result = recsys.evaluate(lists, {0: [1], 1: []}, ["user_coverage@2"])
+    found = analysis.worst_users(result, train, {0: [1], 1: []})
+    assert found["reason"].to_dict() == {1: "no test items at all"}
+
+
+def test_inspection_says_which_mapping_column_or_kind_of_id_is_missing():
+    for maps in ({}, {"user_to_idx": {"ann": 0}}):
+        with pytest.raises(InputError, match="mappings has no"):
+            analysis.inspect_user_recommendations("ann", (U, V), maps, PRODUCTS)
+    with pytest.raises(UnknownNameError, match="product_name"):
+        analysis.inspect_user_recommendations("ann", (U, V), MAPS, PRODUCTS, columns=["product_nam"])
+    with pytest.raises(IdTypeError, match="product_id is int64, and the list holds 'a'"):
+        analysis.inspect_user_recommendations("ann", (U, V), MAPS, PRODUCTS.assign(product_id=range(4)))
+
+
+def test_items_without_a_label_say_nothing_about_neighbours():
+    rows = np.repeat([[0.0, 0.0], [9.0, 1.0], [0.0, 9.0]], 4, axis=0) + np.random.default_rng(1).random(
+        (12, 2)
+    )
+    labels = dict(enumerate("aaaabbbb"))
+    found = analysis.item_map(rows, method="pca", labels=labels).attrs["neighbours"]
+    assert found == {"same label": 1.0, "by chance": pytest.approx(3 / 7)}  # of the other 7 labelled, 3
+    found = analysis.item_map(rows, method="pca", labels={0: "a"}).attrs["neighbours"]
+    assert np.isnan(list(found.values())).all()

@@ -240,6 +240,12 @@ def test_models_side_by_side():
     table = batch.get_comparison_table()
     assert table["model"].tolist() == ["als", "noise"]
     assert table["factors"].tolist()[0] == 5
+    assert table.columns[1] == "factors"
+    late = faces.BatchModelEvaluator([5])
+    late.add_model("noise", users, -items)
+    late.add_model("als", users, items, {"factors": 5})
+    late.evaluate_all(test, train)
+    assert late.get_comparison_table().columns.tolist() == table.columns.tolist()
     name, value = batch.get_best_model("mrr")
     assert value == max(held["mrr"] for held in results.values()) == results[name]["mrr"]
     assert len(batch.get_per_user_metrics("als")) == 30
@@ -273,7 +279,7 @@ def test_models_are_read_from_every_layout(model):
     torch = pytest.importorskip("torch")
     state = {"user_embedding.weight": torch.tensor(users), "item_embedding.weight": torch.tensor(items)}
     torch.save(state, folder / "model.pt")
-    assert np.allclose(faces.load_model(folder / "model.pt").V, items, atol=1e-6)
+    assert same(faces.load_model(folder / "model.pt"), users, items)  # float64 stays float64
 
 
 def test_exchanged_matrices_are_put_right_and_said(model):
@@ -374,6 +380,34 @@ def test_embeddings_come_with_or_without_ids(tmp_path):
     np.savez(tmp_path / "f.npz", a=rows, b=rows)
     with pytest.raises(FileError, match="2 matrices"):
         load_embeddings(tmp_path / "f.npz")
+    for ids in ([1, 2], [0.5, 1.0, 2.0]):
+        np.savez(tmp_path / "g.npz", item_ids=ids, embeddings=rows)
+        with pytest.raises(FileError, match=f"names {len(ids)} items .* for 3 rows"):
+            load_embeddings(tmp_path / "g.npz")
+
+
+def test_ids_in_a_torch_file_are_kept_to_the_last_digit(tmp_path):
+    torch = pytest.importorskip("torch")
+    rows, large = torch.arange(6.0).reshape(3, 2), 2**24 + 1  # no float32
+    for ids in (torch.tensor([large, 7, 2]), [large, 7, 2]):
+        torch.save({"embeddings": rows, "item_ids": ids}, tmp_path / "e.pt")
+        assert load_embeddings(tmp_path / "e.pt").item_to_idx == {large: 0, 7: 1, 2: 2}
+    torch.save({"embeddings": rows, "item_ids": ["a", "b", "c"]}, tmp_path / "e.pt")
+    with pytest.raises(FileError, match="names 3 items"):
+        load_embeddings(tmp_path / "e.pt")
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
+def test_short_floats_are_read_as_what_they_are(tmp_path, suffix):
+    """bfloat16 is the upper half of a float32, so float32 holds it exactly."""
+    torch, files = pytest.importorskip("torch"), pytest.importorskip("safetensors.torch")
+    rows = torch.tensor([[0.1, -3.0], [1e30, 2.0**-126]]).bfloat16()
+    held = {"embeddings": rows, "i_idx": torch.tensor([4, 3])}
+    (torch.save if suffix == ".pt" else files.save_file)(held, tmp_path / f"e{suffix}")
+    found = load_embeddings(tmp_path / f"e{suffix}")
+    assert found.matrix.dtype == np.float32
+    assert found.matrix.tolist() == rows.float().tolist()
+    assert found.item_to_idx == {4: 0, 3: 1}
 
 
 def test_baselines_have_the_documents_methods():
@@ -666,3 +700,149 @@ def test_a_chart_of_a_number_nobody_has_is_an_error():
 def test_similarity_comes_from_one_place():
     with pytest.raises(InputError, match="one of them"):
         faces.ItemSimilarityBaseline(np.eye(3), item_embeddings=np.eye(3))
+
+
+def test_a_models_name_is_not_the_start_of_another(tmp_path):
+    users, items, *_ = small()
+    for name, factor in (("als", 1.0), ("als2", 2.0)):
+        np.save(tmp_path / f"{name}_U.npy", factor * users)
+        np.save(tmp_path / f"{name}_V.npy", items)
+    assert same(faces.load_model(tmp_path, name="als"), users, items)
+    assert same(faces.load_model(tmp_path, name="als2"), 2 * users, items)
+
+
+def test_ids_beside_the_matrices_are_no_matrices(tmp_path):
+    users, items, *_ = small()
+    ids = {"users": np.arange(30), "items": np.arange(40)}
+    np.savez(tmp_path / "model.npz", U=users, V=items, **ids)
+    assert same(faces.load_model(tmp_path), users, items)
+    (tmp_path / "meta.json").write_text('{"num_users": true}')  # a flag, not a count of one
+    assert same(faces.load_model(tmp_path), users, items)
+
+
+def test_lists_come_in_the_order_asked_for():
+    users, items, _, train = small()
+    asked = [7, 2, 9, 2]
+    lists = faces.ModelEvaluator(users, items).generate_recommendations(np.array(asked), train, 3)
+    assert list(lists) == [7, 2, 9]
+    popular = faces.PopularityBaseline(np.arange(40))
+    assert list(popular.recommend_batch(asked, 3)) == [7, 2, 9]
+    assert popular.recommend_batch([9, 2], 2, {2: {39}}) == {9: [39, 38], 2: [38, 37]}
+    with pytest.raises(IdTypeError, match="mixed"):
+        popular.recommend_batch([1, "a"])
+
+
+def test_activity_counts_may_be_an_array_by_index():
+    users, items, test, train = small()
+    evaluator = faces.ModelEvaluator(users, items, [5])
+    evaluator.evaluate(test, train)
+    counts = {user: (7 * user) % 30 for user in range(30)}
+    by_id = evaluator.stratify_by_activity(counts)
+    for given_as in (np.array(list(counts.values())), list(counts.values()), pd.Series(counts)):
+        assert evaluator.stratify_by_activity(given_as) == by_id
+    assert {held["num_users"] for held in by_id.values()} == {10}
+    assert not any(name.startswith("coverage") for held in by_id.values() for name in held)
+    with pytest.raises(UnknownNameError, match="recall@5"):
+        faces.EvaluationVisualizer().prepare_activity_data(by_id, "recal@5")
+
+
+def test_results_with_different_metrics_are_summed_up():
+    comparator = faces.ModelComparator()
+    comparator.add_model_results("a", {"recall@10": 0.3, "recall@20": 0.4})
+    comparator.add_model_results("b", {"recall@10": 0.1})
+    comparator.add_baseline_results("p", {"recall@10": 0.2, "recall@20": 0.2})
+    table = comparator.get_improvement_summary().set_index(["model", "metric"])["relative_percent"]
+    assert table["a"].to_dict() == pytest.approx({"recall@10": 50.0, "recall@20": 100.0})
+    assert table["b", "recall@10"] == pytest.approx(-50.0)
+    assert math.isnan(table["b", "recall@20"])
+    with pytest.raises(UnknownNameError, match="recall@20"):
+        comparator.get_improvement_summary(metrics=["recall@20"])
+
+
+def test_a_gain_over_what_is_not_above_zero_has_no_percentage():
+    """(0.1 - -0.1) / -0.1 would call a gain a loss."""
+    comparator = faces.ModelComparator()
+    comparator.add_model_results("a", {"alignment": 0.1})
+    comparator.add_baseline_results("p", {"alignment": -0.1})
+    gain = comparator.compute_improvement("a", "p", "alignment")
+    assert gain["absolute"] == pytest.approx(0.2)
+    assert math.isnan(gain["relative_percent"])
+    assert comparator.get_comparison_table()["alignment vs p"][0] == "n/a"
+
+
+def test_reports_in_several_formats_go_to_the_folder_named(tmp_path):
+    results, formats = {"als": {"recall@10": 0.1}}, ["csv", "json"]
+    faces.generate_evaluation_report(results, tmp_path / "a", formats=formats)
+    faces.generate_evaluation_report(results, output_dir=tmp_path / "b", formats=formats)
+    faces.generate_evaluation_report(results, tmp_path / "c" / "x.csv", formats=formats)
+    written = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*"))
+    assert written == [f"{place}/cf_eval_summary.{ending}" for place in "abc" for ending in formats]
+
+
+def test_one_metric_of_a_bar_chart_may_be_named_alone():
+    results = {"a": {"recall@10": 0.3}, "b": {"recall@10": 0.2}}
+    charts = faces.EvaluationVisualizer()
+    whole = charts.prepare_bar_chart_data(results, ["recall@10"])
+    assert charts.prepare_bar_chart_data(results, "recall@10") == whole
+    table = faces.compare_models(results)
+    assert charts.prepare_bar_chart_data(table, metric="recall@10") == whole
+
+
+def test_a_model_without_a_number_is_on_no_front():
+    results = {"a": {"ndcg@10": 0.1, "coverage": 0.2}, "b": {"ndcg@10": 0.9}}
+    assert faces.EvaluationVisualizer().prepare_tradeoff_data(results)["pareto"] == ["a"]
+
+
+def test_baselines_are_compared_under_other_column_names():
+    table = pd.DataFrame({"who": [0, 1], "what": [1, 0]})
+    comparator = faces.BaselineComparator([1])
+    comparator.add_baseline("popularity", faces.PopularityBaseline([5, 9, 2]))
+    found = comparator.compare_all(table, {}, user_col="who", item_col="what")
+    assert found["popularity"]["recall@1"] == 0.5
+
+
+def test_a_history_is_read_by_the_columns_of_the_test_set():
+    """A training table often holds the ids people use beside the row numbers."""
+    users, items, test, train = small()
+    rows = [(u, i, 500 + u, 900 - i) for u, held in train.items() for i in held]
+    table = pd.DataFrame(rows, columns=["u_idx", "i_idx", "user_id", "product_id"])
+    wanted = faces.evaluate_model(users, items, test, train, [5])["recall@5"]
+    assert faces.evaluate_model(users, items, test, table, [5])["recall@5"] == wanted
+    truth = pd.DataFrame([(u, i) for u, held in test.items() for i in held], columns=["a", "b"])
+    renamed = table.rename(columns={"u_idx": "a", "i_idx": "b"})
+    named = {"user_col": "a", "item_col": "b"}
+    assert faces.evaluate_model(users, items, truth, renamed, [5], **named)["recall@5"] == wanted
+    arrow = pytest.importorskip("pyarrow").Table.from_pandas(renamed)
+    assert faces.evaluate_model(users, items, truth, arrow, [5], **named)["recall@5"] == wanted
+    popular = faces.PopularityBaseline(np.arange(len(items)))
+    assert popular.evaluate(truth, renamed, [5], **named) == pytest.approx(
+        {**popular.evaluate(test, train, [5]), "evaluation_time_seconds": pytest.approx(0, abs=60)}
+    )
+
+
+def test_numbers_outside_the_catalogue_are_refused_not_wrapped(tmp_path):
+    """NumPy would write the count of item -1 over that of the last item."""
+    users, items, test, _ = small()
+    for bad in (-1, len(items)):
+        pd.DataFrame({"u_idx": [0, 1], "i_idx": [3, bad]}).to_csv(tmp_path / "train.csv", index=False)
+        pd.DataFrame({"u_idx": [0, 1], "i_idx": [4, 5]}).to_csv(tmp_path / "test.csv", index=False)
+        with pytest.raises(InputError, match=f"names the item {bad}"):
+            faces.load_test_data(tmp_path, n_items=len(items))
+        with pytest.raises(InputError, match=f"names the item {bad}"):
+            faces.evaluate_hybrid_model(
+                users, items, np.eye(len(items)), test, user_pos_train={0: {3}, 1: {bad}}
+            )
+
+
+def test_whole_numbers_in_a_categorical_column_stay_numbers():
+    users, items, test, train = small()
+    rows = [(u, i) for u, held in test.items() for i in held]
+    table = pd.DataFrame(rows, columns=["u_idx", "i_idx"]).astype("category")
+    wanted = faces.evaluate_model(users, items, test, train, [5])["recall@5"]
+    assert faces.evaluate_model(users, items, table, train, [5])["recall@5"] == wanted
+
+
+def test_profiles_of_users_under_other_ids_are_refused():
+    rows = np.eye(3)
+    with pytest.raises(IdTypeError, match="user ids"):
+        faces.evaluate_with_reranking(rows, rows, rows, {0: {1}}, {"ann": rows[0]}, user_pos_train={0: {0}})

@@ -312,3 +312,41 @@ def test_profiles_may_be_rows_by_user():
     truth = {u: [u + 1] for u in range(5)}
     by_row = evaluate_hybrid_model(users, items, rows, truth, profiles, **asked)
     assert by_row == evaluate_hybrid_model(users, items, rows, truth, dict(enumerate(profiles)), **asked)
+
+
+def test_a_collection_takes_metrics_of_ones_own():
+    rows, lists = np.eye(4), {0: [0, 1], 1: [2, 3]}
+
+    class Half(faces.DiversityMetric):
+        """Built on one of the package's."""
+
+        def compute_batch(self, *args, **kwargs):
+            found = super().compute_batch(*args, **kwargs)
+            return {name: value / 2 for name, value in found.items()}
+
+    class Length(faces.HybridMetric):
+        """The mean length of a list; asks for nothing but the lists."""
+
+        name = "length"
+
+        def compute(self, all_recommendations):
+            return sum(map(len, all_recommendations.values())) / len(all_recommendations)
+
+    class Everything(faces.HybridMetric):
+        name = "keywords"
+
+        def compute(self, **given):
+            return len(given)
+
+    found = faces.HybridMetricCollection([Half(), Length(), Everything()]).evaluate_all(
+        lists, embeddings=rows, item_embeddings=rows, item_counts=[1, 1, 1, 1]
+    )
+    assert found == {"diversity": 0.5, "diversity_std": 0.0, "length": 2.0, "keywords": 4.0}
+
+
+def test_a_strength_of_diversification_below_zero_is_refused():
+    users, items = np.eye(3), np.eye(3)
+    with pytest.raises(InputError, match="diversity=-1"):
+        faces.evaluate_with_reranking(
+            users, items, np.eye(3), {0: {1}}, user_pos_train={0: {0}}, diversity=-1
+        )

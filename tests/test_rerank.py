@@ -166,3 +166,29 @@ def test_a_sweep_says_which_metrics_it_has():
     for asked in (lambda: made.front("ildd@10"), lambda: made.rising(["ildd@10"])):
         with pytest.raises(UnknownNameError, match="ndcg@10"):
             asked()
+
+
+def test_the_front_of_a_metric_where_less_is_better():
+    rng, users, items, rows = world(4, n_users=40, n_items=60)
+    truth = {u: rng.choice(60, 5, replace=False).tolist() for u in range(40)}
+    history = {u: rng.choice(60, 5, replace=False).tolist() for u in range(40)}
+    settings = {"alphas": [0.8, 0.5, 0.2, 0.0], "diversities": [0.0, 0.3, 0.6]}
+    made = sweep(Factors(users, items), content(history, rows), truth, "ndcg@5, gini@5", k=5, **settings)
+    assert made.accuracy == "ndcg@5"
+    points = made.frame[["ndcg@5", "gini@5"]].to_numpy().tolist()
+    best = [
+        at
+        for at, (a, g) in enumerate(points)
+        if not any(b >= a and h <= g and (b > a or h < g) for b, h in points)
+    ]
+    assert made.front("gini@5").index.tolist() == best
+    assert made.frame["gini@5"].idxmin() in best
+
+
+def test_a_sweep_never_shows_fewer_than_k_items():
+    _, users, items, rows = world(0, n_users=5, n_items=30)
+    near = content({u: [u] for u in range(5)}, rows)
+    made = sweep(
+        Factors(users, items), near, {0: [3]}, ["filled@20"], k=20, alphas=[], diversities=[0.5], pool=4
+    )
+    assert made.frame["filled@20"].tolist() == [1.0, 1.0]

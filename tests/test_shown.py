@@ -191,6 +191,8 @@ def test_columns_must_be_named_where_there_are_several():
     items = {"kind": {"a": "x"}, "price": {"a": 1.0}}
     with pytest.raises(ColumnError, match="one must be named"):
         recsys.evaluate(LISTS, TRUTH, "exposure_gap@2", items=items)
+    with pytest.raises(ColumnError, match=r"\(of=kind\)"):
+        recsys.evaluate(LISTS, TRUTH, "value@2", items=items)
     with pytest.raises(ColumnError, match="not 'colour'"):
         recsys.evaluate(LISTS, TRUTH, "exposure_gap(by=colour)@2", items=items)
     with pytest.raises(ColumnError, match="no numbers"):

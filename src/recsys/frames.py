@@ -308,7 +308,8 @@ def coded_column(frame: Any, name: str, table: str, *, as_range: bool = False) -
         return encode(series.to_numpy(), table=table, column=name, as_range=as_range)
     if series.is_null().any():
         refuse_missing(int(np.argmax(series.is_null().to_numpy())), table, name)
-    if series.dtype in (nw.Categorical, nw.Enum):
+    labels = getattr(getattr(kind, "categories", None), "dtype", None)
+    if series.dtype in (nw.Categorical, nw.Enum) and getattr(labels, "kind", None) not in ("i", "u"):
         series = series.cast(nw.String)
     if series.dtype == nw.String:
         return encode_strings(_arrow_or_numpy(series), table=table, column=name)

@@ -100,9 +100,9 @@ def names(world, tmp_path, monkeypatch):
         "als_per_user_recall": als, "pop_per_user_recall": pop,
         "cf_per_user_recall": als, "baseline_per_user_recall": pop, "np": np,
     }  # fmt: skip
-    for name in ("compute_item_similarity", "load_model", "load_cf_model", "ModelEvaluator"):
+    loading = ("load_model", "load_cf_model", "load_test_data")
+    for name in ("compute_item_similarity", "ModelEvaluator", *loading):
         given[name] = getattr(faces, name)
-    given["load_test_data"] = lambda: faces.load_test_data(n_items=N_ITEMS)
     return given
 
 

@@ -316,3 +316,28 @@ def test_every_name_can_be_imported_from_the_package():
         assert getattr(faces, name).__name__ == name
     with pytest.raises(AttributeError, match="nobody"):
         _ = faces.nobody
+
+
+def test_a_level_that_is_none_is_named() -> None:
+    with pytest.raises(InputError, match="got 5"):
+        StatisticalTester(alpha=5)
+    with pytest.raises(InputError, match="got 5"):
+        StatisticalTester().bonferroni_correction([0.01], alpha=5)
+
+
+def test_a_statistic_that_is_nan_is_not_significant() -> None:
+    a, b = [0.1, 0.5, 0.4, 0.9], [0.2, 0.3, 0.1, 0.8]
+    with pytest.raises(InputError, match="statistic of the sample is NaN"):
+        BootstrapEstimator().permutation_test(a, b, 100, lambda *_: math.nan)
+    with pytest.raises(InputError, match="statistic of the sample is NaN"):
+        BootstrapEstimator().confidence_interval(a, lambda _: math.nan)
+    for asked in (lambda e: e.permutation_test(a, b, 0, lambda *_: 1.0), lambda e: e.bootstrap_ci(a)):
+        with pytest.raises(InputError, match="n_resamples"):
+            asked(BootstrapEstimator(0))
+
+
+def test_one_user_has_no_interval() -> None:
+    for statistic in (None, np.median):
+        with pytest.warns(SmallSampleWarning):
+            found = BootstrapEstimator().bootstrap_ci([0.3], statistic_fn=statistic)
+        assert (found["lower"], found["upper"]) == (-math.inf, math.inf)

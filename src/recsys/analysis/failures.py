@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from recsys.analysis.users import lower_is_better
 from recsys.frames import read_interactions, read_lists
 from recsys.results import Evaluation
 from recsys.types import Array, Bool, Float, Int, Interactions, Lists
@@ -55,7 +56,7 @@ def failure_cases(
         metric: which metric; the first evaluated without.
         cold_user: users with fewer training interactions are cold.
         niche_item: items with fewer are niche.
-        most: how many of the worst users (below the mean) to name.
+        most: how many of the worst users (worse than the mean) to name.
 
     >>> import recsys
     >>> train, truth = {1: [5, 6, 7], 2: [5]}, {1: [8], 2: [6]}
@@ -73,7 +74,7 @@ def failure_cases(
     cold = users[users["n_train"] < cold_user]
     items = _items(taken, wanted, shown)
     niche = items[items["n_train"] < niche_item]
-    worst = _worst(users, cold_user, niche_item, most)
+    worst = _worst(users, cold_user, niche_item, most, lower=lower_is_better(evaluation, name))
     rest = users[users["n_train"] >= cold_user]
     summary: dict[str, float] = {
         "users": len(users),
@@ -100,10 +101,11 @@ def worst_users(
     niche_item: int = NICHE_ITEM,
     most: int = 20,
 ) -> Any:
-    """The users with the lowest value below the mean and why, as far as data tells: a frame by user id."""
+    """The users furthest on the bad side of the mean and why, as far as data tells: a frame by user id."""
     name = next(iter(evaluation)) if metric is None else metric
     taken, wanted = read_interactions(train, table="train"), read_interactions(truth)
-    return _worst(_users(evaluation, name, taken, wanted, niche_item), cold_user, niche_item, most)
+    users = _users(evaluation, name, taken, wanted, niche_item)
+    return _worst(users, cold_user, niche_item, most, lower=lower_is_better(evaluation, name))
 
 
 def _users(
@@ -161,10 +163,11 @@ def _items(taken: Interactions, wanted: Interactions, shown: Lists | None) -> An
     return pd.DataFrame(columns, index=pd.Index(ids, name="item")).sort_values("n_train", kind="stable")
 
 
-def _worst(users: Any, cold_user: int, niche_item: int, most: int) -> Any:
-    below = users[users["value"] < users["value"].mean()]
-    later = "first_hit" if "first_hit" in below else "n_test"
-    frame = below.sort_values(["value", later], ascending=[True, False], kind="stable").head(most)
+def _worst(users: Any, cold_user: int, niche_item: int, most: int, *, lower: bool) -> Any:
+    mean = users["value"].mean()
+    bad = users[users["value"] > mean if lower else users["value"] < mean]
+    later = "first_hit" if "first_hit" in bad else "n_test"
+    frame = bad.sort_values(["value", later], ascending=[not lower, False], kind="stable").head(most)
     reasons = [_reason(row, cold_user, niche_item) for row in frame.itertuples(index=False)]
     return frame.assign(reason=reasons)
 
@@ -174,6 +177,8 @@ def _reason(row: Any, cold_user: int, niche_item: int) -> str:
         return "no training interactions at all"
     if row.n_train < cold_user:
         return f"cold start: {row.n_train} training interaction{'' if row.n_train == 1 else 's'}"
+    if row.n_test == 0:
+        return "no test items at all"
     if row.n_test_new == row.n_test:
         return "every test item is new: nobody took one in training"
     if 2 * row.n_test_niche >= row.n_test:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from recsys.api import recommend
-from recsys.errors import ColumnError, InputError
+from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError
 from recsys.frames import ROLES
 from recsys.sources import Factors, Scores, from_model
 from recsys.types import Array
@@ -111,6 +111,12 @@ def _located(model: Any, mappings: Mapping[str, Any] | None, user: Any) -> tuple
     source = _source(model)
     if mappings is None:
         return source, user, source.item_rows.ids.values.tolist()
+    for name in ("user_to_idx", "idx_to_item"):
+        if name not in mappings:
+            raise InputError(
+                f"mappings has no {name!r}; it has {', '.join(map(str, mappings)) or 'nothing'}.",
+                hint="Pass {'user_to_idx': {user: row}, 'idx_to_item': {row: item}}.",
+            )
     if user not in mappings["user_to_idx"]:
         raise InputError(
             f"user {user!r} is not in mappings['user_to_idx'], which has {len(mappings['user_to_idx']):,}.",
@@ -164,8 +170,19 @@ def _described(items: list[Any], products: Any, columns: Iterable[str] | None) -
         return pd.DataFrame({"item": items})
     key = key_column(products)
     wanted = [c for c in _SHOWN if c in products.columns] if columns is None else list(columns)
+    for name in wanted:
+        if name not in products.columns:
+            raise UnknownNameError("column of the products", name, map(str, products.columns))
     table = products.drop_duplicates(key).set_index(key)[[c for c in wanted if c != key]]
-    found: Array = table.index.get_indexer(pd.Index(items, dtype=table.index.dtype if items else None))
+    try:
+        found: Array = table.index.get_indexer(pd.Index(items, dtype=table.index.dtype if items else None))
+    except (TypeError, ValueError) as error:
+        raise IdTypeError(
+            f"the products' {key} is {table.index.dtype}, and the list holds {items[0]!r}.",
+            table="products",
+            column=key,
+            hint="Ids are all int or all str on both sides.",
+        ) from error
     described = table.reset_index(drop=True).reindex(found).reset_index(drop=True)
     described.insert(0, key, items)
     return described

@@ -105,9 +105,16 @@ def _imported(module: str, package: str) -> Any:
 
 
 def _agreement(places: Float, labels: Array) -> dict[str, float]:
-    """How often the nearest neighbour has the same label, and how often a random other item would."""
+    """How often the nearest neighbour has the same label, and how often a random other item would.
+
+    Among items that have a label.
+    """
     from scipy.spatial import KDTree
 
+    labelled = np.array([not (one is None or one != one) for one in labels.tolist()])  # noqa: PLR0124 - NaN
+    places, labels = places[labelled], labels[labelled]
+    if len(labels) < 2:
+        return {"same label": np.nan, "by chance": np.nan}
     nearest = np.asarray(KDTree(places).query(places, k=2)[1])
     own = np.arange(len(places))
     other = np.where(nearest[:, 0] == own, nearest[:, 1], nearest[:, 0])

@@ -33,18 +33,20 @@ def number_summary(values: Any) -> dict[str, float]:
 
 
 def improvement(value: float, base: float) -> dict[str, float]:
-    """How far a value lies above another, and in percent of it; NaN percent where that is 0.
+    """How far a value lies above another, and in percent of it; NaN percent of what is not above 0.
 
     >>> improvement(0.5, 0.25)["relative_percent"]
     100.0
     """
     gap = float(value) - float(base)
-    relative = gap / float(base) if base else math.nan
+    relative = gap / float(base) if base > 0 else math.nan
     return {"absolute": gap, "relative": relative, "relative_percent": 100.0 * relative}
 
 
 def pareto_front(points: Mapping[str, tuple[float, float]]) -> list[str]:
     """The names no other point beats in one number without losing in the other; higher is better.
+
+    A point that lacks a number is never one of them.
 
     >>> pareto_front({"a": (0.1, 0.9), "b": (0.5, 0.5), "c": (0.4, 0.4)})
     ['a', 'b']
@@ -52,15 +54,18 @@ def pareto_front(points: Mapping[str, tuple[float, float]]) -> list[str]:
     return [
         name
         for name, (x, y) in points.items()
-        if not any(u >= x and v >= y and (u > x or v > y) for u, v in points.values())
+        if not (math.isnan(x) or math.isnan(y))
+        and not any(u >= x and v >= y and (u > x or v > y) for u, v in points.values())
     ]
 
 
 def activity_of(ids: Array, counts: Any) -> Int:
     """How many training interactions each user has; a user nobody counted has none.
 
-    `counts` is {user: number}, a Series, or the training data itself.
+    `counts` is {user: number}, a Series, one number a user by index, or the training data itself.
     """
+    if _are_by_index(counts):
+        counts = dict(enumerate(counts))
     if not _are_numbers(counts):
         counts = read_interactions(counts, table="train")
     if hasattr(counts, "indptr"):
@@ -74,6 +79,12 @@ def activity_of(ids: Array, counts: Any) -> Int:
     return np.array([held.get(user, 0) for user in ids.tolist()], dtype=np.int64)
 
 
+def _are_by_index(counts: Any) -> bool:
+    if isinstance(counts, np.ndarray):
+        return counts.ndim == 1 and counts.dtype.kind in "iuf"
+    return isinstance(counts, list | tuple) and all(isinstance(n, int | float | np.number) for n in counts)
+
+
 def _are_numbers(counts: Any) -> bool:
     if not hasattr(counts, "items") or hasattr(counts, "columns") or hasattr(counts, "indptr"):
         return False
@@ -83,11 +94,11 @@ def _are_numbers(counts: Any) -> bool:
 def by_activity(
     evaluation: Evaluation, counts: Any, bins: Sequence[tuple[float, float]] | None = None
 ) -> dict[str, dict[str, float]]:
-    """{bin: {metric: mean, "num_users": how many}} by the number of training interactions.
+    """{bin: {metric: mean, "num_users": how many}} by training interactions; only metrics that are by user.
 
     Args:
         evaluation: what was evaluated.
-        counts: {user: number of training interactions}, or the training data.
+        counts: {user: number of training interactions}, one number a user by index, or the training data.
         bins: (from, below) pairs; without, thirds of the users called low, medium and high.
 
     >>> import recsys
@@ -99,8 +110,12 @@ def by_activity(
     groups = _thirds(activity) if bins is None else _binned(activity, bins)
     grouped = Evaluation(evaluation.partial, evaluation.requests, evaluation.conventions, by=groups)
     inside = _evaluated(evaluation)
+    names = evaluation.per_case.columns
     return {
-        label: {"num_users": int((mask & inside).sum()), **grouped.by[label]}
+        label: {
+            "num_users": int((mask & inside).sum()),
+            **{name: value for name, value in grouped.by[label].items() if name in names},
+        }
         for label, mask in groups.items()
     }
 
@@ -159,6 +174,12 @@ def _in_unit(values: Float) -> bool:
     return bool(len(values)) and bool(values.min() >= 0 and values.max() <= 1)
 
 
+def lower_is_better(evaluation: Evaluation, metric: str) -> bool:
+    """Whether a lower value of an evaluated metric is the better one."""
+    name = evaluation._key(metric)  # noqa: SLF001
+    return next(r for r in evaluation.requests if str(r) == name).metric.better == "lower"
+
+
 def losing_users(
     winner: Evaluation, other: Evaluation, metric: str, *, counts: Any = None, most: int | None = 20
 ) -> Any:
@@ -182,8 +203,7 @@ def losing_users(
     both = pd.concat(sides, axis=1, keys=["winner", "other"])
     paired = both.dropna()
     gap = paired["winner"] - paired["other"]
-    lower = next(r for r in winner.requests if str(r) == winner._key(metric)).metric.better == "lower"  # noqa: SLF001
-    worse, better = (gap > 0, gap < 0) if lower else (gap < 0, gap > 0)
+    worse, better = (gap > 0, gap < 0) if lower_is_better(winner, metric) else (gap < 0, gap > 0)
     frame = paired.assign(difference=gap)[worse]
     frame = frame.iloc[np.argsort(-frame["difference"].abs().to_numpy(), kind="stable")]
     if counts is not None:

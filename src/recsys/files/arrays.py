@@ -77,23 +77,39 @@ def _numpy(place: Path) -> dict[str, Array]:
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError, KeyError) as error:
         if isinstance(error, FileError):
             raise
+        # NumPy takes whatever it does not know for a pickle.
         pickled = "pickle" in str(error).lower() or "object" in str(error).lower()
-        why = "holds a pickle, and opening one can run any code" if pickled else f"cannot be read ({error})"
+        unknown = "holds no NumPy array, or a pickle: opening one can run any code"
+        why = unknown if pickled else f"cannot be read ({error})"
         raise FileError(f"{place} {why}.", hint=_NUMBERS) from error
 
 
 def _safetensors(place: Path) -> dict[str, Array]:
     try:
-        from safetensors import SafetensorError
-        from safetensors.numpy import load_file
+        from safetensors import SafetensorError, safe_open
     except ImportError as error:
         raise MissingExtraError("safetensors", "safetensors", "Reading safetensors") from error
     try:
-        return {name: _plain(array, place) for name, array in load_file(place).items()}
+        with safe_open(place, framework="np") as held:
+            kinds = {name: held.get_slice(name).get_dtype() for name in held.keys()}  # noqa: SIM118
+            plain = {name: held.get_tensor(name) for name, kind in kinds.items() if kind != "BF16"}
+        short = _bfloat16(place) if "BF16" in kinds.values() else {}
+        return {name: _plain((plain | short)[name], place) for name in kinds}
     except (SafetensorError, OSError, KeyError, TypeError) as error:
         if isinstance(error, FileError):
             raise
         raise FileError(f"{place} cannot be read ({error}).", hint=_NUMBERS) from error
+
+
+def _bfloat16(place: Path) -> dict[str, Array]:
+    """Brain floats, which NumPy lacks: the upper half of a float32."""
+    from safetensors import deserialize
+
+    return {
+        name: (np.frombuffer(view["data"], "<u2").astype("<u4") << 16).view("<f4").reshape(view["shape"])
+        for name, view in deserialize(place.read_bytes())  # type: ignore[no-untyped-call]
+        if view["dtype"] == "BF16"
+    }
 
 
 def _torch(place: Path) -> dict[str, Array]:
@@ -106,8 +122,22 @@ def _torch(place: Path) -> dict[str, Array]:
     except Exception as error:  # torch raises what it likes for a file it will not open
         raise FileError(f"{place} holds more than tensors, or is damaged.", hint=_NUMBERS) from error
     named = held if isinstance(held, Mapping) else {place.stem: held}
-    tensors = {str(name): value for name, value in named.items() if isinstance(value, torch.Tensor)}
-    return {name: _plain(t.detach().float().numpy(), place) for name, t in tensors.items()}
+    arrays: dict[str, Array] = {}
+    for name, value in named.items():
+        if isinstance(value, torch.Tensor):
+            arrays[str(name)] = _plain(_of_tensor(value.detach().to_dense()), place)
+        elif isinstance(value, list | tuple) and value and all(type(one) in (int, str) for one in value):
+            arrays[str(name)] = np.array(value)  # ids beside a matrix
+    return arrays
+
+
+def _of_tensor(tensor: Any) -> Array:
+    """The same numbers; floats too short for NumPy (bfloat16, float8) as float32, which holds them."""
+    try:
+        held: Array = tensor.numpy()
+    except TypeError:
+        held = tensor.float().numpy()
+    return held
 
 
 def _plain(array: Array, place: Path) -> Array:

@@ -17,8 +17,7 @@ def read_parquet(
     """A narwhals frame of the columns that play a role, and which plays which."""
     import narwhals.stable.v2 as nw
 
-    plain = source.path is not None and source.path.suffix != ".gz"
-    opened = source.path if plain else io.BytesIO(source.data)
+    opened = _opened(source)
     frame, found = _by_arrow(source, opened, roles, columns) or _by_polars(source, opened, roles, columns)
     return nw.from_native(frame, eager_only=True), found
 
@@ -27,19 +26,22 @@ def read_parquet_whole(source: Source) -> Any:
     """A narwhals frame of every column."""
     import narwhals.stable.v2 as nw
 
-    opened = (
-        source.path if source.path is not None and source.path.suffix != ".gz" else io.BytesIO(source.data)
-    )
     try:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError as error:
         raise MissingExtraError("pyarrow", "arrow", "Reading Parquet") from error
     try:
-        with parquet.ParquetFile(opened, page_checksum_verification=True) as file:
+        with parquet.ParquetFile(_opened(source), page_checksum_verification=True) as file:
             return nw.from_native(file.read(), eager_only=True)
     except (pa.ArrowException, OSError) as error:
         raise _damaged(source, error) from error
+
+
+def _opened(source: Source) -> Any:
+    """The file itself where Parquet lies in it as it is, else its bytes."""
+    plain = source.path is not None and source.path.suffix != ".gz"
+    return source.path if plain else io.BytesIO(source.data)
 
 
 def _by_arrow(

@@ -128,7 +128,10 @@ def write_table(path: str | os.PathLike[str], data: Any) -> None:
     frame = as_frame(data)
     if frame is None:
         raise FileError(f"{type(data).__name__} is no table.", hint="Pass a pandas, polars or Arrow table.")
-    write_bytes(target, _parquet(frame) if kind == ".parquet" else _separated(frame, _ENDINGS[kind]).encode())
+    write_bytes(
+        target,
+        parquet_bytes(frame.to_arrow()) if kind == ".parquet" else _separated(frame, _ENDINGS[kind]).encode(),
+    )
 
 
 def _separated(frame: Any, delimiter: str) -> str:
@@ -136,11 +139,12 @@ def _separated(frame: Any, delimiter: str) -> str:
     return text
 
 
-def _parquet(frame: Any) -> bytes:
+def parquet_bytes(table: Any) -> bytes:
+    """An Arrow table as a Parquet file, pages with checksums."""
     try:
         from pyarrow import parquet
     except ImportError as error:
         raise MissingExtraError("pyarrow", "arrow", "Writing Parquet") from error
     out = io.BytesIO()
-    parquet.write_table(frame.to_arrow(), out, write_page_checksum=True)
+    parquet.write_table(table, out, write_page_checksum=True)
     return out.getvalue()

@@ -16,6 +16,9 @@ from recsys.metrics import (
 from recsys.metrics.registry import METRICS, RATINGS, Metric, Terms, lookup, lookup_rating, metric
 from recsys.metrics.shelf import Shelf
 
+# Metrics are listed as they are imported: those of ratings before those of clicks.
+from recsys.metrics import clicks  # isort: skip
+
 __all__ = [
     "METRICS",
     "RATINGS",
@@ -25,6 +28,7 @@ __all__ = [
     "against",
     "calibration",
     "catalogue",
+    "clicks",
     "discounted",
     "diversity",
     "full_rank",

@@ -72,14 +72,14 @@ def miscalibration(
     step = max(1, _BLOCK // max(1, len(of_shown.labels)))
     for first in range(0, h.n_cases, step):
         part = slice(first, min(first + step, h.n_cases))
-        p = _mix(of_history, (case, at, weight), part)
-        q = _mix(of_shown, (entries.case, entries.item, np.ones(len(entries.item))), part)
+        p = mix_of(of_history, (case, at, weight), part)
+        q = mix_of(of_shown, (entries.case, entries.item, np.ones(len(entries.item))), part)
         known = (p.sum(axis=1) > 0) & (q.sum(axis=1) > 0)
         out[part][known] = DIVERGENCES[divergence](_shares(p[known]), _shares(q[known]), alpha)
     return out
 
 
-def _mix(kinds: Attribute, entries: tuple[Array, Array, Float], part: slice) -> Float:
+def mix_of(kinds: Attribute, entries: tuple[Array, Array, Float], part: slice) -> Float:
     """How much of each kind the cases of one block have: cases x kinds."""
     case, item, weight = entries
     size = len(kinds.labels)

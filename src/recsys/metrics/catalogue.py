@@ -153,5 +153,6 @@ def personalisation(s: Shelf, k: int | None, c: Conventions) -> float:
     del k, c
     if s.n_cases < 2:
         return 0.0
-    shared = float((s.everything**2).sum()) - s.n_cases
+    shares = np.sort(s.everything[s.everything > 0])  # a sum that no order of the ids can move
+    shared = float((shares**2).sum()) - s.n_cases
     return 1.0 - shared / (s.n_cases * (s.n_cases - 1))

@@ -1,49 +1,29 @@
 """Intent-aware metrics: a relevant item is relevant for something, and more of the same is worth less.
 
-Definitions are those of ndeval, the program of the TREC web tracks. Intents come by `intents=`: a column
-of `items=`, or what each user's item is relevant for. Only intents that some relevant item of the case has
-count, all alike.
+Definitions are those of ndeval, the program of the TREC web tracks. Only intents that some relevant item of
+the case has count, all alike.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
 from recsys.conventions import Conventions
 from recsys.errors import ConventionError
-from recsys.metrics.item_facts import Attribute, attribute_of
 from recsys.metrics.listing import add_up
 from recsys.metrics.reading import Reading
 from recsys.metrics.registry import divided, metric
+from recsys.metrics.served import Found, Intents, asked_of, greedy_of, listed_of, times_served, within
 from recsys.metrics.weights import discount_weights, geometric_weights
-from recsys.types import Array, Float, Ids, Int, Table, positions
+from recsys.types import Float
 
 _CLARKE = "Clarke et al., Novelty and diversity in information retrieval evaluation (2008)"
 _NRBP = "Clarke, Kolla & Vechtomova, An effectiveness measure for ambiguous queries (2009)"
 _AGRAWAL = "Agrawal et al., Diversifying search results (2009)"
 Weights = Callable[[int], Float]
-
-
-class Found(NamedTuple):
-    """Relevant items with their intents, one row a pair: of which case, at which place, for what."""
-
-    case: Int
-    place: Int
-    intent: Int
-
-
-class Intents(NamedTuple):
-    """What the truth asks for: pairs of relevant item and intent, and how many intents each case has."""
-
-    case: Int
-    item: Int
-    intent: Int
-    n_of_case: Int
-    size: int
 
 
 @metric(
@@ -147,8 +127,8 @@ def nrbp(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5, beta:
     0.3906
     """
     del c
-    asked = _asked(h)
-    sums = _weighed(h, k, alpha, _listed(h, asked), lambda n: geometric_weights(beta, n))
+    asked = asked_of(h)
+    sums = _weighed(h, k, alpha, listed_of(h, asked), lambda n: geometric_weights(beta, n))
     return _known(asked, divided(sums * (1 - (1 - alpha) * beta), asked.n_of_case * 1.0))
 
 
@@ -189,9 +169,9 @@ def map_ia(h: Reading, k: int | None, c: Conventions) -> Float:
     0.5
     """
     del c
-    asked = _asked(h)
-    found = _within(_listed(h, asked), k)
-    served = _times_served(found, asked.size) + 1
+    asked = asked_of(h)
+    found = within(listed_of(h, asked), k)
+    served = times_served(found, asked.size) + 1
     wanted = np.bincount(asked.case * asked.size + asked.intent, minlength=h.n_cases * asked.size)
     worth = served / found.place / wanted[found.case * asked.size + found.intent]
     return _known(asked, divided(add_up(found.case, worth, h.n_cases), asked.n_of_case * 1.0))
@@ -215,8 +195,8 @@ def precision_ia(h: Reading, k: int | None, c: Conventions) -> Float:
     0.2
     """
     del c
-    asked = _asked(h)
-    found = _within(_listed(h, asked), k)
+    asked = asked_of(h)
+    found = within(listed_of(h, asked), k)
     count = np.bincount(found.case, minlength=h.n_cases)
     return _known(asked, divided(count * 1.0, asked.n_of_case * float(k or 1)))
 
@@ -240,27 +220,27 @@ def subtopic_recall(h: Reading, k: int | None, c: Conventions) -> Float:
     0.6667
     """
     del c
-    asked = _asked(h)
-    found = _within(_listed(h, asked), k)
-    first = _times_served(found, asked.size) == 0
+    asked = asked_of(h)
+    found = within(listed_of(h, asked), k)
+    first = times_served(found, asked.size) == 0
     served = np.bincount(found.case[first], minlength=h.n_cases)
     return _known(asked, divided(served * 1.0, asked.n_of_case * 1.0))
 
 
 def _share(h: Reading, k: int | None, alpha: float, weights: Weights) -> Float:
     """The sum of weighed gains over the one of a list in which every item serves every intent."""
-    asked = _asked(h)
+    asked = asked_of(h)
     longest = int(h.n_listed.max(initial=0)) if k is None else k
     most = np.cumsum(weights(longest) * (1.0 - alpha) ** np.arange(longest))
     depth = np.minimum(h.n_listed, longest) if k is None else np.full(h.n_cases, longest)
     best = np.concatenate([[0.0], most])[depth] * asked.n_of_case
-    return _known(asked, divided(_weighed(h, k, alpha, _listed(h, asked), weights), best))
+    return _known(asked, divided(_weighed(h, k, alpha, listed_of(h, asked), weights), best))
 
 
 def _normalised(h: Reading, k: int | None, alpha: float, weights: Weights) -> Float:
-    asked = _asked(h)
-    best = _weighed(h, k, alpha, _greedy(h, asked, k, alpha), weights)
-    return _known(asked, divided(_weighed(h, k, alpha, _listed(h, asked), weights), best))
+    asked = asked_of(h)
+    best = _weighed(h, k, alpha, greedy_of(h, asked, k, alpha), weights)
+    return _known(asked, divided(_weighed(h, k, alpha, listed_of(h, asked), weights), best))
 
 
 def _known(asked: Intents, values: Float) -> Float:
@@ -271,93 +251,7 @@ def _known(asked: Intents, values: Float) -> Float:
 def _weighed(h: Reading, k: int | None, alpha: float, found: Found, weights: Weights) -> Float:
     if not 0 <= alpha <= 1:
         raise ConventionError(f"alpha={alpha!r} does not lie between 0 and 1.", hint="Write alpha=0.5.")
-    found = _within(found, k)
-    gain = (1.0 - alpha) ** _times_served(found, int(found.intent.max(initial=0)) + 1)
+    found = within(found, k)
+    gain = (1.0 - alpha) ** times_served(found, int(found.intent.max(initial=0)) + 1)
     table = weights(int(found.place.max(initial=1)))
     return add_up(found.case, gain * table[found.place - 1], h.n_cases)
-
-
-def _within(found: Found, k: int | None) -> Found:
-    return found if k is None else Found(*(column[found.place <= k] for column in found))
-
-
-def _times_served(found: Found, size: int) -> Int:
-    """How often the intent of each row was served further up; rows stand by case, then place."""
-    key = found.case * max(size, 1) + found.intent
-    order = np.argsort(key, kind="stable")
-    sorted_key = key[order]
-    first = np.flatnonzero(np.concatenate([[True], sorted_key[1:] != sorted_key[:-1]])) if len(key) else key
-    sizes = np.diff(np.concatenate([first, [len(key)]]))
-    out = np.empty(len(key), dtype=np.int64)
-    out[order] = np.arange(len(key)) - np.repeat(first, sizes)
-    return out
-
-
-def _asked(h: Reading) -> Intents:
-    return h.kept("intents", lambda: _make_asked(h))
-
-
-def _make_asked(h: Reading) -> Intents:
-    case, item = h.wanted
-    labels = _labels(h, case, item)
-    sizes = np.diff(labels.indptr)
-    pair_case, pair_item = np.repeat(case, sizes), np.repeat(item, sizes)
-    size = max(len(labels.labels), 1)
-    served = np.unique(pair_case * size + labels.codes)
-    return Intents(pair_case, pair_item, labels.codes, np.bincount(served // size, minlength=h.n_cases), size)
-
-
-def _labels(h: Reading, case: Int, item: Int) -> Attribute:
-    """The intents of pairs of case and item, from a column of the items or from a table by user."""
-    given = h.context.intents
-    if not isinstance(given, Table):
-        of_item = h.facts.attribute(given)
-        sizes = np.diff(of_item.indptr)[item]
-        at = positions(of_item.indptr[item], sizes)
-        return Attribute(np.concatenate([[0], np.cumsum(sizes)]), of_item.codes[at], of_item.labels)
-    items = Ids(given.columns["items"])
-    width = max(len(items), 1)
-    key = given.columns["user"].astype(np.int64) * width + given.columns["item"]
-    order = np.argsort(key)
-    user = given.ids.code_of(h.beyond.users.values)[case]
-    code = items.code_of(h.facts.ids.values)[item]
-    wanted = np.where((user >= 0) & (code >= 0), user * width + code, -1)
-    return attribute_of(Ids(key[order]), given.columns["labels"][order], Ids(wanted))
-
-
-def _listed(h: Reading, asked: Intents) -> Found:
-    """Relevant hits with their intents, by case and place."""
-    width = max(len(h.facts.ids), 1)
-    key = asked.case.astype(np.int64) * width + asked.item
-    want = h.case.astype(np.int64) * width + h.item
-    low, high = np.searchsorted(key, want, side="left"), np.searchsorted(key, want, side="right")
-    sizes = high - low
-    at = positions(low, sizes)
-    return Found(np.repeat(h.case, sizes).astype(np.int64), np.repeat(h.rank, sizes), asked.intent[at])
-
-
-def _greedy(h: Reading, asked: Intents, k: int | None, alpha: float) -> Found:
-    """The best list built one item after the other, as ndeval does; of equally good items the last id."""
-    pair = asked.case.astype(np.int64) * max(len(h.facts.ids), 1) + asked.item
-    items, of_row = np.unique(pair, return_inverse=True)
-    owner = (items // max(len(h.facts.ids), 1)).astype(np.int64)
-    key = asked.case * asked.size + asked.intent
-    gain = np.ones(h.n_cases * asked.size)
-    open_items = np.ones(len(items), dtype=bool)
-    parts: list[tuple[Array, ...]] = []
-    depth = int(np.bincount(owner, minlength=1).max(initial=0))
-    for place in range(1, (depth if k is None else min(k, depth)) + 1):
-        worth = np.where(open_items, add_up(of_row, gain[key], len(items)), -1.0)
-        # Items of a case stand by id; the last of the best ones closes its case's run of a sorted order.
-        order = np.lexsort((np.arange(len(items)), worth, owner))
-        last = np.concatenate([owner[order][1:] != owner[order][:-1], [True]])
-        chosen = order[last & open_items[order]]
-        open_items[chosen] = False
-        rows = np.flatnonzero(np.isin(of_row, chosen))
-        parts.append((asked.case[rows], np.full(len(rows), place), asked.intent[rows]))
-        gain[key[rows]] *= 1.0 - alpha
-    if not parts:
-        return Found(*(np.zeros(0, dtype=np.int64) for _ in range(3)))
-    case, places, intent = (np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True))
-    order = np.lexsort((places, case))
-    return Found(case[order], places[order], intent[order])

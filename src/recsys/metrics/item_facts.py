@@ -73,7 +73,7 @@ class ItemFacts:
 
     @cached_property
     def popularity_percentile(self) -> Float:
-        """The share of the items somebody had that as many or fewer users had."""
+        """The item's place among those somebody had, from the least popular up, as a share of them."""
         counts = self._train_counts
         known = np.sort(counts[counts > 0])
         below = np.searchsorted(known, self.popularity, side="left")
@@ -148,7 +148,7 @@ class ItemFacts:
                 + ("; one must be named." if column is None else f", not {column!r}."),
                 table="items",
                 column=column,
-                hint=f"Write (by={names[0]}) after the metric's name.",
+                hint=f"Write (by={names[0]}), or for a value (of={names[0]}), after the metric's name.",
             )
         return column
 

@@ -115,7 +115,8 @@ def average_popularity(h: Reading, k: int | None, c: Conventions, *, over: str =
 
 @shown_metric(
     "popularity_percentile",
-    formula="mean over the items shown in the first k places of the share of items that fewer or as many had",
+    formula="mean over the items shown in the first k places of place / n, among the n items somebody had"
+    " from the least popular up; equally popular ones share the middle of their places",
     reference="Ekstrand & Mahant, Sturgeon and the cool kids (2017)",
     better="lower",
     empty=math.nan,
@@ -123,7 +124,7 @@ def average_popularity(h: Reading, k: int | None, c: Conventions, *, over: str =
     mean_of_items=True,
 )
 def popularity_percentile(h: Reading, k: int | None, c: Conventions) -> Float:
-    """How far up in the order of popularity the items shown stand: 1 the most popular, 0 had by nobody.
+    """How far up in the order of popularity the items shown stand: 1 alone at the top, 0 had by nobody.
 
     >>> import recsys
     >>> train = {1: [3], 2: [3], 3: [3, 5], 4: [3]}

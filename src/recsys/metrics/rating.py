@@ -1,133 +1,16 @@
-"""Metrics of predicted numbers: how far off ratings are, and how good click probabilities are.
-
-They look at rows, not at places, so they have a registry of their own. A body sees groups of rows and gives
-one number a group; with all rows in one group it is the pooled metric, with a group a user the `user_` one.
-"""
+"""Metrics of predicted ratings: how far off they are, and how much of the variation they explain."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from recsys.conventions import Conventions
-from recsys.errors import ConventionError, InputError
-from recsys.exact import exact_sum
-from recsys.metrics import full_rank
-from recsys.metrics.reading import Reading
-from recsys.metrics.registry import Metric, quotient, register_rating
-from recsys.types import Array, Bool, Context, Float, Hits, Int
+from recsys.metrics.predictions import Predictions, over, rating
+from recsys.types import Float
 
-# The smallest distance from 0 and 1 a probability is allowed, as in scikit-learn's log_loss.
-_EDGE = 2.0**-52
-_EXPECTED = Conventions(ties="expected")
-Body = Callable[..., Float]
-_POOLED = "it is taken over all rows at once and has no value a user; ask for user_{}"
-
-
-class Predictions:
-    """Rows of predicted and actual numbers by group, groups ascending; all a rating metric may look at."""
-
-    def __init__(self, group: Array, n_groups: int, actual: Float, predicted: Float) -> None:
-        self.group = group
-        self.n_groups = n_groups
-        self.actual = actual
-        self.predicted = predicted
-
-    @cached_property
-    def n(self) -> Float:
-        """Rows of each group."""
-        return np.bincount(self.group, minlength=self.n_groups).astype(np.float64)
-
-    @cached_property
-    def error(self) -> Float:
-        return self.predicted - self.actual
-
-    def total(self, values: Float) -> Float:
-        """Sum of a value over each group; without rounding where there is one group."""
-        if self.n_groups == 1:
-            return np.array([float(exact_sum(values))])
-        return np.bincount(self.group, weights=values, minlength=self.n_groups).astype(np.float64, copy=False)
-
-    def mean(self, values: Float) -> Float:
-        """Mean of a value over each group; NaN of an empty one."""
-        return over(self.total(values), self.n)
-
-    def spread(self, values: Float) -> Float:
-        """Sum of squared distances from the group's mean."""
-        return self.total((values - self.mean(values)[self.group]) ** 2)
-
-    @cached_property
-    def clicked(self) -> Bool:
-        """The actual numbers as labels; anything but 0 and 1 is an error."""
-        wrong = (self.actual != 0) & (self.actual != 1)
-        if wrong.any():
-            raise InputError(
-                f"the label {self.actual[np.argmax(wrong)]:g} is neither 0 nor 1.",
-                column="actual",
-                hint="Click metrics need labels: 1 for a click, 0 for none.",
-            )
-        return np.asarray(self.actual == 1)
-
-    @cached_property
-    def probability(self) -> Float:
-        """The predicted numbers as probabilities; anything outside [0, 1] is an error."""
-        wrong = (self.predicted < 0) | (self.predicted > 1)
-        if wrong.any():
-            raise InputError(
-                f"the prediction {self.predicted[np.argmax(wrong)]:g} is no probability.",
-                column="prediction",
-                hint="log_loss, normalised_entropy, ece and mce need numbers from 0 to 1; "
-                "auc and gauc take any score.",
-            )
-        return self.predicted
-
-
-def over(values: Float, by: Float) -> Float:
-    """Values / by, and NaN where there is nothing to divide by."""
-    return np.asarray(np.divide(values, by, out=np.full(len(values), np.nan), where=by != 0))
-
-
-def rating(name: str, *, formula: str, reference: str, **facts: Any) -> Callable[[Body], Body]:
-    """Register a body twice: pooled under its name, and as a mean over users under `user_` and its name."""
-
-    def register(body: Body) -> Body:
-        aliases = tuple(facts.pop("aliases", ()))
-        combine = facts.pop("combine", quotient)
-        if facts.get("better") == "zero":
-            facts["unpaired"] = "neither more nor less of it is better"
-        alone: dict[str, Any] = (
-            {} if name in ROW_VALUES or "unpaired" in facts else {"unpaired": _POOLED.format(name)}
-        )
-        of_both: dict[str, Any] = {
-            "at_k": "never",
-            "needs": ("predictions",),
-            "empty": math.nan,
-            "params": own_params(body),
-        }
-        register_rating(
-            Metric(
-                name, body, formula, reference, kind="derived", aliases={a: {} for a in aliases},
-                combine=combine, **of_both, **facts, **alone,
-            )
-        )  # fmt: skip
-        register_rating(
-            Metric(
-                f"user_{name}", body, f"mean over users of {formula}", reference, kind="per_case",
-                aliases={f"user_{a}": {} for a in aliases}, **of_both, **facts,
-            )
-        )  # fmt: skip
-        return body
-
-    return register
-
-
-def own_params(body: Body) -> dict[str, Any]:
-    """The keyword parameters of a body and their defaults."""
-    return dict(body.__kwdefaults__ or {})
+_HERLOCKER = "Herlocker et al., Evaluating collaborative filtering recommender systems (2004)"
+_DRAPER = "Draper & Smith, Applied regression analysis (1998)"
 
 
 def _squared(p: Predictions) -> Float:
@@ -142,21 +25,6 @@ def _signed(p: Predictions) -> Float:
     return p.error
 
 
-def _surprise(p: Predictions) -> Float:
-    inside = np.clip(p.probability, _EDGE, 1.0 - _EDGE)
-    return -np.log(np.where(p.clicked, inside, 1.0 - inside))
-
-
-# What is averaged over the rows, for metrics that are such a mean or a function of one: users add up.
-ROW_VALUES: dict[str, Callable[[Predictions], Float]] = {
-    "mse": _squared,
-    "rmse": _squared,
-    "mae": _absolute,
-    "bias": _signed,
-    "log_loss": _surprise,
-}
-
-
 def _root(total: float, n: float) -> float:
     return math.sqrt(total / n) if n else math.nan
 
@@ -164,9 +32,10 @@ def _root(total: float, n: float) -> float:
 @rating(
     "mse",
     formula="mean (prediction - actual)^2",
-    reference="Herlocker et al., Evaluating collaborative filtering recommender systems (2004)",
+    reference=_HERLOCKER,
     better="lower",
     bounds=(0.0, math.inf),
+    row_value=_squared,
 )
 def mse(p: Predictions) -> Float:
     """The mean squared error: a rating missed by four stars weighs sixteen times one missed by one."""
@@ -176,10 +45,11 @@ def mse(p: Predictions) -> Float:
 @rating(
     "rmse",
     formula="sqrt(mean (prediction - actual)^2)",
-    reference="Herlocker et al., Evaluating collaborative filtering recommender systems (2004)",
+    reference=_HERLOCKER,
     better="lower",
     bounds=(0.0, math.inf),
     combine=_root,
+    row_value=_squared,
 )
 def rmse(p: Predictions) -> Float:
     """The root of the mean squared error, in the units of the ratings."""
@@ -189,9 +59,10 @@ def rmse(p: Predictions) -> Float:
 @rating(
     "mae",
     formula="mean |prediction - actual|",
-    reference="Herlocker et al., Evaluating collaborative filtering recommender systems (2004)",
+    reference=_HERLOCKER,
     better="lower",
     bounds=(0.0, math.inf),
+    row_value=_absolute,
 )
 def mae(p: Predictions) -> Float:
     """How far off a prediction is on average, in the units of the ratings."""
@@ -201,9 +72,10 @@ def mae(p: Predictions) -> Float:
 @rating(
     "bias",
     formula="mean (prediction - actual)",
-    reference="Draper & Smith, Applied regression analysis (1998)",
+    reference=_DRAPER,
     better="zero",
     bounds=(-math.inf, math.inf),
+    row_value=_signed,
 )
 def bias(p: Predictions) -> Float:
     """How much too high predictions are on average; 0 is best, and a negative value is too low."""
@@ -213,7 +85,7 @@ def bias(p: Predictions) -> Float:
 @rating(
     "r2",
     formula="1 - sum (prediction - actual)^2 / sum (actual - mean actual)^2",
-    reference="Draper & Smith, Applied regression analysis (1998)",
+    reference=_DRAPER,
     bounds=(-math.inf, 1.0),
     aliases=("r_squared",),
 )
@@ -225,167 +97,9 @@ def r2(p: Predictions) -> Float:
 @rating(
     "explained_variance",
     formula="1 - Var(prediction - actual) / Var(actual)",
-    reference="Draper & Smith, Applied regression analysis (1998)",
+    reference=_DRAPER,
     bounds=(-math.inf, 1.0),
 )
 def explained_variance(p: Predictions) -> Float:
     """R2 that forgives a constant offset of the predictions; NaN if all ratings are equal."""
     return 1.0 - over(p.spread(p.error), p.spread(p.actual))
-
-
-@rating(
-    "log_loss",
-    formula="-mean (y log p + (1 - y) log(1 - p))",
-    reference="Good, Rational decisions (1952)",
-    better="lower",
-    bounds=(0.0, math.inf),
-    aliases=("logloss", "cross_entropy"),
-)
-def log_loss(p: Predictions) -> Float:
-    """How surprised the predicted probabilities are by the clicks, in nats; p is kept 2^-52 off 0 and 1."""
-    return p.mean(_surprise(p))
-
-
-@rating(
-    "normalised_entropy",
-    formula="log_loss / entropy of the share of clicks",
-    reference="He et al., Practical lessons from predicting clicks on ads at Facebook (2014)",
-    better="lower",
-    bounds=(0.0, math.inf),
-    aliases=("ne", "normalized_entropy"),
-)
-def normalised_entropy(p: Predictions) -> Float:
-    """Log-loss in units of always predicting the share of clicks: below 1 is better than that."""
-    share = p.mean(p.clicked.astype(np.float64))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        entropy = -(share * np.log(share) + (1.0 - share) * np.log1p(-share))
-    return over(log_loss(p), np.nan_to_num(entropy))
-
-
-@rating(
-    "ece",
-    formula="sum over bins of n_bin / n |mean p - share of clicks|",
-    reference="Naeini, Cooper & Hauskrecht, Obtaining well calibrated probabilities (2015)",
-    better="lower",
-    aliases=("calibration_error", "expected_calibration_error"),
-)
-def ece(p: Predictions, *, bins: float = 10.0, binning: str = "width") -> Float:
-    """How far predicted probabilities are from the shares of clicks among rows predicted alike."""
-    gap, _ = _calibration(p, bins, binning)
-    return over(gap.sum(axis=1), p.n)
-
-
-@rating(
-    "mce",
-    formula="largest |mean p - share of clicks| of a bin",
-    reference="Naeini, Cooper & Hauskrecht, Obtaining well calibrated probabilities (2015)",
-    better="lower",
-    aliases=("max_calibration_error",),
-)
-def mce(p: Predictions, *, bins: float = 10.0, binning: str = "width") -> Float:
-    """The calibration error of the worst bin."""
-    gap, size = _calibration(p, bins, binning)
-    worst = np.divide(gap, size, out=np.zeros_like(gap), where=size > 0).max(axis=1)
-    return np.where(p.n > 0, worst, np.nan)
-
-
-def _calibration(p: Predictions, bins: float, binning: str) -> tuple[Float, Float]:
-    """|sum p - clicks| and the rows of each bin, groups x bins; a bin is (low, high], the first has 0 too."""
-    if bins < 1 or bins != int(bins):
-        raise ConventionError(f"bins={bins:g} is no number of bins.", hint="Say ece(bins=10).")
-    n_bins = int(bins)
-    if binning == "width":
-        # Compared with the edges themselves: the product p * bins would round across them.
-        place = np.searchsorted(np.linspace(0.0, 1.0, n_bins + 1)[1:-1], p.probability, side="left")
-    elif binning == "count":
-        place = _equal_counts(p, n_bins)
-    else:
-        raise ConventionError(
-            f"binning={binning!r} is neither 'width' nor 'count'.", hint="Say ece(binning=count)."
-        )
-    cell = p.group.astype(np.int64) * n_bins + place
-    cells = Predictions(cell, p.n_groups * n_bins, p.actual, p.probability)
-    gap = np.abs(cells.total(p.probability - p.clicked))
-    return gap.reshape(p.n_groups, n_bins), cells.n.reshape(p.n_groups, n_bins)
-
-
-def _equal_counts(p: Predictions, n_bins: int) -> Int:
-    """Bins of about equally many rows of a group; rows predicted alike stay together, in the lower bin."""
-    order = np.lexsort((p.probability, p.group))
-    group, value = p.group[order], p.probability[order]
-    starts = np.concatenate([[0], np.cumsum(p.n)]).astype(np.int64)
-    at = np.arange(len(order))
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = (group[1:] != group[:-1]) | (value[1:] != value[:-1])
-    first = np.maximum.accumulate(np.where(new, at, 0)) - starts[group]
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = first * n_bins // np.maximum(p.n[group].astype(np.int64), 1)
-    return place
-
-
-@rating(
-    "auc",
-    formula="share of (clicked, not clicked) pairs of rows in the right order, ties a half",
-    reference="Hanley & McNeil, The meaning and use of the area under a ROC curve (1982)",
-)
-def auc(p: Predictions) -> Float:
-    """How often a clicked row was given a higher score than one that was not; NaN without both kinds."""
-    reading = Reading(_as_hits(p), None, "first", Context(complete=True))
-    return full_rank.auc(reading, None, _EXPECTED)
-
-
-def gauc(p: Predictions, *, weight: str = "impressions") -> Float:
-    """AUC within each user's impressions, averaged so that busy users weigh more.
-
-    `weight=clicks` weighs by clicks, `weight=users` not at all.
-
-    Users who clicked everything or nothing have no AUC and are left out. The mean without weights is
-    `user_auc`.
-    """
-    if weight not in ("impressions", "clicks", "users"):
-        raise ConventionError(
-            f"gauc weighs by 'impressions', 'clicks' or 'users', not {weight!r}.",
-            hint="Say gauc(weight=clicks).",
-        )
-    return auc(p)
-
-
-register_rating(
-    Metric(
-        "gauc", gauc, "sum over users of w AUC / sum of w, w = impressions or clicks of the user",
-        "Zhu et al., Optimized cost per click in Taobao display advertising (2017)",
-        at_k="never", kind="ratio", needs=("predictions",), empty=math.nan, params=own_params(gauc),
-    )
-)  # fmt: skip
-
-
-def gauc_weights(p: Predictions, weight: str) -> Float:
-    """What each user weighs in gauc."""
-    if weight == "users":
-        return np.ones(p.n_groups)
-    return p.n if weight == "impressions" else p.total(p.clicked.astype(np.float64))
-
-
-def _as_hits(p: Predictions) -> Hits:
-    """Each group's rows as a ranking of its rows by prediction, the clicked ones judged relevant."""
-    order = np.lexsort((-p.predicted, p.group))
-    group, score, clicked = p.group[order], p.predicted[order], p.clicked[order]
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = (group[1:] != group[:-1]) | (score[1:] != score[:-1])
-    first = np.flatnonzero(new)
-    tie = np.cumsum(new) - 1
-    sizes = np.diff(np.concatenate([first, [len(order)]]))
-    starts = np.concatenate([[0], np.cumsum(p.n)]).astype(np.int64)
-    n_clicked = np.bincount(group[clicked], minlength=p.n_groups)
-    return Hits(
-        n_cases=p.n_groups,
-        case=group[clicked].astype(np.int32),
-        item=np.flatnonzero(clicked).astype(np.int32),
-        rank=(first[tie] - starts[group] + 1)[clicked],
-        grade=None,
-        n_listed=p.n.astype(np.int64),
-        truth_indptr=np.concatenate([[0], np.cumsum(n_clicked)]),
-        truth_grade=None,
-        tied=sizes[tie][clicked],
-        n_candidates=p.n.astype(np.int64),
-    )

@@ -126,6 +126,7 @@ def _same_items(model: Factors, other: Factors) -> Int:
 
 def _rows_of_users(model: Factors, other: Factors) -> Int:
     """The row of each of the model's users in the other matrix, -1 where it has none."""
+    other.user_rows.ids.same_kind(model.user_rows.ids, what="user")
     ids = model.user_rows.ids.values[model.user_rows.rank]
     codes = other.user_rows.ids.code_of(ids)
     row_of_code = np.empty(other.user_rows.size, dtype=np.int64)

@@ -11,6 +11,7 @@ import numpy as np
 from recsys.api import evaluate, recommend
 from recsys.errors import UnknownNameError
 from recsys.frames import read_interactions
+from recsys.plan import parse_all
 from recsys.rerank.blending import blend
 from recsys.rerank.diversification import diversify
 from recsys.rerank.profiles import vector_rows
@@ -20,14 +21,18 @@ from recsys.types import Lists
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """One row a setting in `frame`: alpha, diversity and every metric; `front` are the best trade-offs."""
+    """One row a setting in `frame`: alpha, diversity and every metric; `front` are the best trade-offs.
+
+    `lower` names the metrics of which less is better.
+    """
 
     frame: Any
     accuracy: str
+    lower: frozenset[str] = frozenset()
 
     def front(self, other: str) -> Any:
-        """The settings that no other beats both in accuracy and in another metric."""
-        a, b = self._column(self.accuracy), self._column(other)
+        """The settings that no other beats both in accuracy and in another metric, each in its direction."""
+        a, b = self._worth(self.accuracy), self._worth(other)
         beaten = ((a[:, None] <= a) & (b[:, None] <= b) & ((a[:, None] < a) | (b[:, None] < b))).any(axis=1)
         return self.frame[~beaten]
 
@@ -41,6 +46,10 @@ class Sweep:
         if name not in self.frame:
             raise UnknownNameError("metric of the sweep", name, map(str, self.frame))
         return self.frame[name].to_numpy()
+
+    def _worth(self, name: str) -> Any:
+        """A metric's column, turned round where lower is better."""
+        return -self._column(name) if name in self.lower else self._column(name)
 
     def plot(self, other: str, *, every: bool = False, ax: Any = None) -> Any:
         """Accuracy over another metric, one point a setting: the best trade-offs, or `every` one."""
@@ -66,7 +75,7 @@ def sweep(
     model: Factors,
     other: Factors,
     truth: Any,
-    metrics: Sequence[str] = ("recall@10", "ndcg@10"),
+    metrics: str | Sequence[str] = ("recall@10", "ndcg@10"),
     *,
     k: int = 10,
     alphas: Sequence[float] = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.3, 0.0),
@@ -90,7 +99,7 @@ def sweep(
         embeddings: what MMR measures likeness by, and metrics of diversity; `other`'s items without.
         item_ids: the id of each row of `embeddings`.
         seen: what users had already.
-        pool: how many candidates MMR picks from.
+        pool: how many candidates MMR picks from, at least k.
         facts: what metrics need (train=, profiles=, catalogue=, …), passed on to evaluate.
     """
     import pandas as pd
@@ -100,19 +109,21 @@ def sweep(
     names = np.arange(len(vectors)) if item_ids is None else np.asarray(list(item_ids))
     there = vectors.any(axis=1)
     facts["embeddings"] = (names[there], vectors[there])
+    asked = parse_all(metrics, None)
     rows = []
     for alpha in dict.fromkeys([1.0, *alphas]):
         mixed = model if alpha == 1.0 else blend(model, other, alpha)
-        wide = recommend(mixed, pool if any(diversities) else k, users=known.cases.values, seen=had)
+        wide = recommend(mixed, max(pool, k) if any(diversities) else k, users=known.cases.values, seen=had)
         for diversity in dict.fromkeys([0.0, *diversities]):
             shown = (
                 _cut(wide, k)
                 if diversity == 0
                 else diversify(wide, vectors, k, diversity=diversity, item_ids=names)
             )
-            result = evaluate(shown, known, list(metrics), **facts)
+            result = evaluate(shown, known, asked, **facts)
             rows.append({"alpha": alpha, "diversity": diversity, **result})
-    return Sweep(pd.DataFrame(rows), metrics[0])
+    lower = frozenset(str(request) for request in asked if request.metric.better == "lower")
+    return Sweep(pd.DataFrame(rows), str(asked[0]), lower)
 
 
 def _cut(lists: Lists, k: int) -> Lists:

@@ -15,7 +15,7 @@ from recsys import baselines
 from recsys.analysis import number_summary
 from recsys.cf.evaluation import translation as words
 from recsys.errors import InputError
-from recsys.ids import of_sequence
+from recsys.ids import encode, of_sequence
 from recsys.rerank import cosine_matrix
 from recsys.results import Evaluation
 from recsys.sources import Factors, Scores
@@ -62,7 +62,8 @@ class BaselineRecommender(ABC):
         item_col: str = words.ITEM,
     ) -> dict[str, Any]:
         """The same results as ModelEvaluator.evaluate, and `baseline_name`."""
-        truth, history = words.truth_of(test_data, user_col, item_col), words.history_of(user_pos_train)
+        truth = words.truth_of(test_data, user_col, item_col)
+        history = words.history_of(user_pos_train, user_col, item_col)
         at = words.cutoffs(k_values)
         ranked = self._ranked(truth, history, max(at))
         self._last = words.evaluated(ranked, truth, history, at, n_items=self.num_items)
@@ -104,11 +105,13 @@ class _RankedBaseline(BaselineRecommender):
         listed = list(user_indices)
         if not listed:
             return {}
-        users = np.unique(of_sequence(listed, table="users", column="user"))
+        users = encode(of_sequence(listed, table="users", column="user"), table="users", column="user")[
+            0
+        ].values
         excluded = {user: set(held) for user, held in (user_exclude_items or {}).items() if held}
         history = words.history_of(excluded)
         lists = words.top_lists(self.source(users, history), users, history, words.cutoff(k))
-        return {user: [] for user in users.tolist()} | words.as_dict(lists)
+        return words.in_order(words.as_dict(lists), listed)
 
     def _ranked(self, truth: Interactions, history: Interactions | None, k: int) -> Factors | Scores:
         del k
@@ -132,7 +135,7 @@ class PopularityBaseline(_RankedBaseline):
 
     def __init__(self, item_popularity: Any, num_items: int | None = None, name: str = "popularity") -> None:
         ids, values = baselines.item_scores_of(item_popularity)
-        self.item_popularity = _by_index(ids, values, num_items)
+        self.item_popularity = words.by_index(ids, values, num_items)
         super().__init__(name, len(self.item_popularity))
 
     @classmethod
@@ -163,23 +166,6 @@ class PopularityBaseline(_RankedBaseline):
             "top_10_items": top,
             "top_10_popularity": self.item_popularity[top].tolist(),
         }
-
-
-def _by_index(ids: Array | None, values: Array, num_items: int | None) -> Array:
-    """One number an item index, zero where none was given."""
-    if ids is None:
-        if num_items is not None and num_items < len(values):
-            raise InputError(f"item_popularity holds {len(values)} items, num_items says {num_items}.")
-        ids = np.arange(len(values))
-    if ids.dtype == object or ids[0] < 0 or (num_items is not None and ids[-1] >= num_items):
-        raise InputError(
-            f"item_popularity names the item {ids[-1]!r}; items are numbered from 0"
-            f"{'' if num_items is None else f' to {num_items - 1}'}.",
-            hint="Map item ids to indices first, or use recsys.baselines.popularity, which takes ids.",
-        )
-    out = np.zeros(int(ids[-1]) + 1 if num_items is None else int(num_items))
-    out[ids] = values
-    return out
 
 
 class RandomBaseline(_RankedBaseline):
@@ -217,7 +203,7 @@ class RandomBaseline(_RankedBaseline):
             words.truth_of(test_data, user_col, item_col),
             words.standard_names(words.cutoffs(k_values)),
             n_items=self.num_items,
-            seen=words.history_of(user_pos_train),
+            seen=words.history_of(user_pos_train, user_col, item_col),
         )
 
 
@@ -288,9 +274,12 @@ class BaselineComparator:
         """Take a baseline in."""
         self.baselines[name] = baseline
 
-    def compare_all(self, test_data: Any, user_pos_train: Any = None) -> dict[str, dict[str, Any]]:
-        """{baseline: results}; the test set is read once."""
-        truth, history = words.truth_of(test_data), words.history_of(user_pos_train)
+    def compare_all(
+        self, test_data: Any, user_pos_train: Any = None, **columns: str
+    ) -> dict[str, dict[str, Any]]:
+        """{baseline: results}; the test set is read once, by `user_col` and `item_col`."""
+        truth = words.truth_of(test_data, **columns)
+        history = words.history_of(user_pos_train, **columns)
         self.results = {n: one.evaluate(truth, history, self.k_values) for n, one in self.baselines.items()}
         return dict(self.results)
 

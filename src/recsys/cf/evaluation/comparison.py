@@ -65,9 +65,14 @@ class ModelComparator:
         self._keep(name, results, per_user_metrics)
 
     def compute_improvement(self, model_name: str, baseline_name: str, metric: str) -> dict[str, float]:
-        """model_value, baseline_value, absolute, relative and relative_percent (NaN over a baseline of 0)."""
-        value = self._value(self.model_results, "model", model_name, metric)
-        base = self._value(self.baseline_results, "baseline", baseline_name, metric)
+        """model_value, baseline_value, absolute, relative, relative_percent; NaN if the baseline is <= 0."""
+        return self._improvement(model_name, baseline_name, metric)
+
+    def _improvement(
+        self, model_name: str, baseline_name: str, metric: str, *, lacking: bool = False
+    ) -> dict[str, float]:
+        value = self._value(self.model_results, "model", model_name, metric, lacking=lacking)
+        base = self._value(self.baseline_results, "baseline", baseline_name, metric, lacking=lacking)
         return {"model_value": value, "baseline_value": base, **improvement(value, base)}
 
     def paired_t_test(
@@ -125,7 +130,8 @@ class ModelComparator:
         """One row a model, baseline and metric: values, gains, and what the tests say.
 
         With values by user there are p_value, adjusted_p_value (corrected over the whole table),
-        `significant` and the verdict in words.
+        `significant` and the verdict in words. Without `metrics`, those of any result: NaN where a side has
+        no such number.
         """
         import pandas as pd
 
@@ -135,7 +141,7 @@ class ModelComparator:
         tested = self._tested(names)
         rows = []
         for model, base, metric in itertools.product(self.model_results, against, names):
-            gain = self.compute_improvement(model, base, metric)
+            gain = self._improvement(model, base, metric, lacking=metrics is None)
             said = self._said(tested.get((model, base, metric)))
             rows.append({"model": model, "baseline": base, "metric": metric, **gain, **said})
         return pd.DataFrame(rows)
@@ -176,10 +182,14 @@ class ModelComparator:
             self._per_user[name] = per_user
 
     @staticmethod
-    def _value(held: Mapping[str, Mapping[str, Any]], what: str, name: str, metric: str) -> float:
+    def _value(
+        held: Mapping[str, Mapping[str, Any]], what: str, name: str, metric: str, *, lacking: bool
+    ) -> float:
         if name not in held:
             raise UnknownNameError(what, name, held)
         if metric not in held[name]:
+            if lacking:
+                return np.nan
             raise UnknownNameError(f"metric of {name}", metric, map(str, held[name]))
         return float(held[name][metric])
 

@@ -177,7 +177,7 @@ class _Setting:
             "profiles": self.profiles,
             "popularity": self._popularity(source.n_items),
         }
-        if diversity > 0:
+        if diversity != 0:
             pool = recommend(source, max(_POOL, cutoff), users=self.truth.cases.values, seen=self.history)
             rows = self.vectors
             lists = diversify(
@@ -192,7 +192,5 @@ class _Setting:
 
     def _popularity(self, n_items: int) -> Any:
         if hasattr(self.counts, "ids"):
-            counted = np.zeros(n_items)
-            counted[self.counts.ids] = self.counts.values
-            return counted
+            return words.by_index(self.counts.ids, self.counts.values, n_items, "user_pos_train")
         return self.counts

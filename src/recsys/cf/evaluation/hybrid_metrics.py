@@ -8,6 +8,7 @@ in `num_missing`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
@@ -230,10 +231,12 @@ class HybridMetricCollection:
         """{metric: mean, metric_std: standard deviation} of each; cold-start coverage is one number.
 
         `more` is item_popularity and num_users (novelty), ground_truth and baseline_recommendations
-        (serendipity), and item_embeddings, another name for embeddings.
+        (serendipity), and item_embeddings, another name for embeddings. A metric of your own gets those of
+        all these that its `compute_batch`, or without one its `compute`, has parameters for.
         """
+        other = more.pop("item_embeddings", None)
         known = {
-            "embeddings": embeddings if embeddings is not None else more.pop("item_embeddings", None),
+            "embeddings": other if embeddings is None else embeddings,
             "user_profiles": user_profiles,
             "item_counts": item_counts,
             "item_popularity": more.pop("item_popularity", None),
@@ -245,7 +248,10 @@ class HybridMetricCollection:
             raise UnknownNameError("keyword", next(iter(more)), [*known, "item_embeddings"])
         out: dict[str, float] = {}
         for metric in self.metrics:
-            needs = _NEEDS.get(type(metric), ())
+            needs = next((held for kind, held in _NEEDS.items() if isinstance(metric, kind)), None)
+            if needs is None:
+                out |= _of_own(metric, {"all_recommendations": all_recommendations, **known}, item_to_idx)
+                continue
             missing = [name for name in needs if known[name] is None]
             if missing and not self._given:
                 continue
@@ -298,6 +304,18 @@ def _named(
         own["item_to_idx"] = item_to_idx
     found = metric.compute_batch(all_recommendations=lists, **own)
     return {metric.name: found["mean"], f"{metric.name}_std": found["std"]}
+
+
+def _of_own(metric: Any, known: dict[str, Any], item_to_idx: Mapping[Any, int] | None) -> dict[str, float]:
+    """A metric somebody else wrote, given what it has parameters for."""
+    compute = getattr(metric, "compute_batch", metric.compute)
+    takes = signature(compute).parameters
+    every = any(one.kind is Parameter.VAR_KEYWORD for one in takes.values())
+    given = {name: value for name, value in known.items() if value is not None} | {"item_to_idx": item_to_idx}
+    found = compute(**{name: value for name, value in given.items() if every or name in takes})
+    if isinstance(found, Mapping):
+        return {metric.name: found["mean"], f"{metric.name}_std": found["std"]}
+    return {metric.name: float(found)}
 
 
 def compute_diversity_bert(

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.baselines import training_counts
-from recsys.cf.evaluation.translation import ITEM, USER, EvaluationData, as_dict, history_of
+from recsys.cf.evaluation.translation import ITEM, USER, EvaluationData, as_dict, by_index, history_of
 from recsys.errors import FileError, InputError, SwappedFactorsWarning
 from recsys.files import read_file
 from recsys.files.arrays import SUFFIXES, read_arrays, read_facts
@@ -88,7 +88,13 @@ def _found(place: Path) -> tuple[dict[str, Array], dict[str, Any]]:
 def _one(
     arrays: Mapping[str, Array], form: re.Pattern[str], name: str | None, place: Path, what: str
 ) -> Array:
-    fitting = [key for key in arrays if form.search(key) and (name is None or key.startswith(name))]
+    models = {key: key[: found.start()] for key in arrays if (found := form.search(key))}
+    exact = name in models.values()
+    fitting = [
+        k for k, own in models.items() if name is None or (own == name if exact else k.startswith(name))
+    ]
+    if len(fitting) > 1:  # ids may lie beside the matrices
+        fitting = [key for key in fitting if arrays[key].ndim == 2] or fitting
     if len(fitting) == 1:
         return arrays[fitting[0]]
     if not fitting:
@@ -98,12 +104,12 @@ def _one(
         )
     raise FileError(
         f"{place} holds several {what} matrices: {', '.join(sorted(fitting))}.",
-        hint=f"Say which model: name={fitting[0].split('_')[0]!r}.",
+        hint=f"Say which model: name={models[min(fitting)]!r}.",
     )
 
 
 def _counted(facts: Mapping[str, Any], names: Sequence[str], given: int | None) -> int | None:
-    held = [facts[name] for name in names if isinstance(facts.get(name), int)]
+    held = [facts[name] for name in names if type(facts.get(name)) is int]
     return given if given is not None else next(iter(held), None)
 
 
@@ -176,8 +182,17 @@ def load_embeddings(path: str | Path) -> LoadedEmbeddings:
         )
     matrix = matrices[name] if name is not None else next(iter(matrices.values()))
     named = next((arrays[n] for n in ("i_idx", "item", "item_ids") if n in arrays), None)
-    if named is None or named.ndim != 1 or len(named) != len(matrix):
+    if named is None:
         return LoadedEmbeddings(matrix, None)
+    if (
+        named.shape != (len(matrix),)
+        or named.dtype.kind not in "iuf"
+        or (named != named.astype(np.int64)).any()
+    ):
+        raise FileError(
+            f"{path} names {named.size} items ({named.dtype}) for {len(matrix)} rows.",
+            hint="Name each row by the item's row in the model, or leave the names out.",
+        )
     return LoadedEmbeddings(matrix, {int(item): row for row, item in enumerate(named.tolist())})
 
 
@@ -200,8 +215,7 @@ def load_test_data(
     )
     counts = training_counts(train)
     size = max(int(counts.ids[-1]), int(test.items.values[-1])) + 1 if n_items is None else n_items
-    popularity = np.zeros(size)
-    popularity[counts.ids] = counts.values
+    popularity = by_index(counts.ids, counts.values, size, "the train table")
     history = history_of(train)
     return EvaluationData(as_dict(test, set), {} if history is None else as_dict(history, set), popularity)
 

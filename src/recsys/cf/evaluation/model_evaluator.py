@@ -97,7 +97,7 @@ class ModelEvaluator:
         """
         del compute_per_user
         truth = words.truth_of(test_data, user_col, item_col, rating_col)
-        return self._evaluated(truth, words.history_of(user_pos_train))
+        return self._evaluated(truth, words.history_of(user_pos_train, user_col, item_col))
 
     def _evaluated(self, truth: Interactions, history: Interactions | None) -> words.Results:
         self._last = words.evaluated(self.source, truth, history, self.k_values)
@@ -111,7 +111,8 @@ class ModelEvaluator:
         users = list(test_users)
         if not users:
             return {}
-        return words.as_dict(recommend(self.source, at, users=users, seen=words.history_of(user_pos_train)))
+        lists = recommend(self.source, at, users=users, seen=words.history_of(user_pos_train))
+        return words.in_order(words.as_dict(lists), users)
 
     def get_per_user_metrics(self) -> Any:
         """A DataFrame by user id, one column a metric, evaluated users only."""
@@ -214,7 +215,8 @@ class BatchModelEvaluator:
         """{model: results} of every model added."""
         if not self.models:
             raise InputError("no model was added.", hint="Call add_model(name, U, V) first.")
-        truth, history = words.truth_of(test_data, user_col, item_col), words.history_of(user_pos_train)
+        truth = words.truth_of(test_data, user_col, item_col)
+        history = words.history_of(user_pos_train, user_col, item_col)
         self.results = {name: one._evaluated(truth, history) for name, (one, _) in self.models.items()}  # noqa: SLF001
         return dict(self.results)
 
@@ -227,7 +229,9 @@ class BatchModelEvaluator:
         import pandas as pd
 
         rows = [{"model": name, **self.models[name][1], **self._of(name)} for name in self.results]
-        return pd.DataFrame(rows)
+        own = dict.fromkeys(key for name in self.results for key in self.models[name][1])
+        shown = dict.fromkeys(["model", *own, *(key for row in rows for key in row)])
+        return pd.DataFrame(rows, columns=list(shown))
 
     def get_best_model(self, metric: str = "ndcg@10") -> tuple[str, float]:
         """(name, value) of the model with the highest value; the first added of equal ones."""
@@ -271,6 +275,7 @@ def load_and_evaluate(
     `name` says which model where the folder holds several.
     """
     truth = words.truth_of(test_data, **columns)
-    history = words.history_of(user_pos_train)
+    names = {name: columns[name] for name in ("user_col", "item_col") if name in columns}
+    history = words.history_of(user_pos_train, **names)
     users, items = load_model(model_dir, name=name, needs=(truth, history))
     return ModelEvaluator(users, items, k_values)._evaluated(truth, history)  # noqa: SLF001

@@ -192,13 +192,14 @@ def generate_evaluation_report(
     output_dir: str | Path | None = None,
     formats: Iterable[str] | None = None,
 ) -> Any:
-    """Write results as one file; or, with `output_dir` and `formats`, as several.
+    """Write results as one file; or, with `output_dir` or `formats`, as several.
 
     Returns the path, or {format: path}. The format is told by the file's name where none is given.
     """
     where = Path("reports/cf_eval_summary.csv" if output_path is None else output_path)
     if output_dir is not None or formats is not None:
-        folder = where.parent if output_dir is None else Path(output_dir)
+        beside = where.parent if where.suffix else where
+        folder = beside if output_dir is None else Path(output_dir)
         wanted = ["csv", "json", "markdown"] if formats is None else list(formats)
         stem = folder / "cf_eval_summary"
         return {form: _generated(results, stem.with_suffix(_ending(form)), form, metadata) for form in wanted}

@@ -54,11 +54,7 @@ class StatisticalTester:
     """
 
     def __init__(self, significance_level: float = 0.05, *, alpha: float | None = None) -> None:
-        self.significance_level = significance_level if alpha is None else alpha
-        if not 0.0 < self.significance_level < 1.0:
-            raise InputError(
-                f"the level of significance must lie between 0 and 1, got {significance_level!r}."
-            )
+        self.significance_level = _level(significance_level if alpha is None else alpha)
 
     @property
     def alpha(self) -> float:
@@ -261,7 +257,7 @@ class StatisticalTester:
         }
 
     def _corrected(self, p_values: Any, method: str, alpha: float | None) -> dict[str, Any]:
-        level = self.alpha if alpha is None else alpha
+        level = self.alpha if alpha is None else _level(alpha)
         named = isinstance(p_values, Mapping)
         adjusted = adjust(list(p_values.values()) if named else p_values, method)
         sure = [bool(p < level) for p in adjusted]
@@ -293,6 +289,12 @@ class StatisticalTester:
             "verdict": row.verdict,
             "warnings": list(row.notes),
         }
+
+
+def _level(level: float) -> float:
+    if not 0.0 < level < 1.0:
+        raise InputError(f"the level of significance must lie between 0 and 1, got {level!r}.")
+    return level
 
 
 def paired_t_test(

@@ -60,7 +60,7 @@ def truth_of(
     if isinstance(test_data, Interactions | Mapping) or not hasattr(test_data, "columns"):
         return read_interactions(test_data)
     columns = {"user": user_col, "item": item_col} | ({} if rating_col is None else {"grade": rating_col})
-    names = list(getattr(test_data, "column_names", test_data.columns))
+    names = _columns_of(test_data)
     for name in columns.values():
         if name not in names:
             raise ColumnError(
@@ -69,16 +69,44 @@ def truth_of(
                 column=name,
                 hint="Name them: user_col=, item_col=.",
             )
-    wanted = list(columns.values())
-    kept = test_data.select(wanted) if hasattr(test_data, "select") else test_data[wanted]
-    return read_interactions(kept, columns=columns)
+    return read_interactions(_with_columns(test_data, list(columns.values())), columns=columns)
 
 
-def history_of(user_pos_train: Any, table: str = "user_pos_train") -> Interactions | None:
-    """What each user had already; None where there is nothing."""
+def _columns_of(table: Any) -> list[Any]:
+    return list(getattr(table, "column_names", getattr(table, "columns", ())))
+
+
+def _with_columns(table: Any, names: list[str]) -> Any:
+    return table.select(names) if hasattr(table, "select") else table[names]
+
+
+def history_of(user_pos_train: Any, user_col: str = USER, item_col: str = ITEM) -> Interactions | None:
+    """What each user had already; None where there is nothing. A table by the columns of the test set."""
     if user_pos_train is None or (isinstance(user_pos_train, Mapping) and not user_pos_train):
         return None
-    return read_interactions(user_pos_train, table=table)
+    columns = None
+    if {user_col, item_col} <= set(_columns_of(user_pos_train)):
+        columns = {"user": user_col, "item": item_col}
+        user_pos_train = _with_columns(user_pos_train, [user_col, item_col])
+    return read_interactions(user_pos_train, table="user_pos_train", columns=columns)
+
+
+def by_index(ids: Array | None, values: Array, num_items: int | None, what: str = "item_popularity") -> Array:
+    """One number an item index, zero where none was given."""
+    if ids is None:
+        if num_items is not None and num_items < len(values):
+            raise InputError(f"{what} holds {len(values)} items, num_items says {num_items}.")
+        ids = np.arange(len(values))
+    if ids.dtype == object or ids[0] < 0 or (num_items is not None and ids[-1] >= num_items):
+        wrong = ids[:1].tolist()[0] if ids.dtype == object or ids[0] < 0 else int(ids[-1])
+        raise InputError(
+            f"{what} names the item {wrong!r}; items are numbered from 0"
+            f"{'' if num_items is None else f' to {num_items - 1}'}.",
+            hint="Map item ids to indices first, or use recsys.baselines.popularity, which takes ids.",
+        )
+    out = np.zeros(int(ids[-1]) + 1 if num_items is None else int(num_items))
+    out[ids] = values
+    return out
 
 
 def as_dict(rows: Lists | Interactions, kind: type = list) -> dict[Any, Any]:
@@ -86,6 +114,12 @@ def as_dict(rows: Lists | Interactions, kind: type = list) -> dict[Any, Any]:
     items, ends = rows.items.values[rows.codes].tolist(), rows.indptr.tolist()
     users = rows.cases.values.tolist()
     return {user: kind(items[ends[at] : ends[at + 1]]) for at, user in enumerate(users)}
+
+
+def in_order(lists: Mapping[Any, list[Any]], users: Iterable[Any]) -> dict[Any, list[Any]]:
+    """The lists in the order the users were asked for; an empty one where there is none."""
+    plain = (user.item() if isinstance(user, np.generic) else user for user in users)
+    return {user: lists.get(user, []) for user in dict.fromkeys(plain)}
 
 
 def top_lists(source: Factors | Scores, users: Any, history: Interactions | None, k: int) -> Lists:

@@ -24,10 +24,17 @@ class EvaluationVisualizer:
     """
 
     def prepare_bar_chart_data(
-        self, results: Results, metrics: Sequence[str] = ("recall@10", "ndcg@10")
+        self,
+        results: Results,
+        metrics: str | Sequence[str] = ("recall@10", "ndcg@10"),
+        *,
+        metric: str | None = None,
     ) -> dict[str, Any]:
-        """`models`, `metrics`, `values` {metric: one number a model}, `best` {metric: model}."""
-        results = _by_model(results)
+        """`models`, `metrics`, `values` {metric: one number a model}, `best` {metric: model}.
+
+        `results` may be a comparison table, and `metric` names a single one.
+        """
+        results, metrics = _by_model(results), _names(metrics if metric is None else metric)
         _check_held(results, metrics)
         values = {m: [_value(held, m) for held in results.values()] for m in metrics}
         best = {m: _best(dict(zip(results, row, strict=True))) for m, row in values.items()}
@@ -89,6 +96,7 @@ class EvaluationVisualizer:
         self, strata: Mapping[str, Mapping[str, float]], metric: str = "recall@10"
     ) -> dict[str, Any]:
         """`bins`, `values` and `num_users` of ModelEvaluator.stratify_by_activity."""
+        _check_held(strata, (metric,))
         return {
             "metric": metric,
             "bins": list(strata),
@@ -97,9 +105,10 @@ class EvaluationVisualizer:
         }
 
     def plot_bar_chart(
-        self, results: Results, metrics: Sequence[str] = ("recall@10", "ndcg@10"), ax: Any = None
+        self, results: Results, metrics: str | Sequence[str] = ("recall@10", "ndcg@10"), ax: Any = None
     ) -> Any:
         """Models side by side, the best of each metric outlined and named in the title."""
+        metrics = _names(metrics)
         data = self.prepare_bar_chart_data(results, metrics)
         held = {n: {m: data["values"][m][i] for m in metrics} for i, n in enumerate(data["models"])}
         axes = _figures().bars(held, ax=ax)
@@ -172,6 +181,10 @@ def _by_model(results: Any) -> Results:
     table = results.set_index("model") if "model" in results.columns else results
     found: Results = table.to_dict("index")
     return found
+
+
+def _names(metrics: str | Sequence[str]) -> list[str]:
+    return [metrics] if isinstance(metrics, str) else list(metrics)
 
 
 def _check_held(results: Results, names: Sequence[str]) -> None:
