@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as arrays
 
 import recsys
 from recsys.errors import FileError
-from recsys.saved import fingerprint, pack, unpack
+from recsys.packing import fingerprint, pack, unpack
 
 LISTS = {"ann": ["a", "b", "c"], "bob": ["b", "d"], "eve": []}
 TRUTH = {"ann": {"a": 1, "c": 3}, "bob": {"d": 2}, "eve": {"a": 1}, "zoe": {"b": 1}}
@@ -53,6 +53,15 @@ def test_loaded_results_merge_and_compare(result, tmp_path):
     assert back.merge(other) == result.merge(other)
     with pytest.raises(recsys.errors.RecsysError, match="read from a file"):
         back.under("trec_eval")
+
+
+def test_saving_again_under_another_name_leaves_the_result_as_it_was(result, tmp_path):
+    result.save(tmp_path / "first.json", commit="1f3a")
+    back = recsys.load(tmp_path / "first.json")
+    back.save(tmp_path / "second.json", commit="77b0")
+    assert (back.run["name"], back.run["commit"]) == ("first", "1f3a")
+    again = recsys.load(tmp_path / "second.json")
+    assert (again.name, again.run["commit"], again == back) == ("second", "77b0", True)
 
 
 def changed(path, change):

@@ -216,6 +216,15 @@ BAD = {
 }
 
 
+@pytest.mark.parametrize("make", [lambda m, **ids: recsys.Factors(m, np.eye(3), **ids), recsys.Scores])
+def test_a_user_the_model_does_not_know_gets_no_list_of_another(make):
+    model = make([[1.0, 2.0, 3.0], [9.0, 8.0, 7.0]], user_ids=["b", "d"], item_ids=["x", "y", "z"])
+    lists = recsys.recommend(model, 1, users=["d", "b"])
+    assert (lists.cases.values.tolist(), lists.codes.tolist()) == (["b", "d"], [2, 0])
+    with pytest.raises(InputError, match="'a' is unknown to the model"):
+        recsys.recommend(model, 1, users=["a", "b", "d"])
+
+
 @pytest.mark.parametrize("name", BAD)
 def test_bad_sources_say_what_to_do(name):
     call, words = BAD[name]

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from recsys.ab import ab
-    from recsys.api import Evaluator, evaluate, recommend
+    from recsys.api import evaluate, recommend
     from recsys.audit import audit
     from recsys.candidates import Candidates, evaluate_candidates
     from recsys.comparison import Comparison, compare
     from recsys.conventions import Conventions
+    from recsys.evaluator import Evaluator
     from recsys.explanation import explain
     from recsys.files import read_file
     from recsys.frames import read_interactions, read_lists
@@ -36,7 +37,7 @@ _HOMES = {
     "Comparison": "recsys.comparison",
     "Conventions": "recsys.conventions",
     "Evaluation": "recsys.results",
-    "Evaluator": "recsys.api",
+    "Evaluator": "recsys.evaluator",
     "Interactions": "recsys.types",
     "Lists": "recsys.types",
     "Factors": "recsys.sources",

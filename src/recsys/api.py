@@ -1,4 +1,4 @@
-"""The verbs: evaluate, recommend, Evaluator. Wiring only; nothing is computed here.
+"""The verbs evaluate and recommend. Wiring only; nothing is computed here.
 
 Inputs are read once into Lists and Interactions, paired, judged, measured and summed up; each step
 lives in the module named after it.
@@ -6,41 +6,22 @@ lives in the module named after it.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import copy
-from dataclasses import replace
 from functools import partial as partial_of
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from recsys.attributes import context_of, read_reference
-from recsys.conventions import Conventions
-from recsys.counted import Counted, Judged
-from recsys.engine import measure, merge
-from recsys.errors import ConventionError, CutoffError, InputError, MergeError, TieWarning
-from recsys.files import read_file
-from recsys.frames import read_interactions, read_lists
-from recsys.given import (
-    Options,
-    case_weights_of,
-    clusters_of,
-    item_weights_of,
-    settle_truth,
-)
-from recsys.judge import Paired, pair
+from recsys.attributes import context_of
+from recsys.conventions import AnyConventions, Conventions
+from recsys.errors import CutoffError, InputError
+from recsys.given import Options, with_max_grade
+from recsys.inputs import asked_of, history_if_given, history_of, list_length, ranked_of, reference_of
 from recsys.limits import Bounds, bounds_of
-from recsys.plan import Request, deepest, largest_k, parse_all
+from recsys.passes import judged_of, one_pass, until_clear
+from recsys.plan import Metrics, deepest, parse_all
 from recsys.results import Evaluation
-from recsys.sources import Asked, Factors, Scores, Source, from_model, recommended, recommends
-from recsys.stopping import Lane, Steps, StopWhen, only, until
-from recsys.strata import with_strata
-from recsys.types import Context, Ids, Interactions, Lists, Partial
-
-Metrics = str | Request | Iterable[str | Request] | None
-AnyConventions = Conventions | str | Mapping[str, Any] | None
+from recsys.sources import Asked, Factors, Scores, from_model, recommends
+from recsys.stopping import Lane, StopWhen
+from recsys.types import Lists
 
 
 def evaluate(
@@ -129,10 +110,10 @@ def evaluate(
     """
     requests = parse_all(metrics, k)
     chosen = Conventions.of(conventions)
-    ready = None if recommends(lists) else _ranked(lists, columns)
-    known = _history(truth, "truth", columns)
-    read = ready if ready is not None else _ranked(_asked_for(lists, known, requests), columns)
-    chosen = _with_max_grade(chosen, requests, known)
+    ready = None if recommends(lists) else ranked_of(lists, columns)
+    known = history_of(truth, "truth", columns)
+    read = ready if ready is not None else ranked_of(asked_of(lists, known, requests), columns)
+    chosen = with_max_grade(chosen, requests, known)
     shows = any("lists" in r.metric.needs for r in requests)
     judges = any("eligible" in r.metric.needs for r in requests)
     if isinstance(read, Lists) and (never is not None or eligible is not None) and not judges:
@@ -142,13 +123,13 @@ def evaluate(
             "the items of the model are the catalogue.", hint="Leave out catalogue=, or use never=."
         )
     asked = Asked(
-        seen=None if seen is None else _history(seen, "seen", columns),
-        eligible=None if eligible is None else _history(eligible, "eligible", columns),
+        seen=history_if_given(seen, "seen", columns),
+        eligible=history_if_given(eligible, "eligible", columns),
         never=never,
         backend=backend,
         threads=threads,
         progress=progress,
-        k=_list_length(requests, read) if shows else None,
+        k=list_length(requests, read) if shows else None,
         deepest=deepest(requests),
     )
     options = Options(
@@ -159,13 +140,13 @@ def evaluate(
         case_weights=case_weights,
         item_weights=item_weights,
         context=context_of(
-            train=None if train is None else _history(train, "train", columns),
+            train=history_if_given(train, "train", columns),
             popularity=popularity,
             items=items,
             users=users,
             embeddings=embeddings,
             profiles=profiles,
-            reference=None if reference is None else _reference(reference, requests),
+            reference=None if reference is None else reference_of(reference, requests),
             intents=intents,
             eligible=asked.eligible,
             never=never,
@@ -177,180 +158,20 @@ def evaluate(
     def run(rerun: Callable[..., Evaluation], under: Conventions) -> Evaluation:
         notes = {"lists": dict(read.notes) if isinstance(read, Lists) else {}, "truth": dict(known.notes)}
         if stop_when is None:
-            partial = _partial(read, known, requests, under, options)
+            partial = one_pass(read, known, requests, under, options)
         else:
-            partial, notes["stopped"] = _until(
+            partial, notes["stopped"] = until_clear(
                 read, known, requests, under, options=options, stop_when=stop_when
             )
 
         def limits(values: Mapping[str, float]) -> Bounds:
-            judged, context = _judged(read, known, under, options)
+            judged, context = judged_of(read, known, under, options)
             return bounds_of(judged, requests, values, rules=under, context=context, seen=asked.seen)
 
         again = partial_of(rerun, rerun)
         return Evaluation(partial, requests, under, notes=notes, again=again, limits=limits)
 
     return run(run, chosen)
-
-
-def _until(
-    ranked: Lists | Source,
-    truth: Interactions,
-    requests: Sequence[Request],
-    conventions: Conventions,
-    *,
-    options: Options,
-    stop_when: float | StopWhen | Lane,
-) -> tuple[Partial, dict[str, Any]]:
-    """The result of as many cases as it takes, and what is to be said about that."""
-    cases, each = truth.cases, copy(options)
-    if isinstance(ranked, Lists):
-        pair(ranked, truth)
-        cases = ranked.cases.union(truth.cases, what="user")[0]
-    each.shared, each.asked = False, replace(options.asked, progress=None)
-
-    def partial(block: Ids) -> Partial:
-        lists = only(ranked, block) if isinstance(ranked, Lists) else ranked
-        return _partial(lists, only(truth, block), requests, conventions, each)
-
-    weights = options.case_weights
-    largest = None if weights is None else max(map(float, weights.values()), default=None)
-    steps = Steps(cases, truth.cases, partial, requests, conventions, largest)
-    if isinstance(stop_when, Lane):
-        return stop_when.begin(steps)
-    return until(steps, StopWhen.of(stop_when), options.asked.progress)
-
-
-def _partial(
-    ranked: Lists | Source,
-    truth: Interactions,
-    requests: Sequence[Request],
-    conventions: Conventions,
-    options: Options,
-) -> Partial:
-    judged, context = _judged(ranked, truth, conventions, options)
-    partial = measure(judged, requests, conventions, context)
-    if options.by is not None:
-        partial = with_strata(
-            partial, judged, requests, conventions=conventions, context=context, by=options.by
-        )
-    return _warned_of_ties(partial, judged, conventions)
-
-
-def _judged(
-    ranked: Lists | Source, truth: Interactions, conventions: Conventions, options: Options
-) -> tuple[Paired | Counted, Context]:
-    """Where the judged items landed, and all that is known besides."""
-    catalogue = options.catalogue if isinstance(ranked, Lists) else ranked.catalogue
-    truth, counts = settle_truth(truth, catalogue, options.asked.seen, conventions)
-    judged: Paired | Counted
-    if isinstance(ranked, Lists):
-        asked = options.asked
-        judged = pair(
-            ranked,
-            truth,
-            complete=options.complete,
-            backend=asked.backend,
-            threads=asked.threads,
-            shared=options.shared,
-        )
-    else:
-        judged = ranked.judge(truth, options.asked)
-    judged.counts.update(counts)
-    if options.item_weights is not None:
-        judged = replace(judged, item_weights=item_weights_of(judged, options.item_weights), _found={})
-    if options.clusters is not None:
-        judged = replace(judged, clusters=clusters_of(judged, options.clusters))
-    weights = None if options.case_weights is None else case_weights_of(judged, options.case_weights)
-    n_items = options.n_items if isinstance(ranked, Lists) else ranked.n_items
-    complete = options.complete or not isinstance(ranked, Lists)
-    if catalogue is None and not isinstance(ranked, Lists):
-        catalogue = Ids(np.arange(ranked.n_items), is_range=True)
-    context = replace(
-        options.context, catalogue=catalogue, n_items=n_items, case_weights=weights, complete=complete
-    )
-    return judged, context
-
-
-def _warned_of_ties(partial: Partial, judged: Judged, conventions: Conventions) -> Partial:
-    found, undecided = judged.n_undecided()
-    if not undecided:
-        return partial
-    if conventions.ties in ("by_id", "by_id_desc", "given"):
-        warnings.warn(
-            f"{undecided:,} of {found:,} judged items found ({undecided / found:.1%}) share their score with "
-            f"another item, so the result depends on how ties are ordered (here: {conventions.ties}). "
-            "ties='expected' gives the mean over all orders, ties='best' and ties='worst' the range.",
-            TieWarning,
-            stacklevel=5,
-        )
-    return replace(partial, counts={**partial.counts, "tied": undecided})
-
-
-class Evaluator:
-    """Evaluates users batch by batch; memory holds one row a user, never the lists.
-
-    `known` is what metrics about the items shown need, as for evaluate: train=, popularity=, items=, users=,
-    embeddings=, profiles=, reference=, intents=.
-
-    >>> evaluator = Evaluator(["recall@2"])
-    >>> _ = evaluator.update({1: [3, 4]}, {1: [3]}).update({2: [5, 6]}, {2: [7]})
-    >>> evaluator.result()["recall@2"]
-    0.5
-    """
-
-    def __init__(
-        self,
-        metrics: Metrics = None,
-        *,
-        k: int | Sequence[int] | None = None,
-        conventions: AnyConventions = None,
-        columns: Mapping[str, Any] | None = None,
-        catalogue: int | Iterable[Any] | None = None,
-        complete: bool = False,
-        **known: Any,
-    ) -> None:
-        self.requests = parse_all(metrics, k)
-        self.conventions = Conventions.of(conventions)
-        self._columns = columns
-        context = context_of(**known)
-        self._options = Options(catalogue=catalogue, complete=complete, shared=False, context=context)
-        self._parts: list[Partial] = []
-
-    def update(self, lists: Any, truth: Any) -> Evaluator:
-        """Add users that no earlier batch held."""
-        read, known = _ranked(lists, self._columns), _history(truth, "truth", self._columns)
-        options = copy(self._options)
-        if any("lists" in r.metric.needs for r in self.requests):
-            options.asked = replace(options.asked, k=_list_length(self.requests, read))
-        if _with_max_grade(self.conventions, self.requests, known) != self.conventions:
-            raise ConventionError(
-                "err needs to know the highest grade, which a batch cannot tell.",
-                hint="Pass conventions={'max_grade': 5} to the Evaluator.",
-            )
-        self._parts.append(_partial(read, known, self.requests, self.conventions, options))
-        return self
-
-    def merge(self, other: Evaluator) -> Evaluator:
-        """Take over the users of another Evaluator of the same metrics and conventions."""
-        if not isinstance(other, Evaluator):
-            raise MergeError(f"an Evaluator merges with another one, not with {type(other).__name__}.")
-        if [*map(str, other.requests)] != [*map(str, self.requests)] or other.conventions != self.conventions:
-            raise MergeError("the two evaluators differ in metrics or conventions.")
-        self._parts.extend(other._parts)
-        return self
-
-    def reset(self) -> Evaluator:
-        """Forget all users."""
-        self._parts = []
-        return self
-
-    def result(self) -> Evaluation:
-        """The evaluation of all users so far; equal to evaluating them at once."""
-        if not self._parts:
-            raise InputError("nothing was evaluated yet.", hint="Call update(lists, truth) first.")
-        self._parts = [merge(self._parts)]
-        return Evaluation(self._parts[0], self.requests, self.conventions)
 
 
 def recommend(
@@ -374,77 +195,10 @@ def recommend(
     if type(k) is not int or k < 1:
         raise CutoffError(f"k={k!r} is not a positive whole number.", hint="Use k >= 1, such as k=10.")
     asked = Asked(
-        seen=None if seen is None else _history(seen, "seen", None),
-        eligible=None if eligible is None else _history(eligible, "eligible", None),
+        seen=history_if_given(seen, "seen"),
+        eligible=history_if_given(eligible, "eligible"),
         never=never,
         backend=backend,
         threads=threads,
     )
     return ranked.top(users, int(k), asked)
-
-
-def _list_length(requests: Sequence[Request], ranked: Lists | Source) -> int:
-    """How long the lists have to be for the metrics about the items shown."""
-    longest = largest_k(r for r in requests if "lists" in r.metric.needs)
-    if longest is not None:
-        return longest
-    return 1 if isinstance(ranked, Lists) else ranked.n_items
-
-
-def _reference(reference: Any, requests: Sequence[Request]) -> Lists:
-    """The lists of another model, as long as the metrics read them."""
-    if isinstance(reference, Factors | Scores) or hasattr(reference, "item_factors"):
-        ranked = reference if isinstance(reference, Factors | Scores) else from_model(reference)
-        wanted = [r for r in requests if "reference" in r.metric.needs]
-        return ranked.top(None, _list_length(wanted or requests, ranked), Asked())
-    return read_reference(reference)
-
-
-def _asked_for(lists: Any, truth: Interactions, requests: Sequence[Request]) -> Any:
-    """What a model recommends to the users of the truth, where lists are all that it gives."""
-    longest = largest_k(requests)
-    if longest is None:
-        raise CutoffError(
-            f"{type(lists).__name__} has to be asked for lists of some length, and a metric has no cut-off.",
-            hint='Give every metric one, such as "mrr@10".',
-        )
-    return recommended(lists, truth.cases.values, longest)
-
-
-def _ranked(lists: Any, columns: Mapping[str, Any] | None) -> Lists | Source:
-    if isinstance(lists, Factors | Scores):
-        return lists
-    if hasattr(lists, "user_factors") and hasattr(lists, "item_factors"):
-        return from_model(lists)
-    if isinstance(lists, str | Path):
-        return read_file(lists, "lists", columns=_columns_for("lists", columns))
-    return read_lists(lists, columns=_columns_for("lists", columns))
-
-
-def _history(data: Any, table: str, columns: Mapping[str, Any] | None) -> Interactions:
-    if isinstance(data, str | Path):
-        data = read_file(data, "truth", columns=_columns_for(table, columns))
-    return read_interactions(data, table=table, columns=_columns_for(table, columns))
-
-
-def _columns_for(table: str, columns: Any) -> Any:
-    if (
-        columns is None
-        or not isinstance(columns, Mapping)
-        or not any(isinstance(v, Mapping) for v in columns.values())
-    ):
-        return columns
-    return columns.get(table)
-
-
-def _with_max_grade(
-    conventions: Conventions, requests: Sequence[Request], truth: Interactions
-) -> Conventions:
-    graded = truth.grades is not None and len(truth.grades) > 0
-    if (
-        conventions.max_grade is not None
-        or not graded
-        or not any("max_grade" in r.metric.conventions for r in requests)
-    ):
-        return conventions
-    return conventions.but(max_grade=float(truth.grades.max()))  # type: ignore[union-attr]

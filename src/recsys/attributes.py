@@ -14,7 +14,7 @@ import numpy as np
 
 from recsys.errors import ColumnError, InputError, RecsysWarning
 from recsys.frames import ROLES, read_interactions, read_lists
-from recsys.ids import encode, of_sequence
+from recsys.ids import encode, of_any, of_sequence
 from recsys.metrics.item_facts import labels_of
 from recsys.types import Array, Context, Ids, Interactions, Lists, Table, Vectors
 
@@ -231,7 +231,4 @@ def context_of(
 
 
 def _ids(values: Iterable[Any]) -> Ids:
-    given = (
-        values if isinstance(values, np.ndarray) else of_sequence(list(values), table="never", column="item")
-    )
-    return encode(given, table="never", column="item")[0]
+    return encode(of_any(values, table="never", column="item"), table="never", column="item")[0]

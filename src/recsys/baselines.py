@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.api import evaluate
-from recsys.conventions import Conventions
+from recsys.conventions import AnyConventions, Conventions
 from recsys.errors import InputError, UnknownNameError
 from recsys.frames import read_interactions
 from recsys.ids import encode, of_sequence
@@ -181,7 +181,7 @@ def random_expectation(
     item_ids: Iterable[Any] | None = None,
     k: int | Sequence[int] | None = None,
     seen: Any = None,
-    conventions: Conventions | str | Mapping[str, Any] | None = None,
+    conventions: AnyConventions = None,
 ) -> Evaluation:
     """What a random ranking gets on average, exactly: every candidate ties and ties are averaged over.
 

@@ -7,7 +7,7 @@ sampled; `recsys.sampled` says what that hides.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from recsys.counted import Counted
 from recsys.engine import measure
 from recsys.errors import TieWarning
 from recsys.metrics import METRICS
-from recsys.plan import Request, parse_all
+from recsys.plan import Metrics, Request, parse_all
 from recsys.results import Evaluation
 from recsys.sources.candidate_reading import read_candidates
 from recsys.sources.candidates import Candidates
@@ -33,7 +33,7 @@ _DEFAULT = ("hit@10", "ndcg@10", "mrr", "auc")
 def evaluate_candidates(
     model: Any,
     cases: Any,
-    metrics: str | Request | Iterable[str | Request] | None = None,
+    metrics: Metrics = None,
     *,
     k: int | Sequence[int] | None = None,
     conventions: Any = None,

@@ -148,7 +148,7 @@ class Conventions:
         return preset(name).conventions
 
     @classmethod
-    def of(cls, value: Conventions | str | Mapping[str, Any] | None) -> Conventions:
+    def of(cls, value: AnyConventions) -> Conventions:
         """What a caller may pass: nothing, a preset's name, a mapping of decisions, or conventions."""
         if value is None:
             return cls()
@@ -206,6 +206,9 @@ class Conventions:
     @classmethod
     def _names(cls) -> list[str]:
         return [f.name for f in fields(cls)]
+
+
+AnyConventions = Conventions | str | Mapping[str, Any] | None
 
 
 def describe(name: str, value: Any) -> str:

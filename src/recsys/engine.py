@@ -1,14 +1,13 @@
-"""One pass: Hits -> every requested metric per case -> Partial; Partials merge; a Partial is summed up.
+"""One pass: Hits -> every requested metric per case -> Partial.
 
-Per case first, aggregate second. Which cases are in a mean is decided here, by the conventions, and
-counted; means are exactly rounded, so merging in any order gives the same bits.
+Per case first; `partials` sums up. Which cases are in a mean is decided here, by the conventions, and
+counted.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,18 +18,13 @@ from recsys.errors import (
     ConventionError,
     DuplicateError,
     InputError,
-    MergeError,
     OutOfBoundsError,
 )
-from recsys.exact import exact_mean, exact_sum
 from recsys.exposure import (
-    added,
     catalogue_of,
     exposure_key,
     gather,
     kept_context,
-    of_catalogue,
-    whole_catalogue,
 )
 from recsys.metrics import Metric, Terms, needs
 from recsys.metrics.item_facts import ItemFacts
@@ -38,7 +32,6 @@ from recsys.metrics.listing import Beyond
 from recsys.metrics.reading import Reading
 from recsys.plan import Request
 from recsys.types import (
-    Array,
     Bool,
     Catalogue,
     Context,
@@ -49,7 +42,6 @@ from recsys.types import (
     Partial,
     PerCase,
     Shown,
-    Stratum,
 )
 
 _ROUNDING = 1e-9
@@ -78,7 +70,7 @@ def measure(
         column = _settled(request, here, column, reading, judged)
         columns[str(request)] = memory[len(columns)]
         columns[str(request)][:] = column
-        if isinstance(values, Terms) and _combines(request.metric, here):
+        if isinstance(values, Terms) and combines(request.metric, here):
             out = np.isnan(column)
             terms[str(request)] = (np.where(out, np.nan, values.first), np.where(out, np.nan, values.second))
     rows = PerCase(judged.cases.values, columns, judged.clusters, context.case_weights)
@@ -175,104 +167,8 @@ def _catalogue(judged: Judged, context: Context, readings: Readings) -> Catalogu
     return catalogue_of(context.catalogue, context.n_items, known)
 
 
-def summarise(
-    partial: Partial,
-    requests: Sequence[Request],
-    mask: Bool | None = None,
-    *,
-    conventions: Conventions | None = None,
-) -> dict[str, float]:
-    """One number a request, over all cases or those of a mask; NaN where no case is in the mean."""
-    out = {}
-    for request in requests:
-        name = str(request)
-        if request.metric.kind == "catalogue":
-            of_all = mask is None
-            out[name] = of_catalogue(partial, request, conventions or Conventions()) if of_all else math.nan
-            continue
-        column = partial.per_case.columns[name]
-        inside = ~np.isnan(column) if mask is None else mask & ~np.isnan(column)
-        everyone = bool(inside.all())
-        pick: Any = slice(None) if everyone else inside
-        weights = partial.per_case.weights
-        held = None if weights is None else weights[pick]
-        if name in partial.terms:
-            first, second = (_mean(t[pick], held) for t in partial.terms[name])
-            whole = inside.any()
-            out[name] = request.metric.combine(first, second, **request.own_params) if whole else math.nan
-        elif request.metric.summary is not None:
-            out[name] = request.metric.summary(column[pick], held, **request.own_params)
-        else:
-            out[name] = _mean(column[pick], held, within=request.metric.bounds)
-    return out
-
-
-def merge(parts: Sequence[Partial]) -> Partial:
-    """The result of all the cases of some Partials; a case met twice is an error."""
-    first = parts[0]
-    for part in parts[1:]:
-        if [*part.per_case.columns, *part.exposure] != [*first.per_case.columns, *first.exposure]:
-            raise MergeError(
-                f"the parts hold different metrics: {list(first.per_case.columns)} "
-                f"and {list(part.per_case.columns)}.",
-                hint="Evaluate every part with the same metrics.",
-            )
-        if (part.per_case.ids.dtype == object) != (first.per_case.ids.dtype == object):
-            raise MergeError("the parts hold ids of different types (int and str).")
-    ids = np.concatenate([p.per_case.ids for p in parts])
-    order = np.argsort(ids, kind="stable")
-    ids = ids[order]
-    twice = np.flatnonzero(ids[1:] == ids[:-1]) if len(ids) else order
-    if len(twice):
-        raise MergeError(
-            f"user {Ids(ids).name(twice[0])!r} is in two of the parts.",
-            hint="Each user must be evaluated in one part only.",
-        )
-
-    def joined(pieces: list[Array | None]) -> Any:
-        return None if any(p is None for p in pieces) else np.concatenate(pieces)[order]  # type: ignore[arg-type]
-
-    columns = {name: joined([p.per_case.columns[name] for p in parts]) for name in first.per_case.columns}
-    terms = {
-        name: (joined([p.terms[name][0] for p in parts]), joined([p.terms[name][1] for p in parts]))
-        for name in first.terms
-    }
-    rows = PerCase(
-        ids,
-        columns,
-        joined([p.per_case.clusters for p in parts]),
-        joined([p.per_case.weights for p in parts]),
-    )
-    names = dict.fromkeys(n for p in parts for n in p.counts)
-    counts = {n: sum(p.counts.get(n, 0) for p in parts) for n in names}
-    if not first.exposure:
-        return Partial(rows, terms, counts, strata=_merged_strata(parts, None))
-    exposure = {key: added([p.exposure[key] for p in parts]) for key in first.exposure}
-    catalogue = whole_catalogue([p.catalogue for p in parts if p.catalogue is not None])
-    strata = _merged_strata(parts, catalogue)
-    return Partial(rows, terms, counts, exposure, catalogue, first.context, strata)
-
-
-def _merged_strata(parts: Sequence[Partial], catalogue: Catalogue | None) -> dict[Any, Stratum]:
-    """Groups by label; a part without users of a group adds nothing to it but its items to the catalogue."""
-    out = {}
-    for label in dict.fromkeys(label for part in parts for label in part.strata):
-        held = [part.strata[label] for part in parts if label in part.strata]
-        whole = merge([stratum.partial for stratum in held])
-        of_users = held[0].of == "user"
-        out[label] = Stratum(held[0].of, replace(whole, catalogue=catalogue) if of_users else whole)
-    return out
-
-
-def _mean(values: Float, weights: Float | None, *, within: tuple[float, float] | None = None) -> float:
-    if weights is None:
-        most = math.inf if within is None else max(map(abs, within))
-        return exact_mean(values, within=most if math.isfinite(most) else None)
-    total = exact_sum(weights) if len(weights) else 0
-    return float(exact_sum(values * weights) / total) if total else math.nan
-
-
-def _combines(metric: Metric, here: Conventions) -> bool:
+def combines(metric: Metric, here: Conventions) -> bool:
+    """Whether the terms of a metric are averaged before they are combined."""
     rule = metric.combine_if
     return rule is not None and (rule == "always" or getattr(here, rule[0]) == rule[1])
 

@@ -55,12 +55,12 @@ def gather(reading: Reading, k: int | None, weight: str, *, only: Bool | None = 
     # Seen through a group of items, a list that shows none of them is a list all the same.
     listed = reading.n_shown(k) > 0 if weight == "list" else reading.n_listed > 0
     cases = np.bincount(group[listed if only is None else listed & only], minlength=N_GROUPS)
-    worth, unit = _worth(weight, place, reading.n_shown(k)[case])
+    worth, unit = worth_of(weight, place, reading.n_shown(k)[case])
     codes = group[case] * len(items) + item
     return _summed(items, codes, worth, cases, unit)
 
 
-def _worth(weight: str, place: Int, n_shown: Int) -> tuple[Int, float]:
+def worth_of(weight: str, place: Int, n_shown: Int) -> tuple[Int, float]:
     """What each entry adds, in whole units."""
     if weight == "none":
         return np.ones(len(place), dtype=np.int64), 1.0

@@ -6,15 +6,16 @@ names the id. Truth items outside the catalogue or already seen are settled here
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from recsys.conventions import Conventions
 from recsys.counted import Judged
-from recsys.errors import InputError
-from recsys.ids import encode, of_sequence
+from recsys.errors import IdTypeError, InputError
+from recsys.ids import encode, of_any
+from recsys.plan import Request
 from recsys.sources import Asked
 from recsys.types import Array, Bool, Context, Float, Ids, Interactions
 
@@ -49,6 +50,13 @@ class Options:
 def clusters_of(judged: Judged, given: Mapping[Any, Any]) -> Array:
     """The user of each case."""
     labels = [_looked_up(given, i, "clusters") for i in judged.cases.values.tolist()]
+    one_of_each = list({type(label): label for label in labels}.values())
+    try:
+        sorted(one_of_each)
+    except TypeError:
+        raise IdTypeError(
+            f"clusters holds ids of different types: {one_of_each}.", hint="Make them all int or all str."
+        ) from None
     out = np.empty(len(labels), dtype=np.int64 if _all_int(labels) else object)
     out[:] = labels
     return out
@@ -65,9 +73,7 @@ def _catalogue(given: int | Iterable[Any] | None) -> tuple[Ids | None, int | Non
                 f"catalogue={given!r} is not a number of items.", hint="Pass all item ids, or their number."
             )
         return None, None if given is None else int(given)
-    values = (
-        given if isinstance(given, np.ndarray) else of_sequence(list(given), table="catalogue", column="item")
-    )
+    values = of_any(given, table="catalogue", column="item")
     if len(values) == 0:
         raise InputError(
             "the catalogue is empty.", table="catalogue", hint="Pass all item ids, or their number."
@@ -99,6 +105,18 @@ def settle_truth(
         if n_marked:
             counts[name] = n_marked
     return truth, counts
+
+
+def with_max_grade(conventions: Conventions, requests: Sequence[Request], truth: Interactions) -> Conventions:
+    """Conventions that know the highest grade, where a metric reads it and nobody said it."""
+    graded = truth.grades is not None and len(truth.grades) > 0
+    if (
+        conventions.max_grade is not None
+        or not graded
+        or not any("max_grade" in r.metric.conventions for r in requests)
+    ):
+        return conventions
+    return conventions.but(max_grade=float(truth.grades.max()))  # type: ignore[union-attr]
 
 
 def _unknown(truth: Interactions, catalogue: Ids) -> Bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -110,6 +110,11 @@ def of_sequence(values: Sequence[Any], *, table: str, column: str) -> Array:
     if kinds and all(issubclass(k, float | np.floating) for k in kinds):
         return out.astype(np.float64)
     return out
+
+
+def of_any(values: Iterable[Any], *, table: str, column: str) -> Array:
+    """Ids as they were handed in, an array or anything that can be listed, as an array."""
+    return values if isinstance(values, np.ndarray) else of_sequence(list(values), table=table, column=column)
 
 
 def _beyond(values: Sequence[Any]) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from recsys.draws import Keys, fractions, id_keys, mixed, pair_keys
 from recsys.errors import InputError, SplitError, UnknownNameError
 from recsys.frames import read_interactions
-from recsys.ids import encode, of_sequence
+from recsys.ids import encode, of_any
 from recsys.types import Array, Bool, Codes, Float, Ids, Int, Interactions
 
 HOW = {
@@ -313,9 +313,7 @@ def _check(how: Any, n: Any, too_few: Any, power: Any, batch_size: Any) -> None:
 
 
 def _ids(values: Any, column: str, table: str) -> Ids:
-    array = (
-        values if isinstance(values, np.ndarray) else of_sequence(list(values), table=table, column=column)
-    )
+    array = of_any(values, table=table, column=column)
     if len(array) == 0:
         raise InputError(f"{table} is empty.", table=table, hint=f"Pass {column} ids.")
     return encode(array, table=table, column=column)[0]

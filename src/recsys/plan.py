@@ -100,9 +100,10 @@ class Request:
         return self.metric.name, self.params
 
 
-def parse_all(
-    metrics: str | Request | Iterable[str | Request] | None, k: int | Sequence[int] | None
-) -> list[Request]:
+Metrics = str | Request | Iterable[str | Request] | None
+
+
+def parse_all(metrics: Metrics, k: int | Sequence[int] | None) -> list[Request]:
     """Requests in the order asked, without repeats; `k` is given to those that name no cut-off."""
     wanted = DEFAULT_METRICS if metrics is None and k is None else metrics
     if wanted is None:

@@ -11,15 +11,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recsys import tables
-from recsys.api import AnyConventions, Metrics, evaluate
-from recsys.engine import merge
+from recsys.api import evaluate
+from recsys.conventions import AnyConventions
 from recsys.errors import InputError, UnknownNameError
 from recsys.frames import read_interactions
+from recsys.partials import merge
+from recsys.plan import Metrics
 from recsys.results import Evaluation
 from recsys.stats.outcomes import Interval
 from recsys.stats.sequential import ConfidenceSequence
 from recsys.stopping import Lane, StopWhen, apart, watchable
+from recsys.tables import Tabled
 
 Key = tuple[str, str, str]
 
@@ -37,7 +39,7 @@ class Leg:
     verdict: str
 
 
-class Race(Mapping[str, Evaluation]):
+class Race(Tabled, Mapping[str, Evaluation]):
     """{model: its evaluation, over the users it was evaluated on}; prints what was settled, and the cost."""
 
     def __init__(
@@ -79,20 +81,8 @@ class Race(Mapping[str, Evaluation]):
         """Whether every metric watched has its winner."""
         return all(name is not None for name in self.winner.values())
 
-    def to_frame(self, kind: str = "pandas") -> Any:
-        """One row a pair of models and metric as a pandas, polars or arrow table."""
-        return tables.frame(self._columns(), kind)
-
-    def to_markdown(self) -> str:
-        return tables.markdown(self._columns())
-
-    def __repr__(self) -> str:
-        return "\n".join([tables.text(self._columns()), "", *self._footnotes()])
-
-    def _repr_html_(self) -> str:
-        return tables.html(self._columns(), self._footnotes())
-
     def _columns(self) -> dict[str, list[Any]]:
+        """One row a pair of models and metric."""
         return {
             "model": [leg.model for leg in self.legs],
             "against": [leg.against for leg in self.legs],

@@ -1,29 +1,29 @@
 """What an evaluation hands back: a mapping that prints, and the tables behind it.
 
-The numbers and the conventions they were made under travel together; a result file has a part that is
-reproducible byte for byte (`result`, hashed) and one that is not (`run`).
+The numbers and the conventions they were made under travel together, also into files (`saved`).
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from recsys import tables
 from recsys.conventions import Conventions
-from recsys.engine import merge, summarise
-from recsys.errors import FileError, MergeError, NotDefinedError, RecsysError
+from recsys.errors import MergeError, NotDefinedError, RecsysError
 from recsys.exposure import by_group, catalogue_value, exposure_key
+from recsys.groups import Gap, gap_of, masks_of, values_by_group, with_interval
 from recsys.limits import Bounds
+from recsys.metrics import lookup
+from recsys.partials import merge, summarise
 from recsys.plan import Request
-from recsys.saved import fingerprint, pack, unpack
+from recsys.saved import document_of, read_result, write_result
 from recsys.stats.cautions import said_once
 from recsys.stats.intervals import Method
 from recsys.stats.outcomes import Estimate
@@ -31,14 +31,8 @@ from recsys.stats.resample import Rng
 from recsys.types import Array, Exposure, Float, Partial, PerCase
 from recsys.uncertainty import Intervals, estimate
 
-SCHEMA = 1
-_NORMAL = 1.959963984540054
-_FEWEST = 10  # users a group must have before its mean has an interval
-_PARTS = {"result", "sha256", "cases", "cases_sha256", "run"}
-_RESULT = "Save one with evaluation.save(path), or recsys evaluate … --save FILE."
 
-
-class Evaluation(Mapping[str, float]):
+class Evaluation(tables.Tabled, Mapping[str, float]):
     """{metric: value} with per-case values, conventions and counts behind it.
 
     >>> import recsys
@@ -46,6 +40,8 @@ class Evaluation(Mapping[str, float]):
     >>> dict(result)
     {'recall@3': 0.5, 'mrr': 0.5}
     """
+
+    _find = staticmethod(lookup)  # which metrics its names may mean
 
     def __init__(
         self,
@@ -82,7 +78,7 @@ class Evaluation(Mapping[str, float]):
         if name in self.overall:
             return name
         try:
-            key = str(Request.parse(name))
+            key = str(Request.parse(name, self._find))
         except RecsysError as error:
             raise KeyError(str(error)) from None
         if key not in self.overall:
@@ -120,16 +116,7 @@ class Evaluation(Mapping[str, float]):
     @cached_property
     def by(self) -> dict[Any, dict[str, float]]:
         """{group: {metric: value}} where `by=` was given."""
-        out = {}
-        for label, stratum in self.partial.strata.items():
-            if stratum.of == "item":
-                out[label] = summarise(stratum.partial, self.requests, conventions=self.conventions)
-                continue
-            of_users = summarise(self.partial, self.requests, self.group_masks[label])
-            shelves = [r for r in self.requests if r.metric.kind == "catalogue"]
-            out[label] = of_users | summarise(stratum.partial, shelves, conventions=self.conventions)
-        given = self._by or {}
-        return out | {label: summarise(self.partial, self.requests, mask) for label, mask in given.items()}
+        return values_by_group(self.partial, self.requests, self.conventions, self.group_masks)
 
     @cached_property
     def group_masks(self) -> Mapping[Any, Array]:
@@ -137,15 +124,7 @@ class Evaluation(Mapping[str, float]):
 
         A group of items is a mask of the cases that have something of it in their truth or list.
         """
-        masks = {}
-        for label, stratum in self.partial.strata.items():
-            rows = stratum.partial.per_case
-            if stratum.of == "user":
-                masks[label] = np.isin(self.per_case.ids, rows.ids)
-            else:
-                known = [~np.isnan(column) for column in rows.columns.values()]
-                masks[label] = np.logical_or.reduce(known) if known else np.ones(len(rows.ids), dtype=bool)
-        return masks | dict(self._by or {})
+        return masks_of(self.partial) | dict(self._by or {})
 
     @property
     def by_sizes(self) -> dict[Any, int]:
@@ -160,26 +139,17 @@ class Evaluation(Mapping[str, float]):
         """
         if not self.by:
             raise NotDefinedError("there are no groups to compare.", hint="Pass by= to evaluate.")
-        out = {}
-        for request in self.requests:
-            name = str(request)
-            gap = _gap(request, {label: row[name] for label, row in self.by.items()})
-            is_mean = name in self.per_case.columns and name not in self.partial.terms
-            if is_mean and gap.best in self.group_masks and self.per_case.weights is None:
-                gap = gap._replace(interval=self._between(name, gap))
-            out[name] = gap
-        return out
+        return {str(request): self._gap(request) for request in self.requests}
 
-    def _between(self, name: str, gap: Gap) -> tuple[float, float] | None:
-        """A normal interval of the difference of two groups' means; None where groups share users."""
-        masks = [self.group_masks[label] for label in (gap.best, gap.worst)]
-        columns = [self.per_case.columns[name][mask] for mask in masks]
-        known = [column[~np.isnan(column)] for column in columns]
+    def _gap(self, request: Request) -> Gap:
+        name = str(request)
+        gap = gap_of({label: row[name] for label, row in self.by.items()}, request.metric.better)
         of_items = any(stratum.of == "item" for stratum in self.partial.strata.values())
-        if of_items or (masks[0] & masks[1]).any() or min(map(len, known)) < _FEWEST:
-            return None
-        error = math.sqrt(sum(float(column.var(ddof=1)) / len(column) for column in known))
-        return gap.difference - _NORMAL * error, gap.difference + _NORMAL * error
+        is_mean = name in self.per_case.columns and name not in self.partial.terms
+        if of_items or not is_mean or gap.best not in self.group_masks or self.per_case.weights is not None:
+            return gap
+        masks = self.group_masks[gap.best], self.group_masks[gap.worst]
+        return with_interval(gap, self.per_case.columns[name], *masks)
 
     def _request(self, name: str) -> Request:
         key = self._key(name)
@@ -224,7 +194,8 @@ class Evaluation(Mapping[str, float]):
             n_resamples: how often the bootstraps draw.
             rng: a seed or a numpy Generator.
         """
-        wanted = self.requests if metrics is None else [self._request(name) for name in metrics]
+        named = [metrics] if isinstance(metrics, str) else metrics
+        wanted = self.requests if named is None else [self._request(name) for name in named]
         choices = {"method": method, "confidence": confidence, "n_resamples": n_resamples, "rng": rng}
         with said_once():
             return Intervals({str(r): self._estimate(r, **choices) for r in wanted})
@@ -233,10 +204,11 @@ class Evaluation(Mapping[str, float]):
         return estimate(self.partial, request, self.conventions, **choices)
 
     def bounds(self) -> Bounds:
-        """Each value beside the best any list could reach here and what a random ranking has on average.
+        """Each value beside the best any lists could reach here and what a random ranking has on average.
 
-        Relevant items that could not be shown (seen, unknown, not eligible) cannot be reached; where a metric
-        has no such limit, or none is known, it is n/a.
+        Each side says how it is known: exact, drawn (the mean of random rankings, with its standard error) or
+        found (lists that reach it were built; better ones are not excluded). What could not be shown (seen,
+        unknown, not eligible) cannot be reached; where a limit cannot be known it is n/a with the reason.
         """
         if self._limits is None:
             raise RecsysError(
@@ -294,19 +266,9 @@ class Evaluation(Mapping[str, float]):
 
         log(self.overall, tracker, step=step, prefix=prefix)
 
-    def to_frame(self, kind: str = "pandas") -> Any:
-        """metric, value, cases as a pandas, polars or arrow table; with `by=` one block a group."""
-        return tables.frame(self._columns(), kind)
-
-    def to_markdown(self) -> str:
-        return tables.markdown(self._columns())
-
-    def to_latex(self) -> str:
-        return tables.latex(self._columns())
-
     def to_json(self, *, indent: int | None = 2) -> str:
         """A document with a reproducible, hashed `result` and a `run` part with versions."""
-        return json.dumps(self._document(), indent=indent, ensure_ascii=False)
+        return json.dumps(document_of(self), indent=indent, ensure_ascii=False)
 
     def save(self, path: str | os.PathLike[str], *, name: str | None = None, **facts: Any) -> None:
         """Write all there is, per-user values included, as one JSON file that `recsys.load` reads back.
@@ -316,39 +278,16 @@ class Evaluation(Mapping[str, float]):
             name: what the model is called in comparisons and histories; the file's name unless said.
             facts: anything else worth keeping about the run, such as commit="1f3a".
         """
-        from recsys.files import write_text
-
-        document = self._document()
-        document["run"] |= {"name": Path(path).stem if name is None else name, **facts}
-        document["cases"] = pack({"partial": self.partial, "by": self._by or {}, "notes": _kept(self.notes)})
-        document["cases_sha256"] = fingerprint(document["cases"])
-        write_text(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+        called = Path(path).stem if name is None else name
+        write_result(path, self, groups=self._by or {}, run={"name": called, **facts})
 
     @cached_property
     def name(self) -> str | None:
         """What the model was called when the result was saved."""
         return self.run.get("name")
 
-    def _document(self) -> dict[str, Any]:
-        from recsys.provenance import run_facts
-
-        result = {
-            "schema": SCHEMA,
-            "metrics": [
-                {"metric": n, "value": _number(v), "cases": self.n_cases[n]} for n, v in self.overall.items()
-            ],
-            "by": [
-                {"group": _plain(label), "metrics": {n: _number(v) for n, v in row.items()}}
-                for label, row in self.by.items()
-            ],
-            "counts": dict(self.counts),
-            "conventions": self.conventions.to_dict(),
-        }
-        if self.partial.catalogue is not None:
-            result["catalogue"] = {"items": self.partial.catalogue.n, "known_by": self.partial.catalogue.how}
-        return {"result": result, "sha256": fingerprint(result), "run": self.run or run_facts()}
-
     def _columns(self) -> dict[str, list[Any]]:
+        """metric, value, cases; with `by=` one block a group."""
         rows = [("", self.overall)] + [(label, row) for label, row in self.by.items()]
         flat = [(label, name, value) for label, row in rows for name, value in row.items()]
         columns: dict[str, list[Any]] = {"group": [str(r[0]) for r in flat]} if self.by else {}
@@ -372,21 +311,12 @@ class Evaluation(Mapping[str, float]):
         """What goes to another process: everything but the way back to the lists."""
         return {**self.__dict__, "_again": None, "_limits": None}
 
-    def __repr__(self) -> str:
-        return "\n".join([tables.text(self._columns()), "", *self._footnotes()])
-
-    def _repr_html_(self) -> str:
-        return tables.html(self._columns(), self._footnotes())
-
     def _footnotes(self) -> list[str]:
         clusters = self.per_case.clusters
         n_users = None if clusters is None else len(set(clusters.tolist()))
-        notes = tables.footnotes(self.counts, self.conventions, self.notes, n_users=n_users)
-        catalogue = self.partial.catalogue
-        if catalogue is None:
-            return notes
-        how = " (those of train, lists and truth)" if catalogue.how == "found" else ""
-        return [*notes[:-1], f"catalogue: {catalogue.n:,} items{how}", notes[-1]]
+        return tables.footnotes(
+            self.counts, self.conventions, self.notes, n_users=n_users, catalogue=self.partial.catalogue
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Evaluation):
@@ -403,25 +333,6 @@ class Evaluation(Mapping[str, float]):
     __hash__ = None  # type: ignore[assignment]
 
 
-class Gap(NamedTuple):
-    """How far apart the groups are in one metric."""
-
-    best: Any
-    worst: Any
-    difference: float
-    ratio: float
-    interval: tuple[float, float] | None = None
-
-
-def _gap(request: Request, values: Mapping[Any, float]) -> Gap:
-    known = {label: value for label, value in values.items() if not math.isnan(value)}
-    if not known:
-        return Gap(None, None, math.nan, math.nan)
-    order = sorted(known, key=lambda label: known[label], reverse=request.metric.better != "lower")
-    high, low = max(known.values()), min(known.values())
-    return Gap(order[0], order[-1], high - low, low / high if high else math.nan)
-
-
 def load(path: str | os.PathLike[str]) -> Evaluation:
     """An evaluation that was saved; what the file says must be what its own values give.
 
@@ -431,71 +342,4 @@ def load(path: str | os.PathLike[str]) -> Evaluation:
     >>> recsys.load(path).name, dict(recsys.load(path))
     ('als', {'mrr': 0.5})
     """
-    document = _read_document(path)
-    try:
-        result, held = document["result"], unpack(document["cases"])
-        conventions = Conventions.of(
-            {
-                **result["conventions"],
-                "per_metric": {m: dict(r) for m, r in result["conventions"]["per_metric"]},
-            }
-        )
-        requests = [Request.parse(row["metric"]) for row in result["metrics"]]
-        made = Evaluation(
-            held["partial"], requests, conventions, by=held["by"] or None, notes=held["notes"],
-            run=document["run"],
-        )  # fmt: skip
-        again = json.loads(made.to_json())
-        same = all(again[part] == document[part] for part in ("result", "sha256"))
-    except FileError:
-        raise
-    except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
-        raise FileError(f"{path} is no result that recsys saved ({error!r}).", hint=_RESULT) from error
-    if document["cases_sha256"] != fingerprint(document["cases"]):
-        raise FileError(
-            f"{path}: the part about users does not match its checksum.",
-            hint="It was changed after it was saved; evaluate again.",
-        )
-    if not same:
-        raise FileError(
-            f"{path}: the values per user do not give the result the file states.",
-            hint="It was changed after it was saved, or saved by another version; evaluate again.",
-        )
-    return made
-
-
-def _read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
-    try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror}.", hint="Check the path.") from error
-    except (RecursionError, ValueError) as error:
-        raise FileError(f"{path} is not JSON ({error}).", hint=_RESULT) from error
-    if (
-        not isinstance(document, dict)
-        or not document.keys() >= _PARTS
-        or not isinstance(document["run"], dict)
-    ):
-        raise FileError(f"{path} is no result that recsys saved with its users.", hint=_RESULT)
-    return document
-
-
-def _kept(notes: Mapping[str, Any]) -> dict[str, Any]:
-    """What of the notes a file holds: plain values, by name."""
-    out: dict[str, Any] = {}
-    for name, value in notes.items():
-        if isinstance(value, Mapping):
-            out[name] = _kept(value)
-        elif value is None or isinstance(value, bool | int | float | str):
-            out[name] = value
-    return out
-
-
-def _plain(label: Any) -> Any:
-    if isinstance(label, np.generic):
-        label = label.item()
-    return label if isinstance(label, str | int | bool | None) else str(label)
-
-
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else value
+    return read_result(path, Evaluation)

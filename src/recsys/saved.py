@@ -1,155 +1,135 @@
-"""Arrays and the types made of them as JSON, and back: what result files are made of.
+"""Result files: one JSON document with a part that is reproducible byte for byte and one that is not.
 
-A result file must be readable as text, small, and safe to open: numbers of a case are packed (little-endian,
-compressed, base64) beside a checksum, names stay JSON, and only the types listed here are ever built.
+`result` is hashed, `cases` holds all that is behind it, `run` says when and where. What is read back must
+give the result that the file states.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import dataclasses
-import hashlib
 import json
 import math
-import zlib
+import os
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recsys import types
+from recsys.conventions import Conventions
 from recsys.errors import FileError
+from recsys.files import write_text
+from recsys.packing import fingerprint, pack, unpack
+from recsys.plan import Request
 from recsys.types import Array
 
-_TYPES = {
-    kind.__name__: kind
-    for kind in vars(types).values()
-    if dataclasses.is_dataclass(kind) and isinstance(kind, type)
-}
-_DTYPES = {np.dtype(name).str for name in ("<f8", "<i8", "<i4", "<u8", "<u4", "<u2", "<u1", "|b1")}
-_DAMAGED = "Write the result again."
+if TYPE_CHECKING:
+    from recsys.results import Evaluation
+
+SCHEMA = 1
+_PARTS = {"result", "sha256", "cases", "cases_sha256", "run"}
+_RESULT = "Save one with evaluation.save(path), or recsys evaluate … --save FILE."
 
 
-def pack(value: Any) -> Any:
-    """A value made of arrays, frozen types, mappings, tuples and plain values, as JSON would hold it.
+def document_of(result: Evaluation) -> dict[str, Any]:
+    """The numbers of a result, their hash, and the facts about the run."""
+    from recsys.provenance import run_facts
 
-    >>> pack(np.array([1.0, 2.0]))["dtype"], pack({"a": (1, None)})
-    ('<f8', {'map': [['a', {'tuple': [1, None]}]]})
-    """
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, np.ndarray):
-        return _pack_array(value)
-    if dataclasses.is_dataclass(value) and type(value).__name__ in _TYPES:
-        fields = {f.name: pack(getattr(value, f.name)) for f in dataclasses.fields(value)}
-        return {"type": type(value).__name__, "fields": fields}
-    if isinstance(value, Mapping):
-        return {"map": [[pack(key), pack(held)] for key, held in value.items()]}
-    if isinstance(value, tuple | list):
-        return {"tuple": [pack(held) for held in value]}
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"float": repr(value)}
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    raise FileError(f"a {type(value).__name__} cannot be kept in a result file.")
-
-
-def unpack(value: Any) -> Any:
-    """What `pack` was given; anything else is a FileError, never code that runs.
-
-    >>> unpack(pack({"a": (1, np.array([True, False]))}))
-    {'a': (1, array([ True, False]))}
-    """
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, dict):
-        for mark, read in _READERS.items():
-            if mark in value:
-                return read(value)
-    raise FileError("the result file holds something this version does not know.", hint=_DAMAGED)
-
-
-def fingerprint(value: Any) -> str:
-    """The sha256 of what JSON holds, however it is spelled there.
-
-    >>> fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1})
-    True
-    """
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _pack_array(array: Array) -> dict[str, Any]:
-    if array.dtype == object:
-        return {"names": [str(name) for name in array.tolist()]}
-    plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-    data = plain.tobytes()
-    return {
-        "dtype": plain.dtype.str,
-        "shape": list(plain.shape),
-        "sha256": hashlib.sha256(data).hexdigest(),
-        "zlib": base64.b64encode(zlib.compress(data, 6)).decode("ascii"),
+    partial = result.partial
+    numbers = {
+        "schema": SCHEMA,
+        "metrics": [
+            {"metric": n, "value": _number(v), "cases": result.n_cases[n]} for n, v in result.overall.items()
+        ],
+        "by": [
+            {"group": _plain(label), "metrics": {n: _number(v) for n, v in row.items()}}
+            for label, row in result.by.items()
+        ],
+        "counts": dict(result.counts),
+        "conventions": result.conventions.to_dict(),
     }
+    if partial.catalogue is not None:
+        numbers["catalogue"] = {"items": partial.catalogue.n, "known_by": partial.catalogue.how}
+    return {"result": numbers, "sha256": fingerprint(numbers), "run": result.run or run_facts()}
 
 
-def _array(value: dict[str, Any]) -> Array:
-    dtype, shape = value.get("dtype"), value.get("shape")
-    if (
-        dtype not in _DTYPES
-        or not isinstance(shape, list)
-        or not all(type(n) is int and n >= 0 for n in shape)
-    ):
-        raise FileError(f"a column of the result file has dtype {dtype!r}, shape {shape!r}.", hint=_DAMAGED)
-    size = math.prod(shape) * np.dtype(dtype).itemsize
+def write_result(
+    path: str | os.PathLike[str], result: Evaluation, *, groups: Mapping[Any, Array], run: Mapping[str, Any]
+) -> None:
+    """The document with all cases and the masks of `groups`, as a file that changes at once or not at all."""
+    document = document_of(result)
+    document["run"] = {**document["run"], **run}
+    document["cases"] = pack({"partial": result.partial, "by": groups, "notes": _kept(result.notes)})
+    document["cases_sha256"] = fingerprint(document["cases"])
+    write_text(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+
+
+def read_result(path: str | os.PathLike[str], make: type[Evaluation]) -> Evaluation:
+    """What `write_result` wrote, made anew and held against what the file says."""
+    document = _read_document(path)
     try:
-        unpacker = zlib.decompressobj()
-        # One byte more than announced: a column that goes on is damaged, and is not unpacked to its end.
-        data = unpacker.decompress(base64.b64decode(value["zlib"], validate=True), size + 1)
-    except (KeyError, TypeError, binascii.Error, zlib.error) as error:
-        raise FileError("a column of the result file cannot be unpacked.", hint=_DAMAGED) from error
-    if len(data) != size or hashlib.sha256(data).hexdigest() != value.get("sha256"):
-        raise FileError("a column of the result file does not match its checksum.", hint=_DAMAGED)
-    return np.frombuffer(data, dtype=dtype).reshape(shape).astype(np.dtype(dtype).newbyteorder("="))
+        made = _made(document, make)
+        again = json.loads(made.to_json())
+        same = all(again[part] == document[part] for part in ("result", "sha256"))
+    except FileError:
+        raise
+    except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise FileError(f"{path} is no result that recsys saved ({error!r}).", hint=_RESULT) from error
+    if document["cases_sha256"] != fingerprint(document["cases"]):
+        raise FileError(
+            f"{path}: the part about users does not match its checksum.",
+            hint="It was changed after it was saved; evaluate again.",
+        )
+    if not same:
+        raise FileError(
+            f"{path}: the values per user do not give the result the file states.",
+            hint="It was changed after it was saved, or saved by another version; evaluate again.",
+        )
+    return made
 
 
-def _names(value: dict[str, Any]) -> Array:
-    out = np.empty(len(value["names"]), dtype=object)
-    out[:] = [str(name) for name in value["names"]]
+def _made(document: Mapping[str, Any], make: type[Evaluation]) -> Evaluation:
+    result, held = document["result"], unpack(document["cases"])
+    said = result["conventions"]
+    conventions = Conventions.of({**said, "per_metric": {m: dict(r) for m, r in said["per_metric"]}})
+    requests = [Request.parse(row["metric"]) for row in result["metrics"]]
+    return make(
+        held["partial"], requests, conventions, by=held["by"] or None, notes=held["notes"],
+        run=document["run"],
+    )  # fmt: skip
+
+
+def _read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror}.", hint="Check the path.") from error
+    except (RecursionError, ValueError) as error:
+        raise FileError(f"{path} is not JSON ({error}).", hint=_RESULT) from error
+    if (
+        not isinstance(document, dict)
+        or not document.keys() >= _PARTS
+        or not isinstance(document["run"], dict)
+    ):
+        raise FileError(f"{path} is no result that recsys saved with its users.", hint=_RESULT)
+    return document
+
+
+def _kept(notes: Mapping[str, Any]) -> dict[str, Any]:
+    """What of the notes a file holds: plain values, by name."""
+    out: dict[str, Any] = {}
+    for name, value in notes.items():
+        if isinstance(value, Mapping):
+            out[name] = _kept(value)
+        elif value is None or isinstance(value, bool | int | float | str):
+            out[name] = value
     return out
 
 
-def _frozen(value: dict[str, Any]) -> Any:
-    kind, fields = _TYPES.get(value["type"]), value.get("fields")
-    if kind is None or not isinstance(fields, dict):
-        raise FileError(f"the result file holds a {value['type']!r}, unknown here.", hint=_DAMAGED)
-    try:
-        return kind(**{name: unpack(held) for name, held in fields.items()})
-    except TypeError as error:
-        raise FileError(
-            f"the result file's {value['type']} has other fields than this version's ({error}).",
-            hint="It was written by another version of recsys.",
-        ) from error
+def _plain(label: Any) -> Any:
+    if isinstance(label, np.generic):
+        label = label.item()
+    return label if isinstance(label, str | int | bool | None) else str(label)
 
 
-def _mapping(value: dict[str, Any]) -> dict[Any, Any]:
-    pairs = value["map"]
-    if not isinstance(pairs, list) or not all(isinstance(p, list) and len(p) == 2 for p in pairs):
-        raise FileError("a table of the result file is damaged.", hint=_DAMAGED)
-    return {unpack(key): unpack(held) for key, held in pairs}
-
-
-def _number(value: dict[str, Any]) -> float:
-    if value["float"] not in ("nan", "inf", "-inf"):
-        raise FileError(f"{value['float']!r} is not a number.", hint=_DAMAGED)
-    return float(value["float"])
-
-
-_READERS = {
-    "dtype": _array,
-    "names": _names,
-    "type": _frozen,
-    "map": _mapping,
-    "tuple": lambda value: tuple(map(unpack, value["tuple"])),
-    "float": _number,
-}
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value

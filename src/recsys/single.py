@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from recsys.conventions import Conventions
-from recsys.engine import check_needs, measure, summarise
+from recsys.conventions import AnyConventions, Conventions
+from recsys.engine import check_needs, measure
 from recsys.errors import IdTypeError, InputError, NotDefinedError
 from recsys.frames import read_interactions, read_lists
 from recsys.judge import pair
 from recsys.metrics import Terms
 from recsys.metrics.reading import Reading
+from recsys.partials import summarise
 from recsys.plan import Request
 from recsys.types import Context, Hits
 
@@ -30,7 +31,7 @@ def score_list(
     relevant: Iterable[Any] | Mapping[Any, float],
     metric: str,
     *,
-    conventions: Conventions | str | Mapping[str, Any] | None = None,
+    conventions: AnyConventions = None,
     catalogue: int | None = None,
     complete: bool = False,
 ) -> float:

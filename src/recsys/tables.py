@@ -16,10 +16,38 @@ import numpy as np
 
 from recsys.conventions import Conventions
 from recsys.errors import MissingExtraError, UnknownNameError
-from recsys.types import PerCase
+from recsys.types import Catalogue, PerCase
 
 Columns = Mapping[str, Sequence[Any]]
 KINDS = ("pandas", "polars", "arrow")
+
+
+class Tabled:
+    """A result that is a table with notes below: it prints, and hands itself out in every form."""
+
+    def _columns(self) -> Columns:
+        """The table."""
+        raise NotImplementedError
+
+    def _footnotes(self) -> Sequence[str]:
+        """What stands below it."""
+        raise NotImplementedError
+
+    def to_frame(self, kind: str = "pandas") -> Any:
+        """The table as a pandas, polars or arrow table."""
+        return frame(self._columns(), kind)
+
+    def to_markdown(self) -> str:
+        return markdown(self._columns())
+
+    def to_latex(self) -> str:
+        return latex(self._columns())
+
+    def __repr__(self) -> str:
+        return "\n".join([text(self._columns()), "", *self._footnotes()])
+
+    def _repr_html_(self) -> str:
+        return html(self._columns(), self._footnotes())
 
 
 def frame(columns: Mapping[str, Any], kind: str) -> Any:
@@ -102,6 +130,7 @@ def footnotes(
     notes: Mapping[str, Any],
     *,
     n_users: int | None = None,
+    catalogue: Catalogue | None = None,
 ) -> list[str]:
     """What a reader must know to trust the numbers above; `n_users` where a user has several cases."""
     n_cases = counts.get("cases", 0)
@@ -138,6 +167,9 @@ def footnotes(
     lines += [f"lists {order}"] if order else []
     lines += notes.get("stopped", {}).get("says", "").splitlines()
     lines += [str(notes["sampled"])] if isinstance(notes.get("sampled"), str) else []
+    if catalogue is not None:
+        how = " (those of train, lists and truth)" if catalogue.how == "found" else ""
+        lines.append(f"catalogue: {catalogue.n:,} items{how}")
     return [*lines, f"conventions: {conventions}"]
 
 

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from recsys.audit import bias, candidates, identity, leakage, sampling
-from recsys.audit.evidence import Evidence, Raw, items_of, lists_of, read_side, shared_ids, side_of
+from recsys.audit.evidence import Evidence, Raw
 from recsys.audit.findings import SEVERITIES, Audit, Finding
+from recsys.audit.reading import items_of, lists_of, read_side, shared_ids, side_of
 from recsys.audit.registry import CHECKS, NEEDS, Check
-from recsys.conventions import Conventions
+from recsys.conventions import AnyConventions, Conventions
 from recsys.errors import CutoffError, InputError, RecsysError, RecsysWarning, UnknownNameError
 from recsys.types import Float, Ids
 
@@ -47,7 +48,7 @@ def audit(
     sampled: int | None = None,
     k: int = 10,
     metrics: Iterable[str] | None = None,
-    conventions: Conventions | str | Mapping[str, Any] | None = None,
+    conventions: AnyConventions = None,
     checks: Iterable[str] | None = None,
     examples: int = 5,
     columns: Mapping[str, Any] | None = None,

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from recsys.api import evaluate
-from recsys.audit.evidence import Evidence, lists_of
+from recsys.audit.evidence import Evidence
 from recsys.audit.findings import Finding
+from recsys.audit.reading import lists_of
 from recsys.audit.registry import Found, check
 from recsys.debias.propensities import YANG, powered, weights_of
 from recsys.errors import RecsysWarning

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recsys import tables
 from recsys.errors import UnknownNameError
 from recsys.stats.cautions import StatisticsWarning
 from recsys.stats.outcomes import Estimate
+from recsys.tables import Tabled
 
 LOW_SHARE = 0.1  # below this share of the sample, weights leave little of it
 
@@ -46,7 +46,7 @@ class Diagnostics:
         return out
 
 
-class Debiased:
+class Debiased(Tabled):
     """{(metric, estimator): Estimate}; prints as a table with the weights' diagnostics below."""
 
     def __init__(
@@ -81,6 +81,7 @@ class Debiased:
         return of_estimator[0]
 
     def _columns(self) -> dict[str, list[Any]]:
+        """metric, estimator, value, low, high, std_error."""
         rows = [(*key, value) for key, value in self.estimates.items()]
         return {
             "metric": [r[0] for r in rows],
@@ -90,10 +91,6 @@ class Debiased:
             "high": [r[2].interval.high for r in rows],
             "std_error": [r[2].standard_error for r in rows],
         }
-
-    def to_frame(self, kind: str = "pandas") -> Any:
-        """metric, estimator, value, low, high, std_error as a pandas, polars or arrow table."""
-        return tables.frame(self._columns(), kind)
 
     def to_dict(self) -> dict[str, Any]:
         columns = self._columns()
@@ -110,12 +107,6 @@ class Debiased:
 
     def _footnotes(self) -> list[str]:
         return [*self.diagnostics.lines(), *self.notes]
-
-    def __repr__(self) -> str:
-        return "\n".join([tables.text(self._columns()), "", *self._footnotes()])
-
-    def _repr_html_(self) -> str:
-        return tables.html(self._columns(), self._footnotes())
 
 
 def quietly(make: Callable[[], Estimate]) -> Estimate:

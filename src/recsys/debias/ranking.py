@@ -9,23 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from recsys.conventions import Conventions
+from recsys.conventions import AnyConventions, Conventions
 from recsys.debias.estimates import Debiased, quietly
 from recsys.debias.propensities import YANG, propensities_of, weights_of
 from recsys.engine import check_needs
 from recsys.errors import InputError, NotDefinedError, UnknownNameError
-from recsys.files import read_file
-from recsys.frames import read_interactions, read_lists
+from recsys.frames import read_interactions
+from recsys.inputs import ranked_of
 from recsys.judge import pair
 from recsys.metrics import Terms
 from recsys.metrics.reading import Reading
 from recsys.plan import Request, parse_all
-from recsys.sources import Asked, Factors, Scores, from_model
+from recsys.sources import Asked
 from recsys.stats.intervals import mean_interval, ratio_interval
 from recsys.stats.outcomes import Estimate
 from recsys.types import Array, Bool, Context, Float, Hits, Interactions, Lists
@@ -60,7 +59,7 @@ def evaluate(
     k: int | Sequence[int] | None = None,
     seen: Any = None,
     complete: bool = False,
-    conventions: Conventions | str | Mapping[str, Any] | None = None,
+    conventions: AnyConventions = None,
     estimators: Sequence[str] | None = None,
     confidence: float = 0.95,
 ) -> Debiased:
@@ -143,17 +142,6 @@ def evaluate(
         f"{n:,} relevant items left out: {what}" for what, n in counts.items() if what.startswith("not_")
     ]
     return Debiased(estimates, diagnostics, notes=tuple(notes), counts=counts)
-
-
-def ranked_of(lists: Any) -> Lists | Factors | Scores:
-    """Lists, or what ranks the catalogue."""
-    if isinstance(lists, Factors | Scores):
-        return lists
-    if isinstance(lists, str | Path):
-        return read_file(lists, "lists")
-    if hasattr(lists, "user_factors") and hasattr(lists, "item_factors"):
-        return from_model(lists)
-    return read_lists(lists)
 
 
 def _estimators(asked: Sequence[str] | None, n_relevant: Any) -> list[str]:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from recsys.conventions import Conventions
-from recsys.engine import summarise
 from recsys.errors import MergeError, RecsysError
+from recsys.exact import exact_mean
+from recsys.limits import Bounds, Limits
 from recsys.metrics import lookup_rating
-from recsys.metrics.rating import ROW_VALUES, Predictions, gauc_weights
+from recsys.metrics.clicks import gauc_weights
+from recsys.metrics.predictions import ROW_VALUES, Predictions
+from recsys.partials import summarise
 from recsys.plan import Request
 from recsys.results import Evaluation
 from recsys.stats.catalogue import jackknife, within
@@ -22,6 +26,9 @@ from recsys.stats.outcomes import Estimate
 from recsys.stats.resample import groups_of
 from recsys.types import Array, Bool, Float, Ids, Int, Partial, PerCase
 from recsys.uncertainty import N_GROUPS
+
+_SAYS = "best: perfect predictions; floor: the mean of all ratings, predicted for every row"
+_LEVEL = "it has no value where all predictions, or all ratings, are equal"
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +62,8 @@ class RatingEvaluation(Evaluation):
     A pooled metric (`rmse`) is taken over all rows at once, `user_rmse` is the mean of the users' own; in
     the per-user table both hold the user's own value. compare() takes users as the sample for either.
     """
+
+    _find = staticmethod(lookup_rating)
 
     def __init__(
         self,
@@ -104,19 +113,27 @@ class RatingEvaluation(Evaluation):
             return self._summed(~np.isin(group, gone))[name]
 
         sizes = np.bincount(group, minlength=N_GROUPS)
-        found = jackknife(without, sizes, partners=0).estimate(choices["confidence"])
+        found = jackknife(without, sizes, together=False).estimate(choices["confidence"])
         return within(found, request.metric.bounds)
 
-    def _key(self, name: str) -> str:
-        if name in self.overall:
-            return name
-        try:
-            key = str(Request.parse(name, lookup_rating))
-        except RecsysError as error:
-            raise KeyError(str(error)) from None
-        if key not in self.overall:
-            raise KeyError(f"{name!r} was not evaluated; this result holds {', '.join(self.overall)}.")
-        return key
+    def bounds(self) -> Bounds:
+        """Each value beside that of perfect predictions, and of predicting the mean of all ratings."""
+        actual = self.rated.actual
+        level = np.full(len(actual), exact_mean(actual))
+        floor, best = (self._predicting(predicted) for predicted in (level, actual))
+
+        def limits(name: str) -> Limits:
+            low, high = floor[name], best[name]
+            how = ["" if math.isnan(value) else "exact" for value in (low, high)]
+            return Limits(self[name], low, high, how[0], how[1], why="" if all(how) else _LEVEL)
+
+        parse = partial(Request.parse, find=lookup_rating)
+        return Bounds({name: limits(name) for name in self.overall}, says=_SAYS, parse=parse)
+
+    def _predicting(self, predicted: Float) -> Mapping[str, float]:
+        """The values that other predictions of the same rows would have."""
+        rated = Rated.sorted(self.rated.cases, self.rated.case, self.rated.actual, predicted)
+        return RatingEvaluation(rated, self.requests).overall
 
     def merge(self, *others: Evaluation) -> Evaluation:
         """The result over the users of all; equal to evaluating their rows at once."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from recsys.errors import InputError
 from recsys.types import Array, Float
 
 Value = float | tuple[float, float, float]
@@ -86,6 +87,14 @@ def flat(values: Mapping[str, Mapping[Any, Any]], key: str, first: str = "model"
                 row = {first: str(model), key: place, "value": middle}
                 rows.append(row | ({"low": low, "high": high} if math.isfinite(low + high) else {}))
     return rows
+
+
+def points(coordinates: Any) -> Float:
+    """Places in the plane, one row each."""
+    places = np.asarray(coordinates, dtype=np.float64)
+    if places.ndim != 2 or places.shape[1] != 2:
+        raise InputError(f"coordinates must have two columns, got shape {places.shape}.")
+    return places
 
 
 def binned(values: Mapping[str, Any], n_bins: int = N_BINS) -> tuple[Float, dict[str, Float]]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from recsys.counted import Counted
 from recsys.errors import IdTypeError, InputError
-from recsys.ids import encode, of_sequence
+from recsys.ids import encode, of_any
 from recsys.types import Array, Bool, Codes, Ids, Int, Interactions, Lists, entries_of
 
 Csr = tuple[Int, Codes]
@@ -65,7 +65,7 @@ class Rows:
             self.ids = Ids(np.arange(size, dtype=np.int64))
             self.rank: Array = np.arange(size)
             return
-        values = ids if isinstance(ids, np.ndarray) else of_sequence(list(ids), table="factors", column=what)
+        values = of_any(ids, table="factors", column=what)
         self.ids, codes = encode(values, table="factors", column=what)
         if len(values) != size or len(self.ids) != size:
             raise InputError(
@@ -114,6 +114,39 @@ class Rows:
             )
 
 
+class UsersByItems:
+    """Rows for users and rows for items: what every source has that ranks a whole catalogue."""
+
+    user_rows: Rows
+    item_rows: Rows
+
+    @property
+    def catalogue(self) -> Ids | None:
+        """The items, where they have ids of their own."""
+        return self.item_rows.ids if self.item_rows.named else None
+
+    @property
+    def n_items(self) -> int:
+        """How many items there are."""
+        return self.item_rows.size
+
+    def cases_of(self, users: Iterable[Any] | None) -> tuple[Ids, Int]:
+        """The users named, or all, and the row of each; a user without one is an error."""
+        if users is None:
+            cases = self.user_rows.ids
+        else:
+            cases, _ = encode(of_any(users, table="users", column="user"), table="users", column="user")
+        rows = self.user_rows.row_of(cases.values, table="users")
+        if (rows < 0).any():
+            raise InputError(
+                f"user {cases.name(np.argmin(rows))!r} is unknown to the model.",
+                table="users",
+                column="user",
+                hint="Leave such users out: nothing ranks items for them.",
+            )
+        return cases, rows
+
+
 def restricted(data: Interactions | None, cases: Ids, items: Rows, *, table: str) -> Csr | None:
     """Interactions of some cases as rows of the item matrix, ascending; what is unknown is dropped."""
     if data is None:
@@ -136,9 +169,7 @@ def never_mask(never: Iterable[Any] | None, items: Rows) -> Bool | None:
     """One flag an item, from the ids that must not be recommended."""
     if never is None:
         return None
-    values = (
-        never if isinstance(never, np.ndarray) else of_sequence(list(never), table="never", column="item")
-    )
+    values = of_any(never, table="never", column="item")
     if values.dtype == bool:
         return values
     ids, _ = encode(values, table="never", column="item")

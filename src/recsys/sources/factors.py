@@ -13,12 +13,11 @@ import numpy as np
 from recsys import kernels
 from recsys.counted import Counted, over_all_items
 from recsys.errors import InputError
-from recsys.ids import encode, of_sequence
-from recsys.sources.asked import Asked, Rows, never_mask, restricted
+from recsys.sources.asked import Asked, Rows, UsersByItems, never_mask, restricted
 from recsys.types import Array, Codes, Ids, Int, Interactions, Lists, Shown
 
 
-class Factors:
+class Factors(UsersByItems):
     """Matrices U (users x factors) and V (items x factors), with ids and item biases where there are some.
 
     >>> import recsys
@@ -45,16 +44,6 @@ class Factors:
         self.user_rows = Rows(len(self.users), user_ids, what="user")
         self.item_rows = Rows(len(self.items), item_ids, what="item")
         self.item_bias = item_bias
-
-    @property
-    def catalogue(self) -> Ids | None:
-        """The items, where they have ids of their own."""
-        return self.item_rows.ids if self.item_rows.named else None
-
-    @property
-    def n_items(self) -> int:
-        """How many items there are."""
-        return self.item_rows.size
 
     def judge(self, truth: Interactions, asked: Asked) -> Counted:
         """Count the place of each judged item among all candidates."""
@@ -84,25 +73,10 @@ class Factors:
 
     def top(self, users: Iterable[Any] | None, k: int, asked: Asked) -> Lists:
         """The k best candidates of the users named, or of all."""
-        cases, rows = self._cases(users)
+        cases, rows = self.cases_of(users)
         found = self._scan(rows, cases, asked, k=k)
         codes = self.item_rows.rank[found.list_items].astype(np.int32)
         return Lists(cases, self.item_rows.ids, found.list_indptr, codes, found.list_scores)
-
-    def _cases(self, users: Iterable[Any] | None) -> tuple[Ids, Int]:
-        if users is None:
-            cases = self.user_rows.ids
-        else:
-            values = (
-                users
-                if isinstance(users, np.ndarray)
-                else of_sequence(list(users), table="users", column="user")
-            )
-            cases, _ = encode(values, table="users", column="user")
-        rows = self.user_rows.row_of(cases.values, table="users")
-        if (rows < 0).any():
-            raise InputError(f"user {cases.name(np.argmin(rows))!r} has no factors.", column="user")
-        return cases, rows
 
     def _scan(
         self,

@@ -12,16 +12,15 @@ import numpy as np
 
 from recsys.counted import Counted, over_all_items
 from recsys.errors import InputError
-from recsys.ids import encode, of_sequence
 from recsys.kernels import place_beyond
-from recsys.sources.asked import Asked, Csr, Rows, never_mask, restricted
+from recsys.sources.asked import Asked, Csr, Rows, UsersByItems, never_mask, restricted
 from recsys.sources.factors import matrix_of
 from recsys.types import Array, Bool, Codes, Ids, Int, Interactions, Lists, Shown, positions
 
 _BLOCK_BYTES = 64 << 20
 
 
-class Scores:
+class Scores(UsersByItems):
     """A matrix of scores, or `block(user_rows) -> matrix` with `n_users` and `n_items`.
 
     >>> import recsys
@@ -50,16 +49,6 @@ class Scores:
             shape = (matrix.shape[0], matrix.shape[1])
         self.user_rows = Rows(shape[0], user_ids, what="user")
         self.item_rows = Rows(shape[1], item_ids, what="item")
-
-    @property
-    def catalogue(self) -> Ids | None:
-        """The items, where they have ids of their own."""
-        return self.item_rows.ids if self.item_rows.named else None
-
-    @property
-    def n_items(self) -> int:
-        """How many items there are."""
-        return self.item_rows.size
 
     def judge(self, truth: Interactions, asked: Asked) -> Counted:
         """Count the place of each judged item among all candidates."""
@@ -94,13 +83,7 @@ class Scores:
 
     def top(self, users: Iterable[Any] | None, k: int, asked: Asked) -> Lists:
         """The k best candidates of the users named, or of all; equal scores by id."""
-        if users is None:
-            cases = self.user_rows.ids
-        else:
-            cases, _ = encode(
-                of_sequence(list(users), table="users", column="user"), table="users", column="user"
-            )
-        rows = self.user_rows.row_of(cases.values, table="users")
+        cases, rows = self.cases_of(users)
         found: list[Int] = []
         values: list[Array] = []
         for block in self._blocks(rows, cases, asked):

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from recsys.errors import InputError
 from recsys.report import look
 from recsys.report.charts.chart import (
     WITH_INTERVAL,
@@ -36,9 +33,7 @@ def embedding(
     title: str = "",
 ) -> Chart:
     """Items where their embeddings put them, in two dimensions."""
-    places = np.asarray(coordinates, dtype=np.float64)
-    if places.ndim != 2 or places.shape[1] != 2:
-        raise InputError(f"coordinates must have two columns, got shape {places.shape}.")
+    places = look.points(coordinates)
     named = [str(g) for g in groups] if groups is not None else [""] * len(places)
     rows = rounded(
         {

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from recsys.errors import InputError
 from recsys.report import look
 from recsys.report.drawn.canvas import drawing, legend, line_of, marker_of, moment
 
@@ -23,9 +22,7 @@ def embedding(
     ax: Any = None,
 ) -> Any:
     """Items where their embeddings put them, in two dimensions; labels are written where they are few."""
-    places = np.asarray(coordinates, dtype=np.float64)
-    if places.ndim != 2 or places.shape[1] != 2:
-        raise InputError(f"coordinates must have two columns, got shape {places.shape}.")
+    places = look.points(coordinates)
     named = np.array([str(g) for g in groups] if groups is not None else [""] * len(places), dtype=object)
     kinds = list(dict.fromkeys(named.tolist()))
     area = 16.0 if sizes is None else 10.0 + 90.0 * np.asarray(sizes) / max(np.max(sizes), 1e-12)
