@@ -14,6 +14,7 @@ from recsys.ab import Looks, ab
 from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError
 from recsys.stats.cautions import SampleRatioWarning, SmallSampleWarning, StatisticsWarning
 from recsys.stats.group_sequential import boundaries
+from recsys.stats.wording import said_p
 
 
 @pytest.fixture
@@ -283,3 +284,23 @@ def test_the_table_has_what_was_looked_at(log) -> None:
         assert frame[name].tolist() == [getattr(row, name) for row in found.rows]
         assert frame["sequential_low"].tolist() == [row.sequential_interval.low for row in found.rows]
     assert "sequential_low" not in ab(log, **choices).to_frame()
+
+
+def test_numbers_are_said_as_everywhere(log) -> None:
+    one = ab(log, unit="user", variant="arm", metric="revenue")
+    assert one.family == "2 comparisons (2 variants x 1 metric), holm"
+    two_arms = log[log.arm != "c"]
+    assert ab(two_arms, unit="user", variant="arm", metric="revenue").family == (
+        "1 comparison (1 variant x 1 metric), holm"
+    )
+    row = one.rows[0]
+    assert row.verdict.endswith(said_p(row.adjusted_p, "holm"))
+    watched = ab(log, unit="user", variant="arm", metric="revenue", sequential="msprt").rows[0]
+    assert watched.verdict.endswith(f"always-valid {said_p(watched.adjusted_p, 'holm')}")
+    flat = log.assign(flat=1.5)
+    for sequential, said in ((None, "p_holm not defined"), ("msprt", "always-valid p_holm not defined")):
+        found = ab(flat, unit="user", variant="arm", metric="flat/flat", sequential=sequential)
+        assert found.rows[0].verdict.endswith(said)
+        assert "nan" not in found.rows[0].verdict.rpartition("]")[2]
+    look = ab(flat, unit="user", variant="arm", metric="flat/flat", sequential=Looks((0.5, 1.0))).rows[0]
+    assert "|z| not defined against a boundary" in look.verdict

@@ -470,6 +470,19 @@ RULES = [
         UnknownNameError,
         ("ndcg",),
     ),
+    Bad(
+        "score_list of several metrics",
+        lambda: recsys.score_list([1], {1}, ["ndcg@10", "mrr"]),
+        UnknownNameError,
+        ("ndcg@10", "evaluate"),
+    ),
+    Bad(
+        "metrics with cut-offs as values",
+        lambda: run(metrics={"ndcg": 10}),
+        UnknownNameError,
+        ("'ndcg': 10",),
+    ),
+    Bad("a gate of values", lambda: recsys.gate({}, {}, {"ndcg@10": 0}), InputError, ("dict", "evaluate")),
     Bad("score_list k = 0", lambda: recsys.score_list([1], {1}, "ndcg@0"), CutoffError, ("0", "k >= 1")),
     Bad(
         "score_list of mixed ids",

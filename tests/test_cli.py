@@ -230,7 +230,8 @@ def test_help_names_every_verb(run):
 def test_messages_speak_of_options():
     assert as_options("Pass catalogue= (ids, or how many).") == "Pass --catalogue N."
     assert as_options("or let the conventions decide: no_truth='skip'.").endswith("--set no_truth=skip.")
-    assert as_options("columns={'user': ...}") == "--user ..."
+    assert as_options("columns={'user': ...}") == "--user COLUMN"
+    assert as_options("recsys.explain(a, b) says what differs.") == "`recsys explain` says what differs."
 
 
 def test_a_real_process(tmp_path):
@@ -302,3 +303,15 @@ def test_settings_of_a_metric_are_no_options():
 
 def test_standard_input_is_read_once(run):
     failed(run("evaluate", "-", "-", input=LISTS), 2, "once only")
+
+
+def test_groups_by_a_column_of_users_are_in_every_form(run, tmp_path):
+    (tmp_path / "people.csv").write_text("user,sex\nann,F\nbob,M\n")
+    given = ("evaluate", "lists.csv", "truth.csv", "-m", "ndcg@2", "--users", "people.csv", "--by", "sex")
+    shown = run(*given).stdout
+    rows = [*csv.DictReader(io.StringIO(run(*given, "--csv").stdout))]
+    by = json.loads(run(*given, "--json").stdout)["result"]["by"]
+    assert [row["group"] for row in rows] == ["", "F", "M"]
+    assert [float(row["value"]) for row in rows[1:]] == [group["metrics"]["ndcg@2"] for group in by]
+    assert all(line in [row.split()[0] for row in shown.splitlines() if row] for line in "FM")
+    failed(run(*given[:-1], "age"), 2, "Pass --users or --items")

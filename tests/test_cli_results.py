@@ -249,3 +249,25 @@ def test_compare_adjusts_for_what_is_known_of_users(run):
     few = run(*asked, "--users", "few.csv", "--covariate", "age")
     assert "warning: adjusted for age at these users' values" in few.stderr
     assert "covariate_means" not in few.stderr
+
+
+def test_saved_results_are_explained_in_words(run):
+    for name in ("default", "rectools"):
+        run(
+            "evaluate",
+            "old.csv",
+            "truth.csv",
+            "-m",
+            "ndcg@2",
+            "--conventions",
+            name,
+            "--save",
+            f"{name}.json",
+        )
+    done = run("explain", "default.json", "rectools.json")
+    assert done.exit_code == 0, done.output
+    assert "- ideal: the ideal assumes k hits" in done.stdout
+    assert "the lists behind the results are gone" in done.stdout
+    tried = run("explain", "default.json", "rectools.json", "--lists", "old.csv", "--truth", "truth.csv")
+    assert "because the ideal assumes k hits" in tried.stdout
+    assert "gone" not in tried.stdout

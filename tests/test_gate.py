@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats as scipy_stats
 
@@ -47,6 +48,10 @@ def test_few_users_fail():
     old = recsys.evaluate({u: [1] if u else [2] for u in few}, few, ["hit@1"])
     new = recsys.evaluate({u: [1] if u != 1 else [2] for u in few}, few, ["hit@1"])
     assert not recsys.gate(new, old, {"hit@1": "1%"})
+    one, two = (recsys.evaluate({1: [item]}, {1: {1}}, ["hit@1"]) for item in (1, 2))
+    said = str(recsys.gate(two, one, {"hit@1": "1%"}))
+    assert "it may be anything" in said
+    assert "\n1 user, paired by id" in said
 
 
 def test_lower_is_better_turns_the_direction():
@@ -97,3 +102,83 @@ def test_bad_input():
     stranger = recsys.evaluate({-1: [1]}, {-1: {1}}, ["hit@1"])
     with pytest.raises(InputError, match="no user"):
         recsys.gate(stranger, OLD, {"hit@1": "1%"})
+
+
+def rated(seed, noise, n=300):
+    rng = np.random.default_rng(seed)
+    user = np.repeat(np.arange(n), rng.integers(1, 9, size=n))
+    rating = np.random.default_rng(0).integers(1, 6, size=50 * n)[: len(user)].astype(float)
+    table = pd.DataFrame({"user": user, "rating": rating})
+    return recsys.evaluate_ratings(
+        table.assign(prediction=rating + rng.normal(0, noise, len(user))), metrics=["rmse", "bias", "r2"]
+    )
+
+
+def test_what_is_pooled_is_gated_as_it_was_reported():
+    """A pooled number is no mean of the users' own: gate and result must show the same one."""
+    rng = np.random.default_rng(3)
+    truth = {u: set(rng.choice(50, size=rng.integers(1, 8), replace=False).tolist()) for u in range(400)}
+    old, new = (
+        recsys.evaluate(
+            {u: rng.permutation(50)[:10].tolist() for u in truth},
+            truth,
+            ["recall@10"],
+            conventions={"average": "pooled"},
+        )
+        for _ in range(2)
+    )
+    found = recsys.gate(new, old, {"recall@10": "1%"}).checks[0]
+    assert old["recall@10"] != pytest.approx(old.values_of("recall@10").mean(), rel=1e-3)
+    assert (found.value, found.against) == pytest.approx((new["recall@10"], old["recall@10"]), rel=1e-12)
+    assert found.change == pytest.approx(new["recall@10"] / old["recall@10"] - 1, rel=1e-9)
+
+
+def test_pooled_ratings_are_gated_as_reported_and_what_is_never_compared_is_refused():
+    old, new = rated(1, 1.0), rated(1, 0.9)
+    assert new.per_case.ids.tolist() == old.per_case.ids.tolist()
+    found = recsys.gate(new, old, {"rmse": "1%"}).checks[0]
+    assert (found.value, found.against) == pytest.approx((new["rmse"], old["rmse"]), rel=1e-12)
+    assert found.passed
+    assert not recsys.gate(old, new, {"rmse": "1%"})
+    for name in ("bias", "r2"):
+        with pytest.raises(NotDefinedError, match=f"no gate on {name}"):
+            recsys.gate(new, old, {name: "1%"})
+
+
+def test_a_geometric_mean_has_no_values_to_pair():
+    truth = {u: {1} for u in range(20)}
+    one = recsys.evaluate({u: [u % 3, 1] for u in truth}, truth, ["gmap@2"])
+    with pytest.raises(NotDefinedError, match="gmap@2 is one number of all lists"):
+        recsys.gate(one, one, {"gmap@2": "1%"})
+
+
+def test_a_relative_margin_is_a_share_of_the_mean_where_users_lie_on_both_sides_of_zero():
+    """mean(new) > mean(old) - 10% of mean(old): the t-test of new - 0.9 old."""
+    vectors = {i: [np.cos(i), np.sin(i)] for i in range(12)}
+    truth = {u: {u % 12} for u in range(200)}
+    old, new = (
+        recsys.evaluate(
+            {u: [(u * step) % 12, (u * step + 1) % 12] for u in truth},
+            truth,
+            ["alignment@2"],
+            train={u: [u % 7] for u in truth},
+            embeddings=vectors,
+        )
+        for step in (1, 2)
+    )
+    a, b = new.values_of("alignment@2"), old.values_of("alignment@2")
+    assert b.min() < 0 < b.max()
+    found = recsys.gate(new, old, {"alignment@2": "10%"}).checks[0]
+    share = np.sign(b.mean()) * 0.1
+    expected = scipy_stats.ttest_rel(a + share * b, b, alternative="greater")
+    assert found.p_value == pytest.approx(expected.pvalue, rel=1e-9)
+
+
+def test_a_result_that_stopped_early_is_said_to_have():
+    truth = {u: {u % 50} for u in range(3000)}
+    lists = {u: [u % 50 if u % 3 else 99] for u in truth}
+    early = recsys.evaluate(lists, truth, ["hit@1"], stop_when=0.1)
+    assert early.counts["cases"] < 3000
+    said = str(recsys.gate(early, early, {"hit@1": "1%"}))
+    assert "the new result and the one it is held against stopped early" in said
+    assert "stopped early" not in str(recsys.gate(OLD, OLD, {"hit@1": "1%"}))

@@ -73,6 +73,18 @@ def test_a_name_that_is_not_there_comes_with_those_that_are(folder):
         history(folder, name="bpr")
 
 
+def test_intervals_are_those_of_the_result_whatever_the_metric(tmp_path):
+    rng = np.random.default_rng(0)
+    truth = {u: set(rng.choice(60, size=rng.integers(1, 9), replace=False).tolist()) for u in range(300)}
+    lists = {u: rng.permutation(60)[:3].tolist() for u in truth}
+    pooled = {"average": "pooled"}
+    result = recsys.evaluate(lists, truth, ["recall@3", "coverage@2", "gmap@3"], conventions=pooled)
+    record(tmp_path, result, "als")
+    frame = history(tmp_path).to_frame().set_index("metric")
+    for name, found in result.intervals().items():
+        assert (frame.low[name], frame.high[name]) == (found.interval.low, found.interval.high)
+
+
 def test_a_metric_without_users_claims_no_interval(tmp_path):
     record(tmp_path, recsys.evaluate({1: [1], 2: [2]}, {1: {1}, 2: {1}}, ["coverage@1"]), "als")
     assert str(history(tmp_path)).splitlines()[2].split()[-2:] == ["-", "2"]

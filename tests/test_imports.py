@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
+
+import recsys
 
 OPTIONAL = {
     "pandas", "narwhals", "scipy.stats", "scipy.sparse", "polars", "pyarrow", "duckdb", "click", "rich",
@@ -88,3 +92,16 @@ def test_a_verb_is_a_verb_after_its_module_was_imported(name):
     module = importlib.import_module(f"recsys.{name}")
     assert callable(getattr(recsys, name))
     assert getattr(recsys, name) is getattr(module, name)
+
+
+def test_what_the_pages_call_by_its_full_name_needs_no_second_import():
+    root = Path(__file__).parents[1]
+    pages = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
+    named = {
+        name for page in pages for name in re.findall(r"\brecsys\.([A-Za-z]\w*)", page.read_text("utf-8"))
+    }
+    assert len(named) > 30
+    assert named <= set(dir(recsys)), named - set(dir(recsys))
+    code = "import recsys; [getattr(recsys, name) for name in dir(recsys)]; recsys.errors.RecsysError"
+    assert imported_by(code)
+    assert imported_by("import recsys; recsys.errors.RecsysError") & {"recsys.errors"}

@@ -151,6 +151,19 @@ def test_rows_whose_buffers_overflow_are_tried_again_then_decided_on_the_cpu(
     assert bool(on_cpu) == (more_room == 1)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n", [1, 6])
+def test_any_layout_and_rows_in_any_order(n: int) -> None:
+    """A single row keeps the negative stride of a matrix turned round, and torch takes none."""
+    rng = np.random.default_rng(8)
+    users, items = factors("whole", n, 4, rng, np.float32)[::-1], factors("whole", n, 4, rng, np.float32)
+    items.flags.writeable = False
+    truth = np.arange(n + 1), np.arange(n, dtype=np.int32)
+    for asked in ({"k": 3}, {"k": 3, "truth": truth}, {"truth": truth, "user_rows": np.arange(n)[::-1]}):
+        theirs = kernels.scan(users, items[::-1, ::-1], backend="reference", **asked)
+        assert_same_bits(scanned(users, items[::-1, ::-1], **asked), theirs)
+
+
 @pytest.mark.parametrize("split", [False, True])
 @pytest.mark.parametrize("kind", ["normal", "alike", "alternating", "skewed"])
 @pytest.mark.parametrize("n_factors", [7, 64, 128, 300])

@@ -238,3 +238,17 @@ def test_a_result_without_its_lists_has_no_limits(tmp_path):
     result.save(tmp_path / "r.json")
     with pytest.raises(RecsysError, match="lists behind it are gone"):
         recsys.load(tmp_path / "r.json").bounds()
+
+
+def test_where_floor_and_best_differ_by_rounding_alone_there_is_no_way_to_go():
+    """The mean of all ratings has no bias and is calibrated: 0 but for the last bits."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"user": np.arange(400) % 40, "rating": rng.random(400) * 1e3})
+    rows["prediction"] = rows.rating + rng.normal(1, 1, 400)
+    assert math.isnan(recsys.evaluate_ratings(rows, metrics=["bias"]).bounds()["bias"].reached)
+    clicks = pd.DataFrame({"user": np.arange(390) % 40, "click": (np.arange(390) % 7 == 0).astype(int)})
+    clicks["pctr"] = rng.random(390)
+    found = recsys.evaluate_ratings(clicks, metrics=["ece", "log_loss"]).bounds()
+    assert math.isnan(found["ece"].reached)
+    assert found["log_loss"].reached < 1
+    assert "<table>" in found._repr_html_()

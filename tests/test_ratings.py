@@ -17,10 +17,14 @@ from sklearn import metrics as sk
 from sklearn.calibration import calibration_curve
 
 import recsys
+from recsys import analysis
 from recsys.cli.app import cli
 from recsys.errors import ColumnError, InputError, MergeError, NotDefinedError, RecsysError, UnknownNameError
 from recsys.metrics import METRICS, RATINGS
 from recsys.ratings import SETS, evaluate_ratings
+from recsys.report import report_html
+from recsys.report.headline import headline
+from recsys.report.material import gathered
 
 ERRORS = ("mse", "rmse", "mae", "r2", "explained_variance", "bias")
 CLICKS = ("log_loss", "normalised_entropy", "auc", "ece", "mce")
@@ -192,7 +196,7 @@ def test_two_tables_are_joined_by_pair():
     assert skipped["mae"] == 1.0
     assert skipped.counts["without_prediction"] == 1
     assert skipped.per_user.index.tolist() == ["a", "b"]
-    assert "1 ratings without a prediction" in str(skipped)
+    assert "1 rating without a prediction" in str(skipped)
     with pytest.raises(InputError, match="repeats a pair"):
         evaluate_ratings(pd.concat([said, said]), seen, ["mae"])
 
@@ -390,3 +394,63 @@ def test_missing_values_of_any_kind_are_refused():
             evaluate_ratings(frame_with_hole)
     with pytest.raises(InputError):
         evaluate_ratings([1, 2, 3])
+
+
+def test_a_loaded_result_says_what_it_said(tmp_path):
+    rows = table([(1, 4.0, 3.0), (1, 2.0, 6.0), (2, 5.0, 5.5)])
+    made = evaluate_ratings(rows, metrics=["rmse", "user_mae"], scale=(1, 5), by={1: "a", 2: "b"})
+    made.save(tmp_path / "one.json")
+    assert str(recsys.load(tmp_path / "one.json")) == str(made)
+    assert "3 rows of 2 users" in str(made)
+    one = evaluate_ratings(rows[:1], metrics=["rmse"], scale=(1, 5))
+    assert "1 row of 1 user" in str(one)
+
+
+def test_the_gap_of_a_metric_whose_best_is_zero_is_between_distances_from_it():
+    rows = table([(1, 3.0, 2.0), (2, 3.0, 3.1), (3, 3.0, 3.5)])
+    gap = evaluate_ratings(rows, metrics=["bias"], by={1: "low", 2: "near", 3: "high"}).gaps()["bias"]
+    assert (gap.best, gap.worst) == ("near", "low")
+    assert (gap.difference, gap.ratio) == pytest.approx((0.9, 0.1))
+
+
+def test_the_gap_of_a_number_of_all_rows_has_no_interval_of_user_means():
+    rng = np.random.default_rng(0)
+    rows = table([(u, float(rng.integers(1, 6)), rng.random() * 5) for u in range(60) for _ in range(4)])
+    gaps = evaluate_ratings(rows, metrics=["r2", "user_r2"], by=lambda user: user % 2).gaps()
+    assert gaps["r2"].interval is None
+    assert gaps["user_r2"].interval is not None
+
+
+def test_users_by_activity_have_their_own_pooled_numbers():
+    rng = np.random.default_rng(1)
+    rows = table(
+        [(u, float(rng.integers(1, 6)), rng.random() * 5) for u in range(30) for _ in range(1 + u % 9)]
+    )
+    counts = {u: u for u in range(30)}
+    bins = analysis.by_activity(
+        evaluate_ratings(rows, metrics=["r2", "rmse"]), counts, bins=[(0, 15), (15, 30)]
+    )
+    low = rows[rows.user < 15]
+    assert bins["0-15"]["r2"] == pytest.approx(sk.r2_score(low.rating, low.prediction))
+    assert bins["0-15"]["rmse"] == pytest.approx(sk.root_mean_squared_error(low.rating, low.prediction))
+
+
+def test_models_with_metrics_that_are_never_compared_still_have_a_report():
+    rows = table([(u, float(1 + (u + i) % 5), 3.0 + i) for u in range(20) for i in range(3)])
+    page = report_html({"a": evaluate_ratings(rows), "b": evaluate_ratings(rows.assign(prediction=3.0))})
+    assert "explained_variance" in page
+
+
+def test_the_report_marks_the_least_bias_and_has_intervals_of_numbers_of_all_rows():
+    rng = np.random.default_rng(0)
+    rows = table([(u, float(rng.integers(1, 6)), 0.0) for u in range(80) for _ in range(4)])
+    near, far = (
+        evaluate_ratings(rows.assign(prediction=rows.rating + off + rng.random(320)), metrics=["r2", "bias"])
+        for off in (-0.6, 0.5)
+    )
+    assert near["bias"] < 0 < -near["bias"] < far["bias"]
+    first, _ = headline(gathered({"near": near, "far": far}))
+    r2, bias = (first.heads.index(name) for name in ("r2", "bias"))
+    assert ["best" in row[bias].tone for row in first.rows] == [True, False]
+    found = near.intervals()["r2"].interval
+    assert f"[{found.low:.4f}, {found.high:.4f}]" in first.rows[0][r2].small

@@ -16,6 +16,7 @@ import pytest
 import recsys
 from recsys.errors import FileError, InputError, MissingExtraError, UnknownNameError
 from recsys.report import numbers, people, report_html, write_report
+from recsys.report.headline import differences
 from recsys.report.html import in_block
 from recsys.report.material import gathered
 from recsys.report.sheet import comma_separated, sheet
@@ -486,3 +487,19 @@ def test_ten_models_and_a_hundred_thousand_users_stay_under_two_megabytes(tmp_pa
         embeddings=rng.standard_normal((n_items, 2)),
     )  # fmt: skip
     assert path.stat().st_size < 2_000_000
+
+
+def test_lifts_of_the_catalogue_are_drawn_beside_those_of_users():
+    lists, truth, *_ = world()
+    results = {n: recsys.evaluate(held, truth, ["ndcg@10", "coverage@10"]) for n, held in lists.items()}
+    pictures, _ = differences(gathered(results))
+    drawn = dict(pictures)["model 2 on each metric"].to_json()
+    assert "ndcg@10" in drawn
+    assert "coverage@10" in drawn
+
+
+def test_a_metric_that_nobody_has_a_value_for_leaves_a_page_all_the_same():
+    empty = recsys.evaluate({1: [2], 2: [3]}, {1: [], 2: []}, ["hit@1", "coverage@1"])
+    text = Page(report_html(empty)).text
+    assert "headline metric coverage@1" in text
+    assert "Accuracy and coverage needs a metric of accuracy with a value" in text

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import recsys
+from recsys import tables
 from recsys.errors import ColumnError, InputError, MergeError, RecsysError, UnknownNameError
 
 LISTS = {"ann": ["a", "b"], "bob": ["b", "c"], "eve": ["c"]}
@@ -73,7 +74,7 @@ def test_relevant_items_a_complete_list_lacks_are_said():
     lists = {"a": ["x", "y"], "b": ["x", "y"]}
     result = recsys.evaluate(lists, {"a": ["q"], "b": ["x"]}, ["auc"], complete=True)
     assert result.counts["not_candidates"] == 1
-    assert "no candidates" in str(result)
+    assert "1 relevant item that is no candidate" in str(result)
 
 
 @pytest.mark.parametrize("scores", [pd.to_datetime(["NaT", "2020"]), pd.to_timedelta([None, "1s"]), [1j, 2j]])
@@ -154,3 +155,69 @@ def test_latex_escapes_every_special_sign():
     words = ("backslash", "asciitilde", "asciicircum", "less", "greater", "bar")
     assert all(rf"\text{word}{{}}" in made for word in words)
     assert r"\&h\%i\$j\#k\_l\{m\}" in made
+
+
+def test_one_is_counted_as_one():
+    one = recsys.evaluate({1: [3, 3, 4]}, {1: {4}}, ["recall@3", "coverage@3"], catalogue=[3])
+    assert "\n1 item listed more than once\n" in str(one)
+    assert "catalogue: 1 item\n" in str(one)
+    assert "catalogue: 3 items" in str(recsys.evaluate({1: [3, 4]}, {1: {5}}, ["coverage@3"]))
+
+
+def test_wide_signs_keep_columns_apart():
+    """A terminal draws CJK signs two columns wide and combining marks none."""
+    users = {u: [u] for u in range(4)}
+    groups = {0: "映画", 1: "映画", 2: "e\u0301te\u0301", 3: "abc"}
+    lines = str(recsys.evaluate(users, users, ["hit@1"], by=groups)).splitlines()
+    assert [line for line in lines if line.startswith(("映", "e\u0301", "abc"))] == [
+        "abc    hit@1   1.0000      1",
+        "e\u0301te\u0301    hit@1   1.0000      1",
+        "映画   hit@1   1.0000      2",
+    ]
+
+
+def test_lists_are_short_to_look_at_and_come_back_from_their_table():
+    rng = np.random.default_rng(0)
+    model = recsys.Factors(rng.standard_normal((30, 4)), rng.integers(0, 2, (50, 4)).astype(float))
+    truth = {u: [u] for u in range(30)}
+    lists = recsys.recommend(model, 5)
+    assert repr(lists) == f"Lists(30 cases, {lists.to_frame().item.nunique()} items, 150 rows, with scores)"
+    assert list(lists.to_frame()) == ["user", "item", "score"]
+    one, other = (
+        recsys.evaluate(held, truth, "ndcg@5", conventions={"ties": "expected"})
+        for held in (lists.to_frame(), lists)
+    )
+    assert one == other
+    assert one.counts["tied"] > 0
+    plain = recsys.read_lists({"ann": ["b", "a"], "bob": ["c"]})
+    assert plain.to_frame().to_dict("list") == {
+        "user": ["ann", "ann", "bob"],
+        "item": ["b", "a", "c"],
+        "rank": [1, 2, 1],
+    }
+    cases = pd.DataFrame({"case": [1, 2], "user": [7, 7], "item": [4, 5], "rank": [1, 1]})
+    assert recsys.read_lists(cases).to_frame().equals(cases)
+    assert repr(recsys.read_interactions({1: {3: 2.0}})) == "Interactions(1 case, 1 item, 1 row, with grades)"
+
+
+@pytest.mark.parametrize(("name", "words"), [("by", "needs all users at once"), ("trian", "mean 'train'")])
+def test_an_evaluator_names_the_keyword_it_does_not_know(name, words):
+    with pytest.raises(UnknownNameError, match=words):
+        recsys.Evaluator(["hit@1"], **{name: {1: [2]}})
+
+
+def test_other_conventions_ask_for_the_highest_grade_again():
+    """Nobody named it, so it is that of the truth, whichever way the conventions were changed."""
+    lists, truth = {1: [3, 4], 2: [5, 3]}, {1: {4: 5.0, 3: 1.0}, 2: {3: 2.0}}
+    asked = {"metrics": ["err@2", "ndcg@2"]}
+    moved = recsys.evaluate(lists, truth, **asked).under("rectools")
+    assert moved == recsys.evaluate(lists, truth, **asked, conventions="rectools")
+
+
+def test_rounding_below_zero_is_shown_as_zero():
+    assert [tables.shown(value) for value in (-1e-9, -0.0, -0.00006, float("nan"))] == [
+        "0.0000",
+        "0.0000",
+        "-0.0001",
+        "n/a",
+    ]

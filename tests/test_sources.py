@@ -366,3 +366,126 @@ def test_places_beyond_the_cut_offs_move_nothing(ties, monkeypatch):
         short = recsys.evaluate(recsys.Factors(users, items), truth, cut, **how)
         monkeypatch.setattr(api, "deepest", lambda _: None)
         assert recsys.evaluate(recsys.Factors(users, items), truth, cut, **how) == short
+
+
+@pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")
+def test_the_row_of_a_bad_factor_is_that_of_the_matrix():
+    users, items, _, _ = world(1)
+    users[4, 1] = np.nan
+    with pytest.raises(InputError, match="in row 4"):
+        recsys.evaluate(recsys.Factors(users, items), {2: [1], 4: [2]}, ["mrr"])
+    assert recsys.evaluate(recsys.Factors(users, items), {2: [1]}, ["mrr"])["mrr"] > 0
+
+
+@pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")
+def test_tensors_of_a_model_are_factors_and_scores():
+    torch = pytest.importorskip("torch")
+    users, items, truth, seen = world(2)
+    expected = dict(recsys.evaluate(recsys.Factors(users, items), truth, METRICS, seen=seen))
+    scores = torch.tensor(users) @ torch.tensor(items).T
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        pair = [torch.nn.Parameter(torch.tensor(x).to(dtype)) for x in (users, items)]
+        block = scores.to(dtype).requires_grad_()
+        for source in (
+            recsys.Factors(*pair),
+            recsys.Scores(block),
+            recsys.Scores(lambda rows, block=block: block[rows], n_users=7, n_items=11),
+        ):
+            assert dict(recsys.evaluate(source, truth, METRICS, seen=seen)) == expected
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.int8, np.uint64, np.float16, np.float64])
+def test_scores_of_any_type_are_listed_best_first(dtype):
+    low = 0 if np.dtype(dtype).kind in "ub" else -128
+    scores = np.array([[low, 1, 0, 1, low, 0]]).astype(dtype)
+    order = sorted(range(6), key=lambda i: (-float(scores[0, i]), i))
+    lists = recsys.recommend(recsys.Scores(scores), 6)
+    assert lists.items.values[lists.codes].tolist() == order
+
+
+@pytest.mark.parametrize("scores", [np.ones((2, 3)) * 1j, np.full((2, 3), "a"), np.full((2, 3), None)])
+def test_scores_that_are_no_numbers_are_refused(scores):
+    with pytest.raises(InputError, match="expected numbers"):
+        recsys.evaluate(recsys.Scores(scores), {0: [1]}, ["mrr"])
+
+
+@pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")
+@pytest.mark.parametrize("ties", TIES)
+def test_many_judged_items_are_counted_as_few_are(ties):
+    """Few are compared with all scores, many are looked up in their order."""
+    rng = np.random.default_rng(3)
+    scores = rng.integers(0, 9, (6, 40)).astype(np.float32)
+    scores[rng.random(scores.shape) < 0.1] = -np.inf
+    truth = {u: {int(i): 1 for i in rng.permutation(40)[: 3 + 6 * u]} for u in range(6)}
+    lists = {u: [(i, float(s)) for i, s in enumerate(row) if s > -np.inf] for u, row in enumerate(scores)}
+    source = recsys.Scores(scores[:, ::-1], item_ids=np.arange(40)[::-1])
+    found = recsys.evaluate(source, truth, METRICS, conventions={"ties": ties})
+    expected = recsys.evaluate(lists, truth, METRICS, conventions={"ties": ties}, complete=True)
+    assert dict(found) == pytest.approx(dict(expected), abs=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")
+def test_models_that_represent_users_and_items_are_factors_with_biases():
+    users, items, truth, _ = world(5)
+    bias = np.arange(11) / 7
+    model = SimpleNamespace(
+        get_user_representations=lambda: (np.arange(7) * 1.0, users),
+        get_item_representations=lambda: (bias, items),
+        predict=lambda _users, _items: pytest.fail("the factors say it all"),
+    )
+    expected = recsys.evaluate(recsys.Factors(users, items, item_bias=bias), truth, METRICS)
+    assert dict(recsys.evaluate(recsys.from_model(model), truth, METRICS)) == dict(expected)
+
+
+@pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")
+@pytest.mark.parametrize("batch", [1, 11, 30, 1 << 16])
+def test_pairs_are_scored_in_batches_of_any_size(batch):
+    users, items, truth, seen = world(6)
+    sizes = []
+
+    def predict(who, what):
+        sizes.append(len(who))
+        return (users[who] * items[what]).sum(axis=1)
+
+    source = recsys.from_model(predict, n_users=7, n_items=11, batch=batch)
+    expected = recsys.evaluate(recsys.Factors(users, items), truth, METRICS, seen=seen)
+    assert dict(recsys.evaluate(source, truth, METRICS, seen=seen)) == dict(expected)
+    assert max(sizes) <= batch
+
+
+@pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")
+def test_items_never_recommended_are_named_by_their_ids():
+    users, items, truth, _ = world(7)
+    for call in (
+        lambda never: recsys.evaluate(recsys.Factors(users, items), truth, ["mrr"], never=never),
+        lambda never: recsys.recommend(recsys.Factors(users, items), 3, never=never),
+    ):
+        with pytest.raises(recsys.errors.IdTypeError, match="bool"):
+            call(np.ones(11, dtype=bool))
+
+
+@pytest.mark.parametrize("empty", ["users", "items"])
+def test_a_model_without_users_or_items_ranks_nothing(empty):
+    users, items, _, _ = world(8)
+    ids = {"users": "user_ids", "items": "item_ids"}[empty]
+    given = {"users": users, "items": items, empty: np.zeros((0, 2), np.float32)}
+    source = recsys.Factors(given["users"], given["items"], **{ids: []})
+    assert recsys.evaluate(source, {0: [1]}, ["mrr"])["mrr"] == 0
+
+
+def test_a_model_that_gives_too_few_scores_is_named():
+    source = recsys.from_model(lambda _users, _items: np.zeros(3), n_users=2, n_items=5)
+    with pytest.raises(InputError, match="gave 3 scores for 5 pairs of user and item"):
+        recsys.evaluate(source, {0: [1]}, ["mrr"])
+
+
+def test_biases_and_recommendations_may_be_tensors():
+    torch = pytest.importorskip("torch")
+    users, items, truth, _ = world(9)
+    users += np.random.default_rng(9).random(users.shape, dtype=np.float32)  # no ties
+    bias = torch.arange(11.0).requires_grad_()
+    mine = recsys.Factors(users, items, item_bias=bias)
+    theirs = recsys.Factors(users, items, item_bias=np.arange(11.0))
+    assert dict(recsys.evaluate(mine, truth, ["ndcg@3"])) == dict(recsys.evaluate(theirs, truth, ["ndcg@3"]))
+    model = SimpleNamespace(recommend=lambda user, n: torch.tensor([3, 1, user])[:n])
+    assert recsys.evaluate(model, {0: [0], 2: [2]}, ["mrr@3"])["mrr@3"] == pytest.approx(1 / 3)

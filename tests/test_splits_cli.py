@@ -138,3 +138,9 @@ def test_rows_of_json_are_split_like_any_table(tmp_path, monkeypatch, ending):
     assert test == ["user,item,timestamp,note", "0,2,2,", "1,2,12,", "2,2,22,", "3,2,32,"]
     (tmp_path / "odd.json").write_text('[{"user": 1, "item": [2], "timestamp": 3}]')
     assert CliRunner().invoke(cli, ["split", "odd.json", "--how", "leave_last", "-o", "x"]).exit_code == 3
+
+
+def test_every_way_stands_on_a_line_of_its_own_in_the_help(run):
+    lines = run("--help").output.splitlines()
+    for name in STRATEGIES:
+        assert sum(line.split()[:1] == [name] for line in lines) == 1

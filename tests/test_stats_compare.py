@@ -426,3 +426,31 @@ def test_every_row_says_how_it_was_tested() -> None:
         "Wilcoxon (exact)",
         "Wilcoxon (normal, continuity correction)",
     ]
+
+
+@pytest.mark.filterwarnings("ignore::recsys.stats.cautions.StatisticsWarning")
+@pytest.mark.parametrize("correction", ["holm", "max-t"])
+@pytest.mark.parametrize("test", ["t", "permutation", "studentised", "bca", "wilcoxon", "sign"])
+def test_two_users_with_the_same_gain_are_no_proof(test, correction) -> None:
+    if correction == "max-t" and test in ("wilcoxon", "sign"):
+        pytest.skip("max-T is of means")
+
+    def row(n: int):
+        base = np.linspace(0.1, 0.5, n)
+        tables = {"b": PerCase(np.arange(n), {"m": base}), "a": PerCase(np.arange(n), {"m": base + 0.25})}
+        return compare_tables(tables, baseline="b", options=Options(test=test, correction=correction)).rows[0]
+
+    two = row(2)
+    assert two.p_value == 0.5
+    assert two.adjusted_p >= 0.5
+    assert two.verdict.startswith("no clear difference: +0.25 [-inf, inf]")
+    assert any("every difference is the same: zero variance" in note for note in two.notes)
+    ten = row(10)
+    assert ten.p_value >= 2.0**-9
+    assert ten.verdict.startswith("better: +")
+    assert ten.interval.low == pytest.approx(0.25)
+
+
+def test_the_share_tested_is_of_folds(models) -> None:
+    with pytest.raises(InputError, match=r"test_over_train=0.25 is of folds, and every model has one run"):
+        compare_tables(models, baseline="pop", options=Options(test_over_train=0.25))

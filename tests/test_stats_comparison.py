@@ -481,3 +481,66 @@ def test_clusters_of_two_types_are_refused():
 
 def test_one_metric_may_be_named_alone(models):
     assert list(models["old"].intervals(metrics="ndcg@5")) == ["ndcg@5"]
+
+
+def test_rows_of_the_catalogue_are_corrected_for_folds_as_means_are():
+    """Twice 5-fold is ten runs that each train on four fifths: n_test / n_train is 1/4 for every metric."""
+    lists = {name: lists_of(seed, share) for name, seed, share in (("old", 1, 0.3), ("new", 2, 0.5))}
+    parts = [range(j, N, 5) for j in range(5)] + np.array_split(np.arange(N), 5)
+
+    def fold(name, part):
+        users = {int(u) for u in part}
+        mine = {u: one for u, one in lists[name].items() if u in users}
+        truth = {u: one for u, one in TRUTH.items() if u in users}
+        return recsys.evaluate(mine, truth, ["ndcg@5", "coverage@5"], catalogue=1500)
+
+    runs = {name: [fold(name, part) for part in parts] for name in lists}
+    found = recsys.compare(runs, baseline="old")
+    for metric in ("ndcg@5", "coverage@5"):
+        row = found["new", metric]
+        gaps = [a[metric] - b[metric] for a, b in zip(runs["new"], runs["old"], strict=True)]
+        t = np.mean(gaps) / np.sqrt((1 / 10 + 1 / 4) * np.var(gaps, ddof=1))
+        assert row.p_value == pytest.approx(2 * stats.t.sf(abs(t), 9), rel=1e-9)
+        assert row.runs.n_users == N
+        assert "variance inflated by n_test / n_train = 0.25" in row.notes
+    told = recsys.compare(runs, baseline="old", test_over_train=0.5)["new", "coverage@5"]
+    assert "variance inflated by n_test / n_train = 0.5" in told.notes
+    assert told.standard_error == pytest.approx(
+        found["new", "coverage@5"].standard_error * np.sqrt(0.6 / 0.35), rel=1e-12
+    )
+
+
+def test_a_key_that_names_no_row_says_what_to_type(models):
+    found = recsys.compare(models, baseline="old", metrics=["ndcg@5", "gini@5"])
+    for alone in ("new", ("new",)):
+        with pytest.raises(InputError, match=r"Write comparison\['new', 'ndcg@5'\]"):
+            found[alone]
+    with pytest.raises(InputError, match=r"Write comparison\['new', 'gini@5'\]"):
+        found["gini@5"]
+    for unknown in ("newest", ("new", "old", "ndcg@5", "t"), 1.5):
+        with pytest.raises(UnknownNameError, match=r"comparison\[model, metric\]"):
+            found[unknown]
+    assert found[np.int64(0)] is found[0]
+    assert len(found[:1]) == 1
+
+
+def test_a_metric_no_user_counts_for_does_not_take_the_others_intervals_away() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = recsys.evaluate({1: [2], 2: [3]}, {1: [], 2: []}, ["hit@1", "coverage@1"]).intervals()
+    assert math.isnan(found["hit@1"].value)
+    assert found["hit@1"].notes == ("hit@1: no user counts",)
+    assert found["coverage@1"].value == 1.0
+
+
+def test_metrics_that_are_no_paired_differences_are_named_when_left_out() -> None:
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"user": np.repeat(np.arange(40), 5), "item": np.tile(np.arange(5), 40)})
+    rows["rating"] = rng.integers(1, 6, len(rows)).astype(float)
+    models = {
+        name: recsys.evaluate_ratings(rows.assign(prediction=rows["rating"] + noise), metrics=["rmse", "r2"])
+        for name, noise in zip("ab", rng.normal(size=(2, len(rows))), strict=True)
+    }
+    compared = recsys.compare(models)
+    assert [row.metric for row in compared] == ["rmse"]
+    assert any(note.startswith("not compared: r2, ") for note in compared.table.notes)

@@ -11,7 +11,6 @@ from scipy import stats
 from scipy.special import gamma
 
 from recsys.errors import UnknownNameError
-from recsys.stats.align import pair
 from recsys.stats.effects import (
     DOMINANCE,
     cliffs_delta,
@@ -22,6 +21,7 @@ from recsys.stats.effects import (
     pooled_d,
     rank_biserial,
 )
+from recsys.stats.samples import pair
 
 ALL = [d_z, pooled_d, glass_delta, hedges_g, cliffs_delta, rank_biserial]
 grades = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])

@@ -10,9 +10,9 @@ from scipy import stats
 from statsmodels.stats.weightstats import ttost_paired
 
 from recsys.errors import InputError
-from recsys.stats.align import pair
 from recsys.stats.cautions import ZeroVarianceWarning
 from recsys.stats.equivalence import bayes_paired, equivalence, non_inferiority
+from recsys.stats.samples import pair
 
 
 @pytest.fixture
@@ -73,9 +73,14 @@ def test_correlated_folds_widen_the_posterior() -> None:
     assert wide.p_better < plain.p_better
 
 
-def test_no_spread_decides_by_the_value() -> None:
+def test_no_spread_leaves_the_signs() -> None:
+    """One-sided, one of the 2^6 ways to flip six signs is as far from the bound."""
     with pytest.warns(ZeroVarianceWarning):
-        assert equivalence(np.full(6, 0.1), 0.2).p_value == 0.0
+        assert equivalence(np.full(6, 0.1), 0.2).p_value == 2.0**-6
+    with pytest.warns(ZeroVarianceWarning):
+        assert non_inferiority(np.full(3, 0.1), 0.2).p_value == 2.0**-3
+    with pytest.warns(ZeroVarianceWarning):
+        assert equivalence(np.full(6, 0.2), 0.2).p_value == 1.0
     with pytest.warns(ZeroVarianceWarning):
         assert bayes_paired(np.full(6, 0.1), 0.05).p_better == 1.0
 

@@ -147,7 +147,9 @@ def test_cautions_and_refusals() -> None:
     with pytest.warns(SmallSampleWarning):
         mean_interval([1.0, 2.0])
     with pytest.warns(ZeroVarianceWarning):
-        assert ends(mean_interval([0.5, 0.5, 0.5])) == [0.5, 0.5]
+        assert ends(mean_interval([0.5] * 6)) == [0.5, 0.5]
+    with pytest.warns(ZeroVarianceWarning):
+        assert ends(mean_interval([0.5] * 5)) == [-np.inf, np.inf]
     with pytest.raises(InputError, match="every case is excluded"):
         mean_interval([np.nan, np.nan])
     with pytest.raises(UnknownNameError, match="studentised"):

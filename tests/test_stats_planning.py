@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -95,7 +97,7 @@ def test_refusals() -> None:
         post_stratified([1.0, 2.0], ["a", "a"], {"b": 1.0})
     with pytest.raises(InputError, match="fewer than 2"):
         post_stratified([1.0, 2.0, 3.0], ["a", "a", "b"], {"a": 0.5, "b": 0.5})
-    with pytest.raises(InputError, match="one population mean each"):
+    with pytest.raises(InputError, match="one mean a covariate"):
         covariate_adjusted([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0], [1.0, 2.0])
     with pytest.raises(InputError, match="too few"):
         covariate_adjusted([1.0, 2.0, 3.0], [1.0, 2.0, 4.0], 2.0)
@@ -129,3 +131,49 @@ def test_two_users_find_only_what_is_huge() -> None:
     assert minimal_effect(2) == pytest.approx(11.55, abs=0.01)
     with pytest.raises(InputError, match="NaN"):
         power(float("nan"), 100)
+
+
+VALUES = [1.0, 2.0, 3.0, 4.0]
+HALVES = {"a": 0.5, "b": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("values", "strata", "shares", "says"),
+    [
+        (VALUES, ["a", "b", "a"], HALVES, r"4 values and 3 strata\. Pass one label a value"),
+        (VALUES, ["a", 1, "a", 1], {"a": 0.5, 1: 0.5}, r"int and str.*Make them one type"),
+        (VALUES, ["a", None, "a", "b"], HALVES, r"hold None\. \[row 1\] A stratum is a text or a number"),
+        (VALUES, [0.0, 1.0, math.nan, 0.0], HALVES, r"hold nan\. \[row 2\]"),
+        (VALUES, [["a"]] * 4, HALVES, "A stratum is a text or a number"),
+        (VALUES, {1: "a"}, HALVES, "strata came as dict"),
+        (VALUES, 3, HALVES, "strata came as int"),
+        (VALUES, ["a", "b"] * 2, [0.5, 0.5], r"shares came as list\. Pass \{stratum: share\}"),
+        (["x"] * 4, ["a", "b"] * 2, HALVES, "values must hold numbers"),
+    ],
+)
+def test_strata_that_cannot_be_used_say_what_to_type(values, strata, shares, says) -> None:
+    with pytest.raises(InputError, match=says):
+        post_stratified(values, strata, shares)
+
+
+@pytest.mark.parametrize(
+    ("covariates", "means", "says"),
+    [
+        ([1.0, 2.0, 3.0], [0.0], r"shape \(3,\)\. Pass one row a value"),
+        (["a", "b", "c", "d"], [0.0], "covariates must hold numbers.*Texts are for strata"),
+        ([[1.0], [2.0, 3.0], [4.0], [4.0]], [0.0], "covariates must hold numbers"),
+        ([1.0, 2.0, 4.0, 4.0], "x", "population_means must hold numbers"),
+        ([1.0, 2.0, 4.0, 4.0], [1.0, 2.0], "one mean a covariate"),
+        ([1.0, 2.0, 4.0, 4.0], [math.nan], "must be finite"),
+    ],
+)
+def test_covariates_that_cannot_be_used_say_what_to_type(covariates, means, says) -> None:
+    with pytest.raises(InputError, match=says):
+        covariate_adjusted(VALUES, covariates, means)
+
+
+def test_labels_of_any_container_are_the_same_strata() -> None:
+    found = post_stratified(VALUES, ["a", "b", "a", "b"], HALVES).estimate
+    for strata in (np.array(["a", "b"] * 2), np.array(["a", "b"] * 2, dtype=object), tuple("abab")):
+        assert post_stratified(VALUES, strata, HALVES).estimate == found
+    assert post_stratified(VALUES, [0, 1, 0, 1], {0: 0.5, 1: 0.5}).estimate == found

@@ -60,7 +60,9 @@ def test_cautions_and_refusals() -> None:
     with pytest.warns(SmallSampleWarning, match="2 runs"):
         seeds(np.random.default_rng(0).normal(size=(2, 30)))
     with pytest.warns(ZeroVarianceWarning):
-        assert folds([0.1, 0.1, 0.1]).p_value == 0
+        assert folds([0.1, 0.1, 0.1]).p_value == 2.0**-2
+    with pytest.warns(ZeroVarianceWarning):
+        assert seeds(np.full((3, 50), 0.1)).p_value == 2.0**-2
     with pytest.raises(InputError, match="runs x units"):
         seeds(np.zeros(5))
     with pytest.raises(InputError, match="finite"):

@@ -291,3 +291,40 @@ def test_a_threshold_names_its_metric() -> None:
         StopWhen(threshold=0.3)
     with pytest.raises(InputError, match="whole number"):
         StopWhen(0.1, block=10.5)
+
+
+def test_intervals_of_a_stopped_result_say_that_they_do_not_hold(world):
+    models, truth = world
+    ask = ["ndcg@10", "coverage@10"]
+    stopped = recsys.evaluate(models["good"], truth, ask, stop_when=0.03)
+    with pytest.warns(StoppedWarning, match="not valid under optional stopping") as caught:
+        found = stopped.intervals()
+    assert len(caught) == 1
+    seen = stopped.notes["stopped"]["n_seen"]
+    for metric in ask:
+        note = found[metric].notes[-1]
+        assert note.startswith(f"stopped early, after {seen:,} of 3,000 users")
+        assert "notes['stopped']" in note
+    assert repr(found).count("optional stopping") == 1
+    wide = stopped.notes["stopped"]["intervals"]["ndcg@10"]
+    fixed = found["ndcg@10"].interval
+    assert wide["high"] - wide["low"] > fixed.high - fixed.low
+    against = recsys.evaluate(
+        models["random"],
+        truth,
+        ["ndcg@10"],
+        stop_when=StopWhen(against=recsys.evaluate(models["good"], truth, ["ndcg@10"])),
+    )
+    with pytest.warns(StoppedWarning, match="those of the differences that are valid"):
+        against.intervals()
+    raced = recsys.race(
+        {"good": models["good"], "random": models["random"]}, truth, ["ndcg@10"], stop_when=0.05
+    )
+    with pytest.warns(StoppedWarning, match="printed with the race"):
+        raced.evaluations["good"].intervals()
+
+
+def test_intervals_of_everybody_have_nothing_to_add(world):
+    models, truth = world
+    full = recsys.evaluate(models["good"], truth, ["ndcg@10"], stop_when=1e-6)
+    assert full.intervals()["ndcg@10"].notes == ()

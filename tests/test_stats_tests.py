@@ -19,7 +19,6 @@ from scipy import stats
 
 import recsys.stats
 from recsys.errors import InputError, UnknownNameError
-from recsys.stats.align import pair, tables_of
 from recsys.stats.cautions import (
     RankTestWarning,
     SkewWarning,
@@ -29,6 +28,7 @@ from recsys.stats.cautions import (
     ZeroVarianceWarning,
 )
 from recsys.stats.effects import rank_biserial
+from recsys.stats.samples import pair, tables_of
 from recsys.stats.tests import bootstrap_test, paired_t, sign_flip, sign_test, signed_rank_sums, wilcoxon
 
 ALTERNATIVES = ["two-sided", "greater", "less"]
@@ -195,7 +195,10 @@ def test_cautions_are_typed_and_kept() -> None:
     with pytest.warns(ZeroVarianceWarning):
         constant = paired_t(np.array([0.3 - 0.1, 0.8 - 0.6, 0.2, 0.2]))
     assert constant.statistic == np.inf
-    assert constant.p_value == 0.0
+    assert constant.p_value == 2.0**-3
+    assert constant.notes == (
+        "every difference is the same: zero variance; t is not defined, and sign flips have p = 0.12",
+    )
     with pytest.warns(ZeroVarianceWarning):
         assert np.isnan(paired_t(np.zeros(5)).p_value)
     for test in (wilcoxon, sign_test):
@@ -347,3 +350,50 @@ def test_numbers_of_any_type_can_be_looked_for_in_an_interval() -> None:
 def test_draws_are_a_whole_number(draws) -> None:
     with pytest.raises(InputError, match="n_resamples"):
         bootstrap_test([1.0, 2.0, 3.0], n_resamples=draws)
+
+
+@pytest.mark.filterwarnings("ignore::recsys.stats.cautions.StatisticsWarning")
+@pytest.mark.parametrize("alternative", ALTERNATIVES)
+@pytest.mark.parametrize("n", [2, 5, 6, 12])
+def test_the_same_gain_for_all_is_as_sure_as_their_signs(n, alternative) -> None:
+    """Without spread t is not defined: p is that of all 2^n sign flips, and the interval goes with it."""
+    gains = np.full(n, 0.3)
+    flips = np.array([0.3 * sum(signs) for signs in itertools.product([-1, 1], repeat=n)])
+    beyond = {"greater": flips >= gains.sum() - 1e-9, "less": flips <= gains.sum() + 1e-9}
+    p = np.mean(beyond.get(alternative, np.abs(flips) >= gains.sum() - 1e-9))
+    found = paired_t(gains, alternative=alternative)
+    assert found.p_value == p == sign_flip(gains, alternative=alternative).p_value
+    for method in ("studentised", "bca"):
+        drawn = bootstrap_test(gains, method=method, alternative=alternative, n_resamples=199)
+        assert drawn.p_value >= p
+        assert np.isinf(drawn.interval.low) == (n < 6)
+    if alternative != "less":
+        assert np.isinf(found.interval.low) == (p > 0.05)
+    assert paired_t(-gains).p_value == 2.0 ** (1 - n)
+
+
+def test_faces_of_the_seeds_keep_scipys_t_test_without_variance() -> None:
+    """The documents name scipy.stats.ttest_rel, and 001 the effect: 0.0 unless std_diff > 0."""
+    from recsys.cf.evaluation import StatisticalTester, cohens_d, paired_t_test
+
+    old, new = [0.0, 1.0, 2.0], [1.0, 2.0, 3.0]
+    for alternative in ALTERNATIVES:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            theirs = stats.ttest_rel(old, new, alternative=alternative)
+        with pytest.warns(ZeroVarianceWarning, match="sign flips have p = 0.25"):
+            ours = paired_t_test(old, new, alternative)
+        assert (ours["t_statistic"], ours["p_value"]) == (theirs.statistic, theirs.pvalue)
+        assert ours["cohens_d"] == 0.0
+    with pytest.warns(SmallSampleWarning):
+        one = paired_t_test([0.1], [0.4])
+    assert np.isnan(one["p_value"])
+    assert not one["significant"]
+    assert one["cohens_d"] == 0.0
+    for effect in (StatisticalTester().cohens_d, StatisticalTester().glass_delta):
+        with pytest.warns(SmallSampleWarning):
+            alone = effect([0.1], [0.4])
+        assert np.isnan(alone["d"])
+        assert alone["interpretation"] == "undefined"
+    with pytest.warns(SmallSampleWarning):
+        assert np.isnan(cohens_d([0.1], [0.4]))

@@ -68,18 +68,23 @@ _HOMES = {
 
 # Modules with a vocabulary of their own: `recsys.splits.leave_last` needs no import beside recsys.
 _ROOMS = (
+    "adapters",
     "analysis",
     "baselines",
     "callbacks",
     "cf",
     "data",
     "debias",
+    "errors",
+    "files",
     "models",
     "negatives",
+    "report",
     "rerank",
     "sampled",
     "splits",
     "stats",
+    "studies",
 )
 
 __all__ = [
@@ -144,4 +149,4 @@ sys.modules[__name__].__class__ = _Face
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__", "errors", *_ROOMS]
+    return [*__all__, "__version__", *_ROOMS]

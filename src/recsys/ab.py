@@ -19,106 +19,13 @@ from recsys.stats.cautions import SampleRatioWarning, SmallSampleWarning, cautio
 from recsys.stats.corrections import adjust
 from recsys.stats.experiments import assignment, metric_parts, per_unit
 from recsys.stats.group_sequential import boundaries, msprt
-from recsys.stats.outcomes import Interval, lift_of, t_interval, t_tail
-from recsys.stats.wording import p_name, said_gap
+from recsys.stats.lifts import Experiment, Lift, SampleRatio
+from recsys.stats.outcomes import Interval, lift_of, t_interval, t_of, t_tail
+from recsys.stats.wording import counted_as, said_gap, said_p
 from recsys.types import Float
 
-_SHOWN = (
-    "metric", "kind", "variant", "control", "control_value", "variant_value", "difference", "lift", "p_value",
-    "adjusted_p", "n_control", "n_variant", "variance_saved", "verdict",
-)  # fmt: skip
 # A mismatch this unlikely is a broken assignment or log, the customary level for this check.
 SAMPLE_RATIO_LEVEL = 0.001
-
-
-@dataclass(frozen=True)
-class SampleRatio:
-    """Are the groups as large as planned? Chi-square; `ok` is False when the assignment or log is broken."""
-
-    counts: dict[str, int]
-    expected: dict[str, float]
-    statistic: float
-    p_value: float
-    ok: bool
-
-
-@dataclass(frozen=True)
-class Lift:
-    """One variant against the control on one metric."""
-
-    metric: str
-    kind: str
-    variant: str
-    control: str
-    control_value: float
-    variant_value: float
-    difference: float
-    interval: Interval
-    lift: float
-    lift_interval: Interval
-    p_value: float
-    adjusted_p: float
-    n_control: int
-    n_variant: int
-    variance_saved: float = 0.0
-    sequential_p: float | None = None
-    sequential_interval: Interval | None = None
-    boundary: float | None = None
-    verdict: str = ""
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """All variants against the control; read `sample_ratio` first."""
-
-    rows: tuple[Lift, ...]
-    sample_ratio: SampleRatio
-    family: str
-    notes: tuple[str, ...] = ()
-
-    def __getitem__(self, key: tuple[str, str]) -> Lift:
-        """The row of (variant, metric)."""
-        for row in self.rows:
-            if (row.variant, row.metric) == key:
-                return row
-        raise UnknownNameError("variant and metric", key, (f"{r.variant}, {r.metric}" for r in self.rows))
-
-    def __str__(self) -> str:
-        """One line a variant and metric, then whether the groups are as large as planned."""
-        lines = [f"{r.variant} against {r.control}, {r.metric} ({r.kind}): {r.verdict}" for r in self.rows]
-        sizes = ", ".join(f"{arm} {n:,}" for arm, n in self.sample_ratio.counts.items())
-        health = "as planned" if self.sample_ratio.ok else "NOT as planned: find out why first"
-        ratio = f"group sizes {sizes}: {health} (p = {self.sample_ratio.p_value:.2g})"
-        notes = dict.fromkeys(note for r in self.rows for note in r.notes)
-        return "\n".join([*lines, ratio, self.family, *self.notes, *notes])
-
-    def to_frame(self) -> Any:
-        """Every number of every row as a pandas table."""
-        import pandas as pd
-
-        return pd.DataFrame(
-            [
-                {
-                    **{name: getattr(r, name) for name in _SHOWN},
-                    "low": r.interval.low,
-                    "high": r.interval.high,
-                    "lift_low": r.lift_interval.low,
-                    "lift_high": r.lift_interval.high,
-                    **_looked(r),
-                }
-                for r in self.rows
-            ]
-        )
-
-
-def _looked(row: Lift) -> dict[str, float | None]:
-    """What there is besides when the experiment is looked at while it runs."""
-    wide = row.sequential_interval
-    if wide is None:
-        return {}
-    name = "boundary" if row.sequential_p is None else "sequential_p"
-    return {name: getattr(row, name), "sequential_low": wide.low, "sequential_high": wide.high}
 
 
 @dataclass(frozen=True)
@@ -190,7 +97,8 @@ def ab(
             pair = (groups[code], groups[base])
             row = _lift(name, kind, (arms[code], arms[base]), pair, confidence)
             rows.append(_watched(row, pair, sequential, expected_effect, family=family))
-    said = f"{family} comparisons ({len(arms) - 1} variants x {len(metrics)} metrics), {correction}"
+    asked = f"{counted_as(len(arms) - 1, 'variant')} x {counted_as(len(metrics), 'metric')}"
+    said = f"{counted_as(family, 'comparison')} ({asked}), {correction}"
     return Experiment(_judged(rows, correction, healthy=ratio.ok), ratio, said, notes)
 
 
@@ -245,7 +153,7 @@ def _lift(
     notes: tuple[str, ...] = ()
     sizes = [len(g.numerator) for g in groups]
     if min(sizes) < 3:
-        notes += (caution(SmallSampleWarning, f"only {min(sizes)} unit(s) in a group"),)
+        notes += (caution(SmallSampleWarning, f"only {counted_as(min(sizes), 'unit')} in a group"),)
     if kind == "conversion" and min(min(g.numerator.sum(), (1 - g.numerator).sum()) for g in groups) < 10:
         notes += (
             caution(
@@ -258,7 +166,6 @@ def _lift(
     gap, error = means[0] - means[1], math.sqrt(shares[0] + shares[1])
     bottom = sum(s**2 / (len(v) - 1) for s, v in zip(shares, values, strict=True)) if min(sizes) > 1 else 0.0
     df = error**4 / bottom if bottom > 0 else 0.0
-    t = gap / error if error > 0 else (math.nan if gap == 0 else math.copysign(math.inf, gap))
     lift, lift_interval = lift_of(means[0], means[1], (shares[0], 0.0, shares[1]), df, confidence)
     return Lift(
         name,
@@ -270,7 +177,7 @@ def _lift(
         t_interval(gap, error, df, confidence),
         lift,
         lift_interval,
-        t_tail(t, df),
+        t_tail(t_of(gap, error), df),
         math.nan,
         sizes[1],
         sizes[0],
@@ -340,13 +247,14 @@ def _worded(row: Lift, adjusted: float, correction: str, *, healthy: bool) -> Li
     if row.boundary is not None:
         z = math.nan if math.isnan(row.p_value) else float(-ndtri(row.p_value / 2.0))
         sure = z >= row.boundary
-        basis = f"|z| {z:.2f} against a boundary of {row.boundary:.2f} at this look"
+        size = "|z| not defined" if math.isnan(z) else f"|z| {z:.2f}"
+        basis = f"{size} against a boundary of {row.boundary:.2f} at this look"
     elif row.sequential_p is not None:
         sure = adjusted < alpha
-        basis = f"always-valid {p_name(correction)} {adjusted:.2g}"
+        basis = f"always-valid {said_p(adjusted, correction)}"
     else:
         sure = adjusted < alpha
-        basis = f"{p_name(correction)} {adjusted:.2g}"
+        basis = said_p(adjusted, correction)
     direction = "higher" if row.difference > 0 else "lower"
     word = direction if sure else "no clear difference"
     # While it runs only the interval that allows for looking may stand beside the verdict.

@@ -113,7 +113,6 @@ def evaluate(
     ready = None if recommends(lists) else ranked_of(lists, columns)
     known = history_of(truth, "truth", columns)
     read = ready if ready is not None else ranked_of(asked_of(lists, known, requests), columns)
-    chosen = with_max_grade(chosen, requests, known)
     shows = any("lists" in r.metric.needs for r in requests)
     judges = any("eligible" in r.metric.needs for r in requests)
     if isinstance(read, Lists) and (never is not None or eligible is not None) and not judges:
@@ -155,7 +154,8 @@ def evaluate(
     )
 
     # It is handed itself: a function that knew its own name would keep lists and truth in memory.
-    def run(rerun: Callable[..., Evaluation], under: Conventions) -> Evaluation:
+    def run(rerun: Callable[..., Evaluation], wanted: Conventions) -> Evaluation:
+        under = with_max_grade(wanted, requests, known)
         notes = {"lists": dict(read.notes) if isinstance(read, Lists) else {}, "truth": dict(known.notes)}
         if stop_when is None:
             partial = one_pass(read, known, requests, under, options)
@@ -185,11 +185,13 @@ def recommend(
     backend: str = "auto",
     threads: int | None = None,
 ) -> Lists:
-    """The exact k best candidates of each user, as Lists that evaluate takes.
+    """The exact k best candidates of each user, as Lists that evaluate takes; `to_frame()` makes a table.
 
     >>> lists = recommend(Factors([[1.0, 0.0]], [[3.0, 1.0], [2.0, 2.0], [1.0, 5.0]]), 2, seen={0: [0]})
-    >>> lists.codes.tolist(), lists.scores.tolist()
-    ([1, 2], [2.0, 1.0])
+    >>> lists
+    Lists(1 case, 2 items, 2 rows, with scores)
+    >>> lists.to_frame().to_dict("list")
+    {'user': [0, 0], 'item': [1, 2], 'score': [2.0, 1.0]}
     """
     ranked = source if isinstance(source, Factors | Scores) else from_model(source)
     if type(k) is not int or k < 1:

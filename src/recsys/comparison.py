@@ -15,12 +15,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from recsys import tables
-from recsys.errors import ColumnError, ConventionError, InputError, NotDefinedError, UnknownNameError
+from recsys.errors import (
+    ColumnError,
+    ConventionError,
+    InputError,
+    NotDefinedError,
+    RecsysError,
+    UnknownNameError,
+)
 from recsys.plan import Request
 from recsys.results import Evaluation
 from recsys.stats.cautions import StoppedWarning, caution
 from recsys.stats.choices import Options
+from recsys.stats.columns import footnotes, numbers, printed
 from recsys.stats.compare import compare_tables
 from recsys.stats.many import FriedmanResult, omnibus
 from recsys.stats.several import merged_runs
@@ -32,7 +42,7 @@ from recsys.uncertainty import group_jackknife, is_grouped, mean_column
 Evaluations = Mapping[str, Evaluation | Sequence[Evaluation]] | Sequence[Evaluation]
 
 
-class Comparison(Sequence[Row]):
+class Comparison(tables.Tabled, Sequence[Row]):
     """One row a model and metric, each with its verdict; prints as a table."""
 
     def __init__(
@@ -86,8 +96,10 @@ class Comparison(Sequence[Row]):
 
     def __getitem__(self, key: Any) -> Any:
         """A row by place, by (model, metric), or by (model, baseline, metric) where there are several."""
-        if not isinstance(key, tuple):
+        if isinstance(key, int | slice | np.integer):
             return self.rows[key]
+        if not isinstance(key, tuple) or len(key) not in (2, 3):
+            raise self._unnamed(key)
         model, *base, metric = key
         name = str(Request.parse(metric))
         found = [r for r in self.rows if (r.model, r.metric) == (model, name) and base in ([], [r.baseline])]
@@ -100,6 +112,18 @@ class Comparison(Sequence[Row]):
             f"{model!r} is compared with {', '.join(repr(r.baseline) for r in found)} on {name}.",
             hint=f"Say which: comparison[{model!r}, {found[0].baseline!r}, {name!r}].",
         )
+
+    def _unnamed(self, key: Any) -> RecsysError:
+        """What to say to a key that names no row: a model alone, or a metric alone."""
+        alone = key[0] if isinstance(key, tuple) and len(key) == 1 else key
+        first = next((r for r in self.rows if alone in (r.model, r.metric)), None)
+        if first is not None:
+            return InputError(
+                f"{alone!r} alone does not name a row: a row is of one model and one metric.",
+                hint=f"Write comparison[{first.model!r}, {first.metric!r}].",
+            )
+        known = [f"{r.model}, {r.metric}" for r in self.rows]
+        return UnknownNameError("comparison", str(alone), known, hint="Write comparison[model, metric].")
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -129,16 +153,10 @@ class Comparison(Sequence[Row]):
 
     def to_frame(self, kind: str = "pandas") -> Any:
         """Every number of every row as a pandas, polars or arrow table."""
-        return tables.frame(self._columns(), kind)
-
-    def to_markdown(self) -> str:
-        return tables.markdown(self._shown())
-
-    def to_latex(self) -> str:
-        return tables.latex(self._shown())
+        return tables.frame(numbers(self.table), kind)
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        columns = self._columns()
+        columns = numbers(self.table)
         rows = [{name: _number(column[i]) for name, column in columns.items()} for i in range(len(self.rows))]
         document = {
             "family": self.family,
@@ -147,66 +165,11 @@ class Comparison(Sequence[Row]):
         }
         return json.dumps(document, indent=indent, ensure_ascii=False)
 
-    def __repr__(self) -> str:
-        return "\n".join([tables.text(self._shown()), "", *self._footnotes()])
-
-    def _repr_html_(self) -> str:
-        return tables.html(self._shown(), self._footnotes())
+    def _columns(self) -> tables.Columns:
+        return printed(self.table)
 
     def _footnotes(self) -> list[str]:
-        notes = dict.fromkeys(note for row in self.rows for note in row.notes)
-        return [self.family, *self.table.notes, *notes]
-
-    def _shown(self) -> dict[str, list[Any]]:
-        shown: dict[str, list[Any]] = {
-            "model": [r.model for r in self.rows],
-            "metric": [r.metric for r in self.rows],
-            "value": [r.value for r in self.rows],
-            "against": [r.baseline for r in self.rows],
-            "its value": [r.baseline_value for r in self.rows],
-            "won/tied/lost": [
-                f"{r.wins:,}/{r.ties:,}/{r.losses:,}" if r.effect.name else "-" for r in self.rows
-            ],
-        }
-        if self.table.options.adjusts:
-            shown["variance saved"] = [
-                "-" if math.isnan(r.variance_saved) else f"{r.variance_saved:.1%}" for r in self.rows
-            ]
-        return shown | {"verdict": [r.verdict for r in self.rows]}
-
-    def _columns(self) -> dict[str, list[Any]]:
-        plain = (
-            "model", "baseline", "metric", "value", "baseline_value", "difference", "standard_error",
-            "relative", "statistic", "p_value", "adjusted_p", "wins", "ties", "losses", "n_cases", "n_units",
-            "test", "verdict",
-        )  # fmt: skip
-        columns: dict[str, list[Any]] = {name: [getattr(r, name) for r in self.rows] for name in plain}
-        columns |= {
-            "low": [r.interval.low for r in self.rows],
-            "high": [r.interval.high for r in self.rows],
-            "effect": [r.effect.value for r in self.rows],
-            "effect_low": [r.effect.interval.low for r in self.rows],
-            "effect_high": [r.effect.interval.high for r in self.rows],
-            "effect_label": [r.effect.label for r in self.rows],
-            "relative_low": [r.relative_interval.low for r in self.rows],
-            "relative_high": [r.relative_interval.high for r in self.rows],
-        }
-        if self.table.options.adjusts:
-            columns["variance_saved"] = [r.variance_saved for r in self.rows]
-            columns["notes"] = ["; ".join(r.notes) for r in self.rows]
-        return columns | self._asked()
-
-    def _asked(self) -> dict[str, list[Any]]:
-        """What margin=, no_worse_than= and rope= ask for; metrics that are no means have no posterior."""
-        columns: dict[str, list[Any]] = {
-            f"{name}_p": [getattr(r, name).p_value for r in self.rows]
-            for name in ("equivalence", "non_inferiority")
-            if any(getattr(r, name) is not None for r in self.rows)
-        }
-        if any(r.bayes is not None for r in self.rows):
-            for name in ("p_worse", "p_equal", "p_better"):
-                columns[name] = [math.nan if r.bayes is None else getattr(r.bayes, name) for r in self.rows]
-        return columns
+        return footnotes(self.table)
 
 
 def compare(
@@ -264,8 +227,19 @@ def compare(
         else None,
     )
     said = _catalogues(runs) if any(r.metric.kind == "catalogue" for r in wanted) else ()
-    said += _stopped(runs)
+    said += _stopped(runs) + (_left_out(runs) if metrics is None else ())
     return Comparison(replace(table, notes=table.notes + said), runs)
+
+
+def _left_out(runs: Mapping[str, list[Evaluation]]) -> tuple[str, ...]:
+    """A word about metrics all evaluations have that are not differences of anything paired."""
+    every = [e for several in runs.values() for e in several]
+    gone = {
+        str(r): r.metric.unpaired
+        for r in every[0].requests
+        if r.metric.unpaired and all(str(r) in e.overall for e in every)
+    }
+    return tuple(f"not compared: {name}, {why}" for name, why in gone.items())
 
 
 def _catalogues(runs: Mapping[str, list[Evaluation]]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from recsys.attributes import context_of
 from recsys.conventions import AnyConventions, Conventions
-from recsys.errors import ConventionError, InputError, MergeError
+from recsys.errors import ConventionError, InputError, MergeError, UnknownNameError
 from recsys.given import Options, with_max_grade
 from recsys.inputs import history_of, list_length, ranked_of
 from recsys.partials import merge
@@ -17,6 +17,11 @@ from recsys.passes import one_pass
 from recsys.plan import Metrics, parse_all
 from recsys.results import Evaluation
 from recsys.types import Partial
+
+_KNOWN = (
+    "train", "popularity", "items", "users", "embeddings", "profiles", "reference", "intents",
+)  # fmt: skip
+_NO_BATCHES = "What evaluate takes besides (by=, seen=, stop_when=, …) needs all users at once."
 
 
 class Evaluator:
@@ -45,6 +50,9 @@ class Evaluator:
         self.requests = parse_all(metrics, k)
         self.conventions = Conventions.of(conventions)
         self._columns = columns
+        for name in known:
+            if name not in _KNOWN:
+                raise UnknownNameError("keyword of Evaluator", name, _KNOWN, hint=_NO_BATCHES)
         context = context_of(**known)
         self._options = Options(catalogue=catalogue, complete=complete, shared=False, context=context)
         self._parts: list[Partial] = []

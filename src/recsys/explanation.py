@@ -59,6 +59,9 @@ class Explanation:
     __repr__ = __str__
 
 
+_GONE = "the lists behind the results are gone: with lists and truth, each decision is tried on them"
+
+
 def explain(
     a: Evaluation | Conventions | str,
     b: Evaluation | Conventions | str,
@@ -70,8 +73,8 @@ def explain(
 ) -> Explanation:
     """Say which decisions differ between two results or two conventions, and what each one does.
 
-    With a result (or `lists` and `truth`) every decision is tried on that data; with names alone the
-    differences are listed in words.
+    With a result (or `lists` and `truth`) every decision is tried on that data; with names alone, or results
+    whose lists are gone (merged, or read from files), the differences are listed in words.
 
     >>> lists, truth = {1: [3, 5, 8], 2: [4, 5, 6]}, {1: {3, 8}, 2: {7}}
     >>> print(explain("default", "rectools", lists=lists, truth=truth, metrics=["ndcg@3"]))
@@ -83,13 +86,15 @@ def explain(
     - duplicates: no change here, because an item listed twice counts twice
     """  # noqa: E501 - the printed line is that long
     first, second = _conventions(a), _conventions(b)
-    start = a if isinstance(a, Evaluation) else None
+    held = [side for side in (a, b) if isinstance(side, Evaluation)]
+    start = a if isinstance(a, Evaluation) and a.has_lists else None
     if start is None and lists is not None and truth is not None:
         start = _quiet(lambda: evaluate(lists, truth, metrics, conventions=first, **options))
-    elif start is None and isinstance(b, Evaluation):
+    elif start is None and isinstance(b, Evaluation) and b.has_lists:
         start = b.under(first)
     steps = _walk(first, second, start)
-    return Explanation(_title(a, first), _title(b, second), steps, _remarks(a, b))
+    gone = (_GONE,) if held and steps and start is None else ()
+    return Explanation(_title(a, first), _title(b, second), steps, _remarks(a, b) + gone)
 
 
 def _walk(first: Conventions, second: Conventions, start: Evaluation | None) -> tuple[Step, ...]:

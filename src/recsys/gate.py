@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -23,7 +23,8 @@ from recsys.stats.cautions import StatisticsWarning
 from recsys.stats.outcomes import check_confidence
 from recsys.stats.resample import unit_keys
 from recsys.stats.tests import paired_t
-from recsys.types import Float
+from recsys.types import Float, PerCase
+from recsys.uncertainty import is_grouped, mean_column
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Check:
         """The verdict on this metric."""
         limit = f"{100 * self.margin:.3g}%" if self.relative else f"{self.margin:.3g}"
         reached = f"{self.bound:+.2%}" if self.relative else f"{self.bound:+.4g}"
+        reached = reached if math.isfinite(self.bound) else "anything"
         if self.passed:
             how = "better" if self.margin == 0 else f"no worse than {limit}"
             return f"shown to be {how}: at least {reached}"
@@ -53,8 +55,8 @@ class Check:
         return f"not shown {wanted}: it may be {reached}"
 
 
-@dataclass(frozen=True)
-class Gate:
+@dataclass(frozen=True, repr=False)
+class Gate(tables.Tabled):
     """All the checks; passed when every one of them is."""
 
     checks: tuple[Check, ...]
@@ -67,11 +69,6 @@ class Gate:
 
     def __bool__(self) -> bool:
         return self.passed
-
-    def __str__(self) -> str:
-        return "\n".join([tables.text(self._columns()), "", *self._footnotes()])
-
-    __repr__ = __str__
 
     def to_markdown(self) -> str:
         """A summary for a pull request."""
@@ -99,10 +96,10 @@ class Gate:
 
     def _footnotes(self) -> list[str]:
         users = sorted({c.users for c in self.checks})
-        many = f"{users[0]:,}" if len(users) == 1 else f"{users[0]:,} to {users[-1]:,}"
+        many = (f"{users[0]:,} to " if len(users) > 1 else "") + tables.many(users[-1], "user|users")
         return [
             "passed" if self.passed else "FAILED",
-            f"{many} users, paired by id; one-sided bounds of {self.confidence:.0%} confidence",
+            f"{many}, paired by id; one-sided bounds of {self.confidence:.0%} confidence",
             "every metric must pass, so none is corrected for the others",
             *self.notes,
         ]
@@ -133,20 +130,21 @@ def gate(
     check_confidence(confidence)
     if not margins:
         raise InputError("no metric was named.", hint='Say which: {"ndcg@10": "1%"}.')
+    for side in (new, against):
+        if not isinstance(side, Evaluation):
+            raise InputError(f"a gate got {type(side).__name__}.", hint="Pass what recsys.evaluate returned.")
     if new.conventions != against.conventions:
         raise ConventionError(
             f"the new result was evaluated under other conventions ({new.conventions}) than the one it is "
             f"held against ({against.conventions}).",
             hint="recsys.explain(a, b) says what differs.",
         )
-    requests = [Request.parse(name) for name in margins]
-    for name in map(str, requests):
-        if name in new and name not in new.per_case.columns:
-            raise NotDefinedError(
-                f"{name} is one number of all lists and has no value for each user to pair.",
-                hint="recsys.compare says whether it differs; gate on metrics with a value for each user.",
-            )
-    aligned = align({"new": new.per_case, "old": against.per_case}, [str(r) for r in requests])
+    known = {str(r): r for r in new.requests}
+    requests = [known.get(str(asked), asked) for asked in map(Request.parse, margins)]
+    for request in requests:
+        _check_pairs(request)
+    rows = {"new": _means(new, requests), "old": _means(against, requests)}
+    aligned = align(rows, [str(r) for r in requests])
     with warnings.catch_warnings():
         # Few users or no spread fail the gate by themselves; the verdict says so.
         warnings.simplefilter("ignore", StatisticsWarning)
@@ -154,8 +152,37 @@ def gate(
             _checked(aligned, request, given, confidence)
             for request, given in zip(requests, margins.values(), strict=True)
         )
-    note = aligned.note()
-    return Gate(checks, confidence, (note,) if note else ())
+    said = (aligned.note(), _stopped({"the new result": new, "the one it is held against": against}))
+    return Gate(checks, confidence, tuple(note for note in said if note))
+
+
+def _stopped(sides: Mapping[str, Evaluation]) -> str:
+    """A word where a result was stopped once it looked clear: no bound here knows of that."""
+    early = [name for name, e in sides.items() if e.notes.get("stopped", {}).get("share_saved", 0.0) > 0]
+    how = "stopped early, and the bounds take the number of users for fixed beforehand"
+    return f"{' and '.join(early)} {how}" if early else ""
+
+
+def _check_pairs(request: Request) -> None:
+    """Refuse what is no mean over users: no value of a user's own says what the number gained."""
+    if is_grouped(request):
+        raise NotDefinedError(
+            f"{request} is one number of all lists, no mean: there is no value for each user to pair.",
+            hint="recsys.compare says whether it differs; gate on metrics with a value for each user.",
+        )
+    if request.metric.unpaired:
+        raise NotDefinedError(
+            f"there is no gate on {request}: {request.metric.unpaired}.",
+            hint="Name other metrics, such as rmse, mae or user_auc.",
+        )
+
+
+def _means(evaluation: Evaluation, requests: Sequence[Request]) -> PerCase:
+    """Values per case whose means are the numbers reported: pooled and derived ones by the delta method."""
+    held = {str(r): r for r in requests if str(r) in evaluation.per_case.columns}
+    return replace(
+        evaluation.per_case, columns={name: mean_column(evaluation.partial, r) for name, r in held.items()}
+    )
 
 
 def _checked(aligned: Aligned, request: Request, given: str | float, confidence: float) -> Check:
@@ -175,8 +202,9 @@ def _checked(aligned: Aligned, request: Request, given: str | float, confidence:
 
     base = float(paired(theirs, np.zeros_like(theirs)).units().estimates()[0])
     difference = float(paired(mine, theirs).units().estimates()[0])
-    # A relative margin moves with each user's own old value: no estimated mean is plugged in.
-    shifted = paired(mine + (np.abs(theirs) * margin if relative else margin), theirs)
+    # A relative margin moves with each user's own old value: no estimated mean is plugged in. Taken with the
+    # sign of the mean, these add up to that share of it, also where some users lie on the other side of 0.
+    shifted = paired(mine + (math.copysign(margin, base) * theirs if relative else margin), theirs)
     test = paired_t(shifted, alternative="greater", confidence=confidence)
     bound = math.nan if test.interval is None else test.interval.low
     low = bound - (margin * abs(base) if relative else margin)

@@ -60,13 +60,17 @@ class Gap(NamedTuple):
 def gap_of(values: Mapping[Any, float], better: str) -> Gap:
     """The best and the worst of {group: value}; `better` is the direction of the metric.
 
+    Where 0 is best, the gap is between distances from 0.
+
     >>> gap_of({"cold": 0.25, "warm": 0.5}, "higher")
     Gap(best='warm', worst='cold', difference=0.25, ratio=0.5, interval=None)
     """
     known = {label: value for label, value in values.items() if not math.isnan(value)}
     if not known:
         return Gap(None, None, math.nan, math.nan)
-    order = sorted(known, key=lambda label: known[label], reverse=better != "lower")
+    if better == "zero":
+        known = {label: abs(value) for label, value in known.items()}
+    order = sorted(known, key=lambda label: known[label], reverse=better == "higher")
     high, low = max(known.values()), min(known.values())
     return Gap(order[0], order[-1], high - low, low / high if high else math.nan)
 

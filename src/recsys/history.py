@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import math
 import re
+import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +20,8 @@ from recsys import tables
 from recsys.errors import FileError, InputError
 from recsys.plan import Request
 from recsys.results import Evaluation, load
+from recsys.stats.cautions import StatisticsWarning
 from recsys.stats.changes import Change, change_points
-from recsys.stats.intervals import mean_interval
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class History(Sequence[Night]):
             "model": [n.name for n in self.nights],
             "metric": [n.metric for n in self.nights],
             "value": [n.value for n in self.nights],
-            # A metric of all lists has no value a user, and so no interval of their mean.
+            # Too few users, or groups of them, to tell how far the value moves by chance.
             "95% interval": [f"[{n.low:.4f}, {n.high:.4f}]" if n.low < n.high else "-" for n in self.nights],
             "users": [n.users for n in self.nights],
             "": ["<- new level" if (n.path, (n.name, n.metric)) in starts else "" for n in self.nights],
@@ -161,11 +163,13 @@ def _nights(result: Evaluation, asked: Sequence[str] | None, path: str) -> list[
     for metric, value in result.items():
         if (asked is not None and metric not in asked) or value != value:  # noqa: PLR0124 - NaN
             continue
-        column = result.per_case.columns.get(metric)
-        bounds = None if column is None else mean_interval(column, clusters=result.per_case.clusters)
-        low, high = (value, value) if bounds is None else (bounds.interval.low, bounds.interval.high)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", StatisticsWarning)  # what is rough about one night is no news
+            found = result.intervals(metrics=[metric])[metric]
+        error = found.standard_error if math.isfinite(found.standard_error) else 0.0
+        low, high = (found.interval.low, found.interval.high) if error else (value, value)
         out.append(
-            Night(str(result.run.get("finished", "")), result.name or path, metric, value, low, high,
-                  (high - low) / (2 * 1.959963984540054), result.n_cases.get(metric, 0), path)
+            Night(str(result.run.get("finished", "")), result.name or path, metric, value, low, high, error,
+                  result.n_cases.get(metric, 0), path)
         )  # fmt: skip
     return out

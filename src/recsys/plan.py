@@ -110,7 +110,7 @@ def parse_all(metrics: Metrics, k: int | Sequence[int] | None) -> list[Request]:
         wanted = [name.split("@")[0] for name in DEFAULT_METRICS]
     if isinstance(wanted, str):
         wanted = [part for part in re.split(r",(?![^()]*\))", wanted) if part.strip()]
-    if not isinstance(wanted, Request | Iterable):
+    if isinstance(wanted, Mapping) or not isinstance(wanted, Request | Iterable):
         raise UnknownNameError(
             "metric list", metrics, [], hint='Pass names such as ["ndcg@10", "recall@10"].'
         )

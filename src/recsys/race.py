@@ -21,7 +21,7 @@ from recsys.results import Evaluation
 from recsys.stats.outcomes import Interval
 from recsys.stats.sequential import ConfidenceSequence
 from recsys.stopping import Lane, StopWhen, apart, watchable
-from recsys.tables import Tabled
+from recsys.tables import Tabled, many
 
 Key = tuple[str, str, str]
 
@@ -98,11 +98,12 @@ class Race(Tabled, Mapping[str, Evaluation]):
         won = [f"{metric}: {name or 'no clear winner'}" for metric, name in self.winner.items()]
         methods = ", ".join(dict.fromkeys(leg.interval.method for leg in self.legs))
         seen = ", ".join(f"{name} {n:,}" for name, n in self.n_seen.items())
-        together = f"they hold together, at all times, with {self.confidence:.0%}"
+        holds = "it holds" if len(self.legs) == 1 else "they hold together"
+        together = f"{holds}, at all times, with {self.confidence:.0%}"
         return [
             f"winner by {', '.join(won)}",
             f"{self.share_saved:.1%} of the work saved: {seen} of {self.n_total:,} users",
-            f"{len(self.legs)} differences watched by {methods}; {together}",
+            f"{many(len(self.legs), 'difference|differences')} watched by {methods}; {together}",
         ]
 
 

@@ -29,7 +29,7 @@ from recsys.stats.intervals import Method
 from recsys.stats.outcomes import Estimate
 from recsys.stats.resample import Rng
 from recsys.types import Array, Exposure, Float, Partial, PerCase
-from recsys.uncertainty import Intervals, estimate
+from recsys.uncertainty import Intervals, after_stop, estimate
 
 
 class Evaluation(tables.Tabled, Mapping[str, float]):
@@ -116,7 +116,11 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
     @cached_property
     def by(self) -> dict[Any, dict[str, float]]:
         """{group: {metric: value}} where `by=` was given."""
-        return values_by_group(self.partial, self.requests, self.conventions, self.group_masks)
+        return self.values_by(self.group_masks)
+
+    def values_by(self, masks: Mapping[Any, Array]) -> dict[Any, dict[str, float]]:
+        """{group: {metric: value}} of groups given as masks, in the order of `per_case.ids`."""
+        return values_by_group(self.partial, self.requests, self.conventions, masks)
 
     @cached_property
     def group_masks(self) -> Mapping[Any, Array]:
@@ -145,11 +149,17 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         name = str(request)
         gap = gap_of({label: row[name] for label, row in self.by.items()}, request.metric.better)
         of_items = any(stratum.of == "item" for stratum in self.partial.strata.values())
-        is_mean = name in self.per_case.columns and name not in self.partial.terms
-        if of_items or not is_mean or gap.best not in self.group_masks or self.per_case.weights is not None:
+        weighted = self.per_case.weights is not None
+        if of_items or weighted or gap.best not in self.group_masks or not self._is_mean(request):
             return gap
         masks = self.group_masks[gap.best], self.group_masks[gap.worst]
         return with_interval(gap, self.per_case.columns[name], *masks)
+
+    def _is_mean(self, request: Request) -> bool:
+        """Whether the number is the mean of the cases' values, and more or less of it is better."""
+        name, metric = str(request), request.metric
+        is_mean = name in self.per_case.columns and name not in self.partial.terms and metric.summary is None
+        return is_mean and metric.better != "zero"
 
     def _request(self, name: str) -> Request:
         key = self._key(name)
@@ -198,7 +208,8 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         wanted = self.requests if named is None else [self._request(name) for name in named]
         choices = {"method": method, "confidence": confidence, "n_resamples": n_resamples, "rng": rng}
         with said_once():
-            return Intervals({str(r): self._estimate(r, **choices) for r in wanted})
+            found = {str(r): self._estimate(r, **choices) for r in wanted}
+            return Intervals({name: after_stop(one, self.notes) for name, one in found.items()})
 
     def _estimate(self, request: Request, **choices: Any) -> Estimate:
         return estimate(self.partial, request, self.conventions, **choices)
@@ -212,7 +223,8 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         """
         if self._limits is None:
             raise RecsysError(
-                "this result was merged or read from a file, so the lists behind it are gone.",
+                "this result was merged, read from a file or made of sampled candidates, "
+                "so the lists behind it are gone.",
                 hint="Call bounds() on what evaluate returned.",
             )
         return self._limits(self.overall)
@@ -227,6 +239,11 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
                 )
         whole = merge([self.partial, *(o.partial for o in others)])
         return Evaluation(whole, self.requests, self.conventions, notes=self.notes)
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether lists and truth are at hand to be looked at again, as `under` and `explain` do."""
+        return self._again is not None
 
     def under(self, conventions: Conventions | str | Mapping[str, Any]) -> Evaluation:
         """The same lists and truth under other conventions."""

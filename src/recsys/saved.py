@@ -18,6 +18,7 @@ import numpy as np
 from recsys.conventions import Conventions
 from recsys.errors import FileError
 from recsys.files import write_text
+from recsys.metrics import lookup, lookup_rating
 from recsys.packing import fingerprint, pack, unpack
 from recsys.plan import Request
 from recsys.types import Array
@@ -91,7 +92,8 @@ def _made(document: Mapping[str, Any], make: type[Evaluation]) -> Evaluation:
     result, held = document["result"], unpack(document["cases"])
     said = result["conventions"]
     conventions = Conventions.of({**said, "per_metric": {m: dict(r) for m, r in said["per_metric"]}})
-    requests = [Request.parse(row["metric"]) for row in result["metrics"]]
+    find = lookup_rating if "rows" in result["counts"] else lookup
+    requests = [Request.parse(row["metric"], find) for row in result["metrics"]]
     return make(
         held["partial"], requests, conventions, by=held["by"] or None, notes=held["notes"],
         run=document["run"],

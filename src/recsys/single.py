@@ -14,7 +14,7 @@ import numpy as np
 
 from recsys.conventions import AnyConventions, Conventions
 from recsys.engine import check_needs, measure
-from recsys.errors import IdTypeError, InputError, NotDefinedError
+from recsys.errors import IdTypeError, InputError, NotDefinedError, UnknownNameError
 from recsys.frames import read_interactions, read_lists
 from recsys.judge import pair
 from recsys.metrics import Terms
@@ -90,8 +90,15 @@ def _nothing_relevant(request: Request, here: Conventions) -> float:
     return math.nan if math.isnan(request.metric.empty) else 0.0
 
 
+def _request(metric: Any) -> Request:
+    if not isinstance(metric, str):
+        hint = 'Name one, such as "ndcg@10"; recsys.evaluate takes several.'
+        raise UnknownNameError("metric", metric, [], hint=hint)
+    return _parsed(metric)
+
+
 @lru_cache(maxsize=1024)
-def _request(metric: str) -> Request:
+def _parsed(metric: str) -> Request:
     return Request.parse(metric)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import html as markup
 import math
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,27 @@ from recsys.types import Catalogue, PerCase
 
 Columns = Mapping[str, Sequence[Any]]
 KINDS = ("pandas", "polars", "arrow")
+_COUNTED = {
+    "repeated_items": "item|items listed more than once",
+    "repeated_rows": "repeated truth row|rows merged",
+    "conflicting_grades": "pair|pairs with conflicting grades (the highest was kept)",
+    "unknown_items": "relevant item|items outside the catalogue",
+    "seen_truth": "relevant item|items the users had already seen",
+    "not_candidates": "relevant item|items that is|are no candidate|candidates"
+    " (seen, ineligible, unknown or not ranked)",
+    "without_vector": "item|items shown that has|have no vector",
+    "without_facts": "item|items shown that the items table says nothing about",
+    "positive_among_negatives": "relevant item|items that is|are also among its|their own negatives",
+    "repeated_negatives": "negative|negatives that its|their case held already",
+    "tied": "relevant item|items found that shares|share its|their score with another item",
+}
+_RATINGS_COUNTED = {
+    "clipped": "prediction|predictions moved to the border of the scale",
+    "outside_scale": "prediction|predictions outside the scale",
+    "certain_and_wrong": "prediction|predictions of exactly 0 or 1 that was|were wrong (moved by 2^-52)",
+    "without_prediction": "rating|ratings without a prediction (left out)",
+    "without_rating": "prediction|predictions without a rating (left out)",
+}
 
 
 class Tabled:
@@ -84,13 +106,12 @@ def per_case_table(rows: PerCase, kind: str) -> Any:
 def text(columns: Columns) -> str:
     """Aligned columns, numbers to four places."""
     cells = {name: [shown(v) for v in values] for name, values in columns.items()}
-    widths = {name: max([len(name), *map(len, cells[name])]) for name in cells}
+    widths = {name: max([_width(name), *map(_width, cells[name])]) for name in cells}
     right = {name for name, values in columns.items() if _is_numeric(values)}
 
     def line(row: Mapping[str, str]) -> str:
-        return "  ".join(
-            row[n].rjust(widths[n]) if n in right else row[n].ljust(widths[n]) for n in cells
-        ).rstrip()
+        fill = {n: " " * (widths[n] - _width(row[n])) for n in cells}
+        return "  ".join(fill[n] + row[n] if n in right else row[n] + fill[n] for n in cells).rstrip()
 
     n_rows = len(next(iter(cells.values()), []))
     body = [line({n: cells[n][i] for n in cells}) for i in range(n_rows)]
@@ -133,10 +154,12 @@ def footnotes(
     catalogue: Catalogue | None = None,
 ) -> list[str]:
     """What a reader must know to trust the numbers above; `n_users` where a user has several cases."""
+    if "rows" in counts:
+        return _rating_footnotes(counts)
     n_cases = counts.get("cases", 0)
-    lines = [f"{n_cases:,} user{'' if n_cases == 1 else 's'}"]
+    lines = [many(n_cases, "user|users")]
     if n_users is not None:
-        lines = [f"{n_cases:,} cases of {n_users:,} users"]
+        lines = [f"{many(n_cases, 'case|cases')} of {many(n_users, 'user|users')}"]
     for name, words in (
         ("without_truth", "without relevant items ({})"),
         ("without_list", "without recommendations ({})"),
@@ -147,20 +170,7 @@ def footnotes(
                 rule, rule
             )
             lines[0] += f", {counts[name]:,} " + words.format(said)
-    what = {
-        "repeated_items": "items listed more than once",
-        "repeated_rows": "repeated truth rows merged",
-        "conflicting_grades": "pairs with conflicting grades (the highest was kept)",
-        "unknown_items": "relevant items outside the catalogue",
-        "seen_truth": "relevant items the users had already seen",
-        "not_candidates": "relevant items that are no candidates (seen, ineligible, unknown or not ranked)",
-        "without_vector": "items shown that have no vector",
-        "without_facts": "items shown that the items table says nothing about",
-        "positive_among_negatives": "relevant items that are also among their own negatives",
-        "repeated_negatives": "negatives that their case held already",
-        "tied": "relevant items found that share their score with another item",
-    }
-    lines += [f"{counts[n]:,} {words}" for n, words in what.items() if counts.get(n)]
+    lines += [many(counts[n], words) for n, words in _COUNTED.items() if counts.get(n)]
     if counts.get("found") == 0 and counts.get("judged"):
         lines.append("no listed item is in its user's truth: check that both sides use the same item ids")
     order = notes.get("lists", {}).get("read", {}).get("order")
@@ -169,17 +179,43 @@ def footnotes(
     lines += [str(notes["sampled"])] if isinstance(notes.get("sampled"), str) else []
     if catalogue is not None:
         how = " (those of train, lists and truth)" if catalogue.how == "found" else ""
-        lines.append(f"catalogue: {catalogue.n:,} items{how}")
+        lines.append(f"catalogue: {many(catalogue.n, 'item|items')}{how}")
     return [*lines, f"conventions: {conventions}"]
+
+
+def _rating_footnotes(counts: Mapping[str, int]) -> list[str]:
+    """The same for predicted numbers: they have rows instead of lists, and no conventions."""
+    lines = [f"{many(counts['rows'], 'row|rows')} of {many(counts.get('cases', 0), 'user|users')}"]
+    lines += [many(counts[n], words) for n, words in _RATINGS_COUNTED.items() if counts.get(n)]
+    return [*lines, "a plain name is over all rows, user_ the mean over users"]
+
+
+def many(n: int, words: str) -> str:
+    """A number and what it counts, written one|several.
+
+    >>> many(1, "item|items shown that has|have no vector"), many(2000, "user|users")
+    ('1 item shown that has no vector', '2,000 users')
+    """
+    return f"{n:,} " + re.sub(r"(\w+)\|(\w+)", r"\1" if n == 1 else r"\2", words)
 
 
 def shown(value: Any) -> str:
     """A cell for people: four places, control characters removed."""
     if isinstance(value, float | np.floating):
-        return "n/a" if math.isnan(value) else f"{value:.4f}"
+        return "n/a" if math.isnan(value) else f"{value:.4f}".replace("-0.0000", "0.0000")
     if isinstance(value, int | np.integer):
         return f"{value:,}"
     return re.sub(r"[\x00-\x1f\x7f-\x9f]", "", str(value))
+
+
+def _width(cell: str) -> int:
+    """How many columns of a terminal it takes: two for wide signs (CJK, emoji), none for combining marks."""
+    if cell.isascii():
+        return len(cell)
+    return sum(
+        0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1
+        for sign in cell
+    )
 
 
 def _is_numeric(values: Sequence[Any]) -> bool:

@@ -85,7 +85,7 @@ class Ids:
             )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Interactions:
     """Truth, training data, seen items or judgements: CSR by case, items ascending and unique in a case."""
 
@@ -116,8 +116,12 @@ class Interactions:
             counts=None if self.counts is None else self.counts[keep],
         )
 
+    def __repr__(self) -> str:
+        has = [name for name in ("grades", "times") if getattr(self, name) is not None]
+        return _in_short(self, f", with {' and '.join(has)}" if has else "")
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Lists:
     """Rankings, best first: CSR by case. Equal scores are ties; without scores the order is the answer."""
 
@@ -132,6 +136,30 @@ class Lists:
     @property
     def sizes(self) -> Int:
         return np.diff(self.indptr)
+
+    def to_frame(self) -> Any:
+        """A pandas table that evaluate reads as the same lists: user, item, and score (rank without one)."""
+        import pandas as pd
+
+        columns: dict[str, Array] = {"user": np.repeat(self.cases.values, self.sizes)}
+        if self.clusters is not None:
+            columns = {"case": columns["user"], "user": np.repeat(self.clusters, self.sizes)}
+        columns["item"] = self.items.values[self.codes]
+        if self.scores is None:
+            columns["rank"] = positions(np.ones(len(self.cases), dtype=np.int64), self.sizes)
+        else:
+            columns["score"] = self.scores
+        return pd.DataFrame(columns)
+
+    def __repr__(self) -> str:
+        return _in_short(self, ", with scores" if self.scores is not None else "")
+
+
+def _in_short(data: Interactions | Lists, more: str) -> str:
+    """What there is, in one line: the arrays themselves may be of any size."""
+    held = {"case": len(data.cases), "item": len(np.unique(data.codes)), "row": len(data.codes)}
+    sizes = ", ".join(f"{n:,} {name}{'' if n == 1 else 's'}" for name, n in held.items())
+    return f"{type(data).__name__}({sizes}{more})"
 
 
 def positions(starts: Array, sizes: Array) -> Int:

@@ -7,6 +7,7 @@ after the other.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -19,8 +20,9 @@ from recsys.exposure import catalogue_value, exposure_key
 from recsys.plan import Request
 from recsys.stats.align import collapse
 from recsys.stats.catalogue import Jackknife, jackknife, shown_jackknife, within
+from recsys.stats.cautions import StoppedWarning, caution
 from recsys.stats.intervals import Method, delta_values, interval_of
-from recsys.stats.outcomes import Estimate
+from recsys.stats.outcomes import Estimate, Interval
 from recsys.stats.resample import Rng, groups_of, unit_keys
 from recsys.types import Catalogue, Exposure, Float, Int, Partial
 
@@ -115,7 +117,7 @@ def _summary_jackknife(partial: Partial, request: Request, summary: Callable[...
     return jackknife(without, np.bincount(group[inside], minlength=N_GROUPS), together=False)
 
 
-class Intervals(Mapping[str, Estimate]):
+class Intervals(tables.Tabled, Mapping[str, Estimate]):
     """{metric: value with standard error and interval}; prints as a table."""
 
     def __init__(self, estimates: Mapping[str, Estimate]) -> None:
@@ -132,24 +134,12 @@ class Intervals(Mapping[str, Estimate]):
 
     def to_frame(self, kind: str = "pandas") -> Any:
         """metric, value, low, high, standard_error, method, n as a pandas, polars or arrow table."""
-        return tables.frame(self._columns() | {"standard_error": self._of("standard_error")}, kind)
-
-    def to_markdown(self) -> str:
-        return tables.markdown(self._columns())
-
-    def to_latex(self) -> str:
-        return tables.latex(self._columns())
-
-    def __repr__(self) -> str:
-        return "\n".join([tables.text(self._columns()), "", *self._footnotes()])
-
-    def _repr_html_(self) -> str:
-        return tables.html(self._columns(), self._footnotes())
+        return tables.frame({**self._columns(), "standard_error": self._of("standard_error")}, kind)
 
     def _of(self, name: str) -> list[Any]:
         return [getattr(found, name) for found in self.estimates.values()]
 
-    def _columns(self) -> dict[str, list[Any]]:
+    def _columns(self) -> tables.Columns:
         intervals = self._of("interval")
         return {
             "metric": list(self.estimates),
@@ -182,6 +172,29 @@ def estimate(
     else:
         rows = partial.per_case
         column = mean_column(partial, request)
+        if np.isnan(column).all():
+            nothing = Interval(math.nan, math.nan, confidence, method)
+            return Estimate(math.nan, math.nan, nothing, 0, (f"{request}: no user counts",))
         units = collapse(column[None, :], rows.clusters, keys=unit_keys(rows.ids), weights=rows.weights)
         found = interval_of(units, method=method, confidence=confidence, n_resamples=n_resamples, rng=rng)
     return within(found, request.metric.bounds)
+
+
+def after_stop(found: Estimate, notes: Mapping[str, Any]) -> Estimate:
+    """With a word where the result was stopped once it looked clear; `notes` are those of the result.
+
+    An interval for a number of users fixed beforehand does not know that it was looked at in between.
+    """
+    stop = notes.get("stopped", {})
+    if not stop.get("share_saved", 0.0) > 0:
+        return found
+    watched = stop.get("intervals", {})
+    of = "differences" if any("verdict" in one for one in watched.values()) else "metrics watched"
+    where = f"those of the {of} that are valid are printed with the result, and in its notes['stopped']"
+    if not watched:
+        where = "those of the differences that are valid are printed with the race"
+    text = (
+        f"stopped early, after {stop['n_seen']:,} of {stop['n_total']:,} users: these intervals take the "
+        f"number of users for fixed beforehand and are not valid under optional stopping; {where}"
+    )
+    return replace(found, notes=(*found.notes, caution(StoppedWarning, text)))

@@ -108,13 +108,13 @@ def by_activity(
     """
     activity = activity_of(evaluation.per_case.ids, counts)
     groups = _thirds(activity) if bins is None else _binned(activity, bins)
-    grouped = Evaluation(evaluation.partial, evaluation.requests, evaluation.conventions, by=groups)
+    grouped = evaluation.values_by(groups)
     inside = _evaluated(evaluation)
     names = evaluation.per_case.columns
     return {
         label: {
             "num_users": int((mask & inside).sum()),
-            **{name: value for name, value in grouped.by[label].items() if name in names},
+            **{name: value for name, value in grouped[label].items() if name in names},
         }
         for label, mask in groups.items()
     }

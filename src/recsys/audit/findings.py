@@ -132,7 +132,9 @@ class Audit(Sequence[Finding]):
         counts = {s: sum(f.severity == s for f in self.findings) for s in SEVERITIES}
         said = ", ".join(f"{n} {s}{'' if n == 1 or s == 'info' else 's'}" for s, n in counts.items() if n)
         verdict = "passed" if self.passed else "failed"
-        return f"audit {verdict}: {said or 'nothing found'} ({len(self.checked)} checks)"
+        return (
+            f"audit {verdict}: {said or 'nothing found'} ({tables.many(len(self.checked), 'check|checks')})"
+        )
 
     def __repr__(self) -> str:
         lines = [self._summary()]

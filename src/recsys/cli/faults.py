@@ -21,9 +21,9 @@ from recsys.errors import (
     ConventionError,
     CutoffError,
     IdTypeError,
-    InputError,
     MissingExtraError,
     NotDefinedError,
+    OutOfBoundsError,
     RecsysError,
     UnknownNameError,
 )
@@ -32,7 +32,9 @@ FAILED, USAGE, DATA, EXTRA, INTERNAL, INTERRUPTED, PIPE = 1, 2, 3, 4, 5, 130, 14
 _USAGE_ERRORS = (UnknownNameError, ConventionError, CutoffError, NotDefinedError)
 _ASKED = "|".join([*DECISIONS, "relevant_from", "max_grade"])
 _OPTIONS: tuple[tuple[str, str], ...] = (
+    (r"columns=\{'(\w+)': \.\.\.\}", r"--\1 COLUMN"),
     (r"columns=\{'(\w+)': '?([^'}]*)'?\}", r"--\1 \2"),
+    (r"\brecsys\.(compare|explain)(\(a, b\))?(?= says)", r"`recsys \1`"),
     (r"\bcomplete=True", "--complete"),
     (r"\bcatalogue= ?\([^)]*\)", "--catalogue N"),
     (r"\bids='(\w+)'", r"--ids \1"),
@@ -41,7 +43,7 @@ _OPTIONS: tuple[tuple[str, str], ...] = (
     (rf"(?<!\()(?<!--set )\b({_ASKED})='?([\w.]+)'?", r"--set \1=\2"),
     (r"\b(user|item)_ids=", r"--\1-ids"),
     (r"\border= \(times, or places in time\)", "--time COLUMN"),
-    (r"\b(train|items|reference|seen|at|length)=(?=[ ,.)]|$)", r"--\1"),
+    (r"\b(train|items|users|reference|seen|at|length)=(?=[ ,.)]|$)", r"--\1"),
     (r"\b(test|validation|known|at|length)=(?=['\d-])'?([^ ',]*[^ ',.])'?", r"--\1 \2"),
     (r"\bon_tie='(\w+)'", r"--on-tie \1"),
     (r"\bbad_rows='(\w+)'", r"--bad-rows \1"),
@@ -120,7 +122,7 @@ def _code(error: RecsysError) -> int:
         return EXTRA
     if isinstance(error, _USAGE_ERRORS):
         return USAGE
-    return DATA if isinstance(error, InputError) else INTERNAL
+    return INTERNAL if isinstance(error, OutOfBoundsError) else DATA
 
 
 def _leave(text: str, code: int, *, debug: bool) -> None:

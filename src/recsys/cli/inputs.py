@@ -90,10 +90,12 @@ about_options = all_of(
                  help="What users had before: for novelty, popularity, calibration and --by."),
     click.option("--items", metavar="FILE",
                  help="Table of the items (.csv, .tsv, .parquet): for calibration, value, exposure, --by."),
+    click.option("--users", metavar="FILE", help="Table of the users (.csv, .tsv, .parquet): for --by."),
     click.option("--reference", metavar="FILE",
                  help="Another model's lists: for serendipity, overlap and rbo."),
     click.option("--by", metavar="GROUP",
-                 help="Per group: activity, cold_user, popularity, cold_item, item_age, a column of items."),
+                 help="Per group: activity, cold_user, popularity, cold_item, item_age, a column of items or "
+                      "users."),
     click.option("--bounds", is_flag=True,
                  help="Also print the best attainable value and the floor of chance."),
 )  # fmt: skip
@@ -156,9 +158,11 @@ def read_items(path: str, options: dict[str, Any]) -> Any:
     return _about(path, "item", options)
 
 
-def read_users(path: str, wanted: Sequence[str], options: dict[str, Any]) -> Any:
-    """A table of the users with these columns only."""
+def read_users(path: str, options: dict[str, Any], wanted: Sequence[str] | None = None) -> Any:
+    """A table of the users, with these columns only where some are named."""
     frame = _about(path, "user", options)
+    if wanted is None:
+        return frame
     for name in wanted:
         if name not in frame.columns:
             raise UnknownNameError(f"column of {path}", name, map(str, frame.columns))

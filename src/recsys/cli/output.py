@@ -20,8 +20,8 @@ def print_result(result: Any, *, as_json: bool, as_csv: bool) -> None:
     if as_json:
         click.echo(result.to_json())
     elif as_csv:
-        rows = [(name, repr(value), result.n_cases[name]) for name, value in result.items()]
-        click.echo(separated(["metric", "value", "cases"], rows), nl=False)
+        columns = result.to_frame("pandas").to_dict("list")  # with a group column where there are groups
+        click.echo(separated(list(columns), zip(*columns.values(), strict=True)), nl=False)
     else:
         click.echo(str(result))
 

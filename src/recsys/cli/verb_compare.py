@@ -123,7 +123,7 @@ def _about_users(options: dict[str, Any]) -> dict[str, Any]:
     if (options["users"] is None) != (not any(columns.values())):
         raise click.UsageError("--covariate COLUMN and --strata COLUMN go with --users FILE, which has them.")
     return {
-        choice: inputs.read_users(options["users"], wanted, options)
+        choice: inputs.read_users(options["users"], options, wanted)
         for choice, wanted in columns.items()
         if wanted
     }

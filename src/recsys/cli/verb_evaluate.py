@@ -10,6 +10,8 @@ import click
 from recsys.cli import inputs
 from recsys.cli.faults import told_warnings
 
+_INPUTS = ("lists", "truth", "seen", "train", "items", "users", "reference")
+
 
 @click.command("evaluate", short_help="Score recommendation lists against the truth.")
 @click.argument("lists", metavar="[LISTS]", required=False)
@@ -73,14 +75,14 @@ def _settle(options: dict[str, Any]) -> None:
             if options[name] is None:
                 raise click.UsageError(f"Missing argument '{shown}'.")
         options["truth"] = options["truth_file"]
-    named = [options[n] for n in ("lists", "truth", "seen", "train", "items", "reference")]
+    named = [options[n] for n in _INPUTS]
     if named.count("-") > 1:
         raise click.UsageError("standard input (-) can be read once only; name a file for the others.")
 
 
 def _spare_inputs(options: dict[str, Any], name: str) -> None:
     target = options[name].resolve()
-    named = [options[n] for n in ("lists", "truth", "seen", "train", "items", "reference")]
+    named = [options[n] for n in _INPUTS]
     for given in (*named, *(options["factors"] or ())):
         if given not in (None, "-") and Path(given).resolve() == target:
             raise click.UsageError(f"--{name.replace('_', '-')} {given} would overwrite an input file.")
@@ -103,6 +105,7 @@ def _evaluated(options: dict[str, Any]) -> Any:
             complete=options["complete"], progress=progress, by=options["by"],
             train=None if options["train"] is None else inputs.read(options["train"], "truth", options),
             items=None if options["items"] is None else inputs.read_items(options["items"], options),
+            users=None if options["users"] is None else inputs.read_users(options["users"], options),
             reference=(
                 None if options["reference"] is None else inputs.read(options["reference"], "lists", options)
             ),

@@ -15,10 +15,23 @@ import click
 from recsys.cli.faults import told_warnings
 from recsys.cli.inputs import all_of
 
-_HOW = (
-    "random_ratio", "per_user_ratio", "k_fold", "leave_one_out", "leave_last", "per_user_temporal",
-    "global_temporal", "rolling_windows", "unseen_users",
-)  # fmt: skip
+_HOW = {
+    "random_ratio": "a share of all rows, drawn",
+    "per_user_ratio": "a share of each user's rows, drawn",
+    "k_fold": "every row tested once",
+    "leave_one_out": "one row of each user, the last or a drawn one",
+    "leave_last": "the last n rows of each user",
+    "per_user_temporal": "the last share of each user's rows",
+    "global_temporal": "one border in time for all, by share or --at",
+    "rolling_windows": "test windows moving through time",
+    "unseen_users": "whole users held out, part of their rows known",
+}
+_HELP = (
+    "Split the interactions in FILE and write train, test (validation, excluded) and manifest.json to DIR."
+)
+_WAYS = "\b\n" + "\n".join(
+    f"{name:17}  {words}" for name, words in _HOW.items()
+)  # \b: lines stay as they are
 _ENDINGS = {
     "csv": ".csv", "tsv": ".tsv", "inter": ".inter", "parquet": ".parquet", "ratings": ".csv", "json": ".csv",
     "jsonl": ".csv",
@@ -95,9 +108,11 @@ _reading = all_of(
 )  # fmt: skip
 
 
-@click.command("split", short_help="Split interactions into parts that do not leak.")
+@click.command(
+    "split", help=f"{_HELP}\n\n{_WAYS}", short_help="Split interactions into parts that do not leak."
+)
 @click.argument("file", metavar="FILE")
-@click.option("--how", type=click.Choice(_HOW), metavar="HOW", help="Which way; see above.")
+@click.option("--how", type=click.Choice(list(_HOW)), metavar="HOW", help="Which way; see above.")
 @click.option("-o", "--out", "folder", required=True, type=click.Path(path_type=Path), metavar="DIR",
               help="Folder for the parts and manifest.json; made here, must not hold anything.")  # fmt: skip
 @click.option("--rerun", "manifest", type=click.Path(path_type=Path, dir_okay=False), metavar="MANIFEST",
@@ -109,19 +124,7 @@ _reading = all_of(
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 def command(**options: Any) -> None:
-    r"""Split the interactions in FILE and write train, test (validation, excluded) and manifest.json to DIR.
-
-    \b
-    random_ratio       a share of all rows, drawn
-    per_user_ratio     a share of each user's rows, drawn
-    k_fold             every row tested once
-    leave_one_out      one row of each user, the last or a drawn one
-    leave_last         the last n rows of each user
-    per_user_temporal  the last share of each user's rows
-    global_temporal    one border in time for all, by share or --at
-    rolling_windows    test windows moving through time
-    unseen_users       whole users held out, part of their rows known
-    """
+    """Write the parts of a file and the manifest that makes them again."""
     if (options["how"] is None) == (options["manifest"] is None):
         raise click.UsageError("Say --how, or --rerun a manifest; not both.")
     from recsys.splits import save

@@ -202,7 +202,7 @@ def retyped_ids(ids: Ids, codes: Codes, wanted: IdKind, what: str, place: Any) -
         return ids, codes
     if wrong is not None:
         raise IdTypeError(
-            f"{what}{place(int(np.argmax(codes == wrong)))}: {texts[wrong]!r} is not a whole number.",
+            f"{what}{place(int(np.argmax(codes == wrong)))}: {texts[wrong]!r} is no whole number of 64 bits.",
             hint=_AS_TEXT,
         )
     values = [int(text) for text in texts]

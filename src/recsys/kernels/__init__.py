@@ -14,6 +14,7 @@ import numpy as np
 from recsys.kernels import native_scan, reference, reference_scan
 from recsys.kernels.backend import BackendName, Backends, backends, n_threads, native_module
 from recsys.kernels.checks import as_rows
+from recsys.kernels.floats import exact_floats
 from recsys.kernels.problem import Progress, Ties, as_problem
 from recsys.kernels.results import Int32s, Int64s, Matches, Placed, Scanned
 
@@ -85,6 +86,7 @@ def scan(
     users: Any,
     items: Any,
     *,
+    user_rows: Any = None,
     k: int | None = None,
     truth: Any = None,
     deepest: int | None = None,
@@ -106,6 +108,7 @@ def scan(
     The score of a pair is the float64 sum of its products in factor order, plus ``item_bias``. With
     ``k`` the best candidates are listed, with ``truth`` each truth item's place is counted. ``truth``,
     ``seen`` and ``eligible`` are (indptr, items) with one row per case; seen and eligible ascending.
+    A case is a row of ``users``; with ``user_rows`` only the rows named there, in that order, uncopied.
     A candidate is an item that is not seen, not ``never`` and, where ``eligible`` is given, in its row.
     With ``deepest`` a truth item that has so many candidates above it is not counted any further: it gets a
     place of its own behind them, for whoever reads the first ``deepest`` places only.
@@ -119,27 +122,31 @@ def scan(
     >>> found.above.tolist(), found.tied.tolist(), found.n_candidates.tolist()
     ([0, 2], [2, 1], [2, 3])
     """
-    problem = as_problem(
-        users,
-        items,
-        k=k,
-        truth=truth,
-        seen=seen,
-        eligible=eligible,
-        item_bias=item_bias,
-        never=never,
-        item_rank=item_rank,
-        ties=ties,
-        progress=progress,
-        deepest=deepest,
-    )
+    with exact_floats():
+        problem = as_problem(
+            users,
+            items,
+            user_rows=user_rows,
+            k=k,
+            truth=truth,
+            seen=seen,
+            eligible=eligible,
+            item_bias=item_bias,
+            never=never,
+            item_rank=item_rank,
+            ties=ties,
+            progress=progress,
+            deepest=deepest,
+        )
+    memory_budget = int(memory_budget)
     native = native_module("auto" if backend == "cuda" else backend)
     if backend == "cuda":
         from recsys.kernels.cuda import scanning
 
         found = scanning.scan(problem, memory_budget=memory_budget)
     elif native is None:
-        found = reference_scan.scan(problem, memory_budget)
+        with exact_floats():
+            found = reference_scan.scan(problem, memory_budget)
     else:
         found = native_scan.scan(
             native,

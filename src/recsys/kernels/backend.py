@@ -12,9 +12,13 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from recsys.errors import InputError, RecsysError, UnknownNameError
 
 BackendName = Literal["auto", "native", "reference", "cuda"]
+# More would only wait for each other; it also has to fit a C int.
+MOST_THREADS = 1 << 10
 NAMES = ("auto", "native", "reference", "cuda")
 
 
@@ -77,13 +81,15 @@ def why_no_gpu() -> str | None:
     return None if import_module("torch").cuda.is_available() else "torch sees no GPU"
 
 
-def n_threads(threads: int | None) -> int:
+def n_threads(threads: Any) -> int:
     """The given number of threads, or one per core this process may use."""
     if threads is None:
         try:
             return max(1, len(os.sched_getaffinity(0)))
         except AttributeError:
             return max(1, os.cpu_count() or 1)
-    if threads < 1:
-        raise InputError(f"threads is {threads}.", hint="Give a whole number from 1, or None for all cores.")
-    return int(threads)
+    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
+        raise InputError(
+            f"threads is {threads!r}.", hint="Give a whole number from 1, or None for all cores."
+        )
+    return min(int(threads), MOST_THREADS)

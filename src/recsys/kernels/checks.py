@@ -12,7 +12,10 @@ from recsys.kernels.results import Csr
 
 def as_rows(name: str, indptr: Any, items: Any, n_cases: int | None = None) -> Csr:
     """CSR rows as (int64 indptr, int32 items), contiguous; wrong shapes are named."""
-    starts = np.ascontiguousarray(indptr, dtype=np.int64)
+    starts = np.asarray(indptr)
+    if starts.size and starts.dtype.kind not in "iu":
+        raise InputError(f"{name}: indptr is {starts.dtype}, expected int64.", table=name)
+    starts = np.ascontiguousarray(starts, dtype=np.int64)
     codes = np.asarray(items)
     if codes.dtype != np.int32:
         codes = _narrowed(name, codes)

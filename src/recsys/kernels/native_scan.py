@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from recsys.errors import InputError
+from recsys.errors import InputError, UnknownNameError
 from recsys.kernels.problem import Problem
-from recsys.kernels.results import Csr, Factors, Scanned
+from recsys.kernels.results import Csr, Factors, Int64s, Scanned
 
-PRUNE = {False: 0, True: 1, "auto": 2}
+PRUNE: dict[bool | str, int] = {False: 0, True: 1, "auto": 2}
 MOST_FACTORS = 1 << 20
 NO_END = 2**63 - 1
+PLACES_AT_ONCE = 1 << 20
 
 
 def scan(
@@ -37,6 +38,7 @@ def scan(
     truth_scores = np.zeros(n_truth, np.float64)
     native.scan(
         problem.users,
+        problem.user_rows,
         _by_row(problem.items, memory_budget),
         k,
         NO_END if problem.deepest is None else problem.deepest,
@@ -57,15 +59,32 @@ def scan(
         n_candidates,
         threads,
         memory_budget,
-        PRUNE[prune],
+        _mode(prune),
         cpu_level or "",
         problem.progress,
     )
     indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     if indptr[-1] != listed.size:
-        kept = (np.arange(k) < lengths[:, None]).ravel()
-        listed, scores = listed[kept], scores[kept]
+        listed, scores = _closed_up(listed, lengths, k), _closed_up(scores, lengths, k)
     return Scanned(indptr, listed, scores, above, tied, ahead, truth_scores, n_candidates)
+
+
+def _closed_up(places: Any, lengths: Int64s, k: int) -> Any:
+    """K places a case without those that were left empty; in place, since lists may be most of the memory."""
+    step, end = max(1, PLACES_AT_ONCE // k), 0
+    for start in range(0, lengths.size, step):
+        filled = np.arange(k) < lengths[start : start + step, None]
+        part = places[start * k : (start + step) * k][filled.ravel()]
+        places[end : end + part.size] = part
+        end += part.size
+    places.resize(end, refcheck=False)
+    return places
+
+
+def _mode(prune: Any) -> int:
+    if isinstance(prune, bool | str) and prune in PRUNE:
+        return PRUNE[prune]
+    raise UnknownNameError("prune", prune, ("True", "False", "auto"))
 
 
 def _or_none(rows: Csr | None) -> tuple[Any, Any]:

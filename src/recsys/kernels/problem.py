@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 
 from recsys.errors import CutoffError, InputError, UnknownNameError
 from recsys.kernels.checks import as_rows
-from recsys.kernels.results import Bools, Csr, Factors, Float64s
+from recsys.kernels.results import Bools, Csr, Factors, Float64s, Int32s, Int64s
 
 Ties = Literal["by_id", "by_id_desc"]
 Progress = Callable[[int, int], object]
 
 ROWS_PER_LOOK = 1 << 16
+ENTRIES_PER_LOOK = 1 << 22
+# What may be given one per item: kinds of dtypes, and what to call it.
+PER_ITEM = {np.bool_: ("b", "bool"), np.int64: ("iu", "whole number"), np.float64: ("fiub", "number")}
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,8 @@ class Problem:
     """Inputs of one scan, of known type and shape, with everything in range."""
 
     users: Factors
+    user_rows: Int64s | None
+    """The row of users of each case; None where all are asked for in order."""
     items: Factors
     k: int | None
     truth: Csr | None
@@ -44,17 +49,22 @@ class Problem:
 
     @property
     def n_cases(self) -> int:
-        return int(self.users.shape[0])
+        return int(self.users.shape[0] if self.user_rows is None else self.user_rows.size)
 
     @property
     def n_items(self) -> int:
         return int(self.items.shape[0])
+
+    def users_of(self, start: int, stop: int) -> Factors:
+        """The factors of some cases."""
+        return rows_between(self.users, self.user_rows, start, stop)
 
 
 def as_problem(
     users: Any,
     items: Any,
     *,
+    user_rows: Any = None,
     k: int | None,
     truth: Any,
     seen: Any,
@@ -67,21 +77,25 @@ def as_problem(
     deepest: int | None = None,
 ) -> Problem:
     """Check and bring to one form; nothing the size of the factors is copied unless its type must change."""
-    x, y = _factors("users", users), _factors("items", items)
+    x, y = _matrix("users", users), _matrix("items", items)
     if x.shape[1] != y.shape[1]:
         raise InputError(f"users have {x.shape[1]} factors, items {y.shape[1]}; they must be equal.")
-    if k is not None and (isinstance(k, bool) or k != int(k) or k < 1):
+    if k is not None and not _counts(k):
         raise CutoffError(f"k is {k!r}; give a whole number from 1, or None for no lists.")
-    if deepest is not None and deepest < 1:
+    if deepest is not None and not _counts(deepest):
         raise CutoffError(f"deepest is {deepest!r}; give a whole number from 1, or None.")
-    n_cases, n_items = x.shape[0], y.shape[0]
+    chosen = _user_rows(user_rows, x.shape[0])
+    n_cases, n_items = x.shape[0] if chosen is None else chosen.size, y.shape[0]
     if n_items >= 2**31:
         raise InputError(f"{n_items} items; the kernels count items in int32.")
     bias = _per_item("item_bias", item_bias, n_items, np.float64)
-    largest = _check_magnitude(x, y, bias)
+    largest = _check_magnitude(x, chosen, y, bias)
+    if chosen is not None and not _is_ready(x):
+        x, chosen = x[chosen], None  # only what is asked for is widened
     return Problem(
-        users=x,
-        items=y,
+        users=_widened(x),
+        user_rows=chosen,
+        items=_widened(y),
         k=None if k is None else min(int(k), n_items),
         truth=_rows("truth", truth, n_cases, n_items),
         seen=_rows("seen", seen, n_cases, n_items),
@@ -95,41 +109,78 @@ def as_problem(
     )
 
 
-def _factors(name: str, values: Any) -> Factors:
+def rows_between(array: Factors, chosen: Int64s | None, start: int, stop: int) -> Factors:
+    """Rows from start to stop, or of those chosen."""
+    return array[start:stop] if chosen is None else array[chosen[start:stop]]
+
+
+def _counts(value: Any) -> bool:
+    """Whether it is a whole number from 1."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+        return False
+    number: Any = value
+    return bool(number >= 1 and number == number // 1)
+
+
+def _matrix(name: str, values: Any) -> Factors:
     array: Factors = np.asarray(values)
     if array.ndim != 2:
         raise InputError(f"{name} must be a matrix (rows x factors); it has shape {array.shape}.", table=name)
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
         raise InputError(f"{name} are {array.dtype}; expected float32 or float64.", table=name)
-    if array.dtype in (np.float32, np.float64) and array.dtype.isnative and _element_strides(array):
+    return array
+
+
+def _user_rows(rows: Any, n_users: int) -> Int64s | None:
+    if rows is None:
+        return None
+    chosen = np.asarray(rows)
+    if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
+        raise InputError(
+            f"user_rows is {chosen.dtype} of shape {chosen.shape}; expected one row of users a case.",
+            table="users",
+        )
+    outside = (chosen < 0) | (chosen >= n_users)
+    if outside.any():
+        raise InputError(
+            f"user_rows: {chosen[outside.argmax()]} is not one of the {n_users} rows of users.", table="users"
+        )
+    return np.ascontiguousarray(chosen, dtype=np.int64)
+
+
+def _is_ready(array: Factors) -> bool:
+    """Whether the kernels can read it as it lies in memory, in any order and direction."""
+    is_float = array.dtype in (np.float32, np.float64) and array.dtype.isnative
+    return is_float and array.flags.aligned and all(s % array.itemsize == 0 for s in array.strides)
+
+
+def _widened(array: Factors) -> Factors:
+    """As float32 where that holds every value of its type, else as float64; what is ready stays as it is."""
+    if _is_ready(array):
         return array
-    # Half precision widens to float32 without loss, whole numbers up to 2^53 to float64.
-    wide: Factors = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
+    wide: Factors = array.astype(np.float32 if np.can_cast(array.dtype, np.float32) else np.float64)
     return wide
 
 
-def _element_strides(array: Factors) -> bool:
-    return all(stride % array.itemsize == 0 for stride in array.strides)
-
-
-def _largest(name: str, array: Factors) -> float:
+def _largest(name: str, array: Factors, chosen: Int64s | None = None) -> float:
     """The largest magnitude; a NaN or an infinity is named with its row."""
     largest = 0.0
-    for start in range(0, array.shape[0], ROWS_PER_LOOK):
-        block = array[start : start + ROWS_PER_LOOK]
+    for start in range(0, array.shape[0] if chosen is None else chosen.size, ROWS_PER_LOOK):
+        block = rows_between(array, chosen, start, start + ROWS_PER_LOOK)
         if not block.size:
             break
         high, low = float(block.max()), float(block.min())
         if not (np.isfinite(high) and np.isfinite(low)):
             bad = ~np.isfinite(block.reshape(block.shape[0], -1)).all(axis=1)
-            row = start + int(bad.argmax())
+            at = start + int(bad.argmax())
+            row = at if chosen is None else int(chosen[at])
             raise InputError(f"{name} has a NaN or infinite value in row {row}.", table=name, row=row)
         largest = max(largest, high, -low)
     return largest
 
 
-def _check_magnitude(x: Factors, y: Factors, bias: Float64s | None) -> float:
-    of_users, of_items = _largest("users", x), _largest("items", y)
+def _check_magnitude(x: Factors, chosen: Int64s | None, y: Factors, bias: Float64s | None) -> float:
+    of_users, of_items = _largest("users", x, chosen), _largest("items", y)
     of_bias = 0.0 if bias is None else _largest("item_bias", bias)
     with np.errstate(over="ignore"):
         reach = np.float64(max(x.shape[1], 1)) * of_users * of_items
@@ -146,8 +197,9 @@ def _per_item(name: str, values: Any, n_items: int, dtype: Any) -> Any:
     if values is None:
         return None
     array = np.asarray(values)
-    if dtype is np.bool_ and array.dtype != np.bool_:
-        raise InputError(f"{name} is {array.dtype}; expected one bool per item.", table=name)
+    kinds, what = PER_ITEM[dtype]
+    if array.dtype.kind not in kinds and array.size:
+        raise InputError(f"{name} is {array.dtype}; expected one {what} per item.", table=name)
     array = np.ascontiguousarray(array, dtype=dtype)
     if array.shape != (n_items,):
         raise InputError(f"{name} has shape {array.shape}, expected ({n_items},).", table=name)
@@ -166,15 +218,24 @@ def _rows(name: str, rows: Any, n_cases: int, n_items: int) -> Csr | None:
             table=name,
             row=case,
         )
-    if name != "truth" and items.size > 1:
-        falls = items[1:] < items[:-1]
-        falls[indptr[1:-1][(indptr[1:-1] > 0) & (indptr[1:-1] < items.size)] - 1] = False
-        if falls.any():
-            case = int(np.searchsorted(indptr, int(falls.argmax()), side="right")) - 1
-            raise InputError(
-                f"{name}: the items of case {case} are not in ascending order.", table=name, row=case
-            )
+    fall = None if name == "truth" else _first_fall(indptr, items)
+    if fall is not None:
+        case = int(np.searchsorted(indptr, fall, side="right")) - 1
+        raise InputError(
+            f"{name}: the items of case {case} are not in ascending order.", table=name, row=case
+        )
     return indptr, items
+
+
+def _first_fall(indptr: Int64s, items: Int32s) -> int | None:
+    """The first entry that is lower than the one before it in its row."""
+    for start in range(1, items.size, ENTRIES_PER_LOOK):
+        stop = min(start + ENTRIES_PER_LOOK, items.size)
+        at = start + np.flatnonzero(items[start:stop] < items[start - 1 : stop - 1])
+        at = at[indptr[np.searchsorted(indptr, at)] != at]  # where a row starts it may
+        if at.size:
+            return int(at[0])
+    return None
 
 
 def _tie_key(item_rank: Any, ties: str, n_items: int) -> NDArray[np.int64]:
@@ -184,4 +245,5 @@ def _tie_key(item_rank: Any, ties: str, n_items: int) -> NDArray[np.int64]:
         key = np.arange(n_items, dtype=np.int64)
     else:
         key = _per_item("item_rank", item_rank, n_items, np.int64)
-    return -key if ties == "by_id_desc" else key
+    # Not -key, which the least of all int64 has not.
+    return ~key if ties == "by_id_desc" else key

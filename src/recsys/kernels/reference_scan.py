@@ -90,15 +90,15 @@ class _Block:
     def __init__(self, problem: Problem, start: int, stop: int, norms: Float64s) -> None:
         self.problem = problem
         self.start, self.stop = start, stop
-        self.users = problem.users[start:stop]
+        self.users = problem.users_of(start, stop)
         self.candidate = self._candidates()
         n_terms = problem.items.shape[1] + (problem.bias is not None)
         one = None if problem.bias is None else np.ones(stop - start)
         # BLAS and the exact score are each within gamma of the true one; the last term is underflow.
         gamma = n_terms * UNIT / (1 - n_terms * UNIT)
-        doubt = (
-            2 * gamma * (1 + 2.0**-20) * np.outer(_norms(self.users, one), norms) + (n_terms + 1) * 2.0**-1070
-        )
+        with np.errstate(over="ignore"):  # an infinite doubt is one that exact scores settle
+            lengths = np.outer(_norms(self.users, one), norms)
+        doubt = 2 * gamma * (1 + 2.0**-20) * lengths + (n_terms + 1) * 2.0**-1070
         scores = self._product()
         self.low = np.where(self.candidate, scores - doubt, -np.inf)
         self.high = np.where(self.candidate, scores + doubt, -np.inf)

@@ -15,6 +15,7 @@ HOW = {
     "found": "lists that reach it were built; better ones are not excluded",
 }
 _NO_WAY = 1e-6
+_ROUNDING = 1e-9  # where both ends are 0 but for rounding, the value says in which units
 SAYS = "best: the best any list can reach; floor: a random ranking of the candidates, on average"
 
 
@@ -37,11 +38,12 @@ class Limits(NamedTuple):
     def reached(self) -> float:
         """How much of the way from chance to the best was gone; NaN where there is no way to go."""
         span = self.best - self.floor
-        there_is = abs(span) > _NO_WAY * max(abs(self.best), abs(self.floor))
+        nothing = max(_NO_WAY * max(abs(self.best), abs(self.floor)), _ROUNDING * abs(self.value))
+        there_is = abs(span) > nothing
         return (self.value - self.floor) / span if there_is else math.nan
 
 
-class Bounds(Mapping[str, Limits]):
+class Bounds(tables.Tabled, Mapping[str, Limits]):
     """{metric: its value, floor and best attainable value}; prints as a table.
 
     `notes` says what a reader must know besides: lists that break the protocol, how often chance was drawn.
@@ -74,18 +76,17 @@ class Bounds(Mapping[str, Limits]):
         known = {
             name: [getattr(r, name) for r in rows] for name in ("floor_how", "best_how", "floor_error", "why")
         }
-        return tables.frame(self._columns() | known, kind)
+        return tables.frame(self._numbers() | known, kind)
 
     def to_markdown(self) -> str:
         """A pipe table with what there is to say below it."""
-        return "\n".join([tables.markdown(self._columns() | self._hows()), "", *self._footnotes()])
-
-    def __repr__(self) -> str:
-        exact = all(r.floor_how == r.best_how == "exact" for r in self._limits.values())
-        columns = self._columns() | ({} if exact else self._hows())
-        return "\n".join([tables.text(columns), "", *self._footnotes()])
+        return "\n".join([tables.markdown(self._numbers() | self._hows()), "", *self._footnotes()])
 
     def _columns(self) -> dict[str, list[Any]]:
+        exact = all(r.floor_how == r.best_how == "exact" for r in self._limits.values())
+        return self._numbers() | ({} if exact else self._hows())
+
+    def _numbers(self) -> dict[str, list[Any]]:
         rows = self._limits.values()
         return {
             "metric": list(self._limits),

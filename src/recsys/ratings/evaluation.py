@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -97,10 +97,12 @@ class RatingEvaluation(Evaluation):
         terms = self.partial.terms
         return [r for r in self.requests if r.metric.kind == "derived" and str(r) not in terms]
 
-    @cached_property
-    def by(self) -> dict[Any, dict[str, float]]:
-        """{group: {metric: value}} where `by=` was given."""
-        return {label: self._summed(mask) for label, mask in (self._by or {}).items()}
+    def values_by(self, masks: Mapping[Any, Array]) -> dict[Any, dict[str, float]]:
+        """{group: {metric: value}} of groups given as masks; pooled over the rows of each."""
+        return {label: self._summed(mask) for label, mask in masks.items()}
+
+    def _is_mean(self, request: Request) -> bool:
+        return super()._is_mean(request) and request not in self._of_rows()
 
     def _estimate(self, request: Request, **choices: Any) -> Estimate:
         """A pooled number that is no ratio of sums is made again without each group of users."""
@@ -163,23 +165,10 @@ class RatingEvaluation(Evaluation):
         if self._of_rows():
             said = ", ".join(map(str, self._of_rows()))
             raise RecsysError(
-                f"{said} cannot be saved to {Path(path)}: it is made of all rows, and a file holds users.",
-                hint="Leave it out, or use to_json() for the numbers and per_user_frame() for the users.",
+                f"{said} cannot be saved to {Path(path)}: made of all rows at once, and a file holds users.",
+                hint="Leave such metrics out, or use to_json() for numbers and per_user_frame() for users.",
             )
         super().save(path, name=name, **facts)
-
-    def _footnotes(self) -> list[str]:
-        n_rows, n_users = self.counts["rows"], self.counts["cases"]
-        lines = [f"{n_rows:,} row{_s(n_rows)} of {n_users:,} user{_s(n_users)}"]
-        said = {
-            "clipped": "predictions moved to the border of the scale",
-            "outside_scale": "predictions outside the scale",
-            "certain_and_wrong": "predictions of exactly 0 or 1 that were wrong (moved by 2^-52)",
-            "without_prediction": "ratings without a prediction (left out)",
-            "without_rating": "predictions without a rating (left out)",
-        }
-        lines += [f"{self.counts[n]:,} {words}" for n, words in said.items() if self.counts.get(n)]
-        return [*lines, "a plain name is over all rows, user_ the mean over users"]
 
 
 def _terms(users: Predictions, request: Request, column: Float) -> tuple[Float, Float] | None:
@@ -190,7 +179,3 @@ def _terms(users: Predictions, request: Request, column: Float) -> tuple[Float, 
     if request.metric.kind == "derived" and request.metric.name in ROW_VALUES:
         return users.total(ROW_VALUES[request.metric.name](users)), users.n
     return None
-
-
-def _s(n: int) -> str:
-    return "" if n == 1 else "s"

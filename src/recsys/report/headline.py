@@ -53,8 +53,8 @@ def differences(material: Material) -> tuple[list[tuple[str, Chart]], Sheet]:
     if len(main) > 1:
         pictures.append((f"All models on {material.metric}", _forest({r.model: r for r in main}, material)))
     wanted = _main_metrics(material)
-    wanted = [m for m in wanted if m in material.per_case_metrics]
-    own = {r.metric: r for r in rows if r.model == material.best and r.metric in wanted}
+    best = [r for r in rows if r.model == material.best and math.isfinite(r.interval.low)]
+    own = {r.metric: r for r in best if r.metric in wanted}
     if own:
         pictures.append((f"{material.best} on each metric", _forest(own, material)))
     return pictures, _every_row(rows)
@@ -145,7 +145,7 @@ def _off(material: Material, metric: str, k: int) -> int:
 
 def _table(material: Material, metrics: list[str], name: str, title: str) -> Sheet:
     values = {m: {n: valued(material, n, m) for n in material.names} for m in metrics}
-    best = {m: _best_of(values[m], lower=material.lower_is_better(m)) for m in metrics}
+    best = {m: _best_of(values[m], material.requests[m].metric.better) for m in metrics}
     rows = []
     for model in material.names:
         spoken = "baseline" if model == material.baseline else ""
@@ -163,11 +163,14 @@ def _table(material: Material, metrics: list[str], name: str, title: str) -> She
     return Sheet(name, title, ["model", *metrics], rows, [False, *(True for _ in metrics)], columns)
 
 
-def _best_of(values: dict[str, Triple], *, lower: bool) -> set[str]:
+def _best_of(values: dict[str, Triple], better: str) -> set[str]:
+    """Who has the best value, unless all have; where 0 is best, who is nearest to it."""
     known = {n: v[0] for n, v in values.items() if math.isfinite(v[0])}
+    if better == "zero":
+        known = {n: abs(v) for n, v in known.items()}
     if len(known) < 2:
         return set()
-    top = min(known.values()) if lower else max(known.values())
+    top = max(known.values()) if better == "higher" else min(known.values())
     if all(v == top for v in known.values()):
         return set()
     return {n for n, v in known.items() if v == top}

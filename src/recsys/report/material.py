@@ -6,6 +6,7 @@ not there is left out, and the page says so.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -190,9 +191,11 @@ def _compared(
     if baseline is None:
         return None, ()
     runs = [e for several in models.values() for e in several]
-    # Metrics of the catalogue are compared too, one run a model; a metric nobody has a value for is not.
+    # Metrics of the catalogue are compared too, one run a model. One that nobody has a value for is not, nor
+    # one that models are never compared on.
     whole = {str(r) for r in runs[0].requests if is_grouped(r) and len(runs) == len(models)}
-    metrics = [m for m in runs[0] if all(m in e and (m in whole or _has_cases(e, m)) for e in runs)]
+    paired = [str(r) for r in runs[0].requests if not r.metric.unpaired]
+    metrics = [m for m in paired if all(m in e and (m in whole or _has_cases(e, m)) for e in runs)]
     if not metrics:
         return None, ()
     with warnings.catch_warnings(record=True) as caught:
@@ -216,7 +219,8 @@ def _headline(
             raise UnknownNameError("metric", wanted, shared, hint="Evaluate all models with it.")
         return name
     first = next(iter(models.values()))[0]
-    cased = [m for m in told or shared if _has_cases(first, m)] or list(shared)
+    cased = [m for m in told or shared if _has_cases(first, m)]
+    cased = cased or [m for m in shared if math.isfinite(first[m])] or list(shared)
     requests = [r for r in first.requests if str(r) in cased]
     for lead in _LEADING:
         of_kind = [r for r in requests if r.metric.name == lead]

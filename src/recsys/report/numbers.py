@@ -21,7 +21,6 @@ from recsys.stats.align import collapse
 from recsys.stats.intervals import interval_of
 from recsys.stats.outcomes import Estimate
 from recsys.types import Array, Bool, Float, Ids, Int, Interactions, Lists
-from recsys.uncertainty import estimate
 
 Triple = tuple[float, float, float]
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -56,7 +55,7 @@ def valued(material: Material, name: str, metric: str) -> Triple:
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            found = estimate(runs[0].partial, material.requests[metric], runs[0].conventions)
+            found = runs[0].intervals(metrics=[metric])[metric]
     except RecsysError:
         return value, math.nan, math.nan
     return (value, *_ends(found, value))

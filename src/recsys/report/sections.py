@@ -115,6 +115,8 @@ def _tradeoff(material: Material) -> Section:
         )
     name, values = shown
     points = {n: (values[n], material.value(n, material.metric)) for n in material.names}
+    if name == material.metric or not np.isfinite(list(points.values())).all():
+        return Section("tradeoff", "Accuracy and coverage", lacks="a metric of accuracy with a value")
     chart = charts.tradeoff(points, x=name, y=material.metric, baseline=material.baseline)
     columns: dict[str, list[Any]] = {
         "model": material.names,

@@ -89,7 +89,7 @@ class Rows:
         else:
             self._check_index(values, table)
         codes = self.ids.code_of(values)
-        if not self.named:
+        if not self.named or self.size == 0:
             return codes
         row_of_code = np.empty(self.size, dtype=np.int64)
         row_of_code[self.rank] = np.arange(self.size)
@@ -169,10 +169,7 @@ def never_mask(never: Iterable[Any] | None, items: Rows) -> Bool | None:
     """One flag an item, from the ids that must not be recommended."""
     if never is None:
         return None
-    values = of_any(never, table="never", column="item")
-    if values.dtype == bool:
-        return values
-    ids, _ = encode(values, table="never", column="item")
+    ids, _ = encode(of_any(never, table="never", column="item"), table="never", column="item")
     rows = items.row_of(ids.values, table="never")
     mask = np.zeros(items.size, dtype=bool)
     mask[rows[rows >= 0]] = True

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import InputError
+from recsys.sources.arrays import as_array
 from recsys.sources.candidates import Candidates
 from recsys.types import Array
 
@@ -61,7 +62,7 @@ def _cases(entry: Any, number: int) -> tuple[Array, Array, Any]:
         raise InputError(
             f"entry {number} of the test set is {type(entry).__name__}, not three parts.", hint=_FORM
         ) from None
-    who, what = _array(user).reshape(-1), _array(positive).reshape(-1)
+    who, what = as_array(user).reshape(-1), as_array(positive).reshape(-1)
     rows = _rows(against, len(who))
     if len(who) != len(what) or len(rows) != len(who):
         raise InputError(
@@ -75,19 +76,15 @@ def _cases(entry: Any, number: int) -> tuple[Array, Array, Any]:
 def _rows(against: Any, n_users: int) -> Any:
     """Negatives as a matrix, or as a list of rows of different lengths."""
     if isinstance(against, list | tuple) and against and _ndim(against[0]) == 1:
-        rows = [_array(row) for row in against]
+        rows = [as_array(row) for row in against]
         lengths = {len(row) for row in rows}
         # A loader's default collation turns lists of negatives on their side: one tensor a column.
         if lengths == {n_users}:
             return np.stack(rows, axis=1)
         return np.stack(rows) if len(lengths) == 1 else rows
-    array = _array(against)
+    array = as_array(against)
     return array.reshape(1, -1) if array.ndim == 1 else array
 
 
 def _ndim(value: Any) -> int:
     return value.ndim if hasattr(value, "ndim") else int(isinstance(value, list | tuple))
-
-
-def _array(value: Any) -> Array:
-    return np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)

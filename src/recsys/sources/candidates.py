@@ -16,6 +16,7 @@ import numpy as np
 from recsys.counted import Counted
 from recsys.errors import InputError, UnknownNameError
 from recsys.ids import encode_ints
+from recsys.sources.arrays import as_array
 from recsys.types import Array, Bool, Ids, Int, Interactions
 
 Scorer = Callable[[Int, Int], Array]
@@ -256,7 +257,7 @@ def _within(sorted_places: Int, start: int, stop: int) -> Int:
 
 
 def _whole(values: Any, what: str) -> Int:
-    array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+    array = as_array(values)
     if array.ndim == 0:
         array = array.reshape(1)
     if array.ndim != 1 or (array.dtype.kind not in "iu" and len(array)):

@@ -13,6 +13,7 @@ import numpy as np
 from recsys import kernels
 from recsys.counted import Counted, over_all_items
 from recsys.errors import InputError
+from recsys.sources.arrays import as_array
 from recsys.sources.asked import Asked, Rows, UsersByItems, never_mask, restricted
 from recsys.types import Array, Codes, Ids, Int, Interactions, Lists, Shown
 
@@ -43,7 +44,7 @@ class Factors(UsersByItems):
             )
         self.user_rows = Rows(len(self.users), user_ids, what="user")
         self.item_rows = Rows(len(self.items), item_ids, what="item")
-        self.item_bias = item_bias
+        self.item_bias = None if item_bias is None else as_array(item_bias)
 
     def judge(self, truth: Interactions, asked: Asked) -> Counted:
         """Count the place of each judged item among all candidates."""
@@ -89,8 +90,9 @@ class Factors(UsersByItems):
     ) -> kernels.Scanned:
         everyone = len(rows) == len(self.users) and bool((rows == np.arange(len(rows))).all())
         return kernels.scan(
-            self.users if everyone else self.users[rows],
+            self.users,
             self.items,
+            user_rows=None if everyone else rows,
             k=k,
             truth=truth,
             deepest=asked.deepest,
@@ -113,7 +115,7 @@ def matrix_of(values: Any, name: str) -> Array:
             table=name,
             hint="Pass a plain array (.to_numpy()), with user_ids= and item_ids= for the ids.",
         )
-    array = values if isinstance(values, np.ndarray) else np.asarray(values)
+    array = values if isinstance(values, np.ndarray) and values.dtype.kind != "V" else as_array(values)
     if array.ndim != 2:
         raise InputError(f"{name} must be a matrix; got shape {array.shape}.", table=name)
     return array

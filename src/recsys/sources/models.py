@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import InputError
+from recsys.sources.arrays import as_array
 from recsys.sources.factors import Factors
 from recsys.sources.forward import scoring
 from recsys.sources.scores import Scores
@@ -41,6 +42,10 @@ def from_model(
     if hasattr(model, "user_factors") and hasattr(model, "item_factors"):
         users, items = _as_array(model.user_factors), _as_array(model.item_factors)
         return Factors(users, items, user_ids=user_ids, item_ids=item_ids)
+    if hasattr(model, "get_user_representations") and hasattr(model, "get_item_representations"):
+        # A user's own bias moves all of its scores alike, so no rank depends on it.
+        (_, users), (bias, items) = model.get_user_representations(), model.get_item_representations()
+        return Factors(users, items, user_ids=user_ids, item_ids=item_ids, item_bias=bias)
     user_ids, item_ids = _listed(user_ids), _listed(item_ids)
     n_users = len(user_ids) if n_users is None and user_ids is not None else n_users
     n_items = len(item_ids) if n_items is None and item_ids is not None else n_items
@@ -49,7 +54,7 @@ def from_model(
             f"{type(model).__name__} has no factors, so its users and items must be counted.",
             hint="Pass n_users= and n_items=, or user_ids= and item_ids=.",
         )
-    block = _pairwise(pair_scorer(model, batch=batch), n_items)
+    block = _pairwise(model, batch, n_items)
     return Scores(block, n_users=n_users, n_items=n_items, user_ids=user_ids, item_ids=item_ids)
 
 
@@ -58,7 +63,7 @@ def _listed(ids: Iterable[Any] | None) -> list[Any] | None:
 
 
 def _as_array(factors: Any) -> Array:
-    return factors.to_numpy() if hasattr(factors, "to_numpy") else np.asarray(factors)
+    return factors.to_numpy() if hasattr(factors, "to_numpy") else as_array(factors)
 
 
 def pair_scorer(model: Any, *, batch: int = 1 << 16) -> Callable[[Array, Array], Array]:
@@ -74,20 +79,33 @@ def pair_scorer(model: Any, *, batch: int = 1 << 16) -> Callable[[Array, Array],
 
 def pair_scores(model: Any, users: Array, items: Array, *, batch: int = 1 << 16) -> Array:
     """The model's score of each (user, item) of two arrays; as many numbers as pairs, or an error."""
-    scores = pair_scorer(model, batch=batch)(users, items)
-    if scores.shape != (len(users),):
+    return _one_each(model, pair_scorer(model, batch=batch)(users, items), len(users))
+
+
+def _one_each(model: Any, scores: Array, n: int) -> Array:
+    if scores.shape != (n,):
         raise InputError(
-            f"{type(model).__name__} gave {scores.size} scores for {len(users)} pairs of user and item.",
+            f"{type(model).__name__} gave {scores.size} scores for {n} pairs of user and item.",
             hint="It must return one number a pair, of shape (n,) or (n, 1).",
         )
     return scores
 
 
-def _pairwise(scorer: Callable[[Array, Array], Array], n_items: int) -> Any:
+def _pairwise(model: Any, batch: int, n_items: int) -> Any:
+    """Score blocks of a model of pairs, a few users at a time: indices of pairs take more than scores."""
+    scorer, at_once = pair_scorer(model, batch=batch), max(1, batch // max(1, n_items))
+
+    def some(rows: Int) -> Array:
+        who, what = np.repeat(rows, n_items), np.tile(np.arange(n_items), len(rows))
+        return _one_each(model, scorer(who, what), len(who)).reshape(len(rows), n_items)
+
     def block(rows: Int) -> Array:
-        return scorer(np.repeat(rows, n_items), np.tile(np.arange(n_items), len(rows))).reshape(
-            len(rows), n_items
-        )
+        first = some(rows[:at_once])
+        scores = np.empty((len(rows), n_items), dtype=first.dtype)
+        scores[:at_once] = first
+        for start in range(at_once, len(rows), at_once):
+            scores[start : start + at_once] = some(rows[start : start + at_once])
+        return scores
 
     return block
 
@@ -101,7 +119,7 @@ def _predict_scorer(model: Any) -> Any:
         )
 
     def score(users: Int, items: Int) -> Array:
-        return np.asarray(predict(users, items)).reshape(-1)
+        return as_array(predict(users, items)).reshape(-1)
 
     return score
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import InputError
+from recsys.sources.arrays import as_array
 
 _HOW_MANY = ("k", "n", "N", "top_k", "topk", "top_n", "n_items", "num_items", "n_recommendations")
 
@@ -51,8 +52,8 @@ def _items(answer: Any, user: Any) -> list[Any]:
     """Items of a list, of (item, score) pairs, or of a pair of arrays (items, scores)."""
     if isinstance(answer, tuple) and len(answer) == 2 and all(isinstance(a, np.ndarray) for a in answer):
         answer = answer[0]
-    if isinstance(answer, np.ndarray):
-        answer = answer.tolist()
+    if isinstance(answer, np.ndarray) or hasattr(answer, "detach"):
+        answer = as_array(answer).tolist()
     if not isinstance(answer, list | tuple):
         raise InputError(
             f"recommend() gave {type(answer).__name__} for user {user!r}.",

@@ -13,11 +13,13 @@ import numpy as np
 from recsys.counted import Counted, over_all_items
 from recsys.errors import InputError
 from recsys.kernels import place_beyond
+from recsys.sources.arrays import as_array
 from recsys.sources.asked import Asked, Csr, Rows, UsersByItems, never_mask, restricted
 from recsys.sources.factors import matrix_of
 from recsys.types import Array, Bool, Codes, Ids, Int, Interactions, Lists, Shown, positions
 
 _BLOCK_BYTES = 64 << 20
+_FEW = 8
 
 
 class Scores(UsersByItems):
@@ -66,13 +68,7 @@ class Scores(UsersByItems):
                 at = np.arange(truth.indptr[case], truth.indptr[case + 1])
                 at = at[item[at] >= 0]
                 at = at[block.candidate[place, item[at]]]
-                own = block.scores[place, item[at]][:, None]
-                level = block.candidate[place] & (block.scores[place] == own)
-                above[at] = (block.candidate[place] & (block.scores[place] > own)).sum(axis=1)
-                tied[at] = level.sum(axis=1)
-                ahead[at] = (level & (self.item_rows.rank < self.item_rows.rank[item[at]][:, None])).sum(
-                    axis=1
-                )
+                above[at], tied[at], ahead[at] = self._places(block, place, item[at])
         if asked.deepest is not None:
             place_beyond(asked.deepest, truth.indptr, above, tied, ahead)
         shown: Shown | None = None
@@ -93,6 +89,22 @@ class Scores(UsersByItems):
         indptr, codes = self._joined(found)
         return Lists(cases, self.item_rows.ids, indptr, codes, np.concatenate([np.zeros(0), *values]))
 
+    def _places(self, block: _Block, place: int, items: Int) -> tuple[Int, Int, Int]:
+        """Candidates above each item, level with it, and of those before it by id."""
+        rank = self.item_rows.rank
+        pool = np.flatnonzero(block.candidate[place])
+        scores, own = block.scores[place, pool], block.scores[place, items]
+        if len(items) <= _FEW:  # as many looks at all scores cost less than putting them in order
+            level = scores == own[:, None]
+            first = level & (rank[pool] < rank[items][:, None])
+            return (scores > own[:, None]).sum(axis=1), level.sum(axis=1), first.sum(axis=1)
+        order = np.lexsort((rank[pool], scores))
+        ordered = scores[order]
+        low, high = (np.searchsorted(ordered, own, side=side) for side in ("left", "right"))
+        at = np.empty(self.item_rows.size, dtype=np.int64)
+        at[pool[order]] = np.arange(len(order))
+        return len(order) - high, high - low, at[items] - low
+
     def _best(self, block: _Block, place: int, k: int) -> Int:
         """The k best candidates of one case, equal scores by id; only what may be among them is sorted."""
         candidates = np.flatnonzero(block.candidate[place])
@@ -100,7 +112,9 @@ class Scores(UsersByItems):
         if len(own) > k:
             candidates = candidates[own >= np.partition(own, len(own) - k)[len(own) - k]]
             own = block.scores[place, candidates]
-        return candidates[np.lexsort((self.item_rows.rank[candidates], -own))[:k]]
+        # Backwards: no unsigned number has a negative, and the least signed one has none either.
+        order = np.lexsort((-self.item_rows.rank[candidates], own))[::-1]
+        return candidates[order[:k]]
 
     def _joined(self, lists: list[Int]) -> tuple[Int, Codes]:
         indptr = np.concatenate([[0], np.cumsum([len(rows) for rows in lists])]).astype(np.int64)
@@ -130,13 +144,15 @@ class Scores(UsersByItems):
                 asked.progress(number + 1, n_blocks)
 
     def _checked(self, block: Any, cases: Ids, part: Int) -> Array:
-        scores = np.asarray(block)
+        scores = as_array(block)
         if scores.shape != (len(part), self.item_rows.size):
             raise InputError(
                 f"the scores of {len(part)} users came with shape {scores.shape}, "
                 f"expected ({len(part)}, {self.item_rows.size}).",
                 table="scores",
             )
+        if scores.dtype.kind not in "fiub":
+            raise InputError(f"the scores are {scores.dtype}; expected numbers.", table="scores")
         bad = np.isnan(scores) | (scores == np.inf)
         if bad.any():
             place, column = np.argwhere(bad)[0]

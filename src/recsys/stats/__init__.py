@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 _ROOMS = {
-    "align": ("Differences", "Units", "align", "pair", "tables_of"),
+    "align": ("Differences", "Units", "align"),
     "bootstrap": ("Replicates", "replicate"),
     "calibration": ("Adjusted", "covariate_adjusted", "post_stratified"),
     "catalogue": (
@@ -58,6 +58,7 @@ _ROOMS = {
     "planning": ("minimal_effect", "power", "users_needed"),
     "resample": ("Resampler", "groups_of", "random_order", "unit_keys"),
     "runs": ("RunsResult", "folds", "seeds"),
+    "samples": ("pair", "tables_of"),
     "sequential": ("ConfidenceSequence", "Watch"),
     "table": ("ComparisonTable", "Row"),
     "tests": ("bootstrap_test", "paired_t", "sign_flip", "sign_test", "signed_rank_sums", "wilcoxon"),

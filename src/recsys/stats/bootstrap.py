@@ -12,7 +12,7 @@ import numpy as np
 
 from recsys.errors import UnknownNameError
 from recsys.stats.align import Units
-from recsys.stats.outcomes import Alternative, check_alternative, check_confidence
+from recsys.stats.outcomes import Alternative, check_alternative, check_confidence, flat_p
 from recsys.stats.resample import Resampler
 from recsys.types import Bool, Float, Int
 
@@ -38,8 +38,19 @@ class Replicates:
         return np.where(np.isnan(t), 0.0, t)
 
     def limits(self, method: str, confidence: float) -> Float:
-        """Rows x (low, high); one unit alone says nothing, so its limits are infinite."""
-        return np.where(self.n_units[:, None] < 2, [[-np.inf, np.inf]], self._limits(method, confidence))
+        """Rows x (low, high); infinite for one unit alone, and for a few that are all the same."""
+        few = (self.n_units < 2) | (self._flat & (self._flips > 1.0 - confidence))
+        return np.where(few[:, None], [[-np.inf, np.inf]], self._limits(method, confidence))
+
+    @property
+    def _flat(self) -> Bool:
+        """Rows without any spread, which no draw can move."""
+        return np.asarray(self.standard_errors == 0)
+
+    @property
+    def _flips(self) -> Float:
+        """What sign flips alone can say of each row, two-sided."""
+        return np.array([flat_p(n - 1) for n in self.n_units.tolist()])
 
     def _limits(self, method: str, confidence: float) -> Float:
         check_confidence(confidence)
@@ -75,7 +86,9 @@ class Replicates:
         p = {"greater": upper, "less": lower}.get(
             alternative, np.minimum(1.0, 2.0 * np.minimum(upper, lower))
         )
-        return np.where(np.isnan(t), np.nan, p)
+        right = {"greater": t > 0, "less": t < 0}.get(alternative)
+        flips = self._flips if right is None else np.where(right, self._flips / 2.0, 1.0)
+        return np.where(np.isnan(t), np.nan, np.where(self._flat, np.maximum(flips, p), p))
 
 
 def _tail(beyond: Bool) -> Float:

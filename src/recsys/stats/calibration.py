@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from recsys.errors import InputError
-from recsys.stats.outcomes import Estimate, t_interval
+from recsys.errors import IdTypeError, InputError
+from recsys.stats.outcomes import Estimate, is_number, t_interval
 from recsys.types import Array, Float, Int
 
 # Singular values below this share of the largest are rounding: the columns depend on each other.
@@ -144,14 +145,19 @@ def covariate_adjusted(
     also anything known before either was trained.
     """
     y = _finite(values, "values")
-    x = np.asarray(covariates, dtype=np.float64)
+    x = _numbers(covariates, "covariates")
     if x.ndim not in (1, 2) or len(x) != len(y):
-        raise InputError(f"there are {len(y)} values and covariates of shape {x.shape}: one row a value.")
-    x = x.reshape(len(y), -1)
-    known = np.atleast_1d(np.asarray(population_means, dtype=np.float64))
-    if len(known) != x.shape[1] or not np.isfinite(x).all():
         raise InputError(
-            f"need finite covariates and one population mean each: {x.shape[1]} and {len(known)}."
+            f"there are {len(y)} values and covariates of shape {x.shape}.",
+            hint=f"Pass one row a value and one column a covariate: ({len(y)},) or ({len(y)}, k).",
+        )
+    x = x.reshape(len(y), -1)
+    known = np.atleast_1d(_numbers(population_means, "population_means"))
+    if known.shape != (x.shape[1],) or not (np.isfinite(x).all() and np.isfinite(known).all()):
+        raise InputError(
+            f"covariates and their means must be finite, one mean a covariate: {x.shape[1]} covariate(s), "
+            f"means {known.tolist()}.",
+            hint="Pass population_means in the order of the columns.",
         )
     found = calibrate(x, known)
     return _adjusted(found, y, confidence, tuple(found.slopes(y).tolist()))
@@ -166,13 +172,18 @@ def post_stratified(
 ) -> Adjusted:
     """Mean over strata (activity bands, countries) weighted by their known shares of the population."""
     y = _finite(values, "values")
-    labels, codes = np.unique(np.asarray(strata), return_inverse=True)
+    labels, codes = np.unique(_labels(strata, len(y)), return_inverse=True)
     known = known_shares(labels, shares)
     return _adjusted(calibrate(np.empty((len(y), 0)), None, codes, known, labels), y, confidence, ())
 
 
 def known_shares(labels: Array, shares: Mapping[object, float]) -> Float:
     """Shares in the order of the strata seen; both must name the same strata."""
+    if not isinstance(shares, Mapping):
+        raise InputError(
+            f"shares came as {type(shares).__name__}.",
+            hint="Pass {stratum: share}, such as {'new': 0.3, 'old': 0.7}.",
+        )
     names = labels.tolist()
     if set(names) != {name for name, share in shares.items() if share != 0}:
         raise InputError(
@@ -202,8 +213,49 @@ def saved(error: float, plain: float) -> float:
     return 1.0 - (error / plain) ** 2 if plain > 0 else 0.0
 
 
+def _labels(strata: Any, n: int) -> Array:
+    """The stratum of each of n values: texts or numbers, none missing."""
+    if isinstance(strata, Mapping) or not hasattr(strata, "__len__"):
+        raise InputError(
+            f"strata came as {type(strata).__name__}.", hint="Pass one label a value, in the order of values."
+        )
+    given = strata.tolist() if hasattr(strata, "tolist") else list(strata)
+    if len(given) != n:
+        raise InputError(
+            f"there are {n} values and {len(given)} strata.",
+            hint="Pass one label a value, in the order of values.",
+        )
+    odd = next((at for at, label in enumerate(given) if not _is_label(label)), None)
+    if odd is not None:
+        raise InputError(
+            f"strata hold {given[odd]!r}.",
+            row=odd,
+            hint="A stratum is a text or a number; give values without one a stratum of their own.",
+        )
+    if len({isinstance(label, str) for label in given}) > 1:
+        kinds = sorted({type(label).__name__ for label in given})
+        raise IdTypeError(
+            f"strata hold {' and '.join(kinds)}, so some would match no share.",
+            hint="Make them one type, such as [str(label) for label in strata].",
+        )
+    return np.asarray(given)
+
+
+def _is_label(label: Any) -> bool:
+    """Whether it is a text, or a number that is one."""
+    return isinstance(label, str) or (is_number(label) and not math.isnan(label))
+
+
+def _numbers(values: npt.ArrayLike, what: str) -> Float:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        said = str(error).rstrip(".")
+        raise InputError(f"{what} must hold numbers: {said}.", hint="Texts are for strata.") from None
+
+
 def _finite(values: npt.ArrayLike, what: str) -> Float:
-    array = np.asarray(values, dtype=np.float64)
+    array = _numbers(values, what)
     if array.ndim != 1 or len(array) < 2 or not np.isfinite(array).all():
         raise InputError(f"{what} must be at least two finite numbers in one dimension.")
     return array

@@ -97,12 +97,13 @@ class Jackknife:
         error = math.sqrt(max(variance, 0.0)) if math.isfinite(variance) else math.nan
         if self.sizes.sum() < _FEW * n:
             notes += (f"fewer than {_FEW * n} users: the interval is rough",)
+        interval = replace(t_interval(self.value, error, self.df, confidence), method="jackknife")
         if error == 0:
-            notes += ("no group of users changes it: its interval is a point",)
+            so = "its interval is a point" if math.isfinite(interval.low) else "too few for an interval"
+            notes += (f"no group of users changes it: {so}",)
         elif self.df < _ROUGH or _LEAST_CHANGING * self._n_changing < n:
             changing = f"{self._n_changing} of {n} groups of users change it"
             notes += (f"{changing}, with {self.df:.0f} degrees of freedom: the interval is rough",)
-        interval = replace(t_interval(self.value, error, self.df, confidence), method="jackknife")
         return Estimate(self.value, error, interval, n, notes)
 
 

@@ -75,3 +75,8 @@ def caution(category: type[StatisticsWarning], text: str) -> str:
         level, frame = level + 1, frame.f_back
     warnings.warn(text, category, stacklevel=max(level - 1, 1) if frame is None else level)
     return text
+
+
+def too_few(n: int, what: str) -> str:
+    """A small sample, and what it does to the number."""
+    return caution(SmallSampleWarning, f"only {n} unit{'' if n == 1 else 's'}: {what}")

@@ -25,6 +25,7 @@ from recsys.stats.resample import Resampler, Words, seed_of, unit_keys
 from recsys.stats.rows import margin_p, mean_row, sides_of, with_adjustment, with_runs, with_test, worded
 from recsys.stats.several import between_runs, layout_of, merged_runs
 from recsys.stats.table import ComparisonTable, Row, Triple
+from recsys.stats.wording import counted_as
 from recsys.types import Float, PerCase
 
 __all__ = ["ComparisonTable", "Grouped", "Row", "compare_tables"]
@@ -66,6 +67,11 @@ def compare_tables(
             "folds are compared by their means, which covariates and strata of users do not adjust.",
             hint="Leave covariates= and strata= out, or compare one run of each model.",
         )
+    if not layout and chosen.test_over_train is not None:
+        raise InputError(
+            f"test_over_train={chosen.test_over_train!r} is of folds, and every model has one run.",
+            hint="Pass the folds as runs, {'new': [fold1, fold2, ...], ...}, or leave it out.",
+        )
     if layout and chosen.correction == "max-t":
         raise InputError(
             "max-T resamples users only and knows nothing of runs.", hint="Use correction='holm'."
@@ -83,7 +89,8 @@ def compare_tables(
         for triple in triples:
             if triple[2] in shared:
                 one, other = (apart[side][triple[2]] for side in triple[:2])
-                row = grouped_row(triple, one, other, layout, chosen)
+                tested = [run.ids for run in runs[triple[0]]]
+                row = grouped_row(triple, one, other, tested, layout=layout, options=chosen)
                 if chosen.adjusts:
                     row = replace(
                         row, notes=(*row.notes, f"{row.metric}: not adjusted, it is no mean over users")
@@ -100,8 +107,8 @@ def compare_tables(
         for row, p, q, r in zip(rows, adjusted, same, no_worse, strict=True)
     )
     family = (
-        f"{_counted(len(rows), 'comparison')} ({_counted(len(pairs), 'pair')} of models x "
-        f"{_counted(len(names), 'metric')}), {chosen.correction}"
+        f"{counted_as(len(rows), 'comparison')} ({counted_as(len(pairs), 'pair')} of models x "
+        f"{counted_as(len(names), 'metric')}), {chosen.correction}"
     )
     return ComparisonTable(final, family, chosen, aligned.missing, notes)
 
@@ -205,7 +212,3 @@ def _paired(aligned: Aligned, triple: Triple, keys: Words) -> Differences:
     clusters = None if aligned.clusters is None else aligned.clusters[both]
     weights = None if aligned.weights is None else aligned.weights[both]
     return Differences(a[both], b[both], clusters, keys[both], weights, notes)
-
-
-def _counted(n: int, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"

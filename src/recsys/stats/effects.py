@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import UnknownNameError
-from recsys.stats.align import Differences, as_differences
-from recsys.stats.cautions import SmallSampleWarning, ZeroVarianceWarning, caution
+from recsys.stats.align import Differences
+from recsys.stats.cautions import ZeroVarianceWarning, caution, too_few
 from recsys.stats.outcomes import Interval, t_interval
+from recsys.stats.samples import as_differences
 from recsys.stats.tests import has_spread, without_rounding
 from recsys.types import Array, Float
 
@@ -109,7 +110,7 @@ def effect_notes(effect: Effect) -> tuple[str, ...]:
     """Cautions about an effect: too few units, or no spread to measure the difference in."""
     notes: tuple[str, ...] = ()
     if effect.n < 3:
-        notes += (caution(SmallSampleWarning, f"only {effect.n} unit(s): an effect size means little here"),)
+        notes += (too_few(effect.n, "an effect size means little here"),)
     elif not math.isfinite(effect.value):
         notes += (caution(ZeroVarianceWarning, "zero variance: there is no spread to measure an effect in"),)
     return notes

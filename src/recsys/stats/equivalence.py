@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import InputError
-from recsys.stats.align import Differences, as_differences
-from recsys.stats.outcomes import Alternative, Estimate, Interval, check_confidence, t_interval, t_tail
+from recsys.stats.align import Differences
+from recsys.stats.outcomes import Alternative, Estimate, Interval, check_confidence, t_interval, t_of, t_tail
+from recsys.stats.samples import as_differences
 from recsys.stats.tests import spread_notes, t_statistic
 from recsys.types import Float
 
@@ -46,9 +47,9 @@ def _moments(differences: Differences | npt.ArrayLike) -> tuple[Float, float, fl
 def _one_sided(mean: float, bound: float, error: float, df: float, alternative: Alternative) -> float:
     if math.isnan(error):
         return math.nan
-    gap = mean - bound
-    t = gap / error if error > 0 else (math.copysign(math.inf, gap) if gap else 0.0)
-    return t_tail(t, df, alternative)
+    if error == 0 and math.isclose(mean, bound, rel_tol=1e-12):
+        return 1.0  # every unit is just on the bound: nothing speaks for either side
+    return t_tail(t_of(mean - bound, error), df, alternative)
 
 
 def equivalence(

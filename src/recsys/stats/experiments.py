@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import ColumnError, IdTypeError, InputError
+from recsys.stats.wording import counted_as
 from recsys.types import Array, Float, Int
 
 
@@ -71,7 +72,7 @@ def assignment(
     if torn.any():
         if mixed != "drop":
             raise InputError(
-                f"{int(torn.sum())} unit(s) saw more than one variant.",
+                f"{counted_as(int(torn.sum()), 'unit')} saw more than one variant.",
                 column=variant,
                 row=labels[torn].tolist()[0],
                 hint="Find out why; mixed='drop' leaves them out and says so.",

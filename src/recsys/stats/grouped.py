@@ -17,21 +17,32 @@ from recsys.stats.catalogue import Jackknife
 from recsys.stats.choices import Options, worse_by
 from recsys.stats.effects import Effect
 from recsys.stats.equivalence import equivalence_of
-from recsys.stats.outcomes import Interval, lift_of, t_tail
-from recsys.stats.runs import RunsResult, folds, run_result
+from recsys.stats.outcomes import Interval, lift_of, t_of, t_tail
+from recsys.stats.runs import RunsResult, run_result
+from recsys.stats.several import in_vain, over_folds
 from recsys.stats.table import Row, Triple
+from recsys.types import Array, Float
 
 
 def grouped_row(
-    triple: Triple, model: Sequence[Jackknife], baseline: Sequence[Jackknife], layout: str, options: Options
+    triple: Triple,
+    model: Sequence[Jackknife],
+    baseline: Sequence[Jackknife],
+    tested: Sequence[Array],
+    *,
+    layout: str,
+    options: Options,
 ) -> Row:
-    """One model against the baseline, from what the number is without each group of users."""
+    """One model against the baseline, from what the number is without each group of users.
+
+    `tested` holds the ids of each of the model's runs.
+    """
     count = max(len(model), len(baseline))
     gaps = [model[r % len(model)] - baseline[r % len(baseline)] for r in range(count)]
     one, other = _mean(model), _mean(baseline)
     gap = _mean(gaps)
     found = gap.estimate(options.confidence)
-    t = _statistic(found.value, found.standard_error)
+    t = t_of(found.value, found.standard_error)
     lift, lift_interval = _lift(one, other, options.confidence)
     row = Row(
         *triple,
@@ -60,14 +71,16 @@ def grouped_row(
         else equivalence_of(found, gap.df, worse_by(options, triple[2]), confidence=options.confidence),
         notes=(found.notes[0], *(f"{triple[2]}: {note}" for note in found.notes[1:])),
     )
-    return row if not layout else _with_spread_of_runs(row, gaps, gap, layout, options)
-
-
-def _statistic(gap: float, error: float) -> float:
-    """Without any spread a gap is certain, as in the t-test of values that all differ by the same."""
-    if error > 0:
-        return gap / error
-    return math.copysign(math.inf, gap) if error == 0 and gap != 0 else math.nan
+    if not layout:
+        return row
+    per_run = np.array([one.value for one in gaps])
+    ids = [tested[r % len(tested)] for r in range(count)]
+    if layout == "folds":
+        runs = over_folds(per_run.tolist(), ids, options)
+    else:
+        runs = _added(per_run, gap, row, options)
+    notes = runs.notes + in_vain(len(model), len(baseline), layout, options)
+    return replace(row, runs=replace(runs, notes=notes))
 
 
 def no_effect(confidence: float) -> Effect:
@@ -90,29 +103,16 @@ def _lift(one: Jackknife, other: Jackknife, confidence: float) -> tuple[float, I
     return lift_of(one.value, other.value, (spread, shared, base_spread), one.df, confidence)
 
 
-def _with_spread_of_runs(
-    row: Row, gaps: Sequence[Jackknife], gap: Jackknife, layout: str, options: Options
-) -> Row:
+def _added(per_run: Float, gap: Jackknife, row: Row, options: Options) -> RunsResult:
     """The spread between runs beside that between users; what both count is left in, on the safe side."""
-    per_run = np.array([one.value for one in gaps])
-    runs: RunsResult
-    if layout == "folds":
-        runs = folds(
-            per_run,
-            test_over_train=options.test_over_train,
-            confidence=options.confidence,
-            n_users=row.n_cases,
-        )
-    else:
-        users, between = gap.variance(), float(per_run.var(ddof=1)) / len(per_run)
-        parts = users**2 / gap.df + between**2 / (len(per_run) - 1)
-        runs = run_result(
-            "users and runs added",
-            per_run,
-            variances=(users, between),
-            error=math.sqrt(users + between),
-            df=(users + between) ** 2 / parts if parts > 0 else float(gap.df),
-            n_users=row.n_cases,
-            confidence=options.confidence,
-        )
-    return replace(row, runs=runs)
+    users, between = gap.variance(), float(per_run.var(ddof=1)) / len(per_run)
+    parts = users**2 / gap.df + between**2 / (len(per_run) - 1)
+    return run_result(
+        "users and runs added",
+        per_run,
+        variances=(users, between),
+        error=math.sqrt(users + between),
+        df=(users + between) ** 2 / parts if parts > 0 else min(gap.df, len(per_run) - 1.0),
+        n_users=row.n_cases,
+        confidence=options.confidence,
+    )

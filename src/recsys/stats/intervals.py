@@ -16,7 +16,7 @@ import numpy.typing as npt
 from recsys.errors import InputError, UnknownNameError
 from recsys.stats.align import Units, collapse
 from recsys.stats.bootstrap import replicate
-from recsys.stats.cautions import SmallSampleWarning, ZeroVarianceWarning, caution
+from recsys.stats.cautions import ZeroVarianceWarning, caution, too_few
 from recsys.stats.outcomes import Estimate, Interval, t_interval
 from recsys.stats.resample import Resampler, Rng, seed_of, unit_keys
 from recsys.types import Array, Float
@@ -42,7 +42,7 @@ def interval_of(
     value, error = float(units.estimates()[0]), float(units.standard_errors()[0])
     notes: tuple[str, ...] = ()
     if n < 3:
-        notes += (caution(SmallSampleWarning, f"only {n} unit(s): an interval means little here"),)
+        notes += (too_few(n, "an interval means little here"),)
     elif error == 0:
         notes += (caution(ZeroVarianceWarning, "every unit has the same value: zero variance"),)
     if method in ("t", "normal"):

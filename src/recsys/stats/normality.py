@@ -10,8 +10,8 @@ import math
 
 import numpy.typing as npt
 
-from recsys.stats.align import pair
 from recsys.stats.outcomes import TestResult
+from recsys.stats.samples import pair
 from recsys.stats.tests import has_spread, spread_notes
 
 # Shapiro and Wilk's coefficients are known to be accurate up to here.

@@ -77,12 +77,35 @@ class TestResult:
     __test__ = False
 
 
+def t_of(gap: float, error: float) -> float:
+    """A gap in standard errors: infinite without any spread, NaN where nothing can be said."""
+    if error > 0:
+        return gap / error
+    return math.copysign(math.inf, gap) if error == 0 and gap != 0 else math.nan
+
+
+def flat_p(df: float) -> float:
+    """Two-sided p of df + 1 units that all differ by the same.
+
+    They have no spread to measure the difference by, so t is not defined and only their signs speak: of all
+    2^n ways to flip them, two are as far from zero.
+
+    >>> flat_p(1), flat_p(9)
+    (0.5, 0.001953125)
+    """
+    return float(2.0**-df)
+
+
 def t_tail(t: float, df: float, alternative: Alternative = "two-sided") -> float:
-    """p-value of a t statistic."""
+    """p-value of a t statistic; of an infinite one (no spread at all) that of sign flips."""
     from scipy.special import ndtr, stdtr
 
     if math.isnan(t) or df <= 0:
         return math.nan
+    if math.isinf(t):
+        if alternative == "two-sided":
+            return flat_p(df)
+        return flat_p(df) / 2.0 if (t > 0) == (alternative == "greater") else 1.0
 
     def below(value: float) -> float:
         return float(ndtr(value) if math.isinf(df) else stdtr(df, value))
@@ -95,7 +118,10 @@ def t_tail(t: float, df: float, alternative: Alternative = "two-sided") -> float
 def t_interval(
     estimate: float, error: float, df: float, confidence: float, alternative: Alternative = "two-sided"
 ) -> Interval:
-    """Estimate plus and minus a t quantile (a normal one for infinite df) of standard errors."""
+    """Estimate plus and minus a t quantile (a normal one for infinite df) of standard errors.
+
+    Without any spread it is a point, but only from as many units on as sign flips need to say so.
+    """
     from scipy.special import ndtri, stdtrit
 
     check_confidence(confidence)
@@ -103,6 +129,8 @@ def t_interval(
     if df <= 0 or math.isnan(error):
         return Interval(-math.inf, math.inf, confidence, method)
     tail = (1.0 - confidence) / (2.0 if alternative == "two-sided" else 1.0)
+    if error == 0 and flat_p(df) / 2.0 > tail:
+        return Interval(-math.inf, math.inf, confidence, method)
     reach = float(ndtri(1.0 - tail) if math.isinf(df) else stdtrit(df, 1.0 - tail)) * error
     low = -math.inf if alternative == "less" else estimate - reach
     high = math.inf if alternative == "greater" else estimate + reach
@@ -128,6 +156,8 @@ def lift_of(
         return lift, Interval(-math.inf, math.inf, confidence, "Fieller")
     tail = (1.0 - confidence) / 2.0
     square = float(ndtri(1.0 - tail) if math.isinf(df) else stdtrit(df, 1.0 - tail)) ** 2
+    if _flat(spread, shared, base_spread) and flat_p(df) / 2.0 > tail:
+        return lift, Interval(-math.inf, math.inf, confidence, "Fieller")
     a = base**2 - square * base_spread
     b = value * base - square * shared
     c = value**2 - square * spread
@@ -135,3 +165,8 @@ def lift_of(
         return lift, Interval(-math.inf, math.inf, confidence, "Fieller")
     reach = math.sqrt(max(b * b - a * c, 0.0))
     return lift, Interval((b - reach) / a - 1.0, (b + reach) / a - 1.0, confidence, "Fieller")
+
+
+def _flat(spread: float, shared: float, base_spread: float) -> bool:
+    """Whether the difference of value and base does not vary, but for rounding."""
+    return spread - 2.0 * shared + base_spread <= 1e-12 * (spread + base_spread)

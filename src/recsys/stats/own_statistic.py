@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import InputError, UnknownNameError
-from recsys.stats.align import Differences, pair
+from recsys.stats.align import Differences
 from recsys.stats.bootstrap import bca_limits
-from recsys.stats.cautions import SmallSampleWarning, ZeroVarianceWarning, caution
+from recsys.stats.cautions import ZeroVarianceWarning, caution, too_few
 from recsys.stats.outcomes import (
     Alternative,
     Estimate,
@@ -25,6 +25,7 @@ from recsys.stats.outcomes import (
     check_confidence,
 )
 from recsys.stats.resample import Rng, bernoulli_signs, check_resamples, seed_of
+from recsys.stats.samples import pair
 from recsys.stats.tests import beyond, has_spread
 from recsys.types import Bool, Float
 
@@ -49,7 +50,7 @@ def statistic_interval(
     values = d.first
     seen, n, notes = _defined(statistic(values)), len(values), d.notes
     if n < 3:
-        notes += (caution(SmallSampleWarning, f"only {n} unit(s): an interval means little here"),)
+        notes += (too_few(n, "an interval means little here"),)
     elif not has_spread(values):
         notes += (caution(ZeroVarianceWarning, "every unit has the same value: zero variance"),)
     stream = np.random.default_rng(seed_of(rng))
@@ -97,7 +98,7 @@ def statistic_permutation(
     d, n = differences, len(differences.first)
     notes = d.notes
     if n < 3:
-        notes += (caution(SmallSampleWarning, f"only {n} unit(s): no test can say much here"),)
+        notes += (too_few(n, "no test can say much here"),)
     seen = _defined(statistic(d.first, d.second))
     exact = n < 31 and 1 << n <= n_resamples
     swaps = _every_swap(n) if exact else _drawn_swaps(n, n_resamples, seed_of(rng))

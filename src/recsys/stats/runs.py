@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from recsys.errors import InputError
 from recsys.stats.cautions import SmallSampleWarning, ZeroVarianceWarning, caution
-from recsys.stats.outcomes import Interval, t_interval, t_tail
+from recsys.stats.outcomes import Interval, t_interval, t_of, t_tail
 from recsys.stats.tests import has_spread
 from recsys.types import Float
 
@@ -55,13 +55,12 @@ def run_result(
 ) -> RunsResult:
     """Test and interval of the mean over runs, from its standard error."""
     mean = float(per_run.mean())
-    t = mean / error if error > 0 else (math.nan if mean == 0 else math.copysign(math.inf, mean))
     return RunsResult(
         method,
         mean,
         error,
         t_interval(mean, error, df, confidence),
-        t_tail(t, df),
+        t_tail(t_of(mean, error), df),
         df,
         n_users,
         len(per_run),
@@ -91,14 +90,15 @@ def seeds(differences: npt.ArrayLike, *, confidence: float = 0.95) -> RunsResult
         notes += (caution(SmallSampleWarning, f"only {r} runs: the variance between runs is barely known"),)
     by_user, by_run, mean = table.mean(axis=0), table.mean(axis=1), float(table.mean())
     rest = table - by_user[None, :] - by_run[:, None] + mean
-    users = float(by_user.var(ddof=1)) / n
-    runs = float(by_run.var(ddof=1)) / r
-    both = float((rest**2).sum()) / ((r - 1) * (n - 1)) / (r * n)
+    scale = 1.0 if has_spread(table.ravel()) else 0.0  # what rounding alone leaves is no spread
+    users = scale * float(by_user.var(ddof=1)) / n
+    runs = scale * float(by_run.var(ddof=1)) / r
+    both = scale * float((rest**2).sum()) / ((r - 1) * (n - 1)) / (r * n)
     variance = max(users + runs - both, users, runs)
     if variance == 0:
         notes += (caution(ZeroVarianceWarning, "every difference is the same: zero variance"),)
     parts = users**2 / (n - 1) + runs**2 / (r - 1)
-    df = variance**2 / parts if parts > 0 else float(n - 1)
+    df = variance**2 / parts if parts > 0 else float(min(n, r) - 1)
     return run_result(
         "users and runs crossed",
         by_run,

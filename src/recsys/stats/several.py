@@ -13,7 +13,7 @@ from recsys.stats.align import align, collapse
 from recsys.stats.choices import Options
 from recsys.stats.resample import unit_keys
 from recsys.stats.runs import RunsResult, folds, seeds
-from recsys.types import Float, PerCase
+from recsys.types import Array, Float, PerCase
 
 
 def layout_of(runs: Mapping[str, list[PerCase]], wanted: str) -> str:
@@ -61,10 +61,11 @@ def between_runs(
     Seeds may be adjusted for their users, who are the same in each.
     """
     found = _over_runs(model, baseline, metric, layout=layout, options=options, adjustment=adjustment)
-    return replace(found, notes=found.notes + _in_vain(len(model), len(baseline), layout, options))
+    return replace(found, notes=found.notes + in_vain(len(model), len(baseline), layout, options))
 
 
-def _in_vain(model: int, baseline: int, layout: str, options: Options) -> tuple[str, ...]:
+def in_vain(model: int, baseline: int, layout: str, options: Options) -> tuple[str, ...]:
+    """What was asked and several runs have no use for, or cannot tell; `model` and `baseline` count runs."""
     notes: tuple[str, ...] = ()
     named = {"test": options.test != "t", "interval": options.interval not in (None, "t")}
     for name in (name for name, given in named.items() if given):
@@ -94,11 +95,7 @@ def _over_runs(
     pairs = [(model[r % len(model)], baseline[r % len(baseline)]) for r in range(count)]
     if layout == "folds":
         means = [_mean_gap(a, b, metric) for a, b in pairs]
-        users = len(np.unique(np.concatenate([a.ids for a, _ in pairs])))
-        ratio = options.test_over_train
-        if ratio is None:
-            ratio = _test_over_train([len(a.ids) for a, _ in pairs], users)
-        return folds(means, test_over_train=ratio, confidence=options.confidence, n_users=users)
+        return over_folds(means, [a.ids for a, _ in pairs], options)
     tables = {
         f"{side}{r}": table for r, pair in enumerate(pairs) for side, table in zip("ab", pair, strict=True)
     }
@@ -115,10 +112,16 @@ def _over_runs(
     return seeds(values, confidence=options.confidence)
 
 
-def _test_over_train(sizes: Sequence[int], users: int) -> float | None:
-    """Test to training data of folds: everybody else trains. Repeated folds meet the same users again."""
-    tested = sum(sizes) / len(sizes)
-    return tested / (users - tested) if tested < users else None
+def over_folds(per_fold: Sequence[float], ids: Sequence[Array], options: Options) -> RunsResult:
+    """The difference over folds, from that of each and who is tested in it.
+
+    Whoever is not tested trains, which is n_test / n_train unless given; repeated folds meet the same users.
+    """
+    users, tested = len(np.unique(np.concatenate(ids))), sum(map(len, ids)) / len(ids)
+    ratio = options.test_over_train
+    if ratio is None and tested < users:
+        ratio = tested / (users - tested)
+    return folds(per_fold, test_over_train=ratio, confidence=options.confidence, n_users=users)
 
 
 def _mean_gap(a: PerCase, b: PerCase, metric: str) -> float:

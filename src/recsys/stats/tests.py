@@ -12,17 +12,27 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import InputError, UnknownNameError
-from recsys.stats.align import Differences, Units, as_differences
+from recsys.stats.align import Differences, Units
 from recsys.stats.bootstrap import replicate
 from recsys.stats.cautions import (
     RankTestWarning,
     SkewWarning,
-    SmallSampleWarning,
     ZeroVarianceWarning,
     caution,
+    too_few,
 )
-from recsys.stats.outcomes import Alternative, Interval, TestResult, check_alternative, t_interval, t_tail
+from recsys.stats.outcomes import (
+    Alternative,
+    Interval,
+    TestResult,
+    check_alternative,
+    flat_p,
+    t_interval,
+    t_of,
+    t_tail,
+)
 from recsys.stats.resample import Resampler, Rng, bernoulli_signs, seed_of
+from recsys.stats.samples import as_differences
 from recsys.types import Float
 
 # From here on a rank test's rejections come from asymmetry rather than from a better mean.
@@ -38,12 +48,15 @@ RANK_NOTE = (
 
 
 def spread_notes(values: Float, what: str = "difference") -> tuple[str, ...]:
-    """Cautions every test shares: too few units, or no spread at all."""
+    """Cautions every test shares: too few units, or no spread at all, so that t is not defined."""
     notes: tuple[str, ...] = ()
     if len(values) < 3:
-        notes += (caution(SmallSampleWarning, f"only {len(values)} unit(s): no test can say much here"),)
+        notes += (too_few(len(values), "no test can say much here"),)
     if len(values) > 1 and not has_spread(values):
-        notes += (caution(ZeroVarianceWarning, f"every {what} is the same: zero variance"),)
+        flips = f"; t is not defined, and sign flips have p = {flat_p(len(values) - 1):.2g}"
+        said = f"every {what} is the same: zero variance"
+        differs = what == "difference" and values.any()
+        notes += (caution(ZeroVarianceWarning, said + flips if differs else said),)
     return notes
 
 
@@ -60,9 +73,7 @@ def t_statistic(values: Float) -> tuple[float, float, float]:
     if n < 2:
         return mean, math.nan, math.nan
     error = float(values.std(ddof=1)) / math.sqrt(n) if has_spread(values) else 0.0
-    if error > 0:
-        return mean, error, mean / error
-    return mean, 0.0, math.nan if mean == 0 else math.copysign(math.inf, mean)
+    return mean, error, t_of(mean, error)
 
 
 def paired_t(
@@ -71,7 +82,10 @@ def paired_t(
     alternative: Alternative = "two-sided",
     confidence: float = 0.95,
 ) -> TestResult:
-    """Paired t-test over units (cluster-robust when cases are clustered)."""
+    """Paired t-test over units (cluster-robust when cases are clustered).
+
+    Units that all differ by the same leave t infinite; p is then that of sign flips, 2^(1 - n) two-sided.
+    """
     check_alternative(alternative)
     d = as_differences(differences)
     values = d.units().linearised()

@@ -25,6 +25,15 @@ def said_p(p: float, correction: str) -> str:
     return f"{name} < 1e-4" if p < 1e-4 else f"{name} = {p:.2g}"
 
 
+def counted_as(n: int, what: str) -> str:
+    """A number of things.
+
+    >>> counted_as(1, "metric"), counted_as(2, "metric")
+    ('1 metric', '2 metrics')
+    """
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
 def said_gap(difference: float, interval: Interval, relative: float, relative_interval: Interval) -> str:
     """The gain in per cent where the baseline allows it, else in the metric's own units."""
     if math.isfinite(relative) and math.isfinite(relative_interval.low):

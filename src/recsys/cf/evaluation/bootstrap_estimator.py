@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from recsys.cf.evaluation.statistical_words import answers, interval_facts, paired
-from recsys.stats.align import pair
 from recsys.stats.intervals import Method, interval_of
 from recsys.stats.outcomes import Alternative
 from recsys.stats.own_statistic import statistic_interval, statistic_permutation
+from recsys.stats.samples import pair
 from recsys.stats.tests import sign_flip
 
 

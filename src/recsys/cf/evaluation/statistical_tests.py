@@ -12,9 +12,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from recsys.cf.evaluation.bootstrap_estimator import BootstrapEstimator, bootstrap_confidence_interval
-from recsys.cf.evaluation.statistical_words import EffectSize, answers, defined, interval_facts, paired
+from recsys.cf.evaluation.statistical_words import (
+    EffectSize,
+    answers,
+    defined,
+    interval_facts,
+    limit_of_t,
+    paired,
+)
 from recsys.errors import InputError
-from recsys.stats.align import Differences, pair, tables_of
+from recsys.stats.align import Differences
 from recsys.stats.choices import Options
 from recsys.stats.compare import Row, compare_tables
 from recsys.stats.corrections import adjust
@@ -32,6 +39,7 @@ from recsys.stats.intervals import Method, interval_of
 from recsys.stats.many import omnibus
 from recsys.stats.normality import normality
 from recsys.stats.outcomes import Alternative
+from recsys.stats.samples import pair, tables_of
 from recsys.stats.tests import paired_t, sign_test, signed_rank_sums, wilcoxon
 
 __all__ = [
@@ -71,17 +79,18 @@ class StatisticalTester:
         """Paired t-test; samples also as model_scores= and baseline_scores=, or metrics_a= and metrics_b=.
 
         Keys: t_statistic, p_value, significant, mean_diff (first - second), mean_improvement (second -
-        first), std_diff, cohens_d (paired, second - first; 0.0 without variance), cohens_d_kind,
+        first), std_diff, cohens_d (paired, second - first; 0.0 without variance, as with one pair),
+        cohens_d_kind,
         confidence_interval of mean_diff, degrees_of_freedom, n, alternative, interpretation, warnings.
         """
         d = paired(sample1, sample2, samples)
-        found = paired_t(d, alternative=alternative, confidence=1.0 - self.alpha)
+        found = limit_of_t(paired_t(d, alternative=alternative, confidence=1.0 - self.alpha))
         effect = d_z(Differences(d.second, d.first, keys=d.keys))
         interval = found.interval
         return answers(found, self.alpha, "t_statistic") | {
             "mean_improvement": 0.0 - found.difference,
             "std_diff": deviation(d.values),
-            "cohens_d": defined(effect),
+            "cohens_d": effect.value if math.isfinite(effect.value) else 0.0,
             "cohens_d_kind": "paired (d_z), second - first",
             "confidence_interval": (math.nan, math.nan)
             if interval is None
@@ -139,9 +148,10 @@ class StatisticalTester:
         }
 
     def cohens_d(self, sample1: Any = None, sample2: Any = None, **samples: Any) -> dict[str, Any]:
-        """Cohen's d, first - second over the pooled standard deviation; 0.0 without variance.
+        """Cohen's d, first - second over the pooled standard deviation.
 
-        Keys: cohens_d (also as d), kind, interpretation, confidence_interval, n, warnings.
+        0.0 without variance, NaN for one pair. Keys: cohens_d (also as d), kind, interpretation,
+        confidence_interval, n, warnings.
         """
         d = paired(sample1, sample2, samples)
         return self._effect("cohens_d", d, pooled_d(d, confidence=1.0 - self.alpha)) | {

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from recsys.stats.align import Differences, pair
+from recsys.stats.align import Differences
 from recsys.stats.effects import Effect
 from recsys.stats.outcomes import Estimate, TestResult
+from recsys.stats.samples import pair
 
 
 class EffectSize(float):
@@ -52,8 +54,18 @@ def paired(sample1: Any, sample2: Any, samples: Mapping[str, Any]) -> Difference
 
 
 def defined(effect: Effect) -> float:
-    """The effect, 0.0 where it is not defined, as the seeds have it; the label says undefined."""
+    """The effect, 0.0 without variance, as the seeds have it, NaN for one pair; the label says undefined."""
+    if effect.n < 2:
+        return math.nan
     return effect.value if math.isfinite(effect.value) else 0.0
+
+
+def limit_of_t(found: TestResult) -> TestResult:
+    """Without variance p is the limit of the t-test, 0 or 1: scipy.stats.ttest_rel, which the seeds name."""
+    if not math.isinf(found.statistic):
+        return found
+    wrong_side = {"greater": found.statistic < 0, "less": found.statistic > 0}.get(found.alternative, False)
+    return replace(found, p_value=float(wrong_side))
 
 
 def interval_facts(found: Estimate, notes: tuple[str, ...]) -> dict[str, Any]:

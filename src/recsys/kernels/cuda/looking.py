@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.kernels.cuda.packing import TILE, UP, Catalogue, pack_users, scaled
+from recsys.kernels.cuda.packing import TILE, UP, Catalogue, pack_users, scaled, tensor_of
 from recsys.kernels.cuda.sweeping import Asked, Found, fast_scores
 from recsys.kernels.problem import Problem
 from recsys.kernels.results import Csr, Int64s, Scanned
@@ -52,7 +52,7 @@ class Block:
         if problem.truth is not None and not counts:
             self.k = min(max(self.k, int(problem.deepest or 0)), problem.n_items)
         self.row_of = self._row_order()
-        users = self.torch.empty_like(given := self._tensor(problem.users[cases.start : cases.stop]))
+        users = self.torch.empty_like(given := self._tensor(problem.users_of(cases.start, cases.stop)))
         users[self.row_of] = given
         self.users = users
         has_bias, split = problem.bias is not None, catalogue.rows.low is not None
@@ -95,7 +95,7 @@ class Block:
         return given_up
 
     def _tensor(self, array: Any) -> Any:
-        return self.torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
+        return tensor_of(self.torch, array, self.device)
 
     @staticmethod
     def _host(tensor: Any) -> Any:

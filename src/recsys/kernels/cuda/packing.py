@@ -89,6 +89,18 @@ class Catalogue:
         return int(self.scale.shape[0])
 
 
+def tensor_of(torch: Any, array: Any, device: Any) -> Any:
+    """An array of any layout on the device, some rows at a time."""
+    whole = torch.empty(array.shape, dtype=getattr(torch, array.dtype.name), device=device)
+    for start in range(0, len(array), ROWS_AT_ONCE):
+        part = array[start : start + ROWS_AT_ONCE]
+        # What torch takes as it is: nothing read-only, and no negative stride, not even of a single row.
+        if not (part.flags.c_contiguous and part.flags.writeable and min(part.strides) >= 0):
+            part = np.array(part, order="C")
+        whole[start : start + ROWS_AT_ONCE] = torch.from_numpy(part)
+    return whole
+
+
 def exponent_of(largest: float) -> int:
     """The exponent that brings a number into [1, 2); 0 for 0."""
     return int(np.frexp(largest)[1]) - 1 if largest else 0
@@ -112,8 +124,8 @@ def exponents_of(torch: Any, largest: Any) -> Any:
 
 def pack_items(torch: Any, problem: Problem, device: Any, *, split: bool) -> Catalogue:
     """Sort the candidates by norm and pack them tile by tile."""
-    factors = torch.from_numpy(np.ascontiguousarray(problem.items)).to(device)
-    bias = None if problem.bias is None else torch.from_numpy(problem.bias).to(device)
+    factors = tensor_of(torch, problem.items, device)
+    bias = None if problem.bias is None else tensor_of(torch, problem.bias, device)
     kept = np.arange(problem.n_items) if problem.never is None else np.flatnonzero(~problem.never)
     items = torch.from_numpy(kept.astype(np.int64)).to(device)
     exponent = torch.tensor(exponent_of(problem.largest), device=device)

@@ -133,8 +133,9 @@ def _only(problem: Problem, cases: Int64s) -> Problem:
             _entries_of(given, cases)
         ]
 
+    chosen = cases if problem.user_rows is None else problem.user_rows[cases]
     return replace(
-        problem, users=problem.users[cases], truth=rows(problem.truth), seen=rows(problem.seen), progress=None
+        problem, user_rows=chosen, truth=rows(problem.truth), seen=rows(problem.seen), progress=None
     )
 
 

@@ -61,7 +61,6 @@ void Block::sweep(const Cancel& cancel) {
     s.valid = left >= 32 ? 0xffffffffu : (std::uint32_t{1} << left) - 1;
     if (level_.lanes < 32) s.valid &= (std::uint32_t{1} << level_.lanes) - 1;
     step(s);
-    if (doubts_.size() > kMostDoubts) settle_doubts();
   }
 }
 
@@ -211,6 +210,7 @@ void Block::on_doubt(void* self, Row& row, std::int32_t truth, std::int32_t posi
   Block& block = *static_cast<Block*>(self);
   if (++block.cases_[row.slot].n_rescored > block.most_rescored_) return block.close(row);
   block.doubts_.push_back({row.truth + truth - block.thresholds_.data(), position, row.slot});
+  if (block.doubts_.size() > kMostDoubts) block.settle_doubts();
 }
 
 // Case by case, since several items of one user are scored in the time of one.

@@ -64,8 +64,9 @@ class Block {
 
   void run(std::int64_t first, std::int64_t stop, const Cancel& cancel);
 
-  // Bytes one case needs in a block with lists of k.
-  static std::int64_t bytes_per_case(const Level& level, std::int32_t k, std::int64_t n_terms);
+  // Bytes a block needs: for one case, for each of its seen and truth items, and once to finish a list.
+  static std::int64_t bytes_per_case(const Asked& asked, const Items& items, const Level& level);
+  static constexpr std::int64_t kBytesPerSeen = 4, kBytesPerTruth = 128, kBytesPerPlace = 32;
 
  private:
   void begin(std::int64_t first, std::int64_t stop);
@@ -94,6 +95,7 @@ class Block {
   void finish(const Row& row);
   template <class Take>
   void each_judged(const Case& c, const Take& take) const;
+  std::vector<Entry> judged_entries(const Case& c) const;
   void in_list_order();
   void finish_closed(const Cancel& cancel);
   void write(const Case& c, const std::vector<Entry>& best, std::int64_t n);

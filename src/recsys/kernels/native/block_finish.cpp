@@ -1,5 +1,6 @@
 // How a block ends: exact scores for what is listed, float64 for the cases that were given up.
 #include <algorithm>
+#include <utility>
 
 #include "block.hpp"
 #include "bound.hpp"
@@ -12,6 +13,14 @@ void Block::each_judged(const Case& c, const Take& take) const {
   const Judged* const first = judged_.data() + c.first_judged;
   for (std::int64_t i = 0; i < c.n_judged; ++i)
     if (i == 0 || first[i].position != first[i - 1].position) take({first[i].score, catalogue_.item_at(first[i].position)});
+}
+
+std::vector<Entry> Block::judged_entries(const Case& c) const {
+  std::vector<Entry> entries;
+  entries.reserve(c.n_judged);
+  for (std::int64_t i = c.first_judged; i < c.first_judged + c.n_judged; ++i)
+    entries.push_back({judged_[i].score, catalogue_.item_at(judged_[i].position)});
+  return entries;
 }
 
 void Block::finish(const Row& last) {
@@ -74,33 +83,29 @@ void Block::finish_closed(const Cancel& cancel) {
   std::vector<const double*> users;
   std::vector<const std::int32_t*> excluded;
   std::vector<Best> best(closed.size(), Best(items_, asked_.k));
+  std::vector<Tally> tallies(closed.size(), Tally(items_));
   for (std::size_t u = 0; u < closed.size(); ++u) {
     double* const row = rows.data() + u * asked_.users.n_columns;
     asked_.users.read(closed[u]->id, row);
     users.push_back(row);
     excluded.push_back(excluded_.data() + closed[u]->first_excluded);
     count_judged(*closed[u]);
+    tallies[u].start(judged_entries(*closed[u]));
     each_judged(*closed[u], [&](const Entry& entry) {
       if (asked_.k) best[u].offer(entry);
     });
   }
   ExactPass(items_, catalogue_, level_).run(users, excluded, cancel, [&](std::size_t u, const Entry& entry) {
     if (asked_.k) best[u].offer(entry);
-    Judged* judged = judged_.data() + closed[u]->first_judged;
-    for (std::int64_t i = 0; i < closed[u]->n_judged; ++i, ++judged) {
-      judged->above += entry.score > judged->score;
-      judged->tied += entry.score == judged->score;
-      const Entry own{judged->score, catalogue_.item_at(judged->position)};
-      judged->ahead += entry.score == judged->score && ahead(items_, entry, own);
-    }
+    if (closed[u]->n_judged) tallies[u].add(entry);
   });
   for (std::size_t u = 0; u < closed.size(); ++u) {
-    for (std::int64_t i = 0; i < closed[u]->n_judged; ++i) {
+    tallies[u].finish([&](std::size_t i, std::int64_t above, std::int64_t tied, std::int64_t before) {
       const Judged& judged = judged_[closed[u]->first_judged + i];
-      answers_.above[judged.index] = judged.above;
-      answers_.tied[judged.index] = judged.tied;
-      answers_.ahead[judged.index] = judged.ahead;
-    }
+      answers_.above[judged.index] = judged.above + above;
+      answers_.tied[judged.index] = judged.tied + tied;
+      answers_.ahead[judged.index] = judged.ahead + before;
+    });
     if (asked_.k) {
       const std::vector<Entry>& list = best[u].sorted();
       write(*closed[u], list, static_cast<std::int64_t>(list.size()));
@@ -111,8 +116,10 @@ void Block::finish_closed(const Cancel& cancel) {
 void run_eligible(const Asked& asked, const Items& items, const Level& level, const Answers& answers,
                   std::int64_t first, std::int64_t stop, const Cancel& cancel) {
   Scorer scorer(items, level);
+  Tally tally(items);
   std::vector<double> user(asked.users.n_columns), scores, truth_scores;
   std::vector<std::int32_t> wanted;
+  std::vector<std::int64_t> judged;
   for (std::int64_t c = first; c < stop && !cancel.asked(); ++c) {
     asked.users.read(c, user.data());
     wanted.clear();
@@ -141,19 +148,27 @@ void run_eligible(const Asked& asked, const Items& items, const Level& level, co
     const std::int64_t start = asked.truth.indptr[c], n_truth = asked.truth.size(c);
     truth_scores.resize(n_truth);
     scorer.score(user.data(), asked.truth.begin(c), n_truth, truth_scores.data());
-    for (std::int64_t t = 0; t < n_truth; ++t) {
-      const double score = answers.truth_scores[start + t] = truth_scores[t];
-      const bool known = std::binary_search(wanted.begin(), wanted.end(), asked.truth.items[start + t]);
-      answers.above[start + t] = known ? 0 : -1;
-      answers.tied[start + t] = 0;
-      answers.ahead[start + t] = 0;
-      const Entry own{score, asked.truth.items[start + t]};
-      for (std::int64_t i = 0; known && i < n; ++i) {
-        answers.above[start + t] += scores[i] > score;
-        answers.tied[start + t] += scores[i] == score;
-        answers.ahead[start + t] += scores[i] == score && ahead(items, {scores[i], wanted[i]}, own);
-      }
+    judged.clear();
+    for (std::int64_t t = start; t < start + n_truth; ++t) {
+      answers.truth_scores[t] = truth_scores[t - start];
+      answers.above[t] = -1;
+      answers.tied[t] = answers.ahead[t] = 0;
+      if (std::binary_search(wanted.begin(), wanted.end(), asked.truth.items[t])) judged.push_back(t);
     }
+    const auto own = [&](std::int64_t t) { return Entry{answers.truth_scores[t], asked.truth.items[t]}; };
+    std::sort(judged.begin(), judged.end(), [&](std::int64_t a, std::int64_t b) {
+      const Entry one = own(a), other = own(b);
+      return one.score != other.score ? one.score < other.score : items.before(one.item, other.item);
+    });
+    std::vector<Entry> entries;
+    for (const std::int64_t t : judged) entries.push_back(own(t));
+    tally.start(std::move(entries));
+    for (std::int64_t i = 0; i < n && !judged.empty(); ++i) tally.add({scores[i], wanted[i]});
+    tally.finish([&](std::size_t i, std::int64_t above, std::int64_t tied, std::int64_t before) {
+      answers.above[judged[i]] = above;
+      answers.tied[judged[i]] = tied;
+      answers.ahead[judged[i]] = before;
+    });
   }
 }
 

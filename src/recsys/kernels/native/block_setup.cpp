@@ -10,8 +10,10 @@ namespace {
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity(), kClosed = std::numeric_limits<float>::infinity();
 
-// Entries a buffer takes before it is cut back to about k.
-std::int32_t room_for(std::int32_t k) { return std::max<std::int32_t>(128, 2 * k + 64); }
+// Entries a buffer takes before it is cut back to about k; there are never more than items.
+std::int32_t room_for(std::int64_t k, const Items& items) {
+  return static_cast<std::int32_t>(std::max<std::int64_t>(128, std::min(2 * k + 64, items.factors.n_rows)));
+}
 
 }  // namespace
 
@@ -24,13 +26,15 @@ Block::Block(const Asked& asked, const Items& items, const Catalogue& catalogue,
       answers_(answers),
       n_terms_(items.n_terms()),
       most_rescored_(std::max<std::int64_t>(512, catalogue.size() / 100)),
-      room_(asked.k ? room_for(asked.k) : 0),
+      room_(asked.k ? room_for(asked.k, items) : 0),
       // One more panel, and a whole vector that a packed store may write beyond it.
       capacity_(asked.k ? room_ + level.lanes + 16 : 0),
       scorer_(items, level) {}
 
-std::int64_t Block::bytes_per_case(const Level& level, std::int32_t k, std::int64_t n_terms) {
-  return 8 * (k ? room_for(k) + level.lanes + 16 : 0) + 8 * n_terms + 256;
+std::int64_t Block::bytes_per_case(const Asked& asked, const Items& items, const Level& level) {
+  // The buffer, the list of a case that was given up, its factors and its row.
+  const std::int64_t buffer = asked.k ? room_for(asked.k, items) + level.lanes + 16 : 0;
+  return 8 * buffer + 16 * std::int64_t{asked.k} + 8 * items.n_terms() + 256;
 }
 
 void Block::begin(std::int64_t first, std::int64_t stop) {
@@ -41,6 +45,10 @@ void Block::begin(std::int64_t first, std::int64_t stop) {
   excluded_.clear();
   judged_.clear();
   doubts_.clear();
+  // Reserved as a whole: growing step by step would need the room twice.
+  const auto entries = [&](const Rows& rows) { return rows.indptr ? rows.indptr[stop] - rows.indptr[first] : 0; };
+  excluded_.reserve(entries(asked_.seen) + entries(asked_.truth) + n);
+  judged_.reserve(entries(asked_.truth));
   packed_.assign(n_tiles * level_.rows * n_terms_, 0.0f);
   low_.resize(n * capacity_);
   at_.resize(n * capacity_);

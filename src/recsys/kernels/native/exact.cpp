@@ -1,6 +1,7 @@
 #include "exact.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace recsys {
 
@@ -29,6 +30,26 @@ void Best::offer(const Entry& entry) {
 const std::vector<Entry>& Best::sorted() {
   std::sort(heap_.begin(), heap_.end(), [this](const Entry& a, const Entry& b) { return ahead(items_, a, b); });
   return heap_;
+}
+
+void Tally::start(std::vector<Entry> judged) {
+  judged_ = std::move(judged);
+  beyond_.assign(judged_.size() + 1, 0);
+  level_.assign(judged_.size(), 0);
+  before_.assign(judged_.size(), 0);
+}
+
+void Tally::add(const Entry& candidate) {
+  const auto lower = [](const Entry& a, double score) { return a.score < score; };
+  const auto higher = [](double score, const Entry& a) { return score < a.score; };
+  const auto first = std::lower_bound(judged_.begin(), judged_.end(), candidate.score, lower);
+  ++beyond_[first - judged_.begin()];
+  if (first == judged_.end() || first->score != candidate.score) return;
+  ++level_[first - judged_.begin()];
+  const auto end = std::upper_bound(first, judged_.end(), candidate.score, higher);
+  const auto behind = std::partition_point(
+      first, end, [&](const Entry& own) { return !items_.before(candidate.item, own.item); });
+  if (behind != end) ++before_[behind - judged_.begin()];
 }
 
 void ExactPass::load(std::int64_t base) {

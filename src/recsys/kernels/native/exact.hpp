@@ -48,6 +48,40 @@ class Best {
   std::vector<Entry> heap_;
 };
 
+// Counts candidates for truth items that ascend by score and, where equal, stand in list order. The time for
+// a candidate grows with the logarithm of their number.
+class Tally {
+ public:
+  explicit Tally(const Items& items) : items_(items) {}
+
+  void start(std::vector<Entry> judged);
+  void add(const Entry& candidate);
+
+  // give(i, above, tied, ahead) for each truth item.
+  template <class Give>
+  void finish(const Give& give) const {
+    std::int64_t above = 0;
+    for (const std::int64_t n : beyond_) above += n;
+    std::int64_t tied = 0, ahead = 0;
+    for (std::size_t i = 0; i < judged_.size(); ++i) {
+      above -= beyond_[i];
+      if (i == 0 || judged_[i].score != judged_[i - 1].score) {
+        tied = level_[i];
+        ahead = 0;
+      }
+      ahead += before_[i];
+      give(i, above, tied, ahead);
+    }
+  }
+
+ private:
+  const Items& items_;
+  std::vector<Entry> judged_;
+  // Candidates above all truth items before this one; level with it, kept at the first of equals; of those,
+  // the ones that go before it and not before the one in front.
+  std::vector<std::int64_t> beyond_, level_, before_;
+};
+
 // A truth item of a case that is a candidate.
 struct Judged {
   double score;   // exact

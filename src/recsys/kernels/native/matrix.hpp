@@ -13,8 +13,10 @@ struct Matrix {
   const void* data = nullptr;
   bool is_double = false;
   std::int64_t n_rows = 0, n_columns = 0, row_stride = 0, column_stride = 0;  // strides in elements
+  const std::int64_t* chosen = nullptr;  // which rows these are, where not all are wanted
 
   const void* row(std::int64_t i) const {
+    if (chosen) i = chosen[i];
     return is_double ? static_cast<const void*>(static_cast<const double*>(data) + i * row_stride)
                      : static_cast<const void*>(static_cast<const float*>(data) + i * row_stride);
   }

@@ -209,14 +209,22 @@ Rows rows_of(const MaybeStarts& indptr, const MaybeItems& items) {
   return indptr ? Rows{indptr->data(), items->data()} : Rows{};
 }
 
-void scan_factors(Factors users, Factors items, std::int32_t k, std::int64_t deepest, MaybeStarts truth_indptr, MaybeItems truth_items,
+Matrix chosen_of(const Factors& factors, const std::optional<In<std::int64_t>>& rows) {
+  Matrix matrix = matrix_of(factors);
+  if (!rows) return matrix;
+  matrix.chosen = rows->data();
+  matrix.n_rows = static_cast<std::int64_t>(rows->size());
+  return matrix;
+}
+
+void scan_factors(Factors users, std::optional<In<std::int64_t>> user_rows, Factors items, std::int32_t k, std::int64_t deepest, MaybeStarts truth_indptr, MaybeItems truth_items,
                   MaybeStarts seen_indptr, MaybeItems seen_items, MaybeStarts eligible_indptr,
                   MaybeItems eligible_items, std::optional<In<double>> bias, std::optional<In<std::uint8_t>> never,
                   In<std::int64_t> tie_key, double largest, Out<std::int32_t> list_items, Out<double> list_scores,
                   Out<std::int64_t> list_lengths, Out<std::int64_t> above, Out<std::int64_t> tied,
                   Out<std::int64_t> ahead, Out<double> truth_scores, Out<std::int64_t> n_candidates, int threads, std::int64_t memory_budget,
                   int prune, const std::string& cpu_level, nb::object progress) {
-  const Asked asked{matrix_of(users), k, rows_of(truth_indptr, truth_items), rows_of(seen_indptr, seen_items),
+  const Asked asked{chosen_of(users, user_rows), k, rows_of(truth_indptr, truth_items), rows_of(seen_indptr, seen_items),
                     rows_of(eligible_indptr, eligible_items), deepest};
   const Items catalogue{matrix_of(items), bias ? bias->data() : nullptr, never ? never->data() : nullptr,
                         tie_key.data()};
@@ -240,7 +248,8 @@ NB_MODULE(_native, m) {
   m.doc() = "Native kernels; use them through recsys.kernels.";
   m.def("match_lists", &recsys::match_lists, "list_indptr"_a, "list_items"_a, "truth_indptr"_a, "truth_items"_a,
         "threads"_a, "cpu_level"_a);
-  m.def("scan", &recsys::scan_factors, "users"_a, "items"_a, "k"_a, "deepest"_a, "truth_indptr"_a.none(), "truth_items"_a.none(),
+  m.def("scan", &recsys::scan_factors, "users"_a, "user_rows"_a.none(), "items"_a, "k"_a, "deepest"_a,
+        "truth_indptr"_a.none(), "truth_items"_a.none(),
         "seen_indptr"_a.none(), "seen_items"_a.none(), "eligible_indptr"_a.none(), "eligible_items"_a.none(),
         "bias"_a.none(), "never"_a.none(), "tie_key"_a, "largest"_a, "list_items"_a.noconvert(),
         "list_scores"_a.noconvert(), "list_lengths"_a.noconvert(), "above"_a.noconvert(), "tied"_a.noconvert(), "ahead"_a.noconvert(),

@@ -92,12 +92,36 @@ class Crew {
   std::exception_ptr error_;
 };
 
+// Without threads of its own the work looks up itself: a long block is left by what `look` throws.
+class LookingUp final : public Cancel {
+ public:
+  LookingUp(const Watch& watch, const std::int64_t& done, std::int64_t n_blocks)
+      : watch_(watch), done_(done), n_blocks_(n_blocks), last_(Clock::now()) {}
+
+  bool asked() const override {
+    if (watch_.look && Clock::now() - last_ >= std::chrono::duration<double>(watch_.every_seconds)) {
+      watch_.look(done_, n_blocks_);
+      last_ = Clock::now();
+    }
+    return false;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const Watch& watch_;
+  const std::int64_t& done_;
+  const std::int64_t n_blocks_;
+  mutable Clock::time_point last_;
+};
+
 void run_here(std::int64_t n_blocks, const Body& body, const Watch& watch) {
   const ExactFloats exact;
-  const Flag never;
-  for (std::int64_t block = 0; block < n_blocks; ++block) {
-    body(0, block, never);
-    if (watch.look) watch.look(block + 1, n_blocks);
+  std::int64_t done = 0;
+  const LookingUp cancel(watch, done, n_blocks);
+  while (done < n_blocks) {
+    body(0, done, cancel);
+    ++done;
+    if (watch.look) watch.look(done, n_blocks);
   }
 }
 
