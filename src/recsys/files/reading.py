@@ -201,8 +201,9 @@ def retyped_ids(ids: Ids, codes: Codes, wanted: IdKind, what: str, place: Any) -
     if wanted == "str" or (wanted == "auto" and wrong is not None):
         return ids, codes
     if wrong is not None:
+        where = f"{what}{place(int(np.argmax(codes == wrong)))}"
         raise IdTypeError(
-            f"{what}{place(int(np.argmax(codes == wrong)))}: {texts[wrong]!r} is no whole number of 64 bits.",
+            f"{where}: {texts[wrong]!r} is not a whole number of 64 bits.",
             hint=_AS_TEXT,
         )
     values = [int(text) for text in texts]
