@@ -17,13 +17,12 @@ import platform
 import resource
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from measuring import timed
 
 from recsys.candidates import Candidates, evaluate_candidates
 from recsys.cf.evaluation.ncf_evaluator import NCFEvaluator
@@ -60,17 +59,6 @@ def loop(model: GMF, cases: list[tuple[torch.Tensor, int, torch.Tensor]], device
             hits.append(float(positive in best))
             ndcgs.append(math.log(2) / math.log(best.index(positive) + 2) if positive in best else 0.0)
     return hits, ndcgs
-
-
-def timed(work: Callable[[], object], rounds: int) -> dict[str, float]:
-    """Best and median wall seconds, median CPU seconds."""
-    wall, cpu = [], []
-    for _ in range(rounds):
-        began, spent = time.perf_counter(), time.process_time()
-        work()
-        wall.append(time.perf_counter() - began)
-        cpu.append(time.process_time() - spent)
-    return {"wall_s": float(np.median(wall)), "best_s": min(wall), "cpu_s": float(np.median(cpu))}
 
 
 def given_scores(rounds: int) -> dict[str, float]:

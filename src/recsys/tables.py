@@ -10,6 +10,7 @@ import html as markup
 import math
 import re
 import unicodedata
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -44,16 +45,16 @@ _RATINGS_COUNTED = {
 }
 
 
-class Tabled:
+class Tabled(ABC):
     """A result that is a table with notes below: it prints, and hands itself out in every form."""
 
+    @abstractmethod
     def _columns(self) -> Columns:
         """The table."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _footnotes(self) -> Sequence[str]:
         """What stands below it."""
-        raise NotImplementedError
 
     def to_frame(self, kind: str = "pandas") -> Any:
         """The table as a pandas, polars or arrow table."""

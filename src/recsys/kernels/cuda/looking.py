@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.kernels.cuda.packing import TILE, UP, Catalogue, pack_users, scaled, tensor_of
+from recsys.kernels.cuda.packing import TILE, UP, Catalogue, pack_users, scaled, tensor_of, width_of
 from recsys.kernels.cuda.sweeping import Asked, Found, fast_scores
 from recsys.kernels.problem import Problem
 from recsys.kernels.results import Csr, Int64s, Scanned
@@ -178,19 +178,13 @@ class Block:
         asked = Asked(self.rows, self.thresholds, self.n_truth.int(), cut, stop.int(), self.k > 0)
         self.kernels.sweep(self.torch, asked, self.catalogue, found, tiles)
 
-    def _width(self, tile: Any) -> Any:
-        """The bound on the error of fast scores of rows with tiles, in units of the tile."""
-        rows, items, doubt = self.rows, self.catalogue.rows, self.catalogue.doubt
-        lengths = rows.norm[:, None] * items.norm[tile]
-        return (doubt.c * lengths + doubt.a * (rows.norm_1[:, None] + items.norm_1[tile]) + doubt.e) * UP
-
     def _first_cut(self) -> Any:
         """What k candidates among the longest items reach at least."""
         torch, catalogue = self.torch, self.catalogue
         n = min(max(SAMPLE * TILE, 4 * self.k), catalogue.n)
         tile = self._range(n) // TILE
         low = fast_scores(self.rows, catalogue.rows, slice(0, n))
-        low -= self._width(tile)
+        low -= width_of(self.rows, self.catalogue, tile)
         low /= catalogue.scale[tile]
         row, position = self.seen // catalogue.n, self.seen % catalogue.n
         low[row[position < n], position[position < n]] = -torch.inf
@@ -229,7 +223,7 @@ class Block:
         at = torch.where(held, found.at[:, :n], 0).long()
         tile = at // TILE
         unit = self.catalogue.scale[tile]
-        width = self._width(tile)
+        width = width_of(self.rows, self.catalogue, tile)
         held &= ~self._is_seen(self._range(len(at))[:, None], at)
         score = found.score[:, :n]
         cut = self._kth(torch.where(held, (score - width) / unit, -torch.inf))

@@ -101,6 +101,13 @@ def tensor_of(torch: Any, array: Any, device: Any) -> Any:
     return whole
 
 
+def width_of(users: Rows, catalogue: Catalogue, tile: Any) -> Any:
+    """Rows x tiles: how far fast scores may be off, in units of the tile; triton_kernels has it too."""
+    items, doubt = catalogue.rows, catalogue.doubt
+    lengths = users.norm[:, None] * items.norm[tile]
+    return (doubt.c * lengths + doubt.a * (users.norm_1[:, None] + items.norm_1[tile]) + doubt.e) * UP
+
+
 def exponent_of(largest: float) -> int:
     """The exponent that brings a number into [1, 2); 0 for 0."""
     return int(np.frexp(largest)[1]) - 1 if largest else 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from recsys.kernels.cuda.packing import LOW, TILE, UP, Catalogue, Rows
+from recsys.kernels.cuda.packing import LOW, TILE, UP, Catalogue, Rows, width_of
 
 
 @dataclass(eq=False)
@@ -48,15 +48,13 @@ class Asked:
 
 def sweep(torch: Any, asked: Asked, catalogue: Catalogue, found: Found, tiles: tuple[int, int]) -> None:
     """The pass as the definition has it, one tile after the other."""
-    users, items, doubt = asked.users, catalogue.rows, catalogue.doubt
+    users, items = asked.users, catalogue.rows
     for tile in range(*tiles):
         part = slice(tile * TILE, (tile + 1) * TILE)
         score = fast_scores(users, items, part)
         position = torch.arange(tile * TILE, (tile + 1) * TILE, device=score.device)
         valid = (position < catalogue.n)[None, :] & (tile < asked.stop)[:, None]
-        width = (
-            doubt.c * users.norm * items.norm[tile] + doubt.a * (users.norm_1 + items.norm_1[tile]) + doubt.e
-        ) * UP
+        width = width_of(users, catalogue, tile)[:, 0]
         thresholds = asked.thresholds * catalogue.scale[tile]
         found.above += ((score[None] > thresholds[:, :, None]) & valid).sum(dim=2).int()
         near = ((score[None] - thresholds[:, :, None]).abs() <= width[None, :, None]).any(dim=0)
