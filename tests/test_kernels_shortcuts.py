@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recsys
+from kernel_worlds import LEVELS
 from recsys import ids, kernels
 from recsys.errors import IdTypeError, RecsysError
 from recsys.exact import exact_sum
@@ -110,6 +111,67 @@ def test_a_large_table_takes_the_short_cut(kind, monkeypatch):
     read = recsys.read_lists(table)
     assert [placed is not None for placed in taken] == [True]
     assert read.indptr.tolist() == list(range(0, 10_001, 5))
+
+
+def grouped_rows(sizes, seed):
+    """Cases of these sizes one after the other, ranks from 1, items that rise within a case."""
+    rng = np.random.default_rng(seed)
+    case = np.repeat(np.cumsum(rng.integers(1, 4, len(sizes))), sizes)
+    rank = np.arange(len(case)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + 1
+    item = rank * 7 + rng.integers(0, 7, len(case))
+    return case, item, rank
+
+
+SPOILT = {
+    "nothing": lambda column, at: column[at],
+    "smaller": lambda column, at: column[at] - 1,
+    "larger": lambda column, at: column[at] + 1,
+    "negative": lambda _column, _at: -1,
+    "large": lambda _column, _at: 2**20,
+    "huge": lambda _column, _at: 2**31,
+    "wraps": lambda column, at: column[at] + 2**32,
+}
+
+
+@native
+@pytest.mark.parametrize("level", LEVELS)
+@settings(max_examples=60, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 9) | st.integers(1, 5_000), min_size=1, max_size=12),
+    order=st.sampled_from(kernels.ORDERS),
+    how=st.sampled_from(sorted(SPOILT)),
+    data=st.data(),
+)
+def test_every_level_places_rows_alike(level, sizes, order, how, data):
+    columns = [column.astype(np.int64) for column in grouped_rows(np.array(sizes), len(sizes))]
+    column = data.draw(st.sampled_from(columns))
+    at = data.draw(st.integers(0, len(column) - 1))
+    column[at] = SPOILT[how](column, at)
+    case, item, rank = columns
+    limit = 2**20
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "WORTH_A_SHORT_CUT", 0)
+        placed = kernels.place_rows(
+            case, item, rank if order == "by_rank" else None, order=order, limit=limit, cpu_level=level
+        )
+    keys = {"given": (case,), "by_rank": (rank, case), "ascending": (item, case)}[order]
+    by = np.lexsort(keys)
+    ids, indptr = np.unique(case[by], return_index=True)
+    places = np.arange(len(by)) - np.repeat(indptr, np.diff([*indptr, len(by)])) + 1
+    again = (case[by][1:] == case[by][:-1]) & (item[by][1:] == item[by][:-1])
+    refused = (
+        item.min() < 0
+        or item.max() >= limit
+        or (order == "by_rank" and (rank[by] != places).any())
+        or (order == "ascending" and again.any())
+        or ((by != np.arange(len(by))).any() and int(case.max()) - int(case.min()) >= limit)
+    )
+    assert (placed is None) == refused
+    if placed is not None:
+        assert placed.case_ids.tolist() == ids.tolist()
+        assert placed.indptr.tolist() == [*indptr.tolist(), len(by)]
+        assert placed.items.tolist() == item[by].tolist()
+        assert placed.highest == item.max()
 
 
 text = st.text(max_size=12) | st.sampled_from(["a", "b", "aa", "u10", "u9", "ünïcode", "語", "\U0001f600x"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import math
 from contextlib import suppress
@@ -16,9 +17,12 @@ from hypothesis import strategies as st
 import recsys
 from recsys.conventions import DECISIONS, Conventions
 from recsys.errors import RecsysError
+from recsys.judge import Paired
+from recsys.metrics.reading import Reading
 from recsys.metrics.registry import METRICS
 from recsys.plan import Request
 from recsys.presets import PRESETS
+from recsys.types import Lists
 from worlds import World, known_of, list_frame, truth_frame, worlds
 
 # How ties were broken is what these tests compare, so a warning about it is no news.
@@ -352,3 +356,45 @@ def test_the_fixture_is_refused_only_where_it_must_be():
         ("ideal", "k"): {"ndcg"},
         ("ties", "expected"): set(NO_TIE_EXPECTATION),
     }
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(
+    world=worlds(),
+    preset=st.sampled_from(["default", *sorted(PRESETS)]),
+    size=st.integers(1, 3),
+    average=st.sampled_from(["macro", "pooled"]),
+    no_truth=st.sampled_from(["skip", "zero", "error"]),
+)
+def test_blocks_of_cases_give_the_same_bits_and_the_same_words(world, preset, size, average, no_truth):
+    conventions = Conventions.of(preset).but(average=average, no_truth=no_truth)
+    names = [n for n in METRICS if conventions.ties != "expected" or n not in NO_TIE_EXPECTATION]
+
+    def run() -> Any:
+        try:
+            return evaluate(world, requests(names, world.k), conventions=conventions)
+        except RecsysError as error:
+            return type(error), str(error)
+
+    whole = run()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("recsys.engine._BLOCK_CASES", size)
+        apart = run()
+    if isinstance(whole, tuple):
+        assert apart == whole
+        return
+    assert_equal(apart, whole)
+    assert apart.counts == whole.counts
+
+
+def test_a_call_leaves_no_lists_behind_for_the_garbage_collector():
+    gc.collect()
+    gc.disable()
+    try:
+        recsys.evaluate(
+            {1: [3, 5], 2: [5, 3]}, {1: [3], 2: [3]}, ["recall@2", "ild@2"], embeddings={3: [1], 5: [2]}
+        )
+        left = [one for one in gc.get_objects() if isinstance(one, Reading | Lists | Paired)]
+    finally:
+        gc.enable()
+    assert left == []

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from recsys.errors import (
     DuplicateError,
     InputError,
     OutOfBoundsError,
+    RecsysError,
 )
 from recsys.exposure import (
     catalogue_of,
@@ -45,18 +47,16 @@ from recsys.types import (
 )
 
 _ROUNDING = 1e-9
+_BLOCK_CASES = 1 << 16
 
 
 def measure(
     judged: Judged, requests: Sequence[Request], conventions: Conventions, context: Context
 ) -> Partial:
     """Every request for every case."""
-    columns: dict[str, Float] = {}
-    terms: dict[str, tuple[Float, Float]] = {}
     exposure: dict[ExposureKey, Exposure] = {}
-    # One large piece for all columns: the system hands it out much quicker than many smaller ones.
-    memory = np.empty((len(requests), len(judged.cases)))
     readings = Readings(judged, context)
+    columns = _Columns(judged, [r for r in requests if r.metric.kind != "catalogue"], conventions)
     for request in requests:
         here = request.conventions(conventions)
         check_needs(request, context)
@@ -64,21 +64,68 @@ def measure(
         reading = readings.under(here)
         if request.metric.kind == "catalogue":
             _gather(exposure, reading, request, here)
-            continue
-        values = request.metric.body(reading, request.k, here, **request.own_params)
-        column = values.value if isinstance(values, Terms) else np.asarray(values)
-        column = _settled(request, here, column, reading, judged)
-        columns[str(request)] = memory[len(columns)]
-        columns[str(request)][:] = column
-        if isinstance(values, Terms) and combines(request.metric, here):
-            out = np.isnan(column)
-            terms[str(request)] = (np.where(out, np.nan, values.first), np.where(out, np.nan, values.second))
-    rows = PerCase(judged.cases.values, columns, judged.clusters, context.case_weights)
+    columns.fill(readings)
+    rows = PerCase(judged.cases.values, columns.values, judged.clusters, context.case_weights)
     counts = _counts(judged, conventions, readings) | _missing(requests, conventions, readings)
     if not exposure:
-        return Partial(rows, terms, counts)
+        return Partial(rows, columns.terms, counts)
     catalogue = _catalogue(judged, context, readings)
-    return Partial(rows, terms, counts, exposure, catalogue, kept_context(requests, context))
+    return Partial(rows, columns.terms, counts, exposure, catalogue, kept_context(requests, context))
+
+
+class _Columns:
+    """One column a request: what asks only where judged items landed is worked out block by block of cases.
+
+    A block's arrays stay in the cache and their memory serves the next one.
+    """
+
+    def __init__(self, judged: Judged, requests: Sequence[Request], conventions: Conventions) -> None:
+        self._judged = judged
+        self._asked = [_Asked(str(r), r, r.conventions(conventions)) for r in requests]
+        # One large piece for all columns: the system hands it out much quicker than many smaller ones.
+        memory = np.empty((len(requests), len(judged.cases)))
+        self.values: dict[str, Float] = {
+            asked.name: row for asked, row in zip(self._asked, memory, strict=True)
+        }
+        self.terms: dict[str, tuple[Float, Float]] = {}
+
+    def fill(self, readings: Readings) -> None:
+        n = len(self._judged.cases)
+        blocks = n > _BLOCK_CASES and not isinstance(self._judged, OfItems)
+        of_places = [asked for asked in self._asked if blocks and not asked.request.metric.needs]
+        try:
+            for start in range(0, n, _BLOCK_CASES) if of_places else ():
+                self._fill(of_places, readings.of_cases(start, min(start + _BLOCK_CASES, n)), start)
+        except RecsysError:  # what is wrong is said of all cases, not of a block
+            blocks = False
+        self._fill([asked for asked in self._asked if not blocks or asked.request.metric.needs], readings, 0)
+
+    def _fill(self, some: Sequence[_Asked], readings: Readings, start: int) -> None:
+        for name, request, here in some:
+            reading = readings.under(here)
+            values = request.metric.body(reading, request.k, here, **request.own_params)
+            column = values.value if isinstance(values, Terms) else np.asarray(values)
+            column = _settled(request, here, column, reading, self._judged)
+            rows = slice(start, start + reading.n_cases)
+            self.values[name][rows] = column
+            if isinstance(values, Terms) and combines(request.metric, here):
+                out = np.isnan(column)
+                for kept, term in zip(self._terms_of(name), (values.first, values.second), strict=True):
+                    kept[rows] = np.where(out, np.nan, term)
+
+    def _terms_of(self, name: str) -> tuple[Float, Float]:
+        if name not in self.terms:
+            n = len(self._judged.cases)
+            self.terms[name] = np.empty(n), np.empty(n)
+        return self.terms[name]
+
+
+class _Asked(NamedTuple):
+    """A request, its name and the conventions it is worked out under."""
+
+    name: str
+    request: Request
+    here: Conventions
 
 
 def exposures(
@@ -127,36 +174,57 @@ def _missing(requests: Sequence[Request], conventions: Conventions, readings: Re
     return {name: n for name, n in out.items() if n}
 
 
+class _Lists:
+    """What was shown under each rule for ties.
+
+    It stands apart from `Readings`, so that no reading holds those that made it: the memory of a call is then
+    free when the call ends, not when the garbage collector comes by.
+    """
+
+    def __init__(self, judged: Judged) -> None:
+        self._judged = judged
+        self._shown: dict[str, Shown] = {}
+
+    def under(self, ties: str) -> Shown:
+        if ties not in self._shown:
+            self._shown[ties] = self._judged.shown(ties)
+        return self._shown[ties]
+
+
 class Readings:
     """One Reading for all metrics that agree on ties, relevance and repeats."""
 
-    def __init__(self, judged: Judged, context: Context) -> None:
+    def __init__(self, judged: Judged, context: Context, cases: tuple[int, int] | None = None) -> None:
         self._judged = judged
         self._context = context
+        self._cases = cases
         self._facts = ItemFacts(judged.items, context)
-        self._shown: dict[str, Shown] = {}
+        self._shown = _Lists(judged)
         self._made: dict[tuple[Any, ...], Reading] = {}
 
     def under(self, here: Conventions) -> Reading:
         key = (here.ties, here.relevant_from, here.duplicates)
         if key not in self._made:
             hits = self._judged.hits(here.ties, here.duplicates)
+            if self._cases is not None:
+                part = hits.of_cases(*self._cases)
+                self._made[key] = Reading(part, here.relevant_from, here.duplicates, self._context)
+                return self._made[key]
             clusters = self._judged.clusters
             users = self._judged.cases if clusters is None else Ids(clusters)
             judged, grades = self._judged.judged, self._judged.grades
-            beyond = Beyond(users, self._facts, lambda: self._lists(key[0]), judged, grades)
+            beyond = Beyond(users, self._facts, partial(self._shown.under, key[0]), judged, grades)
             self._made[key] = Reading(hits, here.relevant_from, here.duplicates, self._context, beyond)
         return self._made[key]
+
+    def of_cases(self, start: int, stop: int) -> Readings:
+        """The same of some neighbouring cases; their readings know the places and nothing of the lists."""
+        return Readings(self._judged, self._context, (start, stop))
 
     def any_of(self, relevant_from: float | None) -> Reading:
         """A reading that agrees on what is relevant, where there is one."""
         made = self._made
         return next((r for key, r in made.items() if key[1] == relevant_from), next(iter(made.values())))
-
-    def _lists(self, ties: str) -> Shown:
-        if ties not in self._shown:
-            self._shown[ties] = self._judged.shown(ties)
-        return self._shown[ties]
 
 
 def _catalogue(judged: Judged, context: Context, readings: Readings) -> Catalogue:

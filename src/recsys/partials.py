@@ -36,20 +36,25 @@ def summarise(
             out[name] = of_catalogue(partial, request, conventions or Conventions()) if of_all else math.nan
             continue
         column = partial.per_case.columns[name]
-        inside = ~np.isnan(column) if mask is None else mask & ~np.isnan(column)
-        everyone = bool(inside.all())
-        pick: Any = slice(None) if everyone else inside
+        pick, whole = _inside(column, mask)
         weights = partial.per_case.weights
         held = None if weights is None else weights[pick]
         if name in partial.terms:
             first, second = (_mean(t[pick], held) for t in partial.terms[name])
-            whole = inside.any()
             out[name] = request.metric.combine(first, second, **request.own_params) if whole else math.nan
         elif request.metric.summary is not None:
             out[name] = request.metric.summary(column[pick], held, **request.own_params)
         else:
             out[name] = _mean(column[pick], held, within=request.metric.bounds)
     return out
+
+
+def _inside(column: Float, mask: Bool | None) -> tuple[Any, bool]:
+    """Which cases are in the mean, all of them as a slice; and whether there are any."""
+    if mask is None and len(column) and not math.isnan(column.min()):
+        return slice(None), True
+    inside = ~np.isnan(column) if mask is None else mask & ~np.isnan(column)
+    return inside, bool(inside.any())
 
 
 def _mean(values: Float, weights: Float | None, *, within: tuple[float, float] | None = None) -> float:

@@ -210,6 +210,31 @@ class Hits:
     def n_judged(self) -> Int:
         return self.truth_indptr[1:] - self.truth_indptr[:-1]
 
+    def of_cases(self, start: int, stop: int) -> Hits:
+        """Those of some neighbouring cases, which then count from 0."""
+        found = slice(*np.searchsorted(self.case, (start, stop)).tolist())
+        judged = slice(int(self.truth_indptr[start]), int(self.truth_indptr[stop]))
+        cases = slice(start, stop)
+
+        def part(values: Array | None, rows: slice) -> Any:
+            return None if values is None else values[rows]
+
+        return Hits(
+            n_cases=stop - start,
+            case=self.case[found] - self.case.dtype.type(start),
+            item=self.item[found],
+            rank=self.rank[found],
+            grade=part(self.grade, found),
+            n_listed=self.n_listed[cases],
+            truth_indptr=self.truth_indptr[start : stop + 1] - judged.start,
+            truth_grade=part(self.truth_grade, judged),
+            tied=part(self.tied, found),
+            repeat=part(self.repeat, found),
+            weight=part(self.weight, found),
+            truth_weight=part(self.truth_weight, judged),
+            n_candidates=part(self.n_candidates, cases),
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Shown:

@@ -186,6 +186,7 @@ def place_rows(
     *,
     order: Order,
     limit: int,
+    cpu_level: str | None = None,
 ) -> Placed | None:
     """Rows with whole numbers for ids in CSR order, in one or two passes; None where it takes more.
 
@@ -198,7 +199,7 @@ def place_rows(
         return None
     columns = [None if c is None else np.ascontiguousarray(c, dtype=np.int64) for c in (case, item, rank)]
     items = np.empty(len(case), np.int32)
-    placed = native.place_rows(*columns, ORDERS.index(order), limit, items)
+    placed = native.place_rows(*columns, ORDERS.index(order), limit, items, cpu_level or "")
     return None if placed is None else Placed(placed[0], placed[1], items, placed[2])
 
 

@@ -231,10 +231,11 @@ def _first_fall(indptr: Int64s, items: Int32s) -> int | None:
     """The first entry that is lower than the one before it in its row."""
     for start in range(1, items.size, ENTRIES_PER_LOOK):
         stop = min(start + ENTRIES_PER_LOOK, items.size)
-        at = start + np.flatnonzero(items[start:stop] < items[start - 1 : stop - 1])
-        at = at[indptr[np.searchsorted(indptr, at)] != at]  # where a row starts it may
-        if at.size:
-            return int(at[0])
+        falls = items[start:stop] < items[start - 1 : stop - 1]
+        first, last = np.searchsorted(indptr, (start, stop))
+        falls[indptr[first:last] - start] = False  # where a row starts it may
+        if falls.any():
+            return start + int(falls.argmax())
     return None
 
 

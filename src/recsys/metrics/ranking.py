@@ -179,10 +179,8 @@ def mrr(h: Reading, k: int | None, c: Conventions) -> Float:
     del c
     if h.tied is not None:
         return first_hit(h, k, reciprocal_of_first)
-    case, place = h.first
-    out = np.zeros(h.n_cases)
-    out[case] = 1.0 / place if k is None else np.where(place <= k, 1.0 / place, 0.0)
-    return out
+    found = h.kept("one over the first place", lambda: 1.0 / h.first)
+    return found if k is None else found * (h.first <= k)
 
 
 @metric(

@@ -115,10 +115,12 @@ class Reading(Listing):
         return np.asarray(place - np.repeat(starts, sizes))
 
     @cached_property
-    def first(self) -> tuple[Array, Int]:
-        """Case and place of the first relevant hit of each case that has one."""
+    def first(self) -> Float:
+        """The place of the first relevant hit of each case, infinity where there is none."""
+        out = np.full(self.n_cases, np.inf)
         at = np.flatnonzero(self.order == 1)
-        return self.case[at], self.rank[at]
+        out[self._index[at]] = self.rank[at]
+        return out
 
     @cached_property
     def _index(self) -> Int:
@@ -177,7 +179,10 @@ class Reading(Listing):
 
     def count_weight(self, k: int | None) -> Float:
         """Like count, each hit with its item's weight."""
-        return self._keep(("count_weight", k), lambda: self.add(self._weighed(self.within(k), self.weight)))
+        weight = self.weight
+        if weight is None:
+            return self.count(k)
+        return self._keep(("count_weight", k), lambda: self.add(self.within(k) * weight))
 
     def place_weights(self, table: Callable[[int], Float], k: int | None) -> Float:
         """weight(place) of each relevant hit, 0 beyond k; its mean over the group under ties."""

@@ -53,15 +53,14 @@ def _scan(problem: Problem, memory_budget: int, device: str) -> Scanned:
     if not catalogue.n:
         return _on_cpu(problem, memory_budget)
     capacity = capacity_for(max(problem.k or 0, problem.deepest or 0), counts=counts)
-    answers, given_up = _empty(problem), np.arange(problem.n_cases)
-    for room in (capacity, capacity * MORE_ROOM):
-        part = problem if given_up.size == problem.n_cases else _only(problem, given_up)
-        found, again = _pass((torch, kernels), part, catalogue, room, counts=counts)
-        _put(problem, answers, given_up, found)
+    tools = torch, kernels
+    answers, given_up = _pass(tools, problem, catalogue, capacity, counts=counts)
+    if given_up.size:
+        part = _only(problem, given_up)
+        found, again = _pass(tools, part, catalogue, capacity * MORE_ROOM, counts=counts)
+        _put(problem, answers, given_up, _closed_up(part, found))
         given_up = given_up[again]
-        if not given_up.size:
-            break
-    else:
+    if given_up.size:
         # Cases with more near-ties than any buffer holds: the CPU's exact pass decides.
         _put(problem, answers, given_up, _on_cpu(_only(problem, given_up), memory_budget))
     return _closed_up(problem, answers)
@@ -70,7 +69,7 @@ def _scan(problem: Problem, memory_budget: int, device: str) -> Scanned:
 def _pass(
     tools: tuple[Any, Any], problem: Problem, catalogue: Catalogue, capacity: int, *, counts: bool
 ) -> tuple[Scanned, Int64s]:
-    """All cases block by block; the cases whose buffers did not suffice are named."""
+    """All cases block by block, with gaps in the lists; the cases whose buffers did not suffice are named."""
     answers = _empty(problem)
     n_at_once = max(1, min(CASES_PER_BLOCK, ENTRIES_PER_BLOCK // capacity))
     starts = range(0, problem.n_cases, n_at_once)
@@ -81,7 +80,7 @@ def _pass(
         given_up.append(block.run(answers, capacity))
         if problem.progress is not None:
             problem.progress(done + 1, len(starts))
-    return _closed_up(problem, answers), np.concatenate(given_up)
+    return answers, np.concatenate(given_up)
 
 
 def _empty(problem: Problem) -> Scanned:
@@ -103,6 +102,8 @@ def _empty(problem: Problem) -> Scanned:
 def _closed_up(problem: Problem, answers: Scanned) -> Scanned:
     lengths, k = answers.list_indptr, problem.k or 0
     indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    if indptr[-1] == answers.list_items.size:
+        return answers._replace(list_indptr=indptr)
     kept = (np.arange(k) < lengths[:, None]).ravel()
     return answers._replace(
         list_indptr=indptr, list_items=answers.list_items[kept], list_scores=answers.list_scores[kept]

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "rows.hpp"
 #include "slices.hpp"
 
 namespace recsys {
@@ -70,6 +71,9 @@ struct Level {
                std::uint64_t* again);
   // Sums of the two high parts of numbers; see slices.hpp.
   Slices (*slices)(const double* values, std::int64_t n, double first, double second);
+  // Rows [start, stop) of a table, start from 1, held against the one before each; see rows_body.hpp.
+  RowFacts (*look)(const RowTable& table, Order order, std::int64_t start, std::int64_t stop, std::int32_t* out,
+                   std::uint8_t* begins);
 };
 
 constexpr int kMeetEntries = 64;

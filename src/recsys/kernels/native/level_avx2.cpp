@@ -78,6 +78,7 @@ struct V {
 
 #include "exact_x86.hpp"
 #include "match_x86.hpp"
+#include "rows_body.hpp"
 #include "level_body.hpp"
 
 const recsys::Level recsys::kAvx2 = recsys::make_level();

@@ -254,7 +254,7 @@ constexpr decltype(Level::meet) meet = nullptr;
 
 constexpr Level make_level() {
   return {V::kRows, kLanes, &sweep<true, false>, &sweep<false, true>, &sweep<true, true>, &lift, &exact,
-          &exact_tile, meet, &slices};
+          &exact_tile, meet, &slices, &look};
 }
 
 }  // namespace

@@ -72,6 +72,7 @@ struct V {
 
 }  // namespace
 
+#include "rows_body.hpp"
 #include "level_body.hpp"
 
 const recsys::Level recsys::kPortable = recsys::make_level();

@@ -98,13 +98,14 @@ nb::tuple match_lists(In<std::int64_t> list_indptr, In<std::int32_t> list_items,
 }
 
 nb::object place_rows(In<std::int64_t> cases, In<std::int64_t> items, std::optional<In<std::int64_t>> ranks, int order,
-                      std::int64_t limit, Out<std::int32_t> out) {
-  const Table table{cases.data(), items.data(), ranks ? ranks->data() : nullptr,
+                      std::int64_t limit, Out<std::int32_t> out, const std::string& cpu_level) {
+  const Level& level = level_of(level_named(cpu_level));
+  const RowTable table{cases.data(), items.data(), ranks ? ranks->data() : nullptr,
                     static_cast<std::int64_t>(cases.size())};
   Placed placed;
   {
     nb::gil_scoped_release no_gil;
-    placed = place(table, static_cast<Order>(order), limit, out.data());
+    placed = place(table, static_cast<Order>(order), limit, level, out.data());
   }
   if (!placed.done) return nb::none();
   return nb::make_tuple(array_of(std::move(placed.ids)), array_of(std::move(placed.indptr)), placed.highest);
@@ -256,7 +257,7 @@ NB_MODULE(_native, m) {
         "truth_scores"_a.noconvert(), "n_candidates"_a.noconvert(), "threads"_a, "memory_budget"_a, "prune"_a,
         "cpu_level"_a, "progress"_a.none());
   m.def("place_rows", &recsys::place_rows, "cases"_a, "items"_a, "ranks"_a.none(), "order"_a, "limit"_a,
-        "out"_a.noconvert());
+        "out"_a.noconvert(), "cpu_level"_a);
   m.def("code_text", &recsys::code_text<std::int32_t>, "offsets"_a.noconvert(), "bytes"_a);
   m.def("code_text", &recsys::code_text<std::int64_t>, "offsets"_a.noconvert(), "bytes"_a);
   m.def("code_objects", &recsys::code_objects, "array"_a);

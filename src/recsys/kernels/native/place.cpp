@@ -3,6 +3,7 @@
 #include "place.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "portability.hpp"
@@ -40,84 +41,81 @@ std::int32_t highest_of(const std::int32_t* items, std::int64_t n) {
   return highest;
 }
 
-// The pass over rows that may stand in order already: borders of cases, narrowed items, and whether anything is
-// out of order. Nothing in it branches on the data, so short cases cost no more than long ones.
-template <Order Wanted>
-class Pass {
+// The rows as they stand.
+class Grouped {
  public:
-  explicit Pass(const Table& table) : table_(table) {}
+  Grouped(const RowTable& table, Placed& placed) : table_(table), placed_(placed) {}
 
-  bool in_order(std::int32_t* out, std::vector<std::int64_t>& starts) {
-    std::int64_t n_starts = 0;
-    for (std::int64_t start = 0; start < table_.n; start += kRowsPerLook) {
+  // False where anything is out of order.
+  bool place(Order order, const Level& level, std::int32_t* out) {
+    if (table_.items[0] >> 31 || (order == Order::by_rank && table_.ranks[0] != 1)) return false;
+    out[0] = static_cast<std::int32_t>(table_.items[0]);
+    placed_.highest = out[0];
+    placed_.indptr.assign(1, 0);
+    placed_.ids.assign(1, table_.cases[0]);
+    std::uint8_t begins[kRowsPerLook];
+    for (std::int64_t start = 1; start < table_.n; start += kRowsPerLook) {
       const std::int64_t stop = std::min(table_.n, start + kRowsPerLook);
-      if (starts.size() < static_cast<std::size_t>(n_starts + kRowsPerLook))
-        starts.resize(std::max<std::size_t>(2 * starts.size(), static_cast<std::size_t>(n_starts + kRowsPerLook)));
-      n_starts = look(start, stop, n_starts, out, starts.data());
-      if (falls_ || bits_ >> 31 || off_) return false;
+      const RowFacts facts = level.look(table_, order, start, stop, out + start, begins);
+      if (facts.falls || facts.off || facts.bits >> 31) return false;
+      placed_.highest = std::max<std::int64_t>(placed_.highest, facts.highest);
+      add(begins, start, stop);
     }
-    starts.resize(static_cast<std::size_t>(n_starts));
+    placed_.indptr.resize(n_);
+    placed_.ids.resize(n_);
+    placed_.indptr.push_back(table_.n);
     return true;
   }
 
  private:
-  static constexpr std::int64_t kRowsPerLook = 4096;
+  static constexpr std::int64_t kWord = 8;
 
-  std::int64_t look(std::int64_t start, std::int64_t stop, std::int64_t n_starts, std::int32_t* RECSYS_RESTRICT out,
-                    std::int64_t* RECSYS_RESTRICT starts) {
-    const std::int64_t *const cases = table_.cases, *const items = table_.items, *const ranks = table_.ranks;
-    std::int64_t run = run_;
-    std::uint64_t bits = 0, off = 0, falls = 0;
-    if (start == 0) {  // the first row has none before it
-      starts[n_starts++] = 0;
-      bits = static_cast<std::uint64_t>(items[0]);
-      out[0] = static_cast<std::int32_t>(items[0]);
-      run = 1;
-      if (Wanted == Order::by_rank) off = static_cast<std::uint64_t>(ranks[0] ^ 1);
-      ++start;
+  // The cases that begin in rows [start, stop), of a byte a row; most words hold none.
+  void add(const std::uint8_t* begins, std::int64_t start, std::int64_t stop) {
+    const std::int64_t n = stop - start;
+    make_room(static_cast<std::size_t>(n), start);
+    const std::int64_t* const RECSYS_RESTRICT cases = table_.cases + start;
+    std::int64_t* RECSYS_RESTRICT starts = placed_.indptr.data() + n_;
+    std::int64_t* RECSYS_RESTRICT ids = placed_.ids.data() + n_;
+    std::size_t found = 0;
+    const auto note = [&](std::int64_t row) {
+      starts[found] = start + row;
+      ids[found] = cases[row];
+      found += begins[row];
+    };
+    std::int64_t row = 0;
+    for (; row + kWord <= n; row += kWord) {
+      std::uint64_t word;
+      std::memcpy(&word, begins + row, sizeof word);
+      if (!word) continue;
+      for (std::int64_t i = 0; i < kWord; ++i) note(row + i);
     }
-    for (std::int64_t i = start; i < stop; ++i) {
-      const bool same = cases[i] == cases[i - 1];
-      falls |= cases[i] < cases[i - 1];
-      starts[n_starts] = i;
-      n_starts += !same;
-      if (Wanted == Order::by_rank) {
-        run = same ? run + 1 : 1;
-        off |= static_cast<std::uint64_t>(ranks[i] ^ run);
-      }
-      if (Wanted == Order::ascending) off |= same & (items[i] <= items[i - 1]);
-    }
-    for (std::int64_t i = start; i < stop; ++i) {
-      bits |= static_cast<std::uint64_t>(items[i]);
-      out[i] = static_cast<std::int32_t>(items[i]);
-    }
-    run_ = run, bits_ |= bits, off_ |= off, falls_ |= falls;
-    return n_starts;
+    for (; row < n; ++row) note(row);
+    n_ += found;
   }
 
-  const Table& table_;
-  std::int64_t run_ = 0;
-  std::uint64_t bits_ = 0, off_ = 0, falls_ = 0;
+  // As much as the rows so far let expect for all; the first look expects nothing.
+  void make_room(std::size_t more, std::int64_t n_rows) {
+    if (placed_.ids.size() >= n_ + more) return;
+    const double per_row = n_rows > kRowsPerLook ? 1.1 * static_cast<double>(n_) / static_cast<double>(n_rows) : 0;
+    const auto expected = static_cast<std::size_t>(per_row * static_cast<double>(table_.n));
+    const std::size_t room = std::max({2 * n_, n_ + more, std::min(expected, static_cast<std::size_t>(table_.n))});
+    placed_.indptr.resize(room);
+    placed_.ids.resize(room);
+  }
+
+  const RowTable& table_;
+  Placed& placed_;
+  std::size_t n_ = 1;
 };
 
-bool in_order(const Table& table, Order order, std::int32_t* out, std::vector<std::int64_t>& starts) {
-  if (order == Order::by_rank) return Pass<Order::by_rank>(table).in_order(out, starts);
-  if (order == Order::ascending) return Pass<Order::ascending>(table).in_order(out, starts);
-  return Pass<Order::given>(table).in_order(out, starts);
-}
-
-bool place_grouped(const Table& table, Order order, std::int32_t* out, Placed& placed) {
-  if (!in_order(table, order, out, placed.indptr)) return false;
-  placed.ids.reserve(placed.indptr.size());
-  for (const std::int64_t start : placed.indptr) placed.ids.push_back(table.cases[start]);
-  placed.indptr.push_back(table.n);
-  placed.highest = highest_of(out, table.n);
-  return true;
+bool place_grouped(const RowTable& table, Order order, const Level& level, std::int32_t* out, Placed& placed) {
+  return Grouped(table, placed).place(order, level, out);
 }
 
 class Scatter {
  public:
-  Scatter(const Table& table, std::int64_t limit) : table_(table) {
+  Scatter(const RowTable& table, std::int64_t limit) : table_(table) {
     std::int64_t high = table.cases[0];
     std::uint64_t bits = 0;
     low_ = high;
@@ -176,13 +174,13 @@ class Scatter {
   }
 
  private:
-  const Table& table_;
+  const RowTable& table_;
   std::int64_t low_ = 0;
   bool usable_ = false;
   std::vector<std::int32_t> starts_;
 };
 
-bool place_scattered(const Table& table, Order order, std::int64_t limit, std::int32_t* out, Placed& placed) {
+bool place_scattered(const RowTable& table, Order order, std::int64_t limit, std::int32_t* out, Placed& placed) {
   const Scatter scatter(table, limit);
   if (!scatter.usable()) return false;
   if (order == Order::by_rank && !scatter.by_rank(out)) return false;
@@ -195,10 +193,10 @@ bool place_scattered(const Table& table, Order order, std::int64_t limit, std::i
 
 }  // namespace
 
-Placed place(const Table& table, Order order, std::int64_t limit, std::int32_t* out) {
+Placed place(const RowTable& table, Order order, std::int64_t limit, const Level& level, std::int32_t* out) {
   Placed placed;
   if (table.n == 0 || table.n > kMostRows) return placed;
-  placed.done = place_grouped(table, order, out, placed);
+  placed.done = place_grouped(table, order, level, out, placed);
   if (!placed.done) {
     placed = Placed{};
     placed.done = place_scattered(table, order, limit, out, placed);
