@@ -166,13 +166,18 @@ def _placed(frame: Any, found: Mapping[str, str], table: str, *, ranked: bool) -
 
 def _whole_numbers(frame: Any, name: str) -> Array | None:
     """A column of whole numbers that fit 64 bits, none missing; None otherwise."""
-    series = frame[name]
-    if not series.dtype.is_integer():
+    series = frame.get_column(name)
+    column = series.to_native()
+    kind = getattr(column, "dtype", None)
+    values: Array
+    if isinstance(kind, np.dtype):  # pandas without its own types: nothing can be missing among whole numbers
+        if kind.kind not in "iu":
+            return None
+        values = column.to_numpy()
+    elif series.dtype.is_integer() and not series.is_null().any():
+        values = series.to_numpy()
+    else:
         return None
-    plain = isinstance(getattr(series.to_native(), "dtype", None), np.dtype)
-    if not plain and series.is_null().any():
-        return None
-    values: Array = series.to_numpy()
     fits = values.dtype.kind == "i" or (values.dtype.kind == "u" and values.dtype.itemsize < 8)
     return values if fits else None
 
