@@ -47,7 +47,7 @@ from recsys.types import (
 )
 
 _ROUNDING = 1e-9
-_BLOCK_CASES = 1 << 16
+_BLOCK_CASES = 1 << 15
 
 
 def measure(
@@ -81,7 +81,7 @@ class _Columns:
 
     def __init__(self, judged: Judged, requests: Sequence[Request], conventions: Conventions) -> None:
         self._judged = judged
-        self._asked = [_Asked(str(r), r, r.conventions(conventions)) for r in requests]
+        self._asked = [_Asked(str(r), r, r.conventions(conventions), r.own_params) for r in requests]
         # One large piece for all columns: the system hands it out much quicker than many smaller ones.
         memory = np.empty((len(requests), len(judged.cases)))
         self.values: dict[str, Float] = {
@@ -101,9 +101,9 @@ class _Columns:
         self._fill([asked for asked in self._asked if not blocks or asked.request.metric.needs], readings, 0)
 
     def _fill(self, some: Sequence[_Asked], readings: Readings, start: int) -> None:
-        for name, request, here in some:
+        for name, request, here, params in some:
             reading = readings.under(here)
-            values = request.metric.body(reading, request.k, here, **request.own_params)
+            values = request.metric.body(reading, request.k, here, **params)
             column = values.value if isinstance(values, Terms) else np.asarray(values)
             column = _settled(request, here, column, reading, self._judged)
             rows = slice(start, start + reading.n_cases)
@@ -121,11 +121,12 @@ class _Columns:
 
 
 class _Asked(NamedTuple):
-    """A request, its name and the conventions it is worked out under."""
+    """A request, its name, the conventions it is worked out under and its function's own parameters."""
 
     name: str
     request: Request
     here: Conventions
+    params: dict[str, Any]
 
 
 def exposures(
