@@ -19,7 +19,8 @@ from recsys.kernels.results import Bools, Csr, Factors, Float64s, Int32s, Int64s
 Ties = Literal["by_id", "by_id_desc"]
 Progress = Callable[[int, int], object]
 
-ROWS_PER_LOOK = 1 << 16
+# What is looked at twice should still be in the cache the second time.
+BYTES_PER_LOOK = 1 << 20
 ENTRIES_PER_LOOK = 1 << 22
 # What may be given one per item: kinds of dtypes, and what to call it.
 PER_ITEM = {np.bool_: ("b", "bool"), np.int64: ("iu", "whole number"), np.float64: ("fiub", "number")}
@@ -164,9 +165,10 @@ def _widened(array: Factors) -> Factors:
 
 def _largest(name: str, array: Factors, chosen: Int64s | None = None) -> float:
     """The largest magnitude; a NaN or an infinity is named with its row."""
-    largest = 0.0
-    for start in range(0, array.shape[0] if chosen is None else chosen.size, ROWS_PER_LOOK):
-        block = rows_between(array, chosen, start, start + ROWS_PER_LOOK)
+    largest, n_rows = 0.0, array.shape[0] if chosen is None else chosen.size
+    step = max(1, BYTES_PER_LOOK * len(array) // max(1, array.nbytes))
+    for start in range(0, n_rows, step):
+        block = rows_between(array, chosen, start, start + step)
         if not block.size:
             break
         high, low = float(block.max()), float(block.min())

@@ -90,16 +90,15 @@ class Block:
         if self.problem.k:
             self._write_lists(answers, entries, self.problem.k)
         cases = slice(self.cases.start, self.cases.stop)
-        answers.n_candidates[cases] = self._host(self.n_candidates[self.row_of])
-        given_up: Int64s = self.cases.start + np.flatnonzero(self._host(lost[self.row_of]))
+        self._write(answers.n_candidates[cases], self.n_candidates[self.row_of])
+        given_up: Int64s = self.cases.start + lost[self.row_of].nonzero()[:, 0].cpu().numpy()
         return given_up
 
     def _tensor(self, array: Any) -> Any:
         return tensor_of(self.torch, array, self.device)
 
-    @staticmethod
-    def _host(tensor: Any) -> Any:
-        return tensor.cpu().numpy()
+    def _write(self, to: Any, tensor: Any) -> None:
+        self.torch.from_numpy(to).copy_(tensor)
 
     def _range(self, n: int) -> Any:
         return self.torch.arange(n, device=self.device)
@@ -284,13 +283,13 @@ class Block:
 
     def _write_counts(self, answers: Scanned, truth: Csr) -> None:
         at = slice(int(truth[0][self.cases.start]), int(truth[0][self.cases.stop]))
-        answers.truth_scores[at] = self._host(self.truth_score)
+        self._write(answers.truth_scores[at], self.truth_score)
         for to, value, none in (
             (answers.above, self.above, -1),
             (answers.tied, self.tied, 0),
             (answers.ahead, self.ahead, 0),
         ):
-            to[at] = self._host(self.torch.where(self.is_candidate, value, none))
+            self._write(to[at], self.torch.where(self.is_candidate, value, none))
 
     def _write_lists(self, answers: Scanned, entries: Entries, k: int) -> None:
         """The k best of each row: higher scores first, equal ones by their tie rank."""
@@ -307,7 +306,7 @@ class Block:
         items[row[kept], place[kept]] = item[kept].int()
         scores[row[kept], place[kept]] = score[kept]
         at = slice(self.cases.start * k, self.cases.stop * k)
-        answers.list_items[at] = self._host(items[self.row_of].ravel())
-        answers.list_scores[at] = self._host(scores[self.row_of].ravel())
+        self._write(answers.list_items[at], items[self.row_of].ravel())
+        self._write(answers.list_scores[at], scores[self.row_of].ravel())
         cases = slice(self.cases.start, self.cases.stop)
-        answers.list_indptr[cases] = self._host(n.clamp(max=k)[self.row_of])
+        self._write(answers.list_indptr[cases], n.clamp(max=k)[self.row_of])

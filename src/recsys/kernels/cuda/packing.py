@@ -29,6 +29,7 @@ LOW = 11
 """Binary places the second half-precision number stands below the first."""
 # Items shorter than this against the longest keep its exponent: float32 thresholds must not overflow.
 SHORTEST = -60
+STAGE_BYTES = 1 << 24
 ROWS_AT_ONCE = 1 << 16
 UP = 1 + 2.0**-20
 
@@ -92,13 +93,37 @@ class Catalogue:
 def tensor_of(torch: Any, array: Any, device: Any) -> Any:
     """An array of any layout on the device, some rows at a time."""
     whole = torch.empty(array.shape, dtype=getattr(torch, array.dtype.name), device=device)
-    for start in range(0, len(array), ROWS_AT_ONCE):
-        part = array[start : start + ROWS_AT_ONCE]
+    n_rows = max(1, STAGE_BYTES * len(array) // max(1, array.nbytes))
+    stages = _Stages(torch, whole, n_rows) if device.type == "cuda" and len(array) > n_rows else None
+    for start in range(0, len(array), n_rows):
+        part = array[start : start + n_rows]
         # What torch takes as it is: nothing read-only, and no negative stride, not even of a single row.
         if not (part.flags.c_contiguous and part.flags.writeable and min(part.strides) >= 0):
             part = np.array(part, order="C")
-        whole[start : start + ROWS_AT_ONCE] = torch.from_numpy(part)
+        to, given = whole[start : start + n_rows], torch.from_numpy(part)
+        if stages is None:
+            to.copy_(given)
+        else:
+            stages.send(given, to)
     return whole
+
+
+class _Stages:
+    """Two pieces of memory the device reads by itself: one is filled while the other is on its way."""
+
+    def __init__(self, torch: Any, whole: Any, n_rows: int) -> None:
+        shape = (n_rows, *whole.shape[1:])
+        self._memory = [torch.empty(shape, dtype=whole.dtype, pin_memory=True) for _ in range(2)]
+        self._sent = [torch.cuda.Event() for _ in range(2)]
+
+    def send(self, given: Any, to: Any) -> None:
+        memory, sent = self._memory[0][: len(given)], self._sent[0]
+        sent.synchronize()
+        memory.copy_(given)
+        to.copy_(memory, non_blocking=True)
+        sent.record()
+        self._memory.reverse()
+        self._sent.reverse()
 
 
 def width_of(users: Rows, catalogue: Catalogue, tile: Any) -> Any:

@@ -16,7 +16,7 @@ from recsys.kernels.cuda.packing import LOW, TILE, UP, WIDTHS, Catalogue
 if TYPE_CHECKING:
     from recsys.kernels.cuda.sweeping import Asked, Found
 
-# Measured best on an H200 of the shapes 64 and 128 rows, 4 and 8 warps, 32 and 128 tiles.
+# Measured best on an H200 of the shapes 64, 128 and 256 rows, 4 and 8 warps, 32 to 128 tiles.
 ROWS, TILES_PER_PROGRAM = 64, 32
 FEW = 8
 # Users' rows up to this width stay on the chip for all tiles.
@@ -72,12 +72,12 @@ def _sweep(
             score += rest * low_scale
         unit = tl.load(scale + tile)
         width = (c * norm * tl.load(item_norm + tile) + a * (norm_1 + tl.load(item_norm_1 + tile)) + e) * up
-        # Lanes that hold no item, and rows that are done, are below everything.
-        valid = (position < n_items)[None, :] & (tile < last)[:, None]
-        score = tl.where(valid, score, float("-inf"))
-        wanted = tl.zeros((ROWS, TILE), tl.int1)
+        # Most tiles hold nothing to write: the best score and the nearest threshold of each row tell.
+        hit = tl.zeros((ROWS,), tl.int1)
         if LISTS:
-            wanted = (score >= (reach * unit - width * up)[:, None]) & valid
+            # A row that is done reaches nothing.
+            least = tl.where(tile < last, reach * unit - width * up, float("inf"))
+            hit = tl.max(score, 1) >= least
         if COUNTS:
             nearest = tl.full((ROWS, TILE), float("inf"), tl.float32)
             for t in range(n_deep):
@@ -88,14 +88,20 @@ def _sweep(
                     counted += tl.where(column[None, :] == t, n_higher[:, None], 0)
                 else:
                     tl.atomic_add(above + t * n_rows + row, n_higher, mask=here, sem="relaxed")
-            wanted = wanted | (nearest <= width[:, None])
-        if tl.max(tl.max(wanted.to(tl.int32), 1), 0) > 0:
+            hit = hit | (tl.min(nearest, 1) <= width)
+        if tl.max(hit.to(tl.int32), 0) > 0:
+            wanted = tl.zeros((ROWS, TILE), tl.int1)
+            if LISTS:
+                wanted = score >= least[:, None]
+            if COUNTS:
+                wanted = wanted | (nearest <= width[:, None])
+            wanted = wanted & (position < n_items)[None, :]
             own = row[:, None] + tl.zeros((ROWS, TILE), tl.int32)
             place = tl.atomic_add(
                 counter + own, tl.full((ROWS, TILE), 1, tl.int32), mask=wanted, sem="relaxed"
             )
             fits = wanted & (place < capacity)
-            to = own.to(tl.int64) * capacity + place
+            to = own * capacity + place  # below 2^31: scanning.ENTRIES_PER_BLOCK
             tl.store(buffer_at + to, position[None, :] + tl.zeros((ROWS, TILE), tl.int32), mask=fits)
             tl.store(buffer_score + to, score, mask=fits)
     if COUNTS:
@@ -145,6 +151,10 @@ def _launch(asked: Asked, catalogue: Catalogue, found: Found, tiles: tuple[int, 
         LISTS=asked.has_lists, COUNTS=len(asked.thresholds) > 0, SPLIT=split,
         num_warps=4, num_stages=n_stages,
     )  # fmt: skip
+    n_empty = catalogue.n_tiles * TILE - catalogue.n
+    if len(asked.thresholds) and n_empty and tiles[1] == catalogue.n_tiles:
+        # Lanes without an item score 0 and were counted like the others.
+        found.above -= n_empty * (asked.thresholds * catalogue.scale[-1] < 0).int()
 
 
 def exact_pairs(torch: Any, users: Any, catalogue: Catalogue, rows: Any, items: Any) -> Any:
