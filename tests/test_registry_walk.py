@@ -6,6 +6,7 @@ import gc
 import itertools
 import math
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -385,6 +386,19 @@ def test_blocks_of_cases_give_the_same_bits_and_the_same_words(world, preset, si
         return
     assert_equal(apart, whole)
     assert apart.counts == whole.counts
+
+
+def test_a_metric_that_says_too_little_of_its_needs_still_gets_all_cases(monkeypatch):
+    lists, truth = {1: [3, 5], 2: [5], 3: [7, 3, 5]}, {1: [3], 2: [3], 3: [5]}
+    monkeypatch.setitem(METRICS, "length", replace(METRICS["hits"], name="length", body=_length))
+    whole = recsys.evaluate(lists, truth, ["length"])
+    monkeypatch.setattr("recsys.engine._BLOCK_CASES", 1)
+    assert_equal(recsys.evaluate(lists, truth, ["length"]), whole)
+    assert whole.per_case.columns["length"].tolist() == [2, 1, 3]
+
+
+def _length(reading: Any, _k: int | None, _conventions: Conventions) -> Any:
+    return reading.n_places(None).astype(float)
 
 
 def test_a_call_leaves_no_lists_behind_for_the_garbage_collector():

@@ -20,7 +20,6 @@ from recsys.errors import (
     DuplicateError,
     InputError,
     OutOfBoundsError,
-    RecsysError,
 )
 from recsys.exposure import (
     catalogue_of,
@@ -96,7 +95,7 @@ class _Columns:
         try:
             for start in range(0, n, _BLOCK_CASES) if of_places else ():
                 self._fill(of_places, readings.of_cases(start, min(start + _BLOCK_CASES, n)), start)
-        except RecsysError:  # what is wrong is said of all cases, not of a block
+        except Exception:  # noqa: BLE001 - what is wrong is said of all cases, not of a block
             blocks = False
         self._fill([asked for asked in self._asked if not blocks or asked.request.metric.needs], readings, 0)
 
