@@ -1,8 +1,9 @@
 """Where the judged items landed, in two operations: `match_lists` for ready lists, `scan` for factors.
 
-A backend implements these two; all give the same arrays to the last bit. Where the compiled kernels are
-installed there are also three short cuts for what surrounds them: `code_strings`, `place_rows` and
-`sum_slices`. They give None where they do not apply, and otherwise what the NumPy code of the caller finds.
+`rank_scores` is `scan` for scores that were computed elsewhere. A backend implements these; all give the same
+arrays to the last bit. Where the compiled kernels are installed there are also three short cuts for what
+surrounds them: `code_strings`, `place_rows` and `sum_slices`. They give None where they do not apply, and
+otherwise what the NumPy code of the caller finds.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from recsys.kernels import native_scan, reference, reference_scan
+from recsys.kernels import native_scan, reference, reference_scan, reference_scores
 from recsys.kernels.backend import BackendName, Backends, backends, n_threads, native_module
 from recsys.kernels.checks import as_rows
 from recsys.kernels.floats import exact_floats
 from recsys.kernels.problem import Progress, Ties, as_problem
-from recsys.kernels.results import Int32s, Int64s, Matches, Placed, Scanned
+from recsys.kernels.results import Int32s, Int64s, Matches, Placed, Scanned, closed_up
 
 __all__ = [
     "Backends",
@@ -30,6 +31,7 @@ __all__ = [
     "match_lists",
     "place_beyond",
     "place_rows",
+    "rank_scores",
     "scan",
     "show_backends",
     "sum_slices",
@@ -177,6 +179,60 @@ def top_k(users: Any, items: Any, k: int, **options: Any) -> Scanned:
 def count_ranks(users: Any, items: Any, truth: Any, **options: Any) -> Scanned:
     """How many candidates stand above and level with each truth item; options as in `scan`."""
     return scan(users, items, truth=truth, **options)
+
+
+def rank_scores(
+    scores: Any,
+    candidate: Any,
+    *,
+    k: int | None = None,
+    truth: Any = None,
+    item_rank: Any = None,
+    threads: int | None = None,
+    backend: BackendName = "auto",
+    cpu_level: str | None = None,
+) -> Scanned:
+    """What `scan` finds, for scores that are there already: a row a case, a column an item.
+
+    Scores of candidates are finite numbers of any type (the caller sees to it) and are compared as they are.
+    Among equal ones the smaller `item_rank` goes first.
+
+    >>> found = rank_scores([[3.0, 9.0, 9.0]], [[True, True, True]], k=2, truth=([0, 2], [0, 2]))
+    >>> found.list_items.tolist(), found.above.tolist(), found.ahead.tolist()
+    ([1, 2], [2, 0], [0, 1])
+    """
+    matrix, open_ = np.asarray(scores), np.ascontiguousarray(candidate, dtype=np.bool_)
+    n_rows, n_items = matrix.shape
+    indptr, judged = ([0] * (n_rows + 1), np.zeros(0, np.int32)) if truth is None else truth
+    rows = as_rows("truth", indptr, judged, n_rows)
+    rank = np.arange(n_items) if item_rank is None else np.ascontiguousarray(item_rank, dtype=np.int64)
+    length = min(k or 0, n_items)
+    native = native_module(backend)
+    wide = _holding(matrix.dtype)
+    if native is None or wide is None or not matrix.size:
+        return reference_scores.rank_scores(matrix, open_, length, rows, rank)
+    found = Scanned(
+        np.zeros(n_rows, np.int64),
+        np.empty(n_rows * length, np.int32),
+        np.empty(n_rows * length, np.float64),
+        np.empty(rows[1].size, np.int64),
+        np.empty(rows[1].size, np.int64),
+        np.empty(rows[1].size, np.int64),
+        np.empty(rows[1].size, np.float64),
+        np.empty(n_rows, np.int64),
+    )
+    native.rank_scores(
+        np.ascontiguousarray(matrix, dtype=wide), open_.view(np.uint8), rank, *rows, length, *found,
+        n_threads(threads), cpu_level or "",
+    )  # fmt: skip
+    return closed_up(found, length)
+
+
+def _holding(dtype: Any) -> Any:
+    """The float type of the kernels that holds every number of a type; None where neither does."""
+    if dtype.kind not in "fiub" or (dtype.kind in "iu" and dtype.itemsize == 8):
+        return None
+    return next((wide for wide in (np.float32, np.float64) if np.can_cast(dtype, wide)), None)
 
 
 def place_rows(

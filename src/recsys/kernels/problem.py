@@ -176,7 +176,12 @@ def _largest(name: str, array: Factors, chosen: Int64s | None = None) -> float:
             bad = ~np.isfinite(block.reshape(block.shape[0], -1)).all(axis=1)
             at = start + int(bad.argmax())
             row = at if chosen is None else int(chosen[at])
-            raise InputError(f"{name} has a NaN or infinite value in row {row}.", table=name, row=row)
+            raise InputError(
+                f"{name} has a NaN or infinite value in row {row}.",
+                table=name,
+                row=row,
+                hint="Such a row often means that training diverged: mend it, or leave the row out.",
+            )
         largest = max(largest, high, -low)
     return largest
 

@@ -63,3 +63,15 @@ class Scanned(NamedTuple):
     """Per truth item: its exact score, candidate or not."""
     n_candidates: Int64s
     """Per case: items that could have been recommended."""
+
+
+def closed_up(found: Scanned, k: int) -> Scanned:
+    """Lists without gaps, from k places a case and their lengths in place of where they start."""
+    lengths = found.list_indptr
+    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    if indptr[-1] == found.list_items.size:
+        return found._replace(list_indptr=indptr)
+    kept = (np.arange(k) < lengths[:, None]).ravel()
+    return found._replace(
+        list_indptr=indptr, list_items=found.list_items[kept], list_scores=found.list_scores[kept]
+    )

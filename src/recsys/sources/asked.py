@@ -130,6 +130,9 @@ class UsersByItems:
         """How many items there are."""
         return self.item_rows.size
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.user_rows.size:,} users x {self.n_items:,} items)"
+
     def cases_of(self, users: Iterable[Any] | None) -> tuple[Ids, Int]:
         """The users named, or all, and the row of each; a user without one is an error."""
         if users is None:

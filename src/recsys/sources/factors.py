@@ -23,6 +23,8 @@ class Factors(UsersByItems):
 
     >>> import recsys
     >>> model = Factors([[1.0, 0.0], [0.0, 1.0]], [[3.0, 1.0], [2.0, 2.0], [1.0, 5.0]])
+    >>> model
+    Factors(2 users x 3 items, 2 factors)
     >>> recsys.evaluate(model, {0: [1], 1: [2]}, ["mrr", "auc"], seen={0: [0]})["mrr"]
     1.0
     """
@@ -45,6 +47,9 @@ class Factors(UsersByItems):
         self.user_rows = Rows(len(self.users), user_ids, what="user")
         self.item_rows = Rows(len(self.items), item_ids, what="item")
         self.item_bias = None if item_bias is None else as_array(item_bias)
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, {self.users.shape[1]} factors)"
 
     def judge(self, truth: Interactions, asked: Asked) -> Counted:
         """Count the place of each judged item among all candidates."""

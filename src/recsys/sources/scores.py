@@ -12,14 +12,13 @@ import numpy as np
 
 from recsys.counted import Counted, over_all_items
 from recsys.errors import InputError
-from recsys.kernels import place_beyond
+from recsys.kernels import Scanned, place_beyond, rank_scores
 from recsys.sources.arrays import as_array
 from recsys.sources.asked import Asked, Csr, Rows, UsersByItems, never_mask, restricted
 from recsys.sources.factors import matrix_of
 from recsys.types import Array, Bool, Codes, Ids, Int, Interactions, Lists, Shown, positions
 
 _BLOCK_BYTES = 64 << 20
-_FEW = 8
 
 
 class Scores(UsersByItems):
@@ -27,6 +26,8 @@ class Scores(UsersByItems):
 
     >>> import recsys
     >>> model = Scores([[0.9, 0.1, 0.5], [0.2, 0.3, 0.8]])
+    >>> model
+    Scores(2 users x 3 items)
     >>> recsys.evaluate(model, {0: [2], 1: [2]}, ["mrr"])["mrr"]
     0.75
     """
@@ -58,68 +59,55 @@ class Scores(UsersByItems):
         item = self.item_rows.row_of(truth.items.values, table="truth")[truth.codes]
         above = np.full(len(item), -1, dtype=np.int64)
         tied, ahead = np.zeros(len(item), dtype=np.int64), np.zeros(len(item), dtype=np.int64)
-        n_candidates = np.zeros(len(rows), dtype=np.int64)
-        lists: list[Int] = [np.zeros(0, dtype=np.int64)] * len(rows)
+        n_candidates, lengths = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
+        lists = [np.zeros(0, dtype=np.int32)]
         for block in self._blocks(rows, truth.cases, asked):
-            n_candidates[block.cases] = block.candidate.sum(axis=1)
-            for place, case in enumerate(block.cases.tolist()):
-                if asked.k is not None:
-                    lists[case] = self._best(block, place, asked.k)
-                at = np.arange(truth.indptr[case], truth.indptr[case + 1])
-                at = at[item[at] >= 0]
-                at = at[block.candidate[place, item[at]]]
-                above[at], tied[at], ahead[at] = self._places(block, place, item[at])
+            at = positions(truth.indptr[block.cases], truth.sizes[block.cases])
+            case = np.repeat(np.arange(len(block.cases)), truth.sizes[block.cases])
+            known = item[at] >= 0
+            at, case = at[known], case[known]
+            found = self._ranked(block, asked, asked.k, (case, item[at]))
+            n_candidates[block.cases] = found.n_candidates
+            above[at], tied[at], ahead[at] = found.above, found.tied, found.ahead
+            lengths[block.cases] = np.diff(found.list_indptr)
+            lists.append(found.list_items)
         if asked.deepest is not None:
             place_beyond(asked.deepest, truth.indptr, above, tied, ahead)
         shown: Shown | None = None
         if asked.k is not None:
-            indptr, codes = self._joined(lists)
-            truth, shown = over_all_items(truth, self.item_rows.ids, indptr, codes)
+            indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+            truth, shown = over_all_items(truth, self.item_rows.ids, indptr, self._codes(lists))
         return Counted(truth, above, tied, ahead, n_candidates, truth.clusters, lists=shown)
 
     def top(self, users: Iterable[Any] | None, k: int, asked: Asked) -> Lists:
         """The k best candidates of the users named, or of all; equal scores by id."""
         cases, rows = self.cases_of(users)
-        found: list[Int] = []
-        values: list[Array] = []
-        for block in self._blocks(rows, cases, asked):
-            for place in range(len(block.cases)):
-                found.append(self._best(block, place, k))
-                values.append(block.scores[place, found[-1]].astype(np.float64))
-        indptr, codes = self._joined(found)
-        return Lists(cases, self.item_rows.ids, indptr, codes, np.concatenate([np.zeros(0), *values]))
+        nothing = np.zeros(0, dtype=np.int64)
+        found = [
+            self._ranked(block, asked, k, (nothing, nothing)) for block in self._blocks(rows, cases, asked)
+        ]
+        lengths = np.concatenate([nothing, *(np.diff(one.list_indptr) for one in found)])
+        indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        codes = self._codes([nothing, *(one.list_items for one in found)])
+        values = np.concatenate([np.zeros(0), *(one.list_scores for one in found)])
+        return Lists(cases, self.item_rows.ids, indptr, codes, values)
 
-    def _places(self, block: _Block, place: int, items: Int) -> tuple[Int, Int, Int]:
-        """Candidates above each item, level with it, and of those before it by id."""
-        rank = self.item_rows.rank
-        pool = np.flatnonzero(block.candidate[place])
-        scores, own = block.scores[place, pool], block.scores[place, items]
-        if len(items) <= _FEW:  # as many looks at all scores cost less than putting them in order
-            level = scores == own[:, None]
-            first = level & (rank[pool] < rank[items][:, None])
-            return (scores > own[:, None]).sum(axis=1), level.sum(axis=1), first.sum(axis=1)
-        order = np.lexsort((rank[pool], scores))
-        ordered = scores[order]
-        low, high = (np.searchsorted(ordered, own, side=side) for side in ("left", "right"))
-        at = np.empty(self.item_rows.size, dtype=np.int64)
-        at[pool[order]] = np.arange(len(order))
-        return len(order) - high, high - low, at[items] - low
+    def _ranked(self, block: _Block, asked: Asked, k: int | None, judged: tuple[Int, Int]) -> Scanned:
+        """Lists and places of a block: judged items by row of the block, in its order."""
+        row, item = judged
+        indptr = np.searchsorted(row, np.arange(len(block.cases) + 1))
+        return rank_scores(
+            block.scores,
+            block.candidate,
+            k=k,
+            truth=(indptr, item),
+            item_rank=self.item_rows.rank,
+            threads=asked.threads,
+            backend="auto" if asked.backend == "cuda" else asked.backend,  # type: ignore[arg-type]
+        )
 
-    def _best(self, block: _Block, place: int, k: int) -> Int:
-        """The k best candidates of one case, equal scores by id; only what may be among them is sorted."""
-        candidates = np.flatnonzero(block.candidate[place])
-        own = block.scores[place, candidates]
-        if len(own) > k:
-            candidates = candidates[own >= np.partition(own, len(own) - k)[len(own) - k]]
-            own = block.scores[place, candidates]
-        # Backwards: no unsigned number has a negative, and the least signed one has none either.
-        order = np.lexsort((-self.item_rows.rank[candidates], own))[::-1]
-        return candidates[order[:k]]
-
-    def _joined(self, lists: list[Int]) -> tuple[Int, Codes]:
-        indptr = np.concatenate([[0], np.cumsum([len(rows) for rows in lists])]).astype(np.int64)
-        rows = np.concatenate([np.zeros(0, dtype=np.int64), *lists])
-        return indptr, self.item_rows.rank[rows].astype(np.int32)
+    def _codes(self, lists: list[Any]) -> Codes:
+        return np.asarray(self.item_rows.rank[np.concatenate(lists)], dtype=np.int32)
 
     def _blocks(self, rows: Int, cases: Ids, asked: Asked) -> Iterator[_Block]:
         """Scores and candidates of some known users at a time, within a memory budget."""
@@ -153,8 +141,9 @@ class Scores(UsersByItems):
             )
         if scores.dtype.kind not in "fiub":
             raise InputError(f"the scores are {scores.dtype}; expected numbers.", table="scores")
-        bad = np.isnan(scores) | (scores == np.inf)
-        if bad.any():
+        highest = scores.max(initial=0)
+        if np.isnan(highest) or highest == np.inf:
+            bad = np.isnan(scores) | (scores == np.inf)
             place, column = np.argwhere(bad)[0]
             raise InputError(
                 f"the score of user {cases.name(part[place])!r} and item {self._item(int(column))!r} is "

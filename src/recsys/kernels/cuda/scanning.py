@@ -14,7 +14,7 @@ from recsys.kernels.backend import n_threads, native_module, why_no_gpu
 from recsys.kernels.cuda.looking import Block, capacity_for
 from recsys.kernels.cuda.packing import Catalogue, pack_items
 from recsys.kernels.problem import Problem
-from recsys.kernels.results import Csr, Int64s, Scanned
+from recsys.kernels.results import Csr, Int64s, Scanned, closed_up
 
 CASES_PER_BLOCK, ENTRIES_PER_BLOCK = 32_768, 1 << 25
 # Cases whose buffer did not suffice are tried once more with one so many times as long.
@@ -58,12 +58,12 @@ def _scan(problem: Problem, memory_budget: int, device: str) -> Scanned:
     if given_up.size:
         part = _only(problem, given_up)
         found, again = _pass(tools, part, catalogue, capacity * MORE_ROOM, counts=counts)
-        _put(problem, answers, given_up, _closed_up(part, found))
+        _put(problem, answers, given_up, closed_up(found, part.k or 0))
         given_up = given_up[again]
     if given_up.size:
         # Cases with more near-ties than any buffer holds: the CPU's exact pass decides.
         _put(problem, answers, given_up, _on_cpu(_only(problem, given_up), memory_budget))
-    return _closed_up(problem, answers)
+    return closed_up(answers, problem.k or 0)
 
 
 def _pass(
@@ -96,17 +96,6 @@ def _empty(problem: Problem) -> Scanned:
         np.zeros(n_truth, np.int64),
         np.zeros(n_truth, np.float64),
         np.zeros(problem.n_cases, np.int64),
-    )
-
-
-def _closed_up(problem: Problem, answers: Scanned) -> Scanned:
-    lengths, k = answers.list_indptr, problem.k or 0
-    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    if indptr[-1] == answers.list_items.size:
-        return answers._replace(list_indptr=indptr)
-    kept = (np.arange(k) < lengths[:, None]).ravel()
-    return answers._replace(
-        list_indptr=indptr, list_items=answers.list_items[kept], list_scores=answers.list_scores[kept]
     )
 
 

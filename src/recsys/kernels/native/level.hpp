@@ -52,6 +52,14 @@ struct ItemRows {
   bool is_double;
 };
 
+// One row of given scores: see dense_body.hpp.
+template <class T>
+struct Dense {
+  std::int64_t (*masked)(const T* scores, const std::uint8_t* candidate, std::int64_t n, T* out);
+  void (*count)(const T* scores, std::int64_t n, T own, std::int64_t* above, std::int64_t* level);
+  bool (*reaches)(const T* scores, std::int64_t n, T least);
+};
+
 struct Level {
   int rows, lanes;
   void (*sweep_lists)(const Sweep&);
@@ -74,6 +82,8 @@ struct Level {
   // Rows [start, stop) of a table, start from 1, held against the one before each; see rows_body.hpp.
   RowFacts (*look)(const RowTable& table, Order order, std::int64_t start, std::int64_t stop, std::int32_t* out,
                    std::uint8_t* begins);
+  Dense<float> floats;
+  Dense<double> doubles;
 };
 
 constexpr int kMeetEntries = 64;

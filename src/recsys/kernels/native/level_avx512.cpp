@@ -71,6 +71,7 @@ struct V {
 
 #include "exact_x86.hpp"
 #include "match_x86.hpp"
+#include "dense_body.hpp"
 #include "rows_body.hpp"
 #include "level_body.hpp"
 

@@ -254,7 +254,8 @@ constexpr decltype(Level::meet) meet = nullptr;
 
 constexpr Level make_level() {
   return {V::kRows, kLanes, &sweep<true, false>, &sweep<false, true>, &sweep<true, true>, &lift, &exact,
-          &exact_tile, meet, &slices, &look};
+          &exact_tile, meet, &slices, &look, {&masked<float>, &count<float>, &reaches<float>},
+          {&masked<double>, &count<double>, &reaches<double>}};
 }
 
 }  // namespace

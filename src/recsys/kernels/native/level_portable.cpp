@@ -72,6 +72,7 @@ struct V {
 
 }  // namespace
 
+#include "dense_body.hpp"
 #include "rows_body.hpp"
 #include "level_body.hpp"
 

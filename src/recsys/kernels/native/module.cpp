@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cpu.hpp"
+#include "dense.hpp"
 #include "fpstate.hpp"
 #include "match.hpp"
 #include "place.hpp"
@@ -109,6 +110,35 @@ nb::object place_rows(In<std::int64_t> cases, In<std::int64_t> items, std::optio
   }
   if (!placed.done) return nb::none();
   return nb::make_tuple(array_of(std::move(placed.ids)), array_of(std::move(placed.indptr)), placed.highest);
+}
+
+template <class T>
+using Grid = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+const Dense<float>& dense_of(const Level& level, float) { return level.floats; }
+const Dense<double>& dense_of(const Level& level, double) { return level.doubles; }
+
+template <class T>
+void rank_scores_of(Grid<T> scores, Grid<std::uint8_t> candidate, In<std::int64_t> rank,
+                    In<std::int64_t> truth_indptr, In<std::int32_t> truth_items, std::int64_t k,
+                    Out<std::int64_t> lengths, Out<std::int32_t> list_items, Out<double> list_scores,
+                    Out<std::int64_t> above, Out<std::int64_t> tied, Out<std::int64_t> ahead, Out<double> own,
+                    Out<std::int64_t> n_candidates, int threads, const std::string& cpu_level) {
+  const Dense<T>& level = dense_of(level_of(level_named(cpu_level)), T{});
+  const auto n_rows = static_cast<std::int64_t>(scores.shape(0)), n_items = static_cast<std::int64_t>(scores.shape(1));
+  const ScoreRows<T> rows{scores.data(), candidate.data(),    n_rows,            n_items,
+                          rank.data(),   truth_indptr.data(), truth_items.data(), k};
+  const ScoreAnswers answers{lengths.data(), list_items.data(), list_scores.data(), above.data(),
+                             tied.data(),    ahead.data(),      own.data(),         n_candidates.data()};
+  constexpr std::int64_t kScoresPerBlock = 1 << 18;
+  const std::int64_t n_each = std::max<std::int64_t>(1, kScoresPerBlock / std::max<std::int64_t>(1, n_items));
+  const nb::object silent = nb::none();
+  nb::gil_scoped_release no_gil;
+  const Body body = [&](int, std::int64_t block, const Cancel&) {
+    const ExactFloats exact;
+    rank_scores(rows, block * n_each, std::min(n_rows, (block + 1) * n_each), level, answers);
+  };
+  run_blocks((n_rows + n_each - 1) / n_each, threads, body, watching(silent));
 }
 
 nb::tuple sum_slices(In<double> values, double first, double second) {
@@ -262,5 +292,13 @@ NB_MODULE(_native, m) {
   m.def("code_text", &recsys::code_text<std::int64_t>, "offsets"_a.noconvert(), "bytes"_a);
   m.def("code_objects", &recsys::code_objects, "array"_a);
   m.def("sum_slices", &recsys::sum_slices, "values"_a, "first"_a, "second"_a);
+  m.def("rank_scores", &recsys::rank_scores_of<float>, "scores"_a.noconvert(), "candidate"_a.noconvert(), "rank"_a, "truth_indptr"_a, "truth_items"_a,
+        "k"_a, "lengths"_a.noconvert(), "list_items"_a.noconvert(), "list_scores"_a.noconvert(),
+        "above"_a.noconvert(), "tied"_a.noconvert(), "ahead"_a.noconvert(), "own"_a.noconvert(),
+        "n_candidates"_a.noconvert(), "threads"_a, "cpu_level"_a);
+  m.def("rank_scores", &recsys::rank_scores_of<double>, "scores"_a.noconvert(), "candidate"_a.noconvert(), "rank"_a, "truth_indptr"_a, "truth_items"_a,
+        "k"_a, "lengths"_a.noconvert(), "list_items"_a.noconvert(), "list_scores"_a.noconvert(),
+        "above"_a.noconvert(), "tied"_a.noconvert(), "ahead"_a.noconvert(), "own"_a.noconvert(),
+        "n_candidates"_a.noconvert(), "threads"_a, "cpu_level"_a);
   m.def("cpu_levels", &recsys::level_names);
 }
