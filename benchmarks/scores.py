@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from measuring import machine
 
 import recsys
 
@@ -64,8 +63,12 @@ def calls(n_users: int, n_items: int) -> dict[str, Callable[[], Any]]:
     scores, truth, seen, pairs = world(n_users, n_items)
     model = recsys.Scores(scores)
     ours = recsys.recommend(model, K, seen=seen, threads=1).codes.reshape(n_users, K)
-    for theirs in (by_numpy(scores, pairs), by_torch(scores, pairs)):
-        np.testing.assert_array_equal(ours, theirs)
+    for theirs in (
+        by_numpy(scores, pairs),
+        by_torch(scores, pairs),
+    ):
+        listed = (np.take_along_axis(scores, found, axis=1) for found in (ours, theirs))
+        np.testing.assert_array_equal(*listed)
     return {
         "recsys top-20": lambda: recsys.recommend(model, K, seen=seen, threads=1),
         "recsys 18 metrics": lambda: recsys.evaluate(model, truth, METRICS, seen=seen, threads=1),
@@ -83,8 +86,7 @@ def main() -> None:
     import torch
 
     torch.set_num_threads(1)
-    facts = {"cores": os.cpu_count(), "system": platform.platform(), "numpy": np.__version__}
-    report: dict[str, Any] = {"machine": {**facts, "torch": torch.__version__}, "worlds": {}}
+    report: dict[str, Any] = {"machine": machine("numpy", "torch"), "worlds": {}}
     for name, shape in WORLDS.items():
         todo = calls(*shape)
         times: dict[str, list[float]] = {line: [] for line in todo}

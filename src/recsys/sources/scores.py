@@ -6,6 +6,7 @@ They are compared as given. -inf marks an item that is no candidate; +inf and Na
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,7 +49,7 @@ class Scores(UsersByItems):
             shape = (n_users, n_items)
         else:
             matrix = matrix_of(scores, "scores")
-            self._block = matrix.__getitem__
+            self._block = partial(_rows_of, matrix)
             shape = (matrix.shape[0], matrix.shape[1])
         self.user_rows = Rows(shape[0], user_ids, what="user")
         self.item_rows = Rows(shape[1], item_ids, what="item")
@@ -164,6 +165,13 @@ class _Block(NamedTuple):
     cases: Int
     scores: Array
     candidate: Bool
+
+
+def _rows_of(matrix: Array, rows: Int) -> Array:
+    """Rows of a matrix, without a copy where they are neighbours."""
+    if len(rows) and (rows == np.arange(rows[0], rows[0] + len(rows))).all():
+        return matrix[rows[0] : rows[0] + len(rows)]
+    return matrix[rows]
 
 
 def _marked(rows: Csr, part: Int, n_items: int) -> Bool:

@@ -3,6 +3,7 @@
 #include "dense.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -23,16 +24,6 @@ class Ranker {
   }
 
  private:
-  struct Entry {
-    T score;
-    std::int32_t item;
-    std::int64_t rank;
-  };
-
-  static bool better(const Entry& a, const Entry& b) {
-    return a.score > b.score || (a.score == b.score && a.rank < b.rank);
-  }
-
   void count(std::int64_t row, const T* scores, const std::uint8_t* candidate) {
     const std::int64_t first = rows_.truth_indptr[row], last = rows_.truth_indptr[row + 1];
     for (std::int64_t t = first; t < last; ++t) {
@@ -60,7 +51,7 @@ class Ranker {
 
   void list(std::int64_t row) {
     const auto k = static_cast<std::size_t>(rows_.k);
-    const std::size_t room = 4 * k;
+    std::size_t room = 4 * k;
     // The least number there is: -inf does not reach it.
     T least = std::numeric_limits<T>::lowest();
     best_.clear();
@@ -68,23 +59,41 @@ class Ranker {
       const std::int64_t stop = std::min<std::int64_t>(start + kStrip, rows_.n_items);
       if (!level_.reaches(open_.data() + start, stop - start, least)) continue;
       for (std::int64_t i = start; i < stop; ++i)
-        if (open_[i] >= least) best_.push_back({open_[i], static_cast<std::int32_t>(i), rows_.rank[i]});
-      if (best_.size() > room) least = cut(k);
+        if (open_[i] >= least) best_.push_back(static_cast<std::int32_t>(i));
+      if (best_.size() <= room) continue;
+      least = cut(k);
+      room = std::max(4 * k, 2 * best_.size());  // where many are level, few go
     }
-    if (best_.size() > k) cut(k);
+    const auto better = [this](std::int32_t a, std::int32_t b) {
+      return open_[a] > open_[b] || (open_[a] == open_[b] && rows_.rank[a] < rows_.rank[b]);
+    };
+    if (best_.size() > k) {
+      cut(k);
+      std::nth_element(best_.begin(), best_.begin() + static_cast<std::ptrdiff_t>(k) - 1, best_.end(), better);
+      best_.resize(k);
+    }
     std::sort(best_.begin(), best_.end(), better);
     answers_.lengths[row] = static_cast<std::int64_t>(best_.size());
     for (std::size_t i = 0; i < best_.size(); ++i) {
-      answers_.list_items[row * rows_.k + static_cast<std::int64_t>(i)] = best_[i].item;
-      answers_.list_scores[row * rows_.k + static_cast<std::int64_t>(i)] = static_cast<double>(best_[i].score);
+      answers_.list_items[row * rows_.k + static_cast<std::int64_t>(i)] = best_[i];
+      answers_.list_scores[row * rows_.k + static_cast<std::int64_t>(i)] = static_cast<double>(open_[best_[i]]);
     }
   }
 
-  // Keeps the k best; returns the score of the last.
+  // Drops what cannot be among the k best and keeps what is level with the last; returns its score.
   T cut(std::size_t k) {
-    std::nth_element(best_.begin(), best_.begin() + static_cast<std::ptrdiff_t>(k) - 1, best_.end(), better);
-    best_.resize(k);
-    return best_.back().score;
+    values_.resize(best_.size());
+    for (std::size_t i = 0; i < best_.size(); ++i) values_[i] = open_[best_[i]];
+    const auto last = values_.begin() + static_cast<std::ptrdiff_t>(k) - 1;
+    std::nth_element(values_.begin(), last, values_.end(), std::greater<T>());
+    const T least = *last;
+    std::size_t n = 0;
+    for (const std::int32_t item : best_) {
+      best_[n] = item;
+      n += open_[item] >= least;
+    }
+    best_.resize(n);
+    return least;
   }
 
   static constexpr std::int64_t kPiece = 1024, kStrip = 64;
@@ -92,8 +101,8 @@ class Ranker {
   const ScoreRows<T>& rows_;
   const Dense<T>& level_;
   const ScoreAnswers& answers_;
-  std::vector<T> open_;
-  std::vector<Entry> best_;
+  std::vector<T> open_, values_;
+  std::vector<std::int32_t> best_;
 };
 
 }  // namespace
