@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recsys
+from recsys import engine
 from recsys.conventions import DECISIONS, Conventions
 from recsys.errors import RecsysError
 from recsys.judge import Paired
@@ -377,15 +378,26 @@ def test_blocks_of_cases_give_the_same_bits_and_the_same_words(world, preset, si
         except RecsysError as error:
             return type(error), str(error)
 
+    fills: list[tuple[int, set[bool]]] = []
+    fill = engine._Columns._fill
+
+    def noted(self: Any, some: Any, readings: Any, start: int) -> None:
+        fills.append((start, {bool(asked.request.metric.needs) for asked in some}))
+        fill(self, some, readings, start)
+
     whole = run()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("recsys.engine._BLOCK_CASES", size)
+        patch.setattr(engine, "_BLOCK_CASES", size)
+        patch.setattr(engine._Columns, "_fill", noted)
         apart = run()
     if isinstance(whole, tuple):
         assert apart == whole
         return
     assert_equal(apart, whole)
     assert apart.counts == whole.counts
+    if whole.counts["cases"] > size:
+        starts = range(0, whole.counts["cases"], size)
+        assert fills == [*((start, {False}) for start in starts), (0, {True})]
 
 
 def test_a_metric_that_says_too_little_of_its_needs_still_gets_all_cases(monkeypatch):

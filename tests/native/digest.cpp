@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cpu.hpp"
+#include "dense.hpp"
 #include "match.hpp"
 #include "place.hpp"
 #include "scan.hpp"
@@ -109,16 +110,48 @@ void match(Digest& digest, const recsys::Level& level, int longest) {
   digest.add<std::int64_t>({matched.n_repeated, matched.first_repeated});
 }
 
-void place(Digest& digest) {
+void place(Digest& digest, const recsys::Level& level, bool grouped) {
   Draw draw{13};
-  std::vector<std::int64_t> cases(5000), items(5000);
-  for (std::size_t i = 0; i < cases.size(); ++i) cases[i] = draw.next(400), items[i] = draw.next(1 << 20);
-  for (const recsys::Order order : {recsys::Order::given, recsys::Order::ascending}) {
-    std::vector<std::int32_t> out(cases.size());
-    const recsys::Placed placed = recsys::place({cases.data(), items.data(), nullptr, 5000}, order, 1 << 21, out.data());
-    digest.add(out), digest.add(placed.ids), digest.add(placed.indptr);
+  constexpr std::int64_t kRows = 9000;
+  std::vector<std::int64_t> cases(kRows), items(kRows), ranks(kRows);
+  for (std::int64_t i = 0; i < kRows; ++i) {
+    cases[i] = grouped ? i / 7 : draw.next(400);
+    items[i] = (grouped ? i % 7 << 17 : 0) + draw.next(1 << 17);
+    ranks[i] = i % 7 + 1;
+  }
+  for (const recsys::Order order : {recsys::Order::given, recsys::Order::ascending, recsys::Order::by_rank}) {
+    std::vector<std::int32_t> out(kRows);
+    const recsys::RowTable table{cases.data(), items.data(), ranks.data(), kRows};
+    const recsys::Placed placed = recsys::place(table, order, 1 << 21, level, out.data());
+    if (placed.done) digest.add(out), digest.add(placed.ids), digest.add(placed.indptr);
     digest.add<std::int64_t>({placed.done, placed.highest});
   }
+}
+
+template <class T>
+void rank_scores(Digest& digest, const recsys::Dense<T>& level) {
+  constexpr int kCases = 40, kItems = 2500, kBest = 20;
+  Draw draw{23};
+  const Lists truth(draw, kCases, kItems, 12);
+  std::vector<T> scores(kCases * kItems);
+  std::vector<std::uint8_t> candidate(scores.size());
+  std::vector<std::int64_t> rank(kItems), lengths(kCases), n_candidates(kCases);
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    scores[i] = static_cast<T>(draw.next(1 << 10)) / 7;  // few enough for ties
+    candidate[i] = draw.next(10) > 0;
+  }
+  for (int i = 0; i < kItems; ++i) rank[i] = (i * 1009) % kItems;
+  std::vector<std::int32_t> list_items(kCases * kBest);
+  std::vector<std::int64_t> above(truth.items.size()), tied(above), ahead(above);
+  std::vector<double> list_scores(list_items.size()), own(above.size());
+  const recsys::Rows rows = truth.rows();
+  const recsys::ScoreRows<T> given{scores.data(), candidate.data(), kCases,     kItems,
+                                   rank.data(),   rows.indptr,      rows.items, kBest};
+  recsys::rank_scores(given, 0, kCases, level,
+                      {lengths.data(), list_items.data(), list_scores.data(), above.data(), tied.data(), ahead.data(),
+                       own.data(), n_candidates.data()});
+  digest.add(lengths), digest.add(list_items), digest.add(list_scores), digest.add(above), digest.add(tied);
+  digest.add(ahead), digest.add(own), digest.add(n_candidates);
 }
 
 void strings(Digest& digest) {
@@ -144,7 +177,9 @@ std::uint64_t digest_of(recsys::CpuLevel named) {
       scan<double>(digest, named, k, deepest);
     }
   for (const int longest : {20, 60, 200}) match(digest, level, longest);
-  place(digest);
+  for (const bool grouped : {false, true}) place(digest, level, grouped);
+  rank_scores(digest, level.floats);
+  rank_scores(digest, level.doubles);
   strings(digest);
   Draw draw{19};
   const std::vector<double> values = draw.factors<double>(10007);

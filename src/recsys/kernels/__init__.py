@@ -75,9 +75,7 @@ def match_lists(
     native = native_module(backend)
     if native is None:
         return reference.match_lists(*lists, *truth)
-    wanted = n_threads(threads)
-    if threads is None:
-        wanted = min(wanted, 1 + lists[1].size // ENTRIES_PER_THREAD)
+    wanted = _threads_for(lists[1].size, threads)
     at, found, case, repeat, n_repeated, first_repeated = native.match_lists(
         *lists, *truth, wanted, cpu_level or ""
     )
@@ -223,9 +221,15 @@ def rank_scores(
     )
     native.rank_scores(
         np.ascontiguousarray(matrix, dtype=wide), open_.view(np.uint8), rank, *rows, length, *found,
-        n_threads(threads), cpu_level or "",
+        _threads_for(matrix.size, threads), cpu_level or "",
     )  # fmt: skip
     return closed_up(found, length)
+
+
+def _threads_for(n_entries: int, threads: int | None) -> int:
+    """As many as asked for, or as many as the work is worth."""
+    wanted = n_threads(threads)
+    return wanted if threads is not None else min(wanted, 1 + n_entries // ENTRIES_PER_THREAD)
 
 
 def _holding(dtype: Any) -> Any:
