@@ -18,6 +18,7 @@ VARIANTS = (
     "serendipity(expected=own)", "ild(distance=euclidean)", "ild(distance=jaccard, missing=zero)",
     "novelty(cold=drop)", "novelty(cold=zero)", "unexpectedness(missing=zero)", "calibration_js",
     "calibration_hellinger", "cold_coverage(below=2)", "user_coverage(least=3)", "alpha_dcg(alpha=1)",
+    "surprisal(over=k)",
 )  # fmt: skip
 
 

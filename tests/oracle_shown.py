@@ -105,20 +105,24 @@ def ordered(entries: Sequence[Any], rules: Conventions) -> list[Any]:
     return [item for item, _ in sorted(by_id, key=lambda pair: -pair[1])]
 
 
-def novelty(x: List) -> float:
+def novelty(x: List) -> float | None:
     everyone = x.known.n_users
     if x.param("over", "users") == "events":
         everyone = sum(len(set(had)) for had in x.known.train.values())
     counts = [x.known.popularity(i) for i in x.shown]
     if x.param("cold", "one") == "drop":
         counts = [n for n in counts if n > 0]
+        if x.shown and not counts:
+            return None
     if x.param("cold", "one") == "zero":
         counts = [n or max(everyone, 1) for n in counts]
     return mean([math.log2(max(everyone, 1) / max(n, 1)) for n in counts])
 
 
 def surprisal(x: List) -> float:
-    return novelty(x) / math.log2(x.known.n_users) if x.known.n_users > 1 else 0.0
+    filled = len(x.shown) / x.k if x.k and x.param("over", "list") == "k" else 1.0
+    bits = [math.log2(x.known.n_users / max(x.known.popularity(i), 1)) for i in x.shown]
+    return mean(bits) / math.log2(x.known.n_users) * filled if x.known.n_users > 1 else 0.0
 
 
 def average_popularity(x: List) -> float:

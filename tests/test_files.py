@@ -229,7 +229,7 @@ FAULTS = {
     "rank.csv": ("user,item,rank\nu,a,0\n", "line 2: the rank 0"),
     "ranks.csv": ("user,item,rank\nu,a,1\n\nu,b,1\n", "line 4: .*another item of that user"),
     "grade.csv": ("user,item,grade\nu,a,1\nu,b,-3\n", "line 3: the grade -3"),
-    "twice.csv": ("user,user,item\nu,v,a\n", "could all be the user"),
+    "twice.csv": ("user,user,item\nu,v,a\n", "'user' stands twice"),
     "nothing.csv": ("1,2,3\n4,5,6\n", "no column was recognised as the user"),
     "short.run": ("q Q0 d 1 0.5 t\nq Q0 d 1 0.5\n", "line 2: 5 columns, expected 6"),
     "score.run": ("q Q0 d 1 0.5 t\nq Q0 e 2 x t\n", "line 2: the score 'x'"),
@@ -297,7 +297,7 @@ def test_other_binaries_are_named(put):
     np.save(array, np.arange(3))
     packed = io.BytesIO()
     np.savez(packed, np.arange(3))
-    for content, words in ((array, "NPY"), (packed, "zip archive"), (io.BytesIO(b"BZh91AY"), "bzip2")):
+    for content, words in ((array, "NumPy"), (packed, "NumPy"), (io.BytesIO(b"BZh91AY"), "bzip2")):
         with pytest.raises(FileError, match=words):
             read_file(put("lists.csv", content.getvalue()))
 

@@ -218,6 +218,13 @@ for peer, number in (("rectools", 0), ("torchmetrics", 2), ("evidently", 4)):
     CHECKS[peer, number] = lambda peer=peer: the_truth_keeps_its_size(peer)
 
 
+@shows("rectools", 1)
+def rectools_short_lists():
+    """One item of ten is shown, the relevant one: nothing is wrong, and RecTools has an accuracy of 0.9."""
+    assert value("rectools", "accuracy@2", {1: [1]}, {1: {1}}, catalogue=10) == 1
+    assert value("rectools", "mcc@2", {1: [1]}, {1: {1}}, catalogue=10) == 1
+
+
 @shows("replay", 0)
 def replay_containers():
     tied = [(1, 0.9), (2, 0.5), (3, 0.5), (4, 0.5)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -235,3 +236,72 @@ def test_a_wrong_value_of_the_split_is_named_with_its_line(place):
     (place / "wrong.toml").write_text(PROTOCOL.replace("n = 2", "n = 0"))
     with pytest.raises(RecsysError, match=r"wrong\.toml, line 7: "):
         run_protocol(place / "wrong.toml")
+
+
+def told(place, old, new, *more):
+    (place / "protocol.toml").write_text(PROTOCOL.replace(old, new))
+    return CliRunner().invoke(cli, ["run", str(place / "protocol.toml"), *more])
+
+
+def test_columns_of_other_names(place):
+    """Whatever the columns are called, in the data and in lists, the result is the same."""
+    expected = run_protocol(place / "protocol.toml").to_json()
+    names = {"user": "who", "item": "what", "rating": "stars", "timestamp": "moment"}
+    pd.read_csv(place / "events.csv").rename(columns=names).to_csv(place / "events.csv", index=False)
+    renamed = pd.read_csv(place / "lists.csv").rename(columns={"user": "who", "item": "sku", "rank": "nth"})
+    renamed.to_csv(place / "lists.csv", index=False)
+    columns = '[data.columns]\nuser = "who"\nitem = "what"\ngrade = "stars"\ntime = "moment"\n'
+    text = PROTOCOL.replace("[split]", columns + "[split]")
+    own = 'lists = "lists.csv"\ncolumns = {user = "who", item = "sku", rank = "nth"}'
+    (place / "protocol.toml").write_text(text.replace('lists = "lists.csv"', own))
+    made = run_protocol(place / "protocol.toml").to_json()
+    assert json.loads(made)["result"]["models"] == json.loads(expected)["result"]["models"]
+
+
+def test_dates_as_times(place):
+    """Dates give what the seconds they stand for give, also to the baseline that fades and to the report."""
+    recent = PROTOCOL.replace('baseline = "random"', 'baseline = "recent"\nhalf_life = 3000')
+    (place / "protocol.toml").write_text(recent + 'report = "report.html"\n')
+    expected = run_protocol(place / "protocol.toml")
+    events = pd.read_csv(place / "events.csv")
+    events["timestamp"] = pd.to_datetime(events["timestamp"], unit="s", utc=True).astype(str)
+    events.to_csv(place / "events.csv", index=False)
+    made = run_protocol(place / "protocol.toml")
+    for name, evaluation in made.evaluations.items():
+        assert dict(evaluation) == dict(expected.evaluations[name])
+    assert made.report.is_file()
+
+
+def test_a_threshold_nothing_reaches(place):
+    made = told(place, "from = 3", "from = 9")
+    assert made.exit_code == 3
+    assert "line 12: nothing is relevant: the test has no grade above 5" in made.stderr
+
+
+def test_errors_speak_of_settings_and_name_the_model(place):
+    """`recsys run` has no --user-ids: the protocol has user_ids."""
+    made = told(place, 'user_ids = "users.txt"\n', "")
+    assert made.exit_code == 3
+    assert "line 27: no user of the truth ('u00', …) has a row in the model ('0', …)" in made.stderr
+    pd.read_csv(place / "lists.csv").rename(columns={"user": "who"}).to_csv(place / "lists.csv", index=False)
+    made = told(place, "seed = 7", "seed = 8")
+    assert "[models.NAME.columns]" in made.stderr
+    assert "--user" not in made.stderr
+
+
+def test_lists_are_taken_as_they_are_and_that_is_said(place):
+    made = told(place, "[conventions]", '[candidates]\nnever = ["i00"]\n[conventions]')
+    assert made.exit_code == 0, made.output
+    assert "note: listed: candidates.never was not applied" in made.stderr
+
+
+def test_ids_as_numbers_are_numbers_in_every_file(place):
+    """ids = "int" holds for the files of ids beside factors, too."""
+    for name in ("events.csv", "lists.csv", "users.txt", "items.txt"):
+        text = (place / name).read_text()
+        (place / name).write_text(re.sub(r"\b[ui](\d\d)\b", r"\1", text))
+    expected = run_protocol(place / "protocol.toml").evaluations
+    (place / "protocol.toml").write_text(PROTOCOL.replace("[split]", 'ids = "int"\n[split]'))
+    made = run_protocol(place / "protocol.toml").evaluations
+    for name in ("popularity", "mine", "listed"):
+        assert dict(made[name]) == dict(expected[name])

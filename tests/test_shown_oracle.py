@@ -26,6 +26,7 @@ EXAMPLES = settings.default.max_examples
 PARAMS: dict[str, list[dict[str, Any]]] = {
     "unexpectedness": [{}, {"missing": "zero"}],
     "novelty": [{}, {"cold": "drop"}, {"cold": "zero"}, {"cold": "drop", "over": "events"}],
+    "surprisal": [{}, {"over": "k"}],
     "average_popularity": [{}, {"over": "users"}],
     "tail_share": [{}, {"head": 0.5}],
     "ild": [

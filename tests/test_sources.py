@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recsys
-from recsys.errors import InputError, RecsysError
+from recsys.cf.evaluation import ModelEvaluator
+from recsys.errors import InputError, RecsysError, TieWarning
 
 METRICS = ["ndcg@3", "recall@2", "map@5", "mrr", "hit@1", "auc", "average_rank", "percentile_rank", "err"]
 TIES = ["by_id", "by_id_desc", "best", "worst", "expected"]
@@ -489,3 +490,18 @@ def test_biases_and_recommendations_may_be_tensors():
     assert dict(recsys.evaluate(mine, truth, ["ndcg@3"])) == dict(recsys.evaluate(theirs, truth, ["ndcg@3"]))
     model = SimpleNamespace(recommend=lambda user, n: torch.tensor([3, 1, user])[:n])
     assert recsys.evaluate(model, {0: [0], 2: [2]}, ["mrr@3"])["mrr@3"] == pytest.approx(1 / 3)
+
+
+def _by_verb() -> None:
+    recsys.evaluate(recsys.Scores([[1, 1, 0.5]]), {0: [0]}, ["mrr"])
+
+
+def _by_face() -> None:
+    ModelEvaluator(np.ones((2, 2)), np.ones((3, 2)), k_values=[1]).evaluate({0: {1}, 1: {2}})
+
+
+@pytest.mark.parametrize("call", [_by_verb, _by_face])
+def test_a_warning_points_at_the_line_outside_the_library(call):
+    with pytest.warns(TieWarning) as caught:
+        call()
+    assert [warning.filename for warning in caught] == [__file__]

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from recsys.stats import (
+    ZeroVarianceWarning,
     adjust,
     boundaries,
+    d_z,
     friedman,
+    hedges_g,
     pair,
     paired_t,
+    pooled_d,
     power,
+    rank_biserial,
+    sign_test,
     signed_rank_sums,
+    statistic_interval,
     users_needed,
     wilcoxon,
 )
@@ -111,3 +120,78 @@ def test_boundaries_of_lan_and_demets(spending, bounds) -> None:
     """Five equal looks at two-sided 0.05, as the tables of group-sequential software print them."""
     found = boundaries([0.2, 0.4, 0.6, 0.8, 1.0], spending=spending)
     assert found == pytest.approx(bounds, abs=2e-4)
+
+
+def test_signed_ranks_of_scipys_manual() -> None:
+    """Heights of fifteen pairs of maize plants, cross- less self-fertilised."""
+    d = [6, 8, 14, 16, 23, 24, 28, 29, 41, -48, 49, 56, 60, -67, 75]
+    assert signed_rank_sums(d) == (96, 24)
+    assert wilcoxon(d).p_value == pytest.approx(0.041259765625, abs=1e-12)
+    assert wilcoxon(d, alternative="greater").p_value == pytest.approx(0.0206298828125, abs=1e-12)
+
+
+def test_signed_ranks_of_r_with_continuity_correction() -> None:
+    """wilcox.test(exact = FALSE) in R, as SciPy's own tests quote it."""
+    with pytest.warns(ZeroVarianceWarning):
+        assert wilcoxon([0.1] * 10, method="normal").p_value == pytest.approx(0.001904195, abs=5e-10)
+    x = [120, 114, 181, 188, 180, 146, 121, 191, 132, 113, 127, 112]
+    y = [133, 143, 119, 189, 112, 199, 198, 113, 115, 121, 142, 187]
+    assert min(signed_rank_sums(pair(x, y))) == 34
+    assert wilcoxon(pair(x, y), method="normal").p_value == pytest.approx(0.7240817, abs=5e-8)
+
+
+def test_friedman_of_pulse_rates() -> None:
+    """Sprent and Smeeton's seven students, as SciPy's manual prints them."""
+    rates = [[72, 120, 76], [96, 120, 95], [88, 132, 104], [92, 120, 96], [74, 101, 84], [76, 96, 72],
+             [82, 112, 76]]  # fmt: skip
+    found = friedman(rates)
+    assert found.statistic == pytest.approx(10.57142857142857, abs=1e-12)
+    assert found.p_value == pytest.approx(0.005063414171757498, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("method", "adjusted"),
+    [
+        ("holm", [0.64, 0.012, 0.64, 0.162, 0.0015]),
+        ("bh", [0.5, 0.0075, 0.4, 0.09, 0.0015]),
+        ("bonferroni", [1, 0.015, 1, 0.27, 0.0015]),
+    ],
+)
+def test_adjusted_p_of_pingouins_manual(method, adjusted) -> None:
+    assert adjust([0.50, 0.003, 0.32, 0.054, 0.0003], method) == pytest.approx(adjusted, abs=1e-12)
+
+
+def test_effects_of_sleep_and_depression() -> None:
+    """The manual of effectsize for R: d of pairs, d of groups, and the matched rank-biserial correlation."""
+    assert d_z(pair(SLEEP_1, SLEEP_2)).value == pytest.approx(-1.28, abs=5e-3)
+    assert pooled_d(pair(SLEEP_1, SLEEP_2)).value == pytest.approx(-0.83, abs=5e-3)
+    assert rank_biserial(pair(SLEEP_1, SLEEP_2)).value == -1
+    assert rank_biserial(pair(BEFORE, AFTER)).value == pytest.approx(0.78, abs=5e-3)
+
+
+@pytest.mark.parametrize(("df", "factor"), [(2, 0.5642), (3, 0.7236), (4, 0.7979), (9, 0.9139)])
+def test_factors_of_hedges_table(df, factor) -> None:
+    """Hedges (1981), table 1: c(m), the exact correction."""
+    d = pair(np.arange(df + 1.0) ** 2, np.zeros(df + 1))
+    assert hedges_g(d, kind="paired").value / d_z(d).value == pytest.approx(factor, abs=5e-5)
+
+
+@pytest.mark.parametrize(("effect", "pairs"), [(0.2, 199), (0.5, 34), (0.8, 15)])
+def test_pairs_for_cohens_small_medium_and_large(effect, pairs) -> None:
+    assert users_needed(effect) == pairs
+
+
+def test_the_sign_test_is_mcnemars_exact_one() -> None:
+    """Agresti's approval ratings: 150 voters changed one way, 86 the other: twice the tail of 86."""
+    tail = sum(math.comb(236, n) for n in range(87)) / 2**236
+    assert sign_test([1] * 150 + [-1] * 86).p_value == pytest.approx(2 * tail, rel=1e-10)
+
+
+@pytest.mark.parametrize(("method", "low", "high"), [("percentile", 100.8, 233.9), ("bca", 115.8, 259.6)])
+def test_bootstrap_of_the_spatial_test(method, low, high) -> None:
+    """Efron and Tibshirani (1993), table 14.2: 90 % intervals of a variance; theirs are 2,000 draws."""
+    a = [48, 36, 20, 29, 42, 42, 20, 42, 22, 41, 45, 14, 6, 0, 33, 28, 34, 4, 32, 24, 47, 41, 24, 26, 30, 41]
+    found = statistic_interval(a, lambda x: float(np.var(x)), method=method, confidence=0.9)
+    assert found.value == pytest.approx(171.5, abs=0.05)
+    assert found.interval.low == pytest.approx(low, abs=6)
+    assert found.interval.high == pytest.approx(high, abs=6)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from recsys.files import read_file
     from recsys.frames import read_interactions, read_lists
     from recsys.gate import gate
+    from recsys.history import history
     from recsys.kernels import show_backends
     from recsys.metrics import metric
     from recsys.race import Race, race
@@ -55,6 +56,7 @@ _HOMES = {
     "recommend": "recsys.api",
     "explain": "recsys.explanation",
     "gate": "recsys.gate",
+    "history": "recsys.history",
     "load": "recsys.results",
     "metric": "recsys.metrics",
     "read_factors": "recsys.sources",
@@ -108,6 +110,7 @@ __all__ = [
     "explain",
     "from_model",
     "gate",
+    "history",
     "load",
     "metric",
     "race",

@@ -6,13 +6,12 @@ numbers stay numbers; a cell with several labels becomes text with | between the
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from recsys.errors import ColumnError, InputError, RecsysWarning
+from recsys.errors import ColumnError, InputError, RecsysWarning, warn
 from recsys.frames import ROLES, read_interactions, read_lists
 from recsys.ids import encode, of_any, of_sequence
 from recsys.metrics.item_facts import labels_of
@@ -76,8 +75,10 @@ def _table(values: Array, columns: Mapping[str, Array], table: str) -> Table:
 def _as_column(values: Array) -> Array:
     if values.dtype.kind in "fiubmM":
         return values
-    out = np.empty(len(values), dtype=object)
-    out[:] = ["|".join(labels_of(cell)) for cell in values.tolist()]
+    cells, out = values.tolist(), np.empty(len(values), dtype=object)
+    # Text repeats from row to row: each different one is taken apart once.
+    known = {cell: "|".join(labels_of(cell)) for cell in set(cells)} if set(map(type, cells)) <= {str} else {}
+    out[:] = [known[cell] if known else "|".join(labels_of(cell)) for cell in cells]
     return out
 
 
@@ -116,11 +117,10 @@ def read_popularity(data: Any) -> Table:
             hint="Pass {item: number of users}.",
         )
     if (counts != np.floor(counts)).any():
-        warnings.warn(
+        warn(
+            RecsysWarning,
             f"popularity holds {counts[counts != np.floor(counts)][0]:g}, which counts no users: "
             "were the counts scaled or put through a logarithm?",
-            RecsysWarning,
-            stacklevel=3,
         )
     return _table(values, {"popularity": counts}, "items")
 

@@ -20,8 +20,9 @@ from recsys.ids import encode, of_sequence
 from recsys.rerank.profiles import rows_of_history, unit_rows, user_profiles
 from recsys.results import Evaluation
 from recsys.sources import Factors, Scores
+from recsys.splits.clock import seconds_of
 from recsys.stats.resample import GOLDEN, unit_keys
-from recsys.types import Array, Float, Int, Interactions
+from recsys.types import Array, Float, Ids, Int, Interactions
 
 _AGGREGATIONS = ("mean", "sum", "max")
 
@@ -46,7 +47,8 @@ def training_counts(
 
     Args:
         train: the training interactions, with times where `half_life` is given.
-        half_life: the age at which an event counts half, in the unit of the times; None: all count fully.
+        half_life: the age at which an event counts half, in the unit of the times (dates: seconds); None: all
+            count fully.
         now: the time ages are counted from; the newest event without.
         catalogue: all item ids; without, those of `train`.
 
@@ -75,17 +77,18 @@ def _ages(known: Interactions, half_life: float, now: float | None) -> Float:
         )
     if not half_life > 0:
         raise InputError(f"half_life={half_life!r} is not a positive number.", hint="Such as 30 * 86400.")
-    times = known.times
-    if times.dtype.kind == "M":
-        times = times.astype("datetime64[s]").astype(np.int64)
-    if times.dtype.kind not in "iuf":
-        raise InputError(f"the times are {times.dtype}, not numbers.", table="train", column="time")
+    times = seconds_of(known.times)
+    if np.isnan(times).any():
+        n_missing = int(np.isnan(times).sum())
+        raise InputError(
+            f"{n_missing:,} events have no time, and recency needs it.", table="train", column="time"
+        )
     latest = float(times.max(initial=0)) if now is None else float(now)
     if len(times) and float(times.max()) > latest:
         raise InputError(
             f"an event is from {times.max()}, after now={latest:g}.", table="train", column="time"
         )
-    return np.asarray(np.exp2(-(latest - times.astype(np.float64)) / half_life))
+    return np.asarray(np.exp2(-(latest - times) / half_life))
 
 
 def popularity(
@@ -119,6 +122,12 @@ def item_scores_of(given: Any) -> tuple[Array | None, Float]:
     """Sorted ids and a number each, from ItemScores, a mapping, a Series or an array by row (no ids)."""
     if isinstance(given, ItemScores):
         return given.ids, given.values
+    if hasattr(given, "columns"):
+        raise InputError(
+            f"a number an item came as a table with the columns {', '.join(map(str, given.columns))}.",
+            table="popularity",
+            hint="Pass one column by item: table.set_index('item')['count'], a dict or an array.",
+        )
     if hasattr(given, "items"):
         pairs = list(given.items())
         ids, codes = encode(
@@ -225,7 +234,7 @@ def similar_items(
     if embeddings is not None and aggregation != "max":
         unit = unit_rows(embeddings)
         made = user_profiles(known, unit, item_ids=items)
-        keep = ~np.isin(made.ids, made.without)
+        keep = Ids(made.without).code_of(made.ids) < 0
         return Factors(made.vectors[keep], unit, user_ids=made.ids[keep], item_ids=items)
     rows = unit_rows(embeddings) if embeddings is not None else _square(similarity)
     return _by_blocks(known, rows, items, aggregation, cosine=embeddings is not None)

@@ -6,7 +6,6 @@ sampled; `recsys.sampled` says what that hides.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 from recsys.conventions import Conventions
 from recsys.counted import Counted
 from recsys.engine import measure
-from recsys.errors import TieWarning
+from recsys.errors import TieWarning, warn
 from recsys.metrics import METRICS
 from recsys.plan import Metrics, Request, parse_all
 from recsys.results import Evaluation
@@ -93,12 +92,11 @@ def measured(counted: Counted, requests: Sequence[Request], conventions: Convent
     """Every request of places that were counted; tied positives are told."""
     tied = int(((counted.tied > 1) & (counted.above >= 0)).sum())
     if tied:
-        warnings.warn(
+        warn(
+            TieWarning,
             f"{tied:,} of {len(counted.tied):,} positives ({tied / len(counted.tied):.1%}) have the same "
             f"score as a negative; they count by the rule ties={conventions.ties!r}. "
             "ties='best' and ties='worst' give the range.",
-            TieWarning,
-            stacklevel=4,
         )
     most = int(counted.n_candidates.max(initial=0))
     least = int(counted.n_candidates.min(initial=most))

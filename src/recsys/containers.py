@@ -6,8 +6,9 @@ first entry that is not empty decides how all are read; one that differs is an e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,8 @@ def _flatten(
     entries: list[Any], names: Array, *, ordered: bool, table: str
 ) -> tuple[list[Any], Array, list[Any] | None]:
     """All items in one list, how many each case has, and their scores or grades where given."""
-    form = _form_of(entries, names, ordered=ordered, table=table)
-    for at, entry in enumerate(entries):
+    form, kinds = _form_of(entries, names, ordered=ordered, table=table), set(map(type, entries))
+    for at, entry in enumerate(entries) if not kinds <= set(form.kinds) else ():
         if not form.fits(entry) and (_is_scalar(entry) or not hasattr(entry, "__len__") or len(entry)):
             raise InputError(
                 f"user {_shown(names[at])} holds {type(entry).__name__}, the users before hold {form.name}.",
@@ -76,10 +77,11 @@ def _flatten(
             sizes,
             list(chain.from_iterable(entry.values() for entry in entries if len(entry))),
         )
-    flat = list(chain.from_iterable(_as_list(entry) for entry in entries))
+    arrays = any(hasattr(kind, "tolist") for kind in kinds)
+    flat = list(chain.from_iterable(map(_as_list, entries) if arrays else entries))
     if form.name == "pairs":
         _check_pairs(flat, sizes, names, table)
-        return [pair[0] for pair in flat], sizes, [pair[1] for pair in flat]
+        return list(map(itemgetter(0), flat)), sizes, list(map(itemgetter(1), flat))
     return flat, sizes, None
 
 
@@ -135,7 +137,7 @@ def _form_of(entries: list[Any], names: Array, *, ordered: bool, table: str) -> 
 
 def _form_of_entry(entry: Any, *, ordered: bool) -> _Form:
     if isinstance(entry, Mapping):
-        return _Form("a dict", (Mapping,))
+        return _Form("a dict", (dict, Mapping))
     if not ordered:
         if isinstance(entry, list | tuple) and isinstance(entry[0], tuple | list):
             return _Form("pairs", _SEQUENCES)
@@ -145,6 +147,8 @@ def _form_of_entry(entry: Any, *, ordered: bool) -> _Form:
 
 
 def _check_pairs(flat: Sequence[Any], sizes: Array, names: Array, table: str) -> None:
+    if set(map(type, flat)) <= {tuple, list} and set(map(len, flat)) == {2}:
+        return
     for at, pair in enumerate(flat):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             user = names[int(np.searchsorted(np.cumsum(sizes), at, side="right"))]
@@ -237,8 +241,9 @@ def _is_sparse(data: Any) -> bool:
     return hasattr(data, "tocsr") and hasattr(data, "nnz")
 
 
-def _as_list(entry: Iterable[Any]) -> list[Any]:
-    return entry.tolist() if isinstance(entry, np.ndarray) else list(entry)
+def _as_list(entry: Any) -> list[Any]:
+    plain: list[Any] = entry.tolist() if hasattr(entry, "tolist") else list(entry)  # arrays, tensors
+    return plain
 
 
 def _shown(value: Any) -> Any:

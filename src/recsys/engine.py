@@ -7,7 +7,7 @@ counted.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -91,12 +91,14 @@ class _Columns:
     def fill(self, readings: Readings) -> None:
         n = len(self._judged.cases)
         blocks = n > _BLOCK_CASES and not isinstance(self._judged, OfItems)
-        of_places = [asked for asked in self._asked if blocks and not asked.request.metric.needs]
-        try:
-            for start in range(0, n, _BLOCK_CASES) if of_places else ():
-                self._fill(of_places, readings.of_cases(start, min(start + _BLOCK_CASES, n)), start)
-        except Exception:  # noqa: BLE001 - what is wrong is said of all cases, not of a block
-            blocks = False
+        of_places = [asked for asked in self._asked if not asked.request.metric.needs]
+        for start in range(0, n, _BLOCK_CASES) if blocks and of_places else ():
+            part = readings.of_cases(start, min(start + _BLOCK_CASES, n))
+            try:
+                self._fill(of_places, part, start)
+            except Exception:  # noqa: BLE001 - what is wrong is said of all cases, not of a block
+                blocks = False
+                break
         self._fill([asked for asked in self._asked if not blocks or asked.request.metric.needs], readings, 0)
 
     def _fill(self, some: Sequence[_Asked], readings: Readings, start: int) -> None:
@@ -134,16 +136,16 @@ def exposures(
     conventions: Conventions,
     context: Context,
     *,
-    only: Bool,
-) -> dict[ExposureKey, Exposure]:
-    """What metrics of the catalogue are made of, for some of the cases."""
-    exposure: dict[ExposureKey, Exposure] = {}
+    groups: Mapping[Any, Bool],
+) -> dict[Any, dict[ExposureKey, Exposure]]:
+    """What metrics of the catalogue are made of, for each group of the cases."""
     readings = Readings(judged, context)
-    for request in requests:
-        if request.metric.kind == "catalogue":
-            here = request.conventions(conventions)
-            _gather(exposure, readings.under(here), request, here, only)
-    return exposure
+    asked = [(r, r.conventions(conventions)) for r in requests if r.metric.kind == "catalogue"]
+    out: dict[Any, dict[ExposureKey, Exposure]] = {label: {} for label in groups}
+    for label, mask in groups.items():
+        for request, here in asked:
+            _gather(out[label], readings.under(here), request, here, mask)
+    return out
 
 
 def _gather(
@@ -194,10 +196,9 @@ class _Lists:
 class Readings:
     """One Reading for all metrics that agree on ties, relevance and repeats."""
 
-    def __init__(self, judged: Judged, context: Context, cases: tuple[int, int] | None = None) -> None:
+    def __init__(self, judged: Judged, context: Context) -> None:
         self._judged = judged
         self._context = context
-        self._cases = cases
         self._facts = ItemFacts(judged.items, context)
         self._shown = _Lists(judged)
         self._made: dict[tuple[Any, ...], Reading] = {}
@@ -206,10 +207,6 @@ class Readings:
         key = (here.ties, here.relevant_from, here.duplicates)
         if key not in self._made:
             hits = self._judged.hits(here.ties, here.duplicates)
-            if self._cases is not None:
-                part = hits.of_cases(*self._cases)
-                self._made[key] = Reading(part, here.relevant_from, here.duplicates, self._context)
-                return self._made[key]
             clusters = self._judged.clusters
             users = self._judged.cases if clusters is None else Ids(clusters)
             judged, grades = self._judged.judged, self._judged.grades
@@ -218,8 +215,13 @@ class Readings:
         return self._made[key]
 
     def of_cases(self, start: int, stop: int) -> Readings:
-        """The same of some neighbouring cases; their readings know the places and nothing of the lists."""
-        return Readings(self._judged, self._context, (start, stop))
+        """Those made so far, of some neighbouring cases; they know the places and nothing of the lists."""
+        part = Readings(self._judged, self._context)
+        for key, reading in self._made.items():
+            _, relevant_from, duplicates = key
+            hits = reading.hits.of_cases(start, stop)
+            part._made[key] = Reading(hits, relevant_from, duplicates, self._context)
+        return part
 
     def any_of(self, relevant_from: float | None) -> Reading:
         """A reading that agrees on what is relevant, where there is one."""
@@ -231,7 +233,7 @@ def _catalogue(judged: Judged, context: Context, readings: Readings) -> Catalogu
     listed = readings.any_of(None).listed.item
     known = [(judged.items, listed), (judged.items, judged.judged)]
     if context.train is not None:
-        known.append((context.train.items, context.train.codes))
+        known.append((context.train.items, np.flatnonzero(context.train.item_counts)))
     return catalogue_of(context.catalogue, context.n_items, known)
 
 

@@ -7,6 +7,8 @@ can read them. All errors derive from RecsysError and from the built-in a caller
 from __future__ import annotations
 
 import difflib
+import inspect
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -143,3 +145,11 @@ class FloatIdWarning(RecsysWarning):
 
 class SwappedFactorsWarning(RecsysWarning):
     """The matrix called users holds the items and the other way round; they were exchanged."""
+
+
+def warn(category: type[Warning], text: str) -> None:
+    """Warn at the line outside the library that led here, however deep inside it this is."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and str(frame.f_globals.get("__name__")).split(".")[0] == "recsys":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=max(level - 1, 1) if frame is None else level)

@@ -18,6 +18,7 @@ from recsys.conventions import Conventions, describe
 from recsys.errors import InputError, TieWarning
 from recsys.results import Evaluation
 from recsys.tables import shown
+from recsys.types import Ids
 
 _SAME = 1e-12
 
@@ -117,7 +118,8 @@ def _remarks(a: Any, b: Any) -> tuple[str, ...]:
     remarks = []
     mine, theirs = a.per_case.ids, b.per_case.ids
     if (mine.dtype == object) == (theirs.dtype == object):
-        only_a, only_b = len(np.setdiff1d(mine, theirs)), len(np.setdiff1d(theirs, mine))
+        only_a = int((Ids(theirs).code_of(mine) < 0).sum())
+        only_b = int((Ids(mine).code_of(theirs) < 0).sum())
         if only_a or only_b:
             remarks.append(
                 f"different users: {only_a:,} only in the first result, {only_b:,} only in the second"

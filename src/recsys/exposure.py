@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import reduce
 
 import numpy as np
 
@@ -51,7 +50,7 @@ def gather(reading: Reading, k: int | None, weight: str, *, only: Bool | None = 
     if only is not None:
         kept = only[case]
         case, item, place = case[kept], item[kept], place[kept]
-    group = groups_of(reading.beyond.users.values, N_GROUPS)
+    group = reading.kept("groups of users", lambda: groups_of(reading.beyond.users.values, N_GROUPS))
     # Seen through a group of items, a list that shows none of them is a list all the same.
     listed = reading.n_shown(k) > 0 if weight == "list" else reading.n_listed > 0
     cases = np.bincount(group[listed if only is None else listed & only], minlength=N_GROUPS)
@@ -90,21 +89,33 @@ def _summed(items: Ids, pairs: Int, counts: Int, cases: Int, unit: float) -> Exp
 
 
 def added(parts: Sequence[Exposure]) -> Exposure:
-    """The exposure of all the cases of some parts."""
-    return reduce(_add, parts)
-
-
-def _add(one: Exposure, other: Exposure) -> Exposure:
-    items, mine, theirs = one.items.union(other.items, what="item")
-    pairs = np.concatenate([_pairs(one, mine, len(items)), _pairs(other, theirs, len(items))])
-    return _summed(
-        items, pairs, np.concatenate([one.counts, other.counts]), one.cases + other.cases, one.unit
-    )
+    """The exposure of all the cases of some parts, added at once: many small ones cost what they hold."""
+    items, moves = _joined([part.items for part in parts])
+    pairs = np.concatenate([_pairs(*one, len(items)) for one in zip(parts, moves, strict=True)])
+    cases = np.sum([part.cases for part in parts], axis=0)
+    return _summed(items, pairs, np.concatenate([part.counts for part in parts]), cases, parts[0].unit)
 
 
 def _pairs(part: Exposure, moves: Codes | None, width: int) -> Int:
     group = np.repeat(np.arange(N_GROUPS), np.diff(part.indptr))
     return group * width + (part.codes if moves is None else moves[part.codes])
+
+
+def _joined(parts: Sequence[Ids]) -> tuple[Ids, list[Codes | None]]:
+    """All ids of some parts, and where the codes of each go (None: they stay).
+
+    Halves are joined first: an id is met as often as the parts can be halved.
+    """
+    if len(parts) == 1:
+        return parts[0], [None]
+    middle = len(parts) // 2
+    (one, first), (other, second) = _joined(parts[:middle]), _joined(parts[middle:])
+    both, mine, theirs = one.union(other, what="item")
+    return both, [*(_then(move, mine) for move in first), *(_then(move, theirs) for move in second)]
+
+
+def _then(move: Codes | None, further: Codes | None) -> Codes | None:
+    return further if move is None else move if further is None else further[move]
 
 
 def by_group(exposure: Exposure) -> Float:
@@ -119,8 +130,14 @@ def catalogue_of(ids: Ids | None, n_items: int | None, known: Sequence[tuple[Ids
     """The catalogue as given, or else every item that occurs in one of the tables `known`."""
     if ids is not None:
         return Catalogue(ids, len(ids))
-    union = _union([Ids(items.values[np.unique(codes)]) for items, codes in known])
+    union, _ = _joined([_occurring(items, codes) for items, codes in known])
     return Catalogue(union, len(union), "found") if n_items is None else Catalogue(union, n_items, "number")
+
+
+def _occurring(items: Ids, codes: Array) -> Ids:
+    present = np.zeros(len(items), dtype=bool)
+    present[codes] = True
+    return Ids(items.values[present])
 
 
 def whole_catalogue(parts: Sequence[Catalogue]) -> Catalogue:
@@ -128,12 +145,8 @@ def whole_catalogue(parts: Sequence[Catalogue]) -> Catalogue:
     first = parts[0]
     if first.how == "ids":
         return first
-    ids = _union([part.ids for part in parts])
+    ids, _ = _joined([part.ids for part in parts])
     return Catalogue(ids, len(ids) if first.how == "found" else first.n, first.how)
-
-
-def _union(parts: Sequence[Ids]) -> Ids:
-    return reduce(lambda one, other: one.union(other, what="item")[0], parts)
 
 
 def exposure_key(request: Request, here: Conventions) -> ExposureKey:
@@ -154,8 +167,8 @@ def kept_context(requests: Sequence[Request], context: Context) -> Context:
         return Context()
     popularity = context.popularity
     if popularity is None and context.train is not None:
-        counts = np.bincount(context.train.codes, minlength=len(context.train.items))
-        popularity = Table(context.train.items, {"popularity": counts.astype(np.float64)})
+        counts = context.train.item_counts.astype(np.float64)
+        popularity = Table(context.train.items, {"popularity": counts})
     return Context(popularity=popularity, items=context.items if "items" in wanted else None)
 
 

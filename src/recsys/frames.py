@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from recsys import kernels
 from recsys.containers import rows_of_container
 from recsys.errors import ColumnError, InputError
-from recsys.ids import encode, encode_strings, range_limit, refuse_missing
+from recsys.ids import encode, encode_categories, encode_strings, range_limit, refuse_missing
 from recsys.rows import Rows, to_interactions, to_lists
 from recsys.types import Array, Codes, Ids, Int, Interactions, Lists
 
@@ -56,12 +57,13 @@ def read_lists(data: Any, *, columns: Mapping[str, str] | None = None, table: st
 
 
 def read_interactions(
-    data: Any, *, columns: Mapping[str, str] | None = None, table: str = "truth"
+    data: Any, *, columns: Mapping[str, str] | None = None, table: str = "truth", bare: bool = False
 ) -> Interactions:
-    """Truth, training data or seen items from whatever holds them."""
+    """Truth, training data or seen items from whatever holds them; `bare`: without grades and times."""
     if isinstance(data, Interactions):
         return data
-    return to_interactions(_rows(data, ("case", "user", "item", "grade", "time"), columns, table, place=True))
+    roles = ("case", "user", "item") if bare else ("case", "user", "item", "grade", "time")
+    return to_interactions(_rows(data, roles, columns, table, place=True))
 
 
 def read_rows(
@@ -232,6 +234,10 @@ def known_columns(
                 column=name,
                 hint=f"The columns are: {', '.join(map(str, names))}.",
             )
+        if name is not None and names.count(name) > 1:
+            raise ColumnError(
+                f"the column {name!r} stands twice.", table=table, column=name, hint="Rename one of the two."
+            )
         if name is not None:
             found[role] = name
     return found
@@ -242,8 +248,8 @@ def _detect(names: list[str], role: str, given: Mapping[str, str], table: str) -
     matches = [n for n in names if n not in taken and _bare(n) in ROLES[role]]
     if len(matches) > 1:
         exact = [n for n in matches if n == role]
-        if len(exact) == 1:
-            return exact[0]
+        if len(exact) == 1 or len(set(matches)) == 1:
+            return (exact or matches)[0]
         raise ColumnError(
             f"the columns {', '.join(map(repr, matches))} could all be the {role}.",
             table=table,
@@ -286,6 +292,12 @@ def as_frame(data: Any) -> Any:
         return frame
     if hasattr(data, "collect") and hasattr(data, "collect_schema"):
         return nw.from_native(data.collect(), eager_only=True)
+    # Record batches and their readers. A column alone has the same door, and is no table.
+    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+        with suppress(ImportError, TypeError, ValueError):
+            import pyarrow as pa
+
+            return nw.from_native(pa.table(data), eager_only=True)
     return None
 
 
@@ -315,6 +327,9 @@ def coded_column(frame: Any, name: str, table: str, *, as_range: bool = False) -
         refuse_missing(int(np.argmax(series.is_null().to_numpy())), table, name)
     labels = getattr(getattr(kind, "categories", None), "dtype", None)
     if series.dtype in (nw.Categorical, nw.Enum) and getattr(labels, "kind", None) not in ("i", "u"):
+        coded = encode_categories(series, table=table, column=name)
+        if coded is not None:
+            return coded
         series = series.cast(nw.String)
     if series.dtype == nw.String:
         return encode_strings(_arrow_or_numpy(series), table=table, column=name)

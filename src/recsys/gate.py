@@ -77,10 +77,7 @@ class Gate(tables.Tabled):
         return "\n".join([head, "", tables.markdown(self._columns()), "", *notes])
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        checks = [
-            {name: None if value != value else value for name, value in asdict(check).items()}  # noqa: PLR0124
-            for check in self.checks
-        ]
+        checks = [{name: _plain(value) for name, value in asdict(check).items()} for check in self.checks]
         document = {"passed": self.passed, "confidence": self.confidence, "checks": checks}
         return json.dumps(document | {"notes": list(self.notes)}, indent=indent, ensure_ascii=False)
 
@@ -128,6 +125,11 @@ def gate(
     (True, False)
     """
     check_confidence(confidence)
+    if not isinstance(margins, Mapping):
+        raise InputError(
+            f"the margins came as {type(margins).__name__}.",
+            hint='Pass a margin a metric: {"ndcg@10": "1%"}.',
+        )
     if not margins:
         raise InputError("no metric was named.", hint='Say which: {"ndcg@10": "1%"}.')
     for side in (new, against):
@@ -141,8 +143,15 @@ def gate(
         )
     known = {str(r): r for r in new.requests}
     requests = [known.get(str(asked), asked) for asked in map(Request.parse, margins)]
-    for request in requests:
+    for at, request in enumerate(requests):
         _check_pairs(request)
+        if str(request) in map(str, requests[:at]):
+            raise InputError(f"{request} has two margins.", hint="Name each metric once.")
+        for name, side in (("new result", new), ("result it is held against", against)):
+            if str(request) not in side:
+                raise InputError(
+                    f"the {name} has no {request}.", column=str(request), hint=f"It has {', '.join(side)}."
+                )
     rows = {"new": _means(new, requests), "old": _means(against, requests)}
     aligned = align(rows, [str(r) for r in requests])
     with warnings.catch_warnings():
@@ -221,6 +230,11 @@ def _checked(aligned: Aligned, request: Request, given: str | float, confidence:
         users=len(mine),
         passed=test.p_value <= 1 - confidence,
     )
+
+
+def _plain(value: object) -> object:
+    """A value as JSON knows it: nothing where there is no number."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _margin(metric: str, given: str | float) -> tuple[float, bool]:

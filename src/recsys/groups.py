@@ -11,7 +11,7 @@ import numpy as np
 from recsys.conventions import Conventions
 from recsys.partials import summarise
 from recsys.plan import Request
-from recsys.types import Array, Bool, Float, Partial, Stratum
+from recsys.types import Array, Bool, Float, Ids, Partial, Stratum
 
 _NORMAL = 1.959963984540054
 _FEWEST = 10  # users a group must have before its mean has an interval
@@ -25,7 +25,9 @@ def masks_of(partial: Partial) -> dict[Any, Bool]:
 def _members(partial: Partial, stratum: Stratum) -> Bool:
     rows = stratum.partial.per_case
     if stratum.of == "user":
-        return np.isin(partial.per_case.ids, rows.ids)
+        mask = np.zeros(len(partial.per_case), dtype=bool)
+        mask[Ids(partial.per_case.ids).code_of(rows.ids)] = True
+        return mask
     known = [~np.isnan(column) for column in rows.columns.values()]
     return np.asarray(np.logical_or.reduce(known)) if known else np.ones(len(rows.ids), dtype=bool)
 

@@ -10,6 +10,7 @@ import datetime as dt
 import json
 import math
 import re
+import secrets
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from typing import Any
 
 from recsys import tables
 from recsys.errors import FileError, InputError
+from recsys.files.writing import put_new
 from recsys.plan import Request
 from recsys.results import Evaluation, load
 from recsys.stats.cautions import StatisticsWarning
@@ -80,7 +82,8 @@ class History(Sequence[Night]):
             for night, change in rows
         ]  # fmt: skip
         nights = [{k: v for k, v in vars(night).items() if k != "error"} for night in self.nights]
-        return json.dumps({"nights": nights, "changes": moved}, indent=indent, ensure_ascii=False)
+        document = {"nights": nights, "changes": moved, "skipped": list(self.skipped)}
+        return json.dumps(document, indent=indent, ensure_ascii=False)
 
     def __repr__(self) -> str:
         starts = {(night.path, key) for key, rows in self.changes().items() for night, _ in rows}
@@ -144,12 +147,20 @@ def record(folder: str | Path, evaluation: Evaluation, name: str, **facts: Any) 
     now = dt.datetime.now(dt.UTC)
     document = json.loads(evaluation.to_json())
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "model"
-    for attempt in range(1000):
-        more = f"-{attempt}" if attempt else ""
-        path = place / f"{now:%Y%m%dT%H%M%SZ}-{plain[:60]}-{document['sha256'][:8]}{more}.json"
-        if not path.exists():
-            evaluation.save(path, name=name, **facts)
-            return path
+    stem = f"{now:%Y%m%dT%H%M%SZ}-{plain[:60]}-{document['sha256'][:8]}"
+    made = place / f".{stem}.{secrets.token_hex(6)}.part"
+    try:
+        evaluation.save(made, name=name, **facts)
+        for attempt in range(1000):
+            path = place / f"{stem}{f'-{attempt}' if attempt else ''}.json"
+            if put_new(made, path):
+                return path
+    except OSError as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"{place} cannot be added to: {error.strerror or error}.") from error
+    finally:
+        made.unlink(missing_ok=True)
     raise FileError(f"{place} holds a thousand results of this second.", hint="Use another folder.")
 
 

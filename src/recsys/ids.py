@@ -7,18 +7,19 @@ the order of rows. Strings are coded by Arrow's dictionaries where Arrow is inst
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from recsys.errors import FloatIdWarning, IdTypeError, InputError
+from recsys.errors import FloatIdWarning, IdTypeError, InputError, warn
 from recsys.kernels import code_strings
 from recsys.types import Array, Bool, Codes, Ids
 
 _DENSE = 4
 _FEW = 1 << 14  # up to here neither Arrow nor pandas is worth importing
+_MANY = 1 << 17  # from here on sorting takes longer than importing Arrow
 _WHOLE = 2.0**53
 _HINT = "Ids are whole numbers or strings; convert the column, for example with .astype(str)."
 
@@ -50,7 +51,7 @@ def encode_ints(values: Array, *, as_range: bool = False) -> tuple[Ids, Codes]:
     low, high = int(values.min()), int(values.max())
     limit = range_limit(len(values))
     if high - low >= limit:
-        distinct, codes = np.unique(values, return_inverse=True)
+        distinct, codes = _sparse_ints(values)
         return Ids(distinct.astype(np.int64)), codes.astype(np.int32)
     if as_range and low >= 0 and high < limit:
         return Ids(np.arange(high + 1), is_range=True), values.astype(np.int32)
@@ -63,6 +64,21 @@ def encode_ints(values: Array, *, as_range: bool = False) -> tuple[Ids, Codes]:
         return ids, offset.astype(np.int32)
     place = np.cumsum(present, dtype=np.int32) - np.int32(1)
     return ids, place[offset]
+
+
+def _sparse_ints(values: Array) -> tuple[Array, Array]:
+    """The different values in order, and the place of each row's: many rows are hashed, not sorted."""
+    if len(values) > _MANY:
+        with suppress(ImportError):
+            import pyarrow as pa
+
+            coded = pa.array(values).dictionary_encode()
+            found = coded.dictionary.to_numpy()
+            order = np.argsort(found)
+            place = np.empty(len(found), dtype=np.int32)
+            place[order] = np.arange(len(found), dtype=np.int32)
+            return found[order], place[coded.indices.to_numpy()]
+    return np.unique(values, return_inverse=True)
 
 
 def range_limit(n_values: int) -> int:
@@ -82,6 +98,27 @@ def encode_strings(values: Any, *, table: str, column: str) -> tuple[Ids, Codes]
     place = np.empty(len(distinct), dtype=np.int32)
     place[order] = np.arange(len(distinct), dtype=np.int32)
     return Ids(distinct[order]), place[codes]
+
+
+def encode_categories(series: Any, *, table: str, column: str) -> tuple[Ids, Codes] | None:
+    """Text that has codes already, none missing: only the labels are looked at; None where Arrow cannot."""
+    try:
+        import pyarrow as pa
+    except ImportError:
+        return None
+    try:
+        held = series.to_arrow()
+        whole = held.unify_dictionaries().combine_chunks() if isinstance(held, pa.ChunkedArray) else held
+    except pa.ArrowException:  # labels of several kinds
+        return None
+    if not pa.types.is_dictionary(whole.type) or "string" not in str(whole.type.value_type):
+        return None
+    at = whole.indices.to_numpy(zero_copy_only=False)
+    used = np.flatnonzero(np.bincount(at, minlength=len(whole.dictionary)))
+    ids, codes = encode_strings(whole.dictionary.take(pa.array(used)), table=table, column=column)
+    place = np.zeros(len(whole.dictionary), dtype=np.int32)
+    place[used] = codes
+    return ids, place[at]
 
 
 def _no_text(error: UnicodeEncodeError, table: str, column: str) -> IdTypeError:
@@ -156,7 +193,8 @@ def _dictionary(values: Any) -> tuple[Array, Array, Array]:
     """A code a value, the distinct values, and how these are sorted (UTF-8 order is code point order)."""
     if isinstance(values, np.ndarray) and len(values) <= _FEW:
         few, back = np.unique(values, return_inverse=True)
-        "".join(few.tolist()).encode()  # text that is no Unicode is refused here as it is by Arrow
+        for text in few.tolist():
+            text.encode()  # text that is no Unicode is refused here as it is by Arrow
         return back, few, np.arange(len(few))
     try:
         import pyarrow as pa
@@ -171,6 +209,8 @@ def _dictionary(values: Any) -> tuple[Array, Array, Array]:
     arrow = values if is_arrow else pa.array(values, type=pa.string())
     if isinstance(arrow, pa.ChunkedArray):  # more than 2 GiB of text needs the wider type
         arrow = (arrow if is_arrow else arrow.cast(pa.large_string())).combine_chunks()
+    if pa.types.is_string_view(arrow.type):  # which Arrow does not sort
+        arrow = arrow.cast(pa.large_string())
     coded = arrow if pa.types.is_dictionary(arrow.type) else arrow.dictionary_encode()
     distinct = _objects(coded.dictionary.to_pylist())
     order = pc.array_sort_indices(coded.dictionary).to_numpy()
@@ -267,9 +307,8 @@ def _whole_floats(values: Array, table: str, column: str) -> Array:
             row=row,
             hint=_HINT,
         )
-    warnings.warn(
-        f"{table}: the {column} ids came as floats; they are whole and were read as integers.",
+    warn(
         FloatIdWarning,
-        stacklevel=2,
+        f"{table}: the {column} ids came as floats; they are whole and were read as integers.",
     )
     return values.astype(np.int64)

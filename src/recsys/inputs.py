@@ -18,6 +18,8 @@ from recsys.plan import Request, largest_k
 from recsys.sources import Asked, Factors, Scores, Source, from_model, recommended
 from recsys.types import Interactions, Lists
 
+_BARE = ("seen", "eligible")  # who had what is all that is asked of these, and it is read much quicker
+
 
 def ranked_of(lists: Any, columns: Mapping[str, Any] | None = None) -> Lists | Source:
     """Ready lists, or what ranks the catalogue."""
@@ -34,7 +36,7 @@ def history_of(data: Any, table: str, columns: Mapping[str, Any] | None) -> Inte
     """Who had what; `table` is what it is called in errors and in `columns`."""
     if isinstance(data, str | Path):
         data = read_file(data, "truth", columns=_columns_for(table, columns))
-    return read_interactions(data, table=table, columns=_columns_for(table, columns))
+    return read_interactions(data, table=table, columns=_columns_for(table, columns), bare=table in _BARE)
 
 
 def history_if_given(data: Any, table: str, columns: Mapping[str, Any] | None = None) -> Interactions | None:

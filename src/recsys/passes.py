@@ -5,7 +5,6 @@ Wiring only: each step lives in the module named after it.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
@@ -16,7 +15,7 @@ import numpy as np
 from recsys.conventions import Conventions
 from recsys.counted import Counted, Judged
 from recsys.engine import measure
-from recsys.errors import TieWarning
+from recsys.errors import InputError, TieWarning, warn
 from recsys.given import Options, case_weights_of, clusters_of, item_weights_of, settle_truth
 from recsys.judge import Paired, pair
 from recsys.plan import Request
@@ -62,6 +61,8 @@ def judged_of(
         )
     else:
         judged = ranked.judge(truth, options.asked)
+        if options.shared and len(truth.cases) and not judged.n_candidates.any():
+            _check_known(ranked, truth)
     judged.counts.update(counts)
     if options.item_weights is not None:
         judged = replace(judged, item_weights=item_weights_of(judged, options.item_weights), _found={})
@@ -76,6 +77,18 @@ def judged_of(
         options.context, catalogue=catalogue, n_items=n_items, case_weights=weights, complete=complete
     )
     return judged, context
+
+
+def _check_known(ranked: Source, truth: Interactions) -> None:
+    """Nobody has a candidate: where that is because nobody is known, the ids are of two kinds."""
+    rows = getattr(ranked, "user_rows", None)
+    if rows is not None and rows.size and (rows.row_of(truth.cases.values, table="truth") < 0).all():
+        raise InputError(
+            f"no user of the truth ({truth.cases.name(0)!r}, …) has a row in the model "
+            f"({rows.ids.name(0)!r}, …).",
+            column="user",
+            hint="Check that both sides use the same user ids.",
+        )
 
 
 def until_clear(
@@ -111,11 +124,10 @@ def _warned_of_ties(partial: Partial, judged: Judged, conventions: Conventions) 
     if not undecided:
         return partial
     if conventions.ties in ("by_id", "by_id_desc", "given"):
-        warnings.warn(
+        warn(
+            TieWarning,
             f"{undecided:,} of {found:,} judged items found ({undecided / found:.1%}) share their score with "
             f"another item, so the result depends on how ties are ordered (here: {conventions.ties}). "
             "ties='expected' gives the mean over all orders, ties='best' and ties='worst' the range.",
-            TieWarning,
-            stacklevel=5,
         )
     return replace(partial, counts={**partial.counts, "tied": undecided})

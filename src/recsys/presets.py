@@ -112,9 +112,12 @@ PRESETS: dict[str, Preset] = _by_name((
     Preset(
         "rectools", "rectools", "0.19.0",
         Conventions(ap_over="relevant", ideal="k", gain="binary", ties="given", duplicates="all"),
-        defects=("An item listed twice also enters the truth twice, so recall of one hit in two is 2/3.",),
+        defects=(
+            "An item listed twice also enters the truth twice, so recall of one hit in two is 2/3.",
+            "Accuracy and MCC count the places that a short list leaves empty as wrong recommendations.",
+        ),
         facts=(
-            "The order is that of the rank column.",
+            "The order is that of the rank column; a gap in it is an empty place there, and closed here.",
             "r_precision=True is precision(over=min), divide_by_k=True is map(over=k).",
             "divide_by_achievable=True is ndcg(ideal=reachable).",
             "Its cross-validation takes cold items out of the truth by default: unknown_items='drop'.",
@@ -127,7 +130,10 @@ PRESETS: dict[str, Preset] = _by_name((
             no_truth="zero", no_list="skip", ties="given", duplicates="all",
         ),
         aliases=("lkpy",),
-        facts=("NDCG with gain= is ndcg(gain=grade).", "Average precision is there from 2026 on."),
+        facts=(
+            "NDCG with gain= is ndcg(gain=grade); RBP is rbp(p=0.85) unless it is told another patience.",
+            "Average precision is there from 2026 on.",
+        ),
     ),
     Preset(
         "replay", "replay-rec", "0.22.0",
@@ -136,7 +142,10 @@ PRESETS: dict[str, Preset] = _by_name((
         ),
         aliases=("replay_rec",),
         defects=("Another container, another number: in a dict, ties stay as given and no truth counts 0.",),
-        facts=("Its Novelty is the share of items the user has not seen.",),
+        facts=(
+            "Its Novelty is unseen, the share of items the user has not seen; Unexpectedness is 1 - overlap.",
+            "Surprisal divides by k, however short the list: surprisal(over=k).",
+        ),
     ),
     Preset(
         "recpack", "recpack", "0.3.6",
@@ -166,6 +175,7 @@ PRESETS: dict[str, Preset] = _by_name((
         Conventions(gain="exp2_next", ties="by_id_desc", per_metric=_only("f", no_truth="zero")),
         facts=(
             "F1 counts users without relevant items as 0, precision and recall leave them out.",
+            "Its later sources leave them out of F1 too: Conventions.of('warprec').but(per_metric=()).",
             "Ties are left to torch.topk, which promises no order; the runs here were in descending order.",
             "nDCGRendle2020 is ndcg(gain=binary).",
         ),
@@ -200,6 +210,7 @@ PRESETS: dict[str, Preset] = _by_name((
         facts=(
             "Users without recommendations are left out of precision, recall and MAP, and count 0 in NDCG.",
             "map is map(over=relevant); score_type raw and exp are gain=grade and gain=exp2.",
+            "r_precision_at_k is r_precision of lists that end at k.",
         ),
     ),
     Preset(
@@ -235,7 +246,10 @@ PRESETS: dict[str, Preset] = _by_name((
             "Equal scores share an average rank that is then cut to a whole number, so places go missing.",
             "An item listed twice is two relevant items.",
         ),
-        facts=("Every relevant item must be a row; no_feedback_users=True is no_truth='zero'.",),
+        facts=(
+            "Every relevant item must be a row; no_feedback_users=True is no_truth='zero'.",
+            "Novelty is novelty(cold=drop).",
+        ),
     ),
     Preset(
         "rs_metrics", "rs-metrics", "0.6.0",

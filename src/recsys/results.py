@@ -232,6 +232,16 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
     def merge(self, *others: Evaluation) -> Evaluation:
         """The result over the cases of all; equal to evaluating them at once."""
         for other in others:
+            if not isinstance(other, Evaluation):
+                raise MergeError(
+                    f"a result merges with other results, not with {type(other).__name__}.",
+                    hint="Write first.merge(second, third), or first.merge(*rest) for a list.",
+                )
+            if [*other] != [*self]:
+                raise MergeError(
+                    f"the results hold different metrics: {', '.join(self)} and {', '.join(other)}.",
+                    hint="Evaluate every part with the same metrics.",
+                )
             if other.conventions != self.conventions:
                 raise MergeError(
                     f"the results have different conventions: {self.conventions} and {other.conventions}.",

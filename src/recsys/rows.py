@@ -18,6 +18,8 @@ from recsys.types import Array, Codes, Float, Ids, Int, Interactions, Lists
 
 # Up to here sorting is quick enough to do without SciPy.
 _SMALL = 1 << 15
+# From here on floats no longer tell one whole number from the next.
+_MOST = 2.0**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,24 +124,31 @@ def _merged(
     """Rows sorted by case and item, equal ones made one: the highest grade stays."""
     if grade is None and rows.time is None and len(rows) > _SMALL:
         return _merged_pairs(rows, notes)
-    width = max(len(rows.items), 1)
-    key = rows.case.astype(np.int64) * width + rows.item
-    order = np.argsort(key, kind="stable")
-    key, grade, time = key[order], _take(grade, order), _take(rows.time, order)
-    first = np.concatenate([[True], key[1:] != key[:-1]]) if len(key) else np.zeros(0, dtype=bool)
+    order = _by_case_and_item(rows)
+    case, item = _take(rows.case, order), _take(rows.item, order)
+    grade, time = _take(grade, order), _take(rows.time, order)
+    first = np.ones(len(item), dtype=bool)
+    first[1:] = (case[1:] != case[:-1]) | (item[1:] != item[:-1])
     counts = None
     if not first.all():
         starts = np.flatnonzero(first)
-        counts = np.diff(np.concatenate([starts, [len(key)]]))
-        notes["repeated_rows"] = len(key) - len(starts)
+        counts = np.diff(np.concatenate([starts, [len(item)]]))
+        notes["repeated_rows"] = len(item) - len(starts)
         if grade is not None:
             best = np.maximum.reduceat(grade, starts)
             notes["conflicting_grades"] = int((np.minimum.reduceat(grade, starts) != best).sum())
             grade = best
-        key, time = key[starts], _take(time, starts)
-    case = (key // width).astype(np.int32)
-    item = (key - case.astype(np.int64) * width).astype(np.int32)
-    return _indptr(case, len(rows.cases)), item, grade, time, counts
+        case, item, time = case[starts], item[starts], _take(time, starts)
+    return _indptr(case, len(rows.cases)), item.astype(np.int32, copy=False), grade, time, counts
+
+
+def _by_case_and_item(rows: Rows) -> Array | None:
+    """Rows by case, then item, then as given; None where they are so already."""
+    if len(rows) <= _SMALL:
+        return np.lexsort((rows.item, rows.case))
+    by_item = _group(rows.item, len(rows.items))
+    by_case = _group(_take(rows.case, by_item), len(rows.cases))
+    return by_case if by_item is None else _take(by_item, by_case)
 
 
 def _merged_pairs(
@@ -237,7 +246,7 @@ def _placed_by_rank(rows: Rows, rank: Array) -> Codes:
 
 def _whole_ranks(rows: Rows, rank: Array) -> Int:
     given = numbers(rank, rows, "rank")
-    broken = given != np.floor(given)
+    broken = (given != np.floor(given)) | (given >= _MOST)
     if broken.any():
         _refuse_rank(rows, given, int(np.argmax(broken)))
     return given.astype(np.int64)
@@ -284,8 +293,19 @@ def _order_by_score(rows: Rows, scores: Float, grouped: Array | None) -> Array |
     falls[borders[(borders > 0) & (borders < len(s))] - 1] = True
     if falls.all():
         return grouped
-    order = np.lexsort((-s, _take(rows.case, grouped)))
+    order = _falling(s, rows.starts)
     return order if grouped is None else grouped[order]
+
+
+def _falling(scores: Float, indptr: Int) -> Array:
+    """Rows of each case from the highest score, equal ones as given; cases of one size go together."""
+    order = np.empty(len(scores), dtype=np.int64)
+    sizes = np.diff(indptr)
+    by_size = np.argsort(sizes, kind="stable")
+    for cases in np.split(by_size, np.flatnonzero(np.diff(sizes[by_size])) + 1):
+        at = indptr[cases][:, None] + np.arange(sizes[cases[0]])
+        order[at] = np.take_along_axis(at, np.argsort(-scores[at], axis=1, kind="stable"), axis=1)
+    return order
 
 
 def _clusters(rows: Rows) -> Array | None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recsys.conventions import Conventions
-from recsys.errors import FileError
+from recsys.errors import FileError, InputError
 from recsys.files import write_text
 from recsys.metrics import lookup, lookup_rating
 from recsys.packing import fingerprint, pack, unpack
@@ -58,7 +58,7 @@ def write_result(
 ) -> None:
     """The document with all cases and the masks of `groups`, as a file that changes at once or not at all."""
     document = document_of(result)
-    document["run"] = {**document["run"], **run}
+    document["run"] = {**document["run"], **{name: _fact(name, value) for name, value in run.items()}}
     document["cases"] = pack({"partial": result.partial, "by": groups, "notes": _kept(result.notes)})
     document["cases_sha256"] = fingerprint(document["cases"])
     write_text(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
@@ -102,7 +102,7 @@ def _made(document: Mapping[str, Any], make: type[Evaluation]) -> Evaluation:
 
 def _read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        document = json.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror}.", hint="Check the path.") from error
     except (RecursionError, ValueError) as error:
@@ -114,6 +114,19 @@ def _read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
     ):
         raise FileError(f"{path} is no result that recsys saved with its users.", hint=_RESULT)
     return document
+
+
+def _fact(name: str, value: Any) -> Any:
+    """A fact about the run as JSON holds it."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    try:
+        json.dumps(plain, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"the fact {name}={value!r} cannot be kept in JSON ({error}).",
+            hint=f"Pass text, a finite number, or lists and dicts of them, such as {name}=str(value).",
+        ) from error
+    return plain
 
 
 def _kept(notes: Mapping[str, Any]) -> dict[str, Any]:

@@ -46,8 +46,8 @@ def score_list(
         raise InputError("the list came as a set, which has no order.", hint="Pass a list, best item first.")
     if isinstance(recommended, Mapping):
         recommended = list(recommended.items())
-    listed = recommended if isinstance(recommended, list) else list(recommended)
-    grades = relevant if isinstance(relevant, Mapping) else dict.fromkeys(relevant, 1.0)
+    listed = recommended if isinstance(recommended, list) else _plain(recommended)
+    grades = relevant if isinstance(relevant, Mapping) else dict.fromkeys(_plain(relevant), 1.0)
     here = request.conventions(chosen) if request.params or chosen.per_metric else chosen
     context = Context(n_items=catalogue, complete=complete)
     check_needs(request, context)
@@ -75,6 +75,12 @@ def score_list(
     if value > high or value < low:
         return _through_tables(listed, grades, request, chosen, context)
     return value
+
+
+def _plain(ids: Any) -> list[Any]:
+    """Ids in a list; those of arrays and tensors are Python's own."""
+    made: list[Any] = ids.tolist() if hasattr(ids, "tolist") else list(ids)
+    return made
 
 
 def _refuse_shown(request: Request) -> None:

@@ -21,6 +21,7 @@ from recsys.given import groups_by
 from recsys.judge import Paired
 from recsys.metrics.item_facts import labels_of
 from recsys.plan import Request
+from recsys.splits.clock import seconds_of
 from recsys.types import Array, Bool, Catalogue, Context, Float, Ids, Partial, PerCase, Stratum
 
 By = str | Mapping[Any, Any] | Callable[[Any], Any]
@@ -42,17 +43,19 @@ class Groups:
         if len(self.ids):
             self.ids.same_kind(ids, what=self.of)
         at = self.ids.code_of(ids.values)
-        held = [labels_of(cell) for cell in self.cells.tolist()]
-        names = sorted({label for cell in held for label in cell}, key=_by_number)
-        code = {label: place for place, label in enumerate(names)}
-        sizes = np.array([len(cell) for cell in held], dtype=np.int64)
-        flat = np.array([code[label] for cell in held for label in cell], dtype=np.int64)
-        row = np.repeat(np.arange(len(held)), sizes)
+        cells = self.cells.tolist()
+        kinds = {cell: number for number, cell in enumerate(dict.fromkeys(cells))}  # cells repeat: read once
+        kind = np.fromiter((kinds[cell] for cell in cells), dtype=np.int64, count=len(cells))
+        kind = np.append(kind, len(kinds))[at]  # the last kind stands for ids the table lacks
+        with_label: dict[str, list[int]] = {}
+        for cell, number in kinds.items():
+            for label in labels_of(cell):
+                with_label.setdefault(label, []).append(number)
         masks = {}
-        for label in names:
-            member = np.zeros(len(held) + 1, dtype=bool)  # the last row stands for ids the table lacks
-            member[row[flat == code[label]]] = True
-            masks[label] = np.asarray(member[at])
+        for label in sorted(with_label, key=_by_number):
+            member = np.zeros(len(kinds) + 1, dtype=bool)
+            member[with_label[label]] = True
+            masks[label] = np.asarray(member[kind])
         if self.rest is None:
             return masks
         others = at < 0
@@ -89,10 +92,9 @@ def _by_users(
 ) -> Partial:
     """Users of each group; columns stay where they are, exposure is counted again."""
     strata = {}
-    for label, mask in masks.items():
-        shown = exposures(judged, requests, *rules, only=mask)
-        rows = PerCase(judged.cases.values[mask], {})
-        part = Partial(rows, {}, {"cases": int(mask.sum())}, shown, partial.catalogue, partial.context)
+    for label, shown in exposures(judged, requests, *rules, groups=masks).items():
+        rows = PerCase(judged.cases.values[masks[label]], {})
+        part = Partial(rows, {}, {"cases": len(rows)}, shown, partial.catalogue, partial.context)
         strata[label] = Stratum("user", part)
     return replace(partial, strata=strata)
 
@@ -106,16 +108,18 @@ def _by_items(
 ) -> Partial:
     """The same rankings, seen through the items of each group only."""
     strata = {}
+    whole = partial.catalogue
+    inside = {} if whole is None else groups.masks(whole.ids)
     for label, mask in groups.masks(judged.items).items():
         part = measure(OfItems(judged, mask), requests, *rules)
-        if partial.catalogue is not None:
-            part = replace(part, catalogue=_inside(partial.catalogue, groups, label))
+        if whole is not None:
+            part = replace(part, catalogue=_of_catalogue(whole, inside[label]))
         strata[label] = Stratum("item", part)
     return replace(partial, strata=strata)
 
 
-def _inside(catalogue: Catalogue, groups: Groups, label: str) -> Catalogue:
-    ids = Ids(catalogue.ids.values[groups.masks(catalogue.ids)[label]])
+def _of_catalogue(catalogue: Catalogue, mask: Bool) -> Catalogue:
+    ids = Ids(catalogue.ids.values[mask])
     return Catalogue(ids, len(ids), "ids" if catalogue.how == "ids" else "found")
 
 
@@ -160,7 +164,7 @@ def _train_sizes(context: Context) -> tuple[Float, Ids]:
 
 def _popularity(context: Context, bins: float) -> Groups:
     train = _train(context)
-    counts = np.bincount(train.codes, minlength=len(train.items))
+    counts = train.item_counts
     had = np.flatnonzero(counts)
     return Groups(
         "item", Ids(train.items.values[had]), binned(counts[had].astype(np.float64), int(bins)), rest="0"
@@ -169,20 +173,20 @@ def _popularity(context: Context, bins: float) -> Groups:
 
 def _cold_item(context: Context, below: float) -> Groups:
     train = _train(context)
-    counts = np.bincount(train.codes, minlength=len(train.items))
-    return Groups("item", train.items, np.where(counts < below, "cold", "warm").astype(object), rest="cold")
+    return Groups(
+        "item", train.items, np.where(train.item_counts < below, "cold", "warm").astype(object), rest="cold"
+    )
 
 
 def _item_age(context: Context, bins: float) -> Groups:
     train = _train(context)
     if train.times is None:
         raise NotDefinedError("by='item_age' needs the times of train.", hint="Give train a time column.")
-    times = np.asarray(train.times)
-    seconds = times.astype("datetime64[s]").astype(np.float64) if times.dtype.kind == "M" else times * 1.0
+    seconds = seconds_of(train.times)
     first = np.full(len(train.items), np.inf)
-    np.minimum.at(first, train.codes, seconds)
+    np.fmin.at(first, train.codes, seconds)
     had = np.flatnonzero(np.isfinite(first))
-    age = seconds.max(initial=0.0) - first[had]
+    age = np.fmax.reduce(seconds, initial=0.0) - first[had]
     place = _quantile_bin(age, int(bins))
     names = np.array([f"age {one + 1} of {int(bins)}" for one in range(int(bins))], dtype=object)
     return Groups("item", Ids(train.items.values[had]), names[place], rest="new")

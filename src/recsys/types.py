@@ -8,7 +8,8 @@ the order of rows. Products of cases and items are always taken in int64.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,11 @@ class Interactions:
     def sizes(self) -> Int:
         return np.diff(self.indptr)
 
+    @cached_property
+    def item_counts(self) -> Int:
+        """How many cases have each item; counted once, however many batches are held against it."""
+        return np.bincount(self.codes, minlength=len(self.items))
+
     def kept(self, keep: Bool) -> Interactions:
         """The same without some entries; every case stays."""
         case = np.repeat(np.arange(len(self.cases)), self.sizes)[keep]
@@ -157,7 +163,8 @@ class Lists:
 
 def _in_short(data: Interactions | Lists, more: str) -> str:
     """What there is, in one line: the arrays themselves may be of any size."""
-    held = {"case": len(data.cases), "item": len(np.unique(data.codes)), "row": len(data.codes)}
+    n_items = int(np.count_nonzero(np.bincount(data.codes)))
+    held = {"case": len(data.cases), "item": n_items, "row": len(data.codes)}
     sizes = ", ".join(f"{n:,} {name}{'' if n == 1 else 's'}" for name, n in held.items())
     return f"{type(data).__name__}({sizes}{more})"
 
@@ -213,27 +220,15 @@ class Hits:
     def of_cases(self, start: int, stop: int) -> Hits:
         """Those of some neighbouring cases, which then count from 0."""
         found = slice(*np.searchsorted(self.case, (start, stop)).tolist())
-        judged = slice(int(self.truth_indptr[start]), int(self.truth_indptr[stop]))
-        cases = slice(start, stop)
-
-        def part(values: Array | None, rows: slice) -> Any:
-            return None if values is None else values[rows]
-
-        return Hits(
-            n_cases=stop - start,
-            case=self.case[found] - self.case.dtype.type(start),
-            item=self.item[found],
-            rank=self.rank[found],
-            grade=part(self.grade, found),
-            n_listed=self.n_listed[cases],
-            truth_indptr=self.truth_indptr[start : stop + 1] - judged.start,
-            truth_grade=part(self.truth_grade, judged),
-            tied=part(self.tied, found),
-            repeat=part(self.repeat, found),
-            weight=part(self.weight, found),
-            truth_weight=part(self.truth_weight, judged),
-            n_candidates=part(self.n_candidates, cases),
-        )
+        cases, truth = slice(start, stop), slice(*self.truth_indptr[[start, stop]].tolist())
+        rows = {"n_listed": cases, "n_candidates": cases, "truth_grade": truth, "truth_weight": truth}
+        columns = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "n_cases"}
+        part: dict[str, Any] = {
+            name: None if c is None else c[rows.get(name, found)] for name, c in columns.items()
+        }
+        part["case"] = part["case"] - self.case.dtype.type(start)
+        part["truth_indptr"] = self.truth_indptr[start : stop + 1] - truth.start
+        return Hits(n_cases=stop - start, **part)
 
 
 @dataclass(frozen=True, eq=False)

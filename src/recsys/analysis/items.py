@@ -43,7 +43,8 @@ def cold_shares(lists: Any, item_counts: Any, below: float = 5) -> Float:
     """
     cold, _ = _cold(item_counts, below)
     rows = read_lists(lists)
-    is_cold = np.isin(rows.items.values, cold)[rows.codes]
+    known = set(cold.tolist())
+    is_cold = np.array([item in known for item in rows.items.values.tolist()], dtype=bool)[rows.codes]
     case = np.repeat(np.arange(len(rows.cases)), rows.sizes).astype(np.int64)
     pairs = np.unique(case[is_cold] * max(len(rows.items), 1) + rows.codes[is_cold])
     shown = np.bincount(pairs // max(len(rows.items), 1), minlength=len(rows.cases))

@@ -209,7 +209,7 @@ def _of_sample(e: Evidence, lists: Any) -> Any:
 
     from recsys.types import Ids
 
-    keep: Bool = np.isin(lists.cases.values, e.truth.cases.values)
+    keep: Bool = e.truth.cases.code_of(lists.cases.values) >= 0
     if keep.all():
         return lists
     sizes = lists.sizes

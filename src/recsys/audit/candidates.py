@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from recsys.audit.evidence import Evidence, Listed, among, distinct, known_rows
+from recsys.audit.evidence import Evidence, Listed, among, known_rows
 from recsys.audit.findings import Finding
 from recsys.audit.registry import Found, check
+from recsys.metrics.listing import distinct
 from recsys.types import Array, Bool, Int
 
 _SURE = 7.0  # expected number of items that are missing: exp(-7) is below one in a thousand

@@ -14,6 +14,7 @@ import numpy as np
 
 from recsys.baselines import ItemScores, popularity
 from recsys.conventions import Conventions
+from recsys.metrics.listing import distinct
 from recsys.rows import Rows, to_interactions
 from recsys.sources import Asked, Factors, Scores
 from recsys.splits.clock import Clock
@@ -234,14 +235,6 @@ class Evidence:
 
     def shown_time(self, value: Any) -> str:
         return str(value) if self.clock is None else self.clock.shown(value)
-
-
-def distinct(keys: Int) -> Int:
-    """The different numbers, ascending; sorting beats hashing on whole columns."""
-    ordered = np.sort(keys)
-    new = np.ones(len(ordered), dtype=bool)
-    new[1:] = ordered[1:] != ordered[:-1]
-    return ordered[new]
 
 
 def among(keys: Int, ordered: Int) -> Bool:

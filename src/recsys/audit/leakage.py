@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from recsys.api import recommend
-from recsys.audit.evidence import Evidence, Side, among, distinct
+from recsys.audit.evidence import Evidence, Side, among
 from recsys.audit.findings import Finding
 from recsys.audit.registry import Found, check
+from recsys.metrics.listing import distinct
 from recsys.types import Array, Float, Int
 
 _SAME = 0.99  # share of items whose number agrees, from which on a popularity is that count

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from recsys.audit.evidence import Evidence, Listed, among, distinct
+from recsys.audit.evidence import Evidence, Listed, among
 from recsys.audit.findings import Finding
 from recsys.audit.registry import Found, check
+from recsys.metrics.listing import distinct
 from recsys.sampled import estimate
 
 _FULL = 0.95

@@ -49,9 +49,41 @@ _OPTIONS: tuple[tuple[str, str], ...] = (
     (r"\bbad_rows='(\w+)'", r"--bad-rows \1"),
     (r"\b(short|unit)='(\w+)'", r"--\1 \2"),
     (r", or (covariate_means|stratum_shares)=", ""),
+    (r"Pass embeddings=\{item: vector\}[^.]*\.", "Vectors are given in Python: evaluate(…, embeddings=…)."),
+    (r", or popularity=\{[^}]*\}| or popularity=", ""),
     (r"\bstrata='?(\w+)'?", r"--strata \1"),
     (r", for example with \.astype\(str\)", ""),
 )
+
+
+_SETTINGS: tuple[tuple[str, str], ...] = (
+    (r"columns=\{'(\w+)': \.\.\.\}", r'[data.columns] \1 = "COLUMN" (of lists: [models.NAME.columns])'),
+    (r"columns=\{'(\w+)': '?([^'}]*)'?\}", r'[data.columns] \1 = "\2" (of lists: [models.NAME.columns])'),
+    (r"\bids='(\w+)'", r'ids = "\1" in [data]'),
+    (r"\b(user|item)_ids=", r'\1_ids = "FILE"'),
+    (rf"(?<!\()\b({_ASKED})='?([\w.]+)'?", r'\1 = "\2" in [conventions]'),
+    (r"\btrain=(?=[ ,.)]|$)", 'train = "FILE" in [data]'),
+    (r"\b(\w+)='([\w-]+)'", r'\1 = "\2"'),
+    (r", for example with \.astype\(str\)", ""),
+)
+
+
+@contextmanager
+def in_protocol() -> Iterator[None]:
+    """Errors are told as settings of the protocol file, not as options of the command."""
+    try:
+        yield
+    except RecsysError as error:
+        error.message, error.hint = (_reworded(t, _SETTINGS) for t in (error.message, error.hint or ""))
+        raise _ToldError(str(error), _code(error)) from error
+
+
+class _ToldError(RecsysError):
+    """An error that is said in the right words already."""
+
+    def __init__(self, text: str, code: int) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 @contextmanager
@@ -105,12 +137,18 @@ def as_options(text: str) -> str:
     >>> as_options("Say which: columns={'user': 'uid'}, or use ties='best'.")
     'Say which: --user uid, or use --set ties=best.'
     """
-    for pattern, option in _OPTIONS:
+    return _reworded(text, _OPTIONS)
+
+
+def _reworded(text: str, words: tuple[tuple[str, str], ...]) -> str:
+    for pattern, option in words:
         text = re.sub(pattern, option, text)
     return text
 
 
 def _paragraph(error: RecsysError) -> str:
+    if isinstance(error, _ToldError):
+        return str(error)
     text = as_options(str(error))
     if isinstance(error, IdTypeError) and "--ids" not in text:
         text += " --ids str or --ids int reads both files the same way."
@@ -118,6 +156,8 @@ def _paragraph(error: RecsysError) -> str:
 
 
 def _code(error: RecsysError) -> int:
+    if isinstance(error, _ToldError):
+        return error.code
     if isinstance(error, MissingExtraError):
         return EXTRA
     if isinstance(error, _USAGE_ERRORS):

@@ -12,7 +12,8 @@ from typing import Any
 
 import click
 
-_KINDS = {"per-user": (".csv", ".tsv", ".parquet"), "save": (".json",)}
+_PAGE = (".html", ".htm")
+_KINDS = {"per-user": (".csv", ".tsv", ".parquet"), "save": (".json",), "report": _PAGE, "output": _PAGE}
 
 
 def print_result(result: Any, *, as_json: bool, as_csv: bool) -> None:
@@ -26,13 +27,23 @@ def print_result(result: Any, *, as_json: bool, as_csv: bool) -> None:
         click.echo(str(result))
 
 
-def check_target(path: Path, option: str) -> None:
-    """Say that a file cannot be written before the work is done, not after."""
+def check_target(path: Path, option: str, *, spare: Iterable[str | None] = (), makes: bool = False) -> None:
+    """Say that a file cannot be written before the work is done, not after.
+
+    Args:
+        path: where it would go.
+        option: what named it.
+        spare: the files that are read, which it must not overwrite.
+        makes: whether its folder is made where there is none.
+    """
     kinds = _KINDS.get(option, ())
     if kinds and path.suffix.lower() not in kinds:
         raise click.UsageError(f"--{option} {path}: the name must end in {', '.join(kinds)}.")
-    if not path.parent.is_dir():
+    if not makes and not path.parent.is_dir():
         raise click.UsageError(f"--{option} {path}: there is no folder {path.parent}.")
+    for given in spare:
+        if given not in (None, "-") and Path(given).resolve() == path.resolve():
+            raise click.UsageError(f"--{option} {given} would overwrite an input file.")
 
 
 @contextmanager

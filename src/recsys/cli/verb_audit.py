@@ -53,6 +53,8 @@ def command(**options: Any) -> None:
         name, sign, path = text.partition("=")
         if not (name and sign and path):
             raise click.UsageError(f"--model {text} is not NAME=FILE.")
+        if name in models:
+            raise click.UsageError(f"--model {name} is given twice: give each model a name of its own.")
         models[name] = path
     with told_warnings(quiet=options["quiet"]):
         made = audit(
@@ -105,7 +107,9 @@ def _items(path: str, options: dict[str, Any]) -> Any:
     import pandas as pd
 
     from recsys.errors import FileError
+    from recsys.files.reading import retyped_ids
     from recsys.frames import find_columns
+    from recsys.ids import encode_strings
 
     try:
         if path.endswith(".txt"):
@@ -114,8 +118,14 @@ def _items(path: str, options: dict[str, Any]) -> Any:
         else:
             frame = inputs.read_cells(path, options["encoding"])
     except (OSError, ValueError) as error:
+        if isinstance(error, FileError):
+            raise
         raise FileError(f"{path} cannot be read as items ({error}).", hint="Check the path.") from error
     named = {"item": options["item"]} if options["item"] in frame.columns else None
     name = find_columns(list(frame.columns), ("item",), named, path, needed=("item",))["item"]
-    ids = pd.to_numeric(frame[name]) if options["ids"] == "int" else frame[name].astype(str)
-    return frame.assign(**{name: ids})
+    texts = frame[name].astype(str)
+    if options["ids"] != "int":
+        return frame.assign(**{name: texts})
+    made, codes = encode_strings(texts.to_numpy(dtype=object), table=path, column=name)
+    made, codes = retyped_ids(made, codes, "int", f"{name} ids of {path}", lambda row: f", row {row}")
+    return frame.assign(**{name: made.values[codes]})

@@ -21,6 +21,7 @@ from recsys.stats.corrections import CORRECTIONS
 @inputs.metric_options
 @inputs.file_options
 @inputs.data_options
+@click.option("--train", metavar="FILE", help="What users had before: for novelty and its like.")
 @click.option("--test", type=click.Choice(TESTS), default="t", show_default=True, help="The paired test.")
 @click.option("--correction", type=click.Choice([*CORRECTIONS, "max-t"]), default="holm", show_default=True,
               help="Over all models and metrics.")  # fmt: skip
@@ -46,10 +47,13 @@ def command(**options: Any) -> None:
 
     recsys compare als.csv bpr.csv --truth test.csv --baseline als -m ndcg@10 -m recall@10
     """
-    from recsys.cli.output import progress_bar
+    from recsys.cli.output import check_target, progress_bar
     from recsys.comparison import compare
 
     paths = inputs.named_results(options["files"], options["names"])
+    if options["report"] is not None:
+        named = (*options["files"], *(options[name] for name in ("truth", "seen", "train", "users")))
+        check_target(options["report"], "report", spare=named, makes=True)
     if len(paths) < 2:
         raise click.UsageError("there is nothing to compare: name two files or more.")
     baseline = options["baseline"]
@@ -62,7 +66,7 @@ def command(**options: Any) -> None:
         told_warnings(quiet=options["quiet"]),
         progress_bar("resampling", quiet=options["quiet"]) as progress,
     ):
-        results = evaluated(paths, options)
+        results, _ = evaluated(paths, options)
         made = compare(
             results,
             baseline,
@@ -87,8 +91,8 @@ def command(**options: Any) -> None:
     _print(made, options["form_out"])
 
 
-def evaluated(paths: dict[str, str], options: dict[str, Any]) -> dict[str, Any]:
-    """{name: evaluation} of list files and saved results; the truth is read once."""
+def evaluated(paths: dict[str, str], options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """{name: evaluation} of list files and saved results, {name: lists} of the former; each is read once."""
     from recsys.api import evaluate
     from recsys.files.source import open_source
     from recsys.results import load
@@ -96,22 +100,24 @@ def evaluated(paths: dict[str, str], options: dict[str, Any]) -> dict[str, Any]:
     conventions, requests = inputs.asked_conventions(options), inputs.asked_metrics(options)
     lists = [path for path in paths.values() if not inputs.is_result(path)]
     for path in lists:
-        if path != "-":
+        if path != "-" and (Path(path).is_file() or not Path(path).exists()):  # a pipe is read once only
             open_source(path)  # a misspelt name is told as one, whatever else is missing
     if lists and options["truth"] is None:
         raise click.UsageError(f"{lists[0]} holds lists: say what was relevant with --truth FILE.")
     truth = inputs.read(options["truth"], "truth", options) if lists else None
     seen = inputs.read(options["seen"], "truth", options) if lists and options["seen"] else None
-    made = {}
+    train = inputs.read(options["train"], "truth", options) if lists and options["train"] else None
+    made, read = {}, {}
     for name, path in paths.items():
         if inputs.is_result(path):
             made[name] = load(path)
             continue
+        read[name] = inputs.read(path, "lists", options)
         made[name] = evaluate(
-            inputs.read(path, "lists", options), truth, requests, conventions=conventions, seen=seen,
+            read[name], truth, requests, conventions=conventions, seen=seen, train=train,
             catalogue=options["catalogue"], complete=options["complete"],
         )  # fmt: skip
-    return made
+    return made, read
 
 
 def _about_users(options: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,12 @@ from recsys.presets import preset
 def command(first: str | None, second: str | None, *, as_json: bool) -> None:
     """List the presets; with FIRST describe one; with SECOND say which decisions differ between the two."""
     if second is not None and first is not None:
-        click.echo(compared(first, second))
+        changes = differences(first, second)
+        told = json.dumps(changes, indent=2, ensure_ascii=False) if as_json else compared(first, second)
+        click.echo(told)
+    elif first == "default":
+        facts = {"name": first, "decisions": _decided(Conventions())}
+        click.echo(json.dumps(facts, indent=2, ensure_ascii=False) if as_json else "\n".join(_told(facts)))
     elif first is not None:
         facts = preset_facts(preset(first))
         click.echo(json.dumps(facts, indent=2, ensure_ascii=False) if as_json else described(facts))
@@ -32,8 +37,7 @@ def command(first: str | None, second: str | None, *, as_json: bool) -> None:
 def described(facts: dict[str, Any]) -> str:
     """One preset in full, as lines."""
     lines = [f"{facts['name']}: {facts['library']} {facts['version']}, checked {facts['checked']}", ""]
-    for name, decision in facts["decisions"].items():
-        lines.append(f"{name}={decision['value']}: {decision['words']}")
+    lines += _told(facts)
     for metric, changes in facts["per_metric"].items():
         lines.append(f"for {metric} only: " + ", ".join(f"{n}={v}" for n, v in changes.items()))
     lines += [f"not copied: {defect}" for defect in facts["defects"]]
@@ -41,13 +45,31 @@ def described(facts: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _told(facts: dict[str, Any]) -> list[str]:
+    return [f"{name}={made['value']}: {made['words']}" for name, made in facts["decisions"].items()]
+
+
+def _decided(conventions: Conventions) -> dict[str, dict[str, Any]]:
+    """Every decision, whatever it is in the default."""
+    return {
+        name: {"value": value, "words": describe(name, value)}
+        for name, value in conventions.items()
+        if name != "per_metric"
+    }
+
+
+def differences(first: str, second: str) -> dict[str, dict[str, Any]]:
+    """{decision: from, to and what the second one means} where two presets differ."""
+    changes = Conventions.of(first).diff(Conventions.of(second))
+    return {n: {"from": a, "to": b, "words": describe(n, b)} for n, (a, b) in changes.items()}
+
+
 def compared(first: str, second: str) -> str:
     """Which decisions differ between two presets, from what to what, and what the second one means."""
-    mine, theirs = Conventions.of(first), Conventions.of(second)
     lines = [f"{first} -> {second}"]
-    for name, (before, after) in mine.diff(theirs).items():
-        change = "" if name == "per_metric" else f" {before} -> {after},"
-        lines.append(f"- {name}:{change} {describe(name, after)}")
+    for name, made in differences(first, second).items():
+        change = "" if name == "per_metric" else f" {made['from']} -> {made['to']},"
+        lines.append(f"- {name}:{change} {made['words']}")
     return "\n".join(lines) if len(lines) > 1 else f"{lines[0]}: no decision differs"
 
 

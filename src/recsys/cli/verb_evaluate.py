@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from recsys.cli import inputs
-from recsys.cli.faults import told_warnings
+from recsys.cli.faults import note, told_warnings
 
-_INPUTS = ("lists", "truth", "seen", "train", "items", "users", "reference")
+_INPUTS = ("lists", "truth", "seen", "train", "items", "users", "reference", "user_ids", "item_ids")
 
 
 @click.command("evaluate", short_help="Score recommendation lists against the truth.")
@@ -28,6 +28,8 @@ _INPUTS = ("lists", "truth", "seen", "train", "items", "users", "reference")
               help="Write one row a user: .csv, .tsv or .parquet.")  # fmt: skip
 @click.option("--save", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Keep the whole result (.json) for compare, gate, history and report.")  # fmt: skip
+@click.option("--name", metavar="MODEL",
+              help="What --save calls the model, for history; the file's name unless said.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: all digits, counts and conventions.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV: metric, value, cases, all digits.")
 @inputs.quiet_option
@@ -42,18 +44,21 @@ def command(**options: Any) -> None:
 
     if options["as_json"] and options["as_csv"]:
         raise click.UsageError("--json and --csv exclude each other.")
+    if options["name"] is not None and options["save"] is None:
+        raise click.UsageError("--name goes with --save FILE, which keeps it.")
     _settle(options)
     for name in ("per_user", "save"):
         if options[name] is not None:
-            check_target(options[name], name.replace("_", "-"))
-            _spare_inputs(options, name)
+            check_target(options[name], name.replace("_", "-"), spare=_named_files(options))
     with told_warnings(quiet=options["quiet"]):
         result = _evaluated(options)
     if options["per_user"] is not None:
         write_per_user(result, options["per_user"])
     if options["save"] is not None:
-        result.save(options["save"])
+        result.save(options["save"], name=options["name"])
     print_result(result, as_json=options["as_json"], as_csv=options["as_csv"])
+    if (options["as_json"] or options["as_csv"]) and not options["quiet"]:
+        _warn_if_nothing_was_found(result)
     if options["bounds"]:
         click.echo(f"\n{result.bounds()}", err=options["as_json"] or options["as_csv"])
 
@@ -80,12 +85,16 @@ def _settle(options: dict[str, Any]) -> None:
         raise click.UsageError("standard input (-) can be read once only; name a file for the others.")
 
 
-def _spare_inputs(options: dict[str, Any], name: str) -> None:
-    target = options[name].resolve()
-    named = [options[n] for n in _INPUTS]
-    for given in (*named, *(options["factors"] or ())):
-        if given not in (None, "-") and Path(given).resolve() == target:
-            raise click.UsageError(f"--{name.replace('_', '-')} {given} would overwrite an input file.")
+def _named_files(options: dict[str, Any]) -> list[str | None]:
+    """Every file that is read."""
+    return [*(options[name] for name in _INPUTS), *(options["factors"] or ())]
+
+
+def _warn_if_nothing_was_found(result: Any) -> None:
+    """What the table says below itself, for those who have programs read the numbers."""
+    if result.counts.get("judged") and result.counts.get("found") == 0:
+        words = "no listed item is in its user's truth: check that both sides use the same item ids"
+        note(words, head="warning")
 
 
 def _evaluated(options: dict[str, Any]) -> Any:
@@ -93,10 +102,10 @@ def _evaluated(options: dict[str, Any]) -> Any:
     from recsys.cli.output import progress_bar
 
     conventions, requests = inputs.asked_conventions(options), inputs.asked_metrics(options)
-    ranked = _ranked(options)
     # Rows of factors are counted from 0, so the ids of the files must be numbers too.
-    if options["factors"] and not (options["user_ids"] and options["item_ids"]) and options["ids"] == "str":
+    if options["factors"] and not (options["user_ids"] or options["item_ids"]) and options["ids"] == "str":
         options["ids"] = "int"
+    ranked = _ranked(options)
     truth = inputs.read(options["truth"], "truth", options)
     seen = None if options["seen"] is None else inputs.read(options["seen"], "truth", options)
     with progress_bar("ranking", quiet=options["quiet"]) as progress:
@@ -117,4 +126,5 @@ def _ranked(options: dict[str, Any]) -> Any:
         return inputs.read(options["lists"], "lists", options)
     from recsys.sources import read_factors
 
-    return read_factors(*options["factors"], user_ids=options["user_ids"], item_ids=options["item_ids"])
+    own = {name: options[name] for name in ("user_ids", "item_ids")}
+    return read_factors(*options["factors"], **own, ids=options["ids"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -41,7 +42,8 @@ def command(**options: Any) -> None:
 
 
 def _side(text: str) -> Any:
-    if inputs.is_result(text):
+    """A result where a file is named, whether it is there or not; else the name of conventions."""
+    if inputs.is_result(text) or Path(text).suffix or Path(text).exists():
         from recsys.results import load
 
         return load(text)

@@ -34,14 +34,18 @@ def command(**options: Any) -> None:
     from recsys.gate import gate
     from recsys.results import load
 
-    margins = {}
+    if options["as_json"] and options["markdown"]:
+        raise click.UsageError("--json and --markdown exclude each other.")
+    margins: dict[str, str] = {}
     for text in options["metrics"]:
         name, sign, own = text.rpartition("=")
         if not sign or ")" in own:  # no margin of its own: an "=" in parentheses is the metric's
             name, own = text, options["margin"]
+        if name in margins:
+            raise click.UsageError(f"-m {name} is given twice: name each metric once.")
         margins[name] = "0" if options["better"] else own
     if options["summary"] is not None:
-        check_target(options["summary"], "summary")
+        check_target(options["summary"], "summary", spare=(options["new"], options["against"]))
     with told_warnings(quiet=options["quiet"]):
         made = gate(load(options["new"]), load(options["against"]), margins, confidence=options["confidence"])
     if options["summary"] is not None:

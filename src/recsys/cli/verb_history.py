@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from recsys.cli import inputs
+from recsys.cli.faults import note
 
 
 @click.command("history", short_help="Show stored results over time and where they moved.")
@@ -19,10 +20,14 @@ def command(**options: Any) -> None:
     """Show the results of FOLDER (./results unless said), oldest first; new levels are marked."""
     from recsys.history import history
 
+    if options["as_json"] and options["as_csv"]:
+        raise click.UsageError("--json and --csv exclude each other.")
     made = history(options["folder"], list(options["metrics"]) or None, name=options["name"])
     if options["as_json"]:
         click.echo(made.to_json())
     elif options["as_csv"]:
         click.echo(made.to_frame().to_csv(index=False), nl=False)
+        for words in made.skipped:
+            note(f"skipped: {words}", head="warning")
     else:
         click.echo(str(made))

@@ -81,9 +81,11 @@ def _user(options: dict[str, Any]) -> Any:
     text = options["who"]
     if options["ids"] != "int":
         return text
-    if not text.lstrip("-").isdigit():
-        raise click.UsageError(f"USER {text} is not a whole number, as --ids int and models ask for.")
-    return int(text)
+    try:
+        return int(text)
+    except ValueError:
+        words = f"USER {text} is not a whole number, as --ids int and models ask for."
+        raise click.UsageError(words) from None
 
 
 def _listed(options: dict[str, Any], user: Any) -> tuple[list[Any], Any]:
@@ -114,9 +116,22 @@ def _row(options: dict[str, Any], name: str, user: Any) -> list[Any] | None:
     if len(codes) == 0 or codes[0] < 0:
         return []
     part = slice(int(rows.indptr[codes[0]]), int(rows.indptr[codes[0] + 1]))
-    order = slice(None) if rows.times is None else np.argsort(rows.times[part], kind="stable")
+    order = slice(None) if rows.times is None else np.argsort(_moments(rows.times[part]), kind="stable")
     held: list[Any] = rows.items.values[rows.codes[part]][order].tolist()
     return held
+
+
+def _moments(times: Any) -> Any:
+    """Times as numbers to compare, whatever zones they are written in; 0 for all where they are none."""
+    import numpy as np
+
+    from recsys.errors import RecsysError
+    from recsys.splits.clock import seconds_of
+
+    try:
+        return seconds_of(times)
+    except RecsysError:
+        return np.zeros(len(times))
 
 
 def _items(options: dict[str, Any]) -> Any:

@@ -38,7 +38,7 @@ def command(**options: Any) -> None:
     if options["as_json"] and options["as_csv"]:
         raise click.UsageError("--json and --csv exclude each other.")
     if options["per_user"] is not None:
-        check_target(options["per_user"], "per-user")
+        check_target(options["per_user"], "per-user", spare=(options["file"],))
     with told_warnings(quiet=options["quiet"]):
         result = evaluate_ratings(
             _table(options),
@@ -57,13 +57,19 @@ def _table(options: dict[str, Any]) -> Any:
 
     from recsys.errors import InputError
     from recsys.frames import find_columns
+    from recsys.ids import refuse_missing
 
     path = options["file"]
     frame = inputs.read_cells(path, options["encoding"])
     roles = ("user", "actual", "prediction")
     given = {role: options[role] for role in roles if options[role] is not None}
     found = find_columns([str(n) for n in frame.columns], roles, given, path, needed=roles)
-    columns = {"user": frame[found["user"]].astype(str)}
+    users = frame[found["user"]]
+    missing = users.isna() | (users == "")
+    if missing.any():
+        refuse_missing(int(missing.to_numpy().argmax()), path, found["user"])
+    # Floats are left to the reader of ids, which says what it makes of them.
+    columns = {"user": users if users.dtype.kind == "f" else users.astype(str)}
     for role in roles[1:]:
         try:
             columns[role] = pd.to_numeric(frame[found[role]])

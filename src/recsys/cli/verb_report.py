@@ -13,6 +13,7 @@ from recsys.cli.faults import told_warnings
 from recsys.errors import FileError
 from recsys.frames import ROLES
 
+_INPUTS = ("truth", "train", "items", "embeddings", "audit", "seen")
 DEFAULT = Path("recsys-report") / "report.html"
 
 
@@ -41,6 +42,7 @@ def command(**options: Any) -> None:
 
     recsys report als.json bpr.json --baseline als --items items.csv
     """
+    from recsys.cli.output import check_target
     from recsys.cli.verb_compare import evaluated
     from recsys.report import write_report
 
@@ -48,11 +50,12 @@ def command(**options: Any) -> None:
     baseline = options["baseline"]
     if baseline is not None and baseline not in paths:
         baseline = {path: name for name, path in paths.items()}.get(baseline, baseline)
-    listed = {name: path for name, path in paths.items() if not inputs.is_result(path)}
+    named = (*options["files"], *(options[name] for name in _INPUTS))
+    check_target(options["output"], "output", spare=named, makes=True)
     with told_warnings(quiet=options["quiet"]):
-        results = evaluated(paths, options)
-        quiet = options | {"quiet": True}  # read before: what there was to say about them has been said
-        lists = {name: inputs.read(path, "lists", quiet) for name, path in listed.items()}
+        results, lists = evaluated(paths, options)
+        # Read before, where there are lists: what there was to say about them has been said.
+        quiet = options | {"quiet": options["quiet"] or bool(lists)}
         made = write_report(
             options["output"],
             results,
@@ -61,8 +64,8 @@ def command(**options: Any) -> None:
             title=options["title"],
             lists=lists or None,
             truth=None if options["truth"] is None else inputs.read(options["truth"], "truth", quiet),
-            train=None if options["train"] is None else inputs.read(options["train"], "truth", options),
-            items=None if options["items"] is None else item_table(options["items"], options["ids"]),
+            train=None if options["train"] is None else inputs.read(options["train"], "truth", quiet),
+            items=None if options["items"] is None else item_table(options["items"], options),
             embeddings=None if options["embeddings"] is None else _matrix(options["embeddings"]),
             audit=None if options["audit"] is None else _json(options["audit"]),
             history=None if options["history"] is None else _nights(options["history"]),
@@ -70,12 +73,12 @@ def command(**options: Any) -> None:
     click.echo(str(made))
 
 
-def item_table(path: str, ids: str) -> Any:
+def item_table(path: str, options: dict[str, Any]) -> Any:
     """A table of items; ids are text unless asked otherwise, as in all files."""
     import pandas as pd
 
-    frame = inputs.read_cells(path)
-    if ids == "str":
+    frame = inputs.read_cells(path, options["encoding"])
+    if options["ids"] == "str":
         return frame.astype(str)
     role = next((name for name in frame.columns if name.lower().replace("_", "") in ROLES["item"]), None)
     if role is not None and pd.to_numeric(frame[role], errors="coerce").notna().all():

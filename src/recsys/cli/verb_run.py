@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from recsys.cli import inputs
-from recsys.cli.faults import note, told_warnings
+from recsys.cli.faults import in_protocol, note, told_warnings
 
 
 @click.command("run", short_help="Execute a protocol file and keep its results.")
@@ -38,7 +38,7 @@ def command(**options: Any) -> None:
         click.echo(f"{options['protocol']}: {len(asked.content['models'])} models, "
                    f"{len(asked.requests)} metrics, all inputs there.")  # fmt: skip
         return
-    with told_warnings(quiet=options["quiet"]):
+    with told_warnings(quiet=options["quiet"]), in_protocol():
         made = run_protocol(
             asked,
             folder=options["folder"],

@@ -89,6 +89,7 @@ def _data(options: dict[str, Any]) -> tuple[Any, Any]:
     from recsys.files import read_file, read_ncf_files
     from recsys.files.ncf import is_plain, read_pairs
     from recsys.models import Pairs
+    from recsys.splits.clock import seconds_of
 
     columns = {role: options[role] for role in ("user", "item", "time") if options[role] is not None}
     users: Any
@@ -97,7 +98,8 @@ def _data(options: dict[str, Any]) -> tuple[Any, Any]:
     else:
         read = read_file(options["file"], "truth", columns=columns or None, ids=options["ids"])
         made = Pairs.from_interactions(read)
-        users, items, order = read.cases.values[made.users], read.items.values[made.items], made.order
+        users, items = read.cases.values[made.users], read.items.values[made.items]
+        order = None if made.order is None else seconds_of(made.order)
     if options["test"] is None:
         return Pairs.of_ids(users, items, order=order), None
     test = read_ncf_files(*options["test"])

@@ -30,6 +30,8 @@ def read_arrays(path: str | Path) -> dict[str, Array]:
     {'U': (2, 3), 'V': (4, 3)}
     """
     place = Path(path)
+    if place.is_dir():
+        raise FileError(f"{place} is a folder.", hint="Name one file of matrices.")
     if not place.is_file():
         raise FileError(f"there is no file {place}.", hint="Check the path.")
     suffix = place.suffix.lower()

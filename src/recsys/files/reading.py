@@ -113,9 +113,25 @@ def _typed(source: Source, asked: _Asked) -> Lists | Interactions:
     frame, found = read_parquet(source, asked.roles, asked.columns)
     for role in ("case", "user", "item"):
         if role in found and asked.ids != "auto":
-            frame = frame.with_columns(retyped(frame, found[role], asked.ids, source.name))
+            made = _written(frame[found[role]]) if asked.ids == "str" else None
+            if made is None:
+                made = retyped(frame, found[role], asked.ids, source.name)
+            frame = frame.with_columns(made)
     with naming(source.name):
         return asked.finish(frame.to_native(), found, source.name)
+
+
+def _written(series: Any) -> Any:
+    """Whole numbers that Arrow has read as text, each different one written once; None of anything else."""
+    native = series.to_native()
+    if not series.dtype.is_integer() or not hasattr(native, "dictionary_encode"):
+        return None
+    import narwhals.stable.v2 as nw
+    import pyarrow as pa
+
+    coded = native.combine_chunks().dictionary_encode()
+    made = pa.DictionaryArray.from_arrays(coded.indices, coded.dictionary.cast(pa.string()))
+    return nw.from_native(pa.chunked_array([made]), series_only=True).alias(series.name)
 
 
 def _text(source: Source, form: str, encoding: str, asked: _Asked) -> Lists | Interactions:
@@ -207,7 +223,7 @@ def retyped_ids(ids: Ids, codes: Codes, wanted: IdKind, what: str, place: Any) -
             hint=_AS_TEXT,
         )
     values = [int(text) for text in texts]
-    if max(map(abs, values), default=0) >= 1 << 63:
+    if not -(1 << 63) <= min(values, default=0) <= max(values, default=0) < 1 << 63:
         raise IdTypeError(f"{what}: an id lies outside 64 bits.", hint=_AS_TEXT)
     made, moved = encode_ints(np.array(values, dtype=np.int64))
     if len(made) < len(ids):
@@ -260,6 +276,15 @@ def _is_number(text: str) -> bool:
 
 def times_of(column: Any) -> Array:
     """Whole numbers where all are, else the text."""
+    if hasattr(column, "cast"):
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        # Arrow takes 0x10 for a number, which no time is.
+        with suppress(pa.ArrowException):
+            made = column.cast(pa.int64()).to_numpy()
+            if not pc.any(pc.match_substring(column, "x", ignore_case=True)).as_py():
+                return np.asarray(made)
     texts = column.to_pylist() if hasattr(column, "to_pylist") else column
     try:
         return np.array(texts, dtype=np.int64)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from recsys.errors import FileError
@@ -31,7 +31,7 @@ def read_json(
     ids: str,
 ) -> Any:
     """What frames.py reads: a dict of containers, or a table of rows."""
-    content = _lines(data, name) if lines else _parsed(data.decode(), name, "")
+    content = _lines(data, name) if lines else _parser(name)(data.decode(), "")
     if isinstance(content, dict):
         if not content:
             raise FileError(f"{name} holds no users.", hint=_EXPECTED)
@@ -43,7 +43,7 @@ def read_json(
 
 def json_table(data: bytes, name: str, *, lines: bool) -> TextTable:
     """Rows of JSON objects as a table of text, for those who read every column."""
-    rows = _lines(data, name) if lines else _parsed(data.decode(), name, "")
+    rows = _lines(data, name) if lines else _parser(name)(data.decode(), "")
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
         raise FileError(f"{name} is no table.", hint="A table in JSON is a list of objects, or one a line.")
     keys = _same_keys(rows, name)
@@ -73,48 +73,60 @@ def _same_keys(rows: list[dict[str, Any]], name: str) -> list[str]:
 
 
 def _lines(data: bytes, name: str) -> list[Any]:
+    parsed = _parser(name)
     return [
-        _parsed(line.decode(), name, f", line {number}")
+        parsed(line.decode(), f", line {number}")
         for number, line in enumerate(data.split(b"\n"), 1)
         if line.strip()
     ]
 
 
-def _parsed(text: str, name: str, where: str) -> Any:
+def _parser(name: str) -> Callable[[str, str], Any]:
+    """Reads one JSON text after the other; each comes with the place that errors name."""
+    here = [""]
+
     def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(found)
         if len(made) < len(found):
             keys = [key for key, _ in found]
             twice = next(key for key in keys if keys.count(key) > 1)
-            raise FileError(f"{name}{where}: the key {twice!r} stands twice.", hint="Merge the two.")
+            raise FileError(f"{name}{here[0]}: the key {twice!r} stands twice.", hint="Merge the two.")
         return made
 
     def constant(word: str) -> Any:
-        raise FileError(f"{name}{where}: {word} is not a number.", hint="Drop it, or mend what wrote it.")
+        raise FileError(f"{name}{here[0]}: {word} is not a number.", hint="Drop it, or mend what wrote it.")
 
-    try:
-        return json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
-    except json.JSONDecodeError as error:
-        place = where or f", line {error.lineno}"
-        raise FileError(
-            f"{name}{place}: not valid JSON ({error.msg}, column {error.colno}).",
-            hint="The file may be cut off; one row a line is format='jsonl'.",
-        ) from error
-    except (RecursionError, ValueError) as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"{name}{where}: JSON beyond reason ({error}).", hint=_EXPECTED) from error
+    decoder = json.JSONDecoder(object_pairs_hook=pairs, parse_constant=constant)
+
+    def parsed(text: str, where: str) -> Any:
+        here[0] = where
+        try:
+            return decoder.decode(text)
+        except json.JSONDecodeError as error:
+            place = where or f", line {error.lineno}"
+            raise FileError(
+                f"{name}{place}: not valid JSON ({error.msg}, column {error.colno}).",
+                hint="The file may be cut off; one row a line is format='jsonl'.",
+            ) from error
+        except (RecursionError, ValueError) as error:
+            if isinstance(error, FileError):
+                raise
+            raise FileError(f"{name}{where}: JSON beyond reason ({error}).", hint=_EXPECTED) from error
+
+    return parsed
 
 
 def _entry(entry: Any, ids: str, name: str, user: Any) -> Any:
     if isinstance(entry, dict):
-        made = {_id(item, ids): number for item, number in entry.items()}
+        made = dict(zip(_ids(list(entry), ids), entry.values(), strict=True))
         if len(made) < len(entry):
             raise FileError(f"{name}: two items of {user!r} are one whole number.", hint="Read ids as text.")
         return made
-    if isinstance(entry, list):
-        return [(_id(x[0], ids), x[1]) if isinstance(x, list) and len(x) == 2 else _id(x, ids) for x in entry]
-    raise FileError(f"{name}: the user {user!r} holds {entry!r}.", hint=_EXPECTED)
+    if not isinstance(entry, list):
+        raise FileError(f"{name}: the user {user!r} holds {entry!r}.", hint=_EXPECTED)
+    if list not in set(map(type, entry)):
+        return _ids(entry, ids)
+    return [(_id(x[0], ids), x[1]) if isinstance(x, list) and len(x) == 2 else _id(x, ids) for x in entry]
 
 
 def _of_rows(
@@ -132,7 +144,7 @@ def _of_rows(
     made = {}
     for key in dict.fromkeys(found.values()):
         values = [row[key] for row in rows]
-        made[key] = pd.Series([_id(v, ids) for v in values] if key in id_columns else values)
+        made[key] = pd.Series(_ids(values, ids) if key in id_columns else values)
     return pd.DataFrame(made)
 
 
@@ -144,6 +156,14 @@ def _of_users(entries: Iterable[tuple[Any, Any]], ids: str, name: str) -> dict[A
             raise FileError(f"{name}: the user {user!r} stands twice, or is no id.", hint="Merge the two.")
         made[key] = _entry(entry, ids, name, user)
     return made
+
+
+def _ids(values: list[Any], ids: str) -> list[Any]:
+    """Several ids; all of one kind, as they mostly are, they are not looked at one by one."""
+    kinds = set(map(type, values))
+    if ids == "str" and kinds == {int}:
+        return list(map(str, values))
+    return values if ids == "str" and kinds <= {str} else [_id(value, ids) for value in values]
 
 
 def _id(value: Any, ids: str) -> Any:

@@ -22,6 +22,7 @@ from recsys.errors import FileError
 _HEAD = 1 << 16
 _CHUNK = 1 << 22
 _LARGE, _SWELLS = 1 << 30, 250
+_GZIP = b"\x1f\x8b"
 
 _SUFFIXES = {
     ".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".inter": "inter", ".parquet": "parquet", ".pq": "parquet",
@@ -31,8 +32,8 @@ _SUFFIXES = {
 _PICKLED = re.compile(rb"\x80[\x00-\x09]|[(\]}](?:dp|lp|tp|q|i|c)|c[A-Za-z_][\w.]*\r?\n[A-Za-z_][\w.]*\r?\n")
 _ZLIB = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
 _OTHERS = {
-    b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstandard", b"\x89HDF": "HDF5",
-    b"SQLite format 3": "an SQLite database", b"ARROW1": "Arrow IPC", b"\x93NUMPY": "NPY", b"Obj\x01": "Avro",
+    _GZIP: "gzipped twice", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstandard",
+    b"\x89HDF": "HDF5", b"SQLite format 3": "an SQLite database", b"ARROW1": "Arrow IPC", b"Obj\x01": "Avro",
 }  # fmt: skip
 
 
@@ -47,11 +48,11 @@ class Source:
     def data(self) -> bytes:
         """All bytes, unpacked if they were gzipped."""
         try:
-            if self.path is None:
-                raw = sys.stdin.buffer.read()
-                return _unpacked(io.BytesIO(raw), len(raw), self.name) if raw[:2] == b"\x1f\x8b" else raw
+            if self.path is None or not self.path.is_file():
+                raw = sys.stdin.buffer.read() if self.path is None else self.path.read_bytes()
+                return _unpacked(io.BytesIO(raw), len(raw), self.name) if raw[:2] == _GZIP else raw
             with self.path.open("rb") as stream:
-                if self._gzipped:
+                if not self.plain:
                     return _unpacked(stream, self.path.stat().st_size, self.name)
                 return stream.read()
         except OSError as error:
@@ -60,17 +61,21 @@ class Source:
     @cached_property
     def head(self) -> bytes:
         """The first bytes, unpacked; enough to tell what the file is."""
-        if self.path is None or self._gzipped:
+        if self.path is None or not self.plain:
             return self.data[:_HEAD]
         with self.path.open("rb") as stream:
             return stream.read(_HEAD)
 
     @cached_property
-    def _gzipped(self) -> bool:
-        if self.path is None:
+    def plain(self) -> bool:
+        """Whether the bytes lie in a file as they are, and may be read more than once.
+
+        What a pipe gives (a FIFO, <(zcat lists.gz)) is gone once it was read: `data` reads it, all at once.
+        """
+        if self.path is None or not self.path.is_file():
             return False
         with self.path.open("rb") as stream:
-            return stream.read(2) == b"\x1f\x8b"
+            return stream.read(2) != _GZIP
 
 
 def open_source(path: str | os.PathLike[str]) -> Source:
@@ -150,8 +155,13 @@ def _refuse(head: bytes, name: str) -> None:
         raise FileError(
             f"{name} holds a pickle (pickle, joblib or torch), and opening one can run any code.", hint=safe
         )
+    if head.startswith(b"\x93NUMPY") or (archive and b".npy" in head):
+        raise FileError(
+            f"{name} holds NumPy arrays, not a table.",
+            hint="Factors are read by recsys.read_factors(U, V), or evaluate --factors U V.",
+        )
     if archive:
-        raise FileError(f"{name} is a zip archive (or .npz).", hint="Unpack it, and name the table in it.")
+        raise FileError(f"{name} is a zip archive.", hint="Unpack it, and name the table in it.")
     for magic, kind in _OTHERS.items():
         if head.startswith(magic):
             raise FileError(f"{name} is {kind}, which is not read here.", hint=f"Convert it. {safe}")

@@ -40,8 +40,7 @@ def read_parquet_whole(source: Source) -> Any:
 
 def _opened(source: Source) -> Any:
     """The file itself where Parquet lies in it as it is, else its bytes."""
-    plain = source.path is not None and source.path.suffix != ".gz"
-    return source.path if plain else io.BytesIO(source.data)
+    return source.path if source.plain else io.BytesIO(source.data)
 
 
 def _by_arrow(

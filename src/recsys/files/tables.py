@@ -6,8 +6,10 @@ others stay the text they were, so that what is written again is what was read.
 
 from __future__ import annotations
 
+import csv
 import io
 import os
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -96,11 +98,6 @@ def _frame(table: TextTable, found: Mapping[str, str], ids: IdKind) -> Any:
 
 def _times(column: Any) -> Any:
     """Whole numbers, decimal numbers, or the text: dates are read by who needs them."""
-    if hasattr(column, "cast"):
-        import pyarrow as pa
-
-        with suppress(pa.ArrowException):
-            return column.cast(pa.int64()).to_numpy()
     made = times_of(column)
     if made.dtype == object:
         with suppress(ValueError):
@@ -130,12 +127,22 @@ def write_table(path: str | os.PathLike[str], data: Any) -> None:
         raise FileError(f"{type(data).__name__} is no table.", hint="Pass a pandas, polars or Arrow table.")
     write_bytes(
         target,
-        parquet_bytes(frame.to_arrow()) if kind == ".parquet" else _separated(frame, _ENDINGS[kind]).encode(),
+        parquet_bytes(frame.to_arrow()) if kind == ".parquet" else _separated(frame, target).encode(),
     )
 
 
-def _separated(frame: Any, delimiter: str) -> str:
-    text: str = frame.to_pandas().to_csv(sep=delimiter, index=False, lineterminator="\n")
+def _separated(frame: Any, target: Path) -> str:
+    kind, table = target.suffix.lower(), frame.to_pandas()
+    if kind == ".inter":  # which has no quotes: a cell is what stands between two tabs
+        cells = (cell for name in table for cell in (name, *table[name].tolist()) if isinstance(cell, str))
+        broken = next((cell for cell in cells if re.search(r"[\t\r\n]", cell)), None)
+        if broken is not None:
+            raise FileError(
+                f"{broken!r} cannot stand in {target.name}: the format has no tabs and lines in cells.",
+                hint="Write .csv, .tsv or .parquet.",
+            )
+    quoting = csv.QUOTE_NONE if kind == ".inter" else csv.QUOTE_MINIMAL
+    text: str = table.to_csv(sep=_ENDINGS[kind], index=False, lineterminator="\n", quoting=quoting)
     return text
 
 

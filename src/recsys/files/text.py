@@ -12,6 +12,7 @@ import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Any
 
 from recsys.errors import FileError
@@ -23,6 +24,7 @@ _BLANKS = bytes.maketrans(b"\t\r\x0b\x0c", b"    ")
 
 # Below this many bytes the csv module is done before Arrow is imported.
 _WORTH_ARROW = 1 << 20
+_ROWS = 1 << 16  # that the csv module splits at a time
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ def decoded(data: bytes, name: str, encoding: str) -> bytes:
             raise FileError(f"{name} is {means}.", hint=f"Pass encoding={means!r}.")
     start = 3 if data.startswith(codecs.BOM_UTF8) else 0
     body = data[start:] if start else data
+    if encoding == "utf-8" and body.isascii() and b"\x00" not in body:
+        return body
     try:
         text = body.decode(encoding)
     except UnicodeDecodeError as error:
@@ -78,6 +82,7 @@ def split_table(data: bytes, name: str, form: str, header: Sequence[str] | None 
     end = first.end() if first else 0
     delimiter = _delimiter(head[:end].decode(), form, len(header or ()))
     skipped = 1 if header is None else 0
+    only_above = head.count(b'"', 0, end) % 2 == 0 and head.find(b'"', end) < 0  # quotes in the header alone
 
     def rows() -> Iterator[tuple[int, list[str]]]:
         return _checked(_csv(data, delimiter, quoted=quoted), name)
@@ -94,9 +99,11 @@ def split_table(data: bytes, name: str, form: str, header: Sequence[str] | None 
 
     def pick(wanted: Sequence[str]) -> list[Any]:
         at = [names.index(w) for w in wanted]
-        columns = None if quoted else _by_arrow(head[end:] if skipped else head, delimiter, len(names), at)
+        body_of = memoryview(head)[end if skipped else 0 :]  # as long as the file: not copied
+        columns = None if quoted and not only_above else _by_arrow(body_of, delimiter, len(names), at)
         if columns is None:
-            columns = _by_csv(_csv(data, delimiter, quoted=quoted), len(names), at, header=skipped)
+            reader, arrow = _csv(data, delimiter, quoted=quoted), _arrow_for(len(data))
+            columns = _by_csv(reader, len(names), at, header=skipped, arrow=arrow)
         return _one_by_one(body(), at) if columns is None else columns
 
     def body() -> Iterator[tuple[int, list[str]]]:
@@ -120,7 +127,8 @@ def split_trec(data: bytes, name: str, kind: str) -> TextTable:
         at = [names.index(w) for w in wanted]
         columns = _by_arrow(clean, " ", len(names), at)
         if columns is None:
-            columns = _by_csv(_csv(clean, " ", quoted=False), len(names), at, header=0)
+            reader, arrow = _csv(clean, " ", quoted=False), _arrow_for(len(clean))
+            columns = _by_csv(reader, len(names), at, header=0, arrow=arrow)
         return _one_by_one(rows(), at) if columns is None else columns
 
     return TextTable(name, names, pick, rows, {"comments": comments} if comments else {})
@@ -195,28 +203,47 @@ def _one_by_one(rows: Iterator[tuple[int, list[str]]], at: list[int]) -> list[An
     return [list(column) for column in zip(*picked, strict=True)] if picked else [[] for _ in at]
 
 
-def _by_csv(reader: Any, width: int, at: list[int], *, header: int) -> list[Any] | None:
-    """Columns split by the csv module, all at once; None where a line is wrong and has to be found."""
+def _by_csv(reader: Any, width: int, at: list[int], *, header: int, arrow: Any) -> list[Any] | None:
+    """Columns split by the csv module; None where a line is wrong and has to be found.
+
+    Rows of Python's texts take many times what they hold, so Arrow packs some before the next are read.
+    """
+    rows = filter(None, reader)
+    parts: list[list[Any]] = []
     try:
-        rows = list(filter(None, reader))
+        while some := list(islice(rows, _ROWS)):
+            if set(map(len, some)) != {width}:
+                return None
+            columns = [[row[i] for row in some[0 if parts else header :]] for i in at]
+            parts.append(columns if arrow is None else [arrow.array(c, arrow.string()) for c in columns])
     except csv.Error:
         return None
-    if set(map(len, rows)) != {width}:
+    if not parts:
         return None
-    return [[row[i] for row in rows[header:]] for i in at]
+    whole = zip(*parts, strict=True)
+    return [list(chain.from_iterable(c)) if arrow is None else arrow.chunked_array(c) for c in whole]
 
 
-def _by_arrow(body: bytes, delimiter: str, width: int, at: list[int]) -> list[Any] | None:
-    """Columns split by Arrow; None for a small file, or where it is not installed or dislikes the file."""
-    if len(body) < _WORTH_ARROW:
+def _arrow_for(size: int) -> Any:
+    """Arrow; None for a file of few bytes, or where it is not installed."""
+    if size < _WORTH_ARROW:
         return None
     try:
         import pyarrow as pa
-        from pyarrow import csv as arrow_csv
     except ImportError:
         return None
+    return pa
+
+
+def _by_arrow(body: bytes | memoryview, delimiter: str, width: int, at: list[int]) -> list[Any] | None:
+    """Columns split by Arrow; None for a small file, or where it is not installed or dislikes the file."""
+    pa = _arrow_for(len(body))
+    if pa is None:
+        return None
+    from pyarrow import csv as arrow_csv
+
     names = [str(i) for i in range(width)]
-    if not body.strip(b"\r\n"):
+    if not re.search(rb"[^\r\n]", body):
         return [[] for _ in at]
     try:
         table = arrow_csv.read_csv(

@@ -39,6 +39,26 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
             sibling.unlink(missing_ok=True)
 
 
+def put_new(made: Path, target: Path) -> bool:
+    """Give a finished file its name, unless another has it: False then, whoever was first.
+
+    A hard link is made or not made, also between machines; where there are none, the name is taken first.
+    """
+    try:
+        target.hardlink_to(made)
+    except FileExistsError:
+        return False
+    except OSError:
+        try:
+            target.touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        made.replace(target)
+        return True
+    made.unlink()
+    return True
+
+
 def _check(target: Path) -> None:
     if target.is_symlink():
         raise FileError(f"{target} is a symbolic link.", hint="Name the file it points to.")

@@ -26,6 +26,10 @@ class Expected(Reading):
         del k
         return self._field.mean(values)
 
+    def n_shown(self, k: int | None) -> Int:
+        """As many items as a random list shows."""
+        return self._field.shown(k)
+
 
 def mean_of_items(field: Field, request: Request, rules: Conventions) -> float:
     """The floor of a metric that is a mean over the items shown."""

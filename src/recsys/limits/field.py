@@ -51,7 +51,7 @@ class Field:
         if isinstance(judged, Paired):
             tables.append((judged.items, judged.shown("by_id").codes))
         if known.train is not None:
-            tables.append((known.train.items, known.train.codes))
+            tables.append((known.train.items, np.flatnonzero(known.train.item_counts)))
         return catalogue_of(known.catalogue, known.n_items, tables)
 
     @cached_property

@@ -10,7 +10,7 @@ import numpy as np
 from recsys.conventions import Conventions
 from recsys.errors import ConventionError
 from recsys.metrics.item_facts import ItemFacts
-from recsys.metrics.listing import Entries
+from recsys.metrics.listing import Entries, distinct
 from recsys.metrics.reading import Reading, divisor
 from recsys.metrics.registry import divided, metric, shown_metric
 from recsys.types import Float, Int
@@ -77,7 +77,7 @@ def expectation(h: Reading, k: int | None) -> Float:
     place = np.arange(1, len(lists.codes) + 1) - np.repeat(lists.indptr[:-1], sizes)
     kept = slice(None) if k is None else place <= k
     owner = np.repeat(np.arange(len(sizes)), sizes)[kept].astype(np.int64)
-    pairs = np.unique(owner * max(len(lists.items), 1) + lists.codes[kept])
+    pairs = distinct(owner * max(len(lists.items), 1) + lists.codes[kept])
     counts = np.bincount(pairs % max(len(lists.items), 1), minlength=max(len(lists.items), 1))
     lists.items.same_kind(h.facts.ids, what="item")
     at = lists.items.code_of(h.facts.ids.values)

@@ -13,7 +13,7 @@ import numpy as np
 from recsys.conventions import Conventions
 from recsys.errors import ConventionError
 from recsys.metrics.item_facts import Attribute, ItemFacts
-from recsys.metrics.listing import add_up
+from recsys.metrics.listing import add_up, distinct
 from recsys.metrics.reading import Reading
 from recsys.metrics.registry import catalogue_metric, divided, shown_metric
 from recsys.metrics.shelf import Shelf
@@ -145,7 +145,7 @@ def kinds(h: Reading, k: int | None, c: Conventions, *, by: str | None = None) -
     sizes = np.diff(labels.indptr)[entries.item]
     at = positions(labels.indptr[entries.item], sizes)
     size = max(len(labels.labels), 1)
-    pairs = np.unique(np.repeat(entries.case.astype(np.int64), sizes) * size + labels.codes[at])
+    pairs = distinct(np.repeat(entries.case.astype(np.int64), sizes) * size + labels.codes[at])
     return np.bincount(pairs // size, minlength=h.n_cases) / float(k or 1)
 
 

@@ -176,3 +176,11 @@ def some(mask: Bool) -> Bool | None:
 def add_up(case: Array, values: Float, n_cases: int) -> Float:
     """Sum of the values of each case, one after the other."""
     return np.bincount(case, weights=values, minlength=n_cases).astype(np.float64, copy=False)
+
+
+def distinct(keys: Int) -> Int:
+    """The different numbers, ascending; sorting beats hashing on whole columns."""
+    ordered = np.sort(keys)
+    new = np.ones(len(ordered), dtype=bool)
+    new[1:] = ordered[1:] != ordered[:-1]
+    return ordered[new]

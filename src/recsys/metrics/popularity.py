@@ -40,8 +40,9 @@ def novelty(
 ) -> Float:
     """How little known the items shown are: the bits one learns from hearing that somebody had the item.
 
-    An item nobody had counts as had by one user, is left out with cold=drop, or is worth nothing with
-    cold=zero; over=events divides by all interactions instead of all users.
+    An item nobody had counts as had by one user, is left out with cold=drop (and with it a user shown
+    nothing else), or is worth nothing with cold=zero; over=events divides by all interactions instead of
+    all users.
 
     >>> import recsys
     >>> train = {1: [3], 2: [3], 3: [3, 5], 4: [3]}
@@ -63,7 +64,10 @@ def novelty(
         return h.mean_shown(k, bits)
     had = (known > 0).astype(np.float64)
     known_bits = h.mean_shown(k, bits * had)
-    return known_bits if cold == "zero" else divided(known_bits, h.mean_shown(k, had))
+    if cold == "zero":
+        return known_bits
+    share = h.mean_shown(k, had)
+    return np.where((share == 0) & (h.n_shown(k) > 0), math.nan, divided(known_bits, share))
 
 
 @shown_metric(
@@ -73,18 +77,25 @@ def novelty(
     needs=("popularity",),
     mean_of_items=True,
 )
-def surprisal(h: Reading, k: int | None, c: Conventions, *, users: float | None = None) -> Float:
-    """Novelty as a share of what an item of a single user has.
+def surprisal(
+    h: Reading, k: int | None, c: Conventions, *, users: float | None = None, over: str = "list"
+) -> Float:
+    """Novelty as a share of what an item of a single user has; over=k counts places left empty as 0.
 
     >>> import recsys
     >>> train = {1: [3], 2: [3], 3: [3, 5], 4: [3]}
     >>> recsys.evaluate({1: [3, 5]}, {1: {3}}, "surprisal@2", train=train)["surprisal@2"]
     0.5
     """
+    if over not in ("list", "k"):
+        raise ConventionError(
+            f"surprisal got over={over!r}.", hint="Write surprisal@10 or surprisal(over=k)@10."
+        )
     everyone = h.facts.n_users(users)
     if everyone <= 1:
         return np.zeros(h.n_cases)
-    return novelty(h, k, c, users=users) / float(np.log2(everyone))
+    filled = h.n_shown(k) / k if over == "k" and k is not None else 1.0
+    return novelty(h, k, c, users=users) / float(np.log2(everyone)) * filled
 
 
 @shown_metric(

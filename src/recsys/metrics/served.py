@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from recsys.metrics.item_facts import Attribute, attribute_of
-from recsys.metrics.listing import add_up
+from recsys.metrics.listing import add_up, distinct
 from recsys.metrics.reading import Reading
 from recsys.types import Array, Ids, Int, Table, positions
 
@@ -44,7 +44,7 @@ def _make_asked(h: Reading) -> Intents:
     sizes = np.diff(labels.indptr)
     pair_case, pair_item = np.repeat(case, sizes), np.repeat(item, sizes)
     size = max(len(labels.labels), 1)
-    served = np.unique(pair_case * size + labels.codes)
+    served = distinct(pair_case * size + labels.codes)
     return Intents(pair_case, pair_item, labels.codes, np.bincount(served // size, minlength=h.n_cases), size)
 
 

@@ -32,7 +32,7 @@ class RatingModel:
         """The predicted rating of each pair."""
         where = next(self.network.parameters()).device
         parts = []
-        with torch.inference_mode():
+        with torch.no_grad():
             for start in range(0, max(len(users), 1), _BLOCK):
                 some = slice(start, start + _BLOCK)
                 pair = (torch.as_tensor(np.array(side[some]), device=where) for side in (users, items))
@@ -86,7 +86,7 @@ def fit_ratings(
             (missed**2).mean().backward()
             optimiser.step()
         network.eval()
-        with torch.inference_mode():
+        with torch.no_grad():
             error = float(
                 ((network(columns[0][held], columns[1][held]).reshape(-1) - target[held]) ** 2).mean()
             )

@@ -223,7 +223,7 @@ def _check_split(protocol: Protocol) -> None:
 
 def _check_models(protocol: Protocol) -> None:
     """That no model has a setting that would be left unread."""
-    belongs = {"user_ids": "factors", "item_ids": "factors", "half_life": "baseline"}
+    belongs = {"columns": "lists", "user_ids": "factors", "item_ids": "factors", "half_life": "baseline"}
     for name, model in protocol.content["models"].items():
         for setting, to in belongs.items():
             if setting in model and to not in model:

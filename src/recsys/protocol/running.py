@@ -75,12 +75,19 @@ def run_protocol(
     inputs = fingerprints(asked)
     say("reading and splitting")
     train, test, had = _sides(asked, say)
+    _check_relevance(asked, test)
     seen = had if asked.content.get("candidates", {}).get("seen", "exclude") == "exclude" else None
     results, seconds = {}, {}
     for name, model in asked.content["models"].items():
         say(f"evaluating {name}")
+        if "lists" in model and asked.content.get("candidates", {}).get("never"):
+            say(f"{name}: candidates.never was not applied, its lists are taken as they are")
         start = time.perf_counter()
-        results[name] = _evaluated(asked, model, train, test, seen)
+        try:
+            results[name] = _evaluated(asked, model, train, test, seen)
+        except RecsysError as error:
+            error.message = f"{asked.place('models', name)}: {error.message}"
+            raise
         seconds[name] = round(time.perf_counter() - start, 3)
     comparison = _compared(asked, results)
     paths = _kept(asked, results, folder, {"inputs": inputs, "seconds": seconds})
@@ -129,6 +136,21 @@ def _sides(
     return train, _interactions(protocol, data["test"]), train
 
 
+def _check_relevance(protocol: Protocol, test: Interactions) -> None:
+    """That the threshold leaves something relevant."""
+    least = protocol.conventions.relevant_from
+    if least is None:
+        return
+    highest = 1.0 if test.grades is None else float(test.grades.max(initial=0.0))
+    if highest < least:
+        came = "has no grades" if test.grades is None else f"has no grade above {highest:g}"
+        raise InputError(
+            f"{protocol.place('relevance', 'from')}: nothing is relevant: the test {came}, and relevant is "
+            f"what has {least:g} or more.",
+            hint="Lower the threshold, or name the column of the grades in [data.columns].",
+        )
+
+
 def _interactions(protocol: Protocol, name: str) -> Interactions:
     data = protocol.content["data"]
     columns = data.get("columns") or None
@@ -145,19 +167,24 @@ def _split(
     from recsys.splits import split
 
     data, asked = protocol.content["data"], dict(protocol.content["split"])
-    frame = table(protocol.at(data["interactions"]), columns=data.get("columns"), ids=data.get("ids", "str"))
+    columns = data.get("columns") or None
+    frame = table(protocol.at(data["interactions"]), columns=columns, ids=data.get("ids", "str"))
     try:
-        made = split(frame.interactions, asked.pop("how"), seed=protocol.seed, **asked)
+        made = split(frame.interactions, asked.pop("how"), seed=protocol.seed, columns=columns, **asked)
     except RecsysError as error:
         error.message = f"{protocol.place('split')}: {error.message}"
         raise
     for line in str(made).splitlines():
         say(line)
-    train, test = read_interactions(made.train, table="train"), read_interactions(made.test, table="test")
+
+    def side(part: Any, name: str) -> Interactions:
+        return read_interactions(part, columns=columns, table=name)
+
+    train, test = side(made.train, "train"), side(made.test, "test")
     if made.known is None:
         return train, test, train
     # Of unseen users the known rows are what they had; models learn from train alone.
-    return train, test, read_interactions(pd.concat([made.train, made.known]), table="known")
+    return train, test, side(pd.concat([made.train, made.known]), "known")
 
 
 def _evaluated(
@@ -177,15 +204,15 @@ def _evaluated(
 
 
 def _ranked(protocol: Protocol, model: dict[str, Any], train: Interactions | None, test: Interactions) -> Any:
+    ids = protocol.content["data"].get("ids", "str")
     if "lists" in model:
-        ids = protocol.content["data"].get("ids", "str")
-        return read_file(protocol.at(model["lists"]), "lists", ids=ids)
+        return read_file(protocol.at(model["lists"]), "lists", columns=model.get("columns"), ids=ids)
     if "factors" in model:
         from recsys.sources import read_factors
 
         users, items = (protocol.at(name) for name in model["factors"])
         own = {n: protocol.at(model[n]) for n in ("user_ids", "item_ids") if n in model}
-        return read_factors(users, items, **own)
+        return read_factors(users, items, **own, ids=ids)
     if train is None:
         raise InputError(
             "a baseline is made of the training side, and [data] names none.", hint="Add train = 'train.csv'."

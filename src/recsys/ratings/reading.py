@@ -12,6 +12,7 @@ from recsys.errors import InputError
 from recsys.frames import as_frame, coded_column, find_columns
 from recsys.ids import encode, of_sequence
 from recsys.rows import Rows
+from recsys.sources.arrays import as_array
 from recsys.types import Array, Ids
 
 
@@ -74,9 +75,7 @@ def rows_of_pairs(given: Mapping[Any, Any]) -> Rows:
     parts = []
     for user in users:
         try:
-            part = np.asarray(
-                given[user] if isinstance(given[user], np.ndarray) else list(given[user]), dtype=np.float64
-            )
+            part = _pairs_of(given[user])
         except (TypeError, ValueError) as error:
             raise InputError(
                 f"user {user!r} holds something that is no pair of numbers ({error}).",
@@ -100,6 +99,17 @@ def rows_of_pairs(given: Mapping[Any, Any]) -> Rows:
     item = np.arange(len(both), dtype=np.int32)
     items = Ids(np.arange(len(both)), is_range=True)
     return Rows("predictions", ids, np.repeat(codes, sizes), items, item, score=both[:, 0], grade=both[:, 1])
+
+
+def _pairs_of(held: Any) -> Array:
+    """One user's pairs as an array: of an array, a table, a tensor, or anything that gives pairs."""
+    if hasattr(held, "__array__"):
+        return as_array(held).astype(np.float64)
+    pairs = list(held)
+    try:
+        return np.asarray(pairs, dtype=np.float64)
+    except (RuntimeError, TypeError):  # numbers in tensors that NumPy does not take as they are
+        return np.array([[float(as_array(number)) for number in pair] for pair in pairs])
 
 
 def _joined(

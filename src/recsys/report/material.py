@@ -16,14 +16,15 @@ from typing import Any
 import numpy as np
 
 from recsys.comparison import Comparison, compare
-from recsys.errors import InputError, UnknownNameError
+from recsys.errors import InputError, RecsysError, UnknownNameError
 from recsys.frames import read_interactions, read_lists
 from recsys.plan import Request
 from recsys.report.catalogue import ItemNames, item_names
 from recsys.results import Evaluation
+from recsys.splits.clock import seconds_of
 from recsys.stats.align import Aligned, align
 from recsys.stats.several import layout_of, merged_runs
-from recsys.types import Array, Interactions, Lists, PerCase
+from recsys.types import Array, Float, Interactions, Lists, PerCase
 from recsys.uncertainty import is_grouped
 
 _LEADING = ("ndcg", "map", "mrr", "recall", "hit")
@@ -38,15 +39,36 @@ class Material:
     metric: str
     comparison: Comparison | None
     lists: Mapping[str, Lists] = field(default_factory=dict)
-    truth: Interactions | None = None
+    judged: Interactions | None = None
     train: Interactions | None = None
     items: ItemNames = field(default_factory=ItemNames)
     embeddings: Any = None
     cautions: tuple[str, ...] = ()
+    valued: dict[tuple[str, str], tuple[float, float, float]] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
         return list(self.models)
+
+    @cached_property
+    def truth(self) -> Interactions | None:
+        """What was relevant under the conventions of the results; `judged` is everything that came."""
+        held, least = self.judged, self.first(self.names[0]).conventions.relevant_from
+        if held is None:
+            return None
+        grades = np.ones(len(held.codes)) if held.grades is None else held.grades
+        mask = grades > 0 if least is None or least <= 0 else grades >= least
+        return held if mask.all() else held.kept(mask)
+
+    @cached_property
+    def moments(self) -> Float | None:
+        """When each entry of `train` happened, to be compared; None where that is not known."""
+        if self.train is None or self.train.times is None:
+            return None
+        try:
+            return seconds_of(self.train.times)
+        except RecsysError:  # histories are then in no order; an audit says what is wrong
+            return None
 
     @property
     def best(self) -> str:

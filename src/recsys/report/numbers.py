@@ -40,7 +40,13 @@ class Strata:
 
 
 def valued(material: Material, name: str, metric: str) -> Triple:
-    """A model's value and its 95% interval; NaN ends where there is none."""
+    """A model's value and its 95% interval; NaN ends where there is none. Several sections ask for it."""
+    if (name, metric) not in material.valued:
+        material.valued[name, metric] = _valued(material, name, metric)
+    return material.valued[name, metric]
+
+
+def _valued(material: Material, name: str, metric: str) -> Triple:
     value = material.value(name, metric)
     if math.isnan(value):
         return value, math.nan, math.nan
@@ -82,7 +88,7 @@ def _curves_of_lists(material: Material, families: Sequence[str]) -> dict[str, d
 
     lead = material.metric.rsplit("@", 1)[0]
     wanted = [f for f in dict.fromkeys([lead, "recall", "precision"]) if f in families]
-    if material.truth is None or set(material.lists) != set(material.names) or not wanted:
+    if material.judged is None or set(material.lists) != set(material.names) or not wanted:
         return {}
     longest = max(int(lists.sizes.max(initial=0)) for lists in material.lists.values())
     cuts = [k for k in _CUTS if k <= longest]
@@ -93,7 +99,7 @@ def _curves_of_lists(material: Material, families: Sequence[str]) -> dict[str, d
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             made = {
-                n: evaluate(held, material.truth, wanted, k=cuts, conventions=conventions)
+                n: evaluate(held, material.judged, wanted, k=cuts, conventions=conventions)
                 for n, held in material.lists.items()
             }
     except RecsysError:
@@ -202,8 +208,6 @@ def _found_by_group(train: Interactions, truth: Interactions, lists: Lists, k: i
     known = (at_case >= 0) & (at_item >= 0)
     shown = np.sort(at_case[known] * width + at_item[known])
     wanted = np.repeat(np.arange(len(truth.cases)), truth.sizes) * width + truth.codes
-    if truth.grades is not None:
-        wanted = wanted[truth.grades > 0]
     group = _group_of(train, truth.items)[wanted % width]
     hit = np.searchsorted(shown, wanted, "right") > np.searchsorted(shown, wanted, "left")
     sizes, hits = np.bincount(group, minlength=3), np.bincount(group[hit], minlength=3)
@@ -238,7 +242,7 @@ def _by_taste(material: Material, users: Ids) -> Strata | None:
     counts = popularity(train, truth.items)
     entry = np.repeat(np.arange(len(truth.cases)), truth.sizes)
     weight = np.bincount(entry, weights=np.log1p(counts[truth.codes]), minlength=len(truth.cases))
-    mean = weight / np.maximum(truth.sizes, 1)
+    mean = np.where(truth.sizes > 0, weight / np.maximum(truth.sizes, 1), np.nan)
     at = truth.cases.code_of(material.aligned.ids if material.aligned.clusters is None else users.values)
     taste = np.where(at >= 0, mean[at], np.nan)
     kept = taste[~np.isnan(taste)]
@@ -299,11 +303,13 @@ def group_value(material: Material, model: str, metric: str, inside: Bool) -> Tr
 def _stratified(
     material: Material, name: str, title: str, group: Int, labels: Sequence[str]
 ) -> Strata | None:
-    masks = {label: group == g for g, label in enumerate(labels) if label and (group == g).any()}
+    metric = material.metric
+    # A group of users who are in nobody's mean has nothing to show.
+    measured = np.any([~np.isnan(held[metric]) for held in material.aligned.tables.values()], axis=0)
+    masks = {label: group == g for g, label in enumerate(labels) if label and measured[group == g].any()}
     if len(masks) < 2:
         return None
     sizes = {label: int(mask.sum()) for label, mask in masks.items()}
-    metric = material.metric
     values = {
         model: {label: group_value(material, model, metric, mask) for label, mask in masks.items()}
         for model in material.names

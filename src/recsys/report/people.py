@@ -63,10 +63,11 @@ def people(material: Material) -> dict[str, Any]:
     titles = _Titles(material)
     rows = chosen(material)
     ids, aligned = material.aligned.ids, material.aligned
+    grades = None if material.truth is None else material.truth.grades
     out = []
     for row, why in rows.items():
         case, user = ids[row], material.users[row]
-        wanted = _items_of(material.truth, case, _WANTED)
+        wanted = _items_of(material.truth, case, _WANTED, grades)
         person: dict[str, Any] = {
             "id": short(str(case)),
             "why": why,
@@ -75,7 +76,7 @@ def people(material: Material) -> dict[str, Any]:
         if material.truth is not None:
             person |= {"wanted": titles.of(wanted[0]), "n_wanted": wanted[1]}
         if material.train is not None:
-            had = _items_of(material.train, user, _HISTORY, latest=True)
+            had = _items_of(material.train, user, _HISTORY, material.moments)
             person |= {"had": titles.of(had[0]), "n_had": had[1]}
         if material.lists:
             person["lists"] = [
@@ -91,6 +92,7 @@ def failures(material: Material, n: int = 12) -> list[dict[str, Any]]:
     values = material.aligned.tables[material.best][material.metric]
     sign = -1.0 if material.lower_is_better(material.metric) else 1.0
     wanted = _sizes(material.truth, material.aligned.ids)
+    grades = None if material.truth is None else material.truth.grades
     base = material.baseline if material.baseline not in (None, material.best) else None
     score = (
         sign * values
@@ -100,14 +102,14 @@ def failures(material: Material, n: int = 12) -> list[dict[str, Any]]:
     out = []
     for row in _lowest(np.where(score < 0, score, np.nan) if base else score, -wanted, n).tolist():
         case = material.aligned.ids[row]
-        liked = _items_of(material.truth, case, 3)
+        liked = _items_of(material.truth, case, 3, grades)
         shown = _list_of(material.lists[material.best], case)[:3] if material.best in material.lists else []
         out.append({
             "user": str(case),
             "value": float(values[row]),
             "base": float(material.aligned.tables[base][material.metric][row]) if base else None,
             "n_wanted": liked[1],
-            "n_had": _items_of(material.train, material.users[row], 0)[1],
+            "n_had": _items_of(material.train, material.users[row], 0, None)[1],
             "wanted": [material.items.title(i) for i in liked[0]],
             "shown": [material.items.title(i) for i in shown],
         })  # fmt: skip
@@ -133,19 +135,18 @@ def _sizes(table: Interactions | None, cases: Array) -> Int:
 
 
 def _items_of(
-    table: Interactions | None, case: Any, most: int, *, latest: bool = False
+    table: Interactions | None, case: Any, most: int, key: Array | None
 ) -> tuple[Sequence[Any], int]:
-    """Some items of a case, best grade or latest first, and how many there are in all."""
+    """Some items of a case, those with the highest key (grade or time) first, and how many there are."""
     if table is None:
         return [], 0
     at = int(table.cases.code_of(np.array([case], dtype=table.cases.values.dtype))[0])
     if at < 0:
         return [], 0
     inside = slice(int(table.indptr[at]), int(table.indptr[at + 1]))
-    key = table.times if latest else table.grades
     codes = table.codes[inside]
     if key is not None:
-        codes = codes[np.argsort(-key[inside].astype(np.float64), kind="stable")]
+        codes = codes[np.argsort(-key[inside], kind="stable")]
     return [table.items.name(code) for code in codes[:most].tolist()], len(codes)
 
 

@@ -115,13 +115,18 @@ def _night(row: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError("a row of the history has no time or no value.", table="history")
 
     def number(name: str) -> float:
-        return math.nan if row.get(name) is None else float(row[name])
+        try:
+            return math.nan if row.get(name) is None else float(row[name])
+        except (TypeError, ValueError):
+            raise InputError(
+                f"the {name} of {when} is {row[name]!r}, not a number.", table="history", column=name
+            ) from None
 
     return {
         "when": when.isoformat() if hasattr(when, "isoformat") else str(when),
         "metric": str(row.get("metric") or "value"),
         "model": str(row.get("model") or row.get("name") or "model"),
-        "value": float(row["value"]),
+        "value": number("value"),
         "low": number("low"),
         "high": number("high"),
         "change": bool(row.get("change")),

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.errors import InputError
-from recsys.sampled.chances import binned_value, chances, grid_of
+from recsys.sampled.chances import binned_value, chances, chances_of, grid_of
 from recsys.sampled.correction import corrected, prior_of
 from recsys.sampled.estimates import estimate
 from recsys.sampled.rank_distribution import RankDistribution
-from recsys.sampled.values import Asked, asked
-from recsys.types import Float
+from recsys.sampled.values import Asked, asked, value_of_rank
+from recsys.types import Float, Int
 
 _GUESSES = (
     ("cls", 0.01, "uniform"),
@@ -29,6 +29,7 @@ _GUESSES = (
     ("bv", 0.1, "log"),
 )
 _WIDEST = 4096  # columns of the table of chances; beyond, rank everything
+_ONE_BY_ONE = 4_000_000  # chances worked out for the very ranks given; beyond, they share the bins
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class ExpectedError:
 
 
 class _Moments(NamedTuple):
-    """Mean and mean square of a corrected metric at each bin of true ranks, and the truth there."""
+    """Mean and mean square of a corrected metric at each true rank or bin of them, and the truth there."""
 
     mean: Float
     square: Float
@@ -95,11 +96,17 @@ def expected_error(
     wanted = asked(metric)
     if n_cases < 1:
         raise InputError(f"n_cases={n_cases} is no number of cases.", hint="Use at least 1.")
-    weight = _weight(ranks, n_items)
-    moments = _moments(
-        wanted, method=method, n_negatives=n_negatives, n_items=n_items,
-        replacement=replacement, gamma=gamma, prior=prior,
-    )  # fmt: skip
+    drawn: dict[str, Any] = {
+        "method": method, "n_negatives": n_negatives, "n_items": n_items,
+        "replacement": replacement, "gamma": gamma, "prior": prior,
+    }  # fmt: skip
+    everywhere = _moments(wanted, **drawn)
+    if isinstance(ranks, str | RankDistribution):
+        weight, moments = _weight(ranks, n_items), everywhere
+    else:
+        at, places = _distinct(ranks, n_items, n_negatives)
+        moments = everywhere if at is None else _moments(wanted, at=at, **drawn)
+        weight = np.bincount(places, minlength=len(moments.mean)) / len(places)
     truth, expected = float(weight @ moments.truth), float(weight @ moments.mean)
     # The cases are given: what varies is the draw of negatives, independent from case to case.
     variance = float(weight @ (moments.square - moments.mean**2)) / n_cases
@@ -115,7 +122,7 @@ def expected_error(
         bias,
         deviation,
         math.hypot(bias, deviation),
-        float(np.abs(moments.mean - moments.truth).max()),
+        float(np.abs(everywhere.mean - everywhere.truth).max()),
     )
 
 
@@ -227,10 +234,12 @@ def _of_sampled(both: tuple[Any, Any], metric: Any, drawn: dict[str, Any], shape
 
 def _of_true(first: Any, second: Any, metric: Asked, *, n_items: int, **options: Any) -> tuple[float, float]:
     """Expected sampled difference in the direction of the true one, and its standard deviation."""
-    moments = _moments(metric, n_items=n_items, **options)
-    at = [_bins(ranks, n_items) for ranks in (first, second)]
-    if len(at[0]) != len(at[1]):
-        raise InputError(f"{len(at[0])} and {len(at[1])} ranks are not of the same cases.")
+    sizes = [len(_bins(ranks, n_items)) for ranks in (first, second)]
+    if sizes[0] != sizes[1]:
+        raise InputError(f"{sizes[0]} and {sizes[1]} ranks are not of the same cases.")
+    ranks, places = _distinct(np.concatenate([first, second]), n_items, options["n_negatives"])
+    moments = _moments(metric, n_items=n_items, at=ranks, **options)
+    at = np.split(places, 2)
     truth = float((moments.truth[at[0]] - moments.truth[at[1]]).mean())
     expected = float((moments.mean[at[0]] - moments.mean[at[1]]).mean())
     spread = moments.square - moments.mean**2
@@ -246,33 +255,53 @@ def _positive(mean: float, deviation: float) -> float:
 
 
 def _moments(
-    metric: Asked, *, method: str, n_negatives: int, n_items: int, replacement: bool, gamma: float, prior: str
+    metric: Asked,
+    *,
+    method: str,
+    n_negatives: int,
+    n_items: int,
+    replacement: bool,
+    gamma: float,
+    prior: str,
+    at: Int | None = None,
 ) -> _Moments:
+    """At these true ranks, or at each bin of all of them."""
     if method == "mle":
         raise InputError("method='mle' is no correction of single ranks.", hint="Use 'cls' or 'bv'.")
     if n_negatives > _WIDEST:
         raise InputError(
             f"{n_negatives} negatives are more than {_WIDEST}.", hint="Rank the whole catalogue instead."
         )
-    table = chances(n_negatives, n_items, replacement=replacement)
     value = corrected(metric, method, n_negatives, n_items, replacement=replacement, gamma=gamma, prior=prior)
-    return _Moments(table @ value, table @ value**2, binned_value(metric, n_items))
+    if at is None:
+        table, truth = chances(n_negatives, n_items, replacement=replacement), binned_value(metric, n_items)
+    else:
+        table = chances_of(at, n_negatives, n_items, replacement=replacement)
+        truth = value_of_rank(metric, n_items)[at - 1]
+    return _Moments(table @ value, table @ value**2, truth)
 
 
-def _weight(ranks: Any, n_items: int) -> Float:
+def _weight(ranks: str | RankDistribution, n_items: int) -> Float:
+    """How much of a guess or a distribution lies in each bin."""
     if isinstance(ranks, str):
         return prior_of(ranks, n_items)
-    if isinstance(ranks, RankDistribution):
-        weight = np.bincount(_bins(ranks.rank, n_items), ranks.chance, len(grid_of(n_items).rank))
-        return np.asarray(weight / weight.sum())
-    at = _bins(ranks, n_items)
-    return np.bincount(at, minlength=len(grid_of(n_items).rank)) / len(at)
+    weight = np.bincount(_bins(ranks.rank, n_items), ranks.chance, len(grid_of(n_items).rank))
+    return np.asarray(weight / weight.sum())
 
 
-def _bins(ranks: Any, n_items: int) -> Any:
+def _distinct(ranks: Any, n_items: int, n_negatives: int) -> tuple[Int | None, Int]:
+    """The different ranks there are and which is whose; None and the bins where they are too many."""
+    bins = _bins(ranks, n_items)
+    found, places = np.unique(np.asarray(ranks, dtype=np.int64), return_inverse=True)
+    if len(found) * (n_negatives + 1) > _ONE_BY_ONE:
+        return None, bins
+    return found, places
+
+
+def _bins(ranks: Any, n_items: int) -> Int:
     array = np.asarray(ranks)
     if array.ndim != 1 or not len(array) or int(array.min()) < 1 or int(array.max()) > n_items:
         raise InputError(
             f"true ranks must lie between 1 and {n_items}.", hint="Pass one rank a case, 1 being best."
         )
-    return np.searchsorted(grid_of(n_items).start, array, side="right") - 1
+    return np.asarray(np.searchsorted(grid_of(n_items).start, array, side="right") - 1)

@@ -19,4 +19,5 @@ def as_array(values: Any) -> Array:
         values = values.detach().cpu()
         values = values.float() if str(values.dtype) == "torch.bfloat16" else values
     array: Array = np.asarray(values)
-    return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
+    plain = array.dtype.kind in "biufO"  # bfloat16 is none of NumPy's own kinds, and asking for names is slow
+    return array if plain or array.dtype.name != "bfloat16" else array.astype(np.float32)

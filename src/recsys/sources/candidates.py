@@ -17,7 +17,7 @@ from recsys.counted import Counted
 from recsys.errors import InputError, UnknownNameError
 from recsys.ids import encode_ints
 from recsys.sources.arrays import as_array
-from recsys.types import Array, Bool, Ids, Int, Interactions
+from recsys.types import Array, Bool, Ids, Int, Interactions, positions
 
 Scorer = Callable[[Int, Int], Array]
 
@@ -91,16 +91,26 @@ class Candidates:
     @cached_property
     def repeats(self) -> Int:
         """Where a negative stands that its case held before."""
+        cases = self._with_repeats
+        at = positions(self.indptr[cases], self.sizes[cases])
+        case, negative = np.repeat(cases, self.sizes[cases]), self.negatives[at]
+        order = np.lexsort((negative, case))  # stable: what stood first comes first
+        same = (np.diff(negative[order]) == 0) & (np.diff(case[order]) == 0)
+        return np.sort(at[order[1:][same]])
+
+    @property
+    def _with_repeats(self) -> Int:
+        """The cases that hold a negative twice; they are few, and only they are looked at closely."""
         if self.width is not None:
             ordered = np.sort(self.negatives.reshape(-1, self.width), axis=1)
-            cases = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
-            at = (cases[:, None] * self.width + np.arange(self.width)).reshape(-1)
-        else:
-            at = np.arange(len(self.negatives))
-        case = self._case_of[at]
-        order = np.lexsort((at, self.negatives[at], case))
-        same = (np.diff(self.negatives[at][order]) == 0) & (np.diff(case[order]) == 0)
-        return np.sort(at[order[1:][same]])
+            return np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
+        low = self.negatives.min(initial=0)
+        span = int(self.negatives.max(initial=0)) - int(low) + 1
+        if span * len(self) >= 1 << 63:
+            return np.arange(len(self))
+        pairs = np.sort(self._case_of * span + (self.negatives - low))
+        twice = pairs[1:][pairs[1:] == pairs[:-1]] // span  # ascending, as the pairs are
+        return np.asarray(twice[np.diff(twice, prepend=-1) > 0])
 
     @cached_property
     def _truth(self) -> tuple[Interactions, Int | None]:

@@ -1,7 +1,7 @@
 """A PyTorch module as scores of pairs: moved, switched to evaluation and batched, then put back as it was.
 
-The batch follows from memory: a small first pass tells how many bytes a pair needs. torch is imported only
-when a module is given; any other callable `(users, items) -> scores` is called as it is.
+The batch follows from memory: a small first pass tells how many bytes a pair needs. Any other
+callable `(users, items) -> scores` gets index tensors too and is called as it is.
 """
 
 from __future__ import annotations
@@ -70,6 +70,8 @@ def _moved(stack: ExitStack, model: Any, device: Any, torch: Any) -> Any:
 def _switched(stack: ExitStack, model: Any) -> None:
     """Evaluation mode; every part gets its own mode back, a frozen layer too."""
     if not hasattr(model, "modules"):
+        if callable(getattr(model, "eval", None)):  # something around a module; its modes cannot be seen
+            model.eval()
         return
     modes = [(part, part.training) for part in model.modules()]
 
@@ -88,6 +90,11 @@ def _autocast(wanted: Any, device: Any, torch: Any) -> Callable[[], Any]:
     if name not in _PRECISIONS:
         raise UnknownNameError("value of autocast", wanted, _PRECISIONS)
     return lambda: torch.autocast(device.type, dtype=getattr(torch, name))
+
+
+def _single(n: int) -> tuple[tuple[int, ...], ...]:
+    """A module that ends in .squeeze() gives one pair, as the last batch may be, no dimension at all."""
+    return ((),) if n == 1 else ()
 
 
 class _Forward:
@@ -117,7 +124,13 @@ class _Forward:
 
     def _pass(self, users: Int, items: Int) -> Array:
         torch = self.torch
-        with torch.inference_mode(), self.precision():
+        if "O" in users.dtype.kind + items.dtype.kind:
+            raise InputError(
+                f"{type(self.model).__name__} takes row numbers, and the ids are texts.",
+                hint="Map users and items to the rows of its tables first.",
+            )
+        # Not inference_mode: what a module keeps from this pass must not break its next training step.
+        with torch.no_grad(), self.precision():
             u = torch.as_tensor(users, device=self.device)
             i = torch.as_tensor(items, device=self.device)
             try:
@@ -138,7 +151,7 @@ class _Forward:
         torch = self.torch
         if not isinstance(out, torch.Tensor):
             out = torch.as_tensor(np.asarray(out)) if isinstance(out, np.ndarray) else out
-        if not isinstance(out, torch.Tensor) or tuple(out.shape) not in {(n,), (n, 1)}:
+        if not isinstance(out, torch.Tensor) or tuple(out.shape) not in {(n,), (n, 1), *_single(n)}:
             came = tuple(out.shape) if isinstance(out, torch.Tensor) else type(out).__name__
             raise InputError(
                 f"{type(self.model).__name__} gave {came} for {n} pairs.",

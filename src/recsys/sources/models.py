@@ -66,9 +66,15 @@ def _as_array(factors: Any) -> Array:
     return factors.to_numpy() if hasattr(factors, "to_numpy") else as_array(factors)
 
 
+def _is_torch(model: Any) -> bool:
+    """A module, or something around one that is called like it and has eval()."""
+    around = callable(model) and callable(getattr(model, "eval", None)) and not hasattr(model, "predict")
+    return hasattr(model, "state_dict") or around
+
+
 def pair_scorer(model: Any, *, batch: int = 1 << 16) -> Callable[[Array, Array], Array]:
     """What gives the score of each (user, item) of two arrays: a torch module, `predict`, or a function."""
-    scorer = _torch_scorer(model) if hasattr(model, "state_dict") else _predict_scorer(model)
+    scorer = _torch_scorer(model) if _is_torch(model) else _predict_scorer(model)
 
     def score(users: Array, items: Array) -> Array:
         parts = [scorer(users[s : s + batch], items[s : s + batch]) for s in range(0, len(users), batch)]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import ColumnError, InputError, SplitError
-from recsys.types import Array, Bool
+from recsys.types import Array, Bool, Float
 
 UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _LENGTHS = {"w": 604_800 * 10**9, "d": 86_400 * 10**9, "h": 3600 * 10**9, "min": 60 * 10**9} | UNITS
@@ -113,6 +113,17 @@ def clock_of(column: Any, name: str, *, unit: str | None = None) -> Clock:
         row = int(np.argmax(np.isinf(made.values)))
         raise InputError("the time is infinite.", table="data", column=name, row=row, hint=_READABLE)
     return made
+
+
+def seconds_of(times: Array, name: str = "time") -> Float:
+    """Times as numbers: seconds since 1970 where they are dates in any spelling; NaN where one is missing.
+
+    >>> seconds_of(np.array(["1970-01-01T01:00:05+01:00", ""], dtype=object)).tolist()
+    [5.0, nan]
+    """
+    clock = clock_of(np.asarray(times), name)
+    scale = 1.0 if clock.kind == "number" else (clock.tick or 1) / UNITS["s"]
+    return np.where(clock.missing, np.nan, clock.values * scale)
 
 
 def _of_series(series: Any, name: str) -> Clock:

@@ -5,13 +5,11 @@ A caution is both a typed Python warning and a note kept on the result, so it su
 
 from __future__ import annotations
 
-import inspect
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from recsys.errors import RecsysWarning
+from recsys.errors import RecsysWarning, warn
 
 
 class StatisticsWarning(RecsysWarning):
@@ -70,10 +68,7 @@ def caution(category: type[StatisticsWarning], text: str) -> str:
         if (category, text) in said:
             return text
         said.add((category, text))
-    level, frame = 1, inspect.currentframe()
-    while frame is not None and str(frame.f_globals.get("__name__")).split(".")[0] == "recsys":
-        level, frame = level + 1, frame.f_back
-    warnings.warn(text, category, stacklevel=max(level - 1, 1) if frame is None else level)
+    warn(category, text)
     return text
 
 

@@ -15,6 +15,11 @@ _PLAIN = (
     "statistic", "p_value", "adjusted_p", "wins", "ties", "losses", "n_cases", "n_units", "test", "verdict",
 )  # fmt: skip
 
+# Equivalence is part of the verdict.
+_HEADINGS = {
+    "non_inferiority_p": "p, no worse", "p_worse": "P(worse)", "p_equal": "P(equal)", "p_better": "P(better)",
+}  # fmt: skip
+
 
 def printed(table: ComparisonTable) -> Columns:
     """What a reader sees: one line a row, the verdict last."""
@@ -31,6 +36,8 @@ def printed(table: ComparisonTable) -> Columns:
         shown["variance saved"] = [
             "-" if math.isnan(r.variance_saved) else f"{r.variance_saved:.1%}" for r in rows
         ]
+    asked = _asked(rows)
+    shown |= {heading: asked[name] for name, heading in _HEADINGS.items() if name in asked}
     return shown | {"verdict": [r.verdict for r in rows]}
 
 

@@ -67,9 +67,10 @@ def _answer(values: dict[str, list[float]]) -> list[str]:
     halves = {name: half_point(quality(name, held)) for name, held in values.items()}
     order = sorted(halves, key=lambda name: halves[name])
     sigma = {name: "never" if math.isinf(half) else f"{half:.2f}" for name, half in halves.items()}
+    slowest = ", ".join(name for name in order if halves[name] == halves[order[-1]])
     told = ", ".join(f"{name} {sigma[name]}" for name in order)
     return [
-        f"{order[0]} degrades fastest: half of it is gone at sigma {sigma[order[0]]}; {order[-1]} slowest.",
+        f"{order[0]} degrades fastest: half of it is gone at sigma {sigma[order[0]]}; {slowest} slowest.",
         f"Sigma at which half is left: {told} (errors: at which they have doubled; auc: above 0.5).",
         "Errors grow by the noise itself, whatever it does to the order; what counts the first ten places",
         "falls as soon as the noise exceeds the small gaps between the best items.",

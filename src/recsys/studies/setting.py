@@ -21,6 +21,7 @@ from recsys.models.rating_training import fit_ratings
 from recsys.ratings import evaluate_ratings
 from recsys.results import Evaluation
 from recsys.sources import Factors, Scores
+from recsys.splits.clock import seconds_of
 from recsys.types import Array, Float, Int
 
 RELEVANT_FROM = 4.0
@@ -83,7 +84,7 @@ def _numbered(name: str, frame: pd.DataFrame) -> Setting:
         "user": user,
         "item": item,
         "rating": frame[found["grade"]].to_numpy(dtype=np.float64),
-        "timestamp": frame[found["time"]].to_numpy(),
+        "timestamp": seconds_of(frame[found["time"]].to_numpy()),
     })  # fmt: skip
     return Setting(name, made, len(users), len(items))
 

@@ -19,6 +19,7 @@ from recsys.ids import encode, of_sequence
 from recsys.rerank import cosine_matrix
 from recsys.results import Evaluation
 from recsys.sources import Factors, Scores
+from recsys.sources.arrays import as_array
 from recsys.types import Array, Interactions
 
 _K = (10, 20)
@@ -50,8 +51,10 @@ class BaselineRecommender(ABC):
         user_exclude_items: Mapping[Any, Iterable[Any]] | None = None,
     ) -> dict[Any, list[Any]]:
         """{user: the k best items}, user by user."""
-        excluded = user_exclude_items or {}
-        return {user: list(self.recommend(user, k, excluded.get(user))) for user in user_indices}
+        excluded = {} if user_exclude_items is None else user_exclude_items
+        return {
+            user: list(self.recommend(user, k, excluded.get(user))) for user in words.listed(user_indices)
+        }
 
     def evaluate(
         self,
@@ -63,7 +66,7 @@ class BaselineRecommender(ABC):
     ) -> dict[str, Any]:
         """The same results as ModelEvaluator.evaluate, and `baseline_name`."""
         truth = words.truth_of(test_data, user_col, item_col)
-        history = words.history_of(user_pos_train, user_col, item_col)
+        history = words.history_of(words.brought(test_data, user_pos_train), user_col, item_col)
         at = words.cutoffs(k_values)
         ranked = self._ranked(truth, history, max(at))
         self._last = words.evaluated(ranked, truth, history, at, n_items=self.num_items)
@@ -92,7 +95,7 @@ class _RankedBaseline(BaselineRecommender):
 
     def recommend(self, user_idx: Any, k: int = 10, exclude_items: Iterable[Any] | None = None) -> list[Any]:
         """The k best items of one user, without the excluded ones."""
-        excluded = None if exclude_items is None else {user_idx: set(exclude_items)}
+        excluded = None if exclude_items is None else {user_idx: exclude_items}
         return self.recommend_batch([user_idx], k, excluded)[user_idx]
 
     def recommend_batch(
@@ -102,20 +105,27 @@ class _RankedBaseline(BaselineRecommender):
         user_exclude_items: Mapping[Any, Iterable[Any]] | None = None,
     ) -> dict[Any, list[Any]]:
         """{user: the k best items}; a user the baseline knows nothing about gets an empty list."""
-        listed = list(user_indices)
-        if not listed:
+        asked = words.listed(user_indices)
+        if not asked:
             return {}
-        users = encode(of_sequence(listed, table="users", column="user"), table="users", column="user")[
+        users = encode(of_sequence(asked, table="users", column="user"), table="users", column="user")[
             0
         ].values
-        excluded = {user: set(held) for user, held in (user_exclude_items or {}).items() if held}
-        history = words.history_of(excluded)
+        history = _excluded(user_exclude_items)
         lists = words.top_lists(self.source(users, history), users, history, words.cutoff(k))
-        return words.in_order(words.as_dict(lists), listed)
+        return words.in_order(words.as_dict(lists), asked)
 
     def _ranked(self, truth: Interactions, history: Interactions | None, k: int) -> Factors | Scores:
         del k
         return self.source(truth.cases.values, history)
+
+
+def _excluded(given: Any) -> Interactions | None:
+    """{user: items}, a Series of them, a table or a sparse matrix; users without an item are left out."""
+    if not isinstance(given, Mapping):
+        return words.history_of(given)
+    plain = {user: words.listed(held) for user, held in given.items() if held is not None}
+    return words.history_of({user: set(held) for user, held in plain.items() if held})
 
 
 class PopularityBaseline(_RankedBaseline):
@@ -203,7 +213,7 @@ class RandomBaseline(_RankedBaseline):
             words.truth_of(test_data, user_col, item_col),
             words.standard_names(words.cutoffs(k_values)),
             n_items=self.num_items,
-            seen=words.history_of(user_pos_train, user_col, item_col),
+            seen=words.history_of(words.brought(test_data, user_pos_train), user_col, item_col),
         )
 
 
@@ -279,7 +289,7 @@ class BaselineComparator:
     ) -> dict[str, dict[str, Any]]:
         """{baseline: results}; the test set is read once, by `user_col` and `item_col`."""
         truth = words.truth_of(test_data, **columns)
-        history = words.history_of(user_pos_train, **columns)
+        history = words.history_of(words.brought(test_data, user_pos_train), **columns)
         self.results = {n: one.evaluate(truth, history, self.k_values) for n, one in self.baselines.items()}
         return dict(self.results)
 
@@ -327,4 +337,4 @@ def compute_item_similarity(embeddings: Any) -> Any:
     >>> compute_item_similarity([[1.0, 0.0], [3.0, 4.0]]).round(3).tolist()
     [[1.0, 0.6], [0.6, 1.0]]
     """
-    return cosine_matrix(embeddings)
+    return cosine_matrix(as_array(embeddings))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -113,6 +114,8 @@ def bootstrap_confidence_interval(
 ) -> tuple[float, float]:
     """(lower, upper) of the mean: percentiles of its bootstrap; the same seed gives the same answer.
 
+    Equal values have that value for both, with a warning: they do not say how far the next one would lie.
+
     >>> lower, upper = bootstrap_confidence_interval([0.2, 0.4, 0.6, 0.8])
     >>> 0.2 <= lower < 0.5 < upper <= 0.8
     True
@@ -120,4 +123,6 @@ def bootstrap_confidence_interval(
     found = BootstrapEstimator(n_bootstrap, random_seed).bootstrap_ci(
         metric_values, confidence, method="percentile"
     )
+    if math.isinf(found["lower"]):
+        return found["mean"], found["mean"]
     return found["lower"], found["upper"]

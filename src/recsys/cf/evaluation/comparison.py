@@ -241,13 +241,23 @@ def _mark(p_value: float) -> str:
 
 
 def _table(per_user: Any) -> PerCase:
-    """Values by user as the statistics take them; a dict of plain lists is paired by place."""
-    if hasattr(per_user, "index") and hasattr(per_user, "columns"):
-        ids = per_user.index.to_numpy()
-        columns = {str(name): per_user[name].to_numpy(dtype=np.float64) for name in per_user.columns}
-    else:
-        columns = {str(name): np.asarray(held, dtype=np.float64) for name, held in per_user.items()}
-        ids = np.arange(len(next(iter(columns.values()))))
+    """Values by user as the statistics take them: {metric: {user: value}}, Series and tables go by user id.
+
+    A dict of plain lists is paired by place.
+    """
+    import pandas as pd
+
+    table = per_user
+    if not (hasattr(per_user, "index") and hasattr(per_user, "columns")):
+        try:
+            table = pd.DataFrame({name: pd.Series(held) for name, held in per_user.items()})
+        except (AttributeError, TypeError, ValueError) as error:
+            raise InputError(
+                f"the values by user came as {type(per_user).__name__} ({error}).",
+                hint="Pass a table by user, {metric: {user: value}} or {metric: one value a user}.",
+            ) from error
+    ids = table.index.to_numpy()
+    columns = {str(name): table[name].to_numpy(dtype=np.float64) for name in table.columns}
     order = np.argsort(ids, kind="stable")
     return PerCase(ids[order], {name: held[order] for name, held in columns.items()})
 

@@ -11,11 +11,12 @@ import numpy as np
 
 from recsys.analysis import number_summary
 from recsys.api import evaluate
-from recsys.cf.evaluation.translation import by_user, cutoff
-from recsys.cf.evaluation.vectors import n_without_vector, vectors_of
+from recsys.cf.evaluation.translation import by_user, cutoff, listed
+from recsys.cf.evaluation.vectors import arrays_by_user, n_without_vector, vectors_of
 from recsys.errors import InputError, UnknownNameError
 from recsys.plan import Request
 from recsys.rerank import user_profiles
+from recsys.sources.arrays import as_array
 
 _SIMILARITIES = {"cosine": "cosine", "euclidean": "bounded_euclidean", "jaccard": "jaccard"}
 Similarity = str | Callable[[Any, Any], float]
@@ -42,14 +43,15 @@ class HybridMetric(ABC):
     def compute(self, *args: Any, **kwargs: Any) -> float:
         """The metric's value."""
 
-    def _one(self, request: str | Request, listed: Iterable[Any], truth: Any = (), **facts: Any) -> float:
+    def _one(self, request: str | Request, shown: Iterable[Any], truth: Any = (), **facts: Any) -> float:
         """One list's value; 0.0 where there is none."""
-        items = list(listed)
+        items = listed(shown)
         value = self._all(request, {0: items}, {0: truth}, **facts)[0] if items else math.nan
         return 0.0 if math.isnan(value) else float(value)
 
     def _all(self, request: str | Request, lists: Mapping[Any, Any], truth: Any = None, **facts: Any) -> Any:
         """One value a user."""
+        lists = by_user(lists)
         wanted = dict.fromkeys(lists, ()) if truth is None else truth
         result = evaluate(lists, wanted, [request], **facts)
         vectors = facts.get("embeddings")
@@ -68,7 +70,7 @@ class HybridMetric(ABC):
 
 def filled(lists: Mapping[Any, Any]) -> bool:
     """Whether any list holds an item."""
-    return any(len(listed) for listed in by_user(lists).values())
+    return any(len(shown) for shown in by_user(lists).values())
 
 
 def at_cutoff(request: str, k: int | None) -> str:
@@ -99,7 +101,7 @@ class DiversityMetric(HybridMetric):
         self, recommendations: Iterable[Any], embeddings: Any, item_to_idx: Mapping[Any, int] | None = None
     ) -> float:
         """The diversity of one list."""
-        items = list(recommendations)
+        items = listed(recommendations)
         return self._one(self._request(), items, embeddings=vectors_of(embeddings, item_to_idx, items))
 
     def compute_batch(
@@ -149,11 +151,11 @@ class SemanticAlignmentMetric(HybridMetric):
         item_embeddings: Any = None,
     ) -> float:
         """One list against one profile; 0.0 for a profile of zeros."""
-        items = list(recommendations)
+        items = listed(recommendations)
         vectors = vectors_of(embeddings if item_embeddings is None else item_embeddings, item_to_idx, items)
         at = self.k if k is None else k
         return self._one(
-            at_cutoff("alignment", at), items, embeddings=vectors, profiles={0: user_profile_emb}
+            at_cutoff("alignment", at), items, embeddings=vectors, profiles={0: as_array(user_profile_emb)}
         )
 
     def compute_batch(
@@ -171,10 +173,9 @@ class SemanticAlignmentMetric(HybridMetric):
             return self._summary([])
         vectors = vectors_of(embeddings if item_embeddings is None else item_embeddings, item_to_idx)
         at = self.k if k is None else k
+        profiles = arrays_by_user(user_profiles)
         return self._summary(
-            self._all(
-                at_cutoff("alignment", at), all_recommendations, embeddings=vectors, profiles=user_profiles
-            )
+            self._all(at_cutoff("alignment", at), all_recommendations, embeddings=vectors, profiles=profiles)
         )
 
     @staticmethod
@@ -192,10 +193,10 @@ class SemanticAlignmentMetric(HybridMetric):
         >>> SemanticAlignmentMetric.compute_user_profile([0, 1], [[1.0, 0.0], [0.0, 1.0]], weights=[3, 1])
         array([0.75, 0.25])
         """
-        items = list(user_history_items)
+        items = listed(user_history_items)
         if isinstance(user_history_items, Mapping) and weights is None:
             weights = user_history_items.values()
-        rows = np.asarray(item_embeddings, dtype=np.float64)
+        rows = as_array(item_embeddings).astype(np.float64)
         if not items:
             return np.zeros(rows.shape[1])
         at = items if item_to_idx is None else [item_to_idx.get(item, len(rows)) for item in items]

@@ -14,7 +14,7 @@ import numpy as np
 from recsys.api import evaluate, recommend
 from recsys.baselines import training_counts
 from recsys.cf.evaluation import translation as words
-from recsys.cf.evaluation.vectors import vectors_of
+from recsys.cf.evaluation.vectors import arrays_by_user, vectors_of
 from recsys.errors import InputError
 from recsys.rerank import blend, diversify, unit_rows
 from recsys.rerank import user_profiles as profiles_of
@@ -140,13 +140,11 @@ class _Setting:
         item_to_idx: Mapping[Any, int] | None,
     ) -> None:
         self.truth = words.truth_of(test_data)
-        given = test_data if isinstance(test_data, words.EvaluationData) else None
-        taken = given.user_pos_train if history is None and given is not None else history
-        self.history = words.history_of(taken)
+        self.history = words.history_of(words.brought(test_data, history))
         self.vectors = vectors_of(embeddings, item_to_idx)
         known: Interactions = self.truth if self.history is None else self.history
         made = compute_all_user_profiles(known, embeddings, item_to_idx) if profiles is None else profiles
-        self.profiles = made if isinstance(made, Mapping) else dict(enumerate(made))
+        self.profiles = arrays_by_user(made)
         if not self.profiles:
             raise InputError("no user has a profile.", hint="Have the items they took an embedding?")
         self.counts = counts if counts is not None else training_counts(known)

@@ -24,7 +24,7 @@ from recsys.cf.evaluation.embedding_metrics import (
     at_cutoff,
     filled,
 )
-from recsys.cf.evaluation.translation import cutoff
+from recsys.cf.evaluation.translation import any_order, by_user, cutoff, listed
 from recsys.errors import InputError, UnknownNameError
 from recsys.plan import Request
 
@@ -65,12 +65,13 @@ class ColdStartCoverageMetric(HybridMetric):
         """Over all lists; `item_counts` is an array by index, a Series or a dict. 0.0 without cold items."""
         below = self._below(cold_threshold)
         ids, counts = item_scores_of(item_counts)
-        if not filled(all_recommendations):
+        lists = any_order(all_recommendations)
+        if not any(lists.values()) or not len(counts):
             return 0.0
         known = dict(zip(np.arange(len(counts)) if ids is None else ids.tolist(), counts, strict=True))
         result = evaluate(
-            all_recommendations,
-            dict.fromkeys(all_recommendations, ()),
+            lists,
+            dict.fromkeys(lists, ()),
             [f"cold_coverage(below={below:g})"],
             popularity=known,
             catalogue=list(known),
@@ -84,7 +85,9 @@ class ColdStartCoverageMetric(HybridMetric):
         cold_threshold: float | None = None,
     ) -> Summary:
         """The share of the cold items each user's own list holds."""
-        return self._summary(cold_shares(all_recommendations, item_counts, self._below(cold_threshold)))
+        return self._summary(
+            cold_shares(by_user(all_recommendations), item_counts, self._below(cold_threshold))
+        )
 
     def get_cold_item_stats(self, item_counts: Any, cold_threshold: float | None = None) -> dict[str, Any]:
         """cold_threshold, num_cold_items, num_warm_items, total_items, cold_percentage, cold_items."""
@@ -138,7 +141,7 @@ class SerendipityMetric(HybridMetric):
     """1/k times the relevant items of the first k that a baseline would not have shown.
 
     One baseline list is what everybody expects; {user: list} makes the expectation the share of its lists
-    that hold the item.
+    that hold the item. Baseline lists too are read down to place k.
 
     >>> SerendipityMetric(k=4).compute([1, 2, 3, 4], {1, 2}, baseline_recommendations=[1, 9])
     0.25
@@ -175,15 +178,15 @@ class SerendipityMetric(HybridMetric):
             return self._summary([])
         request, reference = (
             at_cutoff("serendipity", self.k if k is None else k),
-            _reference(baseline_recommendations, all_recommendations),
+            _reference(baseline_recommendations, by_user(all_recommendations)),
         )
-        truth = {user: ground_truth.get(user, ()) for user in all_recommendations}
+        truth = {user: ground_truth.get(user, ()) for user in by_user(all_recommendations)}
         return self._summary(self._all(request, all_recommendations, truth, reference=reference))
 
 
 def _reference(given: Any, users: Iterable[Any] = (0,)) -> Any:
     """Lists by user, or one list for all; where that is empty, nobody expects anything."""
-    return (given if isinstance(given, Mapping) else list(given)) or dict.fromkeys(users, ())
+    return (given if isinstance(given, Mapping) else listed(given)) or dict.fromkeys(users, ())
 
 
 class HybridMetricCollection:

@@ -7,7 +7,6 @@ held against whatever is known about them: metadata beside the model, and the id
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ import numpy as np
 
 from recsys.baselines import training_counts
 from recsys.cf.evaluation.translation import ITEM, USER, EvaluationData, as_dict, by_index, history_of
-from recsys.errors import FileError, InputError, SwappedFactorsWarning
+from recsys.errors import FileError, InputError, SwappedFactorsWarning, warn
 from recsys.files import read_file
 from recsys.files.arrays import SUFFIXES, read_arrays, read_facts
 from recsys.types import Array, Interactions
@@ -130,11 +129,10 @@ def _put_right(
         return pair
     turned = FactorPair(pair.V, pair.U)
     if _fits(turned, known, reach):
-        warnings.warn(
+        warn(
+            SwappedFactorsWarning,
             f"{place}: there are {len(pair.U):,} user rows and {len(pair.V):,} item rows, which is "
             f"the other way round for {_said(known, reach)}; they were exchanged.",
-            SwappedFactorsWarning,
-            stacklevel=3,
         )
         return turned
     raise InputError(

@@ -8,13 +8,15 @@ seed's formula does: with that divisor a list with one early hit would score 1.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import wraps
 from typing import Any, ClassVar
 
 from recsys.cf.evaluation.translation import catalogue_coverage, cutoff
 from recsys.errors import InputError, UnknownNameError
 from recsys.single import score_list
 
+_OTHER_WORDS = frozenset({"recommended", "relevant", "relevance_scores"})
 Truth = Collection[Any] | Mapping[Any, float]
 
 
@@ -197,16 +199,34 @@ class MetricFactory:
         return {**made, "mrr": MRR()}
 
 
+def _also_in_other_words(function: Callable[..., float]) -> Callable[..., float]:
+    """Seed 001 has functions of the same names; called by its keywords, they are its own."""
+
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> float:
+        if _OTHER_WORDS.isdisjoint(kwargs):
+            return function(*args, **kwargs)
+        from recsys.cf.evaluation import recommender_evaluator
+
+        other: Callable[..., float] = getattr(recommender_evaluator, function.__name__)
+        return other(*args, **kwargs)
+
+    return called
+
+
+@_also_in_other_words
 def recall_at_k(predictions: Iterable[Any], ground_truth: Truth, k: int = 10) -> float:
     """Recall of the first k places; see RecallAtK."""
     return RecallAtK(k).compute(predictions, ground_truth)
 
 
+@_also_in_other_words
 def precision_at_k(predictions: Iterable[Any], ground_truth: Truth, k: int = 10) -> float:
     """Precision of the first k places; see PrecisionAtK."""
     return PrecisionAtK(k).compute(predictions, ground_truth)
 
 
+@_also_in_other_words
 def ndcg_at_k(predictions: Iterable[Any], ground_truth: Truth, k: int = 10) -> float:
     """NDCG of the first k places; see NDCGAtK."""
     return NDCGAtK(k).compute(predictions, ground_truth)

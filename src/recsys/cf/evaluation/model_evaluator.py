@@ -97,7 +97,9 @@ class ModelEvaluator:
         """
         del compute_per_user
         truth = words.truth_of(test_data, user_col, item_col, rating_col)
-        return self._evaluated(truth, words.history_of(user_pos_train, user_col, item_col))
+        return self._evaluated(
+            truth, words.history_of(words.brought(test_data, user_pos_train), user_col, item_col)
+        )
 
     def _evaluated(self, truth: Interactions, history: Interactions | None) -> words.Results:
         self._last = words.evaluated(self.source, truth, history, self.k_values)
@@ -108,7 +110,7 @@ class ModelEvaluator:
     ) -> dict[Any, list[Any]]:
         """{user: the k best items not in their training items}; the largest of k_values without k."""
         at = self.max_k if k is None else words.cutoff(k)
-        users = list(test_users)
+        users = words.listed(test_users)
         if not users:
             return {}
         lists = recommend(self.source, at, users=users, seen=words.history_of(user_pos_train))
@@ -180,7 +182,7 @@ class ModelEvaluator:
 
     def _get_top_k(self, scores: Any, k: int, exclude_indices: Iterable[int] | None = None) -> Any:
         """Indices of the k highest scores of one user, best first, without the excluded ones."""
-        never = None if exclude_indices is None else list(exclude_indices)
+        never = None if exclude_indices is None else words.listed(exclude_indices)
         lists = recommend(Scores(np.atleast_2d(scores)), words.cutoff(k), never=never or None)
         return lists.codes.astype(np.int64)
 
@@ -216,7 +218,7 @@ class BatchModelEvaluator:
         if not self.models:
             raise InputError("no model was added.", hint="Call add_model(name, U, V) first.")
         truth = words.truth_of(test_data, user_col, item_col)
-        history = words.history_of(user_pos_train, user_col, item_col)
+        history = words.history_of(words.brought(test_data, user_pos_train), user_col, item_col)
         self.results = {name: one._evaluated(truth, history) for name, (one, _) in self.models.items()}  # noqa: SLF001
         return dict(self.results)
 
@@ -276,6 +278,6 @@ def load_and_evaluate(
     """
     truth = words.truth_of(test_data, **columns)
     names = {name: columns[name] for name in ("user_col", "item_col") if name in columns}
-    history = words.history_of(user_pos_train, **names)
+    history = words.history_of(words.brought(test_data, user_pos_train), **names)
     users, items = load_model(model_dir, name=name, needs=(truth, history))
     return ModelEvaluator(users, items, k_values)._evaluated(truth, history)  # noqa: SLF001

@@ -21,6 +21,7 @@ from recsys.plan import parse_all
 from recsys.results import Evaluation
 from recsys.sampled import METHODS, SampledEstimate, estimate_all
 from recsys.single import score_list
+from recsys.sources.arrays import as_array
 from recsys.sources.candidate_reading import read_candidates
 
 _CUTS = (1, 5, 10, 20, 50)
@@ -62,7 +63,8 @@ class NCFEvaluator:
 
     Args:
         model: a torch module, or any callable, `(users, items) -> scores` of shape (n,) or (n, 1); logits
-            and probabilities rank alike. Its modes and its device are given back as they were.
+            and probabilities rank alike. Its modes and its device are given back as they were. What is not
+            called but has `predict(users, items)` gets arrays.
         test_negative_dataset: a Dataset, DataLoader or iterable of (user, positive, negatives).
         top_k: the cut-off of `evaluate`.
         device: where to score: "cpu", "cuda", "mps", "auto".
@@ -172,13 +174,24 @@ class NCFEvaluator:
 
     def _counted(self) -> Counted:
         return count_candidates(
-            self.model,
+            _as_called(self.model),
             self.cases,
             duplicates=self.duplicates,
             device=self.device,
             autocast=self.autocast,
             batch=self.batch_size,
         )
+
+
+def _as_called(model: Any) -> Any:
+    """A model that only predicts, as a function."""
+    if callable(model) or not hasattr(model, "predict"):
+        return model
+
+    def predicted(users: Any, items: Any) -> Any:
+        return as_array(model.predict(as_array(users), as_array(items)))
+
+    return predicted
 
 
 def _of_list(ranklist: Iterable[Any], item: Any, metric: str) -> float:

@@ -15,6 +15,7 @@ import numpy as np
 from recsys.api import evaluate
 from recsys.conventions import Conventions
 from recsys.errors import InputError, UnknownNameError
+from recsys.frames import as_frame
 from recsys.ratings import evaluate_ratings, parse_ratings, read_predictions
 from recsys.results import Evaluation
 from recsys.rows import Rows, numbers, to_interactions
@@ -24,6 +25,7 @@ from recsys.types import Float, Interactions
 
 Candidates = Literal["test", "catalogue"]
 _WORDS = Conventions.named("seed004").but(duplicates="first", ties="by_id")
+_OWN = {"user": "userId", "item": "movieId", "actual": "rating"}
 _WRITTEN = {"mse": "MSE", "rmse": "RMSE", "mae": "MAE", "r2": "R2"}
 
 
@@ -38,7 +40,8 @@ def evaluate_rating_prediction(
     """{"MSE": …, "RMSE": …, "MAE": …} of a model's predictions for the rows of `df_test`.
 
     Args:
-        model: a torch module or function of (users, items).
+        model: a torch module (which gets tensors), a function of (users, items) or an object with predict
+            (which get arrays).
         df_test: a table with userId, movieId and rating columns (or others that say user, item, rating).
         unsqueeze: accepted for the seed's sake; predictions of shape (n,) and (n, 1) are both taken.
         metrics: more of them by name: "r2", "explained_variance", "bias", "user_rmse", …
@@ -90,9 +93,9 @@ def evaluate_ranking(
     """The seed's ranking metrics: each user's unseen candidates ranked by the model.
 
     Args:
-        model: a torch module or function of (users, items).
+        model: as in evaluate_rating_prediction.
         df_test: ratings to find; an item is relevant from `threshold` on.
-        df_train: ratings the model has seen; a user's own are no candidates.
+        df_train: who had what before; a user's own items are no candidates. Ratings are not looked at.
         k: how long the list is.
         threshold: the least rating that is relevant.
         metrics: names of the registry; "ndcg" has the gain 2^rating - 1, as the seed writes it.
@@ -103,7 +106,7 @@ def evaluate_ranking(
     if candidates not in ("test", "catalogue"):
         raise UnknownNameError("choice of candidates", candidates, ("test", "catalogue"))
     rows, rating = _ratings(df_test, columns, "df_test")
-    seen_rows, _ = _ratings(df_train, columns, "df_train")
+    seen = _seen(df_train, columns)
     liked = rating >= threshold
     if not liked.any():
         raise InputError(
@@ -111,22 +114,22 @@ def evaluate_ranking(
             table="df_test",
             hint="Lower the threshold.",
         )
-    source = _scores(model, rows, seen_rows, candidates)
+    source = _scores(model, rows, seen, candidates)
     return evaluate(
         source,
         _relevant(rows, rating, liked),
         list(metrics),
         k=k,
-        seen=to_interactions(_bare(seen_rows)),
+        seen=None if seen is None else to_interactions(seen),
         conventions=_WORDS,
     )
 
 
-def _scores(model: Any, test: Rows, train: Rows, candidates: str) -> Scores:
+def _scores(model: Any, test: Rows, train: Rows | None, candidates: str) -> Scores:
     """Scores of every user of the test and every candidate, by id, in blocks."""
     users = np.unique(test.cases.values[test.case])
     items = np.unique(test.items.values[test.item])
-    if candidates == "catalogue":
+    if candidates == "catalogue" and train is not None:
         items = np.union1d(items, train.items.values[train.item])
     score = pair_scorer(model, batch=1 << 16)
 
@@ -151,17 +154,24 @@ def _relevant(rows: Rows, rating: Float, liked: Any) -> Interactions:
 
 
 def _ratings(table: Any, columns: Any, name: str) -> tuple[Rows, Float]:
-    rows = read_predictions(table, held=("actual",), columns=_spelled(columns), table=name)
+    rows = read_predictions(table, held=("actual",), columns=_spelled(table, columns), table=name)
     given = np.zeros(0) if rows.grade is None else rows.grade
     return rows, numbers(given, rows, "rating")
 
 
-def _spelled(columns: Any) -> Any:
-    """`rating` is called `actual` by the readers."""
-    return (
-        None if columns is None else {"actual" if n == "rating" else n: v for n, v in dict(columns).items()}
-    )
-
-
-def _bare(rows: Rows) -> Rows:
+def _seen(table: Any, columns: Any) -> Rows | None:
+    """Who had what; None where that is nothing."""
+    frame = as_frame(table)
+    if table is None or (frame is not None and len(frame) == 0):
+        return None
+    rows = read_predictions(table, held=(), columns=_spelled(table, columns), table="df_train")
     return Rows(rows.table, rows.cases, rows.case, rows.items, rows.item)
+
+
+def _spelled(table: Any, columns: Any) -> dict[str, Any] | None:
+    """The seed's own columns before any others that could be meant; `rating` is `actual` to the readers."""
+    said = {"actual" if n == "rating" else n: v for n, v in dict(columns or {}).items()}
+    frame = as_frame(table)
+    names = () if frame is None else frame.columns
+    own = {role: name for role, name in _OWN.items() if role not in said and name in names}
+    return {**own, **said} or None

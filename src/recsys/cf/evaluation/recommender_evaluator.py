@@ -7,23 +7,26 @@ repeated item counts once, at its first place; and k <= 0 gives 0.0 in every fun
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from recsys.api import evaluate
+from recsys.cf.evaluation.model_answers import recommended_lists
+from recsys.cf.evaluation.translation import by_user, listed
 from recsys.conventions import Conventions
 from recsys.errors import InputError
 from recsys.results import Evaluation
 from recsys.single import score_list
+from recsys.sources.arrays import as_array
 
 logger = logging.getLogger(__name__)
 
 Lists = Mapping[Any, Sequence[Any]]
 # A user who was recommended nothing has a list, an empty one: as in the seed it counts as 0.
 _WORDS = Conventions.named("seed001").but(duplicates="first", no_list="empty")
-_BATCH_CALLS = ("recommend_batch", "batch_recommend", "recommend_many", "recommend_all")
 
 
 def precision_at_k(recommended: Sequence[Any], relevant: Collection[Any], k: int) -> float:
@@ -79,7 +82,7 @@ def dcg_at_k(recommended: Sequence[Any], relevance_scores: Mapping[Any, float], 
     >>> round(dcg_at_k([3, 1], {1: 3, 3: 2}, k=2), 4)
     3.8928
     """
-    return _of_one(recommended, relevance_scores, "dcg", k)
+    return _of_one(recommended, _grades(relevance_scores), "dcg", k)
 
 
 def ndcg_at_k(recommended: Sequence[Any], relevance_scores: Mapping[Any, float], k: int) -> float:
@@ -90,7 +93,7 @@ def ndcg_at_k(recommended: Sequence[Any], relevance_scores: Mapping[Any, float],
     >>> ndcg_at_k([3, 1, 5, 2, 4], {1: 3, 2: 2, 3: 3, 4: 1, 5: 2}, k=5)
     1.0
     """
-    return _of_one(recommended, relevance_scores, "ndcg", k)
+    return _of_one(recommended, _grades(relevance_scores), "ndcg", k)
 
 
 def mean_ndcg_at_k(
@@ -101,7 +104,8 @@ def mean_ndcg_at_k(
     >>> mean_ndcg_at_k({1: [3, 4], 2: [5, 6]}, {1: {3: 2}, 2: {5: 1, 6: 0}}, k=2)
     1.0
     """
-    return _of_shared(recommendations, relevance_scores, "ndcg", k)
+    grades = by_user(relevance_scores, "relevance_scores")
+    return _of_shared(recommendations, {user: _grades(held) for user, held in grades.items()}, "ndcg", k)
 
 
 def catalog_coverage(recommendations: Lists, catalog_size: int, k: int) -> float:
@@ -128,13 +132,33 @@ def gini_coefficient(recommendations: Lists, k: int) -> float:
 def intra_list_diversity(recommended: Sequence[int], item_features: Any) -> float:
     """Mean cosine distance between two items of the list; `item_features[i]` belongs to item i.
 
+    Features are an array, a tensor or a sparse matrix. An item without a row is an error.
+
     >>> intra_list_diversity([0, 1], [[1.0, 0.0], [0.0, 1.0]])
     1.0
     """
-    if len(recommended) < 2:
+    items = listed(recommended)
+    if len(items) < 2:
         return 0.0
-    found = evaluate({0: list(recommended)}, {0: []}, "ild", embeddings=item_features, conventions=_WORDS)
+    rows = _rows_of(item_features, items)
+    found = evaluate({0: items}, {0: []}, "ild", embeddings=rows, conventions=_WORDS)
     return found["ild"]
+
+
+def _rows_of(features: Any, items: Sequence[Any]) -> dict[Any, Any]:
+    """{item: its features}, for the items of one list."""
+    rows: Any = features.tocsr() if hasattr(features, "tocsr") else as_array(features)
+    n_rows = rows.shape[0]
+    outside = [i for i in items if not (isinstance(i, int | np.integer) and 0 <= i < n_rows)]
+    if outside:
+        raise InputError(
+            f"the item {outside[0]!r} has no features: item_features has {n_rows} rows.",
+            table="item_features",
+            hint="Items are row numbers, from 0; map ids to rows first.",
+        )
+    chosen = list(dict.fromkeys(items))
+    held = rows[chosen].toarray() if hasattr(rows, "tocsr") else rows[chosen]
+    return dict(zip(chosen, held, strict=True))
 
 
 def time_based_split(
@@ -199,7 +223,8 @@ class RecommenderEvaluator:
         Users without relevant items count as 0. A user for whom the model raises is left out, kept in
         `failures` and logged. A model with `recommend_batch(users, n=…)` is asked once for all users.
         """
-        lists, self.failures = _recommended(model, list(test_data), max(self.k_values))
+        test_data = by_user(test_data, "test_data")
+        lists, self.failures = recommended_lists(model, list(test_data), max(self.k_values))
         if self.failures:
             user, error = next(iter(self.failures.items()))
             logger.warning(
@@ -212,87 +237,43 @@ class RecommenderEvaluator:
             return dict.fromkeys(names, 0.0)
         self.evaluation = evaluate(
             lists,
-            {user: _items(test_data[user]) for user in lists},
+            {user: listed(test_data[user]) for user in lists},
             names,
             catalogue=catalog_size,
             conventions=_WORDS.but(f1_of="means"),
         )
         logger.info("Evaluation complete: %s", dict(self.evaluation))
-        return {name: self.evaluation[name] for name in names}
+        found = {name: self.evaluation[name] for name in names}
+        # Where no list holds an item, nothing is covered and nothing is unequal: 0, as in the seed.
+        return {name: 0.0 if math.isnan(value) else value for name, value in found.items()}
 
 
-def _recommended(model: Any, users: list[Any], n: int) -> tuple[dict[Any, list[Any]], dict[Any, Exception]]:
-    """Each user's items, best first, and the error of each user for whom there are none."""
-    lists: dict[Any, list[Any]] = {}
-    failures: dict[Any, Exception] = {}
-    if not hasattr(model, "recommend") and _batch_call(model) is None:
-        raise InputError(
-            f"{type(model).__name__} has no recommend(user, n=…).",
-            hint="Wrap the model, or hand its factors or lists to recsys.evaluate.",
-        )
-    batch = _batch_call(model)
-    if batch is not None:
-        try:
-            answer = batch(users, n=n)
-            pairs = answer.items() if isinstance(answer, Mapping) else zip(users, answer, strict=True)
-            lists = {user: _entries(entries) for user, entries in pairs}
-        except Exception as error:
-            if not hasattr(model, "recommend"):
-                raise
-            # One bad user must not cost the others: asked one by one, the failures get names.
-            logger.warning("The batch call failed (%r); users are asked one by one.", error)
-            lists = {}
-    for user in [] if lists else users:
-        try:
-            lists[user] = _entries(model.recommend(user, n=n))
-        except Exception as error:  # noqa: BLE001 - whatever the model raises is reported, not swallowed
-            failures[user] = error
-    for user in users:
-        if user not in lists and user not in failures:
-            failures[user] = InputError("the batch call gave this user no list.", row=user)
-    return {user: lists[user] for user in users if user in lists}, failures
-
-
-def _batch_call(model: Any) -> Callable[..., Any] | None:
-    return next((getattr(model, name) for name in _BATCH_CALLS if callable(getattr(model, name, None))), None)
-
-
-def _entries(answer: Any) -> list[Any]:
-    """The items of one answer: (item, score) pairs, a row of an array each, or bare items, best first."""
-    if isinstance(answer, tuple) and len(answer) == 2 and all(isinstance(a, np.ndarray) for a in answer):
-        answer = answer[0]  # (items, scores), as some libraries give them
-    return [_item(entry) for entry in answer]
-
-
-def _item(entry: Any) -> Any:
-    item = entry[0] if isinstance(entry, tuple | list | np.ndarray) else entry
-    # An array of (item, score) rows made a float of the item.
-    return int(item) if isinstance(item, np.floating) and item == int(item) else item
-
-
-def _items(relevant: Iterable[Any]) -> list[Any]:
-    return list(relevant)
+def _grades(relevance: Any) -> Any:
+    """{item: grade}, also of a Series by item."""
+    return dict(relevance.items()) if hasattr(relevance, "items") else relevance
 
 
 def _of_one(recommended: Sequence[Any], relevant: Collection[Any], metric: str, k: int) -> float:
-    return 0.0 if k <= 0 else score_list(list(recommended), relevant, f"{metric}@{k}", conventions=_WORDS)
+    return 0.0 if k <= 0 else score_list(listed(recommended), relevant, f"{metric}@{k}", conventions=_WORDS)
 
 
 def _of_shared(lists: Lists, truth: Mapping[Any, Any], metric: str, k: int) -> float:
+    lists, truth = by_user(lists), by_user(truth, "ground_truth")
     shared = [user for user in lists if user in truth]
     if k <= 0 or not shared:
         return 0.0
     chosen = {
-        user: truth[user] if isinstance(truth[user], Mapping) else _items(truth[user]) for user in shared
+        user: truth[user] if isinstance(truth[user], Mapping) else listed(truth[user]) for user in shared
     }
     name = f"{metric}@{k}"
-    return evaluate({u: list(lists[u]) for u in shared}, chosen, name, conventions=_WORDS)[name]
+    return evaluate({u: listed(lists[u]) for u in shared}, chosen, name, conventions=_WORDS)[name]
 
 
 def _of_catalogue(lists: Lists, metric: str, k: int, catalogue: int | None = None) -> float:
+    lists = by_user(lists)
     if k <= 0 or not any(len(items) for items in lists.values()):
         return 0.0
     name = f"{metric}@{k}"
-    shown = {user: list(items) for user, items in lists.items()}
+    shown = {user: listed(items) for user, items in lists.items()}
     nothing: dict[Any, list[Any]] = {user: [] for user in lists}
     return evaluate(shown, nothing, name, catalogue=catalogue, conventions=_WORDS)[name]

@@ -16,7 +16,7 @@ import numpy as np
 
 from recsys.api import evaluate
 from recsys.conventions import Conventions
-from recsys.errors import UnknownNameError
+from recsys.errors import InputError, UnknownNameError
 from recsys.metrics import RATINGS, lookup
 from recsys.ratings import RatingEvaluation, evaluate_ratings, rows_of_pairs
 from recsys.results import Evaluation
@@ -38,7 +38,7 @@ def compute_metrics(
     """{metric: value} over all users, under the names asked for.
 
     Args:
-        user_pred_true: {user: [(predicted, true), …]}, or an n x 2 array a user.
+        user_pred_true: {user: [(predicted, true), …]}, or an n x 2 array, a tensor or a zip a user.
         metrics: "rmse", "mse", "mae" over all rows; "precision", "recall", "ndcg", "hit_rate", "map", "mrr"
             of each user's k items with the highest predictions.
         k: how long the list is.
@@ -49,7 +49,7 @@ def compute_metrics(
     {'precision': 0.25, 'recall': 0.5, 'hit_rate': 0.5, 'mae': 1.875}
     """
     asked = _asked(metrics)
-    ranked, rated = _evaluated(user_pred_true, asked, k, threshold)
+    ranked, rated = _evaluated(_held(user_pred_true), asked, k, threshold)
     out: dict[str, float | None] = {}
     for name, (kind, key) in asked.items():
         value = (rated if kind == "rating" else ranked)[f"{key}@{k}" if kind == "ranking" else key]  # type: ignore[index]
@@ -68,9 +68,9 @@ def compute_user_metrics(
     >>> compute_user_metrics({"bob": [(3.0, 1.0)]}, ["precision", "recall", "rmse"])
     {'bob': {'precision': 0.0, 'recall': None, 'rmse': 2.0}}
     """
-    asked = _asked(metrics)
-    ranked, rated = _evaluated(user_pred_true, asked, k, threshold)
-    out: dict[Any, dict[str, float | None]] = {user: {} for user in user_pred_true}
+    asked, given = _asked(metrics), _held(user_pred_true)
+    ranked, rated = _evaluated(given, asked, k, threshold)
+    out: dict[Any, dict[str, float | None]] = {user: {} for user in given}
     for name, (kind, key) in asked.items():
         result: Any = rated if kind == "rating" else ranked
         column = dict(
@@ -101,6 +101,17 @@ def _asked(metrics: Iterable[str]) -> dict[str, tuple[str, str]]:
     if not out:
         raise UnknownNameError("metric list", metrics, METRICS)
     return out
+
+
+def _held(given: Any) -> dict[Any, Any]:
+    """{user: pairs}, also of a Series by user; what can be read once only, such as a zip, is kept."""
+    if not hasattr(given, "items") or hasattr(given, "columns"):
+        raise InputError(
+            f"the predictions came as {type(given).__name__}.",
+            table="predictions",
+            hint="Pass {user: [(predicted, true), …]}; recsys.evaluate_ratings takes tables.",
+        )
+    return {user: held if hasattr(held, "__len__") else list(held) for user, held in given.items()}
 
 
 def _evaluated(

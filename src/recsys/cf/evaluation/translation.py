@@ -6,6 +6,7 @@ dicts under the seed's keys that also carry the evaluation they come from.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -51,12 +52,24 @@ def cutoffs(k_values: int | Iterable[int]) -> list[int]:
     return sorted({cutoff(k) for k in given})
 
 
+def listed(ids: Iterable[Any]) -> list[Any]:
+    """Ids as a plain list, whatever holds them: a list, a set, an array, a Series or a tensor."""
+    plain: list[Any] = ids.tolist() if hasattr(ids, "tolist") else list(ids)
+    return plain
+
+
+def _of_series(data: Any) -> Any:
+    """A Series of collections, as groupby("u_idx")["i_idx"].apply(set) makes it, as {user: items}."""
+    return data.to_dict() if hasattr(data, "to_dict") and not hasattr(data, "columns") else data
+
+
 def truth_of(
     test_data: Any, user_col: str = USER, item_col: str = ITEM, rating_col: str | None = None
 ) -> Interactions:
     """The test set, from a table or {user: items}; grades only where asked for, or given as {item: grade}."""
     if isinstance(test_data, EvaluationData):
         test_data = test_data.test_data
+    test_data = _of_series(test_data)
     if isinstance(test_data, Interactions | Mapping) or not hasattr(test_data, "columns"):
         return read_interactions(test_data)
     columns = {"user": user_col, "item": item_col} | ({} if rating_col is None else {"grade": rating_col})
@@ -82,6 +95,7 @@ def _with_columns(table: Any, names: list[str]) -> Any:
 
 def history_of(user_pos_train: Any, user_col: str = USER, item_col: str = ITEM) -> Interactions | None:
     """What each user had already; None where there is nothing. A table by the columns of the test set."""
+    user_pos_train = _of_series(user_pos_train)
     if user_pos_train is None or (isinstance(user_pos_train, Mapping) and not user_pos_train):
         return None
     columns = None
@@ -89,6 +103,12 @@ def history_of(user_pos_train: Any, user_col: str = USER, item_col: str = ITEM) 
         columns = {"user": user_col, "item": item_col}
         user_pos_train = _with_columns(user_pos_train, [user_col, item_col])
     return read_interactions(user_pos_train, table="user_pos_train", columns=columns)
+
+
+def brought(test_data: Any, user_pos_train: Any) -> Any:
+    """The history that was given; without one, that of `load_test_data` if the test set came from there."""
+    beside = test_data.user_pos_train if isinstance(test_data, EvaluationData) else None
+    return beside if user_pos_train is None else user_pos_train
 
 
 def by_index(ids: Array | None, values: Array, num_items: int | None, what: str = "item_popularity") -> Array:
@@ -146,7 +166,8 @@ def evaluated(
     result = evaluate(ranked, truth, [*names, f"coverage@{max(k_values)}"], seen=history, catalogue=size)
     made = Results({name: result[name] for name in names})
     made.evaluation = result
-    made["coverage"] = result[f"coverage@{max(k_values)}"]
+    covered = result[f"coverage@{max(k_values)}"]
+    made["coverage"] = 0.0 if math.isnan(covered) else covered  # nobody was shown anything: no item either
     n_evaluated = min(result.n_cases[name] for name in names)
     made["num_users_evaluated"] = n_evaluated
     made["num_users_skipped"] = len(result.per_case) - n_evaluated
@@ -166,15 +187,20 @@ def per_user_table(result: Evaluation | None) -> Any:
     return result.per_user.dropna(how="all")
 
 
-def by_user(recommendations: Any) -> Mapping[Any, Any]:
-    """Lists as {user: items}; what has no users is an error that says so."""
-    if not isinstance(recommendations, Mapping):
+def by_user(given: Any, what: str = "recommendations") -> Mapping[Any, Any]:
+    """{user: items}, also of a Series by user; what has no users is an error that says so."""
+    held = _of_series(given)
+    if not isinstance(held, Mapping):
+        shown = "[items, best first]" if what == "recommendations" else "items"
         raise InputError(
-            f"recommendations came as {type(recommendations).__name__}.",
-            table="recommendations",
-            hint="Pass {user: [items, best first]}.",
+            f"{what} came as {type(given).__name__}.", table=what, hint=f"Pass {{user: {shown}}}."
         )
-    return recommendations
+    return held
+
+
+def any_order(recommendations: Any) -> dict[Any, list[Any]]:
+    """{user: items} for what does not look at places, so that sets will do."""
+    return {user: listed(items) for user, items in by_user(recommendations).items()}
 
 
 def catalogue_coverage(recommendations: Mapping[Any, Any], num_total_items: int | None) -> float:
@@ -183,7 +209,8 @@ def catalogue_coverage(recommendations: Mapping[Any, Any], num_total_items: int 
         raise InputError(
             f"num_total_items={num_total_items!r} is not a number of items.", hint="Pass how many there are."
         )
-    if not any(len(listed) for listed in by_user(recommendations).values()):
+    lists = any_order(recommendations)
+    if not any(lists.values()):
         return 0.0
-    nothing = dict.fromkeys(recommendations, ())
-    return evaluate(recommendations, nothing, ["coverage"], catalogue=int(num_total_items))["coverage"]
+    nothing = dict.fromkeys(lists, ())
+    return evaluate(lists, nothing, ["coverage"], catalogue=int(num_total_items))["coverage"]

@@ -10,6 +10,7 @@ import numpy as np
 
 from recsys.errors import InputError
 from recsys.ids import encode, of_sequence
+from recsys.sources.arrays import as_array
 from recsys.types import Ids, Vectors
 
 
@@ -19,9 +20,11 @@ def vectors_of(
     """Vectors by item, without items whose row is not there, or all zeros or NaN; `only` these items."""
     if embeddings is None:
         raise InputError("there are no embeddings.", hint="Pass embeddings=, one row an item.")
-    matrix = embeddings if isinstance(embeddings, np.ndarray) else np.asarray(embeddings)
+    matrix = as_array(embeddings)
     if matrix.ndim != 2:
         raise InputError(f"the embeddings must be a matrix; got shape {matrix.shape}.", table="embeddings")
+    if item_to_idx is not None and hasattr(item_to_idx, "to_dict"):  # a Series iterates over its values
+        item_to_idx = item_to_idx.to_dict()
     if item_to_idx is None:
         pairs: Any = np.arange(len(matrix)) if only is None else _whole(only)
         items, rows = pairs, pairs
@@ -45,6 +48,15 @@ def vectors_of(
     at = np.empty(len(ids), dtype=np.int64)
     at[codes] = np.arange(len(held))[present]
     return Vectors(ids, at, held)
+
+
+def arrays_by_user(profiles: Any) -> dict[Any, Any]:
+    """{user: vector} with NumPy vectors: of a mapping, a Series or table by user, or one row a user."""
+    if hasattr(profiles, "columns"):
+        held: Any = zip(profiles.index, profiles.to_numpy(), strict=True)
+    else:
+        held = profiles.items() if hasattr(profiles, "items") else enumerate(profiles)
+    return {user: as_array(vector) for user, vector in held}
 
 
 def _whole(items: Iterable[Any]) -> Any:
