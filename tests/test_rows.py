@@ -86,3 +86,18 @@ def test_users_times_items_beyond_32_bits(backend):
     result = recsys.evaluate(lists.sample(frac=1, random_state=0), truth, ["hit@1"], backend=backend)
     assert result["hit@1"] == 0.5
     assert result.values_of("hit@1").tolist() == (users % 2 == 0).astype(float).tolist()
+
+
+@pytest.mark.parametrize(
+    ("ranks", "said"), [([1, 2, 5, 3], "2 users leave"), ([2, 1, 3, 4], "1 user leaves")]
+)
+def test_places_that_ranks_leave_out_are_said(ranks, said):
+    table = pd.DataFrame({"user": [1, 1, 1, 2], "item": [5, 6, 7, 8], "rank": ranks})
+    result = recsys.evaluate(table, {1: [7], 2: [8]}, ["mrr"])
+    assert f"lists closed up where the ranks of {said} places out" in str(result)
+    assert result["mrr"] == (1 / 3 + 1) / 2
+
+
+def test_ranks_without_gaps_are_not_talked_about():
+    table = pd.DataFrame({"user": [1, 1, 2], "item": [5, 6, 8], "rank": [2, 1, 1]})
+    assert "closed up" not in str(recsys.evaluate(table, {1: [5], 2: [8]}, ["mrr"]))

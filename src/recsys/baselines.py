@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.api import evaluate
+from recsys.clock import seconds_of
 from recsys.conventions import AnyConventions, Conventions
 from recsys.errors import InputError, UnknownNameError
 from recsys.frames import read_interactions
@@ -20,7 +21,6 @@ from recsys.ids import encode, of_sequence
 from recsys.rerank.profiles import rows_of_history, unit_rows, user_profiles
 from recsys.results import Evaluation
 from recsys.sources import Factors, Scores
-from recsys.splits.clock import seconds_of
 from recsys.stats.resample import GOLDEN, unit_keys
 from recsys.types import Array, Float, Ids, Int, Interactions
 

@@ -69,11 +69,12 @@ class Rows:
 def to_lists(rows: Rows) -> Lists:
     """Rankings: by rank, by score from the highest, or as given."""
     scores: Float | None = None
+    notes = rows.notes
     placed = _placed(rows, "given" if rows.rank is None else "by_rank") if rows.score is None else None
     if placed is not None:
         return Lists(rows.cases, rows.items, placed.indptr, placed.items, None, _clusters(rows), rows.notes)
     if rows.rank is not None:
-        codes = _placed_by_rank(rows, rows.rank)
+        codes, notes = _placed_by_rank(rows, rows.rank)
     else:
         order = None if rows.indptr is not None else _group(rows.case, len(rows.cases))
         if rows.score is not None:
@@ -81,7 +82,7 @@ def to_lists(rows: Rows) -> Lists:
             order = _order_by_score(rows, scores, order)
             scores = scores if order is None else scores[order]
         codes = _take(rows.item, order)
-    return Lists(rows.cases, rows.items, rows.starts, codes, scores, _clusters(rows), rows.notes)
+    return Lists(rows.cases, rows.items, rows.starts, codes, scores, _clusters(rows), notes)
 
 
 def to_interactions(rows: Rows) -> Interactions:
@@ -226,11 +227,11 @@ def _group(case: Codes, n_cases: int) -> Array | None:
     return np.asarray(csr_array((ones, (case, rows)), shape=(n_cases, len(case))).indices)
 
 
-def _placed_by_rank(rows: Rows, rank: Array) -> Codes:
-    """Items in the order of their ranks."""
+def _placed_by_rank(rows: Rows, rank: Array) -> tuple[Codes, dict[str, Any]]:
+    """Items in the order of their ranks, and the notes: a rank nobody has is said."""
     whole = rank.dtype.kind in "iu"
     if rows.indptr is not None and whole and _counts_up(rank, rows.indptr):
-        return rows.item
+        return rows.item, rows.notes
     place = rank.astype(np.int64) if whole else _whole_ranks(rows, rank)
     if len(place) and place.min() < 1:
         _refuse_rank(rows, place, int(np.argmin(place)))
@@ -240,8 +241,13 @@ def _placed_by_rank(rows: Rows, rank: Array) -> Codes:
         out = np.full(len(at), -1, dtype=np.int32)
         out[at] = rows.item
         if not len(out) or out.min() >= 0:
-            return out
-    return rows.item[_order_by_rank(rows, place)]
+            return out, rows.notes
+    order = _order_by_rank(rows, place)
+    last = np.zeros(len(rows.cases), dtype=np.int64)
+    np.maximum.at(last, rows.case, place)
+    n = int((last > np.diff(rows.starts)).sum())
+    said = f"closed up where the ranks of {n:,} user{'s leave' if n > 1 else ' leaves'} places out"
+    return rows.item[order], {**rows.notes, "read": {**rows.notes.get("read", {}), "gaps": said}}
 
 
 def _whole_ranks(rows: Rows, rank: Array) -> Int:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from recsys.clock import seconds_of
 from recsys.conventions import Conventions
 from recsys.counted import Counted, OfItems
 from recsys.engine import exposures, measure
@@ -21,7 +22,6 @@ from recsys.given import groups_by
 from recsys.judge import Paired
 from recsys.metrics.item_facts import labels_of
 from recsys.plan import Request
-from recsys.splits.clock import seconds_of
 from recsys.types import Array, Bool, Catalogue, Context, Float, Ids, Partial, PerCase, Stratum
 
 By = str | Mapping[Any, Any] | Callable[[Any], Any]

@@ -174,8 +174,8 @@ def footnotes(
     lines += [many(counts[n], words) for n, words in _COUNTED.items() if counts.get(n)]
     if counts.get("found") == 0 and counts.get("judged"):
         lines.append("no listed item is in its user's truth: check that both sides use the same item ids")
-    order = notes.get("lists", {}).get("read", {}).get("order")
-    lines += [f"lists {order}"] if order else []
+    read = notes.get("lists", {}).get("read", {})
+    lines += [f"lists {read[what]}" for what in ("order", "gaps") if what in read]
     lines += notes.get("stopped", {}).get("says", "").splitlines()
     lines += [str(notes["sampled"])] if isinstance(notes.get("sampled"), str) else []
     if catalogue is not None:

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.baselines import ItemScores, popularity
+from recsys.clock import Clock
 from recsys.conventions import Conventions
 from recsys.metrics.listing import distinct
 from recsys.rows import Rows, to_interactions
 from recsys.sources import Asked, Factors, Scores
-from recsys.splits.clock import Clock
 from recsys.types import Array, Bool, Float, Ids, Int, Interactions
 
 _SOME = 0.01

@@ -14,13 +14,13 @@ import numpy as np
 
 from recsys.audit.evidence import Raw, Side
 from recsys.audit.findings import Finding
+from recsys.clock import clock_of
 from recsys.errors import FloatIdWarning, RecsysError, RecsysWarning
 from recsys.files import read_file
 from recsys.frames import as_frame, coded_column, known_columns
 from recsys.ids import encode, of_any
 from recsys.inputs import ranked_of
 from recsys.sources import Source
-from recsys.splits.clock import clock_of
 from recsys.splits.table import FrameTable, table_of
 from recsys.types import Float, Ids, Interactions, Lists
 

@@ -125,8 +125,8 @@ def _moments(times: Any) -> Any:
     """Times as numbers to compare, whatever zones they are written in; 0 for all where they are none."""
     import numpy as np
 
+    from recsys.clock import seconds_of
     from recsys.errors import RecsysError
-    from recsys.splits.clock import seconds_of
 
     try:
         return seconds_of(times)

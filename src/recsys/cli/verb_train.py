@@ -86,10 +86,10 @@ def _check_target(options: dict[str, Any]) -> None:
 def _data(options: dict[str, Any]) -> tuple[Any, Any]:
     """The training pairs, and the test cases as rows of the same tables."""
     from recsys.candidates import Candidates
+    from recsys.clock import seconds_of
     from recsys.files import read_file, read_ncf_files
     from recsys.files.ncf import is_plain, read_pairs
     from recsys.models import Pairs
-    from recsys.splits.clock import seconds_of
 
     columns = {role: options[role] for role in ("user", "item", "time") if options[role] is not None}
     users: Any

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from recsys.clock import seconds_of
 from recsys.comparison import Comparison, compare
 from recsys.errors import InputError, RecsysError, UnknownNameError
 from recsys.frames import read_interactions, read_lists
 from recsys.plan import Request
 from recsys.report.catalogue import ItemNames, item_names
 from recsys.results import Evaluation
-from recsys.splits.clock import seconds_of
 from recsys.stats.align import Aligned, align
 from recsys.stats.several import layout_of, merged_runs
 from recsys.types import Array, Float, Interactions, Lists, PerCase

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from recsys.clock import Clock, clock_of
 from recsys.errors import ColumnError, InputError
 from recsys.frames import as_frame, known_columns
 from recsys.ids import encode, of_sequence
-from recsys.splits.clock import Clock, clock_of
 from recsys.splits.table import FrameTable, Table, table_of
 from recsys.types import Array, Bool, Codes, Ids, Int, Interactions
 

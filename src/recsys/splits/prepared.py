@@ -8,10 +8,10 @@ from typing import Any, TypedDict, cast
 
 import numpy as np
 
+from recsys.clock import Clock, clock_of
 from recsys.draws import Keys, checked_seed, id_keys, pair_keys
 from recsys.errors import SplitError, UnknownNameError
 from recsys.splits.borders import ON_TIE, ROUNDING, newest, share_of, sizes_of
-from recsys.splits.clock import Clock, clock_of
 from recsys.splits.filters import checked_whole, core
 from recsys.splits.outcome import TEST, TRAIN, VALIDATION, Side, Split, reason_code
 from recsys.splits.table import Table, table_of

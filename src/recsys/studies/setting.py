@@ -15,13 +15,13 @@ import pandas as pd
 
 from recsys.api import evaluate
 from recsys.baselines import popularity
+from recsys.clock import seconds_of
 from recsys.errors import ColumnError
 from recsys.models import MF, BiasedMF, NeuMF
 from recsys.models.rating_training import fit_ratings
 from recsys.ratings import evaluate_ratings
 from recsys.results import Evaluation
 from recsys.sources import Factors, Scores
-from recsys.splits.clock import seconds_of
 from recsys.types import Array, Float, Int
 
 RELEVANT_FROM = 4.0
