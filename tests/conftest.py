@@ -1,7 +1,9 @@
 """What all tests share: where the data folder is, and how hard Hypothesis tries."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -40,3 +42,16 @@ def shared_dir() -> Path:
     if not shared_folder().is_dir():
         pytest.skip(f"no data folder at {shared_folder()}; RECSYS_SHARED=PATH says where one is")
     return shared_folder()
+
+
+@pytest.fixture
+def command() -> Callable[..., Any]:
+    """The `recsys` command, called with its arguments."""
+    from click.testing import CliRunner
+
+    from recsys.cli.app import cli
+
+    def called(*arguments: object, **options: Any) -> Any:
+        return CliRunner().invoke(cli, [str(a) for a in arguments], prog_name="recsys", **options)
+
+    return called

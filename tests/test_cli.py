@@ -23,15 +23,11 @@ TRUTH = "user_id,item_id,rating\nann,a,1\nann,c,3\nbob,d,2\n"
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
+def run(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     (tmp_path / "lists.csv").write_text(LISTS)
     (tmp_path / "truth.csv").write_text(TRUTH)
-
-    def command(*arguments, **options):
-        return CliRunner().invoke(cli, [str(a) for a in arguments], prog_name="recsys", **options)
-
     return command
 
 

@@ -9,14 +9,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 import recsys
-from recsys.cli.app import cli
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
+def run(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     rng = np.random.default_rng(0)
@@ -28,10 +26,6 @@ def run(tmp_path, monkeypatch):
             {"user": np.repeat(truth.user, 2), "item": np.c_[first, np.full(300, 98)].ravel()}
         )
         frame.assign(rank=np.tile([1, 2], 300)).to_csv(f"{name}.csv", index=False)
-
-    def command(*arguments, **options):
-        return CliRunner().invoke(cli, [str(a) for a in arguments], prog_name="recsys", **options)
-
     return command
 
 

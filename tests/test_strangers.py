@@ -14,10 +14,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 import recsys
-from recsys.cli.app import cli
 from recsys.errors import ColumnError, FileError, IdTypeError, InputError, MergeError
 from recsys.files.tables import read_table, write_table
 from recsys.history import record
@@ -32,14 +30,10 @@ TRUTH = "user,item\na,x\nb,x\n"
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
+def run(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "lists.csv").write_text(LISTS)
     (tmp_path / "truth.csv").write_text(TRUTH)
-
-    def command(*arguments, **options):
-        return CliRunner().invoke(cli, [str(a) for a in arguments], prog_name="recsys", **options)
-
     return command
 
 
