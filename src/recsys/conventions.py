@@ -211,6 +211,11 @@ class Conventions:
 AnyConventions = Conventions | str | Mapping[str, Any] | None
 
 
+def relevant(grades: Any, least: float | None) -> Any:
+    """Which grades of an array are relevant: those from `least` on, and never 0 or less."""
+    return grades > 0 if least is None or least <= 0 else grades >= least
+
+
 def describe(name: str, value: Any) -> str:
     """What a decision means, in words.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.conventions import AnyConventions, Conventions
+from recsys.conventions import AnyConventions, Conventions, relevant
 from recsys.debias.estimates import Debiased, quietly
 from recsys.debias.propensities import YANG, propensities_of, weights_of
 from recsys.engine import check_needs
@@ -179,9 +179,7 @@ def _relevant_only(truth: Interactions, conventions: Conventions) -> Interaction
     """The truth without judged items that are not relevant; users keep their place."""
     if truth.grades is None:
         return truth
-    least = conventions.relevant_from
-    keep = truth.grades > 0 if least is None or least <= 0 else truth.grades >= least
-    return truth.kept(keep)
+    return truth.kept(relevant(truth.grades, conventions.relevant_from))
 
 
 def _over_cases(judged: Any) -> Interactions:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.conventions import Conventions
+from recsys.conventions import Conventions, relevant
 from recsys.counted import Judged
 from recsys.draws import fractions, id_keys, mixed, pair_keys
 from recsys.limits.field import Field
@@ -43,16 +43,15 @@ def worth_of(field: Field, request: Request, rules: Conventions) -> Float:
     if metric.population == "judged":
         return np.ones(len(judged.judged))
     grades = np.ones(len(judged.judged)) if judged.grades is None else judged.grades
-    least = here.relevant_from
-    relevant = grades > 0 if least is None or least <= 0 else grades >= least
+    counts = relevant(grades, here.relevant_from)
     worth = np.ones(len(grades))
     if "gain" in metric.conventions:
-        worth[relevant] = gains(here.gain, grades[relevant])
+        worth[counts] = gains(here.gain, grades[counts])
     elif "max_grade" in metric.conventions:
         worth = grades
     if metric.weighted and judged.item_weights is not None:
         worth = worth * judged.item_weights[judged.judged]
-    return np.where(relevant, worth, 0.0)
+    return np.where(counts, worth, 0.0)
 
 
 def ideal(field: Field, worth: Float) -> Placed:

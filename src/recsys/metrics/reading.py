@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from recsys.conventions import Discount, Gain
+from recsys.conventions import Discount, Gain, relevant
 from recsys.metrics.listing import Beyond, Listing, some
 from recsys.metrics.weights import discount_weights, gains, running_weights
 from recsys.types import Array, Bool, Codes, Context, Float, Hits, Int
@@ -260,7 +260,7 @@ class Reading(Listing):
         """Which entries are relevant; None for all of them."""
         if grade is None:
             return None if self._least is None or self._least <= 1 else np.zeros(size, dtype=bool)
-        mask = grade > 0 if self._least is None or self._least <= 0 else grade >= self._least
+        mask: Bool = relevant(grade, self._least)
         return None if mask.all() else mask
 
     def _pick(self, values: Array) -> Array:

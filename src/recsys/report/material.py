@@ -17,6 +17,7 @@ import numpy as np
 
 from recsys.clock import seconds_of
 from recsys.comparison import Comparison, compare
+from recsys.conventions import relevant
 from recsys.errors import InputError, RecsysError, UnknownNameError
 from recsys.frames import read_interactions, read_lists
 from recsys.plan import Request
@@ -57,7 +58,7 @@ class Material:
         if held is None:
             return None
         grades = np.ones(len(held.codes)) if held.grades is None else held.grades
-        mask = grades > 0 if least is None or least <= 0 else grades >= least
+        mask = relevant(grades, least)
         return held if mask.all() else held.kept(mask)
 
     @cached_property
