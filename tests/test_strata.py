@@ -165,3 +165,9 @@ def test_numbers_are_put_into_quarters_and_equal_ones_stay_together():
     result = recsys.evaluate({1: list(range(40))}, {1: [3, 30]}, "recall", items={"price": price}, by="price")
     assert list(result.by) == ["0-9", "10-19", "20-29", "30-39"]
     assert math.isnan(result.by["10-19"]["recall"])
+
+
+def test_cells_that_are_equal_but_written_otherwise_are_two_labels():
+    items = pd.DataFrame({"item": [3, 4, 5], "kind": pd.Series([1, True, "x"], dtype=object)})
+    result = recsys.evaluate({1: [3, 5], 2: [5, 4]}, {1: [3], 2: [4]}, ["recall@2"], items=items, by="kind")
+    assert set(result.by) == {"1", "True", "x"}

@@ -43,12 +43,12 @@ class Groups:
         if len(self.ids):
             self.ids.same_kind(ids, what=self.of)
         at = self.ids.code_of(ids.values)
-        cells = self.cells.tolist()
+        cells = [(type(cell), cell) for cell in self.cells.tolist()]  # 1 and True are two labels
         kinds = {cell: number for number, cell in enumerate(dict.fromkeys(cells))}  # cells repeat: read once
         kind = np.fromiter((kinds[cell] for cell in cells), dtype=np.int64, count=len(cells))
         kind = np.append(kind, len(kinds))[at]  # the last kind stands for ids the table lacks
         with_label: dict[str, list[int]] = {}
-        for cell, number in kinds.items():
+        for (_, cell), number in kinds.items():
             for label in labels_of(cell):
                 with_label.setdefault(label, []).append(number)
         masks = {}
