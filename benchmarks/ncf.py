@@ -24,8 +24,8 @@ import numpy as np
 import torch
 from measuring import timed
 
-from recsys.candidates import Candidates, evaluate_candidates
 from recsys.cf.evaluation.ncf_evaluator import NCFEvaluator
+from recsys.evaluation.candidates import Candidates, evaluate_candidates
 from recsys.models import GMF
 
 N_USERS, N_ITEMS, N_NEGATIVES, K = 6040, 3706, 99, 10

@@ -18,7 +18,7 @@ from movielens import WORLDS, World, fitted, tuned, world, write
 
 import recsys
 from recsys.analysis import improvement
-from recsys.rerank import Sweep, content, sweep
+from recsys.models.rerankers import Sweep, content, sweep
 
 OUT = Path(__file__).parent / "results" / "hybrid.json"
 ALPHAS = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.3, 0.0)

@@ -20,7 +20,7 @@ from recsys.cf.evaluation.loading import load_cf_model, load_embeddings, load_te
 from recsys.cf.evaluation.translation import history_of, truth_of
 from recsys.cf.metrics import compute_all_user_profiles, evaluate_hybrid_model, evaluate_with_reranking
 from recsys.errors import RecsysError
-from recsys.files import write_text
+from recsys.inputs.files import write_text
 
 
 def options(arguments: list[str] | None = None) -> argparse.Namespace:

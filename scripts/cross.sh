@@ -11,7 +11,7 @@ flags="-std=c++17 -O2 -ffp-contract=off -Wall -Wextra -I$native"
 mkdir -p "$build/host" "$build/aarch64"
 
 compile() { # compiler folder flags: every file but the Python face and what only x86 has
-  for file in "$native"/*.cpp "$here"/tests/native/digest.cpp; do
+  for file in "$native"/*.cpp "$here"/tests/kernels/native/digest.cpp; do
     case $file in */module.cpp | */level_avx*.cpp) continue ;; esac
     # shellcheck disable=SC2086
     "$1" $flags $3 -c "$file" -o "$2/$(basename "$file" .cpp).o"

@@ -24,5 +24,5 @@ asan=$(${CXX:-c++} -print-file-name=libasan.so)
 stdcxx=$(${CXX:-c++} -print-file-name=libstdc++.so)
 LD_PRELOAD="$asan $stdcxx" ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
 PYTHONPATH=$build/package:$here/tests \
-  "$python" -m pytest -q -p no:cacheprovider -p no:randomly "$here"/tests/test_kernels_*.py \
+  "$python" -m pytest -q -p no:cacheprovider -p no:randomly "$here"/tests/kernels \
   -k "not 64_mb and not cold_start"

@@ -9,8 +9,8 @@ from typing import Any
 
 import recsys
 from recsys.cli.facts import all_metrics, all_presets, bounds_text, choices, decisions
-from recsys.conventions import DECISIONS, Conventions, describe
-from recsys.files import write_text
+from recsys.conventions.decisions import DECISIONS, Conventions, describe
+from recsys.inputs.files import write_text
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 MADE = "<!-- Written by scripts/write_docs.py; do not edit. -->"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import pkgutil
 import re
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -83,15 +86,34 @@ def test_the_package_travels_to_other_processes():
     assert pickle.loads(pickle.dumps(recsys)) is recsys  # noqa: S301 - our own bytes
 
 
-@pytest.mark.parametrize("name", ["ab", "audit", "gate"])
-def test_a_verb_is_a_verb_after_its_module_was_imported(name):
-    import importlib
+def test_the_audit_is_a_verb_after_its_room_was_imported():
+    code = (
+        "import recsys, sys, recsys.audit.findings; from recsys.audit import audit;"
+        "assert recsys.audit is audit and callable(audit); assert sys.modules['recsys.audit'].audit is audit"
+    )
+    assert imported_by(code)
 
-    import recsys
 
-    module = importlib.import_module(f"recsys.{name}")
-    assert callable(getattr(recsys, name))
-    assert getattr(recsys, name) is getattr(module, name)
+def packages():
+    names = [m.name for m in pkgutil.walk_packages(recsys.__path__, "recsys.") if m.ispkg]
+    return [name for name in names if name != "recsys.kernels.cuda"]
+
+
+@pytest.mark.parametrize("name", packages())
+def test_a_name_means_either_a_module_or_what_a_room_exports(name):
+    room = importlib.import_module(name)
+    modules = {m.name for m in pkgutil.iter_modules(room.__path__)}
+    exported = {n for n in getattr(room, "__all__", ()) if not isinstance(getattr(room, n), ModuleType)}
+    assert not modules & exported
+
+
+@pytest.mark.parametrize("name", sorted(set(recsys._ROOMS) | {"audit"}))
+def test_a_public_room_shows_its_own_names_and_nothing_else(name):
+    room = importlib.import_module(recsys._ROOMS.get(name, f"recsys.{name}"))
+    shown = dir(room)
+    assert sorted(shown) == sorted(room.__all__)
+    homes = {getattr(getattr(room, n), "__module__", "recsys") or "recsys" for n in shown}
+    assert all(home.split(".")[0] in {"recsys", "typing", "builtins", "types"} for home in homes), homes
 
 
 def test_what_the_pages_call_by_its_full_name_needs_no_second_import():
@@ -101,7 +123,8 @@ def test_what_the_pages_call_by_its_full_name_needs_no_second_import():
         name for page in pages for name in re.findall(r"\brecsys\.([A-Za-z]\w*)", page.read_text("utf-8"))
     }
     assert len(named) > 30
-    assert named <= set(dir(recsys)), named - set(dir(recsys))
+    rooms = {p.stem for p in (root / "src" / "recsys").glob("[a-z]*")}
+    assert named <= set(dir(recsys)) | rooms, named - set(dir(recsys))
     code = "import recsys; [getattr(recsys, name) for name in dir(recsys)]; recsys.errors.RecsysError"
     assert imported_by(code)
     assert imported_by("import recsys; recsys.errors.RecsysError") & {"recsys.errors"}

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 import recsys
-from recsys.candidates import Candidates
 from recsys.cf.evaluation import NCFEvaluator
+from recsys.evaluation.candidates import Candidates
 from recsys.models import load_model
-from recsys.sampled import negatives_needed, winner_probability
+from recsys.stats.sampled import negatives_needed, winner_probability
 
 METRICS = ("hit@10", "ndcg@10", "map", "auc")
 MODELS = ("gmf", "mlp", "neumf")

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from recsys.callbacks import Fitted, fit
-from recsys.candidates import Candidates
+from recsys.evaluation.candidates import Candidates
 from recsys.models import NeuMF, Pairs, network, save_model, train
+from recsys.models.callbacks import Fitted, fit
 
 # What is tried for each model, and the most epochs; the GPU has time for more of it.
 RECIPES: dict[str, dict[str, Any]] = {

@@ -3,91 +3,93 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from recsys.ab import ab
-    from recsys.api import evaluate, recommend
     from recsys.audit import audit
-    from recsys.candidates import Candidates, evaluate_candidates
-    from recsys.comparison import Comparison, compare
-    from recsys.conventions import Conventions
-    from recsys.evaluator import Evaluator
-    from recsys.explanation import explain
-    from recsys.files import read_file
-    from recsys.frames import read_interactions, read_lists
-    from recsys.gate import gate
-    from recsys.history import history
+    from recsys.comparison.compare import Comparison, compare
+    from recsys.comparison.explain import explain
+    from recsys.comparison.gate import gate
+    from recsys.comparison.history import history
+    from recsys.comparison.race import Race, race
+    from recsys.conventions.decisions import Conventions
+    from recsys.evaluation.candidates import Candidates, evaluate_candidates
+    from recsys.evaluation.evaluate import evaluate, recommend
+    from recsys.evaluation.evaluator import Evaluator
+    from recsys.evaluation.ratings import evaluate_ratings
+    from recsys.evaluation.results import Evaluation, load
+    from recsys.evaluation.single import score_list
+    from recsys.evaluation.stopping import StopWhen
+    from recsys.inputs.files import read_file
+    from recsys.inputs.frames import read_interactions, read_lists
     from recsys.kernels import show_backends
     from recsys.metrics import metric
-    from recsys.race import Race, race
-    from recsys.ratings import evaluate_ratings
-    from recsys.results import Evaluation, load
-    from recsys.single import score_list
-    from recsys.sources import Factors, Scores, from_model, read_factors
+    from recsys.ranks.sources import Factors, Scores, from_model, read_factors
     from recsys.splits import split
-    from recsys.stopping import StopWhen
+    from recsys.stats.online_experiments import ab
     from recsys.types import Interactions, Lists
 
 __version__ = "0.1.0"
 
+# Where each public name is defined.
 _HOMES = {
-    "Candidates": "recsys.candidates",
-    "Comparison": "recsys.comparison",
-    "Conventions": "recsys.conventions",
-    "Evaluation": "recsys.results",
-    "Evaluator": "recsys.evaluator",
+    "Candidates": "recsys.evaluation.candidates",
+    "Comparison": "recsys.comparison.compare",
+    "Conventions": "recsys.conventions.decisions",
+    "Evaluation": "recsys.evaluation.results",
+    "Evaluator": "recsys.evaluation.evaluator",
+    "Factors": "recsys.ranks.sources",
     "Interactions": "recsys.types",
     "Lists": "recsys.types",
-    "Factors": "recsys.sources",
-    "Race": "recsys.race",
-    "Scores": "recsys.sources",
-    "StopWhen": "recsys.stopping",
-    "ab": "recsys.ab",
+    "Race": "recsys.comparison.race",
+    "Scores": "recsys.ranks.sources",
+    "StopWhen": "recsys.evaluation.stopping",
+    "ab": "recsys.stats.online_experiments",
     "audit": "recsys.audit",
-    "compare": "recsys.comparison",
-    "evaluate": "recsys.api",
-    "evaluate_candidates": "recsys.candidates",
-    "evaluate_ratings": "recsys.ratings",
-    "from_model": "recsys.sources",
-    "race": "recsys.race",
-    "recommend": "recsys.api",
-    "explain": "recsys.explanation",
-    "gate": "recsys.gate",
-    "history": "recsys.history",
-    "load": "recsys.results",
+    "compare": "recsys.comparison.compare",
+    "evaluate": "recsys.evaluation.evaluate",
+    "evaluate_candidates": "recsys.evaluation.candidates",
+    "evaluate_ratings": "recsys.evaluation.ratings",
+    "explain": "recsys.comparison.explain",
+    "from_model": "recsys.ranks.sources",
+    "gate": "recsys.comparison.gate",
+    "history": "recsys.comparison.history",
+    "load": "recsys.evaluation.results",
     "metric": "recsys.metrics",
-    "read_factors": "recsys.sources",
-    "read_file": "recsys.files",
-    "read_interactions": "recsys.frames",
-    "read_lists": "recsys.frames",
-    "score_list": "recsys.single",
+    "race": "recsys.comparison.race",
+    "read_factors": "recsys.ranks.sources",
+    "read_file": "recsys.inputs.files",
+    "read_interactions": "recsys.inputs.frames",
+    "read_lists": "recsys.inputs.frames",
+    "recommend": "recsys.evaluation.evaluate",
+    "score_list": "recsys.evaluation.single",
     "show_backends": "recsys.kernels",
     "split": "recsys.splits",
 }
 
 # Modules with a vocabulary of their own: `recsys.splits.leave_last` needs no import beside recsys.
-_ROOMS = (
-    "adapters",
-    "analysis",
-    "baselines",
-    "callbacks",
-    "cf",
-    "data",
-    "debias",
-    "errors",
-    "files",
-    "models",
-    "negatives",
-    "report",
-    "rerank",
-    "sampled",
-    "splits",
-    "stats",
-    "studies",
-)
+_ROOMS = {
+    "adapters": "recsys.evaluation.adapters",
+    "analysis": "recsys.analysis",
+    "baselines": "recsys.models.baselines",
+    "callbacks": "recsys.models.callbacks",
+    "cf": "recsys.cf",
+    "data": "recsys.splits.datasets",
+    "debias": "recsys.debias",
+    "errors": "recsys.errors",
+    "files": "recsys.inputs.files",
+    "models": "recsys.models",
+    "negatives": "recsys.splits.negatives",
+    "report": "recsys.report",
+    "rerank": "recsys.models.rerankers",
+    "sampled": "recsys.stats.sampled",
+    "splits": "recsys.splits",
+    "stats": "recsys.stats",
+    "studies": "recsys.cli.studies",
+}
 
 __all__ = [
     "Candidates",
@@ -125,30 +127,56 @@ __all__ = [
 ]
 
 
+def lazy_names(
+    package: str, modules: Mapping[str, Sequence[str]], rooms: Sequence[str] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package whose names are imported when they are first used.
+
+    Args:
+        package: its `__name__`.
+        modules: {module of the package: the names it defines}.
+        rooms: modules that are public themselves.
+    """
+    homes = {name: f"{package}.{module}" for module, names in modules.items() for name in names}
+
+    def __getattr__(name: str) -> Any:  # noqa: N807 - it becomes the package's own
+        if name in rooms:
+            return import_module(f"{package}.{name}")
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(homes[name]), name)
+
+    def __dir__() -> list[str]:  # noqa: N807
+        return sorted([*homes, *rooms])
+
+    return __getattr__, __dir__
+
+
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that `import recsys` costs next to nothing."""
     if name in _ROOMS:
-        return import_module(f"recsys.{name}")
-    if name not in _HOMES:
+        value: Any = import_module(_ROOMS[name])
+    elif name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    else:
         raise AttributeError(f"module 'recsys' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 
 
-class _Face(ModuleType):
-    """A verb and the module it lives in may share a name (recsys.gate); the name means the verb."""
+class _Package(ModuleType):
+    """`recsys.audit` means the verb, also after something imported the room of that name."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        shared = isinstance(value, ModuleType) and _HOMES.get(name) == value.__name__
-        super().__setattr__(name, getattr(value, name, value) if shared else value)
+        is_room = name == "audit" and isinstance(value, ModuleType)
+        super().__setattr__(name, value.audit if is_room else value)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A function that mentions the package can go to another process (Spark, Dask, joblib)."""
         return import_module, (self.__name__,)
 
 
-sys.modules[__name__].__class__ = _Face
+sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:

@@ -12,6 +12,29 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
+__all__ = [
+    "ColumnError",
+    "ConventionError",
+    "CutoffError",
+    "DuplicateError",
+    "FileError",
+    "FloatIdWarning",
+    "IdTypeError",
+    "InputError",
+    "ManifestError",
+    "MergeError",
+    "MissingExtraError",
+    "NotDefinedError",
+    "OutOfBoundsError",
+    "RecsysError",
+    "RecsysWarning",
+    "SplitError",
+    "SwappedFactorsWarning",
+    "TieWarning",
+    "UnknownNameError",
+    "warn",
+]
+
 
 class RecsysError(Exception):
     """Base of all errors; `table`, `column`, `row` say where, `hint` says what to do."""
@@ -153,3 +176,7 @@ def warn(category: type[Warning], text: str) -> None:
     while frame is not None and str(frame.f_globals.get("__name__")).split(".")[0] == "recsys":
         level, frame = level + 1, frame.f_back
     warnings.warn(text, category, stacklevel=max(level - 1, 1) if frame is None else level)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -11,7 +11,7 @@ sys.path[:0] = [str(ROOT / "tests")]
 
 from golden.table import RESULTS, Entry, conventions_of, entries, verdict  # noqa: E402
 from golden.ways import PRESET_OF  # noqa: E402
-from recsys.presets import PRESETS  # noqa: E402
+from recsys.conventions.presets import PRESETS  # noqa: E402
 
 INTRO = """\
 # Numbers of other libraries

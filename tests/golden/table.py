@@ -14,9 +14,9 @@ from typing import Any
 import recsys
 from golden.refused import REFUSED
 from golden.ways import DOCSTRINGS, PRESET_OF, Way, way_of
-from recsys.conventions import Conventions
+from recsys.conventions.decisions import Conventions
+from recsys.conventions.presets import preset
 from recsys.errors import TieWarning
-from recsys.presets import preset
 
 HERE = Path(__file__).parent
 CASES: dict[str, Any] = json.loads((HERE / "cases.json").read_text("utf-8"))

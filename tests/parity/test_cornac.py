@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 import recsys
-from parity.worlds import SEEDS, THOROUGH, World, agree, make_world, matrices, peer, worlds
+from worlds.parity import SEEDS, THOROUGH, World, agree, make_world, matrices, peer, worlds
 
 metrics = peer("cornac.metrics")
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]

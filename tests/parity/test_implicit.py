@@ -8,7 +8,7 @@ from hypothesis import given
 from scipy import sparse
 
 import recsys
-from parity.worlds import SEEDS, THOROUGH, World, make_world, matrices, peer, worlds
+from worlds.parity import SEEDS, THOROUGH, World, make_world, matrices, peer, worlds
 
 evaluation = peer("implicit.evaluation")
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]

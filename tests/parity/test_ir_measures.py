@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 import recsys
-from parity.worlds import SEEDS, THOROUGH, World, agree, make_world, peer, worlds
+from worlds.parity import SEEDS, THOROUGH, World, agree, make_world, peer, worlds
 
 ir_measures = peer("ir_measures")
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import recsys
-from parity.worlds import SEEDS, make_world, matrices, peer
+from worlds.parity import SEEDS, make_world, matrices, peer
 
 irspack = peer("irspack")
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]

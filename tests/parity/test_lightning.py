@@ -6,8 +6,8 @@ import pytest
 lightning = pytest.importorskip("lightning")
 torch = pytest.importorskip("torch")
 
-from recsys.callbacks import EpochEvaluation, hold_out_last  # noqa: E402
 from recsys.models import GMF, Pairs  # noqa: E402
+from recsys.models.callbacks import EpochEvaluation, hold_out_last  # noqa: E402
 
 pytestmark = pytest.mark.parity
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import recsys
-from parity.worlds import SEEDS, World, agree, make_world, peer
+from worlds.parity import SEEDS, World, agree, make_world, peer
 
 ranx = peer("ranx")
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]

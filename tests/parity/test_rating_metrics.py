@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parity.worlds import FLOAT32, SEEDS, peer
-from recsys.ratings import evaluate_ratings
+from recsys.evaluation.ratings import evaluate_ratings
+from worlds.parity import FLOAT32, SEEDS, peer
 
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]
 

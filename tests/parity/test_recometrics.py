@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import recsys
-from parity.worlds import SEEDS, agree, make_world, matrices, peer
+from worlds.parity import SEEDS, agree, make_world, matrices, peer
 
 recometrics = peer("recometrics")
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 import recsys
-from parity.worlds import SEEDS, World, make_world, peer, worlds
+from worlds.parity import SEEDS, World, make_world, peer, worlds
 
 evaluation = peer("recommenders.evaluation.python_evaluation")
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from scipy import sparse
 
 import recsys
-from parity.worlds import SEEDS, World, agree, make_world, matrices, peer, worlds
+from worlds.parity import SEEDS, World, agree, make_world, matrices, peer, worlds
 
 metrics = peer("recpack.metrics")
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 import recsys
-from parity.worlds import SEEDS, World, agree, make_world, peer, worlds
+from worlds.parity import SEEDS, World, agree, make_world, peer, worlds
 
 metrics = peer("replay.metrics")
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]

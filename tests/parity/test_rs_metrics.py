@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 import recsys
-from parity.worlds import SEEDS, THOROUGH, World, agree, make_world, peer, worlds
+from worlds.parity import SEEDS, THOROUGH, World, agree, make_world, peer, worlds
 
 rs_metrics = peer("rs_metrics")
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]

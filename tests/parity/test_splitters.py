@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parity.worlds import peer
 from recsys import splits
+from worlds.parity import peer
 
 pytestmark = [pytest.mark.parity, pytest.mark.shared, pytest.mark.filterwarnings("ignore")]
 COLD = {"filter_cold_users": False, "filter_cold_items": False, "filter_already_seen": False}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import recsys
-from parity.worlds import FLOAT32, SEEDS, World, agree, make_world, matrices, peer
+from worlds.parity import FLOAT32, SEEDS, World, agree, make_world, matrices, peer
 
 torch = peer("torch")
 retrieval = peer("torchmetrics.functional.retrieval")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 import recsys
-from parity.worlds import SEEDS, THOROUGH, World, agree, make_world, peer, worlds
+from worlds.parity import SEEDS, THOROUGH, World, agree, make_world, peer, worlds
 
 pytrec_eval = peer("pytrec_eval")
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]

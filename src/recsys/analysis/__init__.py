@@ -32,3 +32,7 @@ __all__ = [
     "per_user_distribution",
     "worst_users",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from recsys.analysis.users import lower_is_better
-from recsys.frames import read_interactions, read_lists
-from recsys.results import Evaluation
+from recsys.evaluation.results import Evaluation
+from recsys.inputs.frames import read_interactions, read_lists
 from recsys.types import Array, Bool, Float, Int, Interactions, Lists
 
 COLD_USER, NICHE_ITEM = 3, 10
@@ -29,7 +29,7 @@ class FailureCases:
     summary: dict[str, float]
 
     def __repr__(self) -> str:
-        from recsys import tables
+        from recsys.evaluation import tables
 
         lines = tables.text({"what": list(self.summary), "value": list(self.summary.values())})
         return f"{lines}\n\nworst users\n{self.worst.to_string()}"

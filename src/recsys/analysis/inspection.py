@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from recsys.api import recommend
 from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError
-from recsys.frames import ROLES
-from recsys.sources import Factors, Scores, from_model
+from recsys.evaluation.evaluate import recommend
+from recsys.inputs.frames import ROLES
+from recsys.ranks.sources import Factors, Scores, from_model
 from recsys.types import Array
 
 _SHOWN = ("product_name", "brand", "avg_star", "num_sold_time", "title", "name", "category", "genres")

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import InputError
-from recsys.frames import read_interactions
-from recsys.results import Evaluation
+from recsys.evaluation.results import Evaluation
+from recsys.inputs.frames import read_interactions
 from recsys.types import Array, Bool, Float, Int
 
 _THIRDS = ("low", "medium", "high")

@@ -13,28 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from recsys.audit import bias, candidates, identity, leakage, sampling
+from recsys.audit import bias, candidate_checks, identity, leakage, sampling
+from recsys.audit.check_registry import CHECKS, NEEDS, Check
 from recsys.audit.evidence import Evidence, Raw
+from recsys.audit.evidence_reader import items_of, lists_of, read_side, shared_ids, side_of
 from recsys.audit.findings import SEVERITIES, Audit, Finding
-from recsys.audit.reading import items_of, lists_of, read_side, shared_ids, side_of
-from recsys.audit.registry import CHECKS, NEEDS, Check
-from recsys.conventions import AnyConventions, Conventions
+from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import CutoffError, InputError, RecsysError, RecsysWarning, UnknownNameError
 from recsys.types import Float, Ids
 
-__all__ = [
-    "CHECKS",
-    "SEVERITIES",
-    "Audit",
-    "Check",
-    "Finding",
-    "audit",
-    "bias",
-    "candidates",
-    "identity",
-    "leakage",
-    "sampling",
-]
+__all__ = ["CHECKS", "SEVERITIES", "Audit", "Check", "Finding", "audit"]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def audit(
@@ -124,7 +116,7 @@ def _run(e: Evidence, wanted: list[str], found: list[Finding]) -> Audit:
 
 def _wanted(checks: Iterable[str] | None) -> list[str]:
     if checks is None:
-        areas = [area.__name__ for area in (identity, leakage, candidates, sampling, bias)]
+        areas = [area.__name__ for area in (identity, leakage, candidate_checks, sampling, bias)]
         return sorted(CHECKS, key=lambda name: areas.index(CHECKS[name].run.__module__))
     names = [checks] if isinstance(checks, str) else list(checks)
     for name in names:

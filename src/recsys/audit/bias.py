@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from recsys.api import evaluate
+from recsys.audit.check_registry import Found, check
 from recsys.audit.evidence import Evidence
+from recsys.audit.evidence_reader import lists_of
 from recsys.audit.findings import Finding
-from recsys.audit.reading import lists_of
-from recsys.audit.registry import Found, check
 from recsys.debias.propensities import YANG, powered, weights_of
 from recsys.errors import RecsysWarning
-from recsys.results import Evaluation
-from recsys.sources import Factors, Scores
+from recsys.evaluation.evaluate import evaluate
+from recsys.evaluation.results import Evaluation
+from recsys.ranks.sources import Factors, Scores
 from recsys.types import Bool, Float, Interactions
 
 HEAD = 0.2  # the most popular fifth of the items

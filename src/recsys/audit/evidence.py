@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.baselines import ItemScores, popularity
-from recsys.clock import Clock
-from recsys.conventions import Conventions
-from recsys.metrics.listing import distinct
-from recsys.rows import Rows, to_interactions
-from recsys.sources import Asked, Factors, Scores
+from recsys.conventions.decisions import Conventions
+from recsys.inputs.rows import Rows, to_interactions
+from recsys.inputs.timestamps import Clock
+from recsys.metrics.shown_items import distinct
+from recsys.models.baselines import ItemScores, popularity
+from recsys.ranks.sources import Asked, Factors, Scores
 from recsys.types import Array, Bool, Float, Ids, Int, Interactions
 
 _SOME = 0.01

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from recsys import tables
 from recsys.errors import UnknownNameError
+from recsys.evaluation import tables
 
 SEVERITIES = ("error", "warning", "info")
 

@@ -7,10 +7,10 @@ import re
 
 import numpy as np
 
+from recsys.audit.check_registry import Found, check
 from recsys.audit.evidence import Evidence, Raw
 from recsys.audit.findings import Finding
-from recsys.audit.registry import Found, check
-from recsys.sources import Factors
+from recsys.ranks.sources import Factors
 from recsys.types import Ids
 
 _MISREAD = re.compile("[\ufffd\ufeff\x00-\x1f\x7f-\x9f]|\u00c3[\u0080-\u00bf]|\u00e2\u20ac")

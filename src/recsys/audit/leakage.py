@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from recsys.api import recommend
+from recsys.audit.check_registry import Found, check
 from recsys.audit.evidence import Evidence, Side, among
 from recsys.audit.findings import Finding
-from recsys.audit.registry import Found, check
-from recsys.metrics.listing import distinct
+from recsys.evaluation.evaluate import recommend
+from recsys.metrics.shown_items import distinct
 from recsys.types import Array, Float, Int
 
 _SAME = 0.99  # share of items whose number agrees, from which on a popularity is that count

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from recsys.audit.check_registry import Found, check
 from recsys.audit.evidence import Evidence, Listed, among
 from recsys.audit.findings import Finding
-from recsys.audit.registry import Found, check
-from recsys.metrics.listing import distinct
-from recsys.sampled import estimate
+from recsys.metrics.shown_items import distinct
+from recsys.stats.sampled import estimate
 
 _FULL = 0.95
 

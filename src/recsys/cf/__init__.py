@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
+from recsys import lazy_names
 
-def __getattr__(name: str) -> Any:
-    """`recsys.cf.evaluation` and `recsys.cf.metrics` without importing them by name first."""
-    if name not in ("evaluation", "metrics"):
-        raise AttributeError(f"module 'recsys.cf' has no attribute {name!r}")
-    return import_module(f"{__name__}.{name}")
+if TYPE_CHECKING:
+    from recsys.cf import evaluation, metrics
+
+__all__ = ["evaluation", "metrics"]
+__getattr__, __dir__ = lazy_names(__name__, {}, rooms=("evaluation", "metrics"))

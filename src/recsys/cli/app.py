@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from recsys import __version__
-from recsys.cli.faults import guarded
+from recsys.cli.error_messages import guarded
 
 VERBS = {
     "demo": "Compare recommenders on the embedded demo world.",

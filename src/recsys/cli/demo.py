@@ -1,14 +1,15 @@
 """The demo: lists -> metrics -> a table of models, and one model's lists under several presets.
 
-Needs neither click nor rich, so that `python -m recsys.data.demo` runs on a bare installation.
+Needs neither click nor rich, so that `python -m recsys.splits.datasets.demo_world` runs on a bare
+installation.
 """
 
 from __future__ import annotations
 
-from recsys import tables
-from recsys.api import evaluate
-from recsys.conventions import Conventions
-from recsys.data.demo import DemoWorld, demo_world, toy_lists
+from recsys.conventions.decisions import Conventions
+from recsys.evaluation import tables
+from recsys.evaluation.evaluate import evaluate
+from recsys.splits.datasets.demo_world import DemoWorld, demo_world, toy_lists
 
 METRICS = ("precision@10", "recall@10", "ndcg@10", "map@10", "hit@10", "mrr")
 PRESETS = ("default", "trec_eval", "rectools", "lenskit", "recbole")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from recsys.conventions import DECISIONS, Conventions, describe
+from recsys.conventions.decisions import DECISIONS, Conventions, describe
+from recsys.conventions.presets import PRESETS, Preset
 from recsys.metrics import METRICS, Metric
 from recsys.metrics.needs import NEEDS
-from recsys.presets import PRESETS, Preset
 
 _CUT = {"optional": "optional", "required": "yes", "never": "no"}
 _TIES = {

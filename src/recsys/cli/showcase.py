@@ -10,17 +10,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from recsys import tables
-from recsys.api import evaluate, recommend
-from recsys.baselines import popularity, shuffled, similar_items, training_counts
 from recsys.cli.demo import described
-from recsys.comparison import Comparison, compare
-from recsys.data.demo import DemoWorld, demo_world
+from recsys.comparison.compare import Comparison, compare
 from recsys.errors import MissingExtraError
-from recsys.frames import read_interactions
-from recsys.rerank import blend, content
-from recsys.results import Evaluation
-from recsys.sources import from_model
+from recsys.evaluation import tables
+from recsys.evaluation.evaluate import evaluate, recommend
+from recsys.evaluation.results import Evaluation
+from recsys.inputs.frames import read_interactions
+from recsys.models.baselines import popularity, shuffled, similar_items, training_counts
+from recsys.models.rerankers import blend, content
+from recsys.ranks.sources import from_model
+from recsys.splits.datasets.demo_world import DemoWorld, demo_world
 
 METRICS = ("ndcg@5", "ndcg@10", "ndcg@20", "recall@5", "recall@10", "recall@20", "hit@10", "mrr",
            "coverage@10", "novelty@10", "ild@10")  # fmt: skip

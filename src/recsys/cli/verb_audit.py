@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from recsys.cli import inputs
-from recsys.cli.faults import FAILED, note, told_warnings
+from recsys.cli import shared_options
+from recsys.cli.error_messages import FAILED, note, told_warnings
 
 
 @click.command("audit", short_help="Look for leaks and biases in a split and its recommendations.")
@@ -33,11 +33,11 @@ from recsys.cli.faults import FAILED, note, told_warnings
 @click.option("--fail-on", type=click.Choice(["error", "warning", "info"]), default="error",
               show_default=True,
               help="The least severity that makes the exit code 1.")  # fmt: skip
-@inputs.file_options
+@shared_options.file_options
 @click.option("--time", metavar="COLUMN", help="Column of the times, in TRAIN and TEST.")
 @click.option("--markdown", is_flag=True, help="Print Markdown.")
-@inputs.json_option
-@inputs.quiet_option
+@shared_options.json_option
+@shared_options.quiet_option
 def command(**options: Any) -> None:
     """Exit with 0 if nothing makes the numbers measured on TRAIN and TEST wrong, else with 1.
 
@@ -60,13 +60,14 @@ def command(**options: Any) -> None:
         made = audit(
             _table(options["train"], options),
             _table(options["test"], options),
-            None if options["lists"] is None else inputs.read(options["lists"], "lists", options),
+            None if options["lists"] is None else shared_options.read(options["lists"], "lists", options),
             None if options["items"] is None else _items(options["items"], options),
-            models={name: inputs.read(path, "lists", options) for name, path in models.items()} or None,
+            models={name: shared_options.read(path, "lists", options) for name, path in models.items()}
+            or None,
             sampled=options["sampled"],
             k=options["k"],
             metrics=options["metrics"] or None,
-            conventions=inputs.asked_conventions(options),
+            conventions=shared_options.asked_conventions(options),
             checks=options["checks"] or None,
         )
     click.echo(
@@ -92,7 +93,7 @@ def _told(made: Any) -> str:
 
 def _table(path: str, options: dict[str, Any]) -> Any:
     """Interactions with their times."""
-    from recsys.files import read_file
+    from recsys.inputs.files import read_file
 
     roles = ("user", "item", "grade", "case", "time")
     columns = {role: options[role] for role in roles if options[role] is not None}
@@ -107,16 +108,16 @@ def _items(path: str, options: dict[str, Any]) -> Any:
     import pandas as pd
 
     from recsys.errors import FileError
-    from recsys.files.reading import retyped_ids
-    from recsys.frames import find_columns
-    from recsys.ids import encode_strings
+    from recsys.inputs.files.reader import retyped_ids
+    from recsys.inputs.frames import find_columns
+    from recsys.inputs.ids import encode_strings
 
     try:
         if path.endswith(".txt"):
             lines = Path(path).read_text(encoding=options["encoding"]).splitlines()
             frame = pd.DataFrame({"item": [line for line in lines if line]})
         else:
-            frame = inputs.read_cells(path, options["encoding"])
+            frame = shared_options.read_cells(path, options["encoding"])
     except (OSError, ValueError) as error:
         if isinstance(error, FileError):
             raise

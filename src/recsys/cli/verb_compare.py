@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from recsys.cli import inputs
-from recsys.cli.faults import note, told_warnings
-from recsys.stats.choices import EFFECTS, TESTS
+from recsys.cli import shared_options
+from recsys.cli.error_messages import note, told_warnings
+from recsys.stats.comparison_options import EFFECTS, TESTS
 from recsys.stats.corrections import CORRECTIONS
 
 
@@ -18,9 +18,9 @@ from recsys.stats.corrections import CORRECTIONS
 @click.option("--truth", metavar="FILE", help="What was relevant; not needed for saved results.")
 @click.option("--baseline", metavar="NAME", help="The model the others are held against; every pair without.")
 @click.option("--name", "names", multiple=True, help="What a file's model is called, in the files' order.")
-@inputs.metric_options
-@inputs.file_options
-@inputs.data_options
+@shared_options.metric_options
+@shared_options.file_options
+@shared_options.data_options
 @click.option("--train", metavar="FILE", help="What users had before: for novelty and its like.")
 @click.option("--test", type=click.Choice(TESTS), default="t", show_default=True, help="The paired test.")
 @click.option("--correction", type=click.Choice([*CORRECTIONS, "max-t"]), default="holm", show_default=True,
@@ -41,16 +41,16 @@ from recsys.stats.corrections import CORRECTIONS
 @click.option("--json", "form_out", flag_value="json", help="Print JSON, with all digits.")
 @click.option("--report", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Also write the report (.html).")  # fmt: skip
-@inputs.quiet_option
+@shared_options.quiet_option
 def command(**options: Any) -> None:
     """Compare models, paired user by user: A, B, … are list files (with --truth) or saved results (.json).
 
     recsys compare als.csv bpr.csv --truth test.csv --baseline als -m ndcg@10 -m recall@10
     """
     from recsys.cli.output import check_target, progress_bar
-    from recsys.comparison import compare
+    from recsys.comparison.compare import compare
 
-    paths = inputs.named_results(options["files"], options["names"])
+    paths = shared_options.named_results(options["files"], options["names"])
     if options["report"] is not None:
         named = (*options["files"], *(options[name] for name in ("truth", "seen", "train", "users")))
         check_target(options["report"], "report", spare=named, makes=True)
@@ -93,26 +93,26 @@ def command(**options: Any) -> None:
 
 def evaluated(paths: dict[str, str], options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """{name: evaluation} of list files and saved results, {name: lists} of the former; each is read once."""
-    from recsys.api import evaluate
-    from recsys.files.source import open_source
-    from recsys.results import load
+    from recsys.evaluation.evaluate import evaluate
+    from recsys.evaluation.results import load
+    from recsys.inputs.files.content import open_source
 
-    conventions, requests = inputs.asked_conventions(options), inputs.asked_metrics(options)
-    lists = [path for path in paths.values() if not inputs.is_result(path)]
+    conventions, requests = shared_options.asked_conventions(options), shared_options.asked_metrics(options)
+    lists = [path for path in paths.values() if not shared_options.is_result(path)]
     for path in lists:
         if path != "-" and (Path(path).is_file() or not Path(path).exists()):  # a pipe is read once only
             open_source(path)  # a misspelt name is told as one, whatever else is missing
     if lists and options["truth"] is None:
         raise click.UsageError(f"{lists[0]} holds lists: say what was relevant with --truth FILE.")
-    truth = inputs.read(options["truth"], "truth", options) if lists else None
-    seen = inputs.read(options["seen"], "truth", options) if lists and options["seen"] else None
-    train = inputs.read(options["train"], "truth", options) if lists and options["train"] else None
+    truth = shared_options.read(options["truth"], "truth", options) if lists else None
+    seen = shared_options.read(options["seen"], "truth", options) if lists and options["seen"] else None
+    train = shared_options.read(options["train"], "truth", options) if lists and options["train"] else None
     made, read = {}, {}
     for name, path in paths.items():
-        if inputs.is_result(path):
+        if shared_options.is_result(path):
             made[name] = load(path)
             continue
-        read[name] = inputs.read(path, "lists", options)
+        read[name] = shared_options.read(path, "lists", options)
         made[name] = evaluate(
             read[name], truth, requests, conventions=conventions, seen=seen, train=train,
             catalogue=options["catalogue"], complete=options["complete"],
@@ -129,7 +129,7 @@ def _about_users(options: dict[str, Any]) -> dict[str, Any]:
     if (options["users"] is None) != (not any(columns.values())):
         raise click.UsageError("--covariate COLUMN and --strata COLUMN go with --users FILE, which has them.")
     return {
-        choice: inputs.read_users(options["users"], options, wanted)
+        choice: shared_options.read_users(options["users"], options, wanted)
         for choice, wanted in columns.items()
         if wanted
     }
@@ -138,7 +138,7 @@ def _about_users(options: dict[str, Any]) -> dict[str, Any]:
 def _names(options: dict[str, Any]) -> list[str] | None:
     if not options["metrics"]:
         return None
-    return [str(request) for request in inputs.asked_metrics(options)]
+    return [str(request) for request in shared_options.asked_metrics(options)]
 
 
 def _print(comparison: Any, form: str | None) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from recsys.cli.facts import all_presets, preset_facts
-from recsys.conventions import Conventions, describe
-from recsys.presets import preset
+from recsys.conventions.decisions import Conventions, describe
+from recsys.conventions.presets import preset
 
 
 @click.command("conventions", short_help="List the presets, describe one, or say how two differ.")

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from recsys.cli import inputs
-from recsys.cli.faults import note, told_warnings
+from recsys.cli import shared_options
+from recsys.cli.error_messages import note, told_warnings
 
 
 @click.command("demo", short_help="Compare recommenders on the embedded demo world.")
@@ -16,7 +16,7 @@ from recsys.cli.faults import note, told_warnings
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               default=Path("recsys-report", "demo.html"), show_default=True, help="The report.")  # fmt: skip
 @click.option("--no-report", is_flag=True, help="Only the table.")
-@inputs.quiet_option
+@shared_options.quiet_option
 def command(**options: Any) -> None:
     """Compare ALS, BPR, popularity, chance, item similarity and a hybrid; nothing is downloaded."""
     from recsys.cli.showcase import showcase

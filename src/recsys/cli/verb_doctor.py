@@ -11,18 +11,18 @@ from typing import Any
 
 import click
 
-from recsys.cli import inputs
+from recsys.cli import shared_options
 
 _REQUIREMENT = re.compile(r"^([A-Za-z0-9_.-]+).*extra\s*==\s*['\"]([\w-]+)['\"]")
 _DISTRIBUTION = "recsys-evaluation"
 
 
 @click.command("doctor", short_help="Show kernels, versions and optional packages.")
-@inputs.json_option
+@shared_options.json_option
 def command(*, as_json: bool) -> None:
     """Show which kernels are in use and why, versions, and which optional packages are installed."""
+    from recsys.evaluation.provenance import library_version
     from recsys.kernels import show_backends
-    from recsys.provenance import library_version
 
     facts: dict[str, Any] = {
         "recsys": library_version(),

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from recsys.cli import inputs
-from recsys.cli.faults import note, told_warnings
+from recsys.cli import shared_options
+from recsys.cli.error_messages import note, told_warnings
 
 _INPUTS = ("lists", "truth", "seen", "train", "items", "users", "reference", "user_ids", "item_ids")
 
@@ -20,10 +20,10 @@ _INPUTS = ("lists", "truth", "seen", "train", "items", "users", "reference", "us
 @click.option("--user-ids", metavar="FILE", help="Ids of the rows of U, one a line (.txt) or .npy.")
 @click.option("--item-ids", metavar="FILE", help="Ids of the rows of V, one a line (.txt) or .npy.")
 @click.option("--truth", metavar="FILE", help="The truth, with --factors.")
-@inputs.metric_options
-@inputs.file_options
-@inputs.data_options
-@inputs.about_options
+@shared_options.metric_options
+@shared_options.file_options
+@shared_options.data_options
+@shared_options.about_options
 @click.option("--per-user", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Write one row a user: .csv, .tsv or .parquet.")  # fmt: skip
 @click.option("--save", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
@@ -32,7 +32,7 @@ _INPUTS = ("lists", "truth", "seen", "train", "items", "users", "reference", "us
               help="What --save calls the model, for history; the file's name unless said.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: all digits, counts and conventions.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV: metric, value, cases, all digits.")
-@inputs.quiet_option
+@shared_options.quiet_option
 def command(**options: Any) -> None:
     """Score the recommendation lists in LISTS against what was relevant, in TRUTH.
 
@@ -98,33 +98,31 @@ def _warn_if_nothing_was_found(result: Any) -> None:
 
 
 def _evaluated(options: dict[str, Any]) -> Any:
-    from recsys.api import evaluate
     from recsys.cli.output import progress_bar
+    from recsys.evaluation.evaluate import evaluate
 
-    conventions, requests = inputs.asked_conventions(options), inputs.asked_metrics(options)
+    conventions, requests = shared_options.asked_conventions(options), shared_options.asked_metrics(options)
     # Rows of factors are counted from 0, so the ids of the files must be numbers too.
     if options["factors"] and not (options["user_ids"] or options["item_ids"]) and options["ids"] == "str":
         options["ids"] = "int"
     ranked = _ranked(options)
-    truth = inputs.read(options["truth"], "truth", options)
-    seen = None if options["seen"] is None else inputs.read(options["seen"], "truth", options)
+    truth = shared_options.read(options["truth"], "truth", options)
+    seen = None if options["seen"] is None else shared_options.read(options["seen"], "truth", options)
     with progress_bar("ranking", quiet=options["quiet"]) as progress:
         return evaluate(
             ranked, truth, requests, conventions=conventions, seen=seen, catalogue=options["catalogue"],
             complete=options["complete"], progress=progress, by=options["by"],
-            train=None if options["train"] is None else inputs.read(options["train"], "truth", options),
-            items=None if options["items"] is None else inputs.read_items(options["items"], options),
-            users=None if options["users"] is None else inputs.read_users(options["users"], options),
-            reference=(
-                None if options["reference"] is None else inputs.read(options["reference"], "lists", options)
-            ),
+            train=shared_options.read(options["train"], "truth", options) if options["train"] else None,
+            items=None if options["items"] is None else shared_options.read_items(options["items"], options),
+            users=None if options["users"] is None else shared_options.read_users(options["users"], options),
+            reference=shared_options.read(options["reference"], "lists", options) if options["reference"] else None,
         )  # fmt: skip
 
 
 def _ranked(options: dict[str, Any]) -> Any:
     if not options["factors"]:
-        return inputs.read(options["lists"], "lists", options)
-    from recsys.sources import read_factors
+        return shared_options.read(options["lists"], "lists", options)
+    from recsys.ranks.sources import read_factors
 
     own = {name: options[name] for name in ("user_ids", "item_ids")}
     return read_factors(*options["factors"], **own, ids=options["ids"])

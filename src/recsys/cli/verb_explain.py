@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from recsys.cli import inputs
-from recsys.cli.faults import told_warnings
+from recsys.cli import shared_options
+from recsys.cli.error_messages import told_warnings
 
 
 @click.command("explain", short_help="Say why two numbers differ, decision by decision.")
@@ -16,16 +16,16 @@ from recsys.cli.faults import told_warnings
 @click.argument("second", metavar="B")
 @click.option("--lists", metavar="FILE", help="Try each decision on these lists …")
 @click.option("--truth", metavar="FILE", help="… against this truth.")
-@inputs.metric_options
-@inputs.file_options
-@inputs.quiet_option
+@shared_options.metric_options
+@shared_options.file_options
+@shared_options.quiet_option
 def command(**options: Any) -> None:
     """Explain the difference between A and B: names of conventions, or saved results (.json).
 
     With --lists and --truth each decision is switched in turn on that data, so the steps add up to the whole:
     recsys explain default rectools --lists als.csv --truth test.csv -m ndcg@10
     """
-    from recsys.explanation import explain
+    from recsys.comparison.explain import explain
 
     if (options["lists"] is None) != (options["truth"] is None):
         raise click.UsageError("--lists and --truth go together.")
@@ -33,9 +33,9 @@ def command(**options: Any) -> None:
     data: dict[str, Any] = {}
     if options["lists"] is not None:
         data = {
-            "lists": inputs.read(options["lists"], "lists", options),
-            "truth": inputs.read(options["truth"], "truth", options),
-            "metrics": inputs.asked_metrics(options),
+            "lists": shared_options.read(options["lists"], "lists", options),
+            "truth": shared_options.read(options["truth"], "truth", options),
+            "metrics": shared_options.asked_metrics(options),
         }
     with told_warnings(quiet=options["quiet"]):
         click.echo(str(explain(*sides, **data)))
@@ -43,8 +43,8 @@ def command(**options: Any) -> None:
 
 def _side(text: str) -> Any:
     """A result where a file is named, whether it is there or not; else the name of conventions."""
-    if inputs.is_result(text) or Path(text).suffix or Path(text).exists():
-        from recsys.results import load
+    if shared_options.is_result(text) or Path(text).suffix or Path(text).exists():
+        from recsys.evaluation.results import load
 
         return load(text)
     return text

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from recsys.cli import inputs
-from recsys.cli.faults import FAILED, told_warnings
+from recsys.cli import shared_options
+from recsys.cli.error_messages import FAILED, told_warnings
 from recsys.cli.output import check_target
 
 
@@ -24,15 +24,15 @@ from recsys.cli.output import check_target
 @click.option("--summary", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Write the Markdown summary here, too.")  # fmt: skip
 @click.option("--markdown", is_flag=True, help="Print Markdown.")
-@inputs.json_option
-@inputs.quiet_option
+@shared_options.json_option
+@shared_options.quiet_option
 def command(**options: Any) -> None:
     """Exit with 0 if NEW is shown to be no worse than the other result by more than the margin, else with 1.
 
     Both are files of `recsys evaluate --save`. Margins of their own: -m ndcg@10=0.5% -m recall@10=2%
     """
-    from recsys.gate import gate
-    from recsys.results import load
+    from recsys.comparison.gate import gate
+    from recsys.evaluation.results import load
 
     if options["as_json"] and options["markdown"]:
         raise click.UsageError("--json and --markdown exclude each other.")
@@ -49,7 +49,7 @@ def command(**options: Any) -> None:
     with told_warnings(quiet=options["quiet"]):
         made = gate(load(options["new"]), load(options["against"]), margins, confidence=options["confidence"])
     if options["summary"] is not None:
-        from recsys.files import write_text
+        from recsys.inputs.files import write_text
 
         write_text(options["summary"], made.to_markdown() + "\n")
     shown = made.to_json() if options["as_json"] else made.to_markdown() if options["markdown"] else str(made)

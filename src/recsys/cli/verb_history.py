@@ -6,19 +6,19 @@ from typing import Any
 
 import click
 
-from recsys.cli import inputs
-from recsys.cli.faults import note
+from recsys.cli import shared_options
+from recsys.cli.error_messages import note
 
 
 @click.command("history", short_help="Show stored results over time and where they moved.")
 @click.argument("folder", metavar="FOLDER", default="results")
 @click.option("-m", "--metric", "metrics", multiple=True, help="Such as ndcg@10; repeatable; all without.")
 @click.option("--name", metavar="MODEL", help="One model only.")
-@inputs.json_option
+@shared_options.json_option
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV, with all digits.")
 def command(**options: Any) -> None:
     """Show the results of FOLDER (./results unless said), oldest first; new levels are marked."""
-    from recsys.history import history
+    from recsys.comparison.history import history
 
     if options["as_json"] and options["as_csv"]:
         raise click.UsageError("--json and --csv exclude each other.")

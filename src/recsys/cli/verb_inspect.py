@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from recsys.cli import inputs
-from recsys.cli.faults import note, told_warnings
+from recsys.cli import shared_options
+from recsys.cli.error_messages import note, told_warnings
 
 
 @click.command("inspect", short_help="Show one user's recommendations beside their history.")
@@ -24,8 +24,8 @@ from recsys.cli.faults import note, told_warnings
     "--column", "columns", multiple=True, metavar="NAME", help="Column of --items to show; repeatable."
 )
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
-@inputs.file_options
-@inputs.quiet_option
+@shared_options.file_options
+@shared_options.quiet_option
 def command(**options: Any) -> None:
     """Show the recommendations of USER in LISTS, best first, with what is known about the items.
 
@@ -37,7 +37,7 @@ def command(**options: Any) -> None:
     if options["as_csv"]:
         click.echo(frame.to_csv(index=False, lineterminator="\n"), nl=False)
         return
-    from recsys import tables
+    from recsys.evaluation import tables
 
     shown = {str(name): frame[name].tolist() for name in frame}
     for name in set(shown) - {"rank", "score"}:  # ids that are numbers are still names
@@ -91,7 +91,7 @@ def _user(options: dict[str, Any]) -> Any:
 def _listed(options: dict[str, Any], user: Any) -> tuple[list[Any], Any]:
     from recsys.errors import InputError
 
-    lists = inputs.read(options["lists"], "lists", options)
+    lists = shared_options.read(options["lists"], "lists", options)
     at = [code for code, name in enumerate(lists.cases.values.tolist()) if name == user]
     if not at:
         raise InputError(
@@ -111,7 +111,7 @@ def _row(options: dict[str, Any], name: str, user: Any) -> list[Any] | None:
 
     if options[name] is None:
         return None
-    rows = inputs.read(options[name], "truth", options)
+    rows = shared_options.read(options[name], "truth", options)
     codes = rows.cases.code_of(np.array([user], dtype=rows.cases.values.dtype))
     if len(codes) == 0 or codes[0] < 0:
         return []
@@ -125,8 +125,8 @@ def _moments(times: Any) -> Any:
     """Times as numbers to compare, whatever zones they are written in; 0 for all where they are none."""
     import numpy as np
 
-    from recsys.clock import seconds_of
     from recsys.errors import RecsysError
+    from recsys.inputs.timestamps import seconds_of
 
     try:
         return seconds_of(times)
@@ -140,7 +140,7 @@ def _items(options: dict[str, Any]) -> Any:
     from recsys.errors import ColumnError
 
     path = options["items"]
-    table = inputs.read_cells(path, options["encoding"])
+    table = shared_options.read_cells(path, options["encoding"])
     key = key_column(table)
     try:
         table[key] = table[key].astype("int64" if options["ids"] == "int" else str)

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from recsys.cli import inputs
-from recsys.cli.faults import told_warnings
+from recsys.cli import shared_options
+from recsys.cli.error_messages import told_warnings
 
 
 @click.command("ratings", short_help="Score predicted ratings or click probabilities.")
@@ -24,8 +24,8 @@ from recsys.cli.faults import told_warnings
 @click.option("--per-user", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Write one row a user: .csv, .tsv or .parquet.")  # fmt: skip
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV: metric, value, cases, all digits.")
-@inputs.json_option
-@inputs.quiet_option
+@shared_options.json_option
+@shared_options.quiet_option
 def command(**options: Any) -> None:
     """Score the predictions in FILE (CSV, TSV or Parquet; - is standard input): a row a rating or impression.
 
@@ -33,7 +33,7 @@ def command(**options: Any) -> None:
     user_rmse the mean over users.
     """
     from recsys.cli.output import check_target, print_result, write_per_user
-    from recsys.ratings import evaluate_ratings
+    from recsys.evaluation.ratings import evaluate_ratings
 
     if options["as_json"] and options["as_csv"]:
         raise click.UsageError("--json and --csv exclude each other.")
@@ -56,11 +56,11 @@ def _table(options: dict[str, Any]) -> Any:
     import pandas as pd
 
     from recsys.errors import InputError
-    from recsys.frames import find_columns
-    from recsys.ids import refuse_missing
+    from recsys.inputs.frames import find_columns
+    from recsys.inputs.ids import refuse_missing
 
     path = options["file"]
-    frame = inputs.read_cells(path, options["encoding"])
+    frame = shared_options.read_cells(path, options["encoding"])
     roles = ("user", "actual", "prediction")
     given = {role: options[role] for role in roles if options[role] is not None}
     found = find_columns([str(n) for n in frame.columns], roles, given, path, needed=roles)

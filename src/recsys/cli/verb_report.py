@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from recsys.cli import inputs
-from recsys.cli.faults import told_warnings
+from recsys.cli import shared_options
+from recsys.cli.error_messages import told_warnings
 from recsys.errors import FileError
-from recsys.frames import ROLES
+from recsys.inputs.frames import ROLES
 
 _INPUTS = ("truth", "train", "items", "embeddings", "audit", "seen")
 DEFAULT = Path("recsys-report") / "report.html"
@@ -33,10 +33,10 @@ DEFAULT = Path("recsys-report") / "report.html"
 )
 @click.option("--audit", metavar="FILE", help="What `recsys audit --json` printed.")
 @click.option("--history", metavar="FOLDER", help="Results kept over time by `recsys run`.")
-@inputs.metric_options
-@inputs.file_options
-@inputs.data_options
-@inputs.quiet_option
+@shared_options.metric_options
+@shared_options.file_options
+@shared_options.data_options
+@shared_options.quiet_option
 def command(**options: Any) -> None:
     """Write a page about RESULT…: saved results (.json), or list files with --truth. Prints its path.
 
@@ -46,7 +46,7 @@ def command(**options: Any) -> None:
     from recsys.cli.verb_compare import evaluated
     from recsys.report import write_report
 
-    paths = inputs.named_results(options["files"], options["names"])
+    paths = shared_options.named_results(options["files"], options["names"])
     baseline = options["baseline"]
     if baseline is not None and baseline not in paths:
         baseline = {path: name for name, path in paths.items()}.get(baseline, baseline)
@@ -63,8 +63,8 @@ def command(**options: Any) -> None:
             metric=options["headline"],
             title=options["title"],
             lists=lists or None,
-            truth=None if options["truth"] is None else inputs.read(options["truth"], "truth", quiet),
-            train=None if options["train"] is None else inputs.read(options["train"], "truth", quiet),
+            truth=None if options["truth"] is None else shared_options.read(options["truth"], "truth", quiet),
+            train=None if options["train"] is None else shared_options.read(options["train"], "truth", quiet),
             items=None if options["items"] is None else item_table(options["items"], options),
             embeddings=None if options["embeddings"] is None else _matrix(options["embeddings"]),
             audit=None if options["audit"] is None else _json(options["audit"]),
@@ -77,7 +77,7 @@ def item_table(path: str, options: dict[str, Any]) -> Any:
     """A table of items; ids are text unless asked otherwise, as in all files."""
     import pandas as pd
 
-    frame = inputs.read_cells(path, options["encoding"])
+    frame = shared_options.read_cells(path, options["encoding"])
     if options["ids"] == "str":
         return frame.astype(str)
     role = next((name for name in frame.columns if name.lower().replace("_", "") in ROLES["item"]), None)
@@ -87,7 +87,7 @@ def item_table(path: str, options: dict[str, Any]) -> Any:
 
 
 def _matrix(path: str) -> Any:
-    from recsys.files.arrays import read_arrays
+    from recsys.inputs.files.matrices import read_arrays
 
     wide = [array for array in read_arrays(path).values() if array.ndim == 2]
     if len(wide) != 1:
@@ -105,6 +105,6 @@ def _json(path: str) -> Any:
 
 
 def _nights(folder: str) -> Any:
-    from recsys.history import history
+    from recsys.comparison.history import history
 
     return history(folder)

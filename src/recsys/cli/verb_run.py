@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from recsys.cli import inputs
-from recsys.cli.faults import in_protocol, note, told_warnings
+from recsys.cli import shared_options
+from recsys.cli.error_messages import in_protocol, note, told_warnings
 
 
 @click.command("run", short_help="Execute a protocol file and keep its results.")
@@ -20,12 +20,12 @@ from recsys.cli.faults import in_protocol, note, told_warnings
               help="Also write the report (.html).")  # fmt: skip
 @click.option("--check", is_flag=True, help="Only check the file and its inputs.")
 @click.option("--fingerprints", is_flag=True, help="Only print the [data.sha256] table of its inputs.")
-@inputs.json_option
-@inputs.quiet_option
+@shared_options.json_option
+@shared_options.quiet_option
 def command(**options: Any) -> None:
     """Split, evaluate and compare as PROTOCOL.toml says; the same file and data give the same bytes."""
-    from recsys.protocol import read_protocol, run_protocol
-    from recsys.protocol.running import fingerprints
+    from recsys.cli.protocol import read_protocol, run_protocol
+    from recsys.cli.protocol.protocol_run import fingerprints
 
     asked = read_protocol(options["protocol"])
     if options["fingerprints"]:

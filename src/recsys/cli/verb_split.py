@@ -12,8 +12,8 @@ from typing import Any
 
 import click
 
-from recsys.cli.faults import told_warnings
-from recsys.cli.inputs import all_of
+from recsys.cli.error_messages import told_warnings
+from recsys.cli.shared_options import all_of
 
 _HOW = {
     "random_ratio": "a share of all rows, drawn",
@@ -153,8 +153,8 @@ def _check_folder(folder: Path) -> None:
 
 def _split(options: dict[str, Any]) -> tuple[list[Any], Any, str]:
     """The splits, what their rows are written from, and the format the file came in."""
-    from recsys.files.source import format_of, open_source
-    from recsys.files.tables import read_table
+    from recsys.inputs.files.content import format_of, open_source
+    from recsys.inputs.files.whole_tables import read_table
     from recsys.splits import Folds, rerun, split
 
     columns = {role: options[role] for role in ("user", "item", "time", "grade") if options[role] is not None}
@@ -181,7 +181,7 @@ def _refuse_others(how: str, given: dict[str, Any]) -> None:
     import inspect
 
     from recsys.splits import STRATEGIES
-    from recsys.splits.prepared import DEFAULTS
+    from recsys.splits.job import DEFAULTS
 
     known = {*inspect.signature(STRATEGIES[how]).parameters, *DEFAULTS}
     for name in given:

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from recsys.cli import inputs
-from recsys.cli.faults import note, told_warnings
+from recsys.cli import shared_options
+from recsys.cli.error_messages import note, told_warnings
 
 
 @click.command("study", short_help="Run one of five small studies of evaluation itself.")
@@ -20,10 +20,10 @@ from recsys.cli.faults import note, told_warnings
 @click.option("-o", "--output", "folder", type=click.Path(file_okay=False, path_type=Path),
               default=Path("recsys-report"), show_default=True,
               help="Where NAME.md and NAME.png go.")  # fmt: skip
-@inputs.quiet_option
+@shared_options.quiet_option
 def command(**options: Any) -> None:
     """Run the study NAME: train small models, print the answer, draw the picture; without NAME list them."""
-    from recsys.studies import STUDIES, run_study
+    from recsys.cli.studies import STUDIES, run_study
 
     if options["name"] is None:
         for name, question in STUDIES.items():

@@ -8,8 +8,8 @@ from typing import Any
 import click
 import numpy as np
 
-from recsys.cli import inputs
-from recsys.cli.faults import note, told_warnings
+from recsys.cli import shared_options
+from recsys.cli.error_messages import note, told_warnings
 from recsys.cli.output import print_result, progress_bar
 
 
@@ -46,16 +46,16 @@ def command() -> None:
 @click.option("--time", metavar="COLUMN", help="Column of the times.")
 @click.option("--ids", type=click.Choice(["str", "int", "auto"]), default="auto", show_default=True,
               help="Read ids as text or as whole numbers.")  # fmt: skip
-@inputs.json_option
-@inputs.quiet_option
+@shared_options.json_option
+@shared_options.quiet_option
 def ncf(**options: Any) -> None:
     """Train a model on the interactions in FILE and keep it in a file.
 
     Each user's last interaction is set aside to choose the number of epochs; the model is then trained anew
     on everything. FILE is a table with user, item and time, or NCF's .train.rating.
     """
-    from recsys.callbacks import FinalTest
     from recsys.models import save_model
+    from recsys.models.callbacks import FinalTest
 
     _check_target(options)
     with told_warnings(quiet=options["quiet"]):
@@ -85,10 +85,10 @@ def _check_target(options: dict[str, Any]) -> None:
 
 def _data(options: dict[str, Any]) -> tuple[Any, Any]:
     """The training pairs, and the test cases as rows of the same tables."""
-    from recsys.candidates import Candidates
-    from recsys.clock import seconds_of
-    from recsys.files import read_file, read_ncf_files
-    from recsys.files.ncf import is_plain, read_pairs
+    from recsys.evaluation.candidates import Candidates
+    from recsys.inputs.files import read_file, read_ncf_files
+    from recsys.inputs.files.ncf import is_plain, read_pairs
+    from recsys.inputs.timestamps import seconds_of
     from recsys.models import Pairs
 
     columns = {role: options[role] for role in ("user", "item", "time") if options[role] is not None}
@@ -111,8 +111,8 @@ def _data(options: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def _trained(options: dict[str, Any], pairs: Any) -> Any:
-    from recsys.callbacks import Fitted, fit
     from recsys.models import NeuMF, network, train
+    from recsys.models.callbacks import Fitted, fit
 
     training = {name: options[name] for name in ("batch", "negatives", "learning_rate", "weight_decay")}
     training |= {"device": options["device"], "seed": options["seed"], "epochs": options["epochs"]}

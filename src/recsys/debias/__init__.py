@@ -7,23 +7,15 @@ variance, so every estimate comes with an interval and the effective sample size
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from recsys import lazy_names
 
 if TYPE_CHECKING:
-    from recsys.debias.estimates import Debiased, Diagnostics
-    from recsys.debias.off_policy import off_policy
+    from recsys.debias.debiased_estimates import Debiased, Diagnostics
+    from recsys.debias.policy_values import off_policy
     from recsys.debias.propensities import effective_sample_size, popularity_propensities
-    from recsys.debias.ranking import evaluate
-
-_HOMES = {
-    "Debiased": "estimates",
-    "Diagnostics": "estimates",
-    "effective_sample_size": "propensities",
-    "evaluate": "ranking",
-    "off_policy": "off_policy",
-    "popularity_propensities": "propensities",
-}
+    from recsys.debias.propensity_metrics import evaluate
 
 __all__ = [
     "Debiased",
@@ -33,16 +25,12 @@ __all__ = [
     "off_policy",
     "popularity_propensities",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used; a verb may share its module's name."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'recsys.debias' has no attribute {name!r}")
-    value = getattr(import_module(f"recsys.debias.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return [*__all__]
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "debiased_estimates": ("Debiased", "Diagnostics"),
+        "policy_values": ("off_policy",),
+        "propensities": ("effective_sample_size", "popularity_propensities"),
+        "propensity_metrics": ("evaluate",),
+    },
+)

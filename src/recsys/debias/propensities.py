@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from recsys.debias.estimates import Diagnostics
+from recsys.debias.debiased_estimates import Diagnostics
 from recsys.errors import ColumnError, InputError
-from recsys.frames import as_frame, coded_column, find_columns, read_interactions
-from recsys.ids import encode, of_sequence
+from recsys.inputs.frames import as_frame, coded_column, find_columns, read_interactions
+from recsys.inputs.ids import encode, of_sequence
 from recsys.types import Array, Float, Ids, Interactions
 
 YANG = 1.5  # (gamma + 1) / 2 with gamma = 2

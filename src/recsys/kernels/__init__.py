@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from recsys.kernels import native_scan, reference, reference_scan, reference_scores
+from recsys.kernels import native_scan, reference_match, reference_scan, reference_scores
 from recsys.kernels.backend import BackendName, Backends, backends, n_threads, native_module
-from recsys.kernels.checks import as_rows
-from recsys.kernels.floats import exact_floats
-from recsys.kernels.problem import Progress, Ties, as_problem
-from recsys.kernels.results import Int32s, Int64s, Matches, Placed, Scanned, closed_up
+from recsys.kernels.float_state import exact_floats
+from recsys.kernels.kernel_results import Int32s, Int64s, Matches, Placed, Scanned, closed_up
+from recsys.kernels.preconditions import as_rows
+from recsys.kernels.scan_problem import Progress, Ties, as_problem
 
 __all__ = [
     "Backends",
@@ -74,7 +74,7 @@ def match_lists(
     truth = as_rows("truth", truth_indptr, truth_items, n_cases=lists[0].size - 1)
     native = native_module(backend)
     if native is None:
-        return reference.match_lists(*lists, *truth)
+        return reference_match.match_lists(*lists, *truth)
     wanted = _threads_for(lists[1].size, threads)
     at, found, case, repeat, n_repeated, first_repeated = native.match_lists(
         *lists, *truth, wanted, cpu_level or ""
@@ -141,9 +141,9 @@ def scan(
     memory_budget = int(memory_budget)
     native = native_module("auto" if backend == "cuda" else backend)
     if backend == "cuda":
-        from recsys.kernels.cuda import scanning
+        from recsys.kernels.cuda import cuda_scan
 
-        found = scanning.scan(problem, memory_budget=memory_budget)
+        found = cuda_scan.scan(problem, memory_budget=memory_budget)
     elif native is None:
         with exact_floats():
             found = reference_scan.scan(problem, memory_budget)
@@ -289,3 +289,7 @@ def sum_slices(values: Any, first: float, second: float) -> tuple[float, float, 
         return None
     found: tuple[float, float, bool] = native.sum_slices(np.ascontiguousarray(values), first, second)
     return found
+
+
+def __dir__() -> list[str]:
+    return __all__

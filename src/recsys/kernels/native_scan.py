@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import InputError, UnknownNameError
-from recsys.kernels.problem import Problem
-from recsys.kernels.results import Csr, Factors, Int64s, Scanned
+from recsys.kernels.kernel_results import Csr, Factors, Int64s, Scanned
+from recsys.kernels.scan_problem import Problem
 
 PRUNE: dict[bool | str, int] = {False: 0, True: 1, "auto": 2}
 MOST_FACTORS = 1 << 20

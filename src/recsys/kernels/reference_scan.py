@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.kernels.problem import Problem
-from recsys.kernels.results import Bools, Factors, Float64s, Int64s, Scanned
+from recsys.kernels.kernel_results import Bools, Factors, Float64s, Int64s, Scanned
+from recsys.kernels.scan_problem import Problem
 
 # Arrays of users x items alive at once in a block, in float64 each.
 ARRAYS_PER_BLOCK = 8

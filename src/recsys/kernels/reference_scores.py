@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from recsys.kernels.results import Bools, Csr, Factors, Float64s, Int32s, Int64s, Scanned
+from recsys.kernels.kernel_results import Bools, Csr, Factors, Float64s, Int32s, Int64s, Scanned
 
 # Up to here looking at all scores once a truth item costs less than putting them in order.
 FEW = 8

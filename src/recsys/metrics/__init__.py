@@ -1,43 +1,26 @@
 """The metrics: one decorated function each, read from Hits only; the registry is the only list of them."""
 
-from recsys.metrics import (
-    against,
+# Importing a module registers its metrics; those of ratings come before those of clicks.
+from recsys.metrics import (  # noqa: F401
     calibration,
     catalogue,
     discounted,
     diversity,
     full_rank,
     intents,
-    offered,
-    popularity,
+    item_popularity,
+    list_contents,
     ranking,
-    rating,
+    rating_errors,
+    reference_lists,
 )
+
+from recsys.metrics import clicks  # noqa: F401  # isort: skip
+from recsys.metrics.catalogue_reading import Shelf
 from recsys.metrics.registry import METRICS, RATINGS, Metric, Terms, lookup, lookup_rating, metric
-from recsys.metrics.shelf import Shelf
 
-# Metrics are listed as they are imported: those of ratings before those of clicks.
-from recsys.metrics import clicks  # isort: skip
+__all__ = ["METRICS", "RATINGS", "Metric", "Shelf", "Terms", "lookup", "lookup_rating", "metric"]
 
-__all__ = [
-    "METRICS",
-    "RATINGS",
-    "Metric",
-    "Shelf",
-    "Terms",
-    "against",
-    "calibration",
-    "catalogue",
-    "clicks",
-    "discounted",
-    "diversity",
-    "full_rank",
-    "intents",
-    "lookup",
-    "lookup_rating",
-    "metric",
-    "offered",
-    "popularity",
-    "ranking",
-    "rating",
-]
+
+def __dir__() -> list[str]:
+    return __all__

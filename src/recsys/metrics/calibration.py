@@ -10,13 +10,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from recsys.conventions import Conventions
+from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
+from recsys.metrics.case_reading import Reading
+from recsys.metrics.catalogue_reading import Shelf
 from recsys.metrics.item_facts import Attribute, ItemFacts
-from recsys.metrics.listing import add_up, distinct
-from recsys.metrics.reading import Reading
 from recsys.metrics.registry import catalogue_metric, divided, shown_metric
-from recsys.metrics.shelf import Shelf
+from recsys.metrics.shown_items import add_up, distinct
 from recsys.types import Array, Float, entries_of, positions
 
 _STECK = "Steck, Calibrated recommendations (2018)"

@@ -10,10 +10,10 @@ import math
 
 import numpy as np
 
-from recsys.conventions import Conventions
+from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
+from recsys.metrics.catalogue_reading import Shelf
 from recsys.metrics.registry import catalogue_metric
-from recsys.metrics.shelf import Shelf
 
 _ADOMAVICIUS = "Adomavicius & Kwon, Improving aggregate recommendation diversity (2012)"
 

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from recsys.conventions import Conventions
+from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
 from recsys.metrics import full_rank
+from recsys.metrics.case_reading import Reading
 from recsys.metrics.predictions import Predictions, over, own_params, rating
-from recsys.metrics.reading import Reading
 from recsys.metrics.registry import Metric, register_rating
 from recsys.types import Array, Bool, Context, Float, Hits, Int
 

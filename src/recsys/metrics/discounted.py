@@ -10,10 +10,10 @@ import math
 
 import numpy as np
 
-from recsys.conventions import Conventions
+from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
+from recsys.metrics.case_reading import Reading, cut_at
 from recsys.metrics.expectation import cascade
-from recsys.metrics.reading import Reading, cut_at
 from recsys.metrics.registry import divided, metric
 from recsys.metrics.weights import gains, geometric_weights, running_weights
 from recsys.types import Float

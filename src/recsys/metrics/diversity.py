@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.conventions import Conventions
+from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError, InputError, NotDefinedError
+from recsys.metrics.case_reading import Reading
 from recsys.metrics.item_facts import rows_of
-from recsys.metrics.listing import Entries
-from recsys.metrics.reading import Reading
 from recsys.metrics.registry import divided, shown_metric
-from recsys.metrics.vectors import borders_within, sums_by_case
+from recsys.metrics.shown_items import Entries
+from recsys.metrics.vector_sums import borders_within, sums_by_case
 from recsys.types import Array, Float, Int, entries_of
 
 _BLOCK_BYTES = 32 << 20

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recsys.metrics.listing import add_up
-from recsys.metrics.reading import Reading
+from recsys.metrics.case_reading import Reading
+from recsys.metrics.shown_items import add_up
 from recsys.types import Array, Float
 
 

@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 
-from recsys.conventions import Conventions
+from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError, NotDefinedError
-from recsys.metrics.reading import Reading, cut_at
+from recsys.metrics.case_reading import Reading, cut_at
 from recsys.metrics.registry import Terms, divided, metric
 from recsys.types import Float, Int
 

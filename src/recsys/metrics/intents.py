@@ -11,12 +11,20 @@ from collections.abc import Callable
 
 import numpy as np
 
-from recsys.conventions import Conventions
+from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
-from recsys.metrics.listing import add_up
-from recsys.metrics.reading import Reading
+from recsys.metrics.case_reading import Reading
+from recsys.metrics.intent_coverage import (
+    Found,
+    Intents,
+    asked_of,
+    greedy_of,
+    listed_of,
+    times_served,
+    within,
+)
 from recsys.metrics.registry import divided, metric
-from recsys.metrics.served import Found, Intents, asked_of, greedy_of, listed_of, times_served, within
+from recsys.metrics.shown_items import add_up
 from recsys.metrics.weights import discount_weights, geometric_weights
 from recsys.types import Float
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.errors import ColumnError, NotDefinedError
-from recsys.metrics.vectors import lengths
+from recsys.metrics.vector_sums import lengths
 from recsys.types import Array, Bool, Context, Float, Ids, Int, Interactions, Table, Vectors
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import InputError
-from recsys.exact import exact_sum
+from recsys.kernels.exact_sums import exact_sum
 from recsys.metrics.registry import Metric, quotient, register_rating
 from recsys.types import Array, Bool, Float
 

@@ -10,8 +10,9 @@ import math
 
 import numpy as np
 
-from recsys.conventions import Conventions
+from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
+from recsys.metrics.case_reading import Reading, divisor
 from recsys.metrics.expectation import (
     chance_of_hit,
     first_hit,
@@ -19,7 +20,6 @@ from recsys.metrics.expectation import (
     precision_sum,
     reciprocal_of_first,
 )
-from recsys.metrics.reading import Reading, divisor
 from recsys.metrics.registry import Terms, divided, metric, ratio
 from recsys.types import Float
 

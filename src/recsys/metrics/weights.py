@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.conventions import Discount, Gain
+from recsys.conventions.decisions import Discount, Gain
 from recsys.errors import ConventionError
 from recsys.types import Array, Float
 

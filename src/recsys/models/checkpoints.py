@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import FileError, MissingExtraError
-from recsys.files import write_bytes
+from recsys.inputs.files import write_bytes
 from recsys.models.networks import NETWORKS, network
-from recsys.models.torch_here import torch
+from recsys.models.torch_import import torch
 from recsys.types import Array
 
 _ABOUT = "recsys"

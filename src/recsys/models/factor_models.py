@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import MissingExtraError
-from recsys.models.pairs import Pairs
+from recsys.models.training_pairs import Pairs
 from recsys.types import Array, Interactions
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import InputError, UnknownNameError
-from recsys.models.torch_here import torch
+from recsys.models.torch_import import torch
 from recsys.types import Array
 
 _SPREAD = 0.01  # of the initial embeddings, as in the paper

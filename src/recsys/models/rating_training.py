@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import InputError
-from recsys.models.torch_here import device_of, torch
+from recsys.models.torch_import import device_of, torch
 from recsys.types import Array, Float
 
 _TUNING_SHARE = 0.1

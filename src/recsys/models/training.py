@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recsys.errors import InputError
-from recsys.models.pairs import Pairs
-from recsys.models.torch_here import device_of, torch
+from recsys.models.torch_import import device_of, torch
+from recsys.models.training_pairs import Pairs
 
 AfterEpoch = Callable[[int, Any], Any]
 Progress = Callable[[int, int], object]

@@ -5,33 +5,18 @@ Nothing heavy is imported here; jinja2, vl-convert and matplotlib are met by the
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from recsys import lazy_names
 
 if TYPE_CHECKING:
+    from recsys.report import charts, figures
     from recsys.report.charts import Chart
-    from recsys.report.html import report_html, write_report
-    from recsys.report.html import write_report as write
+    from recsys.report.page import report_html, write, write_report
 
-_HOMES = {
-    "Chart": ("recsys.report.charts", "Chart"),
-    "report_html": ("recsys.report.html", "report_html"),
-    "write": ("recsys.report.html", "write_report"),
-    "write_report": ("recsys.report.html", "write_report"),
-}
-
-__all__ = ["Chart", "report_html", "write", "write_report"]
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used."""
-    if name in {"charts", "figures"}:
-        return import_module(f"recsys.report.{name}")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'recsys.report' has no attribute {name!r}")
-    module, attribute = _HOMES[name]
-    return getattr(import_module(module), attribute)
-
-
-def __dir__() -> list[str]:
-    return [*__all__, "charts", "figures"]
+__all__ = ["Chart", "charts", "figures", "report_html", "write", "write_report"]
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {"charts": ("Chart",), "page": ("report_html", "write", "write_report")},
+    rooms=("charts", "figures"),
+)

@@ -6,14 +6,14 @@ import math
 import warnings
 from typing import Any
 
-from recsys.comparison import compare
+from recsys.comparison.compare import compare
 from recsys.report import charts
 from recsys.report.charts import Chart
-from recsys.report.material import Material
-from recsys.report.numbers import Triple, valued
-from recsys.report.sheet import Cell, Sheet, cell, sheet
-from recsys.stats.compare import Row
-from recsys.stats.wording import said_gap, said_p
+from recsys.report.html_tables import Cell, Sheet, cell, sheet
+from recsys.report.report_data import Material
+from recsys.report.section_numbers import Triple, valued
+from recsys.stats.paired_comparison import Row
+from recsys.stats.verdicts import said_gap, said_p
 
 _MOST_COLUMNS = 8
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import MissingExtraError
-from recsys.report import charts, numbers, people
-from recsys.report.catalogue import coordinates_of, popularity
+from recsys.report import charts, example_users, section_numbers
 from recsys.report.charts import Chart
 from recsys.report.headline import differences, headline
-from recsys.report.material import Material
-from recsys.report.sheet import Sheet, cell, sheet
+from recsys.report.html_tables import Sheet, cell, sheet
+from recsys.report.item_names import coordinates_of, popularity
+from recsys.report.report_data import Material
 from recsys.types import Ids
 
 MOST_ITEMS = 1200
@@ -95,7 +95,7 @@ def _differences(material: Material) -> Section:
 
 
 def _curves(material: Material) -> Section:
-    found = numbers.curves(material)
+    found = section_numbers.curves(material)
     if not found:
         needs = "a metric at several cut-offs, such as ndcg@5, ndcg@10 and ndcg@20, or lists= and truth="
         return Section("curves", "By cut-off", lacks=needs)
@@ -108,7 +108,7 @@ def _curves(material: Material) -> Section:
 
 
 def _tradeoff(material: Material) -> Section:
-    shown = numbers.coverage(material)
+    shown = section_numbers.coverage(material)
     if shown is None:
         return Section(
             "tradeoff", "Accuracy and coverage", lacks="a coverage metric, or lists= of every model"
@@ -139,7 +139,7 @@ def _distribution(material: Material) -> Section:
         return Section("distribution", "Across users", lacks="a headline metric with a value for each user")
     columns = {n: material.per_case[n].columns[material.metric] for n in material.names}
     chart = charts.distribution(columns, metric=material.metric, baseline=material.baseline)
-    spread = numbers.spread(material)
+    spread = section_numbers.spread(material)
     table = {"model": list(spread)} | {
         q: [row[q] for row in spread.values()] for q in next(iter(spread.values()))
     }
@@ -151,7 +151,7 @@ def _distribution(material: Material) -> Section:
 
 
 def _strata(material: Material) -> Section:
-    found = numbers.all_strata(material)
+    found = section_numbers.all_strata(material)
     if not found:
         return Section("strata", "Groups of users", lacks="train= or truth=, or evaluations made with by=")
     pictures = []
@@ -175,7 +175,7 @@ def _cold_words(material: Material) -> list[str]:
     if material.train is None:
         return []
     users = Ids(np.unique(material.users))
-    cold = int((numbers.how_many(material.train, users) == 0).sum())
+    cold = int((section_numbers.how_many(material.train, users) == 0).sum())
     words = [f"{cold:,} of {len(users):,} users have no history in training (cold)."]
     if material.truth is not None:
         taken = popularity(material.train, material.truth.items)[material.truth.codes]
@@ -187,7 +187,7 @@ def _cold_words(material: Material) -> list[str]:
 
 
 def _head_tail(material: Material) -> Section:
-    made = numbers.head_and_tail(material)
+    made = section_numbers.head_and_tail(material)
     if made is None:
         return Section("headtail", "Popular and rare items", lacks="lists= and train=")
     shares, found = made
@@ -234,7 +234,7 @@ def _duels(material: Material) -> Section:
 def _failures(material: Material) -> Section:
     if material.metric not in material.per_case_metrics:
         return Section("users", "Single users", lacks="a headline metric with a value for each user")
-    worst = people.failures(material)
+    worst = example_users.failures(material)
     base = material.baseline if material.baseline not in (None, material.best) else None
     columns: dict[str, list[Any]] = {"user": [w["user"] for w in worst]}
     columns[material.best] = [w["value"] for w in worst]
@@ -254,7 +254,7 @@ def _failures(material: Material) -> Section:
     )
     lead = f"Failure cases of {material.best} on {material.metric}, and a closer look at single users."
     tables = [sheet("failures", title, columns)] if worst else []
-    return Section("users", "Single users", lead, tables, users=people.people(material))
+    return Section("users", "Single users", lead, tables, users=example_users.people(material))
 
 
 def _map(material: Material) -> Section:
@@ -268,7 +268,7 @@ def _map(material: Material) -> Section:
     groups = [material.items.groups.get(i, "") for i in ids]
     chart = charts.embedding(
         places,
-        labels=[people.short(material.items.title(i)) for i in ids],
+        labels=[example_users.short(material.items.title(i)) for i in ids],
         groups=_fewer(groups) if any(groups) else None,
         sizes=None if sizes is None else sizes.tolist(),
     )

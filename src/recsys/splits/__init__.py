@@ -10,11 +10,11 @@ from typing import Any
 
 from recsys.errors import UnknownNameError
 from recsys.splits.eligibility import Eligible, eligible_by_time
+from recsys.splits.folds import k_fold, leave_one_out_matrices, rolling_windows
 from recsys.splits.manifest import read_manifest, rerun, to_json
-from recsys.splits.outcome import Folds, Split
-from recsys.splits.saving import save
 from recsys.splits.selection import Selection, min_interactions
-from recsys.splits.several import k_fold, leave_one_out_matrices, rolling_windows
+from recsys.splits.split_files import save
+from recsys.splits.split_result import Folds, Split
 from recsys.splits.strategies import (
     global_temporal,
     leave_last,
@@ -69,3 +69,7 @@ __all__ = [
     "to_json",
     "unseen_users",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

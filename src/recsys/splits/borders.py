@@ -12,8 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from recsys.draws import Keys
 from recsys.errors import SplitError, UnknownNameError
+from recsys.kernels.keyed_random import Keys
 from recsys.types import Array, Bool, Codes, Int
 
 ON_TIE = {

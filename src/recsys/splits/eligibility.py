@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from recsys.clock import Clock, clock_of
 from recsys.errors import ColumnError, InputError
-from recsys.frames import as_frame, known_columns
-from recsys.ids import encode, of_sequence
-from recsys.splits.table import FrameTable, Table, table_of
+from recsys.inputs.frames import as_frame, known_columns
+from recsys.inputs.ids import encode, of_sequence
+from recsys.inputs.timestamps import Clock, clock_of
+from recsys.splits.split_table import FrameTable, Table, table_of
 from recsys.types import Array, Bool, Codes, Ids, Int, Interactions
 
 _FIRST, _LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max  # nanoseconds do not fit a float

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from recsys.draws import Keys, digest, mixed, ordered_digest, text_keys
 from recsys.errors import FileError, ManifestError, SplitError
-from recsys.splits.outcome import Folds, Split
-from recsys.splits.table import Table, table_of
+from recsys.kernels.keyed_random import Keys, digest, mixed, ordered_digest, text_keys
+from recsys.splits.split_result import Folds, Split
+from recsys.splits.split_table import Table, table_of
 from recsys.types import Array
 
 FORMAT = "recsys-split-1"

@@ -8,7 +8,7 @@ from typing import Any
 
 from recsys.errors import SplitError
 from recsys.splits.filters import checked_whole, core, distinct
-from recsys.splits.table import Table, table_of
+from recsys.splits.split_table import Table, table_of
 from recsys.types import Bool
 
 

@@ -15,8 +15,8 @@ import numpy as np
 from recsys.errors import SplitError, UnknownNameError
 from recsys.splits.borders import draw_keys, newest, time_keys
 from recsys.splits.filters import checked_whole
-from recsys.splits.outcome import KNOWN, TEST, TRAIN, VALIDATION, VALIDATION_KNOWN, Side, Split
-from recsys.splits.prepared import Job, Options, checked_share, checked_together
+from recsys.splits.job import Job, Options, checked_share, checked_together
+from recsys.splits.split_result import KNOWN, TEST, TRAIN, VALIDATION, VALIDATION_KNOWN, Side, Split
 from recsys.types import Codes
 
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from recsys.stats.align import Differences, Units
-from recsys.stats.calibration import Calibration, calibrate, known_shares, saved
-from recsys.stats.cautions import PopulationWarning, caution
-from recsys.stats.choices import Options
-from recsys.stats.user_tables import Covariates, Strata, covariates_of, strata_of
+from recsys.stats.alignment import Differences, Units
+from recsys.stats.comparison_options import Options
+from recsys.stats.statistics_warnings import PopulationWarning, caution
+from recsys.stats.user_covariates import Covariates, Strata, covariates_of, strata_of
+from recsys.stats.variance_reduction import Calibration, calibrate, known_shares, saved
 from recsys.types import Array, Bool, Float
 
 # A random sample of the population is further from its means than this once in so many times.

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from recsys.errors import UnknownNameError
-from recsys.stats.align import Units
-from recsys.stats.outcomes import Alternative, check_alternative, check_confidence, flat_p
-from recsys.stats.resample import Resampler
+from recsys.stats.alignment import Units
+from recsys.stats.inference_results import Alternative, check_alternative, check_confidence, flat_p
+from recsys.stats.resampling import Resampler
 from recsys.types import Bool, Float, Int
 
 _ROW_BYTES = 1 << 30

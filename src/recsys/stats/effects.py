@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import UnknownNameError
-from recsys.stats.align import Differences
-from recsys.stats.cautions import ZeroVarianceWarning, caution, too_few
-from recsys.stats.outcomes import Interval, t_interval
-from recsys.stats.samples import as_differences
+from recsys.stats.alignment import Differences
+from recsys.stats.inference_results import Interval, t_interval
+from recsys.stats.paired_samples import as_differences
+from recsys.stats.statistics_warnings import ZeroVarianceWarning, caution, too_few
 from recsys.stats.tests import has_spread, without_rounding
 from recsys.types import Array, Float
 

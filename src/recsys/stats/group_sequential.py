@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from recsys.errors import InputError, UnknownNameError
-from recsys.stats.outcomes import Interval
+from recsys.stats.inference_results import Interval
 from recsys.types import Float
 
 _GRID = 801

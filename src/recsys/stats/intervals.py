@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import InputError, UnknownNameError
-from recsys.stats.align import Units, collapse
+from recsys.stats.alignment import Units, collapse
 from recsys.stats.bootstrap import replicate
-from recsys.stats.cautions import ZeroVarianceWarning, caution, too_few
-from recsys.stats.outcomes import Estimate, Interval, t_interval
-from recsys.stats.resample import Resampler, Rng, seed_of, unit_keys
+from recsys.stats.inference_results import Estimate, Interval, t_interval
+from recsys.stats.resampling import Resampler, Rng, seed_of, unit_keys
+from recsys.stats.statistics_warnings import ZeroVarianceWarning, caution, too_few
 from recsys.types import Array, Float
 
 Method = Literal["t", "normal", "studentised", "bca", "percentile"]

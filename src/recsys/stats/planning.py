@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from recsys.errors import InputError
-from recsys.stats.outcomes import Alternative, check_alternative
+from recsys.stats.inference_results import Alternative, check_alternative
 
 
 def power(

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import InputError
-from recsys.stats.cautions import SmallSampleWarning, ZeroVarianceWarning, caution
-from recsys.stats.outcomes import Interval, t_interval, t_of, t_tail
+from recsys.stats.inference_results import Interval, t_interval, t_of, t_tail
+from recsys.stats.statistics_warnings import SmallSampleWarning, ZeroVarianceWarning, caution
 from recsys.stats.tests import has_spread
 from recsys.types import Float
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import InputError
-from recsys.stats.outcomes import Interval
+from recsys.stats.inference_results import Interval
 from recsys.types import Float
 
 # A bet may lose at most this share of the capital; the value balances early and late tightness.

@@ -12,16 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import InputError, UnknownNameError
-from recsys.stats.align import Differences, Units
+from recsys.stats.alignment import Differences, Units
 from recsys.stats.bootstrap import replicate
-from recsys.stats.cautions import (
-    RankTestWarning,
-    SkewWarning,
-    ZeroVarianceWarning,
-    caution,
-    too_few,
-)
-from recsys.stats.outcomes import (
+from recsys.stats.inference_results import (
     Alternative,
     Interval,
     TestResult,
@@ -31,8 +24,15 @@ from recsys.stats.outcomes import (
     t_of,
     t_tail,
 )
-from recsys.stats.resample import Resampler, Rng, bernoulli_signs, seed_of
-from recsys.stats.samples import as_differences
+from recsys.stats.paired_samples import as_differences
+from recsys.stats.resampling import Resampler, Rng, bernoulli_signs, seed_of
+from recsys.stats.statistics_warnings import (
+    RankTestWarning,
+    SkewWarning,
+    ZeroVarianceWarning,
+    caution,
+    too_few,
+)
 from recsys.types import Float
 
 # From here on a rank test's rejections come from asymmetry rather than from a better mean.

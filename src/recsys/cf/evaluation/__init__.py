@@ -5,11 +5,10 @@ The modules hold signatures and docstrings; they translate words and compute not
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from recsys import lazy_names
 
 # One line a module, so that two people adding names do not touch the same line.
-_ROOMS: dict[str, tuple[str, ...]] = {
+_MODULES: dict[str, tuple[str, ...]] = {
     "statistical_tests": (
         "BootstrapEstimator",
         "StatisticalTester",
@@ -91,17 +90,5 @@ _ROOMS: dict[str, tuple[str, ...]] = {
         "generate_evaluation_report",
     ),
 }
-_HOMES = {name: f"{__name__}.{room}" for room, names in _ROOMS.items() for name in names}
-
-__all__ = [*_HOMES]  # noqa: PLE0604 - the names are those of the table above
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+__all__ = [name for names in _MODULES.values() for name in names]
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

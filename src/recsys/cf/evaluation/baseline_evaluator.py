@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from recsys import baselines
 from recsys.analysis import number_summary
 from recsys.cf.evaluation import translation as words
 from recsys.errors import InputError
-from recsys.ids import encode, of_sequence
-from recsys.rerank import cosine_matrix
-from recsys.results import Evaluation
-from recsys.sources import Factors, Scores
-from recsys.sources.arrays import as_array
+from recsys.evaluation.results import Evaluation
+from recsys.inputs.ids import encode, of_sequence
+from recsys.models import baselines
+from recsys.models.rerankers import cosine_matrix
+from recsys.ranks.sources import Factors, Scores
+from recsys.ranks.sources.foreign_arrays import as_array
 from recsys.types import Array, Interactions
 
 _K = (10, 20)

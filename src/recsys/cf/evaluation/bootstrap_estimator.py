@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from recsys.cf.evaluation.statistical_words import answers, interval_facts, paired
+from recsys.cf.evaluation.statistical_inputs import answers, interval_facts, paired
+from recsys.stats.custom_statistic import statistic_interval, statistic_permutation
+from recsys.stats.inference_results import Alternative
 from recsys.stats.intervals import Method, interval_of
-from recsys.stats.outcomes import Alternative
-from recsys.stats.own_statistic import statistic_interval, statistic_permutation
-from recsys.stats.samples import pair
+from recsys.stats.paired_samples import pair
 from recsys.stats.tests import sign_flip
 
 

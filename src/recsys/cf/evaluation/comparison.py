@@ -17,8 +17,8 @@ from recsys.cf.evaluation.reporting import ReportGenerator, generate_evaluation_
 from recsys.cf.evaluation.statistical_tests import StatisticalTester
 from recsys.cf.evaluation.visualizer import EvaluationVisualizer
 from recsys.errors import InputError, UnknownNameError
-from recsys.stats.choices import Options
-from recsys.stats.compare import ComparisonTable, compare_tables
+from recsys.stats.comparison_options import Options
+from recsys.stats.paired_comparison import ComparisonTable, compare_tables
 from recsys.types import PerCase
 
 __all__ = [

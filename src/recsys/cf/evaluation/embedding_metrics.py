@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from recsys.analysis import number_summary
-from recsys.api import evaluate
+from recsys.cf.evaluation.embedding_rows import arrays_by_user, n_without_vector, vectors_of
 from recsys.cf.evaluation.translation import by_user, cutoff, listed
-from recsys.cf.evaluation.vectors import arrays_by_user, n_without_vector, vectors_of
 from recsys.errors import InputError, UnknownNameError
-from recsys.plan import Request
-from recsys.rerank import user_profiles
-from recsys.sources.arrays import as_array
+from recsys.evaluation.evaluate import evaluate
+from recsys.metrics.requests import Request
+from recsys.models.rerankers import user_profiles
+from recsys.ranks.sources.foreign_arrays import as_array
 
 _SIMILARITIES = {"cosine": "cosine", "euclidean": "bounded_euclidean", "jaccard": "jaccard"}
 Similarity = str | Callable[[Any, Any], float]

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from recsys.api import evaluate, recommend
-from recsys.baselines import training_counts
 from recsys.cf.evaluation import translation as words
-from recsys.cf.evaluation.vectors import arrays_by_user, vectors_of
+from recsys.cf.evaluation.embedding_rows import arrays_by_user, vectors_of
 from recsys.errors import InputError
-from recsys.rerank import blend, diversify, unit_rows
-from recsys.rerank import user_profiles as profiles_of
-from recsys.sources import Factors
+from recsys.evaluation.evaluate import evaluate, recommend
+from recsys.models.baselines import training_counts
+from recsys.models.rerankers import blend, diversify, unit_rows
+from recsys.models.rerankers import user_profiles as profiles_of
+from recsys.ranks.sources import Factors
 from recsys.types import Interactions
 
 ALPHA = 0.7

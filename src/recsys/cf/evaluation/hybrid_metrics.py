@@ -13,9 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.analysis.items import cold_items, cold_shares
-from recsys.api import evaluate
-from recsys.baselines import item_scores_of
+from recsys.analysis.cold_items import cold_items, cold_shares
 from recsys.cf.evaluation.embedding_metrics import (
     DiversityMetric,
     HybridMetric,
@@ -26,7 +24,9 @@ from recsys.cf.evaluation.embedding_metrics import (
 )
 from recsys.cf.evaluation.translation import any_order, by_user, cutoff, listed
 from recsys.errors import InputError, UnknownNameError
-from recsys.plan import Request
+from recsys.evaluation.evaluate import evaluate
+from recsys.metrics.requests import Request
+from recsys.models.baselines import item_scores_of
 
 __all__ = [
     "ColdStartCoverageMetric",

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.baselines import training_counts
 from recsys.cf.evaluation.translation import ITEM, USER, EvaluationData, as_dict, by_index, history_of
 from recsys.errors import FileError, InputError, SwappedFactorsWarning, warn
-from recsys.files import read_file
-from recsys.files.arrays import SUFFIXES, read_arrays, read_facts
+from recsys.inputs.files import read_file
+from recsys.inputs.files.matrices import SUFFIXES, read_arrays, read_facts
+from recsys.models.baselines import training_counts
 from recsys.types import Array, Interactions
 
 _USERS = re.compile(

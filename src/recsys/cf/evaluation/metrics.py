@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from recsys.cf.evaluation.translation import catalogue_coverage, cutoff
 from recsys.errors import InputError, UnknownNameError
-from recsys.single import score_list
+from recsys.evaluation.single import score_list
 
 _OTHER_WORDS = frozenset({"recommended", "relevant", "relevance_scores"})
 Truth = Collection[Any] | Mapping[Any, float]

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 
 from recsys.analysis import by_activity
-from recsys.api import evaluate, recommend
 from recsys.cf.evaluation import translation as words
 from recsys.cf.evaluation.loading import load_cf_model, load_model, load_test_data
 from recsys.cf.evaluation.metrics import BaseMetric, MetricFactory
 from recsys.cf.evaluation.reporting import plain
 from recsys.errors import InputError, UnknownNameError
-from recsys.files import write_text
-from recsys.provenance import run_facts
-from recsys.sources import Factors, Scores
+from recsys.evaluation.evaluate import evaluate, recommend
+from recsys.evaluation.provenance import run_facts
+from recsys.inputs.files import write_text
+from recsys.ranks.sources import Factors, Scores
 from recsys.types import Interactions
 
 __all__ = [

@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from recsys.candidates import Candidates, count_candidates, measured, rank_metrics
-from recsys.conventions import Conventions
-from recsys.counted import Counted
+from recsys.conventions.decisions import Conventions
 from recsys.errors import CutoffError
-from recsys.files.ncf import NcfTest, read_ncf_files
-from recsys.plan import parse_all
-from recsys.results import Evaluation
-from recsys.sampled import METHODS, SampledEstimate, estimate_all
-from recsys.single import score_list
-from recsys.sources.arrays import as_array
-from recsys.sources.candidate_reading import read_candidates
+from recsys.evaluation.candidates import Candidates, count_candidates, measured, rank_metrics
+from recsys.evaluation.results import Evaluation
+from recsys.evaluation.single import score_list
+from recsys.inputs.files.ncf import NcfTest, read_ncf_files
+from recsys.metrics.requests import parse_all
+from recsys.ranks.counting import Counted
+from recsys.ranks.sources.candidate_reader import read_candidates
+from recsys.ranks.sources.foreign_arrays import as_array
+from recsys.stats.sampled import METHODS, SampledEstimate, estimate_all
 
 _CUTS = (1, 5, 10, 20, 50)
 
@@ -47,7 +47,7 @@ class NCFTestDataset:
 
     def __getitem__(self, index: int) -> tuple[Any, int, Any]:
         """One case; the user and the negatives are tensors, for a model to take as they are."""
-        from recsys.models.torch_here import torch
+        from recsys.models.torch_import import torch
 
         cases = self.candidates
         at = range(len(cases))[index]
@@ -204,6 +204,6 @@ def _plain(value: Any) -> Any:
 
 
 def _device(device: Any) -> Any:
-    from recsys.models.torch_here import device_of
+    from recsys.models.torch_import import device_of
 
     return device_of(device)

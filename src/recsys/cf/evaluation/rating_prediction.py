@@ -12,15 +12,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from recsys.api import evaluate
-from recsys.conventions import Conventions
+from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError, UnknownNameError
-from recsys.frames import as_frame
-from recsys.ratings import evaluate_ratings, parse_ratings, read_predictions
-from recsys.results import Evaluation
-from recsys.rows import Rows, numbers, to_interactions
-from recsys.sources import Scores
-from recsys.sources.models import pair_scorer, pair_scores
+from recsys.evaluation.evaluate import evaluate
+from recsys.evaluation.ratings import evaluate_ratings, parse_ratings, read_predictions
+from recsys.evaluation.results import Evaluation
+from recsys.inputs.frames import as_frame
+from recsys.inputs.rows import Rows, numbers, to_interactions
+from recsys.ranks.sources import Scores
+from recsys.ranks.sources.fitted_models import pair_scorer, pair_scores
 from recsys.types import Float, Interactions
 
 Candidates = Literal["test", "catalogue"]
@@ -145,7 +145,7 @@ def _scores(model: Any, test: Rows, train: Rows | None, candidates: str) -> Scor
 def _relevant(rows: Rows, rating: Float, liked: Any) -> Interactions:
     """What each user liked, with the rating as grade; users who liked nothing are left out."""
     names = rows.cases.values[rows.case[liked]]
-    from recsys.ids import encode
+    from recsys.inputs.ids import encode
 
     cases, case = encode(names, table="df_test", column="user")
     # A rating of 0 or less would read as "not relevant"; such scales are ranked without grades.

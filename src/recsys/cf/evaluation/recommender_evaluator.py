@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from recsys.api import evaluate
-from recsys.cf.evaluation.model_answers import recommended_lists
+from recsys.cf.evaluation.model_lists import recommended_lists
 from recsys.cf.evaluation.translation import by_user, listed
-from recsys.conventions import Conventions
+from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError
-from recsys.results import Evaluation
-from recsys.single import score_list
-from recsys.sources.arrays import as_array
+from recsys.evaluation.evaluate import evaluate
+from recsys.evaluation.results import Evaluation
+from recsys.evaluation.single import score_list
+from recsys.ranks.sources.foreign_arrays import as_array
 
 logger = logging.getLogger(__name__)
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from recsys import tables
 from recsys.errors import InputError, UnknownNameError
-from recsys.files import write_text
-from recsys.provenance import run_facts
+from recsys.evaluation import tables
+from recsys.evaluation.provenance import run_facts
+from recsys.inputs.files import write_text
 
 _FIRST_PARAMETERS = ("factors", "reg", "alpha")
 _METRIC_ORDER = ("recall", "ndcg", "precision", "map", "mrr", "hit", "hit_rate")

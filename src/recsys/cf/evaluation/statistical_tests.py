@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from recsys.cf.evaluation.bootstrap_estimator import BootstrapEstimator, bootstrap_confidence_interval
-from recsys.cf.evaluation.statistical_words import (
+from recsys.cf.evaluation.statistical_inputs import (
     EffectSize,
     answers,
     defined,
@@ -21,9 +21,8 @@ from recsys.cf.evaluation.statistical_words import (
     paired,
 )
 from recsys.errors import InputError
-from recsys.stats.align import Differences
-from recsys.stats.choices import Options
-from recsys.stats.compare import Row, compare_tables
+from recsys.stats.alignment import Differences
+from recsys.stats.comparison_options import Options
 from recsys.stats.corrections import adjust
 from recsys.stats.effects import (
     Effect,
@@ -35,11 +34,12 @@ from recsys.stats.effects import (
     pooled_d,
     rank_biserial,
 )
+from recsys.stats.inference_results import Alternative
 from recsys.stats.intervals import Method, interval_of
-from recsys.stats.many import omnibus
-from recsys.stats.normality import normality
-from recsys.stats.outcomes import Alternative
-from recsys.stats.samples import pair, tables_of
+from recsys.stats.normality_tests import normality
+from recsys.stats.omnibus_tests import omnibus
+from recsys.stats.paired_comparison import Row, compare_tables
+from recsys.stats.paired_samples import pair, tables_of
 from recsys.stats.tests import paired_t, sign_test, signed_rank_sums, wilcoxon
 
 __all__ = [

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from recsys.api import evaluate
-from recsys.conventions import Conventions
+from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError, UnknownNameError
+from recsys.evaluation.evaluate import evaluate
+from recsys.evaluation.ratings import RatingEvaluation, evaluate_ratings, rows_of_pairs
+from recsys.evaluation.results import Evaluation
+from recsys.inputs.rows import Rows, numbers, to_interactions, to_lists
 from recsys.metrics import RATINGS, lookup
-from recsys.ratings import RatingEvaluation, evaluate_ratings, rows_of_pairs
-from recsys.results import Evaluation
-from recsys.rows import Rows, numbers, to_interactions, to_lists
 from recsys.types import Lists
 
 Pairs = Mapping[Any, Sequence[tuple[float, float]] | Any]

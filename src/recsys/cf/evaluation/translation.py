@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.api import evaluate, recommend
 from recsys.errors import ColumnError, CutoffError, InputError
-from recsys.frames import read_interactions
-from recsys.results import Evaluation
-from recsys.sources import Factors, Scores
+from recsys.evaluation.evaluate import evaluate, recommend
+from recsys.evaluation.results import Evaluation
+from recsys.inputs.frames import read_interactions
+from recsys.ranks.sources import Factors, Scores
 from recsys.types import Array, Interactions, Lists
 
 USER, ITEM = "u_idx", "i_idx"

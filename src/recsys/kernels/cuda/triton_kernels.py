@@ -1,4 +1,4 @@
-"""The passes of sweeping as Triton kernels: scores stay in registers, only entries and counts are written."""
+"""The passes of `torch_pass` as Triton kernels: scores stay in registers, entries and counts are written."""
 
 # Triton reads these functions' source: names, annotations and plain loops are its language, not Python's.
 # mypy: ignore-errors
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import triton
 import triton.language as tl
 
-from recsys.kernels.cuda.packing import LOW, TILE, UP, WIDTHS, Catalogue
+from recsys.kernels.cuda.packed_rows import LOW, TILE, UP, WIDTHS, Catalogue
 
 if TYPE_CHECKING:
-    from recsys.kernels.cuda.sweeping import Asked, Found
+    from recsys.kernels.cuda.torch_pass import Asked, Found
 
 # Measured best on an H200 of the shapes 64, 128 and 256 rows, 4 and 8 warps, 32 to 128 tiles.
 ROWS, TILES_PER_PROGRAM = 64, 32
@@ -101,7 +101,7 @@ def _sweep(
                 counter + own, tl.full((ROWS, TILE), 1, tl.int32), mask=wanted, sem="relaxed"
             )
             fits = wanted & (place < capacity)
-            to = own * capacity + place  # below 2^31: scanning.ENTRIES_PER_BLOCK
+            to = own * capacity + place  # below 2^31: cuda_scan.ENTRIES_PER_BLOCK
             tl.store(buffer_at + to, position[None, :] + tl.zeros((ROWS, TILE), tl.int32), mask=fits)
             tl.store(buffer_score + to, score, mask=fits)
     if COUNTS:

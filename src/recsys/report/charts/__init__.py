@@ -4,10 +4,10 @@ Every function takes plain data and aggregates before it embeds: a chart of a mi
 numbers as one of a hundred. The functions of `figures` have the same names and arguments.
 """
 
-from recsys.report.charts.against import duel, forest, headtail, winloss
 from recsys.report.charts.chart import Chart
-from recsys.report.charts.models import bars, curve, distribution, strata, tradeoff
-from recsys.report.charts.places import embedding, heat, history
+from recsys.report.charts.contrasts import duel, forest, headtail, winloss
+from recsys.report.charts.items_and_time import embedding, heat, history
+from recsys.report.charts.per_model import bars, curve, distribution, strata, tradeoff
 
 __all__ = [
     "Chart",
@@ -24,3 +24,7 @@ __all__ = [
     "tradeoff",
     "winloss",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from recsys.errors import InputError, MissingExtraError
-from recsys.report import look
+from recsys.report import style
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 MIME = "application/vnd.vegalite.v5+json"
@@ -78,7 +78,7 @@ class Chart:
 
     def save(self, path: str | os.PathLike[str], *, scale: float = 2.0) -> Path:
         """Write the chart as .png, .svg, .pdf, .json or a page of its own (.html); no browser is needed."""
-        from recsys.files import write_bytes
+        from recsys.inputs.files import write_bytes
 
         target = Path(path)
         kind = target.suffix.lower()
@@ -89,7 +89,7 @@ class Chart:
 
     def _drawn(self, kind: str, scale: float) -> bytes:
         if kind == ".html":
-            from recsys.report.html import chart_page
+            from recsys.report.page import chart_page
 
             return chart_page(self).encode()
         vl = vl_convert()
@@ -228,7 +228,7 @@ def by_colour(
     shown = _legend(names) if legend else {"legend": None}
     if marks is not None and not shown:
         shown = {"legend": marks}
-    scale = {"domain": [str(n) for n in names], "range": look.colours(names, baseline)}
+    scale = {"domain": [str(n) for n in names], "range": style.colours(names, baseline)}
     return {"field": field, "type": "nominal", "scale": scale, **shown}
 
 
@@ -238,14 +238,14 @@ def by_shape(names: Sequence[str], *, field: str = "model", legend: bool = True)
     return {
         "field": field,
         "type": "nominal",
-        "scale": {"domain": [str(n) for n in names], "range": look.shapes(names)},
+        "scale": {"domain": [str(n) for n in names], "range": style.shapes(names)},
         **shown,
     }
 
 
 def by_dash(names: Sequence[str]) -> dict[str, Any]:
     """The dash of a model's line."""
-    scale = {"domain": [str(n) for n in names], "range": [list(d) for d in look.dashes(names)]}
+    scale = {"domain": [str(n) for n in names], "range": [list(d) for d in style.dashes(names)]}
     return {"field": "model", "type": "nominal", "scale": scale, **_legend(names)}
 
 
@@ -273,7 +273,7 @@ def rounded(rows: Any) -> list[dict[str, Any]]:
 
 def parts(value: Any) -> dict[str, float]:
     """A value and, where there is one, its interval."""
-    middle, low, high = look.triple(value)
+    middle, low, high = style.triple(value)
     return {"value": middle} | ({"low": low, "high": high} if math.isfinite(low + high) else {})
 
 

@@ -1,0 +1,323 @@
+"""What was ranked, for whom, and whether it could be right: candidates, cold and seen items, ties."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from recsys.audit.check_registry import Found, check
+from recsys.audit.evidence import Evidence, Listed, among, known_rows
+from recsys.audit.findings import Finding
+from recsys.metrics.shown_items import distinct
+from recsys.types import Array, Bool, Int
+
+_SURE = 7.0  # expected number of items that are missing: exp(-7) is below one in a thousand
+_SMALL = 0.01
+_FULL = 0.95
+
+
+@check("lists")
+def candidates_from_the_test(e: Evidence) -> Found:
+    """Lists that hold items of the test only, as if candidates had been taken from it."""
+    shown = e.lists
+    if shown is None:
+        return None
+    own = _own_items_only(e, shown)
+    if own is not None:
+        return own
+    known = np.flatnonzero(np.bincount(shown.item[shown.item >= 0], minlength=e.n_items))
+    in_test = e.test_counts > 0
+    outside = known[~in_test[known]]
+    missing = _chance_outside(e, in_test)[known].sum()
+    if len(outside) or missing < _SURE:
+        return None
+    unused = int(((e.train_counts > 0) & ~in_test).sum())
+    return Finding(
+        "candidates_from_the_test",
+        "error",
+        f"all {len(known):,} different items in the lists occur in the test, though {unused:,} "
+        "items of train do not, "
+        f"and about {missing:.0f} of those as popular would be expected: candidates look restricted "
+        "to the test set",
+        len(known),
+        (),
+        "Rank the whole catalogue (items of train), or say that the numbers hold for these candidates only.",
+        {"expected_outside": float(missing), "train_items_outside_test": unused},
+    )
+
+
+def _own_items_only(e: Evidence, shown: Listed) -> Finding | None:
+    """Every list holds nothing but its own user's test items."""
+    known = (shown.user >= 0) & (shown.item >= 0)
+    if not known.any():
+        return None
+    own = among(e.pairs(shown), e.test_pairs) & known
+    share = float(own.mean())
+    n_lists = int((np.bincount(shown.user[known], minlength=e.n_users) > 0).sum())
+    if share < _FULL or n_lists < 5 or int(known.sum()) < 2 * n_lists:
+        return None
+    return Finding(
+        "candidates_from_the_test",
+        "error",
+        f"{share:.0%} of the list entries are test items of the same user: each user's own test "
+        "items were ranked, "
+        "which measures the order of known items, not recommendation",
+        int(own.sum()),
+        e.examples(own, shown),
+        "Rank the whole catalogue, or report the numbers as re-ranking of the users' own items.",
+        {"share": share},
+    )
+
+
+def _chance_outside(e: Evidence, in_test: Bool) -> Array:
+    """How many of the items with about the same train count are not in the test, as a share, per item."""
+    level = np.floor(np.log2(np.maximum(e.train_counts, 1))).astype(np.int64)
+    there = e.train_counts > 0
+    n = np.bincount(level[there], minlength=int(level.max(initial=0)) + 1)
+    out = np.bincount(level[there & ~in_test], minlength=len(n))
+    return np.where(there, (out / np.maximum(n, 1))[level], 0.0)
+
+
+@check()
+def cold_users(e: Evidence) -> Found:
+    """Test users train knows nothing of."""
+    cold = np.bincount(e.train.user, minlength=e.n_users)[e.test.user] == 0
+    return _cold(
+        e,
+        cold,
+        e.test.user,
+        "users",
+        "Report them apart (by=), or leave them out with recsys.splits.min_interactions or a warm filter.",
+    )
+
+
+@check()
+def cold_items(e: Evidence) -> Found:
+    """Test items train knows nothing of."""
+    cold = e.train_counts[e.test.item] == 0
+    return _cold(
+        e,
+        cold,
+        e.test.item,
+        "items",
+        "A model of interactions cannot find them: count them apart, or drop them (unknown_items='drop').",
+    )
+
+
+def _cold(e: Evidence, cold: Bool, codes: Array, what: str, todo: str) -> Finding | None:
+    if not cold.any():
+        return None
+    who, all_ = distinct(codes[cold]), len(distinct(codes))
+    share = float(cold.mean())
+    ids = e.users if what == "users" else e.items
+    return Finding(
+        f"cold_{what}",
+        "info" if share < _SMALL else "warning",
+        f"{len(who):,} of {all_:,} test {what} are not in train ({int(cold.sum()):,} test rows, {share:.1%})",
+        len(who),
+        tuple(ids.name(c) for c in who[: e.n_examples]),
+        todo,
+        {"rows": int(cold.sum()), "share": share},
+    )
+
+
+@check("items")
+def truth_outside_the_catalogue(e: Evidence) -> Found:
+    """Test items that cannot be recommended at all."""
+    known = np.ones(e.n_items, dtype=bool)
+    if e.catalogue is not None:
+        known &= e.catalogue.code_of(e.items.values) >= 0
+    if e.is_source:
+        known &= known_rows(e.ranked.item_rows, e.items)
+    lost = ~known[e.test.item]
+    n = int(lost.sum())
+    if n == 0:
+        return None
+    return Finding(
+        "truth_outside_the_catalogue",
+        "warning",
+        f"{n:,} of {len(e.test):,} test rows ({n / len(e.test):.1%}) are items outside the "
+        "catalogue: they can only be "
+        "missed",
+        n,
+        e.examples(lost, e.test),
+        "Add them to the catalogue, or take them out of the truth with unknown_items='drop' and say so.",
+        {"share": n / len(e.test)},
+    )
+
+
+@check("factors")
+def users_outside_the_model(e: Evidence) -> Found:
+    """Test users the model has no row for."""
+    unknown = ~known_rows(e.ranked.user_rows, e.users)[e.test.user]
+    return _lost_users(
+        e,
+        "users_outside_the_model",
+        distinct(e.test.user[unknown]),
+        "have no row in the model",
+        "Pass user_ids= where rows have names, or leave these users out and say how many.",
+    )
+
+
+def _lost_users(e: Evidence, name: str, who: Int, words: str, todo: str) -> Finding | None:
+    if len(who) == 0:
+        return None
+    everyone = len(e.test_users)
+    return Finding(
+        name,
+        "error" if len(who) == everyone else "warning",
+        f"{len(who):,} of {everyone:,} test users {words}",
+        len(who),
+        tuple(e.name_user(u) for u in who[: e.n_examples]),
+        todo,
+    )
+
+
+@check("ready lists")
+def unknown_in_lists(e: Evidence) -> Found:
+    """Recommended items that occur neither in train nor in the catalogue."""
+    shown = e.lists
+    if shown is None or e.ranked.items.kind != e.items.kind:
+        return None
+    used = np.unique(e.ranked.codes)
+    names = e.ranked.items.values[used]
+    known = e.items.code_of(names) >= 0
+    if e.catalogue is not None and e.catalogue.kind == e.ranked.items.kind:
+        known |= e.catalogue.code_of(names) >= 0
+    n = int((~known).sum())
+    if n == 0:
+        return None
+    nothing = n == len(names)
+    return Finding(
+        "unknown_in_lists",
+        "error" if nothing else "warning",
+        f"{n:,} of {len(names):,} recommended items occur nowhere in train, test or catalogue"
+        + (": the ids do not match" if nothing else ""),
+        n,
+        tuple(names[~known][: e.n_examples].tolist()),
+        "Check that lists use the same item ids as the interactions, not row numbers or another table's.",
+    )
+
+
+@check("ready lists")
+def users_without_lists(e: Evidence) -> Found:
+    """Test users nobody made a list for."""
+    if e.lists is None:
+        return None
+    has_list = np.bincount(e.lists.user[e.lists.user >= 0], minlength=e.n_users) > 0
+    return _lost_users(
+        e,
+        "users_without_lists",
+        e.test_users[~has_list[e.test_users]],
+        "have no list",
+        "Recommend to every test user, or decide what a missing list means (no_list='empty' or 'skip').",
+    )
+
+
+@check("ready lists")
+def seen_in_lists(e: Evidence) -> Found:
+    """Recommendations of what the user had already."""
+    shown = e.lists
+    if shown is None:
+        return None
+    top = shown.place <= e.k
+    seen = e.seen(shown) & top
+    n = int(seen.sum())
+    if n == 0:
+        return None
+    users = len(distinct(shown.user[seen]))
+    right = bool(e.seen(e.test).any())
+    return Finding(
+        "seen_in_lists",
+        "info" if right else "warning",
+        f"{n:,} of {int(top.sum()):,} places of the top {e.k} ({n / max(int(top.sum()), 1):.1%}, "
+        f"{users:,} users) "
+        "hold items the user has in train" + ("" if right else ", none of which is ever right in the test"),
+        n,
+        e.examples(seen, shown),
+        "Take seen items out before cutting the list (seen= for factors and scores), unless users have items "
+        "again.",
+        {"users": users, "share": n / max(int(top.sum()), 1)},
+    )
+
+
+@check("ready lists")
+def repeats_in_lists(e: Evidence) -> Found:
+    """An item twice in one list."""
+    shown = e.lists
+    if shown is None:
+        return None
+    key = np.sort(
+        np.repeat(np.arange(len(e.ranked.cases)), e.ranked.sizes) * max(len(e.ranked.items), 1)
+        + e.ranked.codes
+    )
+    n = int((key[1:] == key[:-1]).sum())
+    if n == 0:
+        return None
+    return Finding(
+        "repeats_in_lists",
+        "warning",
+        f"{n:,} list entries repeat an item of the same list",
+        n,
+        (),
+        "Drop them; libraries disagree on what a repeat is worth (duplicates= decides here).",
+    )
+
+
+@check("scores")
+def constant_scores(e: Evidence) -> Found:
+    """Users all of whose items have the same score."""
+    low, high, size = _score_range(e)
+    flat = (low == high) & (size > 1)
+    n = int(flat.sum())
+    if n == 0:
+        return None
+    share = n / max(int((size > 1).sum()), 1)
+    return Finding(
+        "constant_scores",
+        "error" if share > 0.5 else "warning",
+        f"{n:,} users ({share:.1%}) have the same score for every listed item: their order is arbitrary",
+        n,
+        tuple(e.name_user(u) for u in np.flatnonzero(flat)[: e.n_examples]),
+        "Look for a model that was not trained, or scores that overflowed; evaluate with ties='expected'.",
+        {"share": share},
+    )
+
+
+def _score_range(e: Evidence) -> tuple[Array, Array, Array]:
+    shown = e.lists
+    if shown is None or shown.score is None:
+        return np.zeros(0), np.zeros(0), np.zeros(0)
+    keep = shown.user >= 0
+    user, score = shown.user[keep], shown.score[keep]
+    low, high = np.full(e.n_users, np.inf), np.full(e.n_users, -np.inf)
+    np.minimum.at(low, user, score)
+    np.maximum.at(high, user, score)
+    return low, high, np.bincount(user, minlength=e.n_users)
+
+
+@check("scores")
+def tied_scores(e: Evidence) -> Found:
+    """Equal scores across the cut-off, so that chance decides who is in the list."""
+    shown = e.lists
+    if shown is None or shown.score is None:
+        return None
+    same = (shown.user[1:] == shown.user[:-1]) & (shown.score[1:] == shown.score[:-1])
+    across = same & (shown.place[:-1] == e.k)
+    n, everyone = int(same.sum()), max(int((shown.user[1:] == shown.user[:-1]).sum()), 1)
+    low, high, size = _score_range(e)
+    if n == 0 or ((low == high) & (size > 1)).all():
+        return None
+    share = n / everyone
+    return Finding(
+        "tied_scores",
+        "info" if share < _SMALL and not across.any() else "warning",
+        f"{n:,} neighbours in the lists ({share:.1%}) have equal scores; for {int(across.sum()):,} "
+        "users a tie "
+        f"crosses the cut at {e.k}",
+        n,
+        tuple(e.name_user(u) for u in shown.user[1:][same][: e.n_examples]),
+        "Evaluate with ties='expected', which does not depend on the order, or give the range with "
+        "ties='best' and "
+        "'worst'.",
+        {"share": share, "across_the_cut": int(across.sum())},
+    )

@@ -1,0 +1,172 @@
+"""What a person at the terminal reads when something is wrong, and the exit code a script reads.
+
+The library's errors speak of keyword arguments; here they are told as options of the command.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from recsys.conventions.decisions import DECISIONS
+from recsys.errors import (
+    ConventionError,
+    CutoffError,
+    IdTypeError,
+    MissingExtraError,
+    NotDefinedError,
+    OutOfBoundsError,
+    RecsysError,
+    UnknownNameError,
+)
+
+FAILED, USAGE, DATA, EXTRA, INTERNAL, INTERRUPTED, PIPE = 1, 2, 3, 4, 5, 130, 141
+_USAGE_ERRORS = (UnknownNameError, ConventionError, CutoffError, NotDefinedError)
+_ASKED = "|".join([*DECISIONS, "relevant_from", "max_grade"])
+_OPTIONS: tuple[tuple[str, str], ...] = (
+    (r"columns=\{'(\w+)': \.\.\.\}", r"--\1 COLUMN"),
+    (r"columns=\{'(\w+)': '?([^'}]*)'?\}", r"--\1 \2"),
+    (r"\brecsys\.(compare|explain)(\(a, b\))?(?= says)", r"`recsys \1`"),
+    (r"\bcomplete=True", "--complete"),
+    (r"\bcatalogue= ?\([^)]*\)", "--catalogue N"),
+    (r"\bids='(\w+)'", r"--ids \1"),
+    (r"\b(format|encoding)='([\w-]+)'", r"--\1 \2"),
+    # Not within a metric's own parentheses: "ndcg(gain=exp2)@10" is written so here, too.
+    (rf"(?<!\()(?<!--set )\b({_ASKED})='?([\w.]+)'?", r"--set \1=\2"),
+    (r"\b(user|item)_ids=", r"--\1-ids"),
+    (r"\border= \(times, or places in time\)", "--time COLUMN"),
+    (r"\b(train|items|users|reference|seen|at|length)=(?=[ ,.)]|$)", r"--\1"),
+    (r"\b(test|validation|known|at|length)=(?=['\d-])'?([^ ',]*[^ ',.])'?", r"--\1 \2"),
+    (r"\bon_tie='(\w+)'", r"--on-tie \1"),
+    (r"\bbad_rows='(\w+)'", r"--bad-rows \1"),
+    (r"\b(short|unit)='(\w+)'", r"--\1 \2"),
+    (r", or (covariate_means|stratum_shares)=", ""),
+    (r"Pass embeddings=\{item: vector\}[^.]*\.", "Vectors are given in Python: evaluate(…, embeddings=…)."),
+    (r", or popularity=\{[^}]*\}| or popularity=", ""),
+    (r"\bstrata='?(\w+)'?", r"--strata \1"),
+    (r", for example with \.astype\(str\)", ""),
+)
+
+
+_SETTINGS: tuple[tuple[str, str], ...] = (
+    (r"columns=\{'(\w+)': \.\.\.\}", r'[data.columns] \1 = "COLUMN" (of lists: [models.NAME.columns])'),
+    (r"columns=\{'(\w+)': '?([^'}]*)'?\}", r'[data.columns] \1 = "\2" (of lists: [models.NAME.columns])'),
+    (r"\bids='(\w+)'", r'ids = "\1" in [data]'),
+    (r"\b(user|item)_ids=", r'\1_ids = "FILE"'),
+    (rf"(?<!\()\b({_ASKED})='?([\w.]+)'?", r'\1 = "\2" in [conventions]'),
+    (r"\btrain=(?=[ ,.)]|$)", 'train = "FILE" in [data]'),
+    (r"\b(\w+)='([\w-]+)'", r'\1 = "\2"'),
+    (r", for example with \.astype\(str\)", ""),
+)
+
+
+@contextmanager
+def in_protocol() -> Iterator[None]:
+    """Errors are told as settings of the protocol file, not as options of the command."""
+    try:
+        yield
+    except RecsysError as error:
+        error.message, error.hint = (_reworded(t, _SETTINGS) for t in (error.message, error.hint or ""))
+        raise _ToldError(str(error), _code(error)) from error
+
+
+class _ToldError(RecsysError):
+    """An error that is said in the right words already."""
+
+    def __init__(self, text: str, code: int) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+@contextmanager
+def guarded(*, debug: bool) -> Iterator[None]:
+    """Errors become one paragraph and an exit code; with `debug` the traceback comes first."""
+    try:
+        yield
+    except (click.exceptions.Exit, click.ClickException, click.Abort):
+        raise
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(PIPE)
+    except KeyboardInterrupt:
+        _leave("interrupted.", INTERRUPTED, debug=debug)
+    except RecsysError as error:
+        _leave(_paragraph(error), _code(error), debug=debug)
+    except OSError as error:
+        what = f"{error.filename}: " if error.filename else ""
+        said = f"{what}{error.strerror or error}. Check the path, its permissions and the space left."
+        _leave(said, DATA, debug=debug)
+    except Exception as error:  # noqa: BLE001 - the last line of defence
+        said = f"{type(error).__name__}: {error}. This is a defect; recsys --debug … shows where."
+        _leave(f"internal error: {said}", INTERNAL, debug=debug)
+
+
+@contextmanager
+def told_warnings(*, quiet: bool) -> Iterator[None]:
+    """Each warning becomes one line on standard error, or none."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        if not quiet:
+            note(as_options(str(message)), head="warning")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = show
+        yield
+
+
+def note(text: str, *, head: str = "note") -> None:
+    """One line on standard error, without control characters; coloured on a terminal but for NO_COLOR."""
+    colour = {"error": "red", "warning": "yellow"}.get(head, "cyan")
+    plain = re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", text)
+    coloured = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    click.echo(f"{click.style(head, fg=colour) if coloured else head}: {plain}", err=True)
+
+
+def as_options(text: str) -> str:
+    """A message of the library in the words of the command.
+
+    >>> as_options("Say which: columns={'user': 'uid'}, or use ties='best'.")
+    'Say which: --user uid, or use --set ties=best.'
+    """
+    return _reworded(text, _OPTIONS)
+
+
+def _reworded(text: str, words: tuple[tuple[str, str], ...]) -> str:
+    for pattern, option in words:
+        text = re.sub(pattern, option, text)
+    return text
+
+
+def _paragraph(error: RecsysError) -> str:
+    if isinstance(error, _ToldError):
+        return str(error)
+    text = as_options(str(error))
+    if isinstance(error, IdTypeError) and "--ids" not in text:
+        text += " --ids str or --ids int reads both files the same way."
+    return text
+
+
+def _code(error: RecsysError) -> int:
+    if isinstance(error, _ToldError):
+        return error.code
+    if isinstance(error, MissingExtraError):
+        return EXTRA
+    if isinstance(error, _USAGE_ERRORS):
+        return USAGE
+    return INTERNAL if isinstance(error, OutOfBoundsError) else DATA
+
+
+def _leave(text: str, code: int, *, debug: bool) -> None:
+    if debug:
+        traceback.print_exc()
+    note(text, head="error")
+    sys.exit(code)

@@ -1,0 +1,186 @@
+"""A folder that results are only ever added to, and what it tells: a metric over nights, and when it moved.
+
+Files are named by time, model and content, so two machines may write into one folder and nothing is ever
+overwritten. Reading goes by what the files say, not by their names.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+import re
+import secrets
+import warnings
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recsys.errors import FileError, InputError
+from recsys.evaluation import tables
+from recsys.evaluation.results import Evaluation, load
+from recsys.inputs.files.atomic_write import put_new
+from recsys.metrics.requests import Request
+from recsys.stats.change_points import Change, change_points
+from recsys.stats.statistics_warnings import StatisticsWarning
+
+
+@dataclass(frozen=True)
+class Night:
+    """One metric of one stored result, with its interval."""
+
+    finished: str
+    name: str
+    metric: str
+    value: float
+    low: float
+    high: float
+    error: float
+    users: int
+    path: str
+
+
+class History(Sequence[Night]):
+    """The values of stored results, oldest first; prints as a table with the changes below."""
+
+    def __init__(self, nights: Sequence[Night], skipped: Sequence[str] = ()) -> None:
+        self.nights = sorted(nights, key=lambda night: (night.name, night.metric, night.finished, night.path))
+        self.skipped = tuple(skipped)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self.nights[at]
+
+    def __len__(self) -> int:
+        return len(self.nights)
+
+    def series(self) -> Iterator[tuple[tuple[str, str], list[Night]]]:
+        """The nights of each (model, metric)."""
+        keys = dict.fromkeys((night.name, night.metric) for night in self.nights)
+        for key in keys:
+            yield key, [night for night in self.nights if (night.name, night.metric) == key]
+
+    def changes(self) -> dict[tuple[str, str], list[tuple[Night, Change]]]:
+        """Where a model's metric moved: the first night of each new level."""
+        found = {}
+        for key, nights in self.series():
+            moved = change_points([n.value for n in nights], [n.error for n in nights])
+            if moved:
+                found[key] = [(nights[change.at], change) for change in moved]
+        return found
+
+    def to_frame(self, kind: str = "pandas") -> Any:
+        """One row a night, model and metric."""
+        names = ("finished", "name", "metric", "value", "low", "high", "users", "path")
+        return tables.frame({name: [getattr(n, name) for n in self.nights] for name in names}, kind)
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        moved = [
+            {"name": name, "metric": metric, "finished": night.finished, "before": change.before,
+             "after": change.after, "p_value": change.p_value}
+            for (name, metric), rows in self.changes().items()
+            for night, change in rows
+        ]  # fmt: skip
+        nights = [{k: v for k, v in vars(night).items() if k != "error"} for night in self.nights]
+        document = {"nights": nights, "changes": moved, "skipped": list(self.skipped)}
+        return json.dumps(document, indent=indent, ensure_ascii=False)
+
+    def __repr__(self) -> str:
+        starts = {(night.path, key) for key, rows in self.changes().items() for night, _ in rows}
+        columns: dict[str, list[Any]] = {
+            "finished": [n.finished for n in self.nights],
+            "model": [n.name for n in self.nights],
+            "metric": [n.metric for n in self.nights],
+            "value": [n.value for n in self.nights],
+            # Too few users, or groups of them, to tell how far the value moves by chance.
+            "95% interval": [f"[{n.low:.4f}, {n.high:.4f}]" if n.low < n.high else "-" for n in self.nights],
+            "users": [n.users for n in self.nights],
+            "": ["<- new level" if (n.path, (n.name, n.metric)) in starts else "" for n in self.nights],
+        }
+        return "\n".join([tables.text(columns), "", *self._footnotes()])
+
+    def _footnotes(self) -> list[str]:
+        lines = [
+            f"{name}: {metric} went from {change.before:.4f} to {change.after:.4f} on {night.finished} "
+            f"(p = {change.p_value:.2g} that noise looks like this)"
+            for (name, metric), rows in self.changes().items()
+            for night, change in rows
+        ]
+        return [*(lines or ["no change of level beyond the noise"]), *(f"skipped: {s}" for s in self.skipped)]
+
+
+def history(
+    folder: str | Path, metrics: str | Sequence[str] | None = None, *, name: str | None = None
+) -> History:
+    """What the results of a folder say about some metrics (all without), for one model or every one."""
+    place = Path(folder)
+    if not place.is_dir():
+        raise FileError(f"there is no folder {place}.", hint="recsys run fills one.")
+    wanted = [metrics] if isinstance(metrics, str) else metrics
+    asked = None if wanted is None else [str(Request.parse(m)) for m in wanted]
+    nights: list[Night] = []
+    skipped, found = [], set()
+    for path in sorted(place.glob("*.json")):
+        try:
+            result = load(path)
+        except FileError as error:
+            skipped.append(str(error))
+            continue
+        found |= {f"{result.name or path.name}: {metric}" for metric in result}
+        if name is None or result.name == name:
+            nights += _nights(result, asked, path.name)
+    if not nights:
+        if found:
+            raise InputError(f"{place} holds no such metric of such a model.", hint=f"It has {_few(found)}.")
+        said = f" ({skipped[0]})" if skipped else ""
+        raise InputError(f"{place} holds no result{said}.", hint="Check the folder.")
+    return History(nights, skipped)
+
+
+def record(folder: str | Path, evaluation: Evaluation, name: str, **facts: Any) -> Path:
+    """Add a result to a folder under a name of its own; nothing there is ever changed."""
+    place = Path(folder)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"the folder {place} cannot be made: {error.strerror}.") from error
+    now = dt.datetime.now(dt.UTC)
+    document = json.loads(evaluation.to_json())
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "model"
+    stem = f"{now:%Y%m%dT%H%M%SZ}-{plain[:60]}-{document['sha256'][:8]}"
+    made = place / f".{stem}.{secrets.token_hex(6)}.part"
+    try:
+        evaluation.save(made, name=name, **facts)
+        for attempt in range(1000):
+            path = place / f"{stem}{f'-{attempt}' if attempt else ''}.json"
+            if put_new(made, path):
+                return path
+    except OSError as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"{place} cannot be added to: {error.strerror or error}.") from error
+    finally:
+        made.unlink(missing_ok=True)
+    raise FileError(f"{place} holds a thousand results of this second.", hint="Use another folder.")
+
+
+def _few(names: Collection[str], most: int = 8) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(sorted(names)[:most]) + more
+
+
+def _nights(result: Evaluation, asked: Sequence[str] | None, path: str) -> list[Night]:
+    out = []
+    for metric, value in result.items():
+        if (asked is not None and metric not in asked) or value != value:  # noqa: PLR0124 - NaN
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", StatisticsWarning)  # what is rough about one night is no news
+            found = result.intervals(metrics=[metric])[metric]
+        error = found.standard_error if math.isfinite(found.standard_error) else 0.0
+        low, high = (found.interval.low, found.interval.high) if error else (value, value)
+        out.append(
+            Night(str(result.run.get("finished", "")), result.name or path, metric, value, low, high, error,
+                  result.n_cases.get(metric, 0), path)
+        )  # fmt: skip
+    return out

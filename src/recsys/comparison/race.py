@@ -1,0 +1,257 @@
+"""Several models over the same users, in the same random order, until the winner is clear.
+
+Every difference between two models is watched by a confidence sequence; the error rate holds whenever the
+race stops and covers all pairs and metrics watched. A model that can no longer win is not evaluated further.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from recsys.conventions.decisions import AnyConventions
+from recsys.errors import InputError, UnknownNameError
+from recsys.evaluation.evaluate import evaluate
+from recsys.evaluation.partials import merge
+from recsys.evaluation.results import Evaluation
+from recsys.evaluation.stopping import Lane, StopWhen, apart, watchable
+from recsys.evaluation.tables import Tabled, many
+from recsys.inputs.frames import read_interactions
+from recsys.metrics.requests import Metrics
+from recsys.stats.inference_results import Interval
+from recsys.stats.sequential import ConfidenceSequence
+
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Leg:
+    """One model against another on one metric: `verdict` is better, worse or not settled."""
+
+    model: str
+    against: str
+    metric: str
+    difference: float
+    interval: Interval
+    n_users: int
+    verdict: str
+
+
+class Race(Tabled, Mapping[str, Evaluation]):
+    """{model: its evaluation, over the users it was evaluated on}; prints what was settled, and the cost."""
+
+    def __init__(
+        self,
+        evaluations: Mapping[str, Evaluation],
+        legs: tuple[Leg, ...],
+        winner: Mapping[str, str | None],
+        *,
+        n_total: int,
+        confidence: float,
+    ) -> None:
+        self.evaluations = dict(evaluations)
+        self.legs = legs
+        self.winner = dict(winner)
+        self.n_total = n_total
+        self.confidence = confidence
+
+    def __getitem__(self, model: str) -> Evaluation:
+        return self.evaluations[model]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.evaluations)
+
+    def __len__(self) -> int:
+        return len(self.evaluations)
+
+    @property
+    def n_seen(self) -> dict[str, int]:
+        """How many users each model was evaluated on."""
+        return {name: int(e.notes["stopped"]["n_seen"]) for name, e in self.evaluations.items()}
+
+    @property
+    def share_saved(self) -> float:
+        """The share of all evaluations (models x users) that was not needed."""
+        return 1.0 - sum(self.n_seen.values()) / (len(self) * self.n_total)
+
+    @property
+    def settled(self) -> bool:
+        """Whether every metric watched has its winner."""
+        return all(name is not None for name in self.winner.values())
+
+    def _columns(self) -> dict[str, list[Any]]:
+        """One row a pair of models and metric."""
+        return {
+            "model": [leg.model for leg in self.legs],
+            "against": [leg.against for leg in self.legs],
+            "metric": [leg.metric for leg in self.legs],
+            "difference": [leg.difference for leg in self.legs],
+            "low": [leg.interval.low for leg in self.legs],
+            "high": [leg.interval.high for leg in self.legs],
+            "users": [leg.n_users for leg in self.legs],
+            "verdict": [leg.verdict for leg in self.legs],
+        }
+
+    def _footnotes(self) -> list[str]:
+        won = [f"{metric}: {name or 'no clear winner'}" for metric, name in self.winner.items()]
+        methods = ", ".join(dict.fromkeys(leg.interval.method for leg in self.legs))
+        seen = ", ".join(f"{name} {n:,}" for name, n in self.n_seen.items())
+        holds = "it holds" if len(self.legs) == 1 else "they hold together"
+        together = f"{holds}, at all times, with {self.confidence:.0%}"
+        return [
+            f"winner by {', '.join(won)}",
+            f"{self.share_saved:.1%} of the work saved: {seen} of {self.n_total:,} users",
+            f"{many(len(self.legs), 'difference|differences')} watched by {methods}; {together}",
+        ]
+
+
+def race(
+    models: Mapping[str, Any],
+    truth: Any,
+    metrics: Metrics = None,
+    *,
+    baseline: str | None = None,
+    stop_when: float | StopWhen | None = None,
+    conventions: AnyConventions = None,
+    **given: Any,
+) -> Race:
+    """Evaluate several models only until it is clear which is best, or which beat the baseline.
+
+    Args:
+        models: {name: what evaluate takes as lists: factors, scores, a model, ready lists}.
+        truth: what was relevant, as for evaluate.
+        metrics: which; every one that is a mean over users is watched unless stop_when names some.
+        baseline: stop when every other model is known to be better or worse than this one; without one, when
+            for every metric watched the best model is known.
+        stop_when: a half-width: differences known this well need not be settled; or a StopWhen.
+        conventions: as for evaluate.
+        given: whatever else evaluate takes: k=, seen=, train=, case_weights=, threads=, …
+
+    >>> import recsys
+    >>> truth = {u: [u % 50] for u in range(3000)}
+    >>> good = {u: [u % 50 if u % 10 < 6 else -1] for u in truth}
+    >>> poor = {u: [u % 50 if u % 10 < 3 else -1] for u in truth}
+    >>> result = race({"good": good, "poor": poor}, truth, ["hit@1"])
+    >>> result.winner, result.share_saved > 0.8
+    ({'hit@1': 'good'}, True)
+    """
+    if len(models) < 2:
+        raise InputError(f"a race needs at least two models, got {list(models)}.")
+    if baseline is not None and baseline not in models:
+        raise UnknownNameError("baseline", baseline, models)
+    stop = StopWhen() if stop_when is None else StopWhen.of(stop_when)
+    if stop.threshold is not None or stop.against is not None:
+        raise InputError(
+            "a race is between its models; threshold= and against= are for one.",
+            hint="Use evaluate(..., stop_when=...).",
+        )
+    known = truth if hasattr(truth, "__fspath__") or isinstance(truth, str) else read_interactions(
+        truth, table="truth", columns=(given.get("columns") or {}).get("truth", given.get("columns"))
+    )  # fmt: skip
+    lanes = {name: Lane(stop) for name in models}
+    started = {
+        name: evaluate(model, known, metrics, conventions=conventions, stop_when=lanes[name], **given)
+        for name, model in models.items()
+    }
+    track = _Track(lanes, started, baseline, stop)
+    track.run()
+    finished = {name: _finished(started[name], lane, track, stop) for name, lane in lanes.items()}
+    return Race(finished, track.legs(), track.winners(), n_total=track.n_total, confidence=stop.confidence)
+
+
+class _Track:
+    """Where the race stands: a confidence sequence for every pair of models and metric."""
+
+    def __init__(
+        self,
+        lanes: Mapping[str, Lane],
+        started: Mapping[str, Evaluation],
+        baseline: str | None,
+        stop: StopWhen,
+    ) -> None:
+        first = next(iter(started))
+        self.lanes, self.baseline, self.stop = lanes, baseline, stop
+        self.n_total = len(lanes[first].steps.cases)
+        watched = watchable(started[first].partial, started[first].requests, stop)
+        self.metrics = list(watched)
+        self.lower = {str(r) for r in started[first].requests if r.metric.better == "lower"}
+        pairs = (
+            list(itertools.combinations(lanes, 2))
+            if baseline is None
+            else [(name, baseline) for name in lanes if name != baseline]
+        )
+        share = (1.0 - stop.confidence) / (len(pairs) * len(watched))
+        self.sequences: dict[Key, ConfidenceSequence] = {
+            (*pair, metric): ConfidenceSequence(self.n_total, bounds=apart(bounds), alpha=share)
+            for pair in pairs
+            for metric, bounds in watched.items()
+        }
+        self.running = set(lanes)
+
+    def run(self) -> None:
+        """Block after block, until nothing is open."""
+        self._look()
+        while self.running:
+            # Models leave for good, so those still running have seen the same blocks.
+            if not all(self.lanes[name].advance() for name in self.lanes if name in self.running):
+                return
+            self._look()
+
+    def _look(self) -> None:
+        for (one, other, metric), sequence in self.sequences.items():
+            if {one, other} <= self.running:
+                a, b = self.lanes[one], self.lanes[other]
+                sequence.update(a.latest(metric) - b.latest(metric), a.weights())
+        open_pairs = {key[:2] for key in self.sequences if self._is_open(key)}
+        self.running &= {name for pair in open_pairs for name in pair}
+
+    def _is_open(self, key: Key) -> bool:
+        """Whether more users could still change what is to be told."""
+        one, other, metric = key
+        width = self.stop.width_of(metric)
+        interval = self.sequences[key].interval
+        if self.ahead(key) or (width is not None and interval.high - interval.low <= 2.0 * width):
+            return False
+        # Without a baseline only models that may still be the best matter.
+        return self.baseline is not None or {one, other} <= self.candidates(metric)
+
+    def ahead(self, key: Key) -> str | None:
+        """The better model of a pair, once it is clear."""
+        one, other, metric = key
+        interval = self.sequences[key].interval
+        if not (interval.low > 0 or interval.high < 0):
+            return None
+        return one if (interval.low > 0) != (metric in self.lower) else other
+
+    def candidates(self, metric: str) -> set[str]:
+        """Models that nobody is clearly better than."""
+        keys = [key for key in self.sequences if key[2] == metric]
+        beaten = {name for key in keys for name in key[:2] if self.ahead(key) not in (None, name)}
+        return set(self.lanes) - beaten
+
+    def winners(self) -> dict[str, str | None]:
+        """The best model by each metric, where it is known."""
+        found: dict[str, str | None] = {}
+        for metric in self.metrics:
+            left = self.candidates(metric)
+            found[metric] = left.pop() if len(left) == 1 else None
+        return found
+
+    def legs(self) -> tuple[Leg, ...]:
+        """What is known about each pair and metric."""
+        out = []
+        for key, sequence in self.sequences.items():
+            best = self.ahead(key)
+            verdict = "not settled" if best is None else "better" if best == key[0] else "worse"
+            out.append(Leg(*key, sequence.mean, sequence.interval, sequence.n_seen, verdict))
+        return tuple(out)
+
+
+def _finished(begun: Evaluation, lane: Lane, track: _Track, stop: StopWhen) -> Evaluation:
+    saved = 1.0 - lane.n_seen / track.n_total
+    line = f"a race: {lane.n_seen:,} of {track.n_total:,} users ({saved:.1%} of the work saved)"
+    stopped = {"n_seen": lane.n_seen, "n_total": track.n_total, "share_saved": saved, "says": line}
+    notes = {**begun.notes, "stopped": {**stopped, "confidence": stop.confidence}}
+    return Evaluation(merge(lane.parts), begun.requests, begun.conventions, notes=notes)

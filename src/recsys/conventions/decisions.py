@@ -1,0 +1,300 @@
+"""Decisions a metric's definition leaves open, as values that are printed with every result.
+
+A `Conventions` is a frozen value: compare it, hash it, print it, change one decision with `but`.
+What each decision may be, and what it does in words, stands once in `DECISIONS`; the named sets that
+reproduce other libraries are rows of `presets.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from recsys.errors import ConventionError, UnknownNameError
+
+DECISIONS: dict[str, dict[str, str]] = {
+    "gain": {
+        "grade": "the gain of a hit is its grade",
+        "binary": "the gain of a hit is 1 whatever its grade",
+        "exp2": "the gain of a hit is 2^grade - 1",
+        "exp2_next": "the gain of a hit is 2^(grade + 1) - 1",
+    },
+    "discount": {
+        "log2": "place r is discounted by log2(r + 1)",
+        "log2_max2": "place r is discounted by log2(max(r, 2)), so the first two places count in full",
+        "reciprocal": "place r is discounted by r",
+    },
+    "ideal": {
+        "reachable": "the ideal list holds min(k, relevant) hits",
+        "k": "the ideal assumes k hits of gain 1, more than a case with fewer relevant items can reach",
+        "list": "the ideal list is no longer than the list that was given",
+        "all": "the ideal list holds every relevant item, beyond k too",
+    },
+    "recall_over": {
+        "relevant": "recall divides by the number of relevant items",
+        "min": "recall divides by min(k, relevant)",
+    },
+    "precision_over": {
+        "k": "precision divides by k, however short the list",
+        "list": "precision divides by the length of the list when it is shorter than k",
+        "min": "precision divides by min(k, relevant)",
+    },
+    "ap_over": {
+        "min": "average precision divides by min(k, relevant)",
+        "relevant": "average precision divides by the number of relevant items",
+        "hits": "average precision divides by the hits in the list",
+        "k": "average precision divides by k",
+        "list": "average precision divides by min(k, relevant, length of the list)",
+    },
+    "f1_of": {
+        "case": "F is taken per case, then averaged",
+        "means": "F is taken of the average precision and the average recall",
+    },
+    "gini_over": {
+        "catalogue": "Gini counts every item of the catalogue, never-recommended ones as zero",
+        "recommended": "Gini counts recommended items only",
+    },
+    "no_truth": {
+        "skip": "a case without relevant items is left out of the mean",
+        "zero": "a case without relevant items counts as 0",
+        "unjudged": "a case without judgements is left out, one judged without a relevant item counts as 0",
+        "error": "a case without relevant items is an error",
+    },
+    "no_list": {
+        "empty": "a case without recommendations gets the metric's worst value",
+        "skip": "a case without recommendations is left out of the mean",
+        "error": "a case without recommendations is an error",
+    },
+    "ties": {
+        "by_id": "equal scores are ordered by item id, ascending",
+        "by_id_desc": "equal scores are ordered by item id, descending",
+        "given": "equal scores keep the order they were given in",
+        "best": "equal scores are ordered in the model's favour",
+        "worst": "equal scores are ordered against the model",
+        "expected": "the value is the expectation over all orders of equal scores",
+    },
+    "duplicates": {
+        "first": "an item listed twice counts once, at its first place; the repeat is a miss",
+        "all": "an item listed twice counts twice",
+        "error": "an item listed twice is an error",
+    },
+    "unknown_items": {
+        "miss": "a relevant item outside the catalogue stays in the truth, as a miss",
+        "drop": "a relevant item outside the catalogue is taken out of the truth",
+        "error": "a relevant item outside the catalogue is an error",
+    },
+    "seen_truth": {
+        "miss": "a relevant item the user had already seen stays in the truth",
+        "drop": "a relevant item the user had already seen is taken out of the truth",
+        "error": "a relevant item the user had already seen is an error",
+    },
+    "average": {
+        "macro": "every case weighs the same",
+        "pooled": "numerators and denominators are added over the cases before dividing",
+    },
+}
+
+Gain = str | tuple[tuple[float, float], ...] | Callable[..., Any]
+Discount = str | tuple[float, ...] | Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Conventions:
+    """All decisions at once; the defaults are ours.
+
+    >>> Conventions().but(ap_over="relevant").diff(Conventions())
+    {'ap_over': ('relevant', 'min')}
+    >>> print(Conventions(gain="exp2"))
+    default but gain=exp2
+    """
+
+    relevant_from: float | None = None
+    gain: Gain = "grade"
+    max_grade: float | None = None
+    discount: Discount = "log2"
+    ideal: str = "reachable"
+    recall_over: str = "relevant"
+    precision_over: str = "k"
+    ap_over: str = "min"
+    f1_of: str = "case"
+    gini_over: str = "catalogue"
+    no_truth: str = "skip"
+    no_list: str = "empty"
+    ties: str = "by_id"
+    duplicates: str = "first"
+    unknown_items: str = "miss"
+    seen_truth: str = "miss"
+    average: str = "macro"
+    per_metric: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        for name in DECISIONS:
+            _check_choice(name, getattr(self, name))
+        for name in ("relevant_from", "max_grade"):
+            object.__setattr__(self, name, _number_or_none(name, getattr(self, name)))
+        object.__setattr__(self, "gain", _frozen_gain(self.gain))
+        object.__setattr__(self, "discount", _frozen_discount(self.discount))
+        if isinstance(self.per_metric, Mapping):
+            rows = tuple((m, tuple(sorted(v.items()))) for m, v in sorted(self.per_metric.items()))
+            object.__setattr__(self, "per_metric", rows)
+
+    @classmethod
+    def named(cls, name: str) -> Conventions:
+        """The conventions of another library or seed, such as "trec_eval"."""
+        from recsys.conventions.presets import preset
+
+        return preset(name).conventions
+
+    @classmethod
+    def of(cls, value: AnyConventions) -> Conventions:
+        """What a caller may pass: nothing, a preset's name, a mapping of decisions, or conventions."""
+        if value is None:
+            return cls()
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, str):
+            return cls() if value == "default" else cls.named(value)
+        if isinstance(value, Mapping):
+            return cls().but(**value)
+        raise ConventionError(
+            f"conventions came as {type(value).__name__}.",
+            hint="Pass a preset's name, Conventions(...), or a dict such as {'ap_over': 'relevant'}.",
+        )
+
+    def but(self, **changes: Any) -> Conventions:
+        """The same conventions with some decisions changed, for every metric."""
+        known = self._names()
+        for name in changes:
+            if name not in known:
+                raise UnknownNameError("convention", name, known)
+        if self.per_metric and "per_metric" not in changes:
+            kept = {m: {n: v for n, v in rows if n not in changes} for m, rows in self.per_metric}
+            changes["per_metric"] = {m: rows for m, rows in kept.items() if rows}
+        return replace(self, **changes)
+
+    def diff(self, other: Conventions) -> dict[str, tuple[Any, Any]]:
+        """The decisions that differ: {name: (mine, theirs)}."""
+        return {n: (a, b) for n in self._names() if (a := getattr(self, n)) != (b := getattr(other, n))}
+
+    def for_metric(self, name: str) -> Conventions:
+        """These conventions as the metric `name` sees them: some peers decide differently per metric."""
+        for metric, overrides in self.per_metric:
+            if metric == name:
+                return replace(self, per_metric=(), **dict(overrides))
+        return replace(self, per_metric=()) if self.per_metric else self
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a result file; a callable is named, not stored."""
+        return {name: _plain(value) for name, value in self.items()}
+
+    def items(self) -> Iterator[tuple[str, Any]]:
+        return ((name, getattr(self, name)) for name in self._names())
+
+    def __str__(self) -> str:
+        from recsys.conventions.presets import name_of
+
+        known = name_of(self)
+        if known is not None:
+            return known
+        parts = [f"{n}={_plain(a)}" for n, (a, _) in self.diff(Conventions()).items() if n != "per_metric"]
+        if self.per_metric:
+            parts.append("per_metric(" + ", ".join(name for name, _ in self.per_metric) + ")")
+        return "default but " + ", ".join(parts)
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return [f.name for f in fields(cls)]
+
+
+AnyConventions = Conventions | str | Mapping[str, Any] | None
+
+
+def relevant(grades: Any, least: float | None) -> Any:
+    """Which grades of an array are relevant: those from `least` on, and never 0 or less."""
+    return grades > 0 if least is None or least <= 0 else grades >= least
+
+
+def describe(name: str, value: Any) -> str:
+    """What a decision means, in words.
+
+    >>> describe("ideal", "k")
+    'the ideal assumes k hits of gain 1, more than a case with fewer relevant items can reach'
+    >>> describe("relevant_from", 4.0)
+    'an item is relevant from grade 4 on'
+    """
+    if name == "relevant_from":
+        return (
+            f"an item is relevant from grade {value:g} on"
+            if value is not None
+            else ("an item is relevant when its grade is above 0")
+        )
+    if name == "max_grade":
+        return (
+            f"the highest grade is {value:g}" if value is not None else "the highest grade is the truth's own"
+        )
+    if name == "per_metric":
+        return "some metrics decide differently: " + (", ".join(m for m, _ in value) if value else "none")
+    if isinstance(value, str) and value in DECISIONS.get(name, {}):
+        return DECISIONS[name][value]
+    return f"{name} is {_plain(value)}"
+
+
+def _check_choice(name: str, value: Any) -> None:
+    if name in ("gain", "discount") and not isinstance(value, str):
+        return
+    if not isinstance(value, str) or value not in DECISIONS[name]:
+        raise UnknownNameError(f"value of convention {name!r}", value, DECISIONS[name])
+
+
+def _number_or_none(name: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -1e300 < value < 1e300:
+        raise ConventionError(
+            f"{name}={value!r} is not a finite number.", hint=f"Pass a number, or None for {name}."
+        )
+    return float(value)
+
+
+def _frozen_gain(gain: Any) -> Gain:
+    if isinstance(gain, str):
+        return gain
+    if callable(gain):
+        function: Callable[..., Any] = gain
+        return function
+    pairs = tuple(sorted((float(g), float(v)) for g, v in _as_dict(gain).items()))
+    if not pairs or not all(0 <= v < math.inf for _, v in pairs):
+        raise ConventionError(
+            f"gain={gain!r} must map each grade to a finite gain of at least 0.",
+            hint="Pass a name, a function of the grades, or a dict such as {1: 1, 2: 3}.",
+        )
+    return pairs
+
+
+def _as_dict(gain: Any) -> dict[Any, Any]:
+    return dict(gain) if isinstance(gain, Iterable) else {}
+
+
+def _frozen_discount(discount: Any) -> Discount:
+    if isinstance(discount, str):
+        return discount
+    if callable(discount):
+        function: Callable[..., Any] = discount
+        return function
+    weights = tuple(float(w) for w in discount) if isinstance(discount, Iterable) else ()
+    if not weights or not all(0 <= w < math.inf for w in weights):
+        raise ConventionError(
+            f"discount={discount!r} must be a name, a function of the place, or weights of places 1, 2, …",
+            hint="Weights are finite and at least 0, such as (1, 0.5, 0.25).",
+        )
+    return weights
+
+
+def _plain(value: Any) -> Any:
+    if callable(value):
+        return f"{getattr(value, '__module__', '?')}.{getattr(value, '__qualname__', repr(value))}"
+    if isinstance(value, tuple):
+        return [_plain(v) for v in value]
+    return value

@@ -1,0 +1,112 @@
+"""Value, floor and best of each metric, how each was found, and how that is shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from recsys.evaluation import tables
+from recsys.metrics.requests import Request
+
+HOW = {
+    "exact": "no list is better, and some list is as good; of the floor: the expectation itself",
+    "drawn": "the mean over random rankings that were drawn, with its standard error",
+    "found": "lists that reach it were built; better ones are not excluded",
+}
+_NO_WAY = 1e-6
+_ROUNDING = 1e-9  # where both ends are 0 but for rounding, the value says in which units
+SAYS = "best: the best any list can reach; floor: a random ranking of the candidates, on average"
+
+
+class Limits(NamedTuple):
+    """The value, what a random ranking has on average, and the best attainable one.
+
+    `floor_how` and `best_how` say how each is known: "exact", "drawn" or "found" (see HOW); "" where it is
+    NaN, and then `why` gives the reason. `floor_error` is the standard error of a drawn floor.
+    """
+
+    value: float
+    floor: float
+    best: float
+    floor_how: str = ""
+    best_how: str = ""
+    floor_error: float = 0.0
+    why: str = ""
+
+    @property
+    def reached(self) -> float:
+        """How much of the way from chance to the best was gone; NaN where there is no way to go."""
+        span = self.best - self.floor
+        nothing = max(_NO_WAY * max(abs(self.best), abs(self.floor)), _ROUNDING * abs(self.value))
+        there_is = abs(span) > nothing
+        return (self.value - self.floor) / span if there_is else math.nan
+
+
+class Bounds(tables.Tabled, Mapping[str, Limits]):
+    """{metric: its value, floor and best attainable value}; prints as a table.
+
+    `notes` says what a reader must know besides: lists that break the protocol, how often chance was drawn.
+    """
+
+    def __init__(
+        self,
+        limits: Mapping[str, Limits],
+        notes: Sequence[str] = (),
+        *,
+        says: str = SAYS,
+        parse: Callable[[str], Request] = Request.parse,
+    ) -> None:
+        self._limits = dict(limits)
+        self._says, self._parse = says, parse
+        self.notes = tuple(notes)
+
+    def __getitem__(self, metric: str) -> Limits:
+        return self._limits[metric if metric in self._limits else str(self._parse(metric))]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._limits)
+
+    def __len__(self) -> int:
+        return len(self._limits)
+
+    def to_frame(self, kind: str = "pandas") -> Any:
+        """One row a metric as a pandas, polars or arrow table: numbers, how each is known, why not."""
+        rows = self._limits.values()
+        known = {
+            name: [getattr(r, name) for r in rows] for name in ("floor_how", "best_how", "floor_error", "why")
+        }
+        return tables.frame(self._numbers() | known, kind)
+
+    def to_markdown(self) -> str:
+        """A pipe table with what there is to say below it."""
+        return "\n".join([tables.markdown(self._numbers() | self._hows()), "", *self._footnotes()])
+
+    def _columns(self) -> dict[str, list[Any]]:
+        exact = all(r.floor_how == r.best_how == "exact" for r in self._limits.values())
+        return self._numbers() | ({} if exact else self._hows())
+
+    def _numbers(self) -> dict[str, list[Any]]:
+        rows = self._limits.values()
+        return {
+            "metric": list(self._limits),
+            "value": [r.value for r in rows],
+            "floor": [r.floor for r in rows],
+            "best": [r.best for r in rows],
+            "reached": [r.reached for r in rows],
+        }
+
+    def _hows(self) -> dict[str, list[Any]]:
+        rows = self._limits.values()
+        return {
+            "floor is": [r.floor_how or "n/a" for r in rows],
+            "best is": [r.best_how or "n/a" for r in rows],
+        }
+
+    def _footnotes(self) -> list[str]:
+        rows = self._limits.values()
+        lines = [self._says]
+        used = {how for r in rows for how in (r.floor_how, r.best_how)}
+        lines += [f"{how}: {HOW[how]}" for how in ("drawn", "found") if how in used]
+        lines += self.notes
+        return lines + [f"{name}: {row.why}" for name, row in self._limits.items() if row.why]

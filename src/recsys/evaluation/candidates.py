@@ -1,0 +1,130 @@
+"""Evaluate what ranks one positive among its own candidates: a model, a function, or scores that are there.
+
+Wiring only: candidates are counted by `sources`, measured by the engine. The result says that the items were
+sampled; `recsys.sampled` says what that hides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from recsys.conventions.decisions import Conventions
+from recsys.errors import TieWarning, warn
+from recsys.evaluation.engine import measure
+from recsys.evaluation.results import Evaluation
+from recsys.metrics import METRICS
+from recsys.metrics.requests import Metrics, Request, parse_all
+from recsys.ranks.counting import Counted
+from recsys.ranks.sources.candidate_reader import read_candidates
+from recsys.ranks.sources.candidate_sets import Candidates
+from recsys.ranks.sources.torch_modules import scoring
+from recsys.types import Context
+
+__all__ = ["Candidates", "count_candidates", "evaluate_candidates", "rank_metrics"]
+
+_DEFAULT = ("hit@10", "ndcg@10", "mrr", "auc")
+
+
+def evaluate_candidates(
+    model: Any,
+    cases: Any,
+    metrics: Metrics = None,
+    *,
+    k: int | Sequence[int] | None = None,
+    conventions: Any = None,
+    duplicates: str = "collapse",
+    device: Any = None,
+    autocast: Any = None,
+    batch: int | None = None,
+) -> Evaluation:
+    """Rank each positive among its candidates.
+
+    Args:
+        model: a torch module or any callable `(users, items) -> scores`, or the scores themselves: a pair of
+            arrays (of the positives, of the negatives), or one matrix with the positives' column first.
+        cases: a Dataset, DataLoader or iterable of (user, positive, negatives), or Candidates.
+        metrics: as for `evaluate`; hit@10, ndcg@10, mrr and auc unless said.
+        k: cut-offs for the metrics that name none.
+        conventions: as for `evaluate`; equal scores count with their expected value unless it says otherwise.
+        duplicates: a negative that is the case's positive, or repeats another, is the same item
+            ("collapse"), or a candidate of its own that comes before the positive ("pessimistic").
+        device: where a module computes; where it lies when not given. It is put back afterwards.
+        autocast: "bfloat16" or "float16" for mixed precision.
+        batch: pairs in one forward pass; follows from the memory at hand.
+
+    >>> cases = [(0, 3, [1, 2]), (1, 2, [0, 3])]
+    >>> result = evaluate_candidates(np.array([[0.9, 0.1, 0.2], [0.5, 0.7, 0.1]]), cases, ["hit@1", "mrr"])
+    >>> dict(result)
+    {'hit@1': 0.5, 'mrr': 0.75}
+    """
+    read = read_candidates(cases)
+    counted = count_candidates(
+        model, read, duplicates=duplicates, device=device, autocast=autocast, batch=batch
+    )
+    chosen = Conventions(ties="expected") if conventions is None else Conventions.of(conventions)
+    requests = parse_all(_DEFAULT if metrics is None and k is None else metrics, k)
+    return measured(counted, requests, chosen)
+
+
+def count_candidates(
+    model: Any,
+    cases: Candidates,
+    *,
+    duplicates: str = "collapse",
+    device: Any = None,
+    autocast: Any = None,
+    batch: int | None = None,
+) -> Counted:
+    """Where each positive lands: negatives above it and level with it."""
+    if isinstance(model, tuple) and len(model) == 2:
+        return cases.judge_scores(*model, duplicates=duplicates)
+    if isinstance(model, np.ndarray):
+        return cases.judge_scores(model[:, 0], model[:, 1:], duplicates=duplicates)
+    with scoring(model, device=device, autocast=autocast, batch=batch) as score:
+        return cases.judge(score, duplicates=duplicates)
+
+
+def measured(counted: Counted, requests: Sequence[Request], conventions: Conventions) -> Evaluation:
+    """Every request of places that were counted; tied positives are told."""
+    tied = int(((counted.tied > 1) & (counted.above >= 0)).sum())
+    if tied:
+        warn(
+            TieWarning,
+            f"{tied:,} of {len(counted.tied):,} positives ({tied / len(counted.tied):.1%}) have the same "
+            f"score as a negative; they count by the rule ties={conventions.ties!r}. "
+            "ties='best' and ties='worst' give the range.",
+        )
+    most = int(counted.n_candidates.max(initial=0))
+    least = int(counted.n_candidates.min(initial=most))
+    span = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    notes = {"sampled": f"each positive was ranked among {span} candidates, not among the whole catalogue"}
+
+    def run(under: Conventions) -> Evaluation:
+        partial = measure(counted, requests, under, Context(complete=True))
+        if tied:
+            partial = replace(partial, counts={**partial.counts, "tied": tied})
+        return Evaluation(partial, requests, under, notes=notes, again=run)
+
+    return run(conventions)
+
+
+def rank_metrics(k: Sequence[int], *, tied: bool) -> list[Request]:
+    """Every registered metric that places alone decide, at every cut-off where it has one."""
+    usable = [
+        metric
+        for metric in METRICS.values()
+        if set(metric.needs) <= {"candidates"}
+        and not (tied and metric.ties == "refuse")
+        and metric.kind in ("per_case", "ratio", "derived")
+    ]
+    requests = []
+    for metric in usable:
+        if metric.at_k != "never":
+            requests += [Request.parse(f"{metric.name}@{cut}") for cut in k]
+        if metric.at_k != "required":
+            requests.append(Request.parse(metric.name))
+    return requests

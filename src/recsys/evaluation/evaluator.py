@@ -1,0 +1,93 @@
+"""Evaluator: users evaluated batch by batch, for loops that never hold all lists at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+from recsys.conventions.decisions import AnyConventions, Conventions
+from recsys.errors import ConventionError, InputError, MergeError, UnknownNameError
+from recsys.evaluation.intake import history_of, list_length, ranked_of
+from recsys.evaluation.options import Options, with_max_grade
+from recsys.evaluation.partials import merge
+from recsys.evaluation.results import Evaluation
+from recsys.evaluation.run import one_pass
+from recsys.metrics.attributes import context_of
+from recsys.metrics.requests import Metrics, parse_all
+from recsys.types import Partial
+
+_KNOWN = (
+    "train", "popularity", "items", "users", "embeddings", "profiles", "reference", "intents",
+)  # fmt: skip
+_NO_BATCHES = "What evaluate takes besides (by=, seen=, stop_when=, …) needs all users at once."
+
+
+class Evaluator:
+    """Evaluates users batch by batch; memory holds one row a user, never the lists.
+
+    `known` is what metrics about the items shown need, as for evaluate: train=, popularity=, items=, users=,
+    embeddings=, profiles=, reference=, intents=.
+
+    >>> evaluator = Evaluator(["recall@2"])
+    >>> _ = evaluator.update({1: [3, 4]}, {1: [3]}).update({2: [5, 6]}, {2: [7]})
+    >>> evaluator.result()["recall@2"]
+    0.5
+    """
+
+    def __init__(
+        self,
+        metrics: Metrics = None,
+        *,
+        k: int | Sequence[int] | None = None,
+        conventions: AnyConventions = None,
+        columns: Mapping[str, Any] | None = None,
+        catalogue: int | Iterable[Any] | None = None,
+        complete: bool = False,
+        **known: Any,
+    ) -> None:
+        self.requests = parse_all(metrics, k)
+        self.conventions = Conventions.of(conventions)
+        self._columns = columns
+        for name in known:
+            if name not in _KNOWN:
+                raise UnknownNameError("keyword of Evaluator", name, _KNOWN, hint=_NO_BATCHES)
+        context = context_of(**known)
+        self._options = Options(catalogue=catalogue, complete=complete, shared=False, context=context)
+        self._parts: list[Partial] = []
+
+    def update(self, lists: Any, truth: Any) -> Evaluator:
+        """Add users that no earlier batch held."""
+        read, known = ranked_of(lists, self._columns), history_of(truth, "truth", self._columns)
+        options = copy(self._options)
+        if any("lists" in r.metric.needs for r in self.requests):
+            options.asked = replace(options.asked, k=list_length(self.requests, read))
+        if with_max_grade(self.conventions, self.requests, known) != self.conventions:
+            raise ConventionError(
+                "err needs to know the highest grade, which a batch cannot tell.",
+                hint="Pass conventions={'max_grade': 5} to the Evaluator.",
+            )
+        self._parts.append(one_pass(read, known, self.requests, self.conventions, options))
+        return self
+
+    def merge(self, other: Evaluator) -> Evaluator:
+        """Take over the users of another Evaluator of the same metrics and conventions."""
+        if not isinstance(other, Evaluator):
+            raise MergeError(f"an Evaluator merges with another one, not with {type(other).__name__}.")
+        if [*map(str, other.requests)] != [*map(str, self.requests)] or other.conventions != self.conventions:
+            raise MergeError("the two evaluators differ in metrics or conventions.")
+        self._parts.extend(other._parts)
+        return self
+
+    def reset(self) -> Evaluator:
+        """Forget all users."""
+        self._parts = []
+        return self
+
+    def result(self) -> Evaluation:
+        """The evaluation of all users so far; equal to evaluating them at once."""
+        if not self._parts:
+            raise InputError("nothing was evaluated yet.", hint="Call update(lists, truth) first.")
+        self._parts = [merge(self._parts)]
+        return Evaluation(self._parts[0], self.requests, self.conventions)

@@ -1,0 +1,181 @@
+"""The result of rating metrics: rows kept sorted, pooled sums exact, one row a user behind it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recsys.conventions.decisions import Conventions
+from recsys.errors import MergeError, RecsysError
+from recsys.evaluation.bounds import Bounds, Limits
+from recsys.evaluation.partials import summarise
+from recsys.evaluation.results import Evaluation
+from recsys.evaluation.uncertainty import N_GROUPS
+from recsys.kernels.exact_sums import exact_mean
+from recsys.metrics import lookup_rating
+from recsys.metrics.clicks import gauc_weights
+from recsys.metrics.predictions import ROW_VALUES, Predictions
+from recsys.metrics.requests import Request
+from recsys.stats.catalogue_intervals import jackknife, within
+from recsys.stats.inference_results import Estimate
+from recsys.stats.resampling import groups_of
+from recsys.types import Array, Bool, Float, Ids, Int, Partial, PerCase
+
+_SAYS = "best: perfect predictions; floor: the mean of all ratings, predicted for every row"
+_LEVEL = "it has no value where all predictions, or all ratings, are equal"
+
+
+@dataclass(frozen=True, eq=False)
+class Rated:
+    """Rows of all users: a user code, the actual and the predicted number; sorted by these three."""
+
+    cases: Ids
+    case: Array
+    actual: Float
+    predicted: Float
+
+    @classmethod
+    def sorted(cls, cases: Ids, case: Array, actual: Float, predicted: Float) -> Rated:
+        order = np.lexsort((predicted, actual, case))
+        return cls(cases, case[order], actual[order], predicted[order])
+
+    def per_user(self) -> Predictions:
+        """A group a user."""
+        return Predictions(self.case, len(self.cases), self.actual, self.predicted)
+
+    def pooled(self, mask: Bool | None = None) -> Predictions:
+        """One group of all rows, or of those of the users in a mask."""
+        keep: Any = slice(None) if mask is None else mask[self.case]
+        actual = self.actual[keep]
+        return Predictions(np.zeros(len(actual), dtype=np.int64), 1, actual, self.predicted[keep])
+
+
+class RatingEvaluation(Evaluation):
+    """{metric: value} of predicted numbers, with one row a user behind it.
+
+    A pooled metric (`rmse`) is taken over all rows at once, `user_rmse` is the mean of the users' own; in
+    the per-user table both hold the user's own value. compare() takes users as the sample for either.
+    """
+
+    _find = staticmethod(lookup_rating)
+
+    def __init__(
+        self,
+        rated: Rated,
+        requests: list[Request],
+        *,
+        by: Mapping[Any, Array] | None = None,
+        notes: Mapping[str, Any] | None = None,
+        counts: Mapping[str, int] | None = None,
+    ) -> None:
+        self.rated = rated
+        users = rated.per_user()
+        columns: dict[str, Float] = {
+            str(r): np.asarray(r.metric.body(users, **r.own_params)) for r in requests
+        }
+        terms = {str(r): found for r in requests if (found := _terms(users, r, columns[str(r)])) is not None}
+        tally = {"cases": len(rated.cases), "rows": len(rated.actual), **(counts or {})}
+        partial = Partial(PerCase(rated.cases.values, columns), terms, tally)
+        super().__init__(partial, requests, Conventions(), by=by, notes=notes)
+        self.overall = self._summed(None)
+
+    def _summed(self, mask: Bool | None) -> dict[str, float]:
+        """Users' values and sums added up; what is no function of two sums is taken from the rows."""
+        out = summarise(self.partial, self.requests, mask)
+        pooled = self.rated.pooled(mask)
+        for request in self._of_rows():
+            out[str(request)] = float(np.asarray(request.metric.body(pooled, **request.own_params))[0])
+        return out
+
+    def _of_rows(self) -> list[Request]:
+        terms = self.partial.terms
+        return [r for r in self.requests if r.metric.kind == "derived" and str(r) not in terms]
+
+    def values_by(self, masks: Mapping[Any, Array]) -> dict[Any, dict[str, float]]:
+        """{group: {metric: value}} of groups given as masks; pooled over the rows of each."""
+        return {label: self._summed(mask) for label, mask in masks.items()}
+
+    def _is_mean(self, request: Request) -> bool:
+        return super()._is_mean(request) and request not in self._of_rows()
+
+    def _estimate(self, request: Request, **choices: Any) -> Estimate:
+        """A pooled number that is no ratio of sums is made again without each group of users."""
+        name = str(request)
+        if name in self.partial.terms or request.metric.kind not in ("derived", "ratio"):
+            return super()._estimate(request, **choices)
+        group = groups_of(self.per_case.ids)
+
+        def without(gone: Int) -> float:
+            return self._summed(~np.isin(group, gone))[name]
+
+        sizes = np.bincount(group, minlength=N_GROUPS)
+        found = jackknife(without, sizes, together=False).estimate(choices["confidence"])
+        return within(found, request.metric.bounds)
+
+    def bounds(self) -> Bounds:
+        """Each value beside that of perfect predictions, and of predicting the mean of all ratings."""
+        actual = self.rated.actual
+        level = np.full(len(actual), exact_mean(actual))
+        floor, best = (self._predicting(predicted) for predicted in (level, actual))
+
+        def limits(name: str) -> Limits:
+            low, high = floor[name], best[name]
+            how = ["" if math.isnan(value) else "exact" for value in (low, high)]
+            return Limits(self[name], low, high, how[0], how[1], why="" if all(how) else _LEVEL)
+
+        parse = partial(Request.parse, find=lookup_rating)
+        return Bounds({name: limits(name) for name in self.overall}, says=_SAYS, parse=parse)
+
+    def _predicting(self, predicted: Float) -> Mapping[str, float]:
+        """The values that other predictions of the same rows would have."""
+        rated = Rated.sorted(self.rated.cases, self.rated.case, self.rated.actual, predicted)
+        return RatingEvaluation(rated, self.requests).overall
+
+    def merge(self, *others: Evaluation) -> Evaluation:
+        """The result over the users of all; equal to evaluating their rows at once."""
+        if not all(isinstance(o, RatingEvaluation) for o in others):
+            raise MergeError("a result of ratings merges with another one of ratings only.")
+        parts = [self, *(o for o in others if isinstance(o, RatingEvaluation))]
+        if any([*map(str, p.requests)] != [*map(str, self.requests)] for p in parts):
+            raise MergeError("the parts hold different metrics.", hint="Evaluate them with the same ones.")
+        cases = self.rated.cases
+        for part in parts[1:]:
+            cases, _, _ = cases.union(part.rated.cases, what="user")
+        if len(cases) != sum(len(p.rated.cases) for p in parts):
+            raise MergeError("a user is in two of the parts.", hint="Keep each user's rows in one part.")
+        places = [cases.code_of(p.rated.cases.values)[p.rated.case] for p in parts]
+        rated = Rated.sorted(
+            cases,
+            np.concatenate(places),
+            np.concatenate([p.rated.actual for p in parts]),
+            np.concatenate([p.rated.predicted for p in parts]),
+        )
+        names = dict.fromkeys(n for p in parts for n in p.counts if n not in ("cases", "rows"))
+        counts = {n: sum(p.counts.get(n, 0) for p in parts) for n in names}
+        return RatingEvaluation(rated, self.requests, notes=self.notes, counts=counts)
+
+    def save(self, path: Any, *, name: str | None = None, **facts: Any) -> None:
+        """Write the result with its users, as Evaluation.save; not metrics that need every row."""
+        if self._of_rows():
+            said = ", ".join(map(str, self._of_rows()))
+            raise RecsysError(
+                f"{said} cannot be saved to {Path(path)}: made of all rows at once, and a file holds users.",
+                hint="Leave such metrics out, or use to_json() for numbers and per_user_frame() for users.",
+            )
+        super().save(path, name=name, **facts)
+
+
+def _terms(users: Predictions, request: Request, column: Float) -> tuple[Float, Float] | None:
+    """Numerator and denominator a user, where the pooled metric is made of two sums: compare() needs them."""
+    if request.metric.kind == "ratio":
+        weights = gauc_weights(users, **request.own_params)
+        return column * weights, np.where(np.isnan(column), np.nan, weights)
+    if request.metric.kind == "derived" and request.metric.name in ROW_VALUES:
+        return users.total(ROW_VALUES[request.metric.name](users)), users.n
+    return None

@@ -1,0 +1,372 @@
+"""What an evaluation hands back: a mapping that prints, and the tables behind it.
+
+The numbers and the conventions they were made under travel together, also into files (`saved`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recsys.conventions.decisions import Conventions
+from recsys.errors import MergeError, NotDefinedError, RecsysError
+from recsys.evaluation import tables
+from recsys.evaluation.bounds import Bounds
+from recsys.evaluation.exposure import by_group, catalogue_value, exposure_key
+from recsys.evaluation.groups import Gap, gap_of, masks_of, values_by_group, with_interval
+from recsys.evaluation.partials import merge, summarise
+from recsys.evaluation.result_files import document_of, read_result, write_result
+from recsys.evaluation.uncertainty import Intervals, after_stop, estimate
+from recsys.metrics import lookup
+from recsys.metrics.requests import Request
+from recsys.stats.inference_results import Estimate
+from recsys.stats.intervals import Method
+from recsys.stats.resampling import Rng
+from recsys.stats.statistics_warnings import said_once
+from recsys.types import Array, Exposure, Float, Partial, PerCase
+
+
+class Evaluation(tables.Tabled, Mapping[str, float]):
+    """{metric: value} with per-case values, conventions and counts behind it.
+
+    >>> import recsys
+    >>> result = recsys.evaluate({1: [3, 5, 8], 2: [4, 5, 6]}, {1: {3, 8}, 2: {7}}, ["recall@3", "mrr"])
+    >>> dict(result)
+    {'recall@3': 0.5, 'mrr': 0.5}
+    """
+
+    _find = staticmethod(lookup)  # which metrics its names may mean
+
+    def __init__(
+        self,
+        partial: Partial,
+        requests: Sequence[Request],
+        conventions: Conventions,
+        *,
+        by: Mapping[Any, Array] | None = None,
+        notes: Mapping[str, Any] | None = None,
+        again: Callable[[Conventions], Evaluation] | None = None,
+        limits: Callable[[Mapping[str, float]], Bounds] | None = None,
+        run: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.partial = partial
+        self.requests = list(requests)
+        self.conventions = conventions
+        self.notes = dict(notes or {})
+        self.run = dict(run or {})
+        self._by = by
+        self._again = again
+        self._limits = limits
+        self.overall: dict[str, float] = summarise(partial, requests, conventions=conventions)
+
+    def __getitem__(self, name: str) -> float:
+        return self.overall[self._key(name)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.overall)
+
+    def __len__(self) -> int:
+        return len(self.overall)
+
+    def _key(self, name: str) -> str:
+        if name in self.overall:
+            return name
+        try:
+            key = str(Request.parse(name, self._find))
+        except RecsysError as error:
+            raise KeyError(str(error)) from None
+        if key not in self.overall:
+            raise KeyError(f"{name!r} was not evaluated; this result holds {', '.join(self.overall)}.")
+        return key
+
+    @property
+    def per_case(self) -> PerCase:
+        """Ids and one float64 column a metric; NaN = not in the mean."""
+        return self.partial.per_case
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Cases, exclusions, repeats, ties: what was counted instead of silently dropped."""
+        return self.partial.counts
+
+    @cached_property
+    def n_cases(self) -> dict[str, int]:
+        """How many cases are in each metric's mean."""
+        return {str(r): self._n_in_mean("", str(r)) for r in self.requests}
+
+    @property
+    def per_user(self) -> Any:
+        """A pandas table by user id with one column a metric."""
+        return self.per_user_frame("pandas")
+
+    def per_user_frame(self, kind: str = "pandas") -> Any:
+        """Per-user values as a pandas (indexed by id), polars or arrow table."""
+        return tables.per_case_table(self.per_case, kind)
+
+    def values_of(self, metric: str) -> Float:
+        """One metric's per-case values, in the order of `per_case.ids`."""
+        return self.per_case.columns[self._key(metric)]
+
+    @cached_property
+    def by(self) -> dict[Any, dict[str, float]]:
+        """{group: {metric: value}} where `by=` was given."""
+        return self.values_by(self.group_masks)
+
+    def values_by(self, masks: Mapping[Any, Array]) -> dict[Any, dict[str, float]]:
+        """{group: {metric: value}} of groups given as masks, in the order of `per_case.ids`."""
+        return values_by_group(self.partial, self.requests, self.conventions, masks)
+
+    @cached_property
+    def group_masks(self) -> Mapping[Any, Array]:
+        """{group: which cases are in it} where `by=` was given, in the order of `per_case.ids`.
+
+        A group of items is a mask of the cases that have something of it in their truth or list.
+        """
+        return masks_of(self.partial) | dict(self._by or {})
+
+    @property
+    def by_sizes(self) -> dict[Any, int]:
+        """How many cases each group holds."""
+        return {label: int(mask.sum()) for label, mask in self.group_masks.items()}
+
+    def gaps(self) -> dict[str, Gap]:
+        """{metric: the best and the worst group, their difference and ratio} where `by=` was given.
+
+        Between groups of users the difference of a mean has a 95% interval, as if the two groups had been
+        named beforehand; with many groups, the extreme two differ by chance alone.
+        """
+        if not self.by:
+            raise NotDefinedError("there are no groups to compare.", hint="Pass by= to evaluate.")
+        return {str(request): self._gap(request) for request in self.requests}
+
+    def _gap(self, request: Request) -> Gap:
+        name = str(request)
+        gap = gap_of({label: row[name] for label, row in self.by.items()}, request.metric.better)
+        of_items = any(stratum.of == "item" for stratum in self.partial.strata.values())
+        weighted = self.per_case.weights is not None
+        if of_items or weighted or gap.best not in self.group_masks or not self._is_mean(request):
+            return gap
+        masks = self.group_masks[gap.best], self.group_masks[gap.worst]
+        return with_interval(gap, self.per_case.columns[name], *masks)
+
+    def _is_mean(self, request: Request) -> bool:
+        """Whether the number is the mean of the cases' values, and more or less of it is better."""
+        name, metric = str(request), request.metric
+        is_mean = name in self.per_case.columns and name not in self.partial.terms and metric.summary is None
+        return is_mean and metric.better != "zero"
+
+    def _request(self, name: str) -> Request:
+        key = self._key(name)
+        return next(r for r in self.requests if str(r) == key)
+
+    def _exposure_of(self, request: Request, held: Partial | None = None) -> Exposure:
+        if request.metric.kind != "catalogue":
+            raise NotDefinedError(
+                f"{request} is a mean over users, not a metric of the catalogue.",
+                hint="values_of(metric) holds its value for each user.",
+            )
+        shown = (held or self.partial).exposure
+        return shown[exposure_key(request, request.conventions(self.conventions))]
+
+    def exposure(self, metric: str) -> tuple[Float, Array]:
+        """How often each item was shown, by group of users: groups x items, and the item ids."""
+        known = self._exposure_of(self._request(metric))
+        return by_group(known), known.items.values
+
+    def statistic(self, metric: str) -> Callable[[Float], float]:
+        """A catalogue metric as a function of how often each item was shown, as `exposure` orders them."""
+        request = self._request(metric)
+        self._exposure_of(request)
+        return lambda counts: catalogue_value(self.partial, request, self.conventions, counts)
+
+    def intervals(
+        self,
+        confidence: float = 0.95,
+        *,
+        method: Method = "t",
+        metrics: Sequence[str] | None = None,
+        n_resamples: int = 10_000,
+        rng: Rng = 0,
+    ) -> Intervals:
+        """Each value with its interval, as a mapping that prints: users are what is resampled.
+
+        Args:
+            confidence: how often such intervals hold what they estimate.
+            method: "t", "normal", "studentised", "bca" or "percentile", for means over users; metrics of the
+                catalogue have a jackknife over 64 groups of users.
+            metrics: which; all without.
+            n_resamples: how often the bootstraps draw.
+            rng: a seed or a numpy Generator.
+        """
+        named = [metrics] if isinstance(metrics, str) else metrics
+        wanted = self.requests if named is None else [self._request(name) for name in named]
+        choices = {"method": method, "confidence": confidence, "n_resamples": n_resamples, "rng": rng}
+        with said_once():
+            found = {str(r): self._estimate(r, **choices) for r in wanted}
+            return Intervals({name: after_stop(one, self.notes) for name, one in found.items()})
+
+    def _estimate(self, request: Request, **choices: Any) -> Estimate:
+        return estimate(self.partial, request, self.conventions, **choices)
+
+    def bounds(self) -> Bounds:
+        """Each value beside the best any lists could reach here and what a random ranking has on average.
+
+        Each side says how it is known: exact, drawn (the mean of random rankings, with its standard error) or
+        found (lists that reach it were built; better ones are not excluded). What could not be shown (seen,
+        unknown, not eligible) cannot be reached; where a limit cannot be known it is n/a with the reason.
+        """
+        if self._limits is None:
+            raise RecsysError(
+                "this result was merged, read from a file or made of sampled candidates, "
+                "so the lists behind it are gone.",
+                hint="Call bounds() on what evaluate returned.",
+            )
+        return self._limits(self.overall)
+
+    def merge(self, *others: Evaluation) -> Evaluation:
+        """The result over the cases of all; equal to evaluating them at once."""
+        for other in others:
+            if not isinstance(other, Evaluation):
+                raise MergeError(
+                    f"a result merges with other results, not with {type(other).__name__}.",
+                    hint="Write first.merge(second, third), or first.merge(*rest) for a list.",
+                )
+            if [*other] != [*self]:
+                raise MergeError(
+                    f"the results hold different metrics: {', '.join(self)} and {', '.join(other)}.",
+                    hint="Evaluate every part with the same metrics.",
+                )
+            if other.conventions != self.conventions:
+                raise MergeError(
+                    f"the results have different conventions: {self.conventions} and {other.conventions}.",
+                    hint="recsys.explain(a, b) says what differs.",
+                )
+        whole = merge([self.partial, *(o.partial for o in others)])
+        return Evaluation(whole, self.requests, self.conventions, notes=self.notes)
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether lists and truth are at hand to be looked at again, as `under` and `explain` do."""
+        return self._again is not None
+
+    def under(self, conventions: Conventions | str | Mapping[str, Any]) -> Evaluation:
+        """The same lists and truth under other conventions."""
+        if self._again is None:
+            raise RecsysError(
+                "this result was merged or read from a file, so the lists behind it are gone.",
+                hint="Evaluate the lists again with the other conventions.",
+            )
+        return self._again(Conventions.of(conventions))
+
+    def report(self, path: str | os.PathLike[str], **given: Any) -> Path:
+        """Write an HTML report about it; see recsys.report.write_report for what else may be given."""
+        from recsys.report.page import write_report
+
+        return write_report(path, self, **given)
+
+    @property
+    def plot(self) -> Any:
+        """Its pictures as matplotlib Axes: plot.bars(), plot.curve(), plot.distribution(), plot.strata()."""
+        from recsys.report.accessors import EvaluationPictures
+
+        return EvaluationPictures(self, "figures")
+
+    @property
+    def chart(self) -> Any:
+        """The same pictures as Vega-Lite charts, which notebooks draw: chart.curve() and so on."""
+        from recsys.report.accessors import EvaluationPictures
+
+        return EvaluationPictures(self, "charts")
+
+    def to_dict(self) -> dict[str, float]:
+        return dict(self.overall)
+
+    def log_to(self, tracker: Any, *, step: int | None = None, prefix: str = "") -> None:
+        """Hand the values to MLflow, Weights & Biases, TensorBoard, a Lightning logger or a function."""
+        from recsys.evaluation.trackers import log
+
+        log(self.overall, tracker, step=step, prefix=prefix)
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """A document with a reproducible, hashed `result` and a `run` part with versions."""
+        return json.dumps(document_of(self), indent=indent, ensure_ascii=False)
+
+    def save(self, path: str | os.PathLike[str], *, name: str | None = None, **facts: Any) -> None:
+        """Write all there is, per-user values included, as one JSON file that `recsys.load` reads back.
+
+        Args:
+            path: the file; it changes at once or not at all.
+            name: what the model is called in comparisons and histories; the file's name unless said.
+            facts: anything else worth keeping about the run, such as commit="1f3a".
+        """
+        called = Path(path).stem if name is None else name
+        write_result(path, self, groups=self._by or {}, run={"name": called, **facts})
+
+    @cached_property
+    def name(self) -> str | None:
+        """What the model was called when the result was saved."""
+        return self.run.get("name")
+
+    def _columns(self) -> dict[str, list[Any]]:
+        """metric, value, cases; with `by=` one block a group."""
+        rows = [("", self.overall)] + [(label, row) for label, row in self.by.items()]
+        flat = [(label, name, value) for label, row in rows for name, value in row.items()]
+        columns: dict[str, list[Any]] = {"group": [str(r[0]) for r in flat]} if self.by else {}
+        columns |= {"metric": [r[1] for r in flat], "value": [r[2] for r in flat]}
+        columns["cases"] = [self._n_in_mean(r[0], r[1]) for r in flat]
+        return columns
+
+    def _n_in_mean(self, label: Any, name: str) -> int:
+        stratum = self.partial.strata.get(label) if label != "" or label in self.by else None
+        if name not in self.per_case.columns:
+            held = self.partial if stratum is None else stratum.partial
+            return int(self._exposure_of(self._request(name), held).cases.sum()) if held.exposure else 0
+        inside = ~np.isnan(self.per_case.columns[name])
+        if stratum is not None and stratum.of == "item":
+            inside = ~np.isnan(stratum.partial.per_case.columns[name])
+        elif label in self.group_masks:
+            inside &= self.group_masks[label]
+        return int(inside.sum())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What goes to another process: everything but the way back to the lists."""
+        return {**self.__dict__, "_again": None, "_limits": None}
+
+    def _footnotes(self) -> list[str]:
+        clusters = self.per_case.clusters
+        n_users = None if clusters is None else len(set(clusters.tolist()))
+        return tables.footnotes(
+            self.counts, self.conventions, self.notes, n_users=n_users, catalogue=self.partial.catalogue
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Evaluation):
+            return NotImplemented if not isinstance(other, Mapping) else dict(self) == dict(other)
+        same = list(self.overall) == list(other.overall) and self.conventions == other.conventions
+        mine, theirs = self.per_case, other.per_case
+        return (
+            same
+            and np.array_equal(mine.ids, theirs.ids)
+            and all(np.array_equal(mine.columns[n], theirs.columns[n], equal_nan=True) for n in mine.columns)
+            and [*map(repr, self.overall.values())] == [*map(repr, other.overall.values())]
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def load(path: str | os.PathLike[str]) -> Evaluation:
+    """An evaluation that was saved; what the file says must be what its own values give.
+
+    >>> import recsys, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "als.json"
+    >>> recsys.evaluate({1: [3, 5]}, {1: {5}}, ["mrr"]).save(path)
+    >>> recsys.load(path).name, dict(recsys.load(path))
+    ('als', {'mrr': 0.5})
+    """
+    return read_result(path, Evaluation)

@@ -1,0 +1,255 @@
+"""Results by stratum: which users, or which items, belong to each group that `by=` asks for.
+
+Groups are made of what was known before the test (train, tables of users and items), never of the users
+at hand, so that a part of the users falls into the same groups as all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from recsys.conventions.decisions import Conventions
+from recsys.errors import InputError, NotDefinedError, UnknownNameError
+from recsys.evaluation.engine import exposures, measure
+from recsys.evaluation.options import groups_by
+from recsys.inputs.timestamps import seconds_of
+from recsys.metrics.item_facts import labels_of
+from recsys.metrics.requests import Request
+from recsys.ranks.counting import Counted, OfItems
+from recsys.ranks.matching import Paired
+from recsys.types import Array, Bool, Catalogue, Context, Float, Ids, Partial, PerCase, Stratum
+
+By = str | Mapping[Any, Any] | Callable[[Any], Any]
+_FORM = re.compile(r"\s*([^()]+?)\s*(?:\(\s*(\w+)\s*=\s*([\d.]+)\s*\))?\s*")
+_FEW = 12  # a column of numbers with more values than this is put into quarters
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """A label for ids, several where an item has several; an id without one is in no group."""
+
+    of: str
+    ids: Ids
+    cells: Array
+    rest: str | None = None
+
+    def masks(self, ids: Ids) -> dict[str, Bool]:
+        """Which of these ids belong to each group, groups in order."""
+        if len(self.ids):
+            self.ids.same_kind(ids, what=self.of)
+        at = self.ids.code_of(ids.values)
+        cells = [(type(cell), cell) for cell in self.cells.tolist()]  # 1 and True are two labels
+        kinds = {cell: number for number, cell in enumerate(dict.fromkeys(cells))}  # cells repeat: read once
+        kind = np.fromiter((kinds[cell] for cell in cells), dtype=np.int64, count=len(cells))
+        kind = np.append(kind, len(kinds))[at]  # the last kind stands for ids the table lacks
+        with_label: dict[str, list[int]] = {}
+        for (_, cell), number in kinds.items():
+            for label in labels_of(cell):
+                with_label.setdefault(label, []).append(number)
+        masks = {}
+        for label in sorted(with_label, key=_by_number):
+            member = np.zeros(len(kinds) + 1, dtype=bool)
+            member[with_label[label]] = True
+            masks[label] = np.asarray(member[kind])
+        if self.rest is None:
+            return masks
+        others = at < 0
+        return {self.rest: masks.pop(self.rest) | others if self.rest in masks else others, **masks}
+
+
+def with_strata(
+    partial: Partial,
+    judged: Paired | Counted,
+    requests: Sequence[Request],
+    *,
+    conventions: Conventions,
+    context: Context,
+    by: By,
+) -> Partial:
+    """The result with one result a group."""
+    if not isinstance(by, str):
+        masks = groups_by(judged.cases.values, by)
+        return _by_users(partial, judged, requests, (conventions, context), masks)
+    found = groups_named(by, context)
+    if found.of == "item":
+        return _by_items(partial, judged, requests, (conventions, context), found)
+    users = judged.cases if judged.clusters is None else Ids(judged.clusters)
+    masks = {label: mask for label, mask in found.masks(users).items() if mask.any()}
+    return _by_users(partial, judged, requests, (conventions, context), masks)
+
+
+def _by_users(
+    partial: Partial,
+    judged: Paired | Counted,
+    requests: Sequence[Request],
+    rules: tuple[Conventions, Context],
+    masks: Mapping[Any, Bool],
+) -> Partial:
+    """Users of each group; columns stay where they are, exposure is counted again."""
+    strata = {}
+    for label, shown in exposures(judged, requests, *rules, groups=masks).items():
+        rows = PerCase(judged.cases.values[masks[label]], {})
+        part = Partial(rows, {}, {"cases": len(rows)}, shown, partial.catalogue, partial.context)
+        strata[label] = Stratum("user", part)
+    return replace(partial, strata=strata)
+
+
+def _by_items(
+    partial: Partial,
+    judged: Paired | Counted,
+    requests: Sequence[Request],
+    rules: tuple[Conventions, Context],
+    groups: Groups,
+) -> Partial:
+    """The same rankings, seen through the items of each group only."""
+    strata = {}
+    whole = partial.catalogue
+    inside = {} if whole is None else groups.masks(whole.ids)
+    for label, mask in groups.masks(judged.items).items():
+        part = measure(OfItems(judged, mask), requests, *rules)
+        if whole is not None:
+            part = replace(part, catalogue=_of_catalogue(whole, inside[label]))
+        strata[label] = Stratum("item", part)
+    return replace(partial, strata=strata)
+
+
+def _of_catalogue(catalogue: Catalogue, mask: Bool) -> Catalogue:
+    ids = Ids(catalogue.ids.values[mask])
+    return Catalogue(ids, len(ids), "ids" if catalogue.how == "ids" else "found")
+
+
+def groups_named(by: str, context: Context) -> Groups:
+    """The groups a name stands for: one made of train, or a column of users or items."""
+    match = _FORM.fullmatch(by)
+    name, param, number = match.groups() if match else (by, None, None)
+    if name in _MADE:
+        make, known, default = _MADE[name]
+        if param not in (None, known):
+            raise UnknownNameError(f"parameter of {name}", param, [known])
+        return make(context, default if number is None else float(number))
+    side, _, column = name.rpartition(":")
+    tables = {s: t for s, t in (("user", context.users), ("item", context.items)) if t is not None}
+    holders = [s for s, table in tables.items() if column in table.columns and side in ("", s)]
+    if len(holders) == 1:
+        table = tables[holders[0]]
+        return Groups(holders[0], table.ids, _labelled(table.columns[column]))
+    if holders:
+        raise InputError(
+            f"users and items both have a column {column!r}.",
+            hint=f"Write by='user:{column}' or 'item:{column}'.",
+        )
+    names = [f"{s}:{c}" for s, table in tables.items() for c in table.columns]
+    raise UnknownNameError("group", by, [*_MADE, *names], hint="Pass users= or items= with such a column.")
+
+
+def _activity(context: Context, bins: float) -> Groups:
+    counts, users = _train_sizes(context)
+    return Groups("user", users, binned(counts, int(bins)), rest="0")
+
+
+def _cold_user(context: Context, below: float) -> Groups:
+    counts, users = _train_sizes(context)
+    return Groups("user", users, np.where(counts < below, "cold", "warm").astype(object), rest="cold")
+
+
+def _train_sizes(context: Context) -> tuple[Float, Ids]:
+    train = _train(context)
+    return train.sizes.astype(np.float64), train.cases
+
+
+def _popularity(context: Context, bins: float) -> Groups:
+    train = _train(context)
+    counts = train.item_counts
+    had = np.flatnonzero(counts)
+    return Groups(
+        "item", Ids(train.items.values[had]), binned(counts[had].astype(np.float64), int(bins)), rest="0"
+    )
+
+
+def _cold_item(context: Context, below: float) -> Groups:
+    train = _train(context)
+    return Groups(
+        "item", train.items, np.where(train.item_counts < below, "cold", "warm").astype(object), rest="cold"
+    )
+
+
+def _item_age(context: Context, bins: float) -> Groups:
+    train = _train(context)
+    if train.times is None:
+        raise NotDefinedError("by='item_age' needs the times of train.", hint="Give train a time column.")
+    seconds = seconds_of(train.times)
+    first = np.full(len(train.items), np.inf)
+    np.fmin.at(first, train.codes, seconds)
+    had = np.flatnonzero(np.isfinite(first))
+    age = np.fmax.reduce(seconds, initial=0.0) - first[had]
+    place = _quantile_bin(age, int(bins))
+    names = np.array([f"age {one + 1} of {int(bins)}" for one in range(int(bins))], dtype=object)
+    return Groups("item", Ids(train.items.values[had]), names[place], rest="new")
+
+
+def _train(context: Context) -> Any:
+    if context.train is None:
+        raise NotDefinedError("these groups are made of what users had before.", hint="Pass train=.")
+    return context.train
+
+
+_MADE: dict[str, tuple[Callable[[Context, float], Groups], str, float]] = {
+    "activity": (_activity, "bins", 4.0),
+    "cold_user": (_cold_user, "below", 3.0),
+    "popularity": (_popularity, "bins", 10.0),
+    "cold_item": (_cold_item, "below", 5.0),
+    "item_age": (_item_age, "bins", 4.0),
+}
+
+
+def _labelled(values: Array) -> Array:
+    if values.dtype.kind not in "fiu" or len(np.unique(values[~np.isnan(values * 1.0)])) <= _FEW:
+        return np.array([_plain(v) for v in values.tolist()], dtype=object)
+    known = ~np.isnan(values * 1.0)
+    out = np.full(len(values), None, dtype=object)
+    out[known] = binned(values[known].astype(np.float64), 4)
+    return out
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not np.isnan(value) and value == int(value):
+        return str(int(value))
+    return value
+
+
+def binned(values: Float, bins: int) -> Array:
+    """Labels "low-high" of groups about equally large; equal values stay together.
+
+    >>> binned(np.array([1.0, 1.0, 2.0, 5.0, 9.0, 9.0]), 3).tolist()
+    ['1', '1', '2-5', '2-5', '9', '9']
+    """
+    if bins < 1:
+        raise InputError(f"bins={bins} is not positive.", hint="Write by='activity(bins=4)'.")
+    place = _quantile_bin(values, bins)
+    out = np.empty(len(values), dtype=object)
+    for one in np.unique(place).tolist():
+        inside = values[place == one]
+        low, high = f"{inside.min():g}", f"{inside.max():g}"
+        out[place == one] = low if low == high else f"{low}-{high}"
+    return out
+
+
+def _quantile_bin(values: Float, bins: int) -> Array:
+    if len(values) == 0:
+        return np.zeros(0, dtype=np.int64)
+    shares = np.arange(1, bins) / bins
+    edges = np.unique(np.quantile(values, shares, method="inverted_cdf"))
+    return np.searchsorted(edges, values, side="left")
+
+
+def _by_number(label: str) -> tuple[float, str]:
+    number = re.match(r"-?[\d.]+(?:e[+-]?\d+)?", label)
+    try:
+        return (float(number.group()) if number else np.inf), label
+    except ValueError:
+        return np.inf, label

@@ -1,0 +1,237 @@
+"""A result's columns as text, HTML, Markdown, LaTeX or a frame; names are escaped.
+
+Plain text and markup are written here by hand because they are a few lines each; frames are made by the
+library the caller asks for, imported only then.
+"""
+
+from __future__ import annotations
+
+import html as markup
+import math
+import re
+import unicodedata
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from recsys.conventions.decisions import Conventions
+from recsys.errors import MissingExtraError, UnknownNameError
+from recsys.types import Catalogue, PerCase
+
+Columns = Mapping[str, Sequence[Any]]
+KINDS = ("pandas", "polars", "arrow")
+_COUNTED = {
+    "repeated_items": "item|items listed more than once",
+    "repeated_rows": "repeated truth row|rows merged",
+    "conflicting_grades": "pair|pairs with conflicting grades (the highest was kept)",
+    "unknown_items": "relevant item|items outside the catalogue",
+    "seen_truth": "relevant item|items the users had already seen",
+    "not_candidates": "relevant item|items that is|are no candidate|candidates"
+    " (seen, ineligible, unknown or not ranked)",
+    "without_vector": "item|items shown that has|have no vector",
+    "without_facts": "item|items shown that the items table says nothing about",
+    "positive_among_negatives": "relevant item|items that is|are also among its|their own negatives",
+    "repeated_negatives": "negative|negatives that its|their case held already",
+    "tied": "relevant item|items found that shares|share its|their score with another item",
+}
+_RATINGS_COUNTED = {
+    "clipped": "prediction|predictions moved to the border of the scale",
+    "outside_scale": "prediction|predictions outside the scale",
+    "certain_and_wrong": "prediction|predictions of exactly 0 or 1 that was|were wrong (moved by 2^-52)",
+    "without_prediction": "rating|ratings without a prediction (left out)",
+    "without_rating": "prediction|predictions without a rating (left out)",
+}
+
+
+class Tabled(ABC):
+    """A result that is a table with notes below: it prints, and hands itself out in every form."""
+
+    @abstractmethod
+    def _columns(self) -> Columns:
+        """The table."""
+
+    @abstractmethod
+    def _footnotes(self) -> Sequence[str]:
+        """What stands below it."""
+
+    def to_frame(self, kind: str = "pandas") -> Any:
+        """The table as a pandas, polars or arrow table."""
+        return frame(self._columns(), kind)
+
+    def to_markdown(self) -> str:
+        return markdown(self._columns())
+
+    def to_latex(self) -> str:
+        return latex(self._columns())
+
+    def __repr__(self) -> str:
+        return "\n".join([text(self._columns()), "", *self._footnotes()])
+
+    def _repr_html_(self) -> str:
+        return html(self._columns(), self._footnotes())
+
+
+def frame(columns: Mapping[str, Any], kind: str) -> Any:
+    """The columns as a table of the library `kind`."""
+    if kind == "pandas":
+        import pandas as pd
+
+        return pd.DataFrame(dict(columns))
+    if kind == "polars":
+        try:
+            import polars as pl
+        except ImportError as error:
+            raise MissingExtraError("polars", "polars", "A polars table") from error
+        return pl.DataFrame({n: c.tolist() if _is_object(c) else c for n, c in columns.items()})
+    if kind == "arrow":
+        try:
+            import pyarrow as pa
+        except ImportError as error:
+            raise MissingExtraError("pyarrow", "arrow", "An Arrow table") from error
+        return pa.table({n: c.tolist() if _is_object(c) else c for n, c in columns.items()})
+    raise UnknownNameError("kind of table", kind, KINDS)
+
+
+def per_case_table(rows: PerCase, kind: str) -> Any:
+    """Per-case values; pandas is indexed by id, the others hold it as the first column."""
+    name = "user" if rows.clusters is None else "case"
+    columns: dict[str, Any] = {name: rows.ids}
+    if rows.clusters is not None:
+        columns["user"] = rows.clusters
+    table = frame(columns | dict(rows.columns), kind)
+    return table.set_index(name) if kind == "pandas" else table
+
+
+def text(columns: Columns) -> str:
+    """Aligned columns, numbers to four places."""
+    cells = {name: [shown(v) for v in values] for name, values in columns.items()}
+    widths = {name: max([_width(name), *map(_width, cells[name])]) for name in cells}
+    right = {name for name, values in columns.items() if _is_numeric(values)}
+
+    def line(row: Mapping[str, str]) -> str:
+        fill = {n: " " * (widths[n] - _width(row[n])) for n in cells}
+        return "  ".join(fill[n] + row[n] if n in right else row[n] + fill[n] for n in cells).rstrip()
+
+    n_rows = len(next(iter(cells.values()), []))
+    body = [line({n: cells[n][i] for n in cells}) for i in range(n_rows)]
+    return "\n".join([line({n: n for n in cells}), line({n: "-" * widths[n] for n in cells}), *body])
+
+
+def html(columns: Columns, notes: Sequence[str]) -> str:
+    """A small table for notebooks; everything in it is escaped."""
+    head = "".join(f"<th>{markup.escape(n)}</th>" for n in columns)
+    rows = zip(*columns.values(), strict=True)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{markup.escape(shown(v))}</td>" for v in row) + "</tr>" for row in rows
+    )
+    below = "".join(f"<div><small>{markup.escape(n)}</small></div>" for n in notes)
+    return f"<div><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}</div>"
+
+
+def markdown(columns: Columns) -> str:
+    """A pipe table."""
+    rule = ["---:" if _is_numeric(v) else "---" for v in columns.values()]
+    rows = [list(columns), rule, *([shown(v) for v in row] for row in zip(*columns.values(), strict=True))]
+    return "\n".join("| " + " | ".join(re.sub(r"([|\\`*_<])", r"\\\1", c) if r else c for c in row) + " |"
+                     for r, row in enumerate(rows))  # fmt: skip
+
+
+def latex(columns: Columns) -> str:
+    """A booktabs tabular."""
+    spec = "".join("r" if _is_numeric(v) else "l" for v in columns.values())
+    lines = [" & ".join(_tex(n) for n in columns) + r" \\", r"\midrule"]
+    lines += [" & ".join(_tex(shown(v)) for v in row) + r" \\" for row in zip(*columns.values(), strict=True)]
+    return "\n".join([rf"\begin{{tabular}}{{{spec}}}", r"\toprule", *lines, r"\bottomrule", r"\end{tabular}"])
+
+
+def footnotes(
+    counts: Mapping[str, int],
+    conventions: Conventions,
+    notes: Mapping[str, Any],
+    *,
+    n_users: int | None = None,
+    catalogue: Catalogue | None = None,
+) -> list[str]:
+    """What a reader must know to trust the numbers above; `n_users` where a user has several cases."""
+    if "rows" in counts:
+        return _rating_footnotes(counts)
+    n_cases = counts.get("cases", 0)
+    lines = [many(n_cases, "user|users")]
+    if n_users is not None:
+        lines = [f"{many(n_cases, 'case|cases')} of {many(n_users, 'user|users')}"]
+    for name, words in (
+        ("without_truth", "without relevant items ({})"),
+        ("without_list", "without recommendations ({})"),
+    ):
+        if counts.get(name):
+            rule = conventions.no_truth if name == "without_truth" else conventions.no_list
+            said = {"skip": "left out", "zero": "count as 0", "empty": "count as the worst value"}.get(
+                rule, rule
+            )
+            lines[0] += f", {counts[name]:,} " + words.format(said)
+    lines += [many(counts[n], words) for n, words in _COUNTED.items() if counts.get(n)]
+    if counts.get("found") == 0 and counts.get("judged"):
+        lines.append("no listed item is in its user's truth: check that both sides use the same item ids")
+    read = notes.get("lists", {}).get("read", {})
+    lines += [f"lists {read[what]}" for what in ("order", "gaps") if what in read]
+    lines += notes.get("stopped", {}).get("says", "").splitlines()
+    lines += [str(notes["sampled"])] if isinstance(notes.get("sampled"), str) else []
+    if catalogue is not None:
+        how = " (those of train, lists and truth)" if catalogue.how == "found" else ""
+        lines.append(f"catalogue: {many(catalogue.n, 'item|items')}{how}")
+    return [*lines, f"conventions: {conventions}"]
+
+
+def _rating_footnotes(counts: Mapping[str, int]) -> list[str]:
+    """The same for predicted numbers: they have rows instead of lists, and no conventions."""
+    lines = [f"{many(counts['rows'], 'row|rows')} of {many(counts.get('cases', 0), 'user|users')}"]
+    lines += [many(counts[n], words) for n, words in _RATINGS_COUNTED.items() if counts.get(n)]
+    return [*lines, "a plain name is over all rows, user_ the mean over users"]
+
+
+def many(n: int, words: str) -> str:
+    """A number and what it counts, written one|several.
+
+    >>> many(1, "item|items shown that has|have no vector"), many(2000, "user|users")
+    ('1 item shown that has no vector', '2,000 users')
+    """
+    return f"{n:,} " + re.sub(r"(\w+)\|(\w+)", r"\1" if n == 1 else r"\2", words)
+
+
+def shown(value: Any) -> str:
+    """A cell for people: four places, control characters removed."""
+    if isinstance(value, float | np.floating):
+        return "n/a" if math.isnan(value) else f"{value:.4f}".replace("-0.0000", "0.0000")
+    if isinstance(value, int | np.integer):
+        return f"{value:,}"
+    return re.sub(r"[\x00-\x1f\x7f-\x9f]", "", str(value))
+
+
+def _width(cell: str) -> int:
+    """How many columns of a terminal it takes: two for wide signs (CJK, emoji), none for combining marks."""
+    if cell.isascii():
+        return len(cell)
+    return sum(
+        0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1
+        for sign in cell
+    )
+
+
+def _is_numeric(values: Sequence[Any]) -> bool:
+    return all(isinstance(v, int | float | np.number) for v in values)
+
+
+def _is_object(column: Any) -> bool:
+    return isinstance(column, np.ndarray) and column.dtype == object
+
+
+_TEX = {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
+    ">": r"\textgreater{}", "|": r"\textbar{}", **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+}  # fmt: skip
+
+
+def _tex(cell: str) -> str:
+    return "".join(_TEX.get(sign, sign) for sign in cell)

@@ -1,0 +1,257 @@
+"""One scan, checked: what may be assumed of the arrays before any backend touches them.
+
+Checks run in NumPy once per call, so that both backends refuse the same inputs with the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recsys.errors import CutoffError, InputError, UnknownNameError
+from recsys.kernels.kernel_results import Bools, Csr, Factors, Float64s, Int32s, Int64s
+from recsys.kernels.preconditions import as_rows
+
+Ties = Literal["by_id", "by_id_desc"]
+Progress = Callable[[int, int], object]
+
+# What is looked at twice should still be in the cache the second time.
+BYTES_PER_LOOK = 1 << 20
+ENTRIES_PER_LOOK = 1 << 22
+# What may be given one per item: kinds of dtypes, and what to call it.
+PER_ITEM = {np.bool_: ("b", "bool"), np.int64: ("iu", "whole number"), np.float64: ("fiub", "number")}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Inputs of one scan, of known type and shape, with everything in range."""
+
+    users: Factors
+    user_rows: Int64s | None
+    """The row of users of each case; None where all are asked for in order."""
+    items: Factors
+    k: int | None
+    truth: Csr | None
+    seen: Csr | None
+    eligible: Csr | None
+    bias: Float64s | None
+    never: Bools | None
+    tie_key: NDArray[np.int64]
+    """Among equal scores the smaller key comes first."""
+    largest: float
+    """Of all item factors and biases, in magnitude."""
+    progress: Progress | None
+    deepest: int | None = None
+    """Truth items with this many candidates above them need no exact count."""
+
+    @property
+    def n_cases(self) -> int:
+        return int(self.users.shape[0] if self.user_rows is None else self.user_rows.size)
+
+    @property
+    def n_items(self) -> int:
+        return int(self.items.shape[0])
+
+    def users_of(self, start: int, stop: int) -> Factors:
+        """The factors of some cases."""
+        return rows_between(self.users, self.user_rows, start, stop)
+
+
+def as_problem(
+    users: Any,
+    items: Any,
+    *,
+    user_rows: Any = None,
+    k: int | None,
+    truth: Any,
+    seen: Any,
+    eligible: Any,
+    item_bias: Any,
+    never: Any,
+    item_rank: Any,
+    ties: str,
+    progress: Progress | None,
+    deepest: int | None = None,
+) -> Problem:
+    """Check and bring to one form; nothing the size of the factors is copied unless its type must change."""
+    x, y = _matrix("users", users), _matrix("items", items)
+    if x.shape[1] != y.shape[1]:
+        raise InputError(f"users have {x.shape[1]} factors, items {y.shape[1]}; they must be equal.")
+    if k is not None and not _counts(k):
+        raise CutoffError(f"k is {k!r}; give a whole number from 1, or None for no lists.")
+    if deepest is not None and not _counts(deepest):
+        raise CutoffError(f"deepest is {deepest!r}; give a whole number from 1, or None.")
+    chosen = _user_rows(user_rows, x.shape[0])
+    n_cases, n_items = x.shape[0] if chosen is None else chosen.size, y.shape[0]
+    if n_items >= 2**31:
+        raise InputError(f"{n_items} items; the kernels count items in int32.")
+    bias = _per_item("item_bias", item_bias, n_items, np.float64)
+    largest = _check_magnitude(x, chosen, y, bias)
+    if chosen is not None and not _is_ready(x):
+        x, chosen = x[chosen], None  # only what is asked for is widened
+    return Problem(
+        users=_widened(x),
+        user_rows=chosen,
+        items=_widened(y),
+        k=None if k is None else min(int(k), n_items),
+        truth=_rows("truth", truth, n_cases, n_items),
+        seen=_rows("seen", seen, n_cases, n_items),
+        eligible=_rows("eligible", eligible, n_cases, n_items),
+        bias=bias,
+        never=_per_item("never", never, n_items, np.bool_),
+        tie_key=_tie_key(item_rank, ties, n_items),
+        largest=largest,
+        progress=progress,
+        deepest=None if deepest is None else int(deepest),
+    )
+
+
+def rows_between(array: Factors, chosen: Int64s | None, start: int, stop: int) -> Factors:
+    """Rows from start to stop, or of those chosen."""
+    return array[start:stop] if chosen is None else array[chosen[start:stop]]
+
+
+def _counts(value: Any) -> bool:
+    """Whether it is a whole number from 1."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+        return False
+    number: Any = value
+    return bool(number >= 1 and number == number // 1)
+
+
+def _matrix(name: str, values: Any) -> Factors:
+    array: Factors = np.asarray(values)
+    if array.ndim != 2:
+        raise InputError(f"{name} must be a matrix (rows x factors); it has shape {array.shape}.", table=name)
+    if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
+        raise InputError(f"{name} are {array.dtype}; expected float32 or float64.", table=name)
+    return array
+
+
+def _user_rows(rows: Any, n_users: int) -> Int64s | None:
+    if rows is None:
+        return None
+    chosen = np.asarray(rows)
+    if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
+        raise InputError(
+            f"user_rows is {chosen.dtype} of shape {chosen.shape}; expected one row of users a case.",
+            table="users",
+        )
+    outside = (chosen < 0) | (chosen >= n_users)
+    if outside.any():
+        raise InputError(
+            f"user_rows: {chosen[outside.argmax()]} is not one of the {n_users} rows of users.", table="users"
+        )
+    return np.ascontiguousarray(chosen, dtype=np.int64)
+
+
+def _is_ready(array: Factors) -> bool:
+    """Whether the kernels can read it as it lies in memory, in any order and direction."""
+    is_float = array.dtype in (np.float32, np.float64) and array.dtype.isnative
+    return is_float and array.flags.aligned and all(s % array.itemsize == 0 for s in array.strides)
+
+
+def _widened(array: Factors) -> Factors:
+    """As float32 where that holds every value of its type, else as float64; what is ready stays as it is."""
+    if _is_ready(array):
+        return array
+    wide: Factors = array.astype(np.float32 if np.can_cast(array.dtype, np.float32) else np.float64)
+    return wide
+
+
+def _largest(name: str, array: Factors, chosen: Int64s | None = None) -> float:
+    """The largest magnitude; a NaN or an infinity is named with its row."""
+    largest, n_rows = 0.0, array.shape[0] if chosen is None else chosen.size
+    step = max(1, BYTES_PER_LOOK * len(array) // max(1, array.nbytes))
+    for start in range(0, n_rows, step):
+        block = rows_between(array, chosen, start, start + step)
+        if not block.size:
+            break
+        high, low = float(block.max()), float(block.min())
+        if not (np.isfinite(high) and np.isfinite(low)):
+            bad = ~np.isfinite(block.reshape(block.shape[0], -1)).all(axis=1)
+            at = start + int(bad.argmax())
+            row = at if chosen is None else int(chosen[at])
+            raise InputError(
+                f"{name} has a NaN or infinite value in row {row}.",
+                table=name,
+                row=row,
+                hint="Such a row often means that training diverged: mend it, or leave the row out.",
+            )
+        largest = max(largest, high, -low)
+    return largest
+
+
+def _check_magnitude(x: Factors, chosen: Int64s | None, y: Factors, bias: Float64s | None) -> float:
+    of_users, of_items = _largest("users", x, chosen), _largest("items", y)
+    of_bias = 0.0 if bias is None else _largest("item_bias", bias)
+    with np.errstate(over="ignore"):
+        reach = np.float64(max(x.shape[1], 1)) * of_users * of_items
+    if reach >= 2.0**1023 or reach + of_bias >= 2.0**1023:
+        raise InputError(
+            f"scores may overflow: {x.shape[1]} factors up to {of_users:g} times {of_items:g} "
+            f"plus biases up to {of_bias:g} reach 2^1023.",
+            hint="Scale the factors down; the order of scores does not change.",
+        )
+    return max(of_items, of_bias)
+
+
+def _per_item(name: str, values: Any, n_items: int, dtype: Any) -> Any:
+    if values is None:
+        return None
+    array = np.asarray(values)
+    kinds, what = PER_ITEM[dtype]
+    if array.dtype.kind not in kinds and array.size:
+        raise InputError(f"{name} is {array.dtype}; expected one {what} per item.", table=name)
+    array = np.ascontiguousarray(array, dtype=dtype)
+    if array.shape != (n_items,):
+        raise InputError(f"{name} has shape {array.shape}, expected ({n_items},).", table=name)
+    return array
+
+
+def _rows(name: str, rows: Any, n_cases: int, n_items: int) -> Csr | None:
+    if rows is None:
+        return None
+    indptr, items = as_rows(name, rows[0], rows[1], n_cases)
+    if items.size and (int(items.min()) < 0 or int(items.max()) >= n_items):
+        at = int(np.flatnonzero((items < 0) | (items >= n_items))[0])
+        case = int(np.searchsorted(indptr, at, side="right")) - 1
+        raise InputError(
+            f"{name}: item {items[at]} of case {case} is not one of the {n_items} items.",
+            table=name,
+            row=case,
+        )
+    fall = None if name == "truth" else _first_fall(indptr, items)
+    if fall is not None:
+        case = int(np.searchsorted(indptr, fall, side="right")) - 1
+        raise InputError(
+            f"{name}: the items of case {case} are not in ascending order.", table=name, row=case
+        )
+    return indptr, items
+
+
+def _first_fall(indptr: Int64s, items: Int32s) -> int | None:
+    """The first entry that is lower than the one before it in its row."""
+    for start in range(1, items.size, ENTRIES_PER_LOOK):
+        stop = min(start + ENTRIES_PER_LOOK, items.size)
+        falls = items[start:stop] < items[start - 1 : stop - 1]
+        first, last = np.searchsorted(indptr, (start, stop))
+        falls[indptr[first:last] - start] = False  # where a row starts it may
+        if falls.any():
+            return start + int(falls.argmax())
+    return None
+
+
+def _tie_key(item_rank: Any, ties: str, n_items: int) -> NDArray[np.int64]:
+    if ties not in ("by_id", "by_id_desc"):
+        raise UnknownNameError("ties", ties, ("by_id", "by_id_desc"))
+    if item_rank is None:
+        key = np.arange(n_items, dtype=np.int64)
+    else:
+        key = _per_item("item_rank", item_rank, n_items, np.int64)
+    # Not -key, which the least of all int64 has not.
+    return ~key if ties == "by_id_desc" else key

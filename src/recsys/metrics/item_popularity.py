@@ -1,0 +1,191 @@
+"""Metrics of how well known the items shown are, held against what the users had before.
+
+Popularity is the number of users who had an item in `train`. An item nobody had is as novel as one that
+a single user had, since the logarithm of nothing is no number.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from recsys.conventions.decisions import Conventions
+from recsys.errors import ConventionError
+from recsys.metrics.case_reading import Reading
+from recsys.metrics.registry import divided, shown_metric
+from recsys.types import Float
+
+_CASTELLS = "Castells, Vargas & Wang, Novelty and diversity metrics for recommender systems (2011)"
+_VARIANT = "Write novelty, novelty(cold=drop) or novelty(over=events)."
+
+
+@shown_metric(
+    "novelty",
+    formula="mean over the items shown in the first k places of log2(users / users who had the item)",
+    reference=_CASTELLS,
+    bounds=(0.0, math.inf),
+    needs=("popularity",),
+    mean_of_items=True,
+    aliases=("inverse_user_frequency", "miuf", "mean_self_information"),
+)
+def novelty(
+    h: Reading,
+    k: int | None,
+    c: Conventions,
+    *,
+    users: float | None = None,
+    cold: str = "one",
+    over: str = "users",
+) -> Float:
+    """How little known the items shown are: the bits one learns from hearing that somebody had the item.
+
+    An item nobody had counts as had by one user, is left out with cold=drop (and with it a user shown
+    nothing else), or is worth nothing with cold=zero; over=events divides by all interactions instead of
+    all users.
+
+    >>> import recsys
+    >>> train = {1: [3], 2: [3], 3: [3, 5], 4: [3]}
+    >>> recsys.evaluate({1: [3, 5]}, {1: {3}}, "novelty@2", train=train)["novelty@2"]
+    1.0
+    """
+    del c
+    if cold not in ("one", "drop", "zero") or over not in ("users", "events"):
+        raise ConventionError(f"novelty got cold={cold!r}, over={over!r}.", hint=_VARIANT)
+    known = h.facts.popularity
+    everyone = h.facts.n_users(users) if over == "users" else h.facts.n_events
+    if known.max(initial=0.0) > everyone:
+        raise ConventionError(
+            f"an item has {known.max():g} users, and there are said to be {everyone:g} in all.",
+            hint="Write novelty(users=N) with the number of users the popularity was counted over.",
+        )
+    bits = np.log2(max(everyone, 1.0) / np.maximum(known, 1.0))
+    if cold == "one":
+        return h.mean_shown(k, bits)
+    had = (known > 0).astype(np.float64)
+    known_bits = h.mean_shown(k, bits * had)
+    if cold == "zero":
+        return known_bits
+    share = h.mean_shown(k, had)
+    return np.where((share == 0) & (h.n_shown(k) > 0), math.nan, divided(known_bits, share))
+
+
+@shown_metric(
+    "surprisal",
+    formula="novelty / log2(users)",
+    reference="Zhou et al., Solving the apparent diversity-accuracy dilemma (2010)",
+    needs=("popularity",),
+    mean_of_items=True,
+)
+def surprisal(
+    h: Reading, k: int | None, c: Conventions, *, users: float | None = None, over: str = "list"
+) -> Float:
+    """Novelty as a share of what an item of a single user has; over=k counts places left empty as 0.
+
+    >>> import recsys
+    >>> train = {1: [3], 2: [3], 3: [3, 5], 4: [3]}
+    >>> recsys.evaluate({1: [3, 5]}, {1: {3}}, "surprisal@2", train=train)["surprisal@2"]
+    0.5
+    """
+    if over not in ("list", "k"):
+        raise ConventionError(
+            f"surprisal got over={over!r}.", hint="Write surprisal@10 or surprisal(over=k)@10."
+        )
+    everyone = h.facts.n_users(users)
+    if everyone <= 1:
+        return np.zeros(h.n_cases)
+    filled = h.n_shown(k) / k if over == "k" and k is not None else 1.0
+    return novelty(h, k, c, users=users) / float(np.log2(everyone)) * filled
+
+
+@shown_metric(
+    "average_popularity",
+    formula="mean over the items shown in the first k places of the users who had the item",
+    reference="Abdollahpouri et al., Managing popularity bias by personalized re-ranking (2019)",
+    better="lower",
+    bounds=(0.0, math.inf),
+    empty=math.nan,
+    needs=("popularity",),
+    mean_of_items=True,
+    aliases=("arp",),
+)
+def average_popularity(h: Reading, k: int | None, c: Conventions, *, over: str = "none") -> Float:
+    """How many users had the items shown, on average; over=users gives it as a share of all users.
+
+    >>> import recsys
+    >>> train = {1: [3], 2: [3], 3: [3, 5], 4: [3]}
+    >>> recsys.evaluate({1: [3, 5]}, {1: {3}}, "average_popularity@2", train=train)["average_popularity@2"]
+    2.5
+    """
+    del c
+    if over not in ("none", "users"):
+        raise ConventionError(f"average_popularity got over={over!r}.", hint="Write over=users or none.")
+    mean = h.mean_shown(k, h.facts.popularity)
+    return mean if over == "none" else mean / max(h.facts.n_users(), 1.0)
+
+
+@shown_metric(
+    "popularity_percentile",
+    formula="mean over the items shown in the first k places of place / n, among the n items somebody had"
+    " from the least popular up; equally popular ones share the middle of their places",
+    reference="Ekstrand & Mahant, Sturgeon and the cool kids (2017)",
+    better="lower",
+    empty=math.nan,
+    needs=("train",),
+    mean_of_items=True,
+)
+def popularity_percentile(h: Reading, k: int | None, c: Conventions) -> Float:
+    """How far up in the order of popularity the items shown stand: 1 alone at the top, 0 had by nobody.
+
+    >>> import recsys
+    >>> train = {1: [3], 2: [3], 3: [3, 5], 4: [3]}
+    >>> found = recsys.evaluate({1: [3, 5]}, {1: {3}}, "popularity_percentile@2", train=train)
+    >>> found["popularity_percentile@2"]
+    0.75
+    """
+    del c
+    return h.mean_shown(k, h.facts.popularity_percentile)
+
+
+@shown_metric(
+    "tail_share",
+    formula="items shown in the first k places outside the head / items shown",
+    reference="Abdollahpouri et al., Managing popularity bias by personalized re-ranking (2019)",
+    needs=("train",),
+    mean_of_items=True,
+    aliases=("aplt",),
+)
+def tail_share(h: Reading, k: int | None, c: Conventions, *, head: float = 0.2) -> Float:
+    """The share of the items shown that lie in the long tail.
+
+    The head is the most popular items, as many as it takes to reach the share `head` of all interactions,
+    and every item as popular as the last of them.
+
+    >>> import recsys
+    >>> train = {1: [3], 2: [3], 3: [3, 5], 4: [3]}
+    >>> recsys.evaluate({1: [3, 5]}, {1: {3}}, "tail_share@2", train=train)["tail_share@2"]
+    0.5
+    """
+    del c
+    if not 0 < head < 1:
+        raise ConventionError(f"tail_share got head={head!r}.", hint="Write tail_share(head=0.2).")
+    return h.mean_shown(k, h.facts.in_tail(head).astype(np.float64))
+
+
+@shown_metric(
+    "unseen",
+    formula="items shown in the first k places that the user had not had before / items shown",
+    reference="Castells, Hurley & Vargas, Novelty and diversity in recommender systems (2022)",
+    needs=("train",),
+)
+def unseen(h: Reading, k: int | None, c: Conventions) -> Float:
+    """The share of the items shown that are new to their user.
+
+    >>> import recsys
+    >>> recsys.evaluate({1: [3, 5]}, {1: {3}}, "unseen@2", train={1: [3]})["unseen@2"]
+    0.5
+    """
+    del c
+    entries = h.shown(k)
+    had = h.among("train", entries.case, entries.item)
+    return divided(h.n_shown(k) - np.bincount(entries.case[had], minlength=h.n_cases), h.n_shown(k) * 1.0)

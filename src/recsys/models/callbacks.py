@@ -1,0 +1,278 @@
+"""Evaluation inside training loops: a score after every epoch, when to stop, and one final test.
+
+Stopping and tuning look at each user's second-to-last item, the last one of the training data; the test is
+opened once, at the end. A plain loop calls the object; Lightning's Trainer takes it as a callback, recognised
+by its hooks, so that neither Lightning nor anything else is imported here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from recsys.errors import InputError, RecsysError
+from recsys.evaluation.candidates import evaluate_candidates
+from recsys.evaluation.results import Evaluation
+from recsys.metrics.requests import Request, parse_all
+from recsys.models.training_pairs import Pairs
+from recsys.ranks.sources.candidate_reader import read_candidates
+from recsys.ranks.sources.candidate_sets import Candidates
+
+__all__ = [
+    "EpochEvaluation",
+    "FinalTest",
+    "Fitted",
+    "fit",
+    "hold_out_last",
+]
+
+if TYPE_CHECKING:
+    from recsys.models.training import History
+
+_HOOKS = ("on_", "setup", "teardown")
+
+
+def hold_out_last(pairs: Pairs, *, negatives: int = 99, seed: int = 0) -> tuple[Pairs, Candidates]:
+    """Training data without each user's last item, and those items among drawn negatives, to stop by.
+
+    The negatives are items the user has no pair with in the training data; what is in the test is neither
+    avoided nor looked at.
+
+    >>> pairs = Pairs.of([0, 0, 1, 1], [0, 1, 1, 2], n_items=5, order=[1, 2, 1, 2])
+    >>> rest, cases = hold_out_last(pairs, negatives=2)
+    >>> len(rest), cases.items.tolist()
+    (2, [1, 2])
+    """
+    rest, last = pairs.without_last()
+    if not len(last):
+        raise InputError("no user has two items, so none can be set aside.")
+    return rest, Candidates.of(last.users, last.items, pairs.unseen(last.users, negatives, seed=seed))
+
+
+class EpochEvaluation:
+    """Evaluates a model after each epoch and says when to stop.
+
+    Args:
+        cases: a Dataset, DataLoader or iterable of (user, positive, negatives), or Candidates.
+        metric: what decides, such as "ndcg@10"; its registered direction says what is better.
+        metrics: what else to measure each time.
+        patience: stop after so many evaluations without a better value; None never stops.
+        min_delta: by how much a value must be better to count.
+        every: evaluate each so many epochs.
+        keep_best: keep a copy of the best weights, for `restore`; off, nothing is held besides the numbers.
+        told: called with (epoch, result) after each evaluation.
+        options: of `evaluate_candidates` (device, autocast, batch, duplicates, conventions).
+
+    >>> watch = EpochEvaluation([(0, 1, [0, 2])], metric="mrr", patience=1)
+    >>> scores = iter([[0.3, 0.9, 0.1], [0.9, 0.1, 0.2], [0.1, 0.2, 0.3]])
+    >>> import numpy as np
+    >>> model = lambda users, items: np.array([0.5, 0.2, 0.1])
+    >>> watch(1, model), watch(2, model), watch.best_epoch, watch.best
+    (False, True, 1, 1.0)
+    """
+
+    def __init__(
+        self,
+        cases: Any,
+        *,
+        metric: str = "ndcg@10",
+        metrics: Iterable[str] = (),
+        patience: int | None = None,
+        min_delta: float = 0.0,
+        every: int = 1,
+        keep_best: bool = False,
+        told: Callable[[int, Evaluation], object] | None = None,
+        **options: Any,
+    ) -> None:
+        if every < 1 or (patience is not None and patience < 1) or not 0 <= min_delta < math.inf:
+            raise InputError(
+                f"every={every}, patience={patience}, min_delta={min_delta} cannot be followed.",
+                hint="every and patience are at least 1, min_delta at least 0.",
+            )
+        self.cases = read_candidates(cases)
+        self.requests: list[Request] = parse_all([metric, *metrics], None)
+        self.metric = str(self.requests[0])
+        self.patience, self.min_delta, self.every, self.keep_best = patience, min_delta, every, keep_best
+        self.told, self.options = told, options
+        self.history: list[tuple[int, dict[str, float]]] = []
+        self.best: float | None = None
+        self.best_epoch: int | None = None
+        self._weights: dict[str, Any] | None = None
+
+    def __call__(self, epoch: int, model: Any) -> bool:
+        """Evaluate after this epoch (counted from 1); True says that it is time to stop."""
+        if epoch % self.every:
+            return False
+        result = evaluate_candidates(model, self.cases, self.requests, **self.options)
+        self.history.append((epoch, dict(result)))
+        if self._better(result[self.metric]):
+            self.best, self.best_epoch = result[self.metric], epoch
+            if self.keep_best:
+                self._weights = {n: v.detach().cpu().clone() for n, v in model.state_dict().items()}
+        if self.told is not None:
+            self.told(epoch, result)
+        return self.exhausted
+
+    def _better(self, value: float) -> bool:
+        if math.isnan(value):
+            return False
+        if self.best is None:
+            return True
+        gain = value - self.best if self.requests[0].metric.better == "higher" else self.best - value
+        return gain > self.min_delta
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the last `patience` evaluations brought nothing better."""
+        if self.patience is None or not self.history:
+            return False
+        since = [epoch for epoch, _ in self.history if self.best_epoch is None or epoch > self.best_epoch]
+        return len(since) >= self.patience
+
+    def restore(self, model: Any) -> Any:
+        """Give the model the weights of its best epoch."""
+        if self._weights is None:
+            raise RecsysError(
+                "no weights were kept.", hint="Pass keep_best=True, and evaluate at least once before."
+            )
+        model.load_state_dict(self._weights)
+        return model
+
+    # What Lightning's Trainer asks of a callback.
+
+    @property
+    def state_key(self) -> str:
+        return f"{type(self).__qualname__}[{self.metric}]"
+
+    @property
+    def _legacy_state_key(self) -> str:
+        """Under this name Lightning looks when a checkpoint is read."""
+        return self.state_key
+
+    def state_dict(self) -> dict[str, Any]:
+        """The numbers so far, for a checkpoint of the training."""
+        return {"history": self.history, "best": self.best, "best_epoch": self.best_epoch}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where a checkpoint was taken."""
+        self.history = [(int(epoch), dict(values)) for epoch, values in state["history"]]
+        self.best, self.best_epoch = state["best"], state["best_epoch"]
+
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        """Lightning's hook: evaluate the module, log the values, stop the trainer."""
+        stop = self(int(trainer.current_epoch) + 1, pl_module)
+        if self.history and self.history[-1][0] == int(trainer.current_epoch) + 1:
+            pl_module.log_dict(self.history[-1][1])
+        if stop:
+            trainer.should_stop = True
+
+    def __getattr__(self, name: str) -> Any:
+        """Lightning's other hooks, of which there are dozens: nothing to do."""
+        if name.startswith(_HOOKS):
+            return _nothing
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    """A hook without work."""
+
+
+class FinalTest:
+    """Test cases that can be looked at once: a second look is how a test set becomes a training set.
+
+    >>> import numpy as np
+    >>> test = FinalTest([(0, 1, [0, 2])])
+    >>> test.evaluate(np.array([[0.9, 0.1, 0.2]]), ["hit@1"])["hit@1"]
+    1.0
+    >>> test.evaluate(np.array([[0.9, 0.1, 0.2]]), ["hit@1"])
+    Traceback (most recent call last):
+    recsys.errors.RecsysError: this test was opened already. ...
+    """
+
+    def __init__(self, cases: Any) -> None:
+        self._cases: Candidates | None = read_candidates(cases)
+
+    def evaluate(self, model: Any, metrics: Any = None, **options: Any) -> Evaluation:
+        """The one evaluation, as `evaluate_candidates` does it."""
+        if self._cases is None:
+            raise RecsysError(
+                "this test was opened already.",
+                hint="Choose between models by held-out items (EpochEvaluation), and test the chosen one.",
+            )
+        cases, self._cases = self._cases, None
+        return evaluate_candidates(model, cases, metrics, **options)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A model trained on all pairs for as many epochs as the held-out items asked for.
+
+    `tuned` is the model of the best epoch without the held-out items, `model` the one to use.
+    """
+
+    model: Any
+    tuned: Any
+    watch: EpochEvaluation | None
+    history: History
+
+
+def fit(
+    make: Callable[[str], Any],
+    pairs: Pairs,
+    *,
+    epochs: int = 20,
+    patience: int = 3,
+    metric: str = "ndcg@10",
+    cases: Any = None,
+    refit: bool = True,
+    device: Any = "auto",
+    seed: int = 0,
+    told: Callable[[int, Evaluation], object] | None = None,
+    **training: Any,
+) -> Fitted:
+    """Train a network: how long is chosen on each user's last item, then all pairs are learned so long.
+
+    Args:
+        make: called with "tuned" and, for the model to use, with "final"; gives an untrained network.
+        pairs: all training pairs, with their order in time.
+        epochs: at most.
+        patience: evaluations without a better value before stopping.
+        metric: what is to be best on the held-out items.
+        cases: held-out items among negatives (see `hold_out_last`), where they are made already.
+        refit: train anew on all pairs; without, `model` is `tuned`.
+        device: "cpu", "cuda", "mps" or "auto".
+        seed: of the negatives and the order of training.
+        told: called with (epoch, result) after each evaluation.
+        training: other arguments of `recsys.models.train`.
+
+    >>> from recsys.models import GMF
+    >>> pairs = Pairs.of([0, 0, 1, 1], [0, 1, 1, 2], n_items=5, order=[1, 2, 1, 2])
+    >>> cases = hold_out_last(pairs, negatives=2)[1]
+    >>> fitted = fit(lambda stage: GMF(2, 5), pairs, epochs=2, cases=cases, device="cpu")
+    >>> fitted.watch.best_epoch in (1, 2)
+    True
+    """
+    from recsys.models.training import train
+
+    held = read_candidates(cases) if cases is not None else hold_out_last(pairs, seed=seed)[1]
+    rest, _ = pairs.without_last()
+    watch = EpochEvaluation(
+        held, metric=metric, metrics=["hit@10"], patience=patience, keep_best=True, device=None, told=told
+    )
+    options: dict[str, Any] = {"device": device, "seed": seed, **training}
+    tuned = make("tuned")
+    history = train(tuned, rest, epochs=epochs, after_epoch=watch, **options)
+    if watch.best_epoch is None:
+        raise RecsysError(f"{metric} was not defined on any held-out item.")
+    watch.restore(tuned)
+    if not refit:
+        return Fitted(tuned, tuned, watch, history)
+    final = make("final")
+    history = train(final, pairs, epochs=watch.best_epoch, **options)
+    return Fitted(final, tuned, watch, history)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,23 @@
+"""What produces a ranking besides ready lists: factors, score blocks, models."""
+
+from recsys.ranks.sources.factor_files import read_factors
+from recsys.ranks.sources.factors import Factors
+from recsys.ranks.sources.fitted_models import from_model
+from recsys.ranks.sources.recommenders import recommended, recommends
+from recsys.ranks.sources.scores import Scores
+from recsys.ranks.sources.source import Asked, Source
+
+__all__ = [
+    "Asked",
+    "Factors",
+    "Scores",
+    "Source",
+    "from_model",
+    "read_factors",
+    "recommended",
+    "recommends",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

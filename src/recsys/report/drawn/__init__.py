@@ -1,1 +1,0 @@
-"""How figures are drawn; `recsys.report.figures` is their face."""

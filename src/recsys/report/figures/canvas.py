@@ -1,0 +1,143 @@
+"""What all figures share: the style they are drawn in, the axes they are drawn on, and how they are saved.
+
+Nothing global is changed: the style holds while a figure is drawn.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recsys.errors import InputError, MissingExtraError
+from recsys.report import style
+
+_STYLE: dict[str, Any] = {
+    "font.size": 9.5,
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 9.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#8a929c",
+    "axes.labelcolor": "#2b3036",
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#d9dde2",
+    "grid.linewidth": 0.6,
+    "xtick.color": "#4d545c",
+    "ytick.color": "#4d545c",
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "lines.linewidth": 1.8,
+    "lines.markersize": 5,
+    "figure.dpi": 120,
+    "text.parse_math": False,
+}
+# Text stays text in SVG and PDF, so that it can be searched and set in the paper's own fonts.
+_FILES: dict[str, Any] = {"svg.fonttype": "none", "pdf.fonttype": 42, "svg.hashsalt": "recsys"}
+
+
+def save(figure: Any, path: str | os.PathLike[str]) -> Path:
+    """Write a figure (or the figure of an Axes) as PNG at 300 dpi, SVG or PDF, without the hour in it."""
+    from io import BytesIO
+
+    from recsys.inputs.files import write_bytes
+
+    matplotlib = matplotlib_package()
+    target = Path(path)
+    kind = target.suffix.lower().lstrip(".")
+    if kind not in {"png", "svg", "pdf"}:
+        raise InputError(f"{target} has none of the endings .png, .svg, .pdf.")
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
+    out = BytesIO()
+    with matplotlib.rc_context(_FILES):
+        whole = getattr(figure, "figure", None) or figure
+        whole.savefig(out, format=kind, dpi=300, bbox_inches="tight", metadata=undated)
+    write_bytes(target, out.getvalue())
+    return target
+
+
+def matplotlib_package() -> Any:
+    """The package, or the line that installs it."""
+    try:
+        import matplotlib as mpl
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", "plot", "A figure") from error
+    return mpl
+
+
+@contextlib.contextmanager
+def drawing(ax: Any, size: tuple[float, float]) -> Iterator[Any]:
+    """The given Axes, or those of a new figure, under our style."""
+    with matplotlib_package().rc_context(_STYLE):
+        if ax is None:
+            from matplotlib import pyplot as plt
+
+            ax = plt.subplots(
+                figsize=(min(max(size[0], 4.6), 12.0), min(max(size[1], 1.8), 14.0)), layout="constrained"
+            )[1]
+        yield ax
+
+
+def stack(who: list[str], groups: list[str], shares: Any, inks: Sequence[str], *, ax: Any) -> Any:
+    """Bars of shares that add up to one."""
+    with drawing(ax, (5.6, 1.0 + 0.32 * len(who))) as axes:
+        left = np.zeros(len(who))
+        for g, (group, ink) in enumerate(zip(groups, inks, strict=True)):
+            axes.barh(
+                range(len(who)), shares[:, g], left=left, color=ink, label=style.short(group), height=0.74
+            )
+            left += shares[:, g]
+        axes.set_yticks(range(len(who)), [style.short(w) for w in who])
+        axes.set_ylim(len(who) - 0.4, -0.6)
+        axes.set_xlim(0, 1)
+        axes.xaxis.set_major_formatter(percent())
+        axes.grid(visible=False, axis="y")
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=len(groups), borderaxespad=0.2)
+    return axes
+
+
+def reach(axes: Any, at: Any, held: Any, ink: str) -> None:
+    """Intervals as thin lines."""
+    if np.isfinite(held[:, 1:]).any():
+        axes.vlines(at, held[:, 1], held[:, 2], color=ink, linewidth=1.3)
+
+
+def marker_of(i: int, names: Sequence[str]) -> str:
+    """The shape of a model."""
+    return style.MARKERS[style.shapes(names)[i]]
+
+
+def line_of(i: int, names: Sequence[str]) -> dict[str, Any]:
+    """The shape and dash of a model's line."""
+    on = style.dashes(names)[i]
+    return {"marker": marker_of(i, names), "linestyle": "-" if on[-1] == 0 else (0, tuple(on))}
+
+
+def legend(axes: Any, names: Sequence[str]) -> None:
+    """A legend where there is more than one name, outside where there are many."""
+    if len(names) > 1:
+        outside = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)} if len(names) > 4 else {}
+        axes.legend(**outside)
+
+
+def percent() -> Any:
+    """An axis in percent."""
+    from matplotlib.ticker import PercentFormatter
+
+    return PercentFormatter(1.0, decimals=0)
+
+
+def moment(when: Any) -> Any:
+    """ISO text as a moment; what is a date already stays."""
+    if not isinstance(when, str):
+        return when
+    from datetime import datetime
+
+    return datetime.fromisoformat(when)

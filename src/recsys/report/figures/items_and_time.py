@@ -1,0 +1,102 @@
+"""Figures over something else than models: items in the plane, nights, tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from recsys.report import style
+from recsys.report.figures.canvas import drawing, legend, line_of, marker_of, moment
+
+
+def embedding(
+    coordinates: Any,
+    *,
+    labels: Sequence[str] | None = None,
+    groups: Sequence[str] | None = None,
+    sizes: Sequence[float] | None = None,
+    title: str = "",
+    ax: Any = None,
+) -> Any:
+    """Items where their embeddings put them, in two dimensions; labels are written where they are few."""
+    places = style.points(coordinates)
+    named = np.array([str(g) for g in groups] if groups is not None else [""] * len(places), dtype=object)
+    kinds = list(dict.fromkeys(named.tolist()))
+    area = 16.0 if sizes is None else 10.0 + 90.0 * np.asarray(sizes) / max(np.max(sizes), 1e-12)
+    with drawing(ax, (5.2, 4.6)) as axes:
+        for i, kind in enumerate(kinds):
+            at = named == kind
+            size = area if isinstance(area, float) else area[at]
+            axes.scatter(
+                *places[at].T,
+                s=size,
+                color=style.colours(kinds)[i],
+                marker=marker_of(i, kinds),
+                alpha=0.75,
+                linewidths=0,
+                label=style.short(kind),
+            )
+        for place, label in zip(
+            places, labels if labels is not None and len(places) <= 40 else (), strict=False
+        ):
+            axes.annotate(str(label), place, xytext=(3, 3), textcoords="offset points", fontsize=7)
+        axes.set_xticks([])
+        axes.set_yticks([])
+        axes.spines[:].set_visible(False)
+        axes.set_title(title)
+        legend(axes, kinds)
+    return axes
+
+
+def history(
+    rows: Mapping[str, Sequence[tuple[Any, Any]]],
+    *,
+    metric: str = "",
+    changes: Sequence[Any] = (),
+    ax: Any = None,
+) -> Any:
+    """A metric over time, with its interval; changes are marked."""
+    names = list(rows)
+    with drawing(ax, (5.8, 3.2)) as axes:
+        for i, (name, ink) in enumerate(zip(names, style.colours(names), strict=True)):
+            when = [moment(at) for at, _ in rows[name]]
+            held = np.array([style.triple(value) for _, value in rows[name]]).reshape(-1, 3)
+            axes.plot(when, held[:, 0], color=ink, label=style.short(name), **line_of(i, names))
+            axes.fill_between(when, held[:, 1], held[:, 2], color=ink, alpha=0.13, linewidth=0)
+        for change in changes:
+            axes.axvline(moment(change), color=style.WORSE, linewidth=1.2, linestyle=(0, (4, 3)))
+        axes.set_ylabel(metric)
+        axes.tick_params(axis="x", rotation=30)
+        legend(axes, names)
+    return axes
+
+
+def heat(values: Mapping[str, Mapping[str, Any]], *, title: str = "", ax: Any = None) -> Any:
+    """A table as a heat map, its numbers written in the cells."""
+    across = list(dict.fromkeys(c for held in values.values() for c in held))
+    table = np.array([[style.triple(held.get(c, math.nan))[0] for c in across] for held in values.values()])
+    with drawing(ax, (1.6 + 0.9 * len(across), 0.9 + 0.4 * len(values))) as axes:
+        from matplotlib.colors import LinearSegmentedColormap
+
+        axes.imshow(table, cmap=LinearSegmentedColormap.from_list("heat", list(style.RAMP)), aspect="auto")
+        dark = style.dark_from(table)
+        fractions = bool((table[np.isfinite(table)] % 1).any())
+        for (r, c), value in np.ndenumerate(table):
+            if math.isfinite(value):
+                axes.text(
+                    c,
+                    r,
+                    f"{value:.3f}" if fractions else f"{value:.0f}",
+                    ha="center",
+                    va="center",
+                    fontsize=8.5,
+                    color="white" if value > dark else "#111827",
+                )
+        axes.set_xticks(range(len(across)), [style.short(a, 24) for a in across])
+        axes.set_yticks(range(len(values)), [style.short(v) for v in values])
+        axes.grid(visible=False)
+        axes.set_title(title)
+    return axes

@@ -1,0 +1,227 @@
+"""One self-contained HTML file: template, style, script and data joined under a content security policy.
+
+Names and ids come from anywhere, so: the template escapes everything, data stands in a JSON block whose
+markup characters are escaped, scripts run by their hash only, nothing is fetched, and Vega evaluates its
+expressions by interpreting them.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import gzip
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from recsys.errors import MissingExtraError
+from recsys.evaluation.provenance import library_version
+from recsys.inputs.files import write_text
+from recsys.report import external
+from recsys.report.charts.chart import Chart, vl_convert
+from recsys.report.headline import verdict
+from recsys.report.report_data import Material, gathered
+from recsys.report.sections import Section, sections_of
+
+_GLOBALS = "window.vegaEmbed = vegaEmbed;"
+_ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
+_SVG_STYLE = "'unsafe-inline'"  # Vega sets fonts of SVG text by style attribute; elements go by hash
+
+
+@dataclass(frozen=True)
+class _Page:
+    title: str
+    verdict: str
+    more: Sequence[str]
+    cautions: Sequence[str]
+    facts: Sequence[str]
+    sections: Sequence[Section]
+    absent: Sequence[Section]
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    results: Any,
+    *,
+    baseline: str | None = None,
+    metric: str | None = None,
+    title: str | None = None,
+    audit: Any = None,
+    history: Any = None,
+    items: Any = None,
+    lists: Any = None,
+    truth: Any = None,
+    train: Any = None,
+    embeddings: Any = None,
+) -> Path:
+    """Write a report about one or many models as one HTML file that opens from disk, offline.
+
+    Args:
+        path: the file to write.
+        results: an evaluation, {name: evaluation}, {name: [run, run, …]}, a list, or a comparison.
+        baseline: the model the others are held against; the comparison's, or the first.
+        metric: the headline metric; ndcg near 10 where there is one.
+        title: the page's heading.
+        audit: what recsys.audit found, or findings as dictionaries (name, severity, count, examples, todo).
+        history: what recsys.history returned, or rows with time and value.
+        items: {item: title}, or a table with item and title (and category) columns.
+        lists: {model: lists}, in any form evaluate takes; with one model its lists alone will do.
+        truth: what was relevant, as for evaluate.
+        train: what the models learnt from, as for evaluate's seen=.
+        embeddings: {item: vector}, a table, or an array in the order of `items`; two columns are coordinates.
+
+    >>> import recsys, tempfile, pathlib
+    >>> result = recsys.evaluate({1: [3, 5, 8], 2: [4, 5, 6]}, {1: {3, 8}, 2: {5}}, ["ndcg@3", "recall@3"])
+    >>> path = write_report(pathlib.Path(tempfile.mkdtemp()) / "report.html", {"als": result})
+    >>> path.read_text(encoding="utf-8").startswith("<!doctype html>")
+    True
+    """
+    target = Path(path)
+    text = report_html(
+        results, baseline=baseline, metric=metric, title=title, audit=audit, history=history, items=items,
+        lists=lists, truth=truth, train=train, embeddings=embeddings,
+    )  # fmt: skip
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_text(target, text)
+    return target
+
+
+write = write_report  # reads well as recsys.report.write
+
+
+def report_html(
+    results: Any, *, title: str | None = None, audit: Any = None, history: Any = None, **given: Any
+) -> str:
+    """The report as text; see write_report."""
+    material = gathered(results, **given)
+    findings = external.findings_of(audit)
+    every = sections_of(material, findings, external.nights_of(history))
+    every += [_conventions(material), _provenance(material)]
+    said, more = verdict(material)
+    page = _Page(
+        title or _title(material),
+        said,
+        more,
+        [*external.sampled_words(material, findings), *material.cautions],
+        _facts(material),
+        [s for s in every if not s.lacks],
+        [s for s in every if s.lacks],
+    )
+    return _rendered(page)
+
+
+def chart_page(chart: Chart) -> str:
+    """A page with a single chart."""
+    from recsys.report.sections import Picture
+
+    alone = Section("chart", "", pictures=[Picture("", chart)])
+    return _rendered(_Page(chart.says.rstrip("."), "", (), (), (), [alone], []))
+
+
+def in_block(data: Any) -> str:
+    r"""JSON that is safe inside a script element: no character of it can end the element.
+
+    >>> in_block({"name": "</script>"})
+    '{"name":"\\u003c/script\\u003e"}'
+    """
+    return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(_ESCAPES)
+
+
+def _rendered(page: _Page) -> str:
+    specs: dict[str, Any] = {}
+    config: Mapping[str, Any] = {}
+    for section in page.sections:
+        for number, picture in enumerate(section.pictures):
+            spec = {
+                k: v for k, v in picture.chart.spec.items() if k not in {"config", "$schema", "description"}
+            }
+            specs[f"{section.key}-{number}"] = spec | {"width": "container"}
+            config = picture.chart.spec["config"]
+    users = next((s.users for s in page.sections if s.users), None)
+    data = in_block({"charts": specs, "config": config, "inspector": users})
+    style, script = _asset("page.css"), _asset("page.js")
+    vega, vega_hash = _vega() if specs else ("", "")
+    scripts = f"{_hashed(script)} {vega_hash}".strip()
+    own = _hashed(style)
+    policy = (
+        f"default-src 'none'; script-src {scripts}; style-src {own}; style-src-elem {own}; "
+        f"style-src-attr {_SVG_STYLE}; img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+    return str(
+        _template().render(
+            page=page, style=style, script=script, vega=vega, data=data, policy=policy,
+            version=library_version(), made=dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        )
+    )  # fmt: skip
+
+
+def _template() -> Any:
+    try:
+        import jinja2
+    except ImportError as error:
+        raise MissingExtraError("jinja2", "report", "Writing a report") from error
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(_asset("page.html"))
+
+
+@cache
+def _asset(name: str) -> str:
+    return files("recsys.report").joinpath(name).read_text(encoding="utf-8").strip()
+
+
+@cache
+def _vega() -> tuple[str, str]:
+    """The Vega scripts from the installed package, compressed to half the page's size, and their hash."""
+    text: str = vl_convert().javascript_bundle(_GLOBALS)
+    packed = gzip.compress(text.encode(), compresslevel=9, mtime=0)
+    return base64.b64encode(packed).decode("ascii"), _hashed(text)
+
+
+def _hashed(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"
+
+
+def _title(material: Material) -> str:
+    names = material.names
+    if len(names) == 1:
+        return f"Evaluation of {names[0]}"
+    if len(names) <= 3:
+        return ", ".join(names[:-1]) + f" and {names[-1]}"
+    return f"Comparison of {len(names)} models"
+
+
+def _facts(material: Material) -> list[str]:
+    n_cases = len(material.aligned.ids) if material.per_case_metrics else 0
+    clusters = material.aligned.clusters if material.per_case_metrics else None
+    people = (
+        f"{n_cases:,} users"
+        if clusters is None
+        else f"{n_cases:,} cases of {len(set(clusters.tolist())):,} users"
+    )
+    count = len(material.names)
+    facts = [people, f"{count} model{'s' if count > 1 else ''}", f"headline metric {material.metric}"]
+    if material.baseline is not None:
+        facts.append(f"baseline {material.baseline}")
+    return [*facts, f"conventions: {material.first(material.names[0]).conventions}"]
+
+
+def _conventions(material: Material) -> Section:
+    lead = "The decisions behind the numbers. Other libraries decide differently; recsys explain says how."
+    conventions = material.first(material.names[0]).conventions
+    return Section("conventions", "Conventions", lead, [external.conventions_sheet(conventions)])
+
+
+def _provenance(material: Material) -> Section:
+    lead = (
+        "The same inputs under the same conventions give a result with the same fingerprint, on any machine."
+    )
+    first, *more = external.provenance_sheets(material)
+    return Section("provenance", "Provenance", lead, [first], words=external.footnotes(material), more=more)

@@ -1,0 +1,282 @@
+"""What is to be split, seen as rows: the ids and values of each role, and any part of it in the kind it came.
+
+Tables keep their columns, types, index and row order. Matrices, dicts and Interactions are rows too: one a
+stored entry. Nothing is read before a strategy asks for it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from recsys.errors import ColumnError, InputError
+from recsys.inputs.containers import rows_of_container
+from recsys.inputs.frames import as_frame, coded_column, known_columns
+from recsys.inputs.ids import encode
+from recsys.types import Array, Bool, Codes, Ids, Interactions
+
+_ROLES = ("user", "item", "time", "grade")
+_NEEDED = "Name it: columns={{{role!r}: ...}}. The columns are: {names}."
+
+
+class Table(ABC):
+    """Rows with roles. `values` gives a column or None; `ids` codes one; `take` makes a part."""
+
+    kind = "table"
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._coded: dict[str, tuple[Ids, Codes]] = {}
+        self._clocks: dict[tuple[str, str | None], Any] = {}
+
+    def __len__(self) -> int:
+        return self.size
+
+    @property
+    @abstractmethod
+    def names(self) -> list[str]:
+        """The columns, in order."""
+
+    @abstractmethod
+    def column(self, name: str) -> Any:
+        """A column by its own name: a narwhals series or an array."""
+
+    @abstractmethod
+    def role(self, role: str) -> str | None:
+        """Which column plays a role."""
+
+    @abstractmethod
+    def take(self, keep: Bool) -> Any:
+        """The rows that are kept, as the kind of thing the data came as."""
+
+    def values(self, role: str) -> Any:
+        """The column of a role, or None."""
+        name = self.role(role)
+        return None if name is None else self.column(name)
+
+    def ids(self, role: str) -> tuple[Ids, Codes]:
+        """The ids of a role and the code of each row."""
+        if role not in self._coded:
+            name = self.role(role)
+            if name is None:
+                raise self.missing(role)
+            self._coded[role] = self._code(name)
+        return self._coded[role]
+
+    def clock(self, name: str, unit: str | None, read: Callable[..., Any]) -> Any:
+        """A column of times, read once."""
+        if (name, unit) not in self._clocks:
+            self._clocks[name, unit] = read(self.column(name), name, unit=unit)
+        return self._clocks[name, unit]
+
+    @abstractmethod
+    def _code(self, name: str) -> tuple[Ids, Codes]:
+        """The ids of a column and the code of each row."""
+
+    def missing(self, role: str) -> ColumnError:
+        """The error for a role nobody plays."""
+        return ColumnError(
+            f"no column was recognised as the {role}.",
+            table="data",
+            column=role,
+            hint=_NEEDED.format(role=role, names=", ".join(self.names)),
+        )
+
+
+class FrameTable(Table):
+    """pandas, polars, Arrow and what else narwhals knows."""
+
+    def __init__(self, frame: Any, columns: Mapping[str, str] | None) -> None:
+        super().__init__(len(frame))
+        self.frame = frame
+        self.kind = str(frame.implementation)
+        self._columns = columns
+        self._found: dict[str, str | None] = {}
+        known_columns(list(frame.columns), (), columns, "data")  # what is wrong with columns= is said at once
+
+    @property
+    def names(self) -> list[str]:
+        return [str(name) for name in self.frame.columns]
+
+    def role(self, role: str) -> str | None:
+        if role not in self._found:
+            try:
+                self._found[role] = self._detected(role)
+            except ColumnError:  # several could be it: an error once somebody needs it, or named one of them
+                if role in (self._columns or {}):
+                    raise
+                return None
+        return self._found[role]
+
+    def _detected(self, role: str) -> str | None:
+        return known_columns(list(self.frame.columns), (role,), self._columns, "data").get(role)
+
+    def missing(self, role: str) -> ColumnError:
+        try:
+            self._detected(role)
+        except ColumnError as error:
+            return error
+        return super().missing(role)
+
+    def column(self, name: str) -> Any:
+        return self.frame[name]
+
+    def _code(self, name: str) -> tuple[Ids, Codes]:
+        return coded_column(self.frame, name, "data", as_range=False)
+
+    def take(self, keep: Bool) -> Any:
+        native = self.frame.to_native()
+        if self.frame.implementation.is_pandas():
+            return native[keep]
+        if self.frame.implementation.is_polars() or self.frame.implementation.is_pyarrow():
+            import narwhals.stable.v2 as nw
+
+            mask = nw.new_series("keep", keep, nw.Boolean, backend=self.frame.implementation)
+            return native.filter(mask.to_native())
+        return self.frame.filter(keep.tolist()).to_native()
+
+
+class EntryTable(Table):
+    """What is no frame: one row an entry, with a column a role."""
+
+    def __init__(
+        self,
+        kind: str,
+        roles: Mapping[str, Any],
+        coded: Mapping[str, tuple[Ids, Codes]],
+        take: Callable[[Bool], Any],
+        size: int,
+    ) -> None:
+        super().__init__(size)
+        self.kind = kind
+        self._roles = {role: values for role, values in roles.items() if values is not None}
+        self._coded = dict(coded)
+        self._take = take
+
+    @property
+    def names(self) -> list[str]:
+        return [role for role in _ROLES if role in self._coded or role in self._roles]
+
+    def role(self, role: str) -> str | None:
+        return role if role in self._coded or role in self._roles else None
+
+    def column(self, name: str) -> Any:
+        if name in self._roles:
+            return self._roles[name]
+        ids, codes = self._coded[name]
+        return ids.values[codes]
+
+    def _code(self, name: str) -> tuple[Ids, Codes]:
+        return encode(self._roles[name], table="data", column=name)
+
+    def take(self, keep: Bool) -> Any:
+        return self._take(keep)
+
+
+def table_of(data: Any, columns: Mapping[str, Any] | None) -> Table:
+    """Whatever holds interactions, as rows."""
+    if isinstance(data, Table):
+        return data
+    if isinstance(data, Interactions):
+        made: Table = _of_interactions(data)
+    elif isinstance(data, np.ndarray):
+        made = _of_array(data, columns)
+    elif hasattr(data, "tocsr") and hasattr(data, "nnz"):
+        made = _of_sparse(data)
+    elif isinstance(data, Mapping):
+        made = _of_dict(data)
+    else:
+        frame = as_frame(data)
+        if frame is None:
+            raise InputError(
+                f"the data came as {type(data).__name__}.",
+                table="data",
+                hint="Expected a pandas, polars or Arrow table, a scipy sparse matrix, {user: [items]}, "
+                "a 2-D array with columns={'user': 0, 'item': 1, 'time': 2}, or Interactions.",
+            )
+        made = FrameTable(frame, columns)
+    if len(made) == 0:
+        raise InputError("the data has no rows.", table="data", hint="Check the filter or the file.")
+    return made
+
+
+def _of_array(data: Array, columns: Mapping[str, Any] | None) -> EntryTable:
+    """A 2-D array whose columns are roles; which is which has to be said."""
+    wrong = data.ndim != 2 or not columns
+    places = {} if wrong else {role: place for role, place in (columns or {}).items() if role in _ROLES}
+    if wrong or len(places) < len(columns or {}) or not all(_is_place(p, data) for p in places.values()):
+        raise ColumnError(
+            f"an array of shape {data.shape} with columns={columns!r} cannot be read.",
+            table="data",
+            hint="Pass a 2-D array and the place of each column: columns={'user': 0, 'item': 1, 'time': 2}.",
+        )
+    roles = {role: data[:, place] for role, place in places.items()}
+    return EntryTable("array", roles, {}, lambda keep: data[keep], len(data))
+
+
+def _is_place(place: Any, data: Array) -> bool:
+    return isinstance(place, int | np.integer) and -data.shape[1] <= place < data.shape[1]
+
+
+def _of_interactions(data: Interactions) -> EntryTable:
+    case = np.repeat(np.arange(len(data.cases), dtype=np.int32), data.sizes)
+    coded = {"user": (data.cases, case), "item": (data.items, data.codes)}
+    roles = {"grade": data.grades, "time": data.times}
+    return EntryTable("Interactions", roles, coded, data.kept, len(data.codes))
+
+
+def _of_sparse(data: Any) -> EntryTable:
+    matrix = data.tocsr()
+    rows = rows_of_container(matrix, ordered=False, table="data")
+
+    def take(keep: Bool) -> Any:
+        sizes = np.bincount(rows.case[keep], minlength=matrix.shape[0])
+        indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(matrix.indptr.dtype)
+        return type(matrix)((matrix.data[keep], matrix.indices[keep], indptr), shape=matrix.shape)
+
+    coded = {"user": (rows.cases, rows.case), "item": (rows.items, rows.item)}
+    return EntryTable("matrix", {"grade": rows.grade}, coded, take, len(rows))
+
+
+def _of_dict(data: Mapping[Any, Any]) -> EntryTable:
+    """{user: [items]} in the order of time, {user: {item: rating}} or {user: {items}} without one."""
+    rows = rows_of_container(data, ordered=False, table="data")
+    sizes = [
+        len(entry) if hasattr(entry, "__len__") and not isinstance(entry, str) else 1
+        for entry in data.values()
+    ]
+    in_order = all(isinstance(entry, list | tuple | np.ndarray) for entry in data.values())
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    time = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes) if in_order else None
+
+    def take(keep: Bool) -> Any:
+        made: dict[Any, Any] = {}
+        for (user, entry), start, end in zip(data.items(), starts[:-1], starts[1:], strict=True):
+            kept = [
+                value for value, stays in zip(_entries(entry), keep[start:end].tolist(), strict=True) if stays
+            ]
+            if kept:
+                made[user] = _like(entry, kept)
+        return made
+
+    coded = {"user": (rows.cases, rows.case), "item": (rows.items, rows.item)}
+    return EntryTable("dict", {"grade": rows.grade, "time": time}, coded, take, len(rows))
+
+
+def _entries(entry: Any) -> list[Any]:
+    if isinstance(entry, Mapping):
+        return list(entry.items())
+    return [entry] if isinstance(entry, str) or not hasattr(entry, "__len__") else list(entry)
+
+
+def _like(entry: Any, kept: list[Any]) -> Any:
+    if isinstance(entry, Mapping):
+        return dict(kept)
+    if isinstance(entry, np.ndarray):
+        return np.asarray(kept, dtype=entry.dtype)
+    if isinstance(entry, list | tuple | set | frozenset):
+        return type(entry)(kept)
+    return kept[0]

@@ -1,0 +1,48 @@
+"""What sampled ranks say about the whole catalogue, and what they do not (Krichene & Rendle, KDD 2020).
+
+A positive ranked among n sampled negatives has a rank whose distribution is known once its true rank is. So
+a metric of the true rank can be estimated from sampled ranks, better or worse, and the error be known before
+anything is measured. Names are imported when first used; SciPy only inside the functions that need it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from recsys import lazy_names
+
+if TYPE_CHECKING:
+    from recsys.stats.sampled.estimates import METHODS, SampledEstimate, estimate, estimate_all
+    from recsys.stats.sampled.expected_errors import (
+        ExpectedError,
+        expected_error,
+        negatives_needed,
+        winner_probability,
+    )
+    from recsys.stats.sampled.importance import estimate_weighted, inclusion_chances, weighted_ranks
+    from recsys.stats.sampled.rank_distribution import RankDistribution, fit_ranks
+
+__all__ = [
+    "METHODS",
+    "ExpectedError",
+    "RankDistribution",
+    "SampledEstimate",
+    "estimate",
+    "estimate_all",
+    "estimate_weighted",
+    "expected_error",
+    "fit_ranks",
+    "inclusion_chances",
+    "negatives_needed",
+    "weighted_ranks",
+    "winner_probability",
+]
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "estimates": ("METHODS", "SampledEstimate", "estimate", "estimate_all"),
+        "importance": ("estimate_weighted", "inclusion_chances", "weighted_ranks"),
+        "expected_errors": ("ExpectedError", "expected_error", "negatives_needed", "winner_probability"),
+        "rank_distribution": ("RankDistribution", "fit_ranks"),
+    },
+)

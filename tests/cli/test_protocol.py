@@ -1,0 +1,307 @@
+"""A protocol file: executed as written, twice to the same bytes; mistakes in it are named with their line."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import recsys
+from recsys.cli.app import cli
+from recsys.cli.protocol import read_protocol, run_protocol
+from recsys.errors import FileError, RecsysError
+
+PROTOCOL = """\
+title = "Tiny"
+seed = 7
+
+[data]
+interactions = "events.csv"
+
+[split]
+how = "leave_last"
+n = 2
+
+[relevance]
+from = 3
+
+[conventions]
+ties = "expected"
+
+[metrics]
+names = ["ndcg", "recall", "coverage"]
+k = [2, 5]
+
+[models.popularity]
+baseline = "popularity"
+
+[models.random]
+baseline = "random"
+
+[models.mine]
+factors = ["U.npy", "V.npy"]
+user_ids = "users.txt"
+item_ids = "items.txt"
+
+[models.listed]
+lists = "lists.csv"
+
+[compare]
+baseline = "popularity"
+metrics = ["ndcg@5"]
+
+[output]
+folder = "results"
+"""
+
+
+@pytest.fixture
+def place(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [
+        (f"u{u:02d}", f"i{i:02d}", int(rng.integers(1, 6)), 1000 * u + t)
+        for u in range(40)
+        for t, i in enumerate(rng.permutation(25)[:9])
+    ]
+    events = pd.DataFrame(rows, columns=["user", "item", "rating", "timestamp"])
+    events.to_csv(tmp_path / "events.csv", index=False)
+    np.save(tmp_path / "U.npy", rng.normal(size=(40, 4)))
+    np.save(tmp_path / "V.npy", rng.normal(size=(25, 4)))
+    (tmp_path / "users.txt").write_text("".join(f"u{u:02d}\n" for u in range(40)))
+    (tmp_path / "items.txt").write_text("".join(f"i{i:02d}\n" for i in range(25)))
+    shown = [(f"u{u:02d}", f"i{(u + j) % 25:02d}", j + 1) for u in range(40) for j in range(5)]
+    pd.DataFrame(shown, columns=["user", "item", "rank"]).to_csv(tmp_path / "lists.csv", index=False)
+    (tmp_path / "protocol.toml").write_text(PROTOCOL)
+    return tmp_path
+
+
+def test_it_does_what_the_same_calls_do(place):
+    made = run_protocol(place / "protocol.toml")
+    events = pd.read_csv(place / "events.csv")
+    train, test = recsys.split(events, "leave_last", n=2, seed=7)
+    expected = recsys.evaluate(
+        pd.read_csv(place / "lists.csv"), test, ["ndcg@5", "recall@2", "coverage@5"], train=train,
+        conventions={"relevant_from": 3, "ties": "expected"}, seen=train,
+    )  # fmt: skip
+    for name, value in expected.items():
+        assert made.evaluations["listed"][name] == value
+    assert list(made.evaluations) == ["popularity", "random", "mine", "listed"]
+    assert {row.model for row in made.comparison} == {"random", "mine", "listed"}
+    assert "Tiny" in str(made)
+    assert len(list((place / "results").glob("*.json"))) == 4
+
+
+def test_twice_the_same_result_bytes(place):
+    first, second = (json.loads(run_protocol(place / "protocol.toml").to_json()) for _ in range(2))
+    assert json.dumps(first["result"]) == json.dumps(second["result"])
+    assert first["sha256"] == second["sha256"]
+
+
+def test_baselines_know_the_training_side_only(place):
+    before = run_protocol(place / "protocol.toml").evaluations["popularity"]
+    protocol = read_protocol(place / "protocol.toml")
+    events = pd.read_csv(place / "events.csv")
+    train, test = recsys.split(events, "leave_last", n=2, seed=7)
+    counts = train.groupby("item").size().to_dict()
+    from recsys.models.baselines import popularity
+
+    again = recsys.evaluate(
+        popularity(counts, users=sorted(test.user.unique())), test, protocol.requests,
+        conventions=protocol.conventions, seen=train, train=train,
+    )  # fmt: skip
+    assert dict(before) == dict(again)
+
+
+def test_files_that_are_split_already(place):
+    events = pd.read_csv(place / "events.csv")
+    train, test = recsys.split(events, "leave_last", n=2, seed=7)
+    train.to_csv(place / "train.csv", index=False)
+    test.to_csv(place / "test.csv", index=False)
+    text = PROTOCOL.replace('interactions = "events.csv"', 'train = "train.csv"\ntest = "test.csv"')
+    (place / "ready.toml").write_text(text.replace('[split]\nhow = "leave_last"\nn = 2\n', ""))
+    ready, whole = (run_protocol(place / name).evaluations for name in ("ready.toml", "protocol.toml"))
+    assert {name: dict(e) for name, e in ready.items()} == {name: dict(e) for name, e in whole.items()}
+
+
+def test_fingerprints_are_checked(place):
+    digest = hashlib.sha256((place / "events.csv").read_bytes()).hexdigest()
+    stated = PROTOCOL.replace("[split]", f'[data.sha256]\n"events.csv" = "{digest}"\n\n[split]')
+    (place / "stated.toml").write_text(stated)
+    run_protocol(place / "stated.toml")
+    (place / "events.csv").write_text((place / "events.csv").read_text() + "u00,i99,5,9\n")
+    with pytest.raises(FileError, match="not the file the protocol was written for"):
+        run_protocol(place / "stated.toml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("k = [2, 5]", "k = [0]", 19, "minimum"),
+        ("k = [2, 5]", "cutoff = [5]", 19, "no setting 'cutoff'"),
+        ('"coverage"]', '"covrage"]', None, "covrage"),
+        ('ties = "expected"', 'ties = "sometimes"', None, "sometimes"),
+        ('baseline = "popularity"\nmetrics', 'baseline = "pop"\nmetrics', None, "pop"),
+        ('metrics = ["ndcg@5"]', 'metrics = ["ndcg@7"]', None, "ndcg@7"),
+        ('[models.random]\nbaseline = "random"', "[models.random]", 24, "exactly one of"),
+        ('baseline = "random"', 'baseline = "best"', 25, "best"),
+        ("seed = 7", "seed = ", 2, "line 2"),
+        ("[relevance]", "[relevanz]", 11, "relevanz"),
+        ('"leave_last"', '"leave_lats"', 7, "leave_lats"),
+        ('"leave_last"\nn = 2', '"k_fold"', 7, "k_fold"),
+        ("n = 2", "m = 2", 7, "'m'"),
+        ("n = 2", "seed = 2", 7, "top of the file"),
+        ("n = 2", 'columns = "x"', 7, "data.columns"),
+        ('interactions = "events.csv"', 'test = "events.csv"', 7, "nothing to split"),
+        ('[split]\nhow = "leave_last"\nn = 2\n', "", 4, "no [split]"),
+        ('baseline = "random"', 'baseline = "random"\nhalf_life = 3', 21, "half_life"),
+        ('baseline = "random"', 'baseline = "recent"', 21, "half_life"),
+        ('lists = "lists.csv"', 'lists = "lists.csv"\nuser_ids = "users.txt"', 21, "user_ids"),
+    ],
+)
+def test_mistakes_are_named_with_their_line(place, old, new, line, words):
+    assert old in PROTOCOL
+    text = PROTOCOL.replace(old, new, 1)
+    (place / "wrong.toml").write_text(text)
+    with pytest.raises(RecsysError) as caught:
+        read_protocol(place / "wrong.toml")
+    said = str(caught.value)
+    assert "wrong.toml" in said
+    assert words in said
+    if line is not None:
+        assert f"line {line}" in said
+
+
+def test_known_rows_of_unseen_users_are_not_recommended_again(place):
+    text = PROTOCOL.replace('how = "leave_last"\nn = 2', 'how = "unseen_users"').partition("[models.random]")[
+        0
+    ]
+    (place / "unseen.toml").write_text(text)
+    said = []
+    made = run_protocol(place / "unseen.toml", progress=said.append).evaluations["popularity"]
+    parts = recsys.split(pd.read_csv(place / "events.csv"), "unseen_users", seed=7)
+    counts = parts.train.groupby("item").size()
+    users = parts.test["user"].unique().tolist()
+    had = pd.concat([parts.train, parts.known])
+    ranked = recsys.baselines.popularity(counts.to_dict(), users=users)
+    names = ["ndcg@2", "ndcg@5"]
+    conventions = {"ties": "expected", "relevant_from": 3}
+    by_hand = recsys.evaluate(ranked, parts.test, names, seen=had, conventions=conventions)
+    assert {name: made[name] for name in names} == dict(by_hand)
+    assert any(line.startswith("known") for line in said)
+
+
+def test_a_folder_that_cannot_be_made(place):
+    with pytest.raises(FileError, match="cannot be made"):
+        run_protocol(place / "protocol.toml", folder=place / "events.csv")
+
+
+def test_a_missing_file(place):
+    (place / "wrong.toml").write_text(PROTOCOL.replace("U.npy", "gone.npy"))
+    with pytest.raises(FileError, match=r"gone\.npy"):
+        run_protocol(place / "wrong.toml")
+    with pytest.raises(FileError, match="cannot be read"):
+        read_protocol(place / "nowhere.toml")
+
+
+def test_the_command(place, monkeypatch):
+    monkeypatch.chdir(place)
+
+    def run(*arguments):
+        return CliRunner().invoke(cli, ["run", *arguments], prog_name="recsys")
+
+    assert "4 models, 6 metrics" in run("protocol.toml", "--check").stdout
+    assert '"events.csv" = "' in run("protocol.toml", "--fingerprints").stdout
+    done = run("protocol.toml", "-o", "kept", "--report", "page.html")
+    assert done.exit_code == 0, done.output
+    assert "popularity" in done.stdout
+    assert len(list((place / "kept").glob("*.json"))) == 4
+    assert (place / "page.html").stat().st_size > 10_000
+    quiet = run("protocol.toml", "-q", "--json")
+    assert json.loads(quiet.stdout)["sha256"]
+    assert quiet.stderr == ""
+    stale = PROTOCOL.replace("[split]", f'[data.sha256]\n"events.csv" = "{"0" * 64}"\n\n[split]')
+    (place / "stale.toml").write_text(stale)
+    assert run("stale.toml", "--check").exit_code == 3
+    assert '"events.csv" = "' in run("stale.toml", "--fingerprints").stdout
+    (place / "wrong.toml").write_text("data = 1")
+    assert run("wrong.toml").exit_code == 3
+
+
+def test_a_wrong_value_of_the_split_is_named_with_its_line(place):
+    (place / "wrong.toml").write_text(PROTOCOL.replace("n = 2", "n = 0"))
+    with pytest.raises(RecsysError, match=r"wrong\.toml, line 7: "):
+        run_protocol(place / "wrong.toml")
+
+
+def told(place, old, new, *more):
+    (place / "protocol.toml").write_text(PROTOCOL.replace(old, new))
+    return CliRunner().invoke(cli, ["run", str(place / "protocol.toml"), *more])
+
+
+def test_columns_of_other_names(place):
+    """Whatever the columns are called, in the data and in lists, the result is the same."""
+    expected = run_protocol(place / "protocol.toml").to_json()
+    names = {"user": "who", "item": "what", "rating": "stars", "timestamp": "moment"}
+    pd.read_csv(place / "events.csv").rename(columns=names).to_csv(place / "events.csv", index=False)
+    renamed = pd.read_csv(place / "lists.csv").rename(columns={"user": "who", "item": "sku", "rank": "nth"})
+    renamed.to_csv(place / "lists.csv", index=False)
+    columns = '[data.columns]\nuser = "who"\nitem = "what"\ngrade = "stars"\ntime = "moment"\n'
+    text = PROTOCOL.replace("[split]", columns + "[split]")
+    own = 'lists = "lists.csv"\ncolumns = {user = "who", item = "sku", rank = "nth"}'
+    (place / "protocol.toml").write_text(text.replace('lists = "lists.csv"', own))
+    made = run_protocol(place / "protocol.toml").to_json()
+    assert json.loads(made)["result"]["models"] == json.loads(expected)["result"]["models"]
+
+
+def test_dates_as_times(place):
+    """Dates give what the seconds they stand for give, also to the baseline that fades and to the report."""
+    recent = PROTOCOL.replace('baseline = "random"', 'baseline = "recent"\nhalf_life = 3000')
+    (place / "protocol.toml").write_text(recent + 'report = "report.html"\n')
+    expected = run_protocol(place / "protocol.toml")
+    events = pd.read_csv(place / "events.csv")
+    events["timestamp"] = pd.to_datetime(events["timestamp"], unit="s", utc=True).astype(str)
+    events.to_csv(place / "events.csv", index=False)
+    made = run_protocol(place / "protocol.toml")
+    for name, evaluation in made.evaluations.items():
+        assert dict(evaluation) == dict(expected.evaluations[name])
+    assert made.report.is_file()
+
+
+def test_a_threshold_nothing_reaches(place):
+    made = told(place, "from = 3", "from = 9")
+    assert made.exit_code == 3
+    assert "line 12: nothing is relevant: the test has no grade above 5" in made.stderr
+
+
+def test_errors_speak_of_settings_and_name_the_model(place):
+    """`recsys run` has no --user-ids: the protocol has user_ids."""
+    made = told(place, 'user_ids = "users.txt"\n', "")
+    assert made.exit_code == 3
+    assert "line 27: no user of the truth ('u00', …) has a row in the model ('0', …)" in made.stderr
+    pd.read_csv(place / "lists.csv").rename(columns={"user": "who"}).to_csv(place / "lists.csv", index=False)
+    made = told(place, "seed = 7", "seed = 8")
+    assert "[models.NAME.columns]" in made.stderr
+    assert "--user" not in made.stderr
+
+
+def test_lists_are_taken_as_they_are_and_that_is_said(place):
+    made = told(place, "[conventions]", '[candidates]\nnever = ["i00"]\n[conventions]')
+    assert made.exit_code == 0, made.output
+    assert "note: listed: candidates.never was not applied" in made.stderr
+
+
+def test_ids_as_numbers_are_numbers_in_every_file(place):
+    """ids = "int" holds for the files of ids beside factors, too."""
+    for name in ("events.csv", "lists.csv", "users.txt", "items.txt"):
+        text = (place / name).read_text()
+        (place / name).write_text(re.sub(r"\b[ui](\d\d)\b", r"\1", text))
+    expected = run_protocol(place / "protocol.toml").evaluations
+    (place / "protocol.toml").write_text(PROTOCOL.replace("[split]", 'ids = "int"\n[split]'))
+    made = run_protocol(place / "protocol.toml").evaluations
+    for name in ("popularity", "mine", "listed"):
+        assert dict(made[name]) == dict(expected[name])

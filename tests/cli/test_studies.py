@@ -1,0 +1,114 @@
+"""The five studies: each answers from its own numbers, draws its picture, and says what it did."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from recsys.cli.app import cli
+from recsys.cli.studies import STUDIES, run_study, setting_of
+from recsys.cli.studies.metric_sensitivity import SIGMAS, half_point, quality
+from recsys.errors import ColumnError, UnknownNameError
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture(scope="module")
+def small():
+    """Ratings with tastes in them, of 80 users on 60 items."""
+    rng = np.random.default_rng(0)
+    taste, trait = rng.normal(size=(80, 3)), rng.normal(size=(60, 3))
+    mean = 3.2 + 0.5 * rng.normal(size=60)
+    rows = []
+    for user in range(80):
+        weight = rng.random(60) ** 0.5 * np.linspace(2, 0.3, 60)
+        for place, item in enumerate(np.argsort(-weight)[: 25 + user % 15]):
+            value = np.clip(np.rint(mean[item] + taste[user] @ trait[item] + 0.4 * rng.normal()), 1, 5)
+            rows.append((user, item, value, 1000 * place + user))
+    return pd.DataFrame(rows, columns=["user", "item", "rating", "timestamp"])
+
+
+@pytest.mark.parametrize("name", list(STUDIES))
+def test_every_study_answers_and_draws(small, name, tmp_path):
+    made = run_study(name, small)
+    assert made.question == STUDIES[name]
+    assert len(made.answer) >= 2
+    assert all(len(line) > 10 for line in made.answer)
+    page, picture = made.save(tmp_path)
+    assert picture.stat().st_size > 5_000
+    assert made.question in page.read_text()
+    lengths = {len(column) for column in made.table.values()}
+    assert len(lengths) == 1
+    assert all(np.isfinite(v) for column in made.table.values() for v in column if isinstance(v, float))
+
+
+def test_the_answers_follow_the_tables(small):
+    made = run_study("metric-comparison", small)
+    best = made.table["model"][int(np.argmin(made.table["rmse"]))]
+    assert best in made.answer[0]
+    temporal = run_study("temporal-vs-random", small)
+    assert temporal.table["peeks ahead"][2:] == ["0%", "0%"]
+    popular = run_study("popularity", small)
+    assert popular.table["model"][:2] == ["popular by mean", "popular by count"]
+
+
+def test_counted_popularity_ranks_test_items_by_counts(small):
+    table = run_study("metric-comparison", small).table
+    column = next(values for name, values in table.items() if "among test" in name)
+    among = dict(zip(table["model"], column, strict=True))
+    assert among["popular by count"] != among["popular by mean"]
+
+
+def test_users_are_thinned_where_there_are_too_few(small):
+    made = run_study("per-user", small)
+    assert "thinned to 3 to 9" in made.answer[-1]
+    assert made.table["training ratings"][0] == "fewer than 10"
+    assert made.table["users"][0] >= 80 // 3
+
+
+def test_a_group_that_is_there_is_left_alone(small):
+    few = small[(small.user >= 40) | (small.groupby("user").cumcount() < 8)]
+    assert not any("thinned" in line for line in run_study("per-user", few).answer)
+
+
+def test_noise_hurts_every_metric(small):
+    made = run_study("metric-sensitivity", small)
+    assert made.table["sigma"] == list(SIGMAS)
+    for name in ("mse", "rmse", "mae"):
+        assert made.table[name][-1] > made.table[name][0]
+    assert made.table["ndcg@10"][-1] < made.table["ndcg@10"][0]
+    assert half_point([1.0, 0.75, 0.25, *[0.1] * 7]) == pytest.approx(0.075)
+    assert quality("mse", [1.0, 2.0]) == [1.0, 0.5]
+
+
+def test_the_same_seed_gives_the_same_study(small):
+    assert str(run_study("popularity", small, seed=3)) == str(run_study("popularity", small, seed=3))
+
+
+def test_what_is_missing_is_said(small):
+    with pytest.raises(UnknownNameError, match="populrity"):
+        run_study("populrity", small)
+    with pytest.raises(ColumnError, match="time"):
+        setting_of(small.drop(columns="timestamp"))
+
+
+def test_the_command(small, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    small.to_csv("ratings.csv", index=False)
+    listed = CliRunner().invoke(cli, ["study"])
+    assert all(name in listed.stdout for name in STUDIES)
+    done = CliRunner().invoke(cli, ["study", "popularity", "--data", "ratings.csv", "-o", "out"])
+    assert done.exit_code == 0, done.output
+    assert "popular by count" in done.stdout
+    assert (tmp_path / "out" / "popularity.png").exists()
+    assert CliRunner().invoke(cli, ["study", "nonsense"]).exit_code == 2
+
+
+@pytest.mark.shared
+@pytest.mark.slow
+def test_movielens_by_path(shared_dir):
+    made = run_study("popularity", shared_dir / "data" / "ml-100k")
+    values = dict(zip(made.table["model"], made.table["ndcg@10"], strict=True))
+    assert values["popular by count"] > 10 * values["popular by mean"]

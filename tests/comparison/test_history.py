@@ -1,0 +1,115 @@
+"""A folder of results over nights: nothing overwritten, levels and their changes told apart from noise."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import recsys
+from recsys.comparison.history import history, record
+from recsys.errors import FileError, InputError
+from recsys.stats.change_points import change_points
+
+
+def night(share, seed, n=500):
+    rng = np.random.default_rng(seed)
+    truth = {u: {1} for u in range(n)}
+    return recsys.evaluate({u: [1 if rng.random() < share else 2] for u in truth}, truth, ["hit@1", "mrr"])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for i in range(12):
+        result = night(0.5 if i < 7 else 0.3, i)
+        result.run = {"finished": f"2026-01-{i + 1:02d}T02:00:00+00:00"}
+        record(tmp_path, result, "als")
+    return tmp_path
+
+
+def test_a_drop_is_found_on_its_night(folder):
+    made = history(folder, "hit@1")
+    assert len(made) == 12
+    ((_, change),) = made.changes()["als", "hit@1"]
+    assert change.at == 7
+    assert change.after < change.before
+    assert "2026-01-08" in str(made)
+    document = json.loads(made.to_json())
+    assert document["changes"][0]["finished"].startswith("2026-01-08")
+    assert len(document["nights"]) == 12
+
+
+def test_intervals_hold_the_value(folder):
+    frame = history(folder).to_frame()
+    assert ((frame.low <= frame.value) & (frame.value <= frame.high)).all()
+    assert set(frame.metric) == {"hit@1", "mrr"}
+
+
+def test_nothing_is_overwritten(tmp_path):
+    result = night(0.5, 0)
+    paths = {record(tmp_path, result, "a/../<b>") for _ in range(5)}
+    assert len(paths) == 5
+    assert all(path.parent == tmp_path for path in paths)
+
+
+def test_other_files_are_said_not_swallowed(folder):
+    (folder / "note.json").write_text("{}")
+    assert "note.json" in str(history(folder, "mrr"))
+
+
+def test_what_is_not_there(tmp_path):
+    with pytest.raises(FileError, match="no folder"):
+        history(tmp_path / "x")
+    with pytest.raises(InputError, match="no result"):
+        history(tmp_path)
+
+
+def test_a_name_that_is_not_there_comes_with_those_that_are(folder):
+    (folder / "note.json").write_text("{}")
+    with pytest.raises(InputError, match="It has als: hit@1, als: mrr"):
+        history(folder, "ndcg@10")
+    with pytest.raises(InputError, match="such a model"):
+        history(folder, name="bpr")
+
+
+def test_intervals_are_those_of_the_result_whatever_the_metric(tmp_path):
+    rng = np.random.default_rng(0)
+    truth = {u: set(rng.choice(60, size=rng.integers(1, 9), replace=False).tolist()) for u in range(300)}
+    lists = {u: rng.permutation(60)[:3].tolist() for u in truth}
+    pooled = {"average": "pooled"}
+    result = recsys.evaluate(lists, truth, ["recall@3", "coverage@2", "gmap@3"], conventions=pooled)
+    record(tmp_path, result, "als")
+    frame = history(tmp_path).to_frame().set_index("metric")
+    for name, found in result.intervals().items():
+        assert (frame.low[name], frame.high[name]) == (found.interval.low, found.interval.high)
+
+
+def test_a_metric_without_users_claims_no_interval(tmp_path):
+    record(tmp_path, recsys.evaluate({1: [1], 2: [2]}, {1: {1}, 2: {1}}, ["coverage@1"]), "als")
+    assert str(history(tmp_path)).splitlines()[2].split()[-2:] == ["-", "2"]
+
+
+def test_no_alarm_without_a_change_and_power_with_one():
+    rng = np.random.default_rng(3)
+    alarms = sum(bool(change_points(rng.normal(0.3, 0.01, 20))) for _ in range(300))
+    assert alarms <= 12  # 1 % each; 12 of 300 is beyond the 99.99 % point
+    found = 0
+    for _ in range(50):
+        series = np.concatenate([rng.normal(0.3, 0.01, 14), rng.normal(0.25, 0.01, 6)])
+        found += any(abs(change.at - 14) <= 1 for change in change_points(series))
+    assert found >= 45
+
+
+def test_few_nights_use_their_own_errors():
+    assert change_points([0.30, 0.301, 0.25, 0.251], [0.05] * 4) == []
+    (change,) = change_points([0.30, 0.301, 0.25, 0.251], [0.0005] * 4)
+    assert change.at == 2
+
+
+def test_a_pipeline_without_noise():
+    (change,) = change_points([0.5] * 9 + [0.4999] * 3)
+    assert change.at == 9
+    assert change_points([0.5] * 12) == []
+    with pytest.raises(InputError):
+        change_points([0.1, np.nan])

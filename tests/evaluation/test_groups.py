@@ -1,0 +1,173 @@
+"""Results by stratum: users and items in the right groups, and each group's numbers what they should be."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import recsys
+from recsys.errors import InputError, NotDefinedError, RecsysError, UnknownNameError
+from recsys.evaluation.strata import binned
+from worlds.lists import World, known_of, worlds
+
+pytestmark = pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")
+EXAMPLES = settings.default.max_examples
+LISTS = {1: ["a", "b", "c"], 2: ["d", "a"], 3: ["c", "e", "b", "a"]}
+TRUTH = {1: {"a": 1}, 2: {"b": 1}, 3: {"e": 1, "c": 1}}
+TRAIN = {1: ["b", "c", "d"], 2: ["a"], 4: ["a", "b"]}
+ITEMS = {"kind": {"a": "x", "b": "x|y", "c": "y"}, "price": {"a": 1.0, "b": 2.0, "c": 3.0}}
+USERS = {"age": {1: "old", 2: "young", 3: "old"}}
+KNOWN: dict[str, Any] = {"train": TRAIN, "items": ITEMS, "users": USERS}
+METRICS = ["recall@2", "precision@2", "coverage@2", "novelty@2", "user_coverage@2"]
+
+
+def evaluate(by: Any, **known: Any) -> Any:
+    return recsys.evaluate(LISTS, TRUTH, METRICS, by=by, **{**KNOWN, **known})
+
+
+def test_users_fall_into_groups_by_what_they_had():
+    assert evaluate("activity").by_sizes == {"0": 1, "1": 1, "3": 1}
+    assert evaluate("cold_user").by_sizes == {"cold": 2, "warm": 1}
+    assert evaluate("cold_user(below=1)").by_sizes == {"cold": 1, "warm": 2}
+    assert evaluate("age").by_sizes == {"old": 2, "young": 1}
+    assert evaluate("user:age").by == evaluate(USERS["age"]).by
+
+
+def test_a_group_of_users_is_an_evaluation_of_those_users():
+    whole = evaluate("age", catalogue=[*"abcde"])
+    for label, users in {"old": (1, 3), "young": (2,)}.items():
+        alone = recsys.evaluate(
+            {u: LISTS[u] for u in users}, {u: TRUTH[u] for u in users}, METRICS, catalogue=[*"abcde"], **KNOWN
+        )
+        assert whole.by[label] == dict(alone)
+
+
+def test_a_group_of_items_keeps_the_places_and_forgets_the_other_items():
+    result = evaluate("kind", catalogue=[*"abcde"])
+    # user 1 finds a (x) at place 1; user 2 misses b (x and y); user 3 finds c (y) at place 1, e has no kind
+    assert result.by["x"]["recall@2"] == 0.5
+    assert result.by["y"]["recall@2"] == 0.5
+    assert result.by["x"]["precision@2"] == pytest.approx((0.5 + 0) / 2)
+    assert result.by["x"]["coverage@2"] == 1.0  # a and b of a and b
+    assert result.by["y"]["coverage@2"] == 1.0  # b at place 2 of user 1 and c of b and c
+    assert result.by["x"]["user_coverage@2"] == pytest.approx(2 / 3)
+    assert result.by_sizes["x"] == 3
+    nothing = recsys.evaluate({1: ["a"]}, {1: {"a"}}, "coverage@1", items={"k": {"a": "x", "b": "y"}}, by="k",
+                              catalogue=["a", "b"])  # fmt: skip
+    assert nothing.by == {"x": {"coverage@1": 1.0}, "y": {"coverage@1": 0.0}}
+
+
+def test_items_fall_into_groups_by_who_had_them():
+    popularity = evaluate("popularity(bins=2)").by
+    assert list(popularity) == ["0", "1", "2"]  # e nobody, c and d once, a and b twice
+    assert popularity["0"]["recall@2"] == 1.0
+    assert popularity["2"]["recall@2"] == 0.5
+    cold = evaluate("cold_item(below=2)").by
+    assert cold["cold"]["recall@2"] == 1.0
+    assert cold["warm"]["recall@2"] == 0.5
+
+
+def test_items_by_age():
+    train = pd.DataFrame({"user": [1, 1, 2, 4], "item": ["a", "b", "c", "d"], "time": [10, 20, 30, 40]})
+    by = evaluate("item_age(bins=2)", train=train).by
+    assert list(by) == ["new", "age 1 of 2", "age 2 of 2"]
+    assert by["new"]["recall@2"] == 1.0  # e, which nobody had
+    assert by["age 1 of 2"]["recall@2"] == 1.0  # c and d came last
+    with pytest.raises(NotDefinedError, match="time column"):
+        evaluate("item_age")
+
+
+@settings(max_examples=EXAMPLES // 2)
+@given(world=worlds(repeats=False, scored=False), data=st.data())
+def test_relevant_items_of_all_groups_are_those_of_the_whole(world: World, data: Any):
+    """Hits and relevant items add up over groups that share no item."""
+    names = list(world.item_weights)
+    group = {item: data.draw(st.sampled_from("uvw")) for item in names}
+    asked = {"items": {"group": group}, "by": "group"}
+    result = recsys.evaluate(world.lists, world.truth, [f"hits@{world.k}", f"dcg@{world.k}"], **asked)
+    for request in result:
+        parts = [s.partial.per_case.columns[request] for s in result.partial.strata.values()]
+        total = np.nansum(parts, axis=0)
+        np.testing.assert_allclose(total, np.nan_to_num(result.values_of(request)), rtol=1e-12, atol=1e-12)
+
+
+@settings(max_examples=EXAMPLES // 2)
+@given(world=worlds(), data=st.data(), by=st.sampled_from(["activity", "cold_user", "popularity", "kind"]))
+def test_parts_merge_group_by_group(world: World, data: Any, by: str):
+    known = {
+        **known_of(world).keywords(),
+        "by": by,
+        "metrics": ["recall@2", "coverage@2", "gini@2", "novelty@2"],
+    }
+    cases = {c: (world.lists.get(c, []), world.truth.get(c, {})) for c in world.cases}
+    part_of = {case: data.draw(st.integers(0, 2)) for case in cases}
+
+    def run(chosen: list[Any]) -> Any:
+        return recsys.evaluate({c: cases[c][0] for c in chosen}, {c: cases[c][1] for c in chosen}, **known)
+
+    parts = [run([c for c in cases if part_of[c] == n]) for n in sorted(set(part_of.values()))]
+    merged, whole = parts[0].merge(*parts[1:]), run(list(cases))
+    assert {g: {m: repr(v) for m, v in row.items()} for g, row in sorted(merged.by.items())} == {
+        g: {m: repr(v) for m, v in row.items()} for g, row in sorted(whole.by.items())
+    }
+
+
+def test_groups_are_shown_saved_and_compared(tmp_path):
+    result = evaluate("age")
+    assert "old" in repr(result)
+    result.save(tmp_path / "r.json")
+    assert repr(recsys.load(tmp_path / "r.json")) == repr(result)
+    gap = result.gaps()["recall@2"]
+    assert (gap.best, gap.worst) == ("old", "young")
+    assert gap.difference == result.by["old"]["recall@2"] - result.by["young"]["recall@2"]
+    assert gap.interval is None  # too few users
+    with pytest.raises(NotDefinedError, match="by="):
+        evaluate(None).gaps()
+
+
+def test_the_gap_between_groups_of_users_has_an_interval():
+    rng = np.random.default_rng(0)
+    truth = {u: {u} for u in range(400)}
+    lists = {u: [u if rng.random() < (0.7 if u % 2 else 0.4) else -1] for u in truth}
+    result = recsys.evaluate(lists, truth, ["hit@1", "coverage@1"], by=lambda u: "odd" if u % 2 else "even")
+    gap = result.gaps()["hit@1"]
+    values = [result.values_of("hit@1")[np.arange(400) % 2 == side] for side in (1, 0)]
+    error = math.sqrt(sum(v.var(ddof=1) / len(v) for v in values))
+    assert gap.best == "odd"
+    assert gap.difference == pytest.approx(values[0].mean() - values[1].mean())
+    assert gap.interval == pytest.approx(
+        (gap.difference - 1.96 * error, gap.difference + 1.96 * error), abs=1e-5
+    )
+    assert result.gaps()["coverage@1"].interval is None
+
+
+def test_a_name_nobody_knows_is_refused_with_those_there_are():
+    with pytest.raises(UnknownNameError, match="activity"):
+        evaluate("qqq")
+    with pytest.raises(InputError, match="both have a column 'kind'"):
+        evaluate("kind", users={"kind": {1: "a"}})
+    with pytest.raises(RecsysError, match="train="):
+        recsys.evaluate(LISTS, TRUTH, "recall@2", by="activity")
+    with pytest.raises(UnknownNameError, match="bins"):
+        evaluate("activity(below=3)")
+
+
+def test_numbers_are_put_into_quarters_and_equal_ones_stay_together():
+    assert binned(np.arange(1.0, 9.0), 4).tolist() == ["1-2", "1-2", "3-4", "3-4", "5-6", "5-6", "7-8", "7-8"]
+    assert binned(np.array([2.0, 2.0, 2.0]), 4).tolist() == ["2"] * 3
+    price = {i: float(i) for i in range(40)}
+    result = recsys.evaluate({1: list(range(40))}, {1: [3, 30]}, "recall", items={"price": price}, by="price")
+    assert list(result.by) == ["0-9", "10-19", "20-29", "30-39"]
+    assert math.isnan(result.by["10-19"]["recall"])
+
+
+def test_cells_that_are_equal_but_written_otherwise_are_two_labels():
+    items = pd.DataFrame({"item": [3, 4, 5], "kind": pd.Series([1, True, "x"], dtype=object)})
+    result = recsys.evaluate({1: [3, 5], 2: [5, 4]}, {1: [3], 2: [4]}, ["recall@2"], items=items, by="kind")
+    assert set(result.by) == {"1", "True", "x"}

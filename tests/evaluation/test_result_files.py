@@ -1,0 +1,149 @@
+"""Result files: all of an evaluation comes back; what was changed, cut off or made up is refused."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+import recsys
+from recsys.errors import FileError
+from recsys.evaluation.json_arrays import fingerprint, pack, unpack
+
+LISTS = {"ann": ["a", "b", "c"], "bob": ["b", "d"], "eve": []}
+TRUTH = {"ann": {"a": 1, "c": 3}, "bob": {"d": 2}, "eve": {"a": 1}, "zoe": {"b": 1}}
+
+
+@pytest.fixture
+def result():
+    return recsys.evaluate(
+        LISTS, TRUTH, ["ndcg@2", "precision(average=pooled)@2", "f1@2", "mrr"], by=lambda user: user < "c",
+        conventions={"gain": "exp2", "no_truth": "zero"},
+    )  # fmt: skip
+
+
+def test_everything_comes_back(result, tmp_path):
+    result.save(tmp_path / "als.json", commit="1f3a")
+    back = recsys.load(tmp_path / "als.json")
+    assert back == result
+    assert back.conventions == result.conventions
+    assert (back.by, back.by_sizes, dict(back.counts)) == (result.by, result.by_sizes, dict(result.counts))
+    assert str(back) == str(result)
+    assert (back.name, back.run["commit"]) == ("als", "1f3a")
+    assert json.loads(back.to_json())["sha256"] == json.loads(result.to_json())["sha256"]
+
+
+@pytest.mark.parametrize("preset", ["default", "recbole", "trec_eval", "rectools", "replay"])
+def test_conventions_of_every_kind_come_back(tmp_path, preset):
+    result = recsys.evaluate(LISTS, TRUTH, ["ndcg@2", "map@2"], conventions=preset)
+    result.save(tmp_path / "r.json")
+    assert recsys.load(tmp_path / "r.json").conventions == result.conventions
+
+
+def test_loaded_results_merge_and_compare(result, tmp_path):
+    result.save(tmp_path / "r.json")
+    back = recsys.load(tmp_path / "r.json")
+    other = recsys.evaluate({"new": ["a"]}, {"new": {"a": 1}}, list(result), conventions=result.conventions)
+    assert back.merge(other) == result.merge(other)
+    with pytest.raises(recsys.errors.RecsysError, match="read from a file"):
+        back.under("trec_eval")
+
+
+def test_saving_again_under_another_name_leaves_the_result_as_it_was(result, tmp_path):
+    result.save(tmp_path / "first.json", commit="1f3a")
+    back = recsys.load(tmp_path / "first.json")
+    back.save(tmp_path / "second.json", commit="77b0")
+    assert (back.run["name"], back.run["commit"]) == ("first", "1f3a")
+    again = recsys.load(tmp_path / "second.json")
+    assert (again.name, again.run["commit"], again == back) == ("second", "77b0", True)
+
+
+def changed(path, change):
+    document = json.loads(path.read_text())
+    change(document)
+    path.write_text(json.dumps(document))
+    with pytest.raises(FileError) as caught:
+        recsys.load(path)
+    return str(caught.value)
+
+
+def test_what_was_changed_is_refused(result, tmp_path):
+    path = tmp_path / "r.json"
+
+    def fresh(change):
+        result.save(path)
+        return changed(path, change)
+
+    def column(document):
+        rows = dict(document["cases"]["map"])["partial"]["fields"]["per_case"]["fields"]
+        return dict(rows["columns"]["map"])["ndcg@2"]
+
+    def other_values(document):
+        held = column(document)
+        raw = np.full(4, 0.5).tobytes()
+        held["zlib"] = base64.b64encode(zlib.compress(raw)).decode()
+
+    def consistent_lie(document):
+        import hashlib
+
+        other_values(document)
+        column(document)["sha256"] = hashlib.sha256(np.full(4, 0.5).tobytes()).hexdigest()
+        document["cases_sha256"] = fingerprint(document["cases"])
+
+    def another_user(document):
+        rows = dict(document["cases"]["map"])["partial"]["fields"]["per_case"]["fields"]
+        rows["ids"]["names"][0] = "zed"
+
+    assert "checksum" in fresh(other_values)
+    assert "do not give the result" in fresh(consistent_lie)
+    assert "do not give the result" in fresh(lambda d: d["result"]["metrics"][0].update(value=0.9))
+    assert "checksum" in fresh(another_user)
+    assert "no result" in fresh(lambda d: d.pop("cases"))
+    assert "no result" in fresh(lambda d: d.update(run=5))
+    for nonsense in ({"tuple": 5}, {"names": 5}, {"map": [[{"map": []}, 1]]}, {"type": []}):
+        assert "no result" in fresh(lambda d, held=nonsense: d.update(cases=held))
+    assert "unknown here" in fresh(lambda d: dict(d["cases"]["map"])["partial"].update(type="Popen"))
+
+
+def test_a_bomb_is_not_unpacked():
+    bomb = pack(np.zeros(10)) | {"zlib": base64.b64encode(zlib.compress(bytes(50_000_000))).decode()}
+    with pytest.raises(FileError, match="checksum"):
+        unpack(bomb)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"result": 1}', "\x00"])
+def test_no_result_at_all(tmp_path, text):
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(FileError):
+        recsys.load(tmp_path / "x.json")
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(FileError, match=r"x\.json cannot be read"):
+        recsys.load(tmp_path / "x.json")
+
+
+@given(
+    arrays.arrays(
+        st.sampled_from([np.float64, np.int64, np.int32, np.bool_]),
+        arrays.array_shapes(min_side=0, max_dims=2),
+    )
+)
+def test_arrays_come_back_bit_for_bit(array):
+    back = unpack(json.loads(json.dumps(pack({"x": (array, None, float("inf"), "é")}))))["x"]
+    assert back[1:] == (None, float("inf"), "é")
+    assert (back[0].dtype, back[0].shape, back[0].tobytes()) == (array.dtype, array.shape, array.tobytes())
+
+
+def test_what_has_no_form_is_refused():
+    with pytest.raises(FileError, match="cannot be kept"):
+        pack({1, 2})
+    for wrong in ({"a": 1}, [1], {"dtype": "|O", "shape": [1]}, {"float": "1e5"}, {"map": [1]}):
+        with pytest.raises(FileError):
+            unpack(wrong)

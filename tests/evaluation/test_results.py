@@ -1,0 +1,223 @@
+"""What a result says of itself, and inputs that used to be read another way than meant."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recsys
+from recsys.errors import ColumnError, InputError, MergeError, RecsysError, UnknownNameError
+from recsys.evaluation import tables
+
+LISTS = {"ann": ["a", "b"], "bob": ["b", "c"], "eve": ["c"]}
+TRUTH = {"ann": {"a"}, "bob": {"c"}, "eve": {"a"}}
+
+
+def test_a_result_crosses_processes():
+    result = recsys.evaluate(LISTS, TRUTH, ["mrr"])
+    again = pickle.loads(pickle.dumps(result))  # noqa: S301 - our own bytes
+    assert again == result
+    with pytest.raises(RecsysError, match="Evaluate the lists again"):
+        again.under("trec_eval")
+
+
+def test_groups_show_how_many_cases_they_hold():
+    result = recsys.evaluate(LISTS, TRUTH, ["hit@1"], by={"ann": "old", "bob": "new", "eve": "new"})
+    frame = result.to_frame()
+    assert frame["group"].tolist() == ["", "new", "old"]
+    assert frame["cases"].tolist() == [3, 2, 1]
+    assert result.by["old"]["hit@1"] == 1.0
+    assert result.by_sizes == {"new": 2, "old": 1}
+
+
+def test_groups_of_another_type_stay_apart_in_json():
+    result = recsys.evaluate(LISTS, TRUTH, ["mrr"], by={"ann": 1, "bob": "1", "eve": 1})
+    groups = [row["group"] for row in json.loads(result.to_json())["result"]["by"]]
+    assert groups == [1, "1"]
+
+
+def test_the_hash_is_of_the_result_alone():
+    first, second = (json.loads(recsys.evaluate(LISTS, TRUTH, ["mrr"]).to_json()) for _ in range(2))
+    assert first["sha256"] == second["sha256"]
+    other = json.loads(recsys.evaluate(LISTS, TRUTH, ["mrr"], conventions="ranx").to_json())
+    assert other["sha256"] != first["sha256"]
+
+
+def test_cases_of_users_are_called_so():
+    lists = pd.DataFrame({"case": [1, 2, 3], "user": ["u", "u", "v"], "item": ["a", "b", "a"]})
+    truth = pd.DataFrame({"case": [1, 2, 3], "user": ["u", "u", "v"], "item": ["a", "a", "a"]})
+    result = recsys.evaluate(lists, truth, ["hit@1"])
+    assert "3 cases of 2 users" in str(result)
+    assert result.per_case.clusters.tolist() == ["u", "u", "v"]
+
+
+def test_rank_goes_before_score_and_says_so():
+    lists = pd.DataFrame({"user": [1, 1], "item": ["a", "b"], "score": [0.9, 0.5], "rank": [2, 1]})
+    result = recsys.evaluate(lists, {1: ["b"]}, ["mrr"])
+    assert result["mrr"] == 1.0
+    assert "ordered by 'rank'; 'score' was not used" in str(result)
+
+
+def test_a_column_that_looks_like_the_score_is_not_passed_over():
+    lists = pd.DataFrame({"user": [1, 1], "item": [2, 3], "yhat": [1.0, 5.0]})
+    with pytest.raises(ColumnError, match="yhat"):
+        recsys.evaluate(lists, {1: [3]}, ["mrr"])
+    assert recsys.evaluate(lists, {1: [3]}, ["mrr"], columns={"score": "yhat"})["mrr"] == 1.0
+    assert recsys.evaluate(lists.rename(columns={"yhat": "rating"}), {1: [3]}, ["mrr"])["mrr"] == 1.0
+
+
+def test_relevant_items_a_complete_list_lacks_are_said():
+    lists = {"a": ["x", "y"], "b": ["x", "y"]}
+    result = recsys.evaluate(lists, {"a": ["q"], "b": ["x"]}, ["auc"], complete=True)
+    assert result.counts["not_candidates"] == 1
+    assert "1 relevant item that is no candidate" in str(result)
+
+
+@pytest.mark.parametrize("scores", [pd.to_datetime(["NaT", "2020"]), pd.to_timedelta([None, "1s"]), [1j, 2j]])
+def test_dates_are_no_scores(scores):
+    lists = pd.DataFrame({"user": [1, 1], "item": [2, 3], "score": scores})
+    with pytest.raises(InputError, match="not numbers"):
+        recsys.evaluate(lists, {1: [2]}, ["mrr"])
+
+
+def test_one_list_with_its_scores_in_a_dict():
+    assert recsys.score_list({"a": 0.1, "b": 0.9}, {"b"}, "mrr") == 1.0
+
+
+def test_one_list_without_truth():
+    assert recsys.score_list([1, 2], [], "ndcg@2") == 0.0
+    assert np.isnan(recsys.score_list([1, 2], [], "average_rank", complete=True))
+    with pytest.raises(InputError):
+        recsys.score_list([1, 2], [], "ndcg@2", conventions={"no_truth": "error"})
+
+
+BAD = {
+    "groups as text": lambda: recsys.evaluate(LISTS, TRUTH, ["mrr"], by="user"),
+    "groups as a list": lambda: recsys.evaluate(LISTS, TRUTH, ["mrr"], by=["g"]),
+    "a group that is a list": lambda: recsys.evaluate(
+        LISTS, TRUTH, ["mrr"], by={user: ["g"] for user in LISTS}
+    ),
+    "metrics as a number": lambda: recsys.evaluate(LISTS, TRUTH, 5),
+    "metrics of nothing": lambda: recsys.evaluate(LISTS, TRUTH, []),
+    "a metric without a name": lambda: recsys.evaluate(LISTS, TRUTH, ["@10"]),
+    "catalogue as a fraction": lambda: recsys.evaluate(LISTS, TRUTH, ["mrr"], catalogue=2.5),
+    "catalogue as text": lambda: recsys.evaluate(LISTS, TRUTH, ["mrr"], catalogue="abc"),
+    "weights as a list": lambda: recsys.evaluate(LISTS, TRUTH, ["mrr"], case_weights=[1, 2, 3]),
+    "columns as text": lambda: recsys.evaluate(pd.DataFrame({"u": [1]}), TRUTH, ["mrr"], columns="u"),
+    "columns with numbers for names": lambda: recsys.evaluate(pd.DataFrame([[1, 2]]), TRUTH, ["mrr"]),
+    "merge with nothing": lambda: recsys.Evaluator(["mrr"]).merge(None),
+    "a masked matrix": lambda: recsys.Factors(np.ma.masked_greater(np.eye(2), 0.5), np.eye(2)),
+    "a frame as factors": lambda: recsys.Factors(pd.DataFrame(np.eye(2), index=[1, 0]), np.eye(2)),
+    "an unknown choice": lambda: recsys.compare([RESULT, RESULT], tset="t"),
+    "recommend without k": lambda: recsys.recommend(recsys.Factors(np.eye(2), np.eye(2)), None),
+}
+RESULT = recsys.evaluate(LISTS, TRUTH, ["mrr", "hit@1"])
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_mistake_is_typed_and_has_a_way_out(name):
+    with pytest.raises(RecsysError) as caught:
+        BAD[name]()
+    assert isinstance(caught.value, MergeError) or caught.value.hint
+
+
+def test_comparisons_of_three_name_both_sides():
+    people = {n: {n} for n in range(60)}
+    models = {
+        name: recsys.evaluate({n: [n if n % every == 0 else -1] for n in people}, people, ["hit@1"])
+        for name, every in (("a", 2), ("b", 3), ("c", 5))
+    }
+    found = recsys.compare(models)
+    assert "against" in str(found)
+    assert found["c", "b", "hit@1"].baseline == "b"
+    assert found["b", "hit@1"].baseline == "a"
+    with pytest.raises(InputError, match="compared with 'a', 'b'"):
+        found["c", "hit@1"]
+    with pytest.raises(UnknownNameError):
+        found["d", "hit@1"]
+
+
+def test_errors_name_ids_that_were_given():
+    with pytest.raises(InputError, match="item 1000 of the truth"):
+        recsys.evaluate(recsys.Factors(np.eye(3), np.eye(3)), {0: [1000]}, ["mrr"])
+    with pytest.raises(RecsysError, match=r"int in one table \(7, "):
+        recsys.evaluate({1: [7]}, {1: ["x"]}, ["mrr"])
+
+
+def test_latex_escapes_every_special_sign():
+    from recsys.evaluation import tables
+
+    made = tables.latex({"model": [r"a\b~c^d<e>f|g&h%i$j#k_l{m}"], "value": [0.5]})
+    words = ("backslash", "asciitilde", "asciicircum", "less", "greater", "bar")
+    assert all(rf"\text{word}{{}}" in made for word in words)
+    assert r"\&h\%i\$j\#k\_l\{m\}" in made
+
+
+def test_one_is_counted_as_one():
+    one = recsys.evaluate({1: [3, 3, 4]}, {1: {4}}, ["recall@3", "coverage@3"], catalogue=[3])
+    assert "\n1 item listed more than once\n" in str(one)
+    assert "catalogue: 1 item\n" in str(one)
+    assert "catalogue: 3 items" in str(recsys.evaluate({1: [3, 4]}, {1: {5}}, ["coverage@3"]))
+
+
+def test_wide_signs_keep_columns_apart():
+    """A terminal draws CJK signs two columns wide and combining marks none."""
+    users = {u: [u] for u in range(4)}
+    groups = {0: "映画", 1: "映画", 2: "e\u0301te\u0301", 3: "abc"}
+    lines = str(recsys.evaluate(users, users, ["hit@1"], by=groups)).splitlines()
+    assert [line for line in lines if line.startswith(("映", "e\u0301", "abc"))] == [
+        "abc    hit@1   1.0000      1",
+        "e\u0301te\u0301    hit@1   1.0000      1",
+        "映画   hit@1   1.0000      2",
+    ]
+
+
+def test_lists_are_short_to_look_at_and_come_back_from_their_table():
+    rng = np.random.default_rng(0)
+    model = recsys.Factors(rng.standard_normal((30, 4)), rng.integers(0, 2, (50, 4)).astype(float))
+    truth = {u: [u] for u in range(30)}
+    lists = recsys.recommend(model, 5)
+    assert repr(lists) == f"Lists(30 cases, {lists.to_frame().item.nunique()} items, 150 rows, with scores)"
+    assert list(lists.to_frame()) == ["user", "item", "score"]
+    one, other = (
+        recsys.evaluate(held, truth, "ndcg@5", conventions={"ties": "expected"})
+        for held in (lists.to_frame(), lists)
+    )
+    assert one == other
+    assert one.counts["tied"] > 0
+    plain = recsys.read_lists({"ann": ["b", "a"], "bob": ["c"]})
+    assert plain.to_frame().to_dict("list") == {
+        "user": ["ann", "ann", "bob"],
+        "item": ["b", "a", "c"],
+        "rank": [1, 2, 1],
+    }
+    cases = pd.DataFrame({"case": [1, 2], "user": [7, 7], "item": [4, 5], "rank": [1, 1]})
+    assert recsys.read_lists(cases).to_frame().equals(cases)
+    assert repr(recsys.read_interactions({1: {3: 2.0}})) == "Interactions(1 case, 1 item, 1 row, with grades)"
+
+
+@pytest.mark.parametrize(("name", "words"), [("by", "needs all users at once"), ("trian", "mean 'train'")])
+def test_an_evaluator_names_the_keyword_it_does_not_know(name, words):
+    with pytest.raises(UnknownNameError, match=words):
+        recsys.Evaluator(["hit@1"], **{name: {1: [2]}})
+
+
+def test_other_conventions_ask_for_the_highest_grade_again():
+    """Nobody named it, so it is that of the truth, whichever way the conventions were changed."""
+    lists, truth = {1: [3, 4], 2: [5, 3]}, {1: {4: 5.0, 3: 1.0}, 2: {3: 2.0}}
+    asked = {"metrics": ["err@2", "ndcg@2"]}
+    moved = recsys.evaluate(lists, truth, **asked).under("rectools")
+    assert moved == recsys.evaluate(lists, truth, **asked, conventions="rectools")
+
+
+def test_rounding_below_zero_is_shown_as_zero():
+    assert [tables.shown(value) for value in (-1e-9, -0.0, -0.00006, float("nan"))] == [
+        "0.0000",
+        "0.0000",
+        "-0.0001",
+        "n/a",
+    ]

@@ -1,0 +1,449 @@
+"""Every format is read as it was written, every fault is an error that names the file and the line."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+import os
+import pickle
+import sys
+import time
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recsys
+from recsys.errors import (
+    ColumnError,
+    FileError,
+    IdTypeError,
+    InputError,
+    MissingExtraError,
+    RecsysError,
+    UnknownNameError,
+)
+from recsys.inputs.files import read_file, write_bytes, write_text
+
+
+@pytest.fixture
+def put(tmp_path):
+    def write(name, content):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+def lists_of(lists):
+    """{case: [items]} of Lists or Interactions."""
+    items = lists.items.values[lists.codes].tolist()
+    bounds = lists.indptr.tolist()
+    return {case: items[bounds[i] : bounds[i + 1]] for i, case in enumerate(lists.cases.values.tolist())}
+
+
+LISTS = {"007": ["NA", "b"], "null": ["None"]}
+READABLE = {
+    "comma.csv": "user_id,item_id,score\n007,NA,0.9\n007,b,0.5\nnull,None,1e-3\n",
+    "order.csv": "score,item_id,user_id\n0.5,b,007\n0.9,NA,007\n1e-3,None,null\n",
+    "ranks.csv": "user,item,rank\n007,b,2\n007,NA,1\nnull,None,1\n",
+    "blank-lines.csv": "\n\nuser,item\n\n007,NA\n\n007,b\nnull,None\n\n",
+    "no-newline.csv": "user,item\n007,NA\n007,b\nnull,None",
+    "windows.csv": "user,item\r\n007,NA\r\n007,b\r\nnull,None\r\n",
+    "old-mac.csv": "user,item\r007,NA\r007,b\rnull,None\r",
+    "quoted.csv": '"user","item","note"\n"007","NA","a ""b"", c"\n007,"b","two\nlines"\nnull,"None",\n',
+    "mark.csv": "\ufeffuser,item\n007,NA\n007,b\nnull,None\n",
+    "semicolon.csv": "user;item\n007;NA\n007;b\nnull;None\n",
+    "tabs.tsv": "user\titem\n007\tNA\n007\tb\nnull\tNone\n",
+    "tabs.txt": "user\titem\n007\tNA\n007\tb\nnull\tNone\n",
+    "recbole.inter": "user_id:token\titem_id:token\ttime:float\n007\tNA\t1\n007\tb\t2\nnull\tNone\t3\n",
+    "trec.run": "# made today\n007 Q0 NA 9 0.9 tag\n\n007\tQ0  b 1 0.5 tag\r\n null Q0 None 1 -3 tag \n",
+    "trec-by-content.txt": "007 Q0 NA 9 0.9 tag\n007 Q0 b 1 0.5 tag\nnull Q0 None 1 -3 tag\n",
+    "lists.json": '{"007": ["NA", "b"], "null": ["None"]}',
+    "scores.json": '{"007": {"b": 0.5, "NA": 0.9}, "null": {"None": 1}}',
+    "pairs.json": '{"007": [["b", 0.5], ["NA", 0.9]], "null": [["None", 1]]}',
+    "rows.json": '[{"user": "007", "item": "b", "score": 0.5}, {"user": "007", "item": "NA", "score": 0.9},'
+    ' {"score": 1, "user": "null", "item": "None"}]',
+    "rows.jsonl": '{"user": "007", "item": "NA"}\n\n{"user": "007", "item": "b"}\n'
+    '{"user": "null", "item": "None"}',
+    "users.jsonl": '{"user": "007", "items": ["NA", "b"]}\n{"user": "null", "items": ["None"]}\n',
+    "json-by-content": ' {"007": ["NA", "b"], "null": ["None"]}',
+    "jsonl-by-content": '{"user": "007", "items": ["NA", "b"]}\n{"user": "null", "items": ["None"]}\n',
+}
+
+
+@pytest.mark.parametrize("name", READABLE)
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzipped"])
+def test_each_format_keeps_ids_as_they_are_written(put, name, packed):
+    content = READABLE[name].encode()
+    path = put(name + ".gz" * packed, gzip.compress(content) if packed else content)
+    assert lists_of(read_file(path)) == LISTS
+
+
+@pytest.mark.parametrize("name", [n for n in READABLE if n.endswith((".csv", ".tsv", ".inter", ".run"))])
+def test_without_arrow_nothing_changes(put, name, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert lists_of(read_file(put(name, READABLE[name]))) == LISTS
+
+
+@pytest.mark.parametrize("library", ["pyarrow", "polars"])
+def test_parquet(tmp_path, library, monkeypatch):
+    path = tmp_path / "lists.parquet"
+    frame = pd.DataFrame(
+        {"userId": [7, 7, 8], "itemId": ["a", "b", "a"], "score": [0.1, 0.2, 0.3], "other": 1}
+    )
+    frame.to_parquet(path)
+    if library == "polars":
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert lists_of(read_file(path)) == {"7": ["b", "a"], "8": ["a"]}
+    assert lists_of(read_file(path, ids="auto")) == {7: ["b", "a"], 8: ["a"]}
+    with pytest.raises(IdTypeError, match="'a' is not a whole number"):
+        read_file(path, ids="int")
+
+
+def test_parquet_ids_as_numbers(tmp_path):
+    path = tmp_path / "lists.parquet"
+    pd.DataFrame({"user": ["12", "3"], "item": [5, 6]}).to_parquet(path)
+    assert lists_of(read_file(path, ids="int")) == {3: [6], 12: [5]}
+
+
+def test_parquet_without_a_library_names_the_extra(tmp_path, monkeypatch):
+    path = tmp_path / "lists.parquet"
+    pd.DataFrame({"user": [1], "item": [2]}).to_parquet(path)
+    for name in ("pyarrow", "polars"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtraError, match=r"recsys-evaluation\[arrow\]"):
+        read_file(path)
+
+
+def test_standard_input(monkeypatch):
+    class Stdin:
+        buffer = io.BytesIO(READABLE["comma.csv"].encode())
+
+    monkeypatch.setattr(sys, "stdin", Stdin)
+    lists = read_file("-")
+    assert lists_of(lists) == LISTS
+    assert lists.notes["file"] == "<stdin>"
+
+
+def test_trec_orders_by_score_and_keeps_the_ties_for_the_conventions(put):
+    run = put("a.run", "q Q0 d1 1 0.5 t\nq Q0 d2 2 0.9 t\nq Q0 d3 3 0.5 t\n")
+    lists = read_file(run)
+    assert lists_of(lists) == {"q": ["d2", "d1", "d3"]}
+    assert lists.scores.tolist() == [0.9, 0.5, 0.5]
+
+
+def test_unjudged_rows_are_dropped_and_counted_in_judgements_only(put):
+    truth = read_file(put("a.qrels", "# 2020\nq 0 d1 2\nq 0 d2 -1\nq 0 d3 0\nr 0 d1 -2\n"), "truth")
+    assert lists_of(truth) == {"q": ["d1", "d3"]}
+    assert truth.grades.tolist() == [2.0, 0.0]
+    assert (truth.notes["unjudged"], truth.notes["comments"]) == (2, 1)
+    with pytest.raises(InputError, match="negative"):
+        read_file(put("a.csv", "user,item,grade\nq,d1,-1\n"), "truth")
+
+
+def test_grades_and_times(put):
+    truth = read_file(put("t.csv", "user,item,rating,timestamp\nu,b,2,20\nu,a,5,10\n"), "truth")
+    assert (truth.grades.tolist(), truth.times.tolist()) == ([5.0, 2.0], [10, 20])
+    dated = read_file(put("d.csv", "user,item,date\nu,b,2020-01-02\n"), "truth")
+    assert dated.times.tolist() == ["2020-01-02"]
+
+
+def test_columns_by_name(put):
+    path = put("a.csv", "who,what,when\nu,b,1\n")
+    assert lists_of(read_file(path, columns={"user": "who", "item": "what"})) == {"u": ["b"]}
+    with pytest.raises(ColumnError, match="who, what, when"):
+        read_file(path)
+
+
+def test_cases_within_users(put):
+    lists = read_file(put("a.csv", "case,user,item\nc1,u,a\nc2,u,b\n"))
+    assert (lists.cases.values.tolist(), lists.clusters.tolist()) == (["c1", "c2"], ["u", "u"])
+
+
+def test_ids_as_numbers(put):
+    path = put("a.csv", "user,item\n10,3\n9,4\n")
+    assert lists_of(read_file(path, ids="int")) == {9: [4], 10: [3]}
+    assert lists_of(read_file(path, ids="auto")) == {9: [4], 10: [3]}
+    zeros = put("b.csv", "user,item\n010,3\n9,4\n")
+    assert lists_of(read_file(zeros, ids="auto")) == {"010": [3], "9": [4]}
+    assert lists_of(read_file(zeros, ids="int")) == {9: [4], 10: [3]}
+    for content, words in (
+        ("1,3\n01,4\n", "two are the same"),
+        ("x,3\n", "line 2: 'x' is not"),
+        ("9999999999999999999,1\n", "64 bits"),
+    ):
+        with pytest.raises(IdTypeError, match=words):
+            read_file(put("c.csv", "user,item\n" + content), ids="int")
+
+
+def test_json_ids(put):
+    path = put("a.json", '{"1": [3, 4]}')
+    assert lists_of(read_file(path)) == {"1": ["3", "4"]}
+    assert lists_of(read_file(path, ids="int")) == {1: [3, 4]}
+
+
+def test_two_files_of_different_formats_match_each_other(put, tmp_path):
+    pd.DataFrame({"user": [1, 2], "item": [10, 20]}).to_parquet(tmp_path / "lists.parquet")
+    truth = read_file(put("truth.json", '{"1": [10], "2": [30]}'), "truth")
+    assert recsys.evaluate(recsys.read_file(tmp_path / "lists.parquet"), truth, "hit@1")["hit@1"] == 0.5
+
+
+def test_other_encodings(put):
+    path = put("a.csv", "user,item\nJosé,b\n".encode("latin-1"))
+    with pytest.raises(FileError, match=r"a\.csv, line 2: byte 13 \(0xe9\) is not utf-8.*encoding='latin-1'"):
+        read_file(path)
+    assert lists_of(read_file(path, encoding="latin-1")) == {"José": ["b"]}
+    wide = put("b.csv", "user,item\nu,b\n".encode("utf-16"))
+    with pytest.raises(FileError, match="utf-16"):
+        read_file(wide)
+    assert lists_of(read_file(wide, encoding="utf-16")) == {"u": ["b"]}
+    with pytest.raises(FileError, match="is empty"):
+        read_file(put("c.csv", "\n".encode("utf-16")), encoding="utf-16")
+    with pytest.raises(FileError, match="no encoding"):
+        read_file(path, encoding="utf-88")
+
+
+FAULTS = {
+    "empty.csv": ("", "is empty"),
+    "blank.csv": ("\n \n", "is empty"),
+    "header.csv": ("user,item\n", "no rows"),
+    "short.csv": ("user,item\nu,a\nu\n", "line 3: 1 columns, expected 2"),
+    "long.csv": ("user,item\nu,a\n\nu,a,b\n", "line 4: 3 columns, expected 2"),
+    "quote.csv": ('user,item\nu,"a\nu,b\n', "line 2: unexpected end"),
+    "after-quote.csv": ('user,item\nu,"a"b\n', "line 2"),
+    "nul.csv": ("user,item\nu,a\x00\n", "NUL"),
+    "missing.csv": ("user,item\nu,a\nu,\n", "line 3: the item id is missing"),
+    "number.csv": ("user,item,score\nu,a,1\nu,b,high\n", "line 3: the score 'high' is not a number"),
+    "hole.csv": ("user,item,score\nu,a,1\nu,b,\n", "line 3: the score '' is not a number"),
+    "underscore.csv": ('user,item,score\nu,"a",1_000\n', "line 2: the score '1_000' is not a number"),
+    "nan.csv": ("user,item,score\nu,a,1\nu,b,nan\n", "line 3: the score nan"),
+    "rank.csv": ("user,item,rank\nu,a,0\n", "line 2: the rank 0"),
+    "ranks.csv": ("user,item,rank\nu,a,1\n\nu,b,1\n", "line 4: .*another item of that user"),
+    "grade.csv": ("user,item,grade\nu,a,1\nu,b,-3\n", "line 3: the grade -3"),
+    "twice.csv": ("user,user,item\nu,v,a\n", "'user' stands twice"),
+    "nothing.csv": ("1,2,3\n4,5,6\n", "no column was recognised as the user"),
+    "short.run": ("q Q0 d 1 0.5 t\nq Q0 d 1 0.5\n", "line 2: 5 columns, expected 6"),
+    "score.run": ("q Q0 d 1 0.5 t\nq Q0 e 2 x t\n", "line 2: the score 'x'"),
+    "wrong.run": ("q 0 d 1\n", "looks like judgements"),
+    "low.qrels": ("q 0 d 1\nq 0 e -7\n", "line 2: the judgement -7"),
+    "none.qrels": ("q 0 d -1\n", "no judgement"),
+    "run.qrels": ("q Q0 d 1 0.5 t\n", "looks like a run"),
+    "cut.json": ('{"u": ["a", "b"', "line 1: not valid JSON"),
+    "twice.json": ('{"u": ["a"], "u": ["b"]}', "'u' stands twice"),
+    "nan.json": ('{"u": {"a": NaN}}', "NaN is not a number"),
+    "number.json": ("3", "another form"),
+    "none.json": ("{}", "no users"),
+    "null.json": ('{"u": null}', "'u' holds None"),
+    "mixed.json": ('{"u": ["a"], "v": {"b": 1}}', "v'? holds dict"),
+    "deep.json": ("[" * 100_000, "beyond reason|not valid"),
+    "line.jsonl": ('{"user": "u", "item": "a"}\n{"user": "u", \n', "line 2: not valid JSON"),
+    "keys.jsonl": ('{"user": "u", "item": "a"}\n{"user": "u"}\n', "row 2 has the keys user"),
+    "twice.jsonl": ('{"user": "u", "items": ["a"]}\n{"user": "u", "items": ["b"]}\n', "'u' stands twice"),
+}
+
+
+@pytest.mark.parametrize("arrow", [True, False], ids=["arrow", "csv"])
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_names_its_file_and_line(put, name, arrow, monkeypatch):
+    content, words = FAULTS[name]
+    if not arrow:
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+    kind = "truth" if "qrels" in name or name == "grade.csv" else "lists"
+    with pytest.raises(InputError, match=words) as caught:
+        read_file(put(name, content), kind)
+    assert name in str(caught.value)
+    assert caught.value.hint
+
+
+class Bomb:
+    def __reduce__(self):
+        return os.mkdir, ("a-pickle-was-opened",)
+
+
+def pickles():
+    for protocol in range(6):
+        yield f"protocol {protocol}", pickle.dumps({"u": ["a", "b"]}, protocol=protocol)
+        yield f"bomb {protocol}", pickle.dumps(Bomb(), protocol=protocol)
+    yield "list", pickle.dumps(["a"], protocol=0)
+    yield "joblib, zlib", zlib.compress(pickle.dumps(list(range(100))))
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr("archive/data.pkl", pickle.dumps(Bomb()))
+    yield "torch", archive.getvalue()
+
+
+@pytest.mark.parametrize("what", dict(pickles()))
+def test_pickles_are_refused_by_content(put, what, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    content = dict(pickles())[what]
+    for name in ("lists.csv", "lists.pt", "lists.json", "lists", "lists.csv.gz"):
+        path = put(name, gzip.compress(content) if name.endswith("gz") else content)
+        with pytest.raises(FileError, match=r"pickle.*run any code.*to_csv"):
+            read_file(path)
+    assert not Path("a-pickle-was-opened").exists()
+
+
+def test_other_binaries_are_named(put):
+    array = io.BytesIO()
+    np.save(array, np.arange(3))
+    packed = io.BytesIO()
+    np.savez(packed, np.arange(3))
+    for content, words in ((array, "NumPy"), (packed, "NumPy"), (io.BytesIO(b"BZh91AY"), "bzip2")):
+        with pytest.raises(FileError, match=words):
+            read_file(put("lists.csv", content.getvalue()))
+
+
+def test_damaged_files(put, tmp_path):
+    whole = gzip.compress(b"user,item\nu,a\n" * 100)
+    with pytest.raises(FileError, match="truncated gzip"):
+        read_file(put("a.csv.gz", whole[:-20]))
+    frame = tmp_path / "a.parquet"
+    pd.DataFrame({"user": [1], "item": [2]}).to_parquet(frame)
+    with pytest.raises(FileError, match="truncated Parquet"):
+        read_file(put("b.parquet", frame.read_bytes()[:-30]))
+
+
+def test_missing_files(tmp_path, put):
+    put("lists.csv", "user,item\nu,a\n")
+    with pytest.raises(FileError, match=r"no file .*list\.csv.*Did you mean .*lists\.csv"):
+        read_file(tmp_path / "list.csv")
+    with pytest.raises(FileError, match="is a folder"):
+        read_file(tmp_path)
+    assert issubclass(FileError, OSError)
+
+
+def test_unknown_words(put):
+    path = put("a.csv", "user,item\nu,a\n")
+    for options in ({"format": "xls"}, {"ids": "float"}, {"kind": "list"}):
+        with pytest.raises(UnknownNameError):
+            read_file(path, **options)
+
+
+def test_a_gzip_bomb_is_refused(put, monkeypatch):
+    monkeypatch.setattr("recsys.inputs.files.content._LARGE", 1 << 20)
+    with pytest.raises(FileError, match="times its size"):
+        read_file(put("a.csv.gz", gzip.compress(b"a" * (1 << 24))))
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["a" * 3_000_000, "user,item\n" + "x" * 3_000_000 + ",a\n", '"' * 3_000_000, " " * 3_000_000 + "q"],
+)
+def test_huge_lines_do_not_hang(put, content):
+    start = time.process_time()
+    for name in ("a.csv", "a.run", "a.json", "a"):
+        with contextlib.suppress(RecsysError):
+            read_file(put(name, content))
+    assert time.process_time() - start < 10
+
+
+CELLS = st.text(alphabet=st.sampled_from("ab01_é\u2028 .#'NaN"), min_size=1, max_size=4)
+
+
+@given(rows=st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=8), end=st.sampled_from(["\n", "\r\n"]))
+def test_arrow_and_csv_split_alike(tmp_path_factory, rows, end):
+    path = tmp_path_factory.mktemp("split") / "a.csv"
+    path.write_bytes(end.join(["user,item", *(",".join(row) for row in rows), ""]).encode())
+    fast = lists_of(read_file(path))
+    held, sys.modules["pyarrow"] = sys.modules.get("pyarrow"), None
+    try:
+        slow = lists_of(read_file(path))
+    finally:
+        sys.modules["pyarrow"] = held
+    assert fast == slow
+    assert {(u, i) for u, items in fast.items() for i in items} == set(rows)
+
+
+@given(
+    st.binary(max_size=60),
+    st.sampled_from(["a.csv", "a.run", "a.json", "a.jsonl", "a.inter", "a.parquet", "a"]),
+)
+def test_any_bytes_give_lists_or_a_typed_error(tmp_path_factory, content, name):
+    path = tmp_path_factory.mktemp("any") / name
+    path.write_bytes(content)
+    _lists_or_typed_error(path, None)
+
+
+@given(
+    st.text(alphabet='user,item\n" \t{}[]:01', max_size=40),
+    st.sampled_from(["csv", "trec", "json", "jsonl", "inter"]),
+)
+def test_any_text_gives_lists_or_a_typed_error(tmp_path_factory, text, form):
+    path = tmp_path_factory.mktemp("any") / "a"
+    path.write_text("user,item\n" + text if form == "csv" else text)
+    _lists_or_typed_error(path, form)
+
+
+def _lists_or_typed_error(path, form):
+    try:
+        read = read_file(path, format=form)
+    except RecsysError as error:
+        said = error.hint
+    else:
+        said = len(read.cases)
+    assert said
+
+
+def test_writing_replaces_the_whole_file(tmp_path):
+    path = tmp_path / "out.txt"
+    write_text(path, "one")
+    path.chmod(0o600)
+    write_text(path, "größer")
+    assert path.read_text(encoding="utf-8") == "größer"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [p.name for p in tmp_path.iterdir()] == ["out.txt"]
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "out.bin"
+    write_bytes(path, b"old")
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(FileError, match=r"No space left.*Nothing was changed"):
+        write_bytes(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["out.bin"]
+
+
+def test_an_interrupted_write_leaves_nothing(tmp_path, monkeypatch):
+    def stop(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", stop)
+    with pytest.raises(KeyboardInterrupt):
+        write_text(tmp_path / "out.txt", "new")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_links_and_folders_are_not_written_to(tmp_path):
+    (tmp_path / "aim").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "aim")
+    with pytest.raises(FileError, match="symbolic link"):
+        write_text(tmp_path / "link", "new")
+    with pytest.raises(FileError, match="not a regular file"):
+        write_text(tmp_path, "new")
+    with pytest.raises(FileError, match="no folder"):
+        write_text(tmp_path / "none" / "out", "new")
+    assert (tmp_path / "aim").read_text() == "old"
+
+
+def test_notes_say_what_was_read(put):
+    lists = read_file(put("a.csv", "user,item\nu, a\nu,b\n"))
+    assert json.loads(json.dumps(lists.notes)) == {
+        "read": {"user_column": "user", "item_column": "item"},
+        "padded_item_ids": 1,
+        "file": lists.notes["file"],
+        "format": "csv",
+    }

@@ -1,0 +1,103 @@
+"""Large tables take other ways than small ones; both must end in the same arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recsys
+from recsys.inputs import rows
+from recsys.kernels.exact_sums import exact_mean, exact_sum
+from recsys.types import Ids
+
+
+def table(seed: int, n_rows: int = 50_000) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({"user": rng.integers(0, 3_000, n_rows), "item": rng.integers(0, 200, n_rows)})
+
+
+def test_pairs_are_merged_alike_with_and_without_scipy(monkeypatch):
+    truth = table(0)
+    large = recsys.read_interactions(truth)
+    monkeypatch.setattr(rows, "_SMALL", len(truth))
+    small = recsys.read_interactions(truth)
+    for name in ("indptr", "codes", "counts"):
+        assert np.array_equal(getattr(large, name), getattr(small, name)), name
+    assert large.notes["repeated_rows"] == small.notes["repeated_rows"] > 0
+    assert large.grades is small.grades is None
+
+
+def test_times_and_grades_stay_with_their_pair():
+    truth = (
+        table(1).drop_duplicates().assign(grade=lambda t: t["item"] % 5, timestamp=lambda t: t["item"] * 10)
+    )
+    read = recsys.read_interactions(truth.sample(frac=1, random_state=0))
+    assert (read.items.values[read.codes] % 5 == read.grades).all()
+    assert (read.items.values[read.codes] * 10 == read.times).all()
+
+
+@pytest.mark.parametrize("how", ["rank", "float rank", "score", "gapped rank"])
+def test_shuffled_lists_come_back_in_order(how):
+    lists = table(2).drop_duplicates()
+    place = lists.groupby("user").cumcount() + 1
+    lists = lists.assign(
+        **{
+            "rank": {"rank": place},
+            "float rank": {"rank": place.astype(float)},
+            "gapped rank": {"rank": place * 3},
+            "score": {"score": -place.astype(float)},
+        }[how]
+    )
+    want = {user: group["item"].tolist() for user, group in lists.groupby("user")}
+    for frame in (lists, lists.sort_values("user", kind="stable"), lists.sample(frac=1, random_state=3)):
+        read = recsys.read_lists(frame)
+        found = {
+            int(user): read.items.values[read.codes[read.indptr[c] : read.indptr[c + 1]]].tolist()
+            for c, user in enumerate(read.cases.values)
+        }
+        assert found == want
+
+
+def test_ids_are_joined_whatever_their_ranges():
+    a, b = Ids(np.array([-5, 3, 2**40])), Ids(np.array([0, 3]))
+    whole, mine, theirs = a.union(b, what="item")
+    assert whole.values.tolist() == [-5, 0, 3, 2**40]
+    assert (whole.values[mine].tolist(), whole.values[theirs].tolist()) == ([-5, 3, 2**40], [0, 3])
+    short, long = Ids(np.arange(3), is_range=True), Ids(np.arange(9), is_range=True)
+    assert short.union(long, what="item")[0] is long.union(short, what="item")[0] is long
+
+
+def test_exact_sums_whatever_the_sizes():
+    rng = np.random.default_rng(0)
+    for scale in (1.0, 1e-300, 1e300, 2.0**-1074):
+        values = rng.random(1_000) * scale
+        assert float(exact_sum(values)) == pytest.approx(float(values.sum()), rel=1e-12)
+        assert exact_sum(values) == exact_sum(values[::-1]) == sum(exact_sum(values[i::7]) for i in range(7))
+    assert exact_mean(np.full(10, 0.1), within=1.0) == exact_mean(np.full(10, 0.1)) == 0.1
+
+
+@pytest.mark.parametrize("backend", ["native", "reference"])
+def test_users_times_items_beyond_32_bits(backend):
+    n = 70_000  # n * n passes 2^32: a key that wrapped round would match another user's item
+    users = np.arange(n)
+    lists = pd.DataFrame({"user": users, "item": users[::-1], "rank": 1})
+    truth = pd.DataFrame({"user": users, "item": np.where(users % 2 == 0, users[::-1], users)})
+    result = recsys.evaluate(lists.sample(frac=1, random_state=0), truth, ["hit@1"], backend=backend)
+    assert result["hit@1"] == 0.5
+    assert result.values_of("hit@1").tolist() == (users % 2 == 0).astype(float).tolist()
+
+
+@pytest.mark.parametrize(
+    ("ranks", "said"), [([1, 2, 5, 3], "2 users leave"), ([2, 1, 3, 4], "1 user leaves")]
+)
+def test_places_that_ranks_leave_out_are_said(ranks, said):
+    table = pd.DataFrame({"user": [1, 1, 1, 2], "item": [5, 6, 7, 8], "rank": ranks})
+    result = recsys.evaluate(table, {1: [7], 2: [8]}, ["mrr"])
+    assert f"lists closed up where the ranks of {said} places out" in str(result)
+    assert result["mrr"] == (1 / 3 + 1) / 2
+
+
+def test_ranks_without_gaps_are_not_talked_about():
+    table = pd.DataFrame({"user": [1, 1, 2], "item": [5, 6, 8], "rank": [2, 1, 1]})
+    assert "closed up" not in str(recsys.evaluate(table, {1: [5], 2: [8]}, ["mrr"]))

@@ -1,0 +1,293 @@
+"""The report in a real browser: the system's Chromium, driven by Playwright; skipped where there is none."""
+
+import base64
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+from recsys.report import write_report
+from worlds.report import HOSTILE, evaluations, world
+
+playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+ARGUMENTS = (
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
+    "--disable-sync", "--no-first-run",
+)  # fmt: skip
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+DRAWN = "html[data-drawn]"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright_api.sync_playwright() as driver:
+        held = driver.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        yield held
+        held.close()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """A page with every section."""
+    lists, truth, train, items = world()
+    audit = [
+        {"name": "leak", "severity": "error", "count": 7, "examples": ["user 3"], "todo": "Split by time."}
+    ]
+    history = [
+        {"time": f"2026-01-{d:02d}", "value": 0.3 + d / 100, "low": 0.2, "high": 0.5} for d in range(1, 9)
+    ]
+    return write_report(
+        tmp_path_factory.mktemp("report") / "report.html", evaluations(lists, truth), lists=lists,
+        truth=truth, train=train, items=items, audit=audit, history=history,
+        embeddings=np.random.default_rng(0).standard_normal((len(items), 2)),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """A page whose every name is an attack."""
+    lists, truth, train, _ = world(n_users=40, n_models=1)
+    held = next(iter(lists.values()))
+    users = {u: f"{HOSTILE[u % len(HOSTILE)]} {u}" for u in truth}
+    items = {i: f"{HOSTILE[i % len(HOSTILE)]} {i}" for i in range(60)}
+    named = {users[u]: [items[i] for i in row] for u, row in held.items()}
+    wanted = {users[u]: {items[i] for i in row} for u, row in truth.items()}
+    train = train.assign(user_id=train["user_id"].map(users), item_id=train["item_id"].map(items))
+    models = dict.fromkeys(HOSTILE, named)
+    titles = {name: f"{name} title" for name in items.values()}
+    audit = [{"name": n, "severity": "error", "count": 1, "examples": [n], "todo": n} for n in HOSTILE]
+    history = [
+        {"time": f"2026-01-{d:02d}", "value": 0.1, "model": n, "metric": n}
+        for d in (1, 2)
+        for n in HOSTILE[:3]
+    ]
+    return write_report(
+        tmp_path_factory.mktemp("hostile") / "report.html",
+        evaluations(models, wanted, k=(5, 10), by=lambda user: user[:30]),
+        lists=models, truth=wanted, train=train, items=titles, audit=audit, history=history, title=HOSTILE[1],
+        embeddings={name: [float(at), float(at % 7)] for at, name in enumerate(titles)},
+    )  # fmt: skip
+
+
+class Visit:
+    """A page that was opened, with what it said and asked for meanwhile."""
+
+    def __init__(self, browser, path, *, drawn=True, **context):
+        self.context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | context))
+        self.page = self.context.new_page()
+        self.said, self.asked = [], []
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.on("dialog", lambda dialog: (self.said.append("dialog"), dialog.dismiss()))
+        self.page.goto(path.as_uri())
+        if drawn:
+            self.page.wait_for_selector(DRAWN)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.context.close()
+
+    def count(self, selector):
+        return self.page.locator(selector).count()
+
+
+def test_it_loads_without_a_word_on_the_console_or_the_network_and_draws_every_chart(browser, report):
+    with Visit(browser, report) as visit:
+        assert visit.said == []
+        assert visit.asked == [report.as_uri()]
+        assert visit.count(".plot") == visit.count(".plot svg") > 10
+        empty = visit.page.evaluate(
+            "[...document.querySelectorAll('.plot svg')]"
+            ".filter(s => !s.querySelector('.role-mark path, .role-mark line, .role-mark text')).length"
+        )
+        assert empty == 0
+
+
+def test_names_that_are_attacks_are_shown_and_not_run(browser, hostile):
+    with Visit(browser, hostile) as visit:
+        page = visit.page
+        for at in range(page.locator("#who option").count()):
+            page.locator("#who").select_option(index=at)
+        for button in page.locator("th button").all():
+            button.evaluate("button => button.click()")
+        page.locator(".plot svg").first.hover()
+        assert page.evaluate("window.owned === undefined")
+        assert page.locator("iframe, img, base, link, math").count() == 0
+        assert "<script>window.owned=1</script>" in page.locator("main").inner_text()
+        assert visit.said == []
+        assert visit.asked == [hostile.as_uri()]
+
+
+def test_the_policy_stops_what_would_slip_through(browser, report, tmp_path):
+    """A second line of defence: markup put into the file by hand runs nothing either."""
+    text = report.read_text(encoding="utf-8")
+    attack = "<script>window.owned=1</script><img src=https://example.invalid/x onerror='window.owned=1'>"
+    broken = tmp_path / "broken.html"
+    broken.write_text(text.replace("<main", attack + "<main", 1), encoding="utf-8")
+    with Visit(browser, broken) as visit:
+        assert visit.page.evaluate("window.owned === undefined")
+        assert any("Content Security Policy" in line for line in visit.said)
+        tried = "done => setTimeout(() => { try { eval('1'); done('ran'); } catch (e) { done(e.name); } })"
+        assert visit.page.evaluate(f"new Promise({tried})") == "EvalError"
+
+
+def test_headings_sort_their_table_by_mouse_and_by_keyboard(browser, report):
+    with Visit(browser, report) as visit:
+        table = visit.page.locator("table.roomy")
+        head = table.locator("thead th").nth(1)
+
+        def column():
+            return table.locator("tbody tr").evaluate_all(
+                "rows => rows.map(row => Number(row.cells[1].dataset.key))"
+            )
+
+        head.locator("button").click()
+        assert head.get_attribute("aria-sort") == "descending"
+        assert column() == sorted(column(), reverse=True)
+        head.locator("button").press("Enter")
+        assert head.get_attribute("aria-sort") == "ascending"
+        assert column() == sorted(column())
+        names = table.locator("thead th").first
+        names.locator("button").click()
+        assert names.get_attribute("aria-sort") == "ascending"
+        assert head.get_attribute("aria-sort") == "none"
+
+
+def test_the_inspector_shows_the_chosen_user(browser, report):
+    lists, truth, *_ = world()
+    with Visit(browser, report) as visit:
+        page = visit.page
+        page.locator("#why").select_option("worst")
+        first = page.locator("#who").evaluate("who => who.selectedOptions[0].textContent")
+        assert f"User {first}:" in page.locator("#person").inner_text()
+        wanted = truth[int(first)]
+        for at, (name, held) in enumerate(lists.items()):
+            part = page.locator(".person > div").nth(2 + at)
+            assert name in part.locator("h4").inner_text()
+            assert part.locator("li").count() == len(held[int(first)])
+            assert part.locator("li.hit").count() == sum(i in wanted for i in held[int(first)])
+        page.locator("#after").click()
+        second = page.locator("#who").evaluate("who => who.selectedOptions[0].textContent")
+        assert second != first
+        assert f"User {second}:" in page.locator("#person").inner_text()
+        page.locator("#before").click()
+        assert f"User {first}:" in page.locator("#person").inner_text()
+
+
+@pytest.mark.parametrize("width", [360, 414, 768])
+def test_no_horizontal_scroll_on_small_screens(browser, report, hostile, width):
+    for path in (report, hostile):
+        with Visit(browser, path, viewport={"width": width, "height": 740}) as visit:
+            assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
+            visit.page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+            assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(browser, report, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+    with Visit(browser, report, color_scheme=scheme, bypass_csp=True) as visit:
+        visit.page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+        found = axe.Axe().run(visit.page).response["violations"]
+        serious = [
+            (v["id"], v["nodes"][0]["html"][:200]) for v in found if v["impact"] in {"serious", "critical"}
+        ]
+        assert serious == []
+
+
+def test_everything_can_be_reached_by_keyboard_and_the_page_can_be_skipped_into(browser, report):
+    with Visit(browser, report) as visit:
+        visit.page.keyboard.press("Tab")
+        assert visit.page.evaluate("document.activeElement.className") == "skip"
+        visit.page.keyboard.press("Enter")
+        visit.page.keyboard.press("Tab")
+        assert visit.page.evaluate("document.activeElement.closest('main') !== null")
+
+
+def test_tables_are_readable_without_scripts(browser, report):
+    with Visit(browser, report, drawn=False, java_script_enabled=False) as visit:
+        for title in ("Models and metrics", "Every comparison in full", "The numbers"):
+            assert visit.page.get_by_text(title).first.is_visible()
+        tables = visit.page.locator("table")
+        assert tables.count() > 10
+        assert all(table.is_visible() for table in tables.all())
+        assert not visit.page.locator("#inspector").is_visible()
+        assert visit.said == []
+
+
+def test_a_browser_that_cannot_unpack_the_charts_shows_the_tables(browser, report):
+    context = browser.new_context()
+    context.add_init_script("delete window.DecompressionStream")
+    page = context.new_page()
+    page.goto(report.as_uri())
+    page.wait_for_selector("#person p")
+    assert page.locator(".plot svg").count() == 0
+    assert all(table.is_visible() for table in page.locator("main > section table").all())
+    context.close()
+
+
+def test_a_link_saves_the_table_from_disk(browser, report, tmp_path):
+    with Visit(browser, report) as visit:
+        with visit.page.expect_download() as download:
+            visit.page.locator('a[download="summary.csv"]').click()
+        download.value.save_as(tmp_path / "summary.csv")
+        lines = (tmp_path / "summary.csv").read_text(encoding="utf-8").splitlines()
+        assert lines[0].startswith("model,ndcg@10")
+        assert len(lines) == 4
+
+
+def test_a_chart_can_be_saved(browser, report, tmp_path):
+    with Visit(browser, report) as visit:
+        for name, start in (("Save SVG", b"<svg"), ("Save PNG", b"\x89PNG")):
+            with visit.page.expect_download() as download:
+                visit.page.get_by_role("button", name=name).first.click()
+            download.value.save_as(tmp_path / "chart")
+            assert (tmp_path / "chart").read_bytes().startswith(start)
+
+
+def test_the_theme_can_be_chosen_and_follows_the_system_unless_it_is(browser, report):
+    paper = "getComputedStyle(document.body).backgroundColor"
+    with Visit(browser, report, color_scheme="dark") as visit:
+        dark = visit.page.evaluate(paper)
+        visit.page.locator("#theme").click()
+        light = visit.page.evaluate(paper)
+        visit.page.locator("#theme").click()
+        assert (light, visit.page.evaluate(paper)) == ("rgb(255, 255, 255)", dark)
+        assert dark != light
+
+
+def test_printing_is_black_on_white_without_what_cannot_be_clicked(browser, report, tmp_path):
+    with Visit(browser, report, color_scheme="dark") as visit:
+        visit.page.emulate_media(media="print")
+        assert visit.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        for selector in ("nav", ".inspector", ".files", ".save"):
+            assert not visit.page.locator(selector).first.is_visible()
+        assert visit.page.locator("table.roomy").is_visible()
+        assert visit.page.locator(".plot svg").first.is_visible()
+        document = visit.page.pdf(path=tmp_path / "report.pdf", format="A4")
+        assert document.startswith(b"%PDF")
+
+
+def test_the_scripts_in_the_file_are_those_of_the_policy(report):
+    """What the browser will run is what the policy names: nobody else's text."""
+    import gzip
+    import hashlib
+
+    text = report.read_text(encoding="utf-8")
+    named = set(re.findall(r"&#39;sha256-([^&]+)&#39;", re.search(r'Policy" content="([^"]+)"', text)[1]))
+    packed = re.search(r'<script type="application/gzip" id="vega">(.*?)</script>', text)[1]
+    library = gzip.decompress(base64.b64decode(packed))
+    own = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    style = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
+    held = {
+        base64.b64encode(hashlib.sha256(part).digest()).decode()
+        for part in [library, *(one.encode() for one in own + style)]
+    }
+    assert held == named
+    assert json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])["config"]["aria"] is False

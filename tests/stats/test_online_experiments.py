@@ -1,0 +1,306 @@
+"""Online experiments: against SciPy and statsmodels on unit level, health checks, several variants, looks."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
+
+from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError
+from recsys.stats.group_sequential import boundaries
+from recsys.stats.online_experiments import Looks, ab
+from recsys.stats.statistics_warnings import SampleRatioWarning, SmallSampleWarning, StatisticsWarning
+from recsys.stats.verdicts import said_p
+
+
+@pytest.fixture
+def log() -> pd.DataFrame:
+    """Several rows a user; variant b converts more, c earns more."""
+    rng = np.random.default_rng(0)
+    user = np.repeat(np.arange(3000), rng.integers(1, 5, size=3000))
+    arm = np.array(["a", "b", "c"])[user % 3]
+    n = len(user)
+    habit = rng.normal(size=3000)
+    views = rng.integers(1, 6, size=n)
+    return pd.DataFrame(
+        {
+            "user": user,
+            "arm": arm,
+            "bought": (rng.random(n) < 0.05 + 0.05 * (arm == "b")).astype(int),
+            "revenue": rng.exponential(2, size=n) + 0.5 * (arm == "c") + habit[user],
+            "views": views,
+            "clicks": rng.binomial(views, 0.2),
+            "before": habit[user],
+        }
+    )
+
+
+def per_user(log, column, arm, how="sum") -> np.ndarray:
+    return log[log.arm == arm].groupby("user")[column].agg(how).to_numpy(dtype=float)
+
+
+def test_revenue_is_welchs_test_over_users(log) -> None:
+    row = ab(log, unit="user", variant="arm", metric="revenue")["c", "revenue"]
+    c, a = per_user(log, "revenue", "c"), per_user(log, "revenue", "a")
+    theirs = stats.ttest_ind(c, a, equal_var=False)
+    low, high = CompareMeans(DescrStatsW(c), DescrStatsW(a)).tconfint_diff(usevar="unequal")
+    np.testing.assert_allclose(
+        [row.p_value, row.difference, row.interval.low, row.interval.high],
+        [theirs.pvalue, c.mean() - a.mean(), low, high],
+        rtol=1e-10,
+    )
+    assert row.kind == "mean"
+    assert (row.n_variant, row.n_control) == (1000, 1000)
+
+
+def test_a_unit_converts_once(log) -> None:
+    row = ab(log, unit="user", variant="arm", metric="bought")["b", "bought"]
+    assert row.kind == "conversion"
+    assert row.variant_value == pytest.approx(per_user(log, "bought", "b", "max").mean())
+    assert row.verdict.startswith("higher: +")
+
+
+def test_ratio_is_the_delta_method_over_users(log) -> None:
+    row = ab(log, unit="user", variant="arm", metric="clicks/views")["b", "clicks/views"]
+    variances = {}
+    for arm in "ab":
+        x, y = per_user(log, "clicks", arm), per_user(log, "views", arm)
+        ratio = x.sum() / y.sum()
+        variances[arm] = (x - ratio * y).var(ddof=1) / y.mean() ** 2 / len(x)
+        assert (row.variant_value if arm == "b" else row.control_value) == pytest.approx(ratio)
+    width = row.interval.high - row.interval.low
+    assert width / (2 * 1.961) == pytest.approx(np.sqrt(sum(variances.values())), rel=1e-3)
+    rows_only = stats.ttest_ind(log.clicks[log.arm == "b"], log.clicks[log.arm == "a"])
+    assert row.p_value != pytest.approx(rows_only.pvalue)
+
+
+def test_cuped_saves_what_the_past_explains(log) -> None:
+    once = log.groupby("user", as_index=False).agg({"arm": "first", "revenue": "mean", "before": "first"})
+    plain = ab(once, unit="user", variant="arm", metric="revenue")["c", "revenue"]
+    helped = ab(once, unit="user", variant="arm", metric="revenue", covariate="before")["c", "revenue"]
+    assert helped.variance_saved > 0.15
+    ratio = (helped.interval.high - helped.interval.low) / (plain.interval.high - plain.interval.low)
+    assert ratio**2 == pytest.approx(1 - helped.variance_saved, rel=0.01)
+    assert abs(helped.difference - 0.5) < abs(plain.difference - 0.5) + 0.1
+    assert helped.control_value == plain.control_value
+
+
+def test_multiple_variants_are_corrected(log) -> None:
+    found = ab(log, unit="user", variant="arm", metric=["revenue", "bought"], correction="bonferroni")
+    assert found.family == "4 comparisons (2 variants x 2 metrics), bonferroni"
+    for row in found.rows:
+        assert row.adjusted_p == pytest.approx(min(1, 4 * row.p_value))
+        assert row.control == "a"
+    named = ab(log, unit="user", variant="arm", metric="revenue", control="c")
+    assert {r.variant for r in named.rows} == {"a", "b"}
+
+
+def test_sample_ratio_is_the_chi_square_and_warns(log) -> None:
+    found = ab(log, unit="user", variant="arm", metric="revenue").sample_ratio
+    assert found.ok
+    assert found.p_value == pytest.approx(stats.chisquare([1000, 1000, 1000]).pvalue)
+    broken = log[~((log.arm == "b") & (log.user % 5 == 0))]
+    with pytest.warns(SampleRatioWarning, match="planned size"):
+        bad = ab(broken, unit="user", variant="arm", metric="revenue")
+    counts = list(bad.sample_ratio.counts.values())
+    assert bad.sample_ratio.p_value == pytest.approx(stats.chisquare(counts).pvalue, rel=1e-9)
+    assert bad.rows[0].verdict.startswith("not to be trusted")
+    planned = ab(broken, unit="user", variant="arm", metric="revenue", shares={"a": 5, "b": 4, "c": 5})
+    assert planned.sample_ratio.ok
+
+
+def test_looking_early_needs_more(log) -> None:
+    plain = ab(log, unit="user", variant="arm", metric="bought")["b", "bought"]
+    always = ab(log, unit="user", variant="arm", metric="bought", sequential="msprt", expected_effect=0.1)[
+        "b", "bought"
+    ]
+    assert always.sequential_p > plain.p_value
+    assert (
+        always.sequential_interval.low
+        < plain.interval.low
+        < plain.interval.high
+        < always.sequential_interval.high
+    )
+    look = ab(log, unit="user", variant="arm", metric="bought", sequential=Looks((0.25, 0.5)))["b", "bought"]
+    assert look.boundary == pytest.approx(boundaries((0.25, 0.5), alpha=0.025)[-1])
+    assert "boundary" in look.verdict
+
+
+@pytest.mark.parametrize("kind", ["dict", "polars"])
+def test_other_frames_give_the_same(log, kind) -> None:
+    columns = {name: log[name].to_numpy() for name in log}
+    other = columns if kind == "dict" else pytest.importorskip("polars").DataFrame(columns)
+    a, b = (ab(f, unit="user", variant="arm", metric="clicks/views") for f in (log, other))
+    assert [r.p_value for r in a.rows] == [r.p_value for r in b.rows]
+
+
+def test_rows_may_come_in_any_order(log) -> None:
+    shuffled = log.sample(frac=1, random_state=1)
+    a, b = (ab(f, unit="user", variant="arm", metric="revenue") for f in (log, shuffled))
+    assert [r.p_value for r in a.rows] == pytest.approx([r.p_value for r in b.rows], rel=1e-10)
+
+
+def test_a_unit_in_two_variants_is_an_error_or_dropped_and_said(log) -> None:
+    torn = pd.concat([log, log.iloc[[0]].assign(arm="b")])
+    with pytest.raises(InputError, match="1 unit"):
+        ab(torn, unit="user", variant="arm", metric="revenue")
+    found = ab(torn, unit="user", variant="arm", metric="revenue", mixed="drop")
+    assert found.sample_ratio.counts["a"] == 999
+    assert "1 of 3000 units" in found.notes[0]
+    without = ab(log[log.user != 0], unit="user", variant="arm", metric="revenue")
+    assert found.rows[0].p_value == pytest.approx(without.rows[0].p_value, rel=1e-12)
+
+
+def test_few_conversions_warn() -> None:
+    frame = {"u": np.arange(100), "v": np.arange(100) % 2, "x": (np.arange(100) < 4).astype(int)}
+    with pytest.warns(SmallSampleWarning, match="fewer than 10"):
+        ab(frame, unit="u", variant="v", metric="x")
+
+
+def test_refusals(log) -> None:
+    with pytest.raises(ColumnError, match="It has: user"):
+        ab(log, unit="user", variant="arm", metric="profit")
+    with pytest.raises(InputError, match="at least two variants"):
+        ab(log[log.arm == "a"], unit="user", variant="arm", metric="revenue")
+    with pytest.raises(InputError, match="fill it with 0"):
+        ab(log.assign(revenue=np.nan), unit="user", variant="arm", metric="revenue")
+    with pytest.raises(UnknownNameError, match="control"):
+        ab(log, unit="user", variant="arm", metric="revenue", control="z")
+    with pytest.raises(InputError, match="positive share"):
+        ab(log, unit="user", variant="arm", metric="revenue", shares={"a": 1})
+    with pytest.raises(InputError, match="missing in a row"):
+        ab(log.assign(arm=None), unit="user", variant="arm", metric="revenue")
+    with pytest.raises(UnknownNameError, match="msprt"):
+        ab(log, unit="user", variant="arm", metric="revenue", sequential="sprt")
+    with pytest.raises(UnknownNameError, match="variant and metric"):
+        ab(log, unit="user", variant="arm", metric="revenue")["b", "profit"]
+
+
+def test_an_experiment_prints_and_tabulates(log) -> None:
+    found = ab(log, unit="user", variant="arm", metric=["bought", "revenue"])
+    said = str(found)
+    assert "against" in said
+    assert "group sizes" in said
+    assert "as planned" in said
+    assert len(found.to_frame()) == len(found.rows)
+    assert {"lift_low", "verdict"} <= set(found.to_frame().columns)
+
+
+def test_a_column_of_texts_is_no_metric_and_notes_are_printed(log: pd.DataFrame) -> None:
+    with pytest.raises(InputError, match="holds no numbers"):
+        ab(log.assign(bought="yes"), unit="user", variant="arm", metric="bought")
+    with pytest.warns(SmallSampleWarning):
+        found = ab(log.assign(bought=0), unit="user", variant="arm", metric="bought")
+    assert "fewer than 10 conversions" in str(found)
+
+
+def test_a_ratio_of_nothing_and_a_missing_variant_are_errors(log: pd.DataFrame) -> None:
+    none = log.assign(views=np.where(log["arm"] == "b", 0, 1), clicks=1)
+    with pytest.raises(InputError, match="zero in variant 'b'"):
+        ab(none, unit="user", variant="arm", metric="clicks/views")
+    torn = log.assign(arm=pd.array([None, *log["arm"][1:]], dtype="string"))
+    with pytest.raises(InputError, match="arm is missing"):
+        ab(torn, unit="user", variant="arm", metric="bought")
+
+
+@pytest.mark.parametrize("sequential", [Looks((0.5, 1.0)), "msprt", None])
+def test_where_nothing_varies_nothing_is_found(log, sequential) -> None:
+    flat = log.assign(flat=1.5)
+    found = ab(flat, unit="user", variant="arm", metric=["views", "flat/flat"], sequential=sequential)
+    row = found["b", "flat/flat"]
+    assert np.isnan(row.adjusted_p)
+    assert row.verdict.startswith("no clear difference")
+    assert np.isfinite(found["b", "views"].adjusted_p)
+
+
+@pytest.mark.parametrize("sequential", [Looks((0.5, 1.0)), "msprt", None])
+def test_one_unit_finds_nothing(log, sequential) -> None:
+    few = log[(log.arm == "a") | (log.user == 1)]
+    choices = {"unit": "user", "variant": "arm", "metric": "revenue", "covariate": "before"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", StatisticsWarning)
+        row = ab(few, **choices, sequential=sequential, shares={"a": 0.999, "b": 0.001})["b", "revenue"]
+    assert "no clear difference" in row.verdict
+    assert (row.interval.low, row.interval.high) == (-np.inf, np.inf)
+
+
+def test_the_interval_beside_a_sequential_verdict_is_sequential(log) -> None:
+    choices = {"unit": "user", "variant": "arm", "metric": "revenue"}
+    look = ab(log, **choices, sequential=Looks((0.25, 0.5)))["c", "revenue"]
+    # Two comparisons share the error; the interval leaves out 0 exactly when |z| passes the boundary.
+    bound = boundaries((0.25, 0.5), alpha=0.025)[-1]
+    error = (look.interval.high - look.difference) / stats.t.ppf(0.975, 1990)
+    assert look.sequential_interval.high - look.difference == pytest.approx(bound * error, rel=1e-3)
+    always = ab(log, **choices, sequential="msprt")["c", "revenue"]
+    for row in (look, always):
+        assert f"[{row.sequential_interval.low:.4g}, {row.sequential_interval.high:.4g}]" in row.verdict
+
+
+def test_an_arrow_table_and_a_column_with_a_slash(log) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    expected = ab(log, unit="user", variant="arm", metric="revenue")["c", "revenue"]
+    assert ab(arrow.Table.from_pandas(log), unit="user", variant="arm", metric="revenue")[
+        "c", "revenue"
+    ].p_value == pytest.approx(expected.p_value)
+    named = log.rename(columns={"revenue": "revenue/day"})
+    row = ab(named, unit="user", variant="arm", metric="revenue/day")["c", "revenue/day"]
+    assert (row.kind, row.p_value) == ("mean", expected.p_value)
+
+
+def test_odd_logs_are_refused_in_words(log) -> None:
+    choices = {"unit": "user", "variant": "arm", "metric": "revenue"}
+    texts = log.assign(user=[str(u) if u % 2 else u for u in log.user])
+    with pytest.raises(IdTypeError, match="user holds int and str"):
+        ab(texts, **choices)
+    with pytest.raises(ColumnError, match="more than one column 'revenue'"):
+        ab(pd.concat([log, log[["revenue"]]], axis=1), **choices)
+    with pytest.raises(InputError, match="the log came as list"):
+        ab([1, 2], **choices)
+    with pytest.raises(InputError, match="positive share"):
+        ab(log, **choices, shares={"a": 1, "b": 1, "c": float("nan")})
+    with pytest.raises(UnknownNameError, match="mixed units"):
+        ab(log, **choices, mixed="keep")
+    torn = pd.concat([log, log[log.user < 3].assign(arm="d")])
+    with pytest.raises(InputError, match="no unit of variant 'd'"):
+        ab(torn, **choices, mixed="drop")
+
+
+@pytest.mark.parametrize("given", [{"fractions": [float("nan")]}, {"fractions": [0.5, 1.0], "alpha": 5.0}])
+def test_boundaries_refuse_what_is_no_plan(given) -> None:
+    with pytest.raises(InputError, match=r"fractions|alpha"):
+        boundaries(**given)
+
+
+def test_the_table_has_what_was_looked_at(log) -> None:
+    choices = {"unit": "user", "variant": "arm", "metric": "revenue"}
+    for sequential, name in ((Looks((0.25, 0.5)), "boundary"), ("msprt", "sequential_p")):
+        found = ab(log, **choices, sequential=sequential)
+        frame = found.to_frame()
+        assert frame[name].tolist() == [getattr(row, name) for row in found.rows]
+        assert frame["sequential_low"].tolist() == [row.sequential_interval.low for row in found.rows]
+    assert "sequential_low" not in ab(log, **choices).to_frame()
+
+
+def test_numbers_are_said_as_everywhere(log) -> None:
+    one = ab(log, unit="user", variant="arm", metric="revenue")
+    assert one.family == "2 comparisons (2 variants x 1 metric), holm"
+    two_arms = log[log.arm != "c"]
+    assert ab(two_arms, unit="user", variant="arm", metric="revenue").family == (
+        "1 comparison (1 variant x 1 metric), holm"
+    )
+    row = one.rows[0]
+    assert row.verdict.endswith(said_p(row.adjusted_p, "holm"))
+    watched = ab(log, unit="user", variant="arm", metric="revenue", sequential="msprt").rows[0]
+    assert watched.verdict.endswith(f"always-valid {said_p(watched.adjusted_p, 'holm')}")
+    flat = log.assign(flat=1.5)
+    for sequential, said in ((None, "p_holm not defined"), ("msprt", "always-valid p_holm not defined")):
+        found = ab(flat, unit="user", variant="arm", metric="flat/flat", sequential=sequential)
+        assert found.rows[0].verdict.endswith(said)
+        assert "nan" not in found.rows[0].verdict.rpartition("]")[2]
+    look = ab(flat, unit="user", variant="arm", metric="flat/flat", sequential=Looks((0.5, 1.0))).rows[0]
+    assert "|z| not defined against a boundary" in look.verdict

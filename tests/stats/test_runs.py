@@ -1,0 +1,105 @@
+"""Several runs a model: variances that add up, folds corrected."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from recsys.errors import InputError
+from recsys.stats.comparison_options import Options
+from recsys.stats.paired_comparison import compare_tables
+from recsys.stats.runs import folds, seeds
+from recsys.stats.statistics_warnings import SmallSampleWarning, ZeroVarianceWarning
+from recsys.types import PerCase
+
+
+def test_seeds_recover_both_variances() -> None:
+    rng = np.random.default_rng(0)
+    users, runs = rng.normal(0, 1, size=2000), rng.normal(0, 0.5, size=400)
+    table = users + runs[:, None] + rng.normal(0, 1, size=(400, 2000))
+    found = seeds(table)
+    assert found.variance_users * 2000 == pytest.approx(1.0, rel=0.1)
+    assert found.variance_runs * 400 == pytest.approx(0.25, rel=0.2)
+    assert found.standard_error**2 == pytest.approx(found.variance_users + found.variance_runs, rel=1e-6)
+
+
+def test_seeds_hold_their_level_where_a_test_over_users_does_not() -> None:
+    rng = np.random.default_rng(1)
+    ours, naive = 0, 0
+    for _ in range(400):
+        table = rng.normal(0, 1, 300) + rng.normal(0, 0.2, size=(5, 1)) + rng.normal(0, 0.5, size=(5, 300))
+        ours += seeds(table).p_value < 0.05
+        naive += stats.ttest_1samp(table.mean(axis=0), 0).pvalue < 0.05
+    assert ours / 400 < 0.09
+    assert naive / 400 > 0.15
+
+
+def test_identical_runs_are_one_run() -> None:
+    d = np.random.default_rng(2).normal(0.1, 1, size=200)
+    found = seeds(np.stack([d] * 5))
+    assert found.standard_error == pytest.approx(stats.sem(d), rel=1e-9)
+    assert found.variance_runs == pytest.approx(0, abs=1e-20)
+    assert found.says == "better in 5 of 5 runs"
+
+
+def test_folds_are_nadeau_and_bengios_formula() -> None:
+    d = np.array([0.021, 0.014, 0.030, -0.002, 0.018])
+    found = folds(d)
+    t = d.mean() / np.sqrt((1 / 5 + 1 / 4) * d.var(ddof=1))
+    assert found.p_value == pytest.approx(2 * stats.t.sf(t, 4), rel=1e-10)
+    assert found.better_in == 4
+    assert found.p_value > stats.ttest_1samp(d, 0).pvalue
+    repeated = folds(np.tile(d, 2), test_over_train=0.25)
+    plain = np.tile(d, 2)
+    t = plain.mean() / np.sqrt((1 / 10 + 0.25) * plain.var(ddof=1))
+    assert repeated.p_value == pytest.approx(2 * stats.t.sf(t, 9), rel=1e-10)
+
+
+def test_cautions_and_refusals() -> None:
+    with pytest.warns(SmallSampleWarning, match="2 runs"):
+        seeds(np.random.default_rng(0).normal(size=(2, 30)))
+    with pytest.warns(ZeroVarianceWarning):
+        assert folds([0.1, 0.1, 0.1]).p_value == 2.0**-2
+    with pytest.warns(ZeroVarianceWarning):
+        assert seeds(np.full((3, 50), 0.1)).p_value == 2.0**-2
+    with pytest.raises(InputError, match="runs x units"):
+        seeds(np.zeros(5))
+    with pytest.raises(InputError, match="finite"):
+        seeds(np.full((3, 5), np.nan))
+    with pytest.raises(InputError, match="at least 2 folds"):
+        folds([0.1])
+    with pytest.raises(InputError, match="test_over_train"):
+        folds([0.1, 0.2], test_over_train=0)
+
+
+def tables(means: list[float], *, noise: int = 100) -> list[PerCase]:
+    return [
+        PerCase(np.arange(200), {"rank": np.random.default_rng(noise + i).normal(mean, 1, 200)})
+        for i, mean in enumerate(means)
+    ]
+
+
+def test_where_lower_is_better_so_are_runs_and_the_posterior() -> None:
+    options = Options(lower_is_better=frozenset({"rank"}), rope=0.05)
+    for sides in (
+        {"old": tables([5.0] * 5), "new": tables([4.0] * 5, noise=7)},
+        {"old": tables([5.0])[0], "new": tables([4.0], noise=7)[0]},
+    ):
+        row = compare_tables(sides, baseline="old", options=options).rows[0]
+        assert row.verdict.startswith("better")
+        assert row.bayes is not None
+        assert row.bayes.p_better > 0.99
+        if row.runs is not None:
+            assert row.runs.says == "better in 5 of 5 runs"
+
+
+def test_equivalence_knows_how_runs_vary() -> None:
+    shifts = [0.3, -0.3, 0.2, -0.25, 0.1]
+    sides = {"old": tables([5.0] * 5), "new": tables([5.0 + shift for shift in shifts])}
+    with pytest.warns(ZeroVarianceWarning):
+        row = compare_tables(sides, baseline="old", options=Options(margin=0.1, rope=0.1)).rows[0]
+    assert row.equivalence is not None
+    assert row.bayes is not None
+    assert row.equivalence.p_value > 0.2
+    assert row.bayes.p_equal < 0.6
