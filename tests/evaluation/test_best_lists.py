@@ -12,9 +12,9 @@ import pytest
 
 import recsys
 from recsys.evaluation.bounds import best_and_floor
-from recsys.evaluation.bounds.candidate_pool import Field
+from recsys.evaluation.bounds.candidate_pool import CandidatePool
 from recsys.evaluation.bounds.even_exposure import most_even
-from recsys.evaluation.bounds.made_lists import random_lists
+from recsys.evaluation.bounds.list_builders import random_lists
 from recsys.inputs.frames import read_interactions, read_lists
 from recsys.metrics.registry import METRICS
 from recsys.metrics.requests import Request
@@ -133,13 +133,13 @@ def test_every_metric_has_both_limits_or_a_reason(given):
         assert sign * (row.best - row.floor) >= -1e-9 - 5 * row.floor_error, (name, row)
 
 
-def field_of(users: list[int], *, seen: Any = None, eligible: Any = None) -> Field:
+def field_of(users: list[int], *, seen: Any = None, eligible: Any = None) -> CandidatePool:
     judged = pair(read_lists({u: [0, 1, 2] for u in users}), read_interactions({u: [0] for u in users}))
     read = [None if one is None else read_interactions(one) for one in (seen, eligible)]
-    return Field(judged, Context(catalogue=Ids(np.arange(6)), n_items=6, eligible=read[1]), read[0])
+    return CandidatePool(judged, Context(catalogue=Ids(np.arange(6)), n_items=6, eligible=read[1]), read[0])
 
 
-def lists_of(field: Field, turn: int) -> dict[Any, list[Any]]:
+def lists_of(field: CandidatePool, turn: int) -> dict[Any, list[Any]]:
     made = random_lists(field, field.shown(3), turn)
     ends, names = made.indptr.tolist(), field.items.values[made.codes].tolist()
     return {u: names[ends[at] : ends[at + 1]] for at, u in enumerate(field.judged.cases.values.tolist())}

@@ -190,13 +190,13 @@ def worst_error(users: np.ndarray, items: np.ndarray, *, split: bool) -> float:
     mine = torch.from_numpy(users).to(DEVICE)
     rows, exponents = pack_users(torch, mine, has_bias=False, split=split)
     n, doubt = len(users), catalogue.doubt
-    found = torch_pass.Found(
+    found = torch_pass.PassOutputs(
         torch.zeros((0, n), dtype=torch.int32, device=DEVICE),
         torch.zeros((n, catalogue.n_tiles * 128), dtype=torch.int32, device=DEVICE),
         torch.zeros((n, catalogue.n_tiles * 128), dtype=torch.float32, device=DEVICE),
         torch.zeros(n, dtype=torch.int32, device=DEVICE),
     )
-    asked = torch_pass.Asked(
+    asked = torch_pass.PassInputs(
         rows,
         torch.empty((0, n), dtype=torch.float32, device=DEVICE),
         torch.zeros(n, dtype=torch.int32, device=DEVICE),

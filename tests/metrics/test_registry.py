@@ -23,7 +23,7 @@ from recsys.evaluation import engine
 from recsys.metrics.case_reading import Reading
 from recsys.metrics.registry import METRICS
 from recsys.metrics.requests import Request
-from recsys.ranks.matching import Paired
+from recsys.ranks.matching import MatchedTruth
 from recsys.types import Lists
 from worlds.lists import World, known_of, list_frame, truth_frame, worlds
 
@@ -415,7 +415,7 @@ def _length(reading: Any, _k: int | None, _conventions: Conventions) -> Any:
 
 def _of_a_call() -> dict[int, Any]:
     """What a call makes of lists, of all there is. By type: some objects warn when asked for their class."""
-    kinds = Reading | Lists | Paired
+    kinds = Reading | Lists | MatchedTruth
     return {id(one): one for one in gc.get_objects() if issubclass(type(one), kinds)}
 
 

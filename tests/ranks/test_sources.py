@@ -505,3 +505,12 @@ def test_a_warning_points_at_the_line_outside_the_library(call):
     with pytest.warns(TieWarning) as caught:
         call()
     assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_plainer_words_mean_the_same():
+    model, truth = recsys.Factors([[1.0]], [[3.0], [2.0], [1.0]]), {0: {2}}
+    assert dict(recsys.evaluate(model, truth, ["mrr"], exclude=[0])) == {"mrr": 0.5}
+    assert recsys.recommend(model, 1, exclude=[0]).codes.tolist() == [1]
+    assert recsys.evaluate({0: [2, 0, 1]}, truth, ["auc"], full_ranking=True, catalogue=3)["auc"] == 1.0
+    with pytest.raises(InputError, match="mean the same"):
+        recsys.evaluate(model, truth, ["mrr"], exclude=[0], never=[1])

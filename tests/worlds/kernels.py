@@ -104,13 +104,13 @@ def oracle(users, items, options):
             tied.append(len(level))
             before.append(sum((sign * int(key[j]), j) < (sign * int(key[i]), i) for j in level))
     indptr, listed = to_rows(lists)
-    return kernels.Scanned(
+    return kernels.ScanResult(
         indptr, listed, *(np.array(a) for a in (scores, above, tied, before, truth_scores, n_candidates))
     )
 
 
 def assert_same(found, expected, what=""):
-    for name, mine, wanted in zip(kernels.Scanned._fields, found, expected, strict=True):
+    for name, mine, wanted in zip(kernels.ScanResult._fields, found, expected, strict=True):
         assert mine.shape == np.shape(wanted), (what, name, mine.shape, np.shape(wanted))
         same = mine.astype(np.float64).tobytes() == np.asarray(wanted, np.float64).tobytes()
         assert same, (what, name, mine.tolist()[:40], np.asarray(wanted).tolist()[:40])

@@ -15,7 +15,7 @@ import numpy as np
 
 from recsys.audit import bias, candidate_checks, identity, leakage, sampling
 from recsys.audit.check_registry import CHECKS, NEEDS, Check
-from recsys.audit.evidence import Evidence, Raw
+from recsys.audit.evidence import Evidence, RawTable
 from recsys.audit.evidence_reader import items_of, lists_of, read_side, shared_ids, side_of
 from recsys.audit.findings import SEVERITIES, Audit, Finding
 from recsys.conventions.decisions import AnyConventions, Conventions
@@ -128,7 +128,7 @@ def _wanted(checks: Iterable[str] | None) -> list[str]:
 def _evidence(
     train: Any, test: Any, lists: Any, items: Any, columns: Mapping[str, Any] | None
 ) -> tuple[Evidence | None, list[Finding]]:
-    raw: dict[str, Raw] = {}
+    raw: dict[str, RawTable] = {}
     found: list[Finding] = []
     for name, data in (("train", train), ("test", test)):
         raw[name], seen = read_side(data, name, columns)
@@ -161,7 +161,7 @@ def _evidence(
     return made, found
 
 
-def _kinds(raw: Mapping[str, Raw], ranked: Any, catalogue: Ids | None) -> Finding | None:
+def _kinds(raw: Mapping[str, RawTable], ranked: Any, catalogue: Ids | None) -> Finding | None:
     """Ids that are numbers in one table and text in another: nothing could be compared."""
     tables = {
         "train": (raw["train"].users, raw["train"].items),

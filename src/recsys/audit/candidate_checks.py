@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from recsys.audit.check_registry import Found, check
-from recsys.audit.evidence import Evidence, Listed, among, known_rows
+from recsys.audit.evidence import Evidence, ListEntries, among, known_rows
 from recsys.audit.findings import Finding
 from recsys.metrics.shown_items import distinct
 from recsys.types import Array, Bool, Int
@@ -45,7 +45,7 @@ def candidates_from_the_test(e: Evidence) -> Found:
     )
 
 
-def _own_items_only(e: Evidence, shown: Listed) -> Finding | None:
+def _own_items_only(e: Evidence, shown: ListEntries) -> Finding | None:
     """Every list holds nothing but its own user's test items."""
     known = (shown.user >= 0) & (shown.item >= 0)
     if not known.any():

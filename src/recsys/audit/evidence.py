@@ -17,7 +17,7 @@ from recsys.inputs.rows import Rows, to_interactions
 from recsys.inputs.timestamps import Clock
 from recsys.metrics.shown_items import distinct
 from recsys.models.baselines import ItemScores, popularity
-from recsys.ranks.sources import Asked, Factors, Scores
+from recsys.ranks.sources import Factors, RankingOptions, Scores
 from recsys.types import Array, Bool, Float, Ids, Int, Interactions
 
 _SOME = 0.01
@@ -25,7 +25,7 @@ MANY_USERS = 20_000  # from here on, checks that evaluate look at an even sample
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class SplitSide:
     """Rows of one side: codes of user and item, times and grades where there are any."""
 
     user: Int
@@ -39,7 +39,7 @@ class Side:
 
 
 @dataclass(frozen=True, eq=False)
-class Listed:
+class ListEntries:
     """List entries in order: codes of user and item (-1: on neither side), place from 1, score."""
 
     user: Int
@@ -51,7 +51,7 @@ class Listed:
         return len(self.user)
 
 
-class Raw(NamedTuple):
+class RawTable(NamedTuple):
     """One table as it was read: its ids, codes and clock."""
 
     users: Ids
@@ -67,11 +67,11 @@ class Raw(NamedTuple):
 class Evidence:
     """Both sides over shared ids, and what is derived from them."""
 
-    raw: Mapping[str, Raw]
+    raw: Mapping[str, RawTable]
     users: Ids
     items: Ids
-    train: Side
-    test: Side
+    train: SplitSide
+    test: SplitSide
     ranked: Any = None
     models: Mapping[str, Any] = field(default_factory=dict)
     catalogue: Ids | None = None
@@ -104,7 +104,7 @@ class Evidence:
     def width(self) -> int:
         return max(self.n_items, 1)
 
-    def pairs(self, side: Side | Listed) -> Int:
+    def pairs(self, side: SplitSide | ListEntries) -> Int:
         """(user, item) as one number."""
         return np.asarray(side.user * self.width + side.item)
 
@@ -116,7 +116,7 @@ class Evidence:
     def test_pairs(self) -> Int:
         return distinct(self.pairs(self.test))
 
-    def seen(self, side: Side | Listed) -> Bool:
+    def seen(self, side: SplitSide | ListEntries) -> Bool:
         """Which rows are a pair of train."""
         return among(self.pairs(side), self.train_pairs) & (side.user >= 0) & (side.item >= 0)
 
@@ -141,7 +141,7 @@ class Evidence:
         again = len(self.train) - len(self.train_pairs) - int(self.same_again(self.train).sum())
         return again + self.train.repeated > _SOME * (len(self.train) + self.train.repeated)
 
-    def same_again(self, side: Side) -> Bool:
+    def same_again(self, side: SplitSide) -> Bool:
         """Rows after the first of their user, item and time; without times, none can be told apart."""
         rows = np.zeros(len(side), dtype=bool)
         if side.time is None:
@@ -153,18 +153,18 @@ class Evidence:
         return rows
 
     @cached_property
-    def lists(self) -> Listed | None:
+    def lists(self) -> ListEntries | None:
         """The lists, or the k best unseen candidates of what ranks the catalogue."""
         if self.ranked is None:
             return None
         lists = self.ranked
         if isinstance(lists, Factors | Scores):
-            lists = lists.top(self.sample.tolist(), self.k, Asked(seen=self.history))
+            lists = lists.top(self.sample.tolist(), self.k, RankingOptions(seen=self.history))
         owners = lists.cases.values if lists.clusters is None else lists.clusters
         user, item = self.users.code_of(owners), self.items.code_of(lists.items.values)
         owner = np.repeat(np.arange(len(lists.cases)), lists.sizes)
         place = np.arange(1, len(owner) + 1) - np.repeat(lists.indptr[:-1], lists.sizes)
-        return Listed(user[owner], item[lists.codes], place, lists.scores)
+        return ListEntries(user[owner], item[lists.codes], place, lists.scores)
 
     @property
     def is_source(self) -> bool:
@@ -184,7 +184,7 @@ class Evidence:
         if self.is_source:
             mask &= known_rows(self.ranked.item_rows, self.items)[self.test.item]
         grade = None if self.test.grade is None else self.test.grade[mask]
-        side = Side(self.test.user[mask], self.test.item[mask], grade=grade)
+        side = SplitSide(self.test.user[mask], self.test.item[mask], grade=grade)
         return self._interactions(side, graded=True)
 
     @cached_property
@@ -200,7 +200,7 @@ class Evidence:
     def is_sampled(self) -> bool:
         return len(self.sample) < len(self.test_users) and len(self.sample) > MANY_USERS // 2
 
-    def _interactions(self, side: Side, *, graded: bool) -> Interactions:
+    def _interactions(self, side: SplitSide, *, graded: bool) -> Interactions:
         present = np.flatnonzero(np.bincount(side.user, minlength=self.n_users))
         case = np.zeros(self.n_users, dtype=np.int32)
         case[present] = np.arange(len(present))
@@ -228,7 +228,7 @@ class Evidence:
     def name_item(self, code: Any) -> Any:
         return self.items.name(code)
 
-    def examples(self, mask: Bool, side: Side | Listed) -> tuple[Any, ...]:
+    def examples(self, mask: Bool, side: SplitSide | ListEntries) -> tuple[Any, ...]:
         """The first rows of a mask as (user, item)."""
         rows = np.flatnonzero(mask)[: self.n_examples]
         return tuple((self.name_user(side.user[r]), self.name_item(side.item[r])) for r in rows)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.audit.evidence import Raw, Side
+from recsys.audit.evidence import RawTable, SplitSide
 from recsys.audit.findings import Finding
 from recsys.errors import FloatIdWarning, RecsysError, RecsysWarning
 from recsys.evaluation.intake import ranked_of
@@ -25,7 +25,7 @@ from recsys.splits.split_table import FrameTable, table_of
 from recsys.types import Float, Ids, Interactions, Lists
 
 
-def read_side(data: Any, name: str, columns: Mapping[str, Any] | None) -> tuple[Raw, list[Finding]]:
+def read_side(data: Any, name: str, columns: Mapping[str, Any] | None) -> tuple[RawTable, list[Finding]]:
     """One table, and what reading it found."""
     if isinstance(data, str | Path):
         data = read_file(data, "truth", columns=columns)
@@ -54,7 +54,7 @@ def read_side(data: Any, name: str, columns: Mapping[str, Any] | None) -> tuple[
     if grades is not None and grades.dtype.kind not in "iufb":
         grades = None
     repeated = int(data.notes.get("repeated_rows", 0)) if isinstance(data, Interactions) else 0
-    return Raw(users, items, user, item, clock, grades, repeated), found
+    return RawTable(users, items, user, item, clock, grades, repeated), found
 
 
 def _float_ids(message: str, name: str) -> Finding:
@@ -118,7 +118,7 @@ def shared_ids(parts: Iterable[Ids]) -> Ids:
     return made if made is not None else Ids(np.zeros(0, dtype=np.int64))
 
 
-def side_of(raw: Raw, users: Ids, items: Ids, clock_unit: int | None) -> Side:
+def side_of(raw: RawTable, users: Ids, items: Ids, clock_unit: int | None) -> SplitSide:
     """A table over the shared ids."""
     user = users.code_of(raw.users.values)[raw.user]
     item = items.code_of(raw.items.values)[raw.item]
@@ -130,4 +130,4 @@ def side_of(raw: Raw, users: Ids, items: Ids, clock_unit: int | None) -> Side:
     if grade is not None:
         grade = grade.astype(np.float64)
         grade = grade if np.isfinite(grade).all() else None
-    return Side(user, item, time, grade, raw.repeated)
+    return SplitSide(user, item, time, grade, raw.repeated)

@@ -8,7 +8,7 @@ import re
 import numpy as np
 
 from recsys.audit.check_registry import Found, check
-from recsys.audit.evidence import Evidence, Raw
+from recsys.audit.evidence import Evidence, RawTable
 from recsys.audit.findings import Finding
 from recsys.ranks.sources import Factors
 from recsys.types import Ids
@@ -213,5 +213,5 @@ def _columns(e: Evidence) -> list[tuple[str, str, Ids]]:
     return out
 
 
-def _ids(raw: Raw, column: str) -> Ids:
+def _ids(raw: RawTable, column: str) -> Ids:
     return raw.users if column == "user" else raw.items

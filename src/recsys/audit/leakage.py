@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from recsys.audit.check_registry import Found, check
-from recsys.audit.evidence import Evidence, Side, among
+from recsys.audit.evidence import Evidence, SplitSide, among
 from recsys.audit.findings import Finding
 from recsys.evaluation.evaluate import recommend
 from recsys.metrics.shown_items import distinct
@@ -88,7 +88,7 @@ def items_from_the_future(e: Evidence) -> Found:
     )
 
 
-def _first_times(side: Side, n_items: int) -> Array:
+def _first_times(side: SplitSide, n_items: int) -> Array:
     time = np.zeros(0) if side.time is None else side.time
     high = np.iinfo(np.int64).max if time.dtype.kind == "i" else np.inf
     first = np.full(n_items, high, dtype=time.dtype)
@@ -185,7 +185,7 @@ def duplicate_rows(e: Evidence) -> Found:
     return out
 
 
-def _repeats(e: Evidence, side: Side) -> Array:
+def _repeats(e: Evidence, side: SplitSide) -> Array:
     """Rows after the first of their user and item, and time where there is one."""
     if side.time is not None:
         return e.same_again(side)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from recsys.audit.check_registry import Found, check
-from recsys.audit.evidence import Evidence, Listed, among
+from recsys.audit.evidence import Evidence, ListEntries, among
 from recsys.audit.findings import Finding
 from recsys.metrics.shown_items import distinct
 from recsys.stats.sampled import estimate
@@ -52,7 +52,9 @@ def sampled_candidates(e: Evidence) -> Found:
     )
 
 
-def _corrected(e: Evidence, shown: Listed, n_negatives: int, n_items: int) -> dict[str, dict[str, float]]:
+def _corrected(
+    e: Evidence, shown: ListEntries, n_negatives: int, n_items: int
+) -> dict[str, dict[str, float]]:
     """Sampled and corrected NDCG and hit rate, where every user has one relevant item in a list."""
     hits = among(e.pairs(shown), e.test_pairs) & (shown.user >= 0) & (shown.item >= 0)
     one_each = len(hits) > 0 and int(np.bincount(shown.user[hits], minlength=1).max(initial=0)) == 1

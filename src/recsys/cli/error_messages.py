@@ -75,10 +75,10 @@ def in_protocol() -> Iterator[None]:
         yield
     except RecsysError as error:
         error.message, error.hint = (_reworded(t, _SETTINGS) for t in (error.message, error.hint or ""))
-        raise _ToldError(str(error), _code(error)) from error
+        raise _ReportedError(str(error), _code(error)) from error
 
 
-class _ToldError(RecsysError):
+class _ReportedError(RecsysError):
     """An error that is said in the right words already."""
 
     def __init__(self, text: str, code: int) -> None:
@@ -147,7 +147,7 @@ def _reworded(text: str, words: tuple[tuple[str, str], ...]) -> str:
 
 
 def _paragraph(error: RecsysError) -> str:
-    if isinstance(error, _ToldError):
+    if isinstance(error, _ReportedError):
         return str(error)
     text = as_options(str(error))
     if isinstance(error, IdTypeError) and "--ids" not in text:
@@ -156,7 +156,7 @@ def _paragraph(error: RecsysError) -> str:
 
 
 def _code(error: RecsysError) -> int:
-    if isinstance(error, _ToldError):
+    if isinstance(error, _ReportedError):
         return error.code
     if isinstance(error, MissingExtraError):
         return EXTRA

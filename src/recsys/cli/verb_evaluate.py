@@ -108,6 +108,9 @@ def _evaluated(options: dict[str, Any]) -> Any:
     ranked = _ranked(options)
     truth = shared_options.read(options["truth"], "truth", options)
     seen = None if options["seen"] is None else shared_options.read(options["seen"], "truth", options)
+    other = (
+        None if options["reference"] is None else shared_options.read(options["reference"], "lists", options)
+    )
     with progress_bar("ranking", quiet=options["quiet"]) as progress:
         return evaluate(
             ranked, truth, requests, conventions=conventions, seen=seen, catalogue=options["catalogue"],
@@ -115,7 +118,7 @@ def _evaluated(options: dict[str, Any]) -> Any:
             train=shared_options.read(options["train"], "truth", options) if options["train"] else None,
             items=None if options["items"] is None else shared_options.read_items(options["items"], options),
             users=None if options["users"] is None else shared_options.read_users(options["users"], options),
-            reference=shared_options.read(options["reference"], "lists", options) if options["reference"] else None,
+            reference=other,
         )  # fmt: skip
 
 

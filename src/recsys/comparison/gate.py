@@ -28,7 +28,7 @@ from recsys.types import Float, PerCase
 
 
 @dataclass(frozen=True)
-class Check:
+class GateCheck:
     """One metric held against its margin; `change` is the new value's gain (positive: better), relative."""
 
     metric: str
@@ -59,7 +59,7 @@ class Check:
 class Gate(tables.Tabled):
     """All the checks; passed when every one of them is."""
 
-    checks: tuple[Check, ...]
+    checks: tuple[GateCheck, ...]
     confidence: float
     notes: tuple[str, ...] = ()
 
@@ -194,7 +194,7 @@ def _means(evaluation: Evaluation, requests: Sequence[Request]) -> PerCase:
     )
 
 
-def _checked(aligned: Aligned, request: Request, given: str | float, confidence: float) -> Check:
+def _checked(aligned: Aligned, request: Request, given: str | float, confidence: float) -> GateCheck:
     name = str(request)
     margin, relative = _margin(name, given)
     new, old = aligned.tables["new"][name], aligned.tables["old"][name]
@@ -218,7 +218,7 @@ def _checked(aligned: Aligned, request: Request, given: str | float, confidence:
     bound = math.nan if test.interval is None else test.interval.low
     low = bound - (margin * abs(base) if relative else margin)
     scale = abs(base) if base else math.nan
-    return Check(
+    return GateCheck(
         metric=name,
         value=sign * (base + difference),
         against=sign * base,

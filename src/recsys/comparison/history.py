@@ -41,7 +41,7 @@ class Night:
     path: str
 
 
-class History(Sequence[Night]):
+class ResultHistory(Sequence[Night]):
     """The values of stored results, oldest first; prints as a table with the changes below."""
 
     def __init__(self, nights: Sequence[Night], skipped: Sequence[str] = ()) -> None:
@@ -111,7 +111,7 @@ class History(Sequence[Night]):
 
 def history(
     folder: str | Path, metrics: str | Sequence[str] | None = None, *, name: str | None = None
-) -> History:
+) -> ResultHistory:
     """What the results of a folder say about some metrics (all without), for one model or every one."""
     place = Path(folder)
     if not place.is_dir():
@@ -134,7 +134,7 @@ def history(
             raise InputError(f"{place} holds no such metric of such a model.", hint=f"It has {_few(found)}.")
         said = f" ({skipped[0]})" if skipped else ""
         raise InputError(f"{place} holds no result{said}.", hint="Check the folder.")
-    return History(nights, skipped)
+    return ResultHistory(nights, skipped)
 
 
 def record(folder: str | Path, evaluation: Evaluation, name: str, **facts: Any) -> Path:

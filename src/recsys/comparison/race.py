@@ -16,7 +16,7 @@ from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.partials import merge
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.stopping import Lane, StopWhen, apart, watchable
+from recsys.evaluation.stopping import RaceEntry, StopWhen, apart, watchable
 from recsys.evaluation.tables import Tabled, many
 from recsys.inputs.frames import read_interactions
 from recsys.metrics.requests import Metrics
@@ -150,23 +150,23 @@ def race(
     known = truth if hasattr(truth, "__fspath__") or isinstance(truth, str) else read_interactions(
         truth, table="truth", columns=(given.get("columns") or {}).get("truth", given.get("columns"))
     )  # fmt: skip
-    lanes = {name: Lane(stop) for name in models}
+    lanes = {name: RaceEntry(stop) for name in models}
     started = {
         name: evaluate(model, known, metrics, conventions=conventions, stop_when=lanes[name], **given)
         for name, model in models.items()
     }
-    track = _Track(lanes, started, baseline, stop)
+    track = _RaceState(lanes, started, baseline, stop)
     track.run()
     finished = {name: _finished(started[name], lane, track, stop) for name, lane in lanes.items()}
     return Race(finished, track.legs(), track.winners(), n_total=track.n_total, confidence=stop.confidence)
 
 
-class _Track:
+class _RaceState:
     """Where the race stands: a confidence sequence for every pair of models and metric."""
 
     def __init__(
         self,
-        lanes: Mapping[str, Lane],
+        lanes: Mapping[str, RaceEntry],
         started: Mapping[str, Evaluation],
         baseline: str | None,
         stop: StopWhen,
@@ -249,7 +249,7 @@ class _Track:
         return tuple(out)
 
 
-def _finished(begun: Evaluation, lane: Lane, track: _Track, stop: StopWhen) -> Evaluation:
+def _finished(begun: Evaluation, lane: RaceEntry, track: _RaceState, stop: StopWhen) -> Evaluation:
     saved = 1.0 - lane.n_seen / track.n_total
     line = f"a race: {lane.n_seen:,} of {track.n_total:,} users ({saved:.1%} of the work saved)"
     stopped = {"n_seen": lane.n_seen, "n_total": track.n_total, "share_saved": saved, "says": line}

@@ -24,7 +24,7 @@ from recsys.metrics import Terms
 from recsys.metrics.case_reading import Reading
 from recsys.metrics.requests import Request, parse_all
 from recsys.ranks.matching import pair
-from recsys.ranks.sources import Asked
+from recsys.ranks.sources import RankingOptions
 from recsys.stats.inference_results import Estimate
 from recsys.stats.intervals import mean_interval, ratio_interval
 from recsys.types import Array, Bool, Context, Float, Hits, Interactions, Lists
@@ -106,7 +106,7 @@ def evaluate(
         judged: Any = pair(ranked, observed, complete=complete)
         observed = _over_cases(judged)
     else:
-        judged = ranked.judge(observed, Asked(seen=past))
+        judged = ranked.judge(observed, RankingOptions(seen=past))
         complete = True
     chance, counts = propensities_of(observed, propensities, train, power)
     weights, diagnostics = weights_of(chance, clip)

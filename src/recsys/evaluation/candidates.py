@@ -18,7 +18,7 @@ from recsys.evaluation.engine import measure
 from recsys.evaluation.results import Evaluation
 from recsys.metrics import METRICS
 from recsys.metrics.requests import Metrics, Request, parse_all
-from recsys.ranks.counting import Counted
+from recsys.ranks.counting import CountedTruth
 from recsys.ranks.sources.candidate_reader import read_candidates
 from recsys.ranks.sources.candidate_sets import Candidates
 from recsys.ranks.sources.torch_modules import scoring
@@ -78,7 +78,7 @@ def count_candidates(
     device: Any = None,
     autocast: Any = None,
     batch: int | None = None,
-) -> Counted:
+) -> CountedTruth:
     """Where each positive lands: negatives above it and level with it."""
     if isinstance(model, tuple) and len(model) == 2:
         return cases.judge_scores(*model, duplicates=duplicates)
@@ -88,7 +88,7 @@ def count_candidates(
         return cases.judge(score, duplicates=duplicates)
 
 
-def measured(counted: Counted, requests: Sequence[Request], conventions: Conventions) -> Evaluation:
+def measured(counted: CountedTruth, requests: Sequence[Request], conventions: Conventions) -> Evaluation:
     """Every request of places that were counted; tied positives are told."""
     tied = int(((counted.tied > 1) & (counted.above >= 0)).sum())
     if tied:
@@ -107,7 +107,7 @@ def measured(counted: Counted, requests: Sequence[Request], conventions: Convent
         partial = measure(counted, requests, under, Context(complete=True))
         if tied:
             partial = replace(partial, counts={**partial.counts, "tied": tied})
-        return Evaluation(partial, requests, under, notes=notes, again=run)
+        return Evaluation(partial, requests, under, notes=notes, reevaluate=run)
 
     return run(conventions)
 

@@ -25,8 +25,8 @@ from recsys.metrics import Metric, Terms, needs
 from recsys.metrics.case_reading import Reading
 from recsys.metrics.item_facts import ItemFacts
 from recsys.metrics.requests import Request
-from recsys.metrics.shown_items import Beyond
-from recsys.ranks.counting import Judged, OfItems
+from recsys.metrics.shown_items import ListContext
+from recsys.ranks.counting import ItemSubset, RankedTruth
 from recsys.types import (
     Bool,
     Catalogue,
@@ -45,7 +45,7 @@ _BLOCK_CASES = 1 << 15
 
 
 def measure(
-    judged: Judged, requests: Sequence[Request], conventions: Conventions, context: Context
+    judged: RankedTruth, requests: Sequence[Request], conventions: Conventions, context: Context
 ) -> Partial:
     """Every request for every case."""
     exposure: dict[ExposureKey, Exposure] = {}
@@ -73,9 +73,9 @@ class _Columns:
     A block's arrays stay in the cache and their memory serves the next one.
     """
 
-    def __init__(self, judged: Judged, requests: Sequence[Request], conventions: Conventions) -> None:
+    def __init__(self, judged: RankedTruth, requests: Sequence[Request], conventions: Conventions) -> None:
         self._judged = judged
-        self._asked = [_Asked(str(r), r, r.conventions(conventions), r.own_params) for r in requests]
+        self._asked = [_BoundRequest(str(r), r, r.conventions(conventions), r.own_params) for r in requests]
         # One large piece for all columns: the system hands it out much quicker than many smaller ones.
         memory = np.empty((len(requests), len(judged.cases)))
         self.values: dict[str, Float] = {
@@ -85,7 +85,7 @@ class _Columns:
 
     def fill(self, readings: Readings) -> None:
         n = len(self._judged.cases)
-        blocks = n > _BLOCK_CASES and not isinstance(self._judged, OfItems)
+        blocks = n > _BLOCK_CASES and not isinstance(self._judged, ItemSubset)
         of_places = [asked for asked in self._asked if not asked.request.metric.needs]
         for start in range(0, n, _BLOCK_CASES) if blocks and of_places else ():
             part = readings.of_cases(start, min(start + _BLOCK_CASES, n))
@@ -96,7 +96,7 @@ class _Columns:
                 break
         self._fill([asked for asked in self._asked if not blocks or asked.request.metric.needs], readings, 0)
 
-    def _fill(self, some: Sequence[_Asked], readings: Readings, start: int) -> None:
+    def _fill(self, some: Sequence[_BoundRequest], readings: Readings, start: int) -> None:
         for name, request, here, params in some:
             reading = readings.under(here)
             values = request.metric.body(reading, request.k, here, **params)
@@ -116,7 +116,7 @@ class _Columns:
         return self.terms[name]
 
 
-class _Asked(NamedTuple):
+class _BoundRequest(NamedTuple):
     """A request, its name, the conventions it is worked out under and its function's own parameters."""
 
     name: str
@@ -126,7 +126,7 @@ class _Asked(NamedTuple):
 
 
 def exposures(
-    judged: Judged,
+    judged: RankedTruth,
     requests: Sequence[Request],
     conventions: Conventions,
     context: Context,
@@ -171,14 +171,14 @@ def _missing(requests: Sequence[Request], conventions: Conventions, readings: Re
     return {name: n for name, n in out.items() if n}
 
 
-class _Lists:
+class _ShownByTies:
     """What was shown under each rule for ties.
 
     It stands apart from `Readings`, so that no reading holds those that made it: the memory of a call is then
     free when the call ends, not when the garbage collector comes by.
     """
 
-    def __init__(self, judged: Judged) -> None:
+    def __init__(self, judged: RankedTruth) -> None:
         self._judged = judged
         self._shown: dict[str, Shown] = {}
 
@@ -191,11 +191,11 @@ class _Lists:
 class Readings:
     """One Reading for all metrics that agree on ties, relevance and repeats."""
 
-    def __init__(self, judged: Judged, context: Context) -> None:
+    def __init__(self, judged: RankedTruth, context: Context) -> None:
         self._judged = judged
         self._context = context
         self._facts = ItemFacts(judged.items, context)
-        self._shown = _Lists(judged)
+        self._shown = _ShownByTies(judged)
         self._made: dict[tuple[Any, ...], Reading] = {}
 
     def under(self, here: Conventions) -> Reading:
@@ -205,7 +205,7 @@ class Readings:
             clusters = self._judged.clusters
             users = self._judged.cases if clusters is None else Ids(clusters)
             judged, grades = self._judged.judged, self._judged.grades
-            beyond = Beyond(users, self._facts, partial(self._shown.under, key[0]), judged, grades)
+            beyond = ListContext(users, self._facts, partial(self._shown.under, key[0]), judged, grades)
             self._made[key] = Reading(hits, here.relevant_from, here.duplicates, self._context, beyond)
         return self._made[key]
 
@@ -224,7 +224,7 @@ class Readings:
         return next((r for key, r in made.items() if key[1] == relevant_from), next(iter(made.values())))
 
 
-def _catalogue(judged: Judged, context: Context, readings: Readings) -> Catalogue:
+def _catalogue(judged: RankedTruth, context: Context, readings: Readings) -> Catalogue:
     listed = readings.any_of(None).listed.item
     known = [(judged.items, listed), (judged.items, judged.judged)]
     if context.train is not None:
@@ -243,7 +243,7 @@ def check_needs(request: Request, context: Context) -> None:
     needs.check(request.metric.name, request.metric.needs, context)
 
 
-def _check_request(request: Request, here: Conventions, judged: Judged) -> None:
+def _check_request(request: Request, here: Conventions, judged: RankedTruth) -> None:
     metric = request.metric
     if here.ties == "expected" and metric.ties == "refuse" and judged.groups is not None:
         raise ConventionError(
@@ -257,7 +257,9 @@ def _check_request(request: Request, here: Conventions, judged: Judged) -> None:
         )
 
 
-def _settled(request: Request, here: Conventions, values: Float, reading: Reading, judged: Judged) -> Float:
+def _settled(
+    request: Request, here: Conventions, values: Float, reading: Reading, judged: RankedTruth
+) -> Float:
     """The column with the populations applied and the range checked."""
     metric = request.metric
     no_truth, no_list = reading.nothing_wanted(metric.population), reading.nothing_listed
@@ -281,12 +283,12 @@ def _settled(request: Request, here: Conventions, values: Float, reading: Readin
             out = np.where(no_truth, math.nan, out)
     if no_list is not None and here.no_list == "skip":
         out = np.where(no_list, math.nan, out)
-    if isinstance(judged, OfItems) and metric.population == "listed" and not metric.zero_of_none:
+    if isinstance(judged, ItemSubset) and metric.population == "listed" and not metric.zero_of_none:
         out = np.where(reading.n_shown(request.k) == 0, math.nan, out)
     return _in_range(request, out, judged, repeats=here.duplicates == "all")
 
 
-def _in_range(request: Request, values: Float, judged: Judged, *, repeats: bool) -> Float:
+def _in_range(request: Request, values: Float, judged: RankedTruth, *, repeats: bool) -> Float:
     low, high = request.metric.bounds
     if not len(values) or (values.min() >= low and values.max() <= high):
         return values
@@ -305,7 +307,7 @@ def _in_range(request: Request, values: Float, judged: Judged, *, repeats: bool)
     return np.clip(values, low, high)
 
 
-def _counts(judged: Judged, conventions: Conventions, readings: Readings) -> dict[str, int]:
+def _counts(judged: RankedTruth, conventions: Conventions, readings: Readings) -> dict[str, int]:
     reading = readings.any_of(conventions.relevant_from)
     counts = {
         "cases": len(judged.cases),

@@ -21,13 +21,13 @@ from recsys.evaluation.intake import (
     ranked_of,
     reference_of,
 )
-from recsys.evaluation.options import Options, with_max_grade
+from recsys.evaluation.options import EvaluationOptions, with_max_grade
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import judged_of, one_pass, until_clear
-from recsys.evaluation.stopping import Lane, StopWhen
+from recsys.evaluation.stopping import RaceEntry, StopWhen
 from recsys.metrics.attributes import context_of
-from recsys.metrics.requests import Metrics, deepest, parse_all
-from recsys.ranks.sources import Asked, Factors, Scores, from_model, recommends
+from recsys.metrics.requests import Metrics, max_place_read, parse_all
+from recsys.ranks.sources import Factors, RankingOptions, Scores, from_model, recommends
 from recsys.types import Lists
 
 
@@ -43,10 +43,12 @@ def evaluate(
     catalogue: int | Iterable[Any] | None = None,
     seen: Any = None,
     complete: bool = False,
+    full_ranking: bool = False,
     clusters: Mapping[Any, Any] | None = None,
     case_weights: Mapping[Any, float] | None = None,
     item_weights: Mapping[Any, float] | None = None,
     never: Iterable[Any] | None = None,
+    exclude: Iterable[Any] | None = None,
     eligible: Any = None,
     train: Any = None,
     popularity: Any = None,
@@ -59,7 +61,7 @@ def evaluate(
     backend: str = "auto",
     threads: int | None = None,
     progress: Callable[[int, int], object] | None = None,
-    stop_when: float | StopWhen | Lane | None = None,
+    stop_when: float | StopWhen | RaceEntry | None = None,
 ) -> Evaluation:
     """Score recommendations against what turned out to be relevant.
 
@@ -81,10 +83,12 @@ def evaluate(
         seen: what each user had already: never recommended by factors and scores; with ready lists it only
             counts relevant items among it.
         complete: True when each list ranks every candidate (needed by auc, average_rank, …).
+        full_ranking: another word for `complete`.
         clusters: user of each case, where a user has several cases.
         case_weights: weight of each user in the means.
         item_weights: weight of each relevant item (recall, hits, dcg, ndcg).
         never: items no user may be recommended (factors and scores).
+        exclude: another word for `never`.
         eligible: the only items each user may be recommended, like `truth` (factors and scores).
         train: what each user had before, like `truth`: popularity, novelty, histories, strata.
         popularity: {item: how many users had it}, where there is no train.
@@ -94,7 +98,8 @@ def evaluate(
         profiles: a vector for each user, likewise; the mean of what the user had in train without.
         reference: other lists to hold these against: like `lists`, or one list everybody would get.
         intents: what a relevant item is relevant for: a column of items, or {user: {item: [intents]}}.
-        backend: "auto", "native" or "reference"; the result is the same.
+        backend: "auto", "native" (compiled), "reference" (NumPy) or "cuda" (a GPU, through torch); the result
+            has the same bits.
         threads: how many threads; the result is the same.
         progress: called with (blocks done, blocks in all) while factors or scores are ranked.
         stop_when: take users in random order and stop when the intervals are this narrow (0.01), or as a
@@ -117,6 +122,7 @@ def evaluate(
     """
     requests = parse_all(metrics, k)
     chosen = Conventions.of(conventions)
+    never, complete = _excluded(never, exclude), complete or full_ranking
     ready = None if recommends(lists) else ranked_of(lists, columns)
     known = history_of(truth, "truth", columns)
     read = ready if ready is not None else ranked_of(asked_of(lists, known, requests), columns)
@@ -128,7 +134,7 @@ def evaluate(
         raise InputError(
             "the items of the model are the catalogue.", hint="Leave out catalogue=, or use never=."
         )
-    asked = Asked(
+    asked = RankingOptions(
         seen=history_if_given(seen, "seen", columns),
         eligible=history_if_given(eligible, "eligible", columns),
         never=never,
@@ -136,9 +142,9 @@ def evaluate(
         threads=threads,
         progress=progress,
         k=list_length(requests, read) if shows else None,
-        deepest=deepest(requests),
+        deepest=max_place_read(requests),
     )
-    options = Options(
+    options = EvaluationOptions(
         catalogue=catalogue,
         asked=asked,
         complete=complete,
@@ -176,7 +182,7 @@ def evaluate(
             return bounds_of(judged, requests, values, rules=under, context=context, seen=asked.seen)
 
         again = partial_of(rerun, rerun)
-        return Evaluation(partial, requests, under, notes=notes, again=again, limits=limits)
+        return Evaluation(partial, requests, under, notes=notes, reevaluate=again, compute_bounds=limits)
 
     return run(run, chosen)
 
@@ -188,6 +194,7 @@ def recommend(
     users: Iterable[Any] | None = None,
     seen: Any = None,
     never: Iterable[Any] | None = None,
+    exclude: Iterable[Any] | None = None,
     eligible: Any = None,
     backend: str = "auto",
     threads: int | None = None,
@@ -203,11 +210,18 @@ def recommend(
     ranked = source if isinstance(source, Factors | Scores) else from_model(source)
     if type(k) is not int or k < 1:
         raise CutoffError(f"k={k!r} is not a positive whole number.", hint="Use k >= 1, such as k=10.")
-    asked = Asked(
+    asked = RankingOptions(
         seen=history_if_given(seen, "seen"),
         eligible=history_if_given(eligible, "eligible"),
-        never=never,
+        never=_excluded(never, exclude),
         backend=backend,
         threads=threads,
     )
     return ranked.top(users, int(k), asked)
+
+
+def _excluded(never: Iterable[Any] | None, exclude: Iterable[Any] | None) -> Iterable[Any] | None:
+    """`never` and `exclude` are two words for one thing."""
+    if never is not None and exclude is not None:
+        raise InputError("never= and exclude= mean the same, and both were given.", hint="Pass one of them.")
+    return exclude if never is None else never

@@ -10,7 +10,7 @@ from typing import Any
 from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import ConventionError, InputError, MergeError, UnknownNameError
 from recsys.evaluation.intake import history_of, list_length, ranked_of
-from recsys.evaluation.options import Options, with_max_grade
+from recsys.evaluation.options import EvaluationOptions, with_max_grade
 from recsys.evaluation.partials import merge
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import one_pass
@@ -54,7 +54,9 @@ class Evaluator:
             if name not in _KNOWN:
                 raise UnknownNameError("keyword of Evaluator", name, _KNOWN, hint=_NO_BATCHES)
         context = context_of(**known)
-        self._options = Options(catalogue=catalogue, complete=complete, shared=False, context=context)
+        self._options = EvaluationOptions(
+            catalogue=catalogue, complete=complete, shared=False, context=context
+        )
         self._parts: list[Partial] = []
 
     def update(self, lists: Any, truth: Any) -> Evaluator:

@@ -13,7 +13,7 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError, NotDefinedError, OutOfBoundsError
-from recsys.metrics import Shelf
+from recsys.metrics import CatalogueReading
 from recsys.metrics.case_reading import Reading
 from recsys.metrics.catalogue_reading import check_weight
 from recsys.metrics.requests import Request
@@ -194,7 +194,7 @@ def catalogue_value(
         raise NotDefinedError(f"{request} has no catalogue.")
     if not shown_to or not partial.catalogue.n:
         return math.nan
-    shelf = Shelf(known.items, exposure, partial.catalogue, shown_to, partial.context)
+    shelf = CatalogueReading(known.items, exposure, partial.catalogue, shown_to, partial.context)
     if len(shelf.shown) > shelf.n_items:
         raise InputError(
             f"{len(shelf.shown):,} items were shown, and the catalogue is said to hold {shelf.n_items:,}.",

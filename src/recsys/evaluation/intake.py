@@ -15,7 +15,7 @@ from recsys.inputs.files import read_file
 from recsys.inputs.frames import read_interactions, read_lists
 from recsys.metrics.attributes import read_reference
 from recsys.metrics.requests import Request, largest_k
-from recsys.ranks.sources import Asked, Factors, Scores, Source, from_model, recommended
+from recsys.ranks.sources import Factors, RankingOptions, Scores, Source, from_model, recommended
 from recsys.types import Interactions, Lists
 
 _BARE = ("seen", "eligible")  # who had what is all that is asked of these, and it is read much quicker
@@ -71,7 +71,7 @@ def reference_of(reference: Any, requests: Sequence[Request]) -> Lists:
     if isinstance(reference, Factors | Scores) or hasattr(reference, "item_factors"):
         ranked = reference if isinstance(reference, Factors | Scores) else from_model(reference)
         wanted = [r for r in requests if "reference" in r.metric.needs]
-        return ranked.top(None, list_length(wanted or requests, ranked), Asked())
+        return ranked.top(None, list_length(wanted or requests, ranked), RankingOptions())
     return read_reference(reference)
 
 

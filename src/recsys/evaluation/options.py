@@ -15,19 +15,19 @@ from recsys.conventions.decisions import Conventions
 from recsys.errors import IdTypeError, InputError
 from recsys.inputs.ids import encode, of_any
 from recsys.metrics.requests import Request
-from recsys.ranks.counting import Judged
-from recsys.ranks.sources import Asked
+from recsys.ranks.counting import RankedTruth
+from recsys.ranks.sources import RankingOptions
 from recsys.types import Array, Bool, Context, Float, Ids, Interactions
 
 
-class Options:
+class EvaluationOptions:
     """What evaluate was told besides lists, truth and metrics."""
 
     def __init__(
         self,
         *,
         catalogue: int | Iterable[Any] | None = None,
-        asked: Asked | None = None,
+        asked: RankingOptions | None = None,
         shared: bool = True,
         complete: bool = False,
         clusters: Mapping[Any, Any] | None = None,
@@ -39,7 +39,7 @@ class Options:
         self.catalogue, self.n_items = _catalogue(catalogue)
         self.context = context or Context()
         self.by = by
-        self.asked = asked or Asked()
+        self.asked = asked or RankingOptions()
         self.shared = shared
         self.complete = complete
         self.clusters = clusters
@@ -47,7 +47,7 @@ class Options:
         self.item_weights = item_weights
 
 
-def clusters_of(judged: Judged, given: Mapping[Any, Any]) -> Array:
+def clusters_of(judged: RankedTruth, given: Mapping[Any, Any]) -> Array:
     """The user of each case."""
     labels = [_looked_up(given, i, "clusters") for i in judged.cases.values.tolist()]
     one_of_each = list({type(label): label for label in labels}.values())
@@ -140,7 +140,7 @@ def _seen(truth: Interactions, seen: Interactions) -> Bool:
     return np.asarray(known & (have[at] == want))
 
 
-def item_weights_of(judged: Judged, given: Mapping[Any, float]) -> Float:
+def item_weights_of(judged: RankedTruth, given: Mapping[Any, float]) -> Float:
     """The weight of each item that is judged; 0 for others, which nobody reads."""
     out = np.zeros(len(judged.items))
     for code in np.unique(judged.judged).tolist():
@@ -148,7 +148,7 @@ def item_weights_of(judged: Judged, given: Mapping[Any, float]) -> Float:
     return out
 
 
-def case_weights_of(judged: Judged, given: Mapping[Any, float]) -> Float:
+def case_weights_of(judged: RankedTruth, given: Mapping[Any, float]) -> Float:
     """The weight of each case."""
     return np.array(
         [_weight(given, i, "case_weights") for i in judged.cases.values.tolist()], dtype=np.float64

@@ -51,8 +51,8 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         *,
         by: Mapping[Any, Array] | None = None,
         notes: Mapping[str, Any] | None = None,
-        again: Callable[[Conventions], Evaluation] | None = None,
-        limits: Callable[[Mapping[str, float]], Bounds] | None = None,
+        reevaluate: Callable[[Conventions], Evaluation] | None = None,
+        compute_bounds: Callable[[Mapping[str, float]], Bounds] | None = None,
         run: Mapping[str, Any] | None = None,
     ) -> None:
         self.partial = partial
@@ -61,8 +61,8 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         self.notes = dict(notes or {})
         self.run = dict(run or {})
         self._by = by
-        self._again = again
-        self._limits = limits
+        self._reevaluate = reevaluate
+        self._compute_bounds = compute_bounds
         self.overall: dict[str, float] = summarise(partial, requests, conventions=conventions)
 
     def __getitem__(self, name: str) -> float:
@@ -221,13 +221,13 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         found (lists that reach it were built; better ones are not excluded). What could not be shown (seen,
         unknown, not eligible) cannot be reached; where a limit cannot be known it is n/a with the reason.
         """
-        if self._limits is None:
+        if self._compute_bounds is None:
             raise RecsysError(
                 "this result was merged, read from a file or made of sampled candidates, "
                 "so the lists behind it are gone.",
                 hint="Call bounds() on what evaluate returned.",
             )
-        return self._limits(self.overall)
+        return self._compute_bounds(self.overall)
 
     def merge(self, *others: Evaluation) -> Evaluation:
         """The result over the cases of all; equal to evaluating them at once."""
@@ -253,16 +253,16 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
     @property
     def has_lists(self) -> bool:
         """Whether lists and truth are at hand to be looked at again, as `under` and `explain` do."""
-        return self._again is not None
+        return self._reevaluate is not None
 
     def under(self, conventions: Conventions | str | Mapping[str, Any]) -> Evaluation:
         """The same lists and truth under other conventions."""
-        if self._again is None:
+        if self._reevaluate is None:
             raise RecsysError(
                 "this result was merged or read from a file, so the lists behind it are gone.",
                 hint="Evaluate the lists again with the other conventions.",
             )
-        return self._again(Conventions.of(conventions))
+        return self._reevaluate(Conventions.of(conventions))
 
     def report(self, path: str | os.PathLike[str], **given: Any) -> Path:
         """Write an HTML report about it; see recsys.report.write_report for what else may be given."""
@@ -336,7 +336,7 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
 
     def __getstate__(self) -> dict[str, Any]:
         """What goes to another process: everything but the way back to the lists."""
-        return {**self.__dict__, "_again": None, "_limits": None}
+        return {**self.__dict__, "_reevaluate": None, "_compute_bounds": None}
 
     def _footnotes(self) -> list[str]:
         clusters = self.per_case.clusters

@@ -15,12 +15,18 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError, TieWarning, warn
 from recsys.evaluation.engine import measure
-from recsys.evaluation.options import Options, case_weights_of, clusters_of, item_weights_of, settle_truth
-from recsys.evaluation.stopping import Lane, Steps, StopWhen, only, until
+from recsys.evaluation.options import (
+    EvaluationOptions,
+    case_weights_of,
+    clusters_of,
+    item_weights_of,
+    settle_truth,
+)
+from recsys.evaluation.stopping import RaceEntry, SteppedEvaluation, StopWhen, only, until
 from recsys.evaluation.strata import with_strata
 from recsys.metrics.requests import Request
-from recsys.ranks.counting import Counted, Judged
-from recsys.ranks.matching import Paired, pair
+from recsys.ranks.counting import CountedTruth, RankedTruth
+from recsys.ranks.matching import MatchedTruth, pair
 from recsys.ranks.sources import Source
 from recsys.types import Context, Ids, Interactions, Lists, Partial
 
@@ -30,7 +36,7 @@ def one_pass(
     truth: Interactions,
     requests: Sequence[Request],
     conventions: Conventions,
-    options: Options,
+    options: EvaluationOptions,
 ) -> Partial:
     """Every request for every case of the lists and the truth, by group where `by` asks for groups."""
     judged, context = judged_of(ranked, truth, conventions, options)
@@ -43,12 +49,12 @@ def one_pass(
 
 
 def judged_of(
-    ranked: Lists | Source, truth: Interactions, conventions: Conventions, options: Options
-) -> tuple[Paired | Counted, Context]:
+    ranked: Lists | Source, truth: Interactions, conventions: Conventions, options: EvaluationOptions
+) -> tuple[MatchedTruth | CountedTruth, Context]:
     """Where the judged items landed, and all that is known besides."""
     catalogue = options.catalogue if isinstance(ranked, Lists) else ranked.catalogue
     truth, counts = settle_truth(truth, catalogue, options.asked.seen, conventions)
-    judged: Paired | Counted
+    judged: MatchedTruth | CountedTruth
     if isinstance(ranked, Lists):
         asked = options.asked
         judged = pair(
@@ -97,8 +103,8 @@ def until_clear(
     requests: Sequence[Request],
     conventions: Conventions,
     *,
-    options: Options,
-    stop_when: float | StopWhen | Lane,
+    options: EvaluationOptions,
+    stop_when: float | StopWhen | RaceEntry,
 ) -> tuple[Partial, dict[str, Any]]:
     """The result of as many cases as it takes, and what is to be said about that."""
     cases, each = truth.cases, copy(options)
@@ -113,13 +119,13 @@ def until_clear(
 
     weights = options.case_weights
     largest = None if weights is None else max(map(float, weights.values()), default=None)
-    steps = Steps(cases, truth.cases, partial, requests, conventions, largest)
-    if isinstance(stop_when, Lane):
+    steps = SteppedEvaluation(cases, truth.cases, partial, requests, conventions, largest)
+    if isinstance(stop_when, RaceEntry):
         return stop_when.begin(steps)
     return until(steps, StopWhen.of(stop_when), options.asked.progress)
 
 
-def _warned_of_ties(partial: Partial, judged: Judged, conventions: Conventions) -> Partial:
+def _warned_of_ties(partial: Partial, judged: RankedTruth, conventions: Conventions) -> Partial:
     found, undecided = judged.n_undecided()
     if not undecided:
         return partial

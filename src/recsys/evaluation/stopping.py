@@ -111,7 +111,7 @@ class StopWhen:
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
+class SteppedEvaluation:
     """An evaluation that can be had in parts: who there is, who of them has truth, the result of some."""
 
     cases: Ids
@@ -147,7 +147,7 @@ class Steps:
         return np.nan_to_num(_ordered(part, weights, block) / self.largest_weight)
 
 
-class Lane:
+class RaceEntry:
     """One model of a race: its first block is evaluated as always, the rest when the race asks for it.
 
     Models may list different users; a race is over those with truth, whom all models share.
@@ -159,7 +159,7 @@ class Lane:
         self.n_seen = 0
         self.block: Array = np.empty(0)
 
-    def begin(self, steps: Steps) -> tuple[Partial, dict[str, Any]]:
+    def begin(self, steps: SteppedEvaluation) -> tuple[Partial, dict[str, Any]]:
         """Take the first block."""
         self.steps = replace(steps, cases=steps.judged)
         self._blocks = self.steps.blocks(self.stop)
@@ -224,7 +224,9 @@ def watchable(partial: Partial, requests: Sequence[Request], stop: StopWhen) -> 
     return {name: bounds for name, bounds in plain.items() if named is None or name in named}
 
 
-def until(steps: Steps, stop: StopWhen, progress: Callable[[int, int], object] | None) -> tuple[Partial, Any]:
+def until(
+    steps: SteppedEvaluation, stop: StopWhen, progress: Callable[[int, int], object] | None
+) -> tuple[Partial, Any]:
     """Evaluate blocks until the intervals are as asked; the parts merged, and what to say about it."""
     if stop.half_width is None and stop.threshold is None and stop.against is None:
         raise InputError(
@@ -267,7 +269,7 @@ def until(steps: Steps, stop: StopWhen, progress: Callable[[int, int], object] |
     return merge(parts), found
 
 
-def _other(against: Any, steps: Steps) -> Partial:
+def _other(against: Any, steps: SteppedEvaluation) -> Partial:
     """The result that is already there, if it can be held against this one."""
     if against.conventions != steps.conventions:
         raise ConventionError(

@@ -20,8 +20,8 @@ from recsys.evaluation.options import groups_by
 from recsys.inputs.timestamps import seconds_of
 from recsys.metrics.item_facts import labels_of
 from recsys.metrics.requests import Request
-from recsys.ranks.counting import Counted, OfItems
-from recsys.ranks.matching import Paired
+from recsys.ranks.counting import CountedTruth, ItemSubset
+from recsys.ranks.matching import MatchedTruth
 from recsys.types import Array, Bool, Catalogue, Context, Float, Ids, Partial, PerCase, Stratum
 
 By = str | Mapping[Any, Any] | Callable[[Any], Any]
@@ -64,7 +64,7 @@ class Groups:
 
 def with_strata(
     partial: Partial,
-    judged: Paired | Counted,
+    judged: MatchedTruth | CountedTruth,
     requests: Sequence[Request],
     *,
     conventions: Conventions,
@@ -85,7 +85,7 @@ def with_strata(
 
 def _by_users(
     partial: Partial,
-    judged: Paired | Counted,
+    judged: MatchedTruth | CountedTruth,
     requests: Sequence[Request],
     rules: tuple[Conventions, Context],
     masks: Mapping[Any, Bool],
@@ -101,7 +101,7 @@ def _by_users(
 
 def _by_items(
     partial: Partial,
-    judged: Paired | Counted,
+    judged: MatchedTruth | CountedTruth,
     requests: Sequence[Request],
     rules: tuple[Conventions, Context],
     groups: Groups,
@@ -111,7 +111,7 @@ def _by_items(
     whole = partial.catalogue
     inside = {} if whole is None else groups.masks(whole.ids)
     for label, mask in groups.masks(judged.items).items():
-        part = measure(OfItems(judged, mask), requests, *rules)
+        part = measure(ItemSubset(judged, mask), requests, *rules)
         if whole is not None:
             part = replace(part, catalogue=_of_catalogue(whole, inside[label]))
         strata[label] = Stratum("item", part)

@@ -101,7 +101,7 @@ def to_interactions(rows: Rows) -> Interactions:
     return Interactions(rows.cases, rows.items, indptr, item, grade, time, counts, _clusters(rows), notes)
 
 
-def _placed(rows: Rows, order: kernels.Order) -> kernels.Placed | None:
+def _placed(rows: Rows, order: kernels.Order) -> kernels.PlacedRows | None:
     """Rows put in order by one kernel, where they are not yet and it can."""
     whole = rows.rank is None or rows.rank.dtype.kind == "i"
     if rows.case_codes is None or not whole:

@@ -15,7 +15,7 @@ import numpy as np
 from recsys.kernels import native_scan, reference_match, reference_scan, reference_scores
 from recsys.kernels.backend import BackendName, Backends, backends, n_threads, native_module
 from recsys.kernels.float_state import exact_floats
-from recsys.kernels.kernel_results import Int32s, Int64s, Matches, Placed, Scanned, closed_up
+from recsys.kernels.kernel_results import Int32s, Int64s, Matches, PlacedRows, ScanResult, closed_up
 from recsys.kernels.preconditions import as_rows
 from recsys.kernels.scan_problem import Progress, Ties, as_problem
 
@@ -23,8 +23,8 @@ __all__ = [
     "Backends",
     "Matches",
     "Order",
-    "Placed",
-    "Scanned",
+    "PlacedRows",
+    "ScanResult",
     "backends",
     "code_strings",
     "count_ranks",
@@ -102,7 +102,7 @@ def scan(
     prune: bool | Literal["auto"] = "auto",
     progress: Progress | None = None,
     cpu_level: str | None = None,
-) -> Scanned:
+) -> ScanResult:
     """Rank all items for every case in one pass that never holds users x items scores.
 
     The score of a pair is the float64 sum of its products in factor order, plus ``item_bias``. With
@@ -169,12 +169,12 @@ def place_beyond(deepest: int, indptr: Int64s, above: Int64s, tied: Int64s, ahea
     tied[far], ahead[far] = 1, 0
 
 
-def top_k(users: Any, items: Any, k: int, **options: Any) -> Scanned:
+def top_k(users: Any, items: Any, k: int, **options: Any) -> ScanResult:
     """The k best candidates of every case; options as in `scan`."""
     return scan(users, items, k=k, **options)
 
 
-def count_ranks(users: Any, items: Any, truth: Any, **options: Any) -> Scanned:
+def count_ranks(users: Any, items: Any, truth: Any, **options: Any) -> ScanResult:
     """How many candidates stand above and level with each truth item; options as in `scan`."""
     return scan(users, items, truth=truth, **options)
 
@@ -189,7 +189,7 @@ def rank_scores(
     threads: int | None = None,
     backend: BackendName = "auto",
     cpu_level: str | None = None,
-) -> Scanned:
+) -> ScanResult:
     """What `scan` finds, for scores that are there already: a row a case, a column an item.
 
     Scores of candidates are finite numbers of any type (the caller sees to it) and are compared as they are.
@@ -209,7 +209,7 @@ def rank_scores(
     wide = _holding(matrix.dtype)
     if native is None or wide is None or not matrix.size:
         return reference_scores.rank_scores(matrix, open_, length, rows, rank)
-    found = Scanned(
+    found = ScanResult(
         np.zeros(n_rows, np.int64),
         np.empty(n_rows * length, np.int32),
         np.empty(n_rows * length, np.float64),
@@ -247,7 +247,7 @@ def place_rows(
     order: Order,
     limit: int,
     cpu_level: str | None = None,
-) -> Placed | None:
+) -> PlacedRows | None:
     """Rows with whole numbers for ids in CSR order, in one or two passes; None where it takes more.
 
     It takes more where an item is negative or not below `limit`, where cases are neither in ascending groups
@@ -260,7 +260,7 @@ def place_rows(
     columns = [None if c is None else np.ascontiguousarray(c, dtype=np.int64) for c in (case, item, rank)]
     items = np.empty(len(case), np.int32)
     placed = native.place_rows(*columns, ORDERS.index(order), limit, items, cpu_level or "")
-    return None if placed is None else Placed(placed[0], placed[1], items, placed[2])
+    return None if placed is None else PlacedRows(placed[0], placed[1], items, placed[2])
 
 
 def code_strings(values: Any) -> tuple[Int32s, Int64s] | None:

@@ -32,7 +32,7 @@ class Matches(NamedTuple):
     """Flat position of the first of them, -1 where there is none."""
 
 
-class Placed(NamedTuple):
+class PlacedRows(NamedTuple):
     """A table in CSR order: the items of each case in one piece, in the order asked for."""
 
     case_ids: Int64s
@@ -44,7 +44,7 @@ class Placed(NamedTuple):
     """The highest item."""
 
 
-class Scanned(NamedTuple):
+class ScanResult(NamedTuple):
     """Lists, rank counts or both, found in one pass over users x items."""
 
     list_indptr: Int64s
@@ -65,7 +65,7 @@ class Scanned(NamedTuple):
     """Per case: items that could have been recommended."""
 
 
-def closed_up(found: Scanned, k: int) -> Scanned:
+def closed_up(found: ScanResult, k: int) -> ScanResult:
     """Lists without gaps, from k places a case and their lengths in place of where they start."""
     lengths = found.list_indptr
     indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import InputError, UnknownNameError
-from recsys.kernels.kernel_results import Csr, Factors, Int64s, Scanned
-from recsys.kernels.scan_problem import Problem
+from recsys.kernels.kernel_results import Csr, Factors, Int64s, ScanResult
+from recsys.kernels.scan_problem import ScanProblem
 
 PRUNE: dict[bool | str, int] = {False: 0, True: 1, "auto": 2}
 MOST_FACTORS = 1 << 20
@@ -18,13 +18,13 @@ PLACES_AT_ONCE = 1 << 20
 
 def scan(
     native: Any,
-    problem: Problem,
+    problem: ScanProblem,
     *,
     threads: int,
     memory_budget: int,
     prune: Any,
     cpu_level: str | None,
-) -> Scanned:
+) -> ScanResult:
     """Run the compiled scan; lists shorter than k leave gaps, which are closed here."""
     if problem.users.shape[1] >= MOST_FACTORS:
         raise InputError(
@@ -66,7 +66,7 @@ def scan(
     indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     if indptr[-1] != listed.size:
         listed, scores = _closed_up(listed, lengths, k), _closed_up(scores, lengths, k)
-    return Scanned(indptr, listed, scores, above, tied, ahead, truth_scores, n_candidates)
+    return ScanResult(indptr, listed, scores, above, tied, ahead, truth_scores, n_candidates)
 
 
 def _closed_up(places: Any, lengths: Int64s, k: int) -> Any:

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.kernels.kernel_results import Bools, Factors, Float64s, Int64s, Scanned
-from recsys.kernels.scan_problem import Problem
+from recsys.kernels.kernel_results import Bools, Factors, Float64s, Int64s, ScanResult
+from recsys.kernels.scan_problem import ScanProblem
 
 # Arrays of users x items alive at once in a block, in float64 each.
 ARRAYS_PER_BLOCK = 8
@@ -20,7 +20,7 @@ PAIRS_PER_LOOK = 1 << 13
 UNIT = 2.0**-53
 
 
-def scan(problem: Problem, memory_budget: int) -> Scanned:
+def scan(problem: ScanProblem, memory_budget: int) -> ScanResult:
     """Lists and rank counts of all cases, block by block."""
     n_truth = 0 if problem.truth is None else problem.truth[1].size
     above, tied, ahead = (np.zeros(n_truth, np.int64) for _ in range(3))
@@ -31,7 +31,7 @@ def scan(problem: Problem, memory_budget: int) -> Scanned:
     blocks = list(_blocks(problem, memory_budget))
     norms = _norms(problem.items, problem.bias)
     for done, (start, stop) in enumerate(blocks):
-        block = _Block(problem, start, stop, norms)
+        block = _ReferenceBlock(problem, start, stop, norms)
         n_candidates[start:stop] = block.candidate.sum(axis=1)
         if problem.k is not None:
             lengths[start:stop], items, scores = block.best(problem.k)
@@ -44,7 +44,7 @@ def scan(problem: Problem, memory_budget: int) -> Scanned:
     indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     items = np.concatenate([np.empty(0, np.int32), *(part for part, _ in listed)])
     scores = np.concatenate([np.empty(0, np.float64), *(part for _, part in listed)])
-    return Scanned(indptr, items, scores, above, tied, ahead, truth_scores, n_candidates)
+    return ScanResult(indptr, items, scores, above, tied, ahead, truth_scores, n_candidates)
 
 
 def exact_scores(
@@ -63,7 +63,7 @@ def exact_scores(
     return scores
 
 
-def _blocks(problem: Problem, memory_budget: int) -> Iterator[tuple[int, int]]:
+def _blocks(problem: ScanProblem, memory_budget: int) -> Iterator[tuple[int, int]]:
     per_case = max(1, problem.n_items) * 8 * ARRAYS_PER_BLOCK
     step = max(1, memory_budget // per_case)
     for start in range(0, problem.n_cases, step):
@@ -84,10 +84,10 @@ def _norms(rows: Factors, last: Float64s | None) -> Float64s:
     return norms
 
 
-class _Block:
+class _ReferenceBlock:
     """Scores of some cases with all items, from BLAS, and what they can be relied on for."""
 
-    def __init__(self, problem: Problem, start: int, stop: int, norms: Float64s) -> None:
+    def __init__(self, problem: ScanProblem, start: int, stop: int, norms: Float64s) -> None:
         self.problem = problem
         self.start, self.stop = start, stop
         self.users = problem.users_of(start, stop)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from recsys.kernels.kernel_results import Bools, Csr, Factors, Float64s, Int32s, Int64s, Scanned
+from recsys.kernels.kernel_results import Bools, Csr, Factors, Float64s, Int32s, Int64s, ScanResult
 
 # Up to here looking at all scores once a truth item costs less than putting them in order.
 FEW = 8
 
 
-def rank_scores(scores: Factors, candidate: Bools, k: int, truth: Csr, rank: Int64s) -> Scanned:
+def rank_scores(scores: Factors, candidate: Bools, k: int, truth: Csr, rank: Int64s) -> ScanResult:
     """Lists and counts of every row; among equal scores the smaller rank goes first."""
     indptr, items = truth
     above, tied, ahead = np.full(items.size, -1), np.zeros(items.size, int), np.zeros(items.size, int)
@@ -26,7 +26,7 @@ def rank_scores(scores: Factors, candidate: Bools, k: int, truth: Csr, rank: Int
             lists.append(_best(scores[row], candidate[row], k, rank))
             values.append(scores[row, lists[-1]].astype(np.float64))
     lengths = [len(one) for one in lists] if k else [0] * len(scores)
-    return Scanned(
+    return ScanResult(
         np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         np.concatenate([np.zeros(0, np.int32), *lists]),
         np.concatenate([np.zeros(0), *values]),

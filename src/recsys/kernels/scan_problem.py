@@ -27,7 +27,7 @@ PER_ITEM = {np.bool_: ("b", "bool"), np.int64: ("iu", "whole number"), np.float6
 
 
 @dataclass(frozen=True)
-class Problem:
+class ScanProblem:
     """Inputs of one scan, of known type and shape, with everything in range."""
 
     users: Factors
@@ -76,7 +76,7 @@ def as_problem(
     ties: str,
     progress: Progress | None,
     deepest: int | None = None,
-) -> Problem:
+) -> ScanProblem:
     """Check and bring to one form; nothing the size of the factors is copied unless its type must change."""
     x, y = _matrix("users", users), _matrix("items", items)
     if x.shape[1] != y.shape[1]:
@@ -93,7 +93,7 @@ def as_problem(
     largest = _check_magnitude(x, chosen, y, bias)
     if chosen is not None and not _is_ready(x):
         x, chosen = x[chosen], None  # only what is asked for is widened
-    return Problem(
+    return ScanProblem(
         users=_widened(x),
         user_rows=chosen,
         items=_widened(y),

@@ -16,10 +16,10 @@ from recsys.metrics import (  # noqa: F401
 )
 
 from recsys.metrics import clicks  # noqa: F401  # isort: skip
-from recsys.metrics.catalogue_reading import Shelf
+from recsys.metrics.catalogue_reading import CatalogueReading
 from recsys.metrics.registry import METRICS, RATINGS, Metric, Terms, lookup, lookup_rating, metric
 
-__all__ = ["METRICS", "RATINGS", "Metric", "Shelf", "Terms", "lookup", "lookup_rating", "metric"]
+__all__ = ["METRICS", "RATINGS", "CatalogueReading", "Metric", "Terms", "lookup", "lookup_rating", "metric"]
 
 
 def __dir__() -> list[str]:

@@ -13,7 +13,7 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
 from recsys.metrics.case_reading import Reading
-from recsys.metrics.catalogue_reading import Shelf
+from recsys.metrics.catalogue_reading import CatalogueReading
 from recsys.metrics.item_facts import Attribute, ItemFacts
 from recsys.metrics.registry import catalogue_metric, divided, shown_metric
 from recsys.metrics.shown_items import add_up, distinct
@@ -157,7 +157,7 @@ def kinds(h: Reading, k: int | None, c: Conventions, *, by: str | None = None) -
     needs=("items",),
 )
 def exposure_gap(
-    s: Shelf,
+    s: CatalogueReading,
     k: int | None,
     c: Conventions,
     *,
@@ -190,7 +190,7 @@ def exposure_gap(
     needs=("items",),
 )
 def exposure_ratio(
-    s: Shelf,
+    s: CatalogueReading,
     k: int | None,
     c: Conventions,
     *,
@@ -213,7 +213,7 @@ def exposure_ratio(
     return float(rate.min() / rate.max()) if len(rate) and rate.max() > 0 else 0.0
 
 
-def group_shares(s: Shelf, by: str | None, merit: str) -> tuple[Float, Float]:
+def group_shares(s: CatalogueReading, by: str | None, merit: str) -> tuple[Float, Float]:
     """Each group's share of the exposure, and the share it is due."""
     if merit not in ("catalogue", "train", "equal"):
         raise ConventionError(f"got merit={merit!r}.", hint="merit is catalogue, train or equal.")

@@ -14,12 +14,12 @@ from functools import cached_property
 import numpy as np
 
 from recsys.conventions.decisions import Discount, Gain, relevant
-from recsys.metrics.shown_items import Beyond, Listing, some
+from recsys.metrics.shown_items import ListContext, ShownItems, some
 from recsys.metrics.weights import discount_weights, gains, running_weights
 from recsys.types import Array, Bool, Codes, Context, Float, Hits, Int
 
 
-class Reading(Listing):
+class Reading(ShownItems):
     """Hits under one rule of relevance and of repeats; shared by all metrics that agree on those two."""
 
     def __init__(
@@ -28,7 +28,7 @@ class Reading(Listing):
         relevant_from: float | None,
         duplicates: str,
         context: Context,
-        beyond: Beyond | None = None,
+        beyond: ListContext | None = None,
     ) -> None:
         super().__init__(hits.n_cases, duplicates, context, beyond)
         self.hits = hits

@@ -1,7 +1,7 @@
 """Metrics of the whole catalogue: how much of it is shown, and how evenly.
 
-Each is one number over all cases, made of how often each item was shown (a `Shelf`), not a mean over
-cases. Items of the catalogue that nobody was shown count with 0.
+Each is one number over all cases, made of how often each item was shown (a `CatalogueReading`), not a mean
+over cases. Items of the catalogue that nobody was shown count with 0.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
-from recsys.metrics.catalogue_reading import Shelf
+from recsys.metrics.catalogue_reading import CatalogueReading
 from recsys.metrics.registry import catalogue_metric
 
 _ADOMAVICIUS = "Adomavicius & Kwon, Improving aggregate recommendation diversity (2012)"
@@ -25,7 +25,7 @@ _ADOMAVICIUS = "Adomavicius & Kwon, Improving aggregate recommendation diversity
     grows_with_k=True,
     aliases=("item_coverage", "catalog_coverage", "catalogue_coverage"),
 )
-def coverage(s: Shelf, k: int | None, c: Conventions) -> float:
+def coverage(s: CatalogueReading, k: int | None, c: Conventions) -> float:
     """The share of the catalogue that anybody is shown.
 
     >>> import recsys
@@ -44,7 +44,7 @@ def coverage(s: Shelf, k: int | None, c: Conventions) -> float:
     grows_with_k=True,
     aliases=("aggregate_diversity",),
 )
-def distinct_items(s: Shelf, k: int | None, c: Conventions) -> float:
+def distinct_items(s: CatalogueReading, k: int | None, c: Conventions) -> float:
     """How many different items of the catalogue anybody is shown.
 
     >>> import recsys
@@ -63,7 +63,13 @@ def distinct_items(s: Shelf, k: int | None, c: Conventions) -> float:
     conventions=("gini_over",),
 )
 def gini(
-    s: Shelf, k: int | None, c: Conventions, *, weight: str = "none", p: float = 0.85, corrected: str = "no"
+    s: CatalogueReading,
+    k: int | None,
+    c: Conventions,
+    *,
+    weight: str = "none",
+    p: float = 0.85,
+    corrected: str = "no",
 ) -> float:
     """How unevenly the places go to the items: 0 all the same, near 1 all to one item.
 
@@ -92,7 +98,13 @@ def gini(
     aliases=("shannon_entropy",),
 )
 def entropy(
-    s: Shelf, k: int | None, c: Conventions, *, base: float = 2.0, weight: str = "none", p: float = 0.85
+    s: CatalogueReading,
+    k: int | None,
+    c: Conventions,
+    *,
+    base: float = 2.0,
+    weight: str = "none",
+    p: float = 0.85,
 ) -> float:
     """How widely the places are spread over the items, in bits: log2(n) when n items share them evenly.
 
@@ -118,7 +130,7 @@ def entropy(
     grows_with_k=True,
     aliases=("cold_start_coverage",),
 )
-def cold_coverage(s: Shelf, k: int | None, c: Conventions, *, below: float = 5.0) -> float:
+def cold_coverage(s: CatalogueReading, k: int | None, c: Conventions, *, below: float = 5.0) -> float:
     """The share of the cold items, had by fewer than `below` users, that anybody is shown; 0 without any.
 
     >>> import recsys
@@ -140,7 +152,7 @@ def cold_coverage(s: Shelf, k: int | None, c: Conventions, *, below: float = 5.0
     exposure="list",
     aliases=("personalization", "inter_list_diversity"),
 )
-def personalisation(s: Shelf, k: int | None, c: Conventions) -> float:
+def personalisation(s: CatalogueReading, k: int | None, c: Conventions) -> float:
     """How different the lists of two users are on average: 0 all the same, 1 nothing shared.
 
     No pair of users is formed: an item shown to n users is shared by n (n - 1) / 2 pairs.

@@ -17,7 +17,7 @@ from recsys.types import Catalogue, Context, Float, Ids
 WEIGHTS = ("none", "log2", "log2_max2", "reciprocal", "geometric")
 
 
-class Shelf:
+class CatalogueReading:
     """Exposure of every item of the catalogue; items outside it are not on the shelf."""
 
     def __init__(

@@ -17,7 +17,7 @@ from recsys.metrics.shown_items import add_up
 from recsys.types import Array, Float
 
 
-class Groups(NamedTuple):
+class TieGroups(NamedTuple):
     """Groups that hold a relevant hit, by case then place; `start` is the group's first relevant hit."""
 
     case: Array
@@ -28,15 +28,15 @@ class Groups(NamedTuple):
     start: Array
 
 
-def groups(reading: Reading) -> Groups:
+def groups(reading: Reading) -> TieGroups:
     """The tie groups of a reading; a place without a tie is a group of one."""
     case, rank = reading.case, reading.rank
     tied = np.ones(len(rank), dtype=np.int64) if reading.tied is None else reading.tied
     if len(case) == 0:
-        return Groups(case, rank, tied, tied, tied, tied)
+        return TieGroups(case, rank, tied, tied, tied, tied)
     start = np.flatnonzero(np.r_[True, (case[1:] != case[:-1]) | (rank[1:] != rank[:-1])])
     relevant = np.diff(np.r_[start, len(case)])
-    return Groups(case[start], rank[start] - 1, tied[start], relevant, reading.order[start] - 1, start)
+    return TieGroups(case[start], rank[start] - 1, tied[start], relevant, reading.order[start] - 1, start)
 
 
 def first_hit(reading: Reading, k: int | None, worth: Callable[[int, int, int, int | None], float]) -> Float:

@@ -15,7 +15,7 @@ from recsys.metrics.shown_items import add_up, distinct
 from recsys.types import Array, Ids, Int, Table, positions
 
 
-class Found(NamedTuple):
+class IntentHits(NamedTuple):
     """Relevant items with their intents, one row a pair: of which case, at which place, for what."""
 
     case: Int
@@ -66,12 +66,12 @@ def _labels(h: Reading, case: Int, item: Int) -> Attribute:
     return attribute_of(Ids(key[order]), given.columns["labels"][order], Ids(wanted))
 
 
-def listed_of(h: Reading, asked: Intents) -> Found:
+def listed_of(h: Reading, asked: Intents) -> IntentHits:
     """Relevant hits with their intents, by case and place."""
     return _with_intents(asked, (h.case, h.item, h.rank), len(h.facts.ids))
 
 
-def _with_intents(asked: Intents, found: tuple[Array, Array, Int], n_items: int) -> Found:
+def _with_intents(asked: Intents, found: tuple[Array, Array, Int], n_items: int) -> IntentHits:
     case, item, place = found
     width = max(n_items, 1)
     key = asked.case.astype(np.int64) * width + asked.item
@@ -79,10 +79,10 @@ def _with_intents(asked: Intents, found: tuple[Array, Array, Int], n_items: int)
     low, high = np.searchsorted(key, want, side="left"), np.searchsorted(key, want, side="right")
     sizes = high - low
     at = positions(low, sizes)
-    return Found(np.repeat(case, sizes).astype(np.int64), np.repeat(place, sizes), asked.intent[at])
+    return IntentHits(np.repeat(case, sizes).astype(np.int64), np.repeat(place, sizes), asked.intent[at])
 
 
-def greedy_of(h: Reading, asked: Intents, k: int | None, alpha: float) -> Found:
+def greedy_of(h: Reading, asked: Intents, k: int | None, alpha: float) -> IntentHits:
     """The best list built one item after the other, with the intents of its items, by case and place."""
     return _with_intents(asked, greedy_order(h, asked, k, alpha), len(h.facts.ids))
 
@@ -111,12 +111,12 @@ def greedy_order(h: Reading, asked: Intents, k: int | None, alpha: float) -> tup
     return owner[order], items[order] % width, place_of[order]
 
 
-def within(found: Found, k: int | None) -> Found:
+def within(found: IntentHits, k: int | None) -> IntentHits:
     """Those of the first k places."""
-    return found if k is None else Found(*(column[found.place <= k] for column in found))
+    return found if k is None else IntentHits(*(column[found.place <= k] for column in found))
 
 
-def times_served(found: Found, size: int) -> Int:
+def times_served(found: IntentHits, size: int) -> Int:
     """How often the intent of each row was served further up; rows stand by case, then place."""
     key = found.case * max(size, 1) + found.intent
     order = np.argsort(key, kind="stable")

@@ -15,7 +15,7 @@ from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
 from recsys.metrics.case_reading import Reading
 from recsys.metrics.intent_coverage import (
-    Found,
+    IntentHits,
     Intents,
     asked_of,
     greedy_of,
@@ -256,7 +256,7 @@ def _known(asked: Intents, values: Float) -> Float:
     return np.where(asked.n_of_case > 0, values, math.nan)
 
 
-def _weighed(h: Reading, k: int | None, alpha: float, found: Found, weights: Weights) -> Float:
+def _weighed(h: Reading, k: int | None, alpha: float, found: IntentHits, weights: Weights) -> Float:
     if not 0 <= alpha <= 1:
         raise ConventionError(f"alpha={alpha!r} does not lie between 0 and 1.", hint="Write alpha=0.5.")
     found = within(found, k)

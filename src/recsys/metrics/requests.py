@@ -154,7 +154,7 @@ def largest_k(requests: Iterable[Request]) -> int | None:
     return None if not cuts or None in cuts else max(c for c in cuts if c is not None)
 
 
-def deepest(requests: Iterable[Request]) -> int | None:
+def max_place_read(requests: Iterable[Request]) -> int | None:
     """How many places these requests look at to judge items; None where one looks at all of them."""
     judging = [r for r in requests if r.metric.kind != "catalogue"]
     return None if any("candidates" in r.metric.needs for r in judging) else largest_k(judging)

@@ -27,7 +27,7 @@ class Entries(NamedTuple):
     place: Array
 
 
-class Beyond(NamedTuple):
+class ListContext(NamedTuple):
     """What metrics about the items shown read besides the hits: whose lists, the truth's items in order."""
 
     users: Ids
@@ -37,10 +37,10 @@ class Beyond(NamedTuple):
     grades: Float | None
 
 
-class Listing:
+class ShownItems:
     """The lists of some cases under one rule of repeats."""
 
-    def __init__(self, n_cases: int, duplicates: str, context: Context, beyond: Beyond | None) -> None:
+    def __init__(self, n_cases: int, duplicates: str, context: Context, beyond: ListContext | None) -> None:
         self.n_cases = n_cases
         self.context = context
         self._beyond = beyond
@@ -48,7 +48,7 @@ class Listing:
         self._kept: dict[Hashable, object] = {}
 
     @property
-    def beyond(self) -> Beyond:
+    def beyond(self) -> ListContext:
         """The lists and what is known about items and cases."""
         if self._beyond is None:
             raise NotDefinedError("a single list has no catalogue and no users.", hint="Use recsys.evaluate.")

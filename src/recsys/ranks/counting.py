@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import NotDefinedError
-from recsys.ranks.matching import Paired, place_in_groups, undecided
+from recsys.ranks.matching import MatchedTruth, place_in_groups, undecided
 from recsys.types import Array, Bool, Codes, Float, Hits, Ids, Int, Interactions, Shown
 
 
 @dataclass(frozen=True, eq=False)
-class Counted:
+class CountedTruth:
     """One entry a judged item: candidates above it (-1: no candidate), level with it, before it by id."""
 
     truth: Interactions
@@ -107,13 +107,13 @@ class Counted:
 
 
 @dataclass(frozen=True, eq=False)
-class OfItems:
+class ItemSubset:
     """The same rankings, seen through some items only: what is relevant, found or shown is one of those.
 
     Places stay as they are: an item keeps the rank it has among all.
     """
 
-    whole: Paired | Counted
+    whole: MatchedTruth | CountedTruth
     keep: Bool
 
     @property
@@ -197,7 +197,7 @@ class OfItems:
         return 0, 0
 
 
-Judged = Paired | Counted | OfItems
+RankedTruth = MatchedTruth | CountedTruth | ItemSubset
 
 
 def over_all_items(truth: Interactions, items: Ids, indptr: Int, codes: Codes) -> tuple[Interactions, Shown]:

@@ -18,7 +18,7 @@ from recsys.types import Array, Codes, Float, Hits, Ids, Int, Interactions, List
 
 
 @dataclass(frozen=True, eq=False)
-class Paired:
+class MatchedTruth:
     """Lists and truth over the same cases and items."""
 
     cases: Ids
@@ -207,14 +207,14 @@ def pair(
     backend: str = "auto",
     threads: int | None = None,
     shared: bool = True,
-) -> Paired:
+) -> MatchedTruth:
     """Lists and truth over the union of their cases and items; `shared`: some case must be on both sides."""
     _check_numbered(lists, truth)
     cases, case_of_list, case_of_truth = lists.cases.union(truth.cases, what="user")
     items, item_of_list, item_of_truth = lists.items.union(truth.items, what="item")
     if shared:
         _check_shared(lists, truth, cases)
-    return Paired(
+    return MatchedTruth(
         cases,
         items,
         _spread(lists.indptr, case_of_list, len(cases)),

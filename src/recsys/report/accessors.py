@@ -18,7 +18,7 @@ from recsys.evaluation.options import groups_by
 from recsys.evaluation.results import Evaluation
 from recsys.metrics.requests import Request
 from recsys.report import section_numbers
-from recsys.report.report_data import Material, gathered
+from recsys.report.report_data import ReportData, gathered
 
 
 class EvaluationPictures:
@@ -27,10 +27,10 @@ class EvaluationPictures:
     def __init__(self, results: Evaluation | Comparison, room: str) -> None:
         self._results = results
         self._room = import_module(f"recsys.report.{room}")
-        self._held: Material | None = None
+        self._held: ReportData | None = None
 
     @property
-    def _material(self) -> Material:
+    def _material(self) -> ReportData:
         if self._held is None:
             self._held = gathered(self._results)
         return self._held

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from recsys.report import style
-from recsys.report.report_data import Material
+from recsys.report.report_data import ReportData
 from recsys.types import Array, Float, Int, Interactions, Lists
 
 MOST_USERS = 300
@@ -21,7 +21,7 @@ _SHOWN, _HISTORY, _WANTED, _LETTERS = 10, 12, 20, 70
 class _Titles:
     """Numbers for items in the order they are first met, and what to call them."""
 
-    def __init__(self, material: Material) -> None:
+    def __init__(self, material: ReportData) -> None:
         self.names = material.items
         self.numbers: dict[Any, int] = {}
 
@@ -34,7 +34,7 @@ class _Titles:
         return [[title] if title == name else [title, name] for title, name in rows]
 
 
-def chosen(material: Material) -> dict[int, list[str]]:
+def chosen(material: ReportData) -> dict[int, list[str]]:
     """{row of the aligned table: why}: worst, best and random users, and those won and lost most."""
     values = material.aligned.tables[material.best][material.metric]
     sign = -1.0 if material.lower_is_better(material.metric) else 1.0
@@ -58,7 +58,7 @@ def chosen(material: Material) -> dict[int, list[str]]:
     return dict(list(out.items())[:MOST_USERS])
 
 
-def people(material: Material) -> dict[str, Any]:
+def people(material: ReportData) -> dict[str, Any]:
     """What the inspector shows: users with their values, history, wanted items and lists, by model."""
     titles = _Titles(material)
     rows = chosen(material)
@@ -87,7 +87,7 @@ def people(material: Material) -> dict[str, Any]:
     return {"users": out, "items": titles.table(), "models": [short(n) for n in material.names], "k": _SHOWN}
 
 
-def failures(material: Material, n: int = 12) -> list[dict[str, Any]]:
+def failures(material: ReportData, n: int = 12) -> list[dict[str, Any]]:
     """The users the best model served worst (lost most against the baseline where there is one)."""
     values = material.aligned.tables[material.best][material.metric]
     sign = -1.0 if material.lower_is_better(material.metric) else 1.0

@@ -16,8 +16,8 @@ from recsys.errors import InputError
 from recsys.evaluation import tables
 from recsys.evaluation.provenance import run_facts
 from recsys.inputs.frames import as_frame
-from recsys.report.html_tables import Sheet, sheet
-from recsys.report.report_data import Material
+from recsys.report.html_tables import HtmlTable, sheet
+from recsys.report.report_data import ReportData
 
 Nights = dict[str, tuple[dict[str, list[tuple[Any, Any]]], list[Any], dict[str, list[Any]]]]
 _SEVERITIES = ("error", "warning", "note", "ok")
@@ -133,7 +133,7 @@ def _night(row: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def sampled_words(material: Material, findings: Sequence[Mapping[str, Any]]) -> list[str]:
+def sampled_words(material: ReportData, findings: Sequence[Mapping[str, Any]]) -> list[str]:
     """A warning where candidates were sampled: such numbers are not those of the full catalogue."""
     reasons = []
     for name in material.names:
@@ -153,7 +153,7 @@ def sampled_words(material: Material, findings: Sequence[Mapping[str, Any]]) -> 
     return [general, *dict.fromkeys(reasons)]
 
 
-def conventions_sheet(conventions: Conventions) -> Sheet:
+def conventions_sheet(conventions: Conventions) -> HtmlTable:
     """Every decision, its value and what it means; those that differ from the default are marked."""
     default = Conventions()
     rows = [
@@ -179,7 +179,7 @@ def _written(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def provenance_sheets(material: Material) -> list[Sheet]:
+def provenance_sheets(material: ReportData) -> list[HtmlTable]:
     """Where and when it ran and what came out; what was counted; how tables were read."""
     models = {name: material.first(name) for name in material.names}
     counted = list(dict.fromkeys(c for e in models.values() for c in e.counts))
@@ -198,7 +198,7 @@ def provenance_sheets(material: Material) -> list[Sheet]:
     ]
 
 
-def _fact_sheet(name: str, title: str, facts: Sequence[tuple[str, str, str]]) -> Sheet:
+def _fact_sheet(name: str, title: str, facts: Sequence[tuple[str, str, str]]) -> HtmlTable:
     """Facts of models; one that holds for all is said once."""
     models = list(dict.fromkeys(f[1] for f in facts))
     by_fact: dict[tuple[str, str], list[str]] = {}
@@ -212,7 +212,7 @@ def _fact_sheet(name: str, title: str, facts: Sequence[tuple[str, str, str]]) ->
     return sheet(name, title, columns)
 
 
-def footnotes(material: Material) -> list[str]:
+def footnotes(material: ReportData) -> list[str]:
     """What a reader must know to trust the numbers, said once for all models that share it."""
     said: dict[str, list[str]] = {}
     for name in material.names:

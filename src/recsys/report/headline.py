@@ -9,8 +9,8 @@ from typing import Any
 from recsys.comparison.compare import compare
 from recsys.report import charts
 from recsys.report.charts import Chart
-from recsys.report.html_tables import Cell, Sheet, cell, sheet
-from recsys.report.report_data import Material
+from recsys.report.html_tables import Cell, HtmlTable, cell, sheet
+from recsys.report.report_data import ReportData
 from recsys.report.section_numbers import Triple, valued
 from recsys.stats.paired_comparison import Row
 from recsys.stats.verdicts import said_gap, said_p
@@ -18,7 +18,7 @@ from recsys.stats.verdicts import said_gap, said_p
 _MOST_COLUMNS = 8
 
 
-def verdict(material: Material) -> tuple[str, list[str]]:
+def verdict(material: ReportData) -> tuple[str, list[str]]:
     """The answer in one sentence, and what else belongs to it."""
     best, metric = material.best, material.metric
     value, low, high = valued(material, best, metric)
@@ -37,14 +37,14 @@ def verdict(material: Material) -> tuple[str, list[str]]:
     return f"{_compared(row)}{_by_how_much(row, material)}.", more
 
 
-def headline(material: Material) -> tuple[Sheet, list[Sheet]]:
+def headline(material: ReportData) -> tuple[HtmlTable, list[HtmlTable]]:
     """A row a model, a column a metric; every metric in a second table, one line each."""
     names = _main_metrics(material)
     first = _table(material, names, "summary", "Models and metrics")
     return first, [_long(material)]
 
 
-def differences(material: Material) -> tuple[list[tuple[str, Chart]], Sheet]:
+def differences(material: ReportData) -> tuple[list[tuple[str, Chart]], HtmlTable]:
     """Lifts as forest plots, and every row of the comparison as a table."""
     comparison = material.comparison
     rows: list[Row] = [] if comparison is None else list(comparison.rows)
@@ -60,7 +60,7 @@ def differences(material: Material) -> tuple[list[tuple[str, Chart]], Sheet]:
     return pictures, _every_row(rows)
 
 
-def _forest(rows: dict[str, Row], material: Material) -> Chart:
+def _forest(rows: dict[str, Row], material: ReportData) -> Chart:
     base = material.baseline
     lower = [n for n, r in rows.items() if material.lower_is_better(r.metric)]
     if all(math.isfinite(r.relative) and math.isfinite(r.relative_interval.low) for r in rows.values()):
@@ -81,13 +81,13 @@ def _compared(row: Row) -> str:
     return f"There is no clear difference between {row.model} and {row.baseline}"
 
 
-def _by_how_much(row: Row, material: Material) -> str:
+def _by_how_much(row: Row, material: ReportData) -> str:
     if row.verdict.startswith("identical"):
         return f" on {row.metric}"
     return f": {_gap(row, material)}"
 
 
-def _gap(row: Row, material: Material) -> str:
+def _gap(row: Row, material: ReportData) -> str:
     said = said_gap(row.difference, row.interval, row.relative, row.relative_interval).replace("%", " %")
     size, _, reach = said.partition(" [")
     correction = "none" if material.comparison is None else material.comparison.table.options.correction
@@ -100,14 +100,14 @@ def _said_p(p: float) -> str:
     return said_p(p, "none").replace("1e-4", "0.0001").replace(" ", "\u00a0")
 
 
-def _leader(material: Material) -> str:
+def _leader(material: ReportData) -> str:
     sign = -1.0 if material.lower_is_better(material.metric) else 1.0
     order = sorted(material.names, key=lambda n: -sign * material.value(n, material.metric))
     word = "lowest" if sign < 0 else "highest"
     return f"{order[0]} has the {word} {material.metric}, {material.value(order[0], material.metric):.4f}"
 
 
-def _against_next(material: Material) -> list[str]:
+def _against_next(material: ReportData) -> list[str]:
     """The best model against the next best, which need not be the baseline."""
     sign = -1.0 if material.lower_is_better(material.metric) else 1.0
     others = [n for n in material.names if n not in {material.best, material.baseline}]
@@ -124,7 +124,7 @@ def _against_next(material: Material) -> list[str]:
     return [f"{_compared(row)}, the next best: {gap}, {_said_p(row.p_value)}."]
 
 
-def _main_metrics(material: Material) -> list[str]:
+def _main_metrics(material: ReportData) -> list[str]:
     """The headline metric first, then one column a metric at the cut-off nearest to its own."""
     if len(material.metrics) <= _MOST_COLUMNS:
         return [material.metric, *(m for m in material.metrics if m != material.metric)]
@@ -139,11 +139,11 @@ def _main_metrics(material: Material) -> list[str]:
     return [material.metric, *rest][:_MOST_COLUMNS]
 
 
-def _off(material: Material, metric: str, k: int) -> int:
+def _off(material: ReportData, metric: str, k: int) -> int:
     return abs((material.requests[metric].k or k) - k)
 
 
-def _table(material: Material, metrics: list[str], name: str, title: str) -> Sheet:
+def _table(material: ReportData, metrics: list[str], name: str, title: str) -> HtmlTable:
     values = {m: {n: valued(material, n, m) for n in material.names} for m in metrics}
     best = {m: _best_of(values[m], material.requests[m].metric.better) for m in metrics}
     rows = []
@@ -160,7 +160,7 @@ def _table(material: Material, metrics: list[str], name: str, title: str) -> She
                 f"{m} {end}": [values[m][n][i] for n in material.names]
                 for i, end in ((1, "low"), (2, "high"))
             }
-    return Sheet(name, title, ["model", *metrics], rows, [False, *(True for _ in metrics)], columns)
+    return HtmlTable(name, title, ["model", *metrics], rows, [False, *(True for _ in metrics)], columns)
 
 
 def _best_of(values: dict[str, Triple], better: str) -> set[str]:
@@ -176,7 +176,7 @@ def _best_of(values: dict[str, Triple], better: str) -> set[str]:
     return {n for n, v in known.items() if v == top}
 
 
-def _value_cell(material: Material, model: str, metric: str, value: Triple, *, best: bool) -> Cell:
+def _value_cell(material: ReportData, model: str, metric: str, value: Triple, *, best: bool) -> Cell:
     made = cell(value[0])
     lines = [f"[{value[1]:.4f}, {value[2]:.4f}]"] if math.isfinite(value[1]) else []
     tone, spoken = "best" if best else "", "best" if best else ""
@@ -191,12 +191,12 @@ def _value_cell(material: Material, model: str, metric: str, value: Triple, *, b
     return Cell(made.text or "n/a", made.key, "\n".join(lines), tone, spoken)
 
 
-def _row(material: Material, model: str, metric: str) -> Row | None:
+def _row(material: ReportData, model: str, metric: str) -> Row | None:
     rows = () if material.comparison is None else material.comparison.rows
     return next((r for r in rows if (r.model, r.metric) == (model, metric)), None)
 
 
-def _long(material: Material) -> Sheet:
+def _long(material: ReportData) -> HtmlTable:
     """One line a model and metric: the form that other programs read."""
     rows = []
     for model in material.names:
@@ -209,7 +209,7 @@ def _long(material: Material) -> Sheet:
     return sheet("values", "Every value, one line each", columns)
 
 
-def _every_row(rows: list[Row]) -> Sheet:
+def _every_row(rows: list[Row]) -> HtmlTable:
     columns: dict[str, list[Any]] = {
         "model": [r.model for r in rows],
         "metric": [r.metric for r in rows],

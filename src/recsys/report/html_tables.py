@@ -35,7 +35,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Sheet:
+class HtmlTable:
     """A table: headings (numeric ones are set to the right), rows of cells, and the same as plain columns."""
 
     name: str
@@ -65,7 +65,7 @@ class Sheet:
 
 def sheet(
     name: str, title: str, columns: Mapping[str, Sequence[Any]], forms: Mapping[str, str] | None = None
-) -> Sheet:
+) -> HtmlTable:
     """A table of plain columns; numbers are shown to four places, or in the column's own form.
 
     The files keep all digits where programs read them (CSV, JSON).
@@ -76,7 +76,7 @@ def sheet(
         [cell(value, form) for value, form in zip(row, given, strict=True)]
         for row in zip(*columns.values(), strict=True)
     ]
-    return Sheet(name, title, list(columns), rows, numeric, columns, forms or {})
+    return HtmlTable(name, title, list(columns), rows, numeric, columns, forms or {})
 
 
 def cell(value: Any, form: str | None = None) -> Cell:

@@ -26,7 +26,7 @@ from recsys.inputs.files import write_text
 from recsys.report import external
 from recsys.report.charts.chart import Chart, vl_convert
 from recsys.report.headline import verdict
-from recsys.report.report_data import Material, gathered
+from recsys.report.report_data import ReportData, gathered
 from recsys.report.sections import Section, sections_of
 
 _GLOBALS = "window.vegaEmbed = vegaEmbed;"
@@ -189,7 +189,7 @@ def _hashed(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"
 
 
-def _title(material: Material) -> str:
+def _title(material: ReportData) -> str:
     names = material.names
     if len(names) == 1:
         return f"Evaluation of {names[0]}"
@@ -198,7 +198,7 @@ def _title(material: Material) -> str:
     return f"Comparison of {len(names)} models"
 
 
-def _facts(material: Material) -> list[str]:
+def _facts(material: ReportData) -> list[str]:
     n_cases = len(material.aligned.ids) if material.per_case_metrics else 0
     clusters = material.aligned.clusters if material.per_case_metrics else None
     people = (
@@ -213,13 +213,13 @@ def _facts(material: Material) -> list[str]:
     return [*facts, f"conventions: {material.first(material.names[0]).conventions}"]
 
 
-def _conventions(material: Material) -> Section:
+def _conventions(material: ReportData) -> Section:
     lead = "The decisions behind the numbers. Other libraries decide differently; recsys explain says how."
     conventions = material.first(material.names[0]).conventions
     return Section("conventions", "Conventions", lead, [external.conventions_sheet(conventions)])
 
 
-def _provenance(material: Material) -> Section:
+def _provenance(material: ReportData) -> Section:
     lead = (
         "The same inputs under the same conventions give a result with the same fingerprint, on any machine."
     )

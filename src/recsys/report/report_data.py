@@ -32,7 +32,7 @@ _LEADING = ("ndcg", "map", "mrr", "recall", "hit")
 
 
 @dataclass(frozen=True, eq=False)
-class Material:
+class ReportData:
     """Models, the baseline among them, the comparison, and whatever else was given."""
 
     models: Mapping[str, list[Evaluation]]
@@ -133,7 +133,7 @@ def gathered(
     train: Any = None,
     items: Any = None,
     embeddings: Any = None,
-) -> Material:
+) -> ReportData:
     """Everything handed to the report, read and checked."""
     models, given = _models(results)
     base = _baseline(models, baseline, given)
@@ -145,7 +145,7 @@ def gathered(
     # A comparison of other pairs, or of other metrics than the page opens with, is made again.
     fits = given is not None and {row.baseline for row in given.rows} == {base} and chosen in told
     comparison, cautions = (given, ()) if fits else _compared(models, base)
-    return Material(
+    return ReportData(
         models,
         base,
         chosen,

@@ -16,7 +16,7 @@ import numpy as np
 from recsys.errors import RecsysError
 from recsys.evaluation.results import Evaluation
 from recsys.report.item_names import is_head, popularity
-from recsys.report.report_data import Material
+from recsys.report.report_data import ReportData
 from recsys.stats.alignment import collapse
 from recsys.stats.inference_results import Estimate
 from recsys.stats.intervals import interval_of
@@ -29,7 +29,7 @@ _FEWEST_IN_GROUP = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Strata:
+class GroupValues:
     """A metric by group of users: one value with its interval a model and group, and the groups' sizes."""
 
     name: str
@@ -39,14 +39,14 @@ class Strata:
     says: str
 
 
-def valued(material: Material, name: str, metric: str) -> Triple:
+def valued(material: ReportData, name: str, metric: str) -> Triple:
     """A model's value and its 95% interval; NaN ends where there is none. Several sections ask for it."""
     if (name, metric) not in material.valued:
         material.valued[name, metric] = _valued(material, name, metric)
     return material.valued[name, metric]
 
 
-def _valued(material: Material, name: str, metric: str) -> Triple:
+def _valued(material: ReportData, name: str, metric: str) -> Triple:
     value = material.value(name, metric)
     if math.isnan(value):
         return value, math.nan, math.nan
@@ -67,7 +67,7 @@ def _valued(material: Material, name: str, metric: str) -> Triple:
     return (value, *_ends(found, value))
 
 
-def curves(material: Material) -> dict[str, dict[str, dict[int, Triple]]]:
+def curves(material: ReportData) -> dict[str, dict[str, dict[int, Triple]]]:
     """{metric: {model: {k: value}}} of metrics at several cut-offs; made from the lists if none is."""
     families: dict[str, list[tuple[int, str]]] = {}
     for metric in material.metrics:
@@ -83,7 +83,9 @@ def curves(material: Material) -> dict[str, dict[str, dict[int, Triple]]]:
     return _curves_of_lists(material, list(families))
 
 
-def _curves_of_lists(material: Material, families: Sequence[str]) -> dict[str, dict[str, dict[int, Triple]]]:
+def _curves_of_lists(
+    material: ReportData, families: Sequence[str]
+) -> dict[str, dict[str, dict[int, Triple]]]:
     from recsys.evaluation.evaluate import evaluate
 
     lead = material.metric.rsplit("@", 1)[0]
@@ -104,11 +106,11 @@ def _curves_of_lists(material: Material, families: Sequence[str]) -> dict[str, d
             }
     except RecsysError:
         return {}  # a metric that needs more than lists and truth; the section says what it would need
-    inside = Material({n: [e] for n, e in made.items()}, material.baseline, f"{wanted[0]}@{cuts[0]}", None)
+    inside = ReportData({n: [e] for n, e in made.items()}, material.baseline, f"{wanted[0]}@{cuts[0]}", None)
     return {f: {n: {k: valued(inside, n, f"{f}@{k}") for k in cuts} for n in made} for f in wanted}
 
 
-def coverage(material: Material) -> tuple[str, dict[str, float]] | None:
+def coverage(material: ReportData) -> tuple[str, dict[str, float]] | None:
     """The coverage metric of the results, else the share of the catalogue in the models' first k places."""
     k = material.requests[material.metric].k or 10
     known_as = [m for m in material.metrics if material.requests[m].metric.name == "coverage"]
@@ -126,7 +128,7 @@ def coverage(material: Material) -> tuple[str, dict[str, float]] | None:
     return f"coverage@{k}", {n: count / max(len(everything), 1) for n, count in shown.items()}
 
 
-def spread(material: Material) -> dict[str, dict[str, float]]:
+def spread(material: ReportData) -> dict[str, dict[str, float]]:
     """Mean, quantiles and the share of zeros of the headline metric, per model."""
     out = {}
     for name in material.names:
@@ -138,7 +140,7 @@ def spread(material: Material) -> dict[str, dict[str, float]]:
     return out
 
 
-def all_strata(material: Material) -> list[Strata]:
+def all_strata(material: ReportData) -> list[GroupValues]:
     """By activity, by how popular the wanted items are, cold and warm users, and the groups evaluated by."""
     if material.metric not in material.per_case_metrics:
         return []
@@ -160,7 +162,7 @@ def all_strata(material: Material) -> list[Strata]:
 
 
 def head_and_tail(
-    material: Material,
+    material: ReportData,
 ) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]] | None:
     """Share of places given to head, tail and unseen items, and how many relevant ones of each were found."""
     if material.train is None or not material.lists:
@@ -234,7 +236,7 @@ def _ranges(counts: Int) -> tuple[Int, list[str]]:
     return group, labels
 
 
-def _by_taste(material: Material, users: Ids) -> Strata | None:
+def _by_taste(material: ReportData, users: Ids) -> GroupValues | None:
     """Users in three equal groups by how popular, on average, the items they wanted are."""
     truth, train = material.truth, material.train
     if truth is None or train is None:
@@ -254,16 +256,16 @@ def _by_taste(material: Material, users: Ids) -> Strata | None:
                        ["niche", "mixed", "mainstream"])  # fmt: skip
 
 
-def _by_groups(material: Material) -> Strata | None:
+def _by_groups(material: ReportData) -> GroupValues | None:
     values = evaluated_groups(material, material.metric)
     if not values:
         return None
     sizes = {str(g): n for g, n in material.first(material.names[0]).by_sizes.items()}
     says = f"{material.metric} by the groups of the evaluation."
-    return Strata("group of the evaluation", "group", sizes, values, says)
+    return GroupValues("group of the evaluation", "group", sizes, values, says)
 
 
-def evaluated_groups(material: Material, metric: str) -> dict[str, dict[str, Triple]]:
+def evaluated_groups(material: ReportData, metric: str) -> dict[str, dict[str, Triple]]:
     """The groups the evaluations were made by; the interval where the value is a mean over users."""
     first = material.first(material.names[0])
     if not first.by or any(list(material.first(n).by) != list(first.by) for n in material.names):
@@ -284,7 +286,7 @@ def _evaluated_group(evaluation: Evaluation, group: Any, metric: str) -> Triple:
     return (value, *_cut(_reach(column[inside], clusters, weights, value), bounds))
 
 
-def group_value(material: Material, model: str, metric: str, inside: Bool) -> Triple:
+def group_value(material: ReportData, model: str, metric: str, inside: Bool) -> Triple:
     """A model's mean over some of the cases, with its interval where they are not too few."""
     aligned = material.aligned
     column = aligned.tables[model][metric][inside]
@@ -301,8 +303,8 @@ def group_value(material: Material, model: str, metric: str, inside: Bool) -> Tr
 
 
 def _stratified(
-    material: Material, name: str, title: str, group: Int, labels: Sequence[str]
-) -> Strata | None:
+    material: ReportData, name: str, title: str, group: Int, labels: Sequence[str]
+) -> GroupValues | None:
     metric = material.metric
     # A group of users who are in nobody's mean has nothing to show.
     measured = np.any([~np.isnan(held[metric]) for held in material.aligned.tables.values()], axis=0)
@@ -314,7 +316,7 @@ def _stratified(
         model: {label: group_value(material, model, metric, mask) for label, mask in masks.items()}
         for model in material.names
     }
-    return Strata(name, title, sizes, values, f"{metric} by {title}.")
+    return GroupValues(name, title, sizes, values, f"{metric} by {title}.")
 
 
 def _reach(column: Float, clusters: Array | None, weights: Float | None, value: float) -> tuple[float, float]:

@@ -13,9 +13,9 @@ from recsys.errors import MissingExtraError
 from recsys.report import charts, example_users, section_numbers
 from recsys.report.charts import Chart
 from recsys.report.headline import differences, headline
-from recsys.report.html_tables import Sheet, cell, sheet
+from recsys.report.html_tables import HtmlTable, cell, sheet
 from recsys.report.item_names import coordinates_of, popularity
-from recsys.report.report_data import Material
+from recsys.report.report_data import ReportData
 from recsys.types import Ids
 
 MOST_ITEMS = 1200
@@ -38,7 +38,7 @@ class Picture:
 
     title: str
     chart: Chart
-    table: Sheet | None = None
+    table: HtmlTable | None = None
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ class Section:
     key: str
     title: str
     lead: str = ""
-    sheets: Sequence[Sheet] = ()
+    sheets: Sequence[HtmlTable] = ()
     pictures: Sequence[Picture] = ()
     words: Sequence[str] = ()
     findings: Sequence[Mapping[str, Any]] = ()
     users: Mapping[str, Any] = field(default_factory=dict)
-    more: Sequence[Sheet] = ()
+    more: Sequence[HtmlTable] = ()
     lacks: str = ""
 
     @property
@@ -62,16 +62,16 @@ class Section:
         return _SHORT.get(self.key, self.title)
 
 
-def sections_of(material: Material, findings: Sequence[Any], nights: Any) -> list[Section]:
+def sections_of(material: ReportData, findings: Sequence[Any], nights: Any) -> list[Section]:
     """All sections, those that lack something among them."""
-    made: list[Callable[[Material], Section]] = [
+    made: list[Callable[[ReportData], Section]] = [
         _summary, _differences, _curves, _tradeoff, _distribution,
         _strata, _head_tail, _duels, _failures, _map,
     ]  # fmt: skip
     return [*(make(material) for make in made), _history(nights), _audit(findings)]
 
 
-def _summary(material: Material) -> Section:
+def _summary(material: ReportData) -> Section:
     first, rest = headline(material)
     lead = "Values with their 95 % intervals."
     if material.baseline is not None:
@@ -82,7 +82,7 @@ def _summary(material: Material) -> Section:
     return Section("summary", "Summary", lead, [first], more=rest)
 
 
-def _differences(material: Material) -> Section:
+def _differences(material: ReportData) -> Section:
     if material.comparison is None:
         return Section("differences", "Differences", lacks="a second model to compare with")
     pictures, table = differences(material)
@@ -94,7 +94,7 @@ def _differences(material: Material) -> Section:
     return Section("differences", "Differences", lead, [], made, words=notes, more=[table])
 
 
-def _curves(material: Material) -> Section:
+def _curves(material: ReportData) -> Section:
     found = section_numbers.curves(material)
     if not found:
         needs = "a metric at several cut-offs, such as ndcg@5, ndcg@10 and ndcg@20, or lists= and truth="
@@ -107,7 +107,7 @@ def _curves(material: Material) -> Section:
     return Section("curves", "By cut-off", "How the metrics grow with the length of the list.", [], pictures)
 
 
-def _tradeoff(material: Material) -> Section:
+def _tradeoff(material: ReportData) -> Section:
     shown = section_numbers.coverage(material)
     if shown is None:
         return Section(
@@ -134,7 +134,7 @@ def _tradeoff(material: Material) -> Section:
     )
 
 
-def _distribution(material: Material) -> Section:
+def _distribution(material: ReportData) -> Section:
     if material.metric not in material.per_case_metrics:
         return Section("distribution", "Across users", lacks="a headline metric with a value for each user")
     columns = {n: material.per_case[n].columns[material.metric] for n in material.names}
@@ -150,7 +150,7 @@ def _distribution(material: Material) -> Section:
     )
 
 
-def _strata(material: Material) -> Section:
+def _strata(material: ReportData) -> Section:
     found = section_numbers.all_strata(material)
     if not found:
         return Section("strata", "Groups of users", lacks="train= or truth=, or evaluations made with by=")
@@ -171,7 +171,7 @@ def _strata(material: Material) -> Section:
     )
 
 
-def _cold_words(material: Material) -> list[str]:
+def _cold_words(material: ReportData) -> list[str]:
     if material.train is None:
         return []
     users = Ids(np.unique(material.users))
@@ -186,7 +186,7 @@ def _cold_words(material: Material) -> list[str]:
     return words
 
 
-def _head_tail(material: Material) -> Section:
+def _head_tail(material: ReportData) -> Section:
     made = section_numbers.head_and_tail(material)
     if made is None:
         return Section("headtail", "Popular and rare items", lacks="lists= and train=")
@@ -204,7 +204,7 @@ def _head_tail(material: Material) -> Section:
     return Section("headtail", "Popular and rare items", lead, [], pictures)
 
 
-def _duels(material: Material) -> Section:
+def _duels(material: ReportData) -> Section:
     base = material.baseline
     if base is None or material.comparison is None or material.metric not in material.per_case_metrics:
         return Section("winloss", "Wins and losses", lacks="a second model to compare with")
@@ -231,7 +231,7 @@ def _duels(material: Material) -> Section:
     return Section("winloss", "Wins and losses", lead, [], pictures)
 
 
-def _failures(material: Material) -> Section:
+def _failures(material: ReportData) -> Section:
     if material.metric not in material.per_case_metrics:
         return Section("users", "Single users", lacks="a headline metric with a value for each user")
     worst = example_users.failures(material)
@@ -257,7 +257,7 @@ def _failures(material: Material) -> Section:
     return Section("users", "Single users", lead, tables, users=example_users.people(material))
 
 
-def _map(material: Material) -> Section:
+def _map(material: ReportData) -> Section:
     if material.embeddings is None:
         return Section("map", "Map of items", lacks="embeddings=")
     try:
@@ -279,7 +279,7 @@ def _map(material: Material) -> Section:
     return Section("map", "Map of items", lead, [], [Picture("Items by embedding", chart)], words)
 
 
-def _shown_counts(material: Material, ids: Sequence[Any]) -> Any:
+def _shown_counts(material: ReportData, ids: Sequence[Any]) -> Any:
     held = material.lists.get(material.best)
     if held is None:
         return None
@@ -319,7 +319,7 @@ def _wide(
     sizes: Mapping[Any, int] | None = None,
     *,
     first: str = "model",
-) -> Sheet:
+) -> HtmlTable:
     """{model: {key: value}} as a table: a row a model, a column a key."""
     keys = list(dict.fromkeys(k for held in values.values() for k in held))
     columns: dict[str, list[Any]] = {first: list(values)}
@@ -335,4 +335,4 @@ def _wide(
             made = cell(t[0])
             row.append(type(made)(made.text, made.key, reach))
     heads = [first, *(f"{k} ({sizes[k]:,})" if sizes and k in sizes else str(k) for k in keys)]
-    return Sheet(name, title, heads, rows, [False, *(True for _ in keys)], columns)
+    return HtmlTable(name, title, heads, rows, [False, *(True for _ in keys)], columns)

@@ -16,7 +16,7 @@ from recsys.errors import ColumnError, InputError
 from recsys.inputs.frames import as_frame, known_columns
 from recsys.inputs.ids import encode, of_sequence
 from recsys.inputs.timestamps import Clock, clock_of
-from recsys.splits.split_table import FrameTable, Table, table_of
+from recsys.splits.split_table import FrameTable, InteractionTable, table_of
 from recsys.types import Array, Bool, Codes, Ids, Int, Interactions
 
 _FIRST, _LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max  # nanoseconds do not fit a float
@@ -182,7 +182,7 @@ def _moments(at: Any, users: Any, clock: Clock, columns: Any, unit: str | None) 
     return ids, np.full(len(ids), clock.at(at))
 
 
-def _latest(table: Table, clock: Clock, unit: str | None) -> tuple[Ids, Array]:
+def _latest(table: InteractionTable, clock: Clock, unit: str | None) -> tuple[Ids, Array]:
     ids, user = table.ids("user")
     name = table.role("time")
     if name is None:

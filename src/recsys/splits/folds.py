@@ -11,7 +11,7 @@ from recsys.errors import InputError, SplitError, UnknownNameError
 from recsys.kernels.keyed_random import fractions, id_keys, pair_keys
 from recsys.splits.borders import draw_keys
 from recsys.splits.filters import checked_whole
-from recsys.splits.job import Job, Options
+from recsys.splits.job import Job, SplitOptions
 from recsys.splits.split_result import TEST, TRAIN, Folds, Side, Split, reason_code
 from recsys.types import Ids, Int
 
@@ -22,7 +22,7 @@ _BY = {
 }
 
 
-def k_fold(data: Any, n_folds: int = 5, *, by: str = "rows", **options: Unpack[Options]) -> Folds:
+def k_fold(data: Any, n_folds: int = 5, *, by: str = "rows", **options: Unpack[SplitOptions]) -> Folds:
     """Every row is in the test of exactly one fold.
 
     `by`: deal out "rows", "user_rows" (each user's rows) or "users" (with all their rows).
@@ -75,7 +75,7 @@ def rolling_windows(
     train: Any = None,
     gap: Any = None,
     start: Any = None,
-    **options: Unpack[Options],
+    **options: Unpack[SplitOptions],
 ) -> Folds:
     """Test windows that move through time; what lies before each is its training part.
 

@@ -14,14 +14,14 @@ from recsys.kernels.keyed_random import Keys, checked_seed, id_keys, pair_keys
 from recsys.splits.borders import ON_TIE, ROUNDING, newest, share_of, sizes_of
 from recsys.splits.filters import checked_whole, core
 from recsys.splits.split_result import TEST, TRAIN, VALIDATION, Side, Split, reason_code
-from recsys.splits.split_table import Table, table_of
+from recsys.splits.split_table import InteractionTable, table_of
 from recsys.types import Array, Bool, Codes, Ids, Int
 
 BAD_ROWS = ("error", "exclude", "keep")
 SHORT = ("exclude", "train", "error")
 
 
-class Options(TypedDict, total=False):
+class SplitOptions(TypedDict, total=False):
     """What every strategy can be told.
 
     columns: which column plays a role ("user", "item", "time", "grade"), where detection fails; places for
@@ -52,7 +52,7 @@ class Options(TypedDict, total=False):
     warm_items: bool
 
 
-DEFAULTS: Options = {
+DEFAULTS: SplitOptions = {
     "columns": None, "seed": 0, "unit": None, "on_tie": "together", "rounding": "down", "short": "exclude",
     "bad_rows": "error", "scale": None, "min_user": 0, "min_item": 0, "warm_users": False,
     "warm_items": False,
@@ -63,13 +63,13 @@ class Job:
     """One data set on its way to a split: the side of all rows, and arrays of those that take part."""
 
     def __init__(
-        self, how: str, data: Any, parameters: Mapping[str, Any], options: Options, *, timed: bool
+        self, how: str, data: Any, parameters: Mapping[str, Any], options: SplitOptions, *, timed: bool
     ) -> None:
         unknown = [name for name in options if name not in DEFAULTS]
         if unknown:
             raise UnknownNameError(f"option of {how}", unknown[0], [*DEFAULTS, *parameters])
         self.how, self.parameters = how, dict(parameters)
-        self.options: Options = cast("Options", {**DEFAULTS, **options})
+        self.options: SplitOptions = cast("SplitOptions", {**DEFAULTS, **options})
         for name, known in (
             ("on_tie", ON_TIE),
             ("rounding", ROUNDING),
@@ -79,7 +79,7 @@ class Job:
             if self.options[name] not in known:  # type: ignore[literal-required]
                 raise UnknownNameError(f"value of {name}", self.options[name], known)  # type: ignore[literal-required]
         self.seed = checked_seed(self.options["seed"])
-        self.table: Table = table_of(data, self.options["columns"])
+        self.table: InteractionTable = table_of(data, self.options["columns"])
         self.side: Side = np.full(len(self.table), TRAIN, dtype=np.int8)
         self.reasons: list[str] = []
         self.notes: dict[str, Any] = {}

@@ -19,7 +19,7 @@ import numpy as np
 from recsys.errors import FileError, ManifestError, SplitError
 from recsys.kernels.keyed_random import Keys, digest, mixed, ordered_digest, text_keys
 from recsys.splits.split_result import Folds, Split
-from recsys.splits.split_table import Table, table_of
+from recsys.splits.split_table import InteractionTable, table_of
 from recsys.types import Array
 
 FORMAT = "recsys-split-1"
@@ -27,7 +27,7 @@ _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]+")
 _MISSING = np.uint64(0x6D697373696E6721)
 
 
-def manifest_of(split: Split, table: Table) -> dict[str, Any]:
+def manifest_of(split: Split, table: InteractionTable) -> dict[str, Any]:
     """Everything about a split that JSON can hold."""
     keys = row_keys(table)
     parts = [*split.names, *(["excluded"] if split.reasons else [])]
@@ -118,7 +118,7 @@ def _compare(found: Mapping[str, str], stored: Mapping[str, str], what: str, *, 
         )
 
 
-def row_keys(table: Table) -> Keys:
+def row_keys(table: InteractionTable) -> Keys:
     """One key a row, of the values of all its columns."""
     total = np.zeros(len(table), dtype=np.uint64)
     coded = {table.role(role): role for role in ("user", "item")}
@@ -128,7 +128,7 @@ def row_keys(table: Table) -> Keys:
     return mixed(total)
 
 
-def _id_keys(table: Table, role: str) -> Keys:
+def _id_keys(table: InteractionTable, role: str) -> Keys:
     ids, codes = table.ids(role)
     return (_array_keys(ids.values, None, role) if ids.kind == "int" else text_keys(ids.values))[codes]
 

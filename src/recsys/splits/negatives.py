@@ -109,10 +109,10 @@ def sample(
     ((2, 2), set())
     """
     _check(how, n, too_few, power, batch_size)
-    given = _Given(positives, also, users, catalogue)
+    given = _SamplingInputs(positives, also, users, catalogue)
     weights = _popularity(given, power) if how == "popularity" else None
     pool = given.pool if weights is None else given.pool[weights[given.pool] > 0]
-    bars = _Bars(given, batch_size if how == "batch_free" else None)
+    bars = _Exclusions(given, batch_size if how == "batch_free" else None)
     limit = len(pool) - bars.count(pool)
     takes = np.minimum(limit, n)
     counts = {"users": len(given.cases), "candidates": len(pool), "drawn": int(takes.sum())}
@@ -126,7 +126,7 @@ def sample(
                 hint="Ask for fewer, pass the whole catalogue=, or use too_few='fewer', which counts them.",
             )
         counts["users_with_fewer"] = int(short.sum())
-    drawing = _Drawing(bars, pool, None if weights is None else weights[pool])
+    drawing = _Sampler(bars, pool, None if weights is None else weights[pool])
     keys = id_keys(given.cases, seed, purpose=f"negatives {how}")
     indptr = np.concatenate([[0], np.cumsum(takes)])
     codes = np.empty(int(indptr[-1]), dtype=np.int32)
@@ -139,7 +139,7 @@ def sample(
     return Negatives(given.cases, given.items, indptr, codes, counts)
 
 
-class _Given:
+class _SamplingInputs:
     """Positives brought onto one set of users and items; `pool` are the codes of the catalogue."""
 
     def __init__(self, positives: Any, also: Any, users: Any, catalogue: Any) -> None:
@@ -163,10 +163,10 @@ class _Given:
         return _ascending(case[asked] * len(self.items) + item[asked])
 
 
-class _Bars:
+class _Exclusions:
     """Which items are barred for whom: their own positives, and those of their batch."""
 
-    def __init__(self, given: _Given, batch_size: int | None) -> None:
+    def __init__(self, given: _SamplingInputs, batch_size: int | None) -> None:
         self.n_cases, self.width, self.batch = len(given.cases), len(given.items), batch_size
         self.own = _ascending(np.concatenate([given.keys_of(part) for part in given.parts]))
         self.shared = np.zeros(0, dtype=np.int64)
@@ -199,10 +199,10 @@ class _Bars:
         )
 
 
-class _Drawing:
+class _Sampler:
     """Draws from a pool of items, with weights or without."""
 
-    def __init__(self, bars: _Bars, pool: Int, weights: Float | None) -> None:
+    def __init__(self, bars: _Exclusions, pool: Int, weights: Float | None) -> None:
         self.bars, self.pool, self.weights = bars, pool, weights
         self.bounds = None if weights is None else np.cumsum(weights) / weights.sum()
 
@@ -324,7 +324,7 @@ def _ids(values: Any, column: str, table: str) -> Ids:
     return encode(array, table=table, column=column)[0]
 
 
-def _popularity(given: _Given, power: float) -> Float:
+def _popularity(given: _SamplingInputs, power: float) -> Float:
     part = given.parts[0]
     counts = part.counts if part.counts is not None else np.ones(len(part.codes))
     item = given.items.code_of(part.items.values)[part.codes]

@@ -8,14 +8,14 @@ from typing import Any
 
 from recsys.errors import SplitError
 from recsys.splits.filters import checked_whole, core, distinct
-from recsys.splits.split_table import Table, table_of
+from recsys.splits.split_table import InteractionTable, table_of
 from recsys.types import Bool
 
 
 class Selection:
     """What stays and what does not, in the kind the data came as; unpacks into `kept, excluded`."""
 
-    def __init__(self, table: Table, keep: Bool, counts: dict[str, Any]) -> None:
+    def __init__(self, table: InteractionTable, keep: Bool, counts: dict[str, Any]) -> None:
         self._table = table
         self.mask = keep
         self.counts = counts

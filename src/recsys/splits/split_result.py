@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from recsys.errors import SplitError
 from recsys.splits.filters import cold, distinct
-from recsys.splits.split_table import Table
+from recsys.splits.split_table import InteractionTable
 from recsys.types import Array, Bool, Int
 
 Side = npt.NDArray[np.int8]
@@ -38,7 +38,7 @@ class Split:
     """
 
     def __init__(
-        self, table: Table, side: Side, reasons: Sequence[str], *, asked: Sequence[int], how: str,
+        self, table: InteractionTable, side: Side, reasons: Sequence[str], *, asked: Sequence[int], how: str,
         parameters: Mapping[str, Any], notes: Mapping[str, Any], disorder: Callable[[], int | None],
     ) -> None:  # fmt: skip
         self._table = table

@@ -22,7 +22,7 @@ _ROLES = ("user", "item", "time", "grade")
 _NEEDED = "Name it: columns={{{role!r}: ...}}. The columns are: {names}."
 
 
-class Table(ABC):
+class InteractionTable(ABC):
     """Rows with roles. `values` gives a column or None; `ids` codes one; `take` makes a part."""
 
     kind = "table"
@@ -86,7 +86,7 @@ class Table(ABC):
         )
 
 
-class FrameTable(Table):
+class FrameTable(InteractionTable):
     """pandas, polars, Arrow and what else narwhals knows."""
 
     def __init__(self, frame: Any, columns: Mapping[str, str] | None) -> None:
@@ -139,7 +139,7 @@ class FrameTable(Table):
         return self.frame.filter(keep.tolist()).to_native()
 
 
-class EntryTable(Table):
+class EntryTable(InteractionTable):
     """What is no frame: one row an entry, with a column a role."""
 
     def __init__(
@@ -176,12 +176,12 @@ class EntryTable(Table):
         return self._take(keep)
 
 
-def table_of(data: Any, columns: Mapping[str, Any] | None) -> Table:
+def table_of(data: Any, columns: Mapping[str, Any] | None) -> InteractionTable:
     """Whatever holds interactions, as rows."""
-    if isinstance(data, Table):
+    if isinstance(data, InteractionTable):
         return data
     if isinstance(data, Interactions):
-        made: Table = _of_interactions(data)
+        made: InteractionTable = _of_interactions(data)
     elif isinstance(data, np.ndarray):
         made = _of_array(data, columns)
     elif hasattr(data, "tocsr") and hasattr(data, "nnz"):

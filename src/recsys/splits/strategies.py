@@ -15,12 +15,14 @@ import numpy as np
 from recsys.errors import SplitError, UnknownNameError
 from recsys.splits.borders import draw_keys, newest, time_keys
 from recsys.splits.filters import checked_whole
-from recsys.splits.job import Job, Options, checked_share, checked_together
+from recsys.splits.job import Job, SplitOptions, checked_share, checked_together
 from recsys.splits.split_result import KNOWN, TEST, TRAIN, VALIDATION, VALIDATION_KNOWN, Side, Split
 from recsys.types import Codes
 
 
-def random_ratio(data: Any, test: float = 0.2, validation: float = 0, **options: Unpack[Options]) -> Split:
+def random_ratio(
+    data: Any, test: float = 0.2, validation: float = 0, **options: Unpack[SplitOptions]
+) -> Split:
     """A share of all rows, drawn; rows of one user and item stay on one side.
 
     >>> train, test = random_ratio({"ann": ["a", "b", "c"], "bob": ["a", "d"]}, test=0.4, seed=1)
@@ -34,14 +36,18 @@ def random_ratio(data: Any, test: float = 0.2, validation: float = 0, **options:
     return job.finished(side, *_also(wants))
 
 
-def per_user_ratio(data: Any, test: float = 0.2, validation: float = 0, **options: Unpack[Options]) -> Split:
+def per_user_ratio(
+    data: Any, test: float = 0.2, validation: float = 0, **options: Unpack[SplitOptions]
+) -> Split:
     """A share of each user's rows (rounded down, at least one), or a number of them, drawn."""
     wants = _shares(test, validation)
     job = Job("per_user_ratio", data, {"test": test, "validation": validation}, options, timed=False)
     return _drawn_per_user(job, wants)
 
 
-def leave_one_out(data: Any, which: str = "last", validation: int = 0, **options: Unpack[Options]) -> Split:
+def leave_one_out(
+    data: Any, which: str = "last", validation: int = 0, **options: Unpack[SplitOptions]
+) -> Split:
     """One row a user: the last by time, or a drawn one; `validation=1` holds out one more.
 
     A user with a single row cannot be on both sides and is excluded and counted (`short=`).
@@ -54,7 +60,7 @@ def leave_one_out(data: Any, which: str = "last", validation: int = 0, **options
     return _last_per_user(job, wants) if which == "last" else _drawn_per_user(job, wants)
 
 
-def leave_last(data: Any, n: int = 1, validation: int = 0, **options: Unpack[Options]) -> Split:
+def leave_last(data: Any, n: int = 1, validation: int = 0, **options: Unpack[SplitOptions]) -> Split:
     """The last n rows of each user by time, the `validation` rows before them, and the rest.
 
     >>> train, test = leave_last({"ann": ["a", "b", "c"], "bob": ["a", "d"]})
@@ -68,7 +74,7 @@ def leave_last(data: Any, n: int = 1, validation: int = 0, **options: Unpack[Opt
 
 
 def per_user_temporal(
-    data: Any, test: float = 0.2, validation: float = 0, **options: Unpack[Options]
+    data: Any, test: float = 0.2, validation: float = 0, **options: Unpack[SplitOptions]
 ) -> Split:
     """The last share of each user's rows by time (rounded down, at least one).
 
@@ -86,7 +92,7 @@ def global_temporal(
     *,
     at: Any = None,
     validation_at: Any = None,
-    **options: Unpack[Options],
+    **options: Unpack[SplitOptions],
 ) -> Split:
     """One border in time for everyone: the newest share of all rows (0.2 unless said), or what `at` begins.
 
@@ -123,7 +129,7 @@ def unseen_users(
     *,
     known: float = 0.8,
     by: str = "random",
-    **options: Unpack[Options],
+    **options: Unpack[SplitOptions],
 ) -> Split:
     """Whole users are held out (strong generalisation): a share of them, or a number.
 

@@ -16,7 +16,7 @@ import numpy as np
 from recsys.stats.alignment import Differences, Units
 from recsys.stats.comparison_options import Options
 from recsys.stats.statistics_warnings import PopulationWarning, caution
-from recsys.stats.user_covariates import Covariates, Strata, covariates_of, strata_of
+from recsys.stats.user_covariates import Covariates, UserStrata, covariates_of, strata_of
 from recsys.stats.variance_reduction import Calibration, calibrate, known_shares, saved
 from recsys.types import Array, Bool, Float
 
@@ -39,7 +39,7 @@ class Adjustment:
 
     users: Array
     covariates: Covariates
-    strata: Strata | None
+    strata: UserStrata | None
     _made: dict[bytes, tuple[Calibration, tuple[str, ...]]] = field(default_factory=dict)
 
     def sides(self, sides: Units, differences: Differences, present: Bool) -> AdjustedSides:

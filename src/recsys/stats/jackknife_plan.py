@@ -32,7 +32,7 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
-class Block:
+class GroupBlock:
     """Some groups, and where the values without none, one and two of them stand."""
 
     groups: Int
@@ -62,11 +62,11 @@ class Plan:
     """The sets of groups to leave out, in the order of the values made without them."""
 
     gone: tuple[Int, ...]
-    whole: Block
+    whole: GroupBlock
     # Splits x groups, 1 for the first half and -1 for the other; none where only single groups are left out.
     signs: Float
     halves: slice
-    inside: tuple[Block, ...]
+    inside: tuple[GroupBlock, ...]
 
     def inner_gaps(self, values: Float, sizes: Float) -> Float:
         """What each group does to the half it is in, on average over the splits."""
@@ -96,14 +96,14 @@ def plan_of(n: int, *, together: bool) -> Plan:
     return Plan(tuple(gone), whole, signs, halves, inside)
 
 
-def _block(groups: Int, base: int, gone: list[Int], partners: int) -> Block:
+def _block(groups: Int, base: int, gone: list[Int], partners: int) -> GroupBlock:
     n, out = len(groups), gone[base]
     start = len(gone)
     gone += [np.append(out, group) for group in groups]
     steps = range(1, min(partners, (n - 1) // 2) + 1)
     pairs = np.array([(g, (g + step) % n) for step in steps for g in range(n)], dtype=np.int64).reshape(-1, 2)
     gone += [np.append(out, groups[pair]) for pair in pairs]
-    return Block(groups, base, slice(start, start + n), pairs, slice(start + n, len(gone)))
+    return GroupBlock(groups, base, slice(start, start + n), pairs, slice(start + n, len(gone)))
 
 
 def _splits(n: int) -> Float:

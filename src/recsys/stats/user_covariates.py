@@ -57,7 +57,7 @@ class Covariates:
 
 
 @dataclass(frozen=True, eq=False)
-class Strata:
+class UserStrata:
     """The label of each unit's stratum, the shares where more is known than these, and the estimand."""
 
     labels: Array
@@ -92,7 +92,7 @@ def covariates_of(table: Table, given: Mapping[str, float] | None, users: Array)
     return Covariates(names, np.stack(list(values.values()), axis=1), means, (said, *notes))
 
 
-def strata_of(table: Table, given: Mapping[Any, float] | None, users: Array) -> Strata:
+def strata_of(table: Table, given: Mapping[Any, float] | None, users: Array) -> UserStrata:
     """The strata of these users; `given` are known shares, which else come from users beyond these."""
     at = _places(table, users, "strata")
     cells = _labels(table)
@@ -101,10 +101,10 @@ def strata_of(table: Table, given: Mapping[Any, float] | None, users: Array) -> 
     lacking = int(np.count_nonzero(at < 0))
     if given is not None:
         shares: dict[object, float] = {_label(name): float(share) for name, share in given.items()}
-        return Strata(mine, shares, (f"{what}: the difference with the shares given",))
+        return UserStrata(mine, shares, (f"{what}: the difference with the shares given",))
     if not _reaches_beyond(table, at):
         notes = (f"{lacking:,} of {len(users):,} users are in no stratum and form one",) if lacking else ()
-        return Strata(mine, None, (_as_they_are(what, "shares", "stratum_shares"), *notes))
+        return UserStrata(mine, None, (_as_they_are(what, "shares", "stratum_shares"), *notes))
     if lacking:
         raise InputError(
             f"{lacking:,} of {len(users):,} users evaluated are not in strata "
@@ -114,7 +114,7 @@ def strata_of(table: Table, given: Mapping[Any, float] | None, users: Array) -> 
         )
     held, counts = np.unique(cells.astype(str), return_counts=True)
     shares = dict(zip(held.tolist(), (counts / counts.sum()).tolist(), strict=True))
-    return Strata(mine, shares, (_of_table(what, len(table.ids), len(users)),))
+    return UserStrata(mine, shares, (_of_table(what, len(table.ids), len(users)),))
 
 
 def _given_means(given: Mapping[str, float], names: tuple[str, ...]) -> Float:

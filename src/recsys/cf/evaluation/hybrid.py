@@ -85,7 +85,7 @@ def evaluate_hybrid_model(
 
     Keys: recall@k, ndcg@k, coverage, diversity@k, semantic_alignment@k, cold_start_coverage.
     """
-    setting = _Setting(
+    setting = _HybridSetting(
         bert_embeddings, test_data, user_profiles, user_pos_train, counts=item_counts, item_to_idx=item_to_idx
     )
     return setting.evaluated(_factors(U, V), cutoff=words.cutoff(k), cold_threshold=cold_threshold)
@@ -111,7 +111,7 @@ def evaluate_with_reranking(
     Both sides are scaled to the spread of the user's scores. `diversity` above 0 picks the list by MMR from
     the 100 best. Other arguments and keys as in evaluate_hybrid_model.
     """
-    setting = _Setting(
+    setting = _HybridSetting(
         bert_embeddings, test_data, user_profiles, user_pos_train, counts=item_counts, item_to_idx=item_to_idx
     )
     model = _factors(U, V)
@@ -126,7 +126,7 @@ def _factors(users: Any, items: Any) -> Factors:
     return Factors(users, items, item_ids=np.arange(len(items)))
 
 
-class _Setting:
+class _HybridSetting:
     """Everything but the model: the test, the history, and what is known about items and users."""
 
     def __init__(

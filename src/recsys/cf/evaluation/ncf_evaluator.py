@@ -19,7 +19,7 @@ from recsys.evaluation.results import Evaluation
 from recsys.evaluation.single import score_list
 from recsys.inputs.files.ncf import NcfTest, read_ncf_files
 from recsys.metrics.requests import parse_all
-from recsys.ranks.counting import Counted
+from recsys.ranks.counting import CountedTruth
 from recsys.ranks.sources.candidate_reader import read_candidates
 from recsys.ranks.sources.foreign_arrays import as_array
 from recsys.stats.sampled import METHODS, SampledEstimate, estimate_all
@@ -172,7 +172,7 @@ class NCFEvaluator:
         """
         return _of_list(ranklist, get_item, "ndcg")
 
-    def _counted(self) -> Counted:
+    def _counted(self) -> CountedTruth:
         return count_candidates(
             _as_called(self.model),
             self.cases,

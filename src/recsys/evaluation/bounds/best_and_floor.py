@@ -14,13 +14,13 @@ from recsys.errors import RecsysError
 from recsys.evaluation.bounds import chance, hypothetical_ranks
 from recsys.evaluation.bounds.best_lists import any_lists, builder_of
 from recsys.evaluation.bounds.bounds_table import Bounds, Limits
-from recsys.evaluation.bounds.candidate_pool import Field
-from recsys.evaluation.bounds.made_lists import random_lists
-from recsys.evaluation.bounds.task import Built, Task
+from recsys.evaluation.bounds.candidate_pool import CandidatePool
+from recsys.evaluation.bounds.list_builders import random_lists
+from recsys.evaluation.bounds.task import BestLists, BoundsTask
 from recsys.evaluation.engine import combines, measure
 from recsys.evaluation.partials import summarise
 from recsys.metrics.requests import Request
-from recsys.ranks.counting import Judged
+from recsys.ranks.counting import RankedTruth
 from recsys.types import Context, Float, Interactions
 
 _LISTS = 30_000  # chance is drawn until so many lists were, at least and at most so often
@@ -32,7 +32,7 @@ _SUMS = ("mrr", "hit", "hits", "dcg", "rbp", "err")
 _COUNTED = ("coverage", "distinct_items", "cold_coverage")
 
 
-class Side(NamedTuple):
+class KnownValue(NamedTuple):
     """One limit, how it is known, and the standard error of a drawn one."""
 
     value: float = math.nan
@@ -41,7 +41,7 @@ class Side(NamedTuple):
 
 
 def bounds_of(
-    judged: Judged,
+    judged: RankedTruth,
     requests: Sequence[Request],
     values: Mapping[str, float],
     *,
@@ -50,7 +50,7 @@ def bounds_of(
     seen: Interactions | None,
 ) -> Bounds:
     """Floor and best value of every request."""
-    work = _Work(Field(judged, context, seen), rules)
+    work = _Work(CandidatePool(judged, context, seen), rules)
     by_list = [r for r in requests if r.metric.ties == "shown"]
     work.rank([r for r in requests if r.metric.ties != "shown"])
     if by_list and work.field.why_not:
@@ -68,10 +68,10 @@ def bounds_of(
 class _Work:
     """What is known so far: the floor of each request, and the best that any lists have had."""
 
-    def __init__(self, field: Field, rules: Conventions) -> None:
+    def __init__(self, field: CandidatePool, rules: Conventions) -> None:
         self.field, self.rules = field, rules
-        self.floor: dict[str, Side] = {}
-        self.best: dict[str, Side] = {}
+        self.floor: dict[str, KnownValue] = {}
+        self.best: dict[str, KnownValue] = {}
         self.why: dict[str, str] = {}
         self.notes: list[str] = []
         self._columns: dict[str, Float] = {}
@@ -95,7 +95,7 @@ class _Work:
         level = self.rules.but(ties="expected")
         fair = {str(r): self._cut(r) for r in requests if self._is_mean(r)}
         for name, value in self._values(hypothetical_ranks.tied(self.field), fair, level)[0].items():
-            self.floor[name] = Side(value, "exact")
+            self.floor[name] = KnownValue(value, "exact")
         self._draw(
             [r for r in requests if not self._is_mean(r)], lambda n: hypothetical_ranks.drawn(self.field, n)
         )
@@ -126,12 +126,12 @@ class _Work:
                 self._build(request, builder)
             try:
                 if builder is any_lists and not (request.metric.name == "valid" and self.field.complete):
-                    self.floor[name] = Side(self._known(name), "exact")
+                    self.floor[name] = KnownValue(self._known(name), "exact")
                 elif request.metric.mean_of_items and request.own_params.get("cold") != "drop":
                     value = chance.mean_of_items(self.field, request, self.rules)
-                    self.floor[name] = Side(value, "exact")
+                    self.floor[name] = KnownValue(value, "exact")
                 elif request.metric.name in _COUNTED:
-                    self.floor[name] = Side(chance.coverage(self.field, request), "exact")
+                    self.floor[name] = KnownValue(chance.coverage(self.field, request), "exact")
                 else:
                     drawn.append(request)
             except RecsysError as error:
@@ -139,9 +139,9 @@ class _Work:
         length = np.max([self.field.shown(r.k) for r in drawn], axis=0) if drawn else self.field.places
         self._draw(drawn, lambda n: self.field.listing(*random_lists(self.field, length, n)))
 
-    def _build(self, request: Request, builder: Callable[[Task], Iterable[Built]]) -> None:
+    def _build(self, request: Request, builder: Callable[[BoundsTask], Iterable[BestLists]]) -> None:
         try:
-            for built in builder(Task(self.field, request, self.rules)):
+            for built in builder(BoundsTask(self.field, request, self.rules)):
                 self._take(built.judged, {str(request): request}, proven=built.proven)
         except RecsysError as error:
             self.why[str(request)] = str(error)
@@ -162,7 +162,7 @@ class _Work:
                 # Who is in the mean may change from draw to draw: each case counts with its own mean.
                 mean = chance.column_mean(self.field, request, found.per_case)
             if not math.isnan(mean):
-                self.floor[str(request)] = Side(mean, "drawn", error)
+                self.floor[str(request)] = KnownValue(mean, "drawn", error)
 
     def _take(
         self, lists: Any, requests: Mapping[str, Request], *, proven: bool = False
@@ -181,7 +181,7 @@ class _Work:
             else:
                 value = values[name] if proven else float(pick(self._known(name), values[name]))
                 proven_here = proven or _at_end(request, np.array([value]))
-            self.best[name] = Side(value, "exact" if proven_here else "found")
+            self.best[name] = KnownValue(value, "exact" if proven_here else "found")
             self._proven |= {name} if proven_here else set()
         return values, columns
 
@@ -223,7 +223,7 @@ class _Work:
         self._take(self.field.judged, built)
         for request in requests:
             if self._beaten(request, values[str(request)]):
-                self.best[str(request)] = Side(values[str(request)], "found")
+                self.best[str(request)] = KnownValue(values[str(request)], "found")
 
     def _beaten(self, request: Request, value: float) -> bool:
         best = self._known(str(request))
@@ -233,7 +233,7 @@ class _Work:
     def limits(self, request: Request, value: float) -> Limits:
         """What is known about one request, with a reason where it is not."""
         name = str(request)
-        floor, best = self.floor.get(name, Side()), self.best.get(name, Side())
+        floor, best = self.floor.get(name, KnownValue()), self.best.get(name, KnownValue())
         unknown = math.isnan(floor.value) or math.isnan(best.value)
         nowhere = _NOT_DRAWN if math.isfinite(best.value) else _NOWHERE
         why = self.why.get(name, nowhere) if unknown else ""

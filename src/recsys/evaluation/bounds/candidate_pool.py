@@ -15,8 +15,8 @@ import numpy as np
 
 from recsys.evaluation.engine import Readings
 from recsys.evaluation.exposure import catalogue_of
-from recsys.ranks.counting import Counted, Judged
-from recsys.ranks.matching import Paired
+from recsys.ranks.counting import CountedTruth, RankedTruth
+from recsys.ranks.matching import MatchedTruth
 from recsys.types import Array, Bool, Catalogue, Context, Float, Ids, Int, Interactions, entries_of
 
 T = TypeVar("T")
@@ -29,10 +29,10 @@ _TOO_FEW = "the catalogue is said to hold fewer items than occur: pass catalogue
 _TOO_MANY = "nearly all items of the catalogue are known by their number only: pass catalogue= with their ids"
 
 
-class Field:
+class CandidatePool:
     """The candidates of an evaluation, in the codes of one set of items: `items`."""
 
-    def __init__(self, judged: Judged, context: Context, seen: Interactions | None) -> None:
+    def __init__(self, judged: RankedTruth, context: Context, seen: Interactions | None) -> None:
         self.judged = judged
         self.given = context
         self._seen = seen
@@ -48,7 +48,7 @@ class Field:
         """All items there are."""
         judged, known = self.judged, self.given
         tables: list[tuple[Ids, Array]] = [(judged.items, judged.judged)]
-        if isinstance(judged, Paired):
+        if isinstance(judged, MatchedTruth):
             tables.append((judged.items, judged.shown("by_id").codes))
         if known.train is not None:
             tables.append((known.train.items, np.flatnonzero(known.train.item_counts)))
@@ -74,7 +74,7 @@ class Field:
         return Ids(np.arange(size, dtype=np.int64) + max(top, 1 << 62) + 1)
 
     @cached_property
-    def stage(self) -> Paired:
+    def stage(self) -> MatchedTruth:
         """The truth over all the items there are, with nothing shown yet."""
         judged = self.judged
         whole, _, _ = judged.items.union(self.catalogue.ids, what="item")
@@ -87,7 +87,7 @@ class Field:
             weights = spread
         none = np.zeros(self.n_cases + 1, dtype=np.int64)
         codes = moves[judged.judged].astype(np.int32)
-        return Paired(
+        return MatchedTruth(
             judged.cases, whole, none, np.zeros(0, dtype=np.int32), None, judged.truth_indptr, codes,
             judged.grades, judged.clusters, weights,
         )  # fmt: skip
@@ -113,7 +113,7 @@ class Field:
     @cached_property
     def complete(self) -> bool:
         """Whether ready lists rank every candidate, so that what they hold is what there was."""
-        return isinstance(self.judged, Paired) and self.judged.complete
+        return isinstance(self.judged, MatchedTruth) and self.judged.complete
 
     @cached_property
     def only(self) -> bool:
@@ -199,7 +199,7 @@ class Field:
     @cached_property
     def reachable(self) -> Bool:
         """Which relevant items are candidates of their case."""
-        if isinstance(self.judged, Counted):
+        if isinstance(self.judged, CountedTruth):
             return self.judged.above >= 0
         owner = np.repeat(np.arange(self.n_cases), np.diff(self.judged.truth_indptr))
         return self.allowed(owner, self.stage.judged)
@@ -224,7 +224,7 @@ class Field:
             return _TOO_FEW
         if self.catalogue.how == "number" and extra > _UNNAMED:
             return _TOO_MANY
-        if not isinstance(self.judged, Counted):
+        if not isinstance(self.judged, CountedTruth):
             return ""
         ranked = self.candidates > 0
         return _MASKED if (self.candidates != self.told)[ranked].any() else ""
@@ -249,7 +249,7 @@ class Field:
     @cached_property
     def n_odd(self) -> int:
         """How many of the items that were listed are no candidates of their user, or were listed before."""
-        if isinstance(self.judged, Counted):
+        if isinstance(self.judged, CountedTruth):
             return 0
         shown = self.judged.shown("by_id")
         case = np.repeat(np.arange(self.n_cases), shown.sizes)
@@ -271,7 +271,7 @@ class Field:
         total = own if self.only else values[self.open].sum() - own
         return np.divide(total, self.told, out=np.zeros(self.n_cases), where=self.told > 0)
 
-    def listing(self, indptr: Int, codes: Array) -> Paired:
+    def listing(self, indptr: Int, codes: Array) -> MatchedTruth:
         """The evaluation of other lists, given in the codes of `items`."""
         return replace(self.stage, list_indptr=indptr, listed=codes.astype(np.int32), counts={}, _found={})
 

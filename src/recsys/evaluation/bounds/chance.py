@@ -7,17 +7,17 @@ import math
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.evaluation.bounds.candidate_pool import Field
+from recsys.evaluation.bounds.candidate_pool import CandidatePool
 from recsys.evaluation.partials import summarise
 from recsys.metrics.case_reading import Reading
 from recsys.metrics.requests import Request
 from recsys.types import Bool, Float, Int, Partial, PerCase
 
 
-class Expected(Reading):
+class ExpectedValues(Reading):
     """A reading in which a mean over the items shown is its expectation over random lists."""
 
-    def __init__(self, reading: Reading, field: Field) -> None:
+    def __init__(self, reading: Reading, field: CandidatePool) -> None:
         super().__init__(reading.hits, None, "first", reading.context, reading.beyond)
         self._field = field
 
@@ -31,10 +31,10 @@ class Expected(Reading):
         return self._field.shown(k)
 
 
-def mean_of_items(field: Field, request: Request, rules: Conventions) -> float:
+def mean_of_items(field: CandidatePool, request: Request, rules: Conventions) -> float:
     """The floor of a metric that is a mean over the items shown."""
     here = request.conventions(rules)
-    reading = Expected(field.readings.under(here), field)
+    reading = ExpectedValues(field.readings.under(here), field)
     column = np.asarray(request.metric.body(reading, request.k, here, **request.own_params))
     low, high = request.metric.bounds
     nothing = math.nan if here.no_list == "skip" else request.metric.empty
@@ -42,7 +42,7 @@ def mean_of_items(field: Field, request: Request, rules: Conventions) -> float:
     return column_mean(field, request, column)
 
 
-def column_mean(field: Field, request: Request, column: Float) -> float:
+def column_mean(field: CandidatePool, request: Request, column: Float) -> float:
     """One number of one value a case, summed up as the metric is."""
     rows = PerCase(
         field.judged.cases.values, {str(request): column}, field.judged.clusters, field.given.case_weights
@@ -50,7 +50,7 @@ def column_mean(field: Field, request: Request, column: Float) -> float:
     return summarise(Partial(rows, {}, {}), [request])[str(request)]
 
 
-def coverage(field: Field, request: Request) -> float:
+def coverage(field: CandidatePool, request: Request) -> float:
     """The floor of a metric that counts the different items shown, of all or of the cold ones."""
     chance = chance_of_showing(field, field.shown(request.k))
     if request.metric.name == "distinct_items":
@@ -61,13 +61,13 @@ def coverage(field: Field, request: Request) -> float:
     return float(chance[cold].sum()) / max(int(cold.sum()), 1)
 
 
-def cold_items(field: Field, request: Request) -> Bool:
+def cold_items(field: CandidatePool, request: Request) -> Bool:
     """Which items of the catalogue count as cold."""
     popularity = field.readings.under(Conventions()).facts.popularity
     return np.asarray(field.known & (popularity < request.own_params["below"]))
 
 
-def chance_of_showing(field: Field, shown: Int) -> Float:
+def chance_of_showing(field: CandidatePool, shown: Int) -> Float:
     """The chance that random lists show each item to anybody."""
     share = np.minimum(shown / np.maximum(field.told, 1), 1.0)
     certain = share >= 1.0

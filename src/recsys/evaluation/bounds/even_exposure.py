@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from recsys.evaluation.bounds.candidate_pool import Field
-from recsys.evaluation.bounds.made_lists import Made
+from recsys.evaluation.bounds.candidate_pool import CandidatePool
+from recsys.evaluation.bounds.list_builders import BuiltLists
 from recsys.types import Array, Bool, Float, Int
 
 _ROUNDS = 256
 _STEPS, _EFFORT = 2000, 3e7  # showings moved one by one at most, and entries looked at for it
 
 
-def dealt(field: Field, places: Int, due: Float) -> Made:
+def dealt(field: CandidatePool, places: Int, due: Float) -> BuiltLists:
     """Lists that show each item as often as its share of `due` says, as nearly as candidates allow.
 
     Items take their turns in one long sequence, each after its own interval; lists take it piece by piece.
@@ -26,7 +26,7 @@ def dealt(field: Field, places: Int, due: Float) -> Made:
     total = int(places.sum())
     indptr = np.concatenate([[0], np.cumsum(places)]).astype(np.int64)
     if total == 0:
-        return Made(indptr, np.zeros(0, dtype=np.int64))
+        return BuiltLists(indptr, np.zeros(0, dtype=np.int64))
     share, first = due / due.sum(), _stagger(due)
     item = _sequence(share, first, total)
     case = np.repeat(np.arange(field.n_cases), places)
@@ -46,7 +46,7 @@ def dealt(field: Field, places: Int, due: Float) -> Made:
             later = np.append(later, turn[chosen] + step[chosen])
             item[at], turn[chosen] = chosen, np.inf
         turn[np.concatenate([held, item[wrong]])] = later
-    return Made(indptr, item)
+    return BuiltLists(indptr, item)
 
 
 def _stagger(due: Float) -> Float:
@@ -76,7 +76,7 @@ def repeats(keys: Int) -> Bool:
     return out
 
 
-def ordered(made: Made, places: Int, due: Float, weights: Float) -> Made:
+def ordered(made: BuiltLists, places: Int, due: Float, weights: Float) -> BuiltLists:
     """The same lists, each with what has had least exposure for its due on top; some lists at a time."""
     codes, had = made.codes.copy(), np.zeros(len(due))
     due = np.maximum(due, np.finfo(np.float64).tiny)
@@ -89,7 +89,7 @@ def ordered(made: Made, places: Int, due: Float, weights: Float) -> Made:
         codes[own] = codes[own][order]
         place = np.arange(len(case)) - np.repeat(np.cumsum(places[block]) - places[block], places[block])
         had += np.bincount(codes[own], weights=weights[place], minlength=len(due))
-    return Made(made.indptr, codes)
+    return BuiltLists(made.indptr, codes)
 
 
 def most_even(caps: Int, total: int) -> Int:
@@ -105,13 +105,13 @@ def most_even(caps: Int, total: int) -> Int:
     return np.sort(out)
 
 
-def is_most_even(field: Field, made: Made, places: Int) -> bool:
+def is_most_even(field: CandidatePool, made: BuiltLists, places: Int) -> bool:
     """Whether no lists could spread their places more evenly, by the items' caps alone."""
     counts: Array = np.bincount(made.codes, minlength=len(field.items))
     return bool((np.sort(counts) == most_even(field.caps, int(places.sum()))).all())
 
 
-def levelled(field: Field, made: Made, counted: Bool) -> tuple[Made, bool]:
+def levelled(field: CandidatePool, made: BuiltLists, counted: Bool) -> tuple[BuiltLists, bool]:
     """Showings moved from items that have more to items that have fewer, and whether none is left to move.
 
     A list may give up an item for one that has two showings less, or for one that another list gives up in
@@ -123,13 +123,13 @@ def levelled(field: Field, made: Made, counted: Bool) -> tuple[Made, bool]:
     for _ in range(int(max(1, min(_STEPS, _EFFORT // max(len(item) + len(field.keys), 1))))):
         chain = _chain(field, case, item, counted)
         if not chain:
-            return Made(made.indptr, item), True
+            return BuiltLists(made.indptr, item), True
         for at, instead in chain:
             item[at] = instead
-    return Made(made.indptr, item), False
+    return BuiltLists(made.indptr, item), False
 
 
-def _chain(field: Field, case: Int, item: Int, counted: Bool) -> list[tuple[int, int]]:
+def _chain(field: CandidatePool, case: Int, item: Int, counted: Bool) -> list[tuple[int, int]]:
     """Entries of the lists and what to show there instead: one showing goes where it is needed more."""
     times = np.bincount(item, minlength=len(field.items))
     height = np.where(counted, times, np.where(times > 0, len(case) + 2, 0))
@@ -150,7 +150,7 @@ def _chain(field: Field, case: Int, item: Int, counted: Bool) -> list[tuple[int,
     return []
 
 
-def _able(field: Field, case: Int, item: Int, wanted: Int) -> Bool:
+def _able(field: CandidatePool, case: Int, item: Int, wanted: Int) -> Bool:
     """Which cases could show one of these items and do not show all they could."""
     mask = np.zeros(len(field.items), dtype=bool)
     mask[wanted] = True
@@ -159,7 +159,7 @@ def _able(field: Field, case: Int, item: Int, wanted: Int) -> Bool:
     return np.asarray(may > np.bincount(case[mask[item]], minlength=field.n_cases))
 
 
-def _back(field: Field, case: Int, item: Int, layers: list[Int], giver: int) -> list[tuple[int, int]]:
+def _back(field: CandidatePool, case: Int, item: Int, layers: list[Int], giver: int) -> list[tuple[int, int]]:
     """The chain from an item that gives a showing up to one of the first layer."""
     out, gives = [], giver
     for layer in reversed(layers):

@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 
 from recsys.conventions.decisions import Conventions, relevant
-from recsys.evaluation.bounds.candidate_pool import Field
+from recsys.evaluation.bounds.candidate_pool import CandidatePool
 from recsys.kernels.keyed_random import fractions, id_keys, mixed, pair_keys
 from recsys.metrics.requests import Request
 from recsys.metrics.weights import gains
-from recsys.ranks.counting import Judged
+from recsys.ranks.counting import RankedTruth
 from recsys.types import Array, Float, Hits, Int
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class HypotheticalRanks:
     """The truth of an evaluation with its items put at other places."""
 
-    whole: Judged
+    whole: RankedTruth
     found: Hits
     groups: bool | None
 
@@ -37,7 +37,7 @@ class Placed:
         return self.found
 
 
-def worth_of(field: Field, request: Request, rules: Conventions) -> Float:
+def worth_of(field: CandidatePool, request: Request, rules: Conventions) -> Float:
     """What each entry of the truth adds to a ranking metric, as far as their order hangs on it."""
     judged, metric, here = field.judged, request.metric, request.conventions(rules)
     if metric.population == "judged":
@@ -54,7 +54,7 @@ def worth_of(field: Field, request: Request, rules: Conventions) -> Float:
     return np.where(counts, worth, 0.0)
 
 
-def ideal(field: Field, worth: Float) -> Placed:
+def ideal(field: CandidatePool, worth: Float) -> HypotheticalRanks:
     """The reachable items first, those that are worth most at the top; what is worth nothing is left out."""
     case, at = _entries(field)
     order = np.lexsort((-worth[at], case))
@@ -64,7 +64,7 @@ def ideal(field: Field, worth: Float) -> Placed:
     return placed(field, case[keep], at[keep], rank[keep])
 
 
-def tied(field: Field) -> Placed:
+def tied(field: CandidatePool) -> HypotheticalRanks:
     """Every candidate at one level: metrics know the expectation over equal scores."""
     case, at = _entries(field)
     grades = field.judged.grades
@@ -74,7 +74,7 @@ def tied(field: Field) -> Placed:
     return placed(field, case, at, np.ones(len(case), dtype=np.int64), field.candidates[case])
 
 
-def drawn(field: Field, turn: int) -> Placed:
+def drawn(field: CandidatePool, turn: int) -> HypotheticalRanks:
     """Every candidate at any place with the same chance; the places of a case hang on its id alone."""
     case, at = _entries(field)
     rank = _places(field, case, turn)
@@ -83,7 +83,9 @@ def drawn(field: Field, turn: int) -> Placed:
     return placed(field, case[keep], at[keep], rank[keep])
 
 
-def placed(field: Field, case: Array, at: Array, rank: Int, tied: Int | None = None) -> Placed:
+def placed(
+    field: CandidatePool, case: Array, at: Array, rank: Int, tied: Int | None = None
+) -> HypotheticalRanks:
     """Entries of the truth at these places; by case, then place."""
     judged = field.judged
     hits = judged.hits("by_id", "first")
@@ -100,17 +102,17 @@ def placed(field: Field, case: Array, at: Array, rank: Int, tied: Int | None = N
         n_listed=field.places,
         n_candidates=None if hits.n_candidates is None else field.candidates,
     )
-    return Placed(judged, found, None if tied is None else True)
+    return HypotheticalRanks(judged, found, None if tied is None else True)
 
 
-def _entries(field: Field) -> tuple[Int, Int]:
+def _entries(field: CandidatePool) -> tuple[Int, Int]:
     """The case and the truth entry of every reachable item."""
     owner = np.repeat(np.arange(field.n_cases), np.diff(field.judged.truth_indptr))
     at = np.flatnonzero(field.reachable)
     return owner[at], at
 
 
-def _places(field: Field, case: Int, turn: int) -> Int:
+def _places(field: CandidatePool, case: Int, turn: int) -> Int:
     """A different place among the candidates for each entry of a case."""
     keys = id_keys(field.judged.cases, turn, purpose="limits places")
     sizes, n = np.bincount(case, minlength=field.n_cases), field.candidates

@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recsys.evaluation.bounds.candidate_pool import Field
-from recsys.evaluation.bounds.made_lists import Front
+from recsys.evaluation.bounds.candidate_pool import CandidatePool
+from recsys.evaluation.bounds.list_builders import ListHeads
 from recsys.metrics.item_facts import Attribute
 from recsys.types import Array, Float, Int
 
 _SETS = 256  # of the sets of labels, those most items have
 
 
-class Sorts(NamedTuple):
+class LabelSets(NamedTuple):
     """Sets of labels: a row each, the items that have it, and whether all sets are here."""
 
     labels: Float
@@ -29,7 +29,7 @@ class Sorts(NamedTuple):
     whole: bool
 
 
-def sorts_of(field: Field, kinds: Attribute) -> Sorts:
+def sorts_of(field: CandidatePool, kinds: Attribute) -> LabelSets:
     """The items that may be shown, by their labels."""
     n, width = len(field.items), len(kinds.labels)
     sizes = np.diff(kinds.indptr)
@@ -53,14 +53,16 @@ def sorts_of(field: Field, kinds: Attribute) -> Sorts:
     mine = np.flatnonzero(of_item >= 0)
     order = mine[np.argsort(of_item[mine], kind="stable")]
     indptr = np.concatenate([[0], np.cumsum(np.bincount(of_item[mine], minlength=len(kept)))])
-    return Sorts(labels, indptr, order, of_item, whole=len(kept) == len(first))
+    return LabelSets(labels, indptr, order, of_item, whole=len(kept) == len(first))
 
 
 # Which rows of a block, what each has of every label so far, how many items: rows x sets.
 Appeal = Callable[[Int, Float, int], Float]
 
 
-def front(field: Field, sorts: Sorts, places: Int, appeal_to: Callable[[Int], Appeal], add: Float) -> Front:
+def front(
+    field: CandidatePool, sorts: LabelSets, places: Int, appeal_to: Callable[[Int], Appeal], add: Float
+) -> ListHeads:
     """Each list takes the set of labels with most appeal, again and again.
 
     `appeal_to` gets the cases of a block and gives a function of its rows; `add` is what one of a set adds.
@@ -81,13 +83,13 @@ def front(field: Field, sorts: Sorts, places: Int, appeal_to: Callable[[Int], Ap
             left[row, chosen] -= 1
             have[row] += add[chosen]
     if not parts:
-        return Front(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+        return ListHeads(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
     case, turn, items = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((turn, case))
-    return Front(case[order], items[order])
+    return ListHeads(case[order], items[order])
 
 
-def _left(field: Field, sorts: Sorts, cases: Int) -> Int:
+def _left(field: CandidatePool, sorts: LabelSets, cases: Int) -> Int:
     """How many candidates of each set some cases have: cases x sets."""
     n_sets = len(sorts.labels)
     low, high = np.searchsorted(field.case, [cases[0], cases[-1] + 1])
@@ -97,7 +99,7 @@ def _left(field: Field, sorts: Sorts, cases: Int) -> Int:
     return own if field.only else np.diff(sorts.indptr) - own
 
 
-def _next(field: Field, sorts: Sorts, cases: Int, chosen: Int, gone: Int) -> tuple[Int, Int]:
+def _next(field: CandidatePool, sorts: LabelSets, cases: Int, chosen: Int, gone: Int) -> tuple[Int, Int]:
     """The next candidate of the set each case chose, `gone` items into it, and how far that was."""
     item = np.zeros(len(cases), dtype=np.int64)
     open_ = np.arange(len(cases))

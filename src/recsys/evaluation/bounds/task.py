@@ -7,24 +7,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.evaluation.bounds.candidate_pool import Field
-from recsys.evaluation.bounds.made_lists import Front, filled
+from recsys.evaluation.bounds.candidate_pool import CandidatePool
+from recsys.evaluation.bounds.list_builders import ListHeads, filled
 from recsys.metrics.case_reading import Reading
 from recsys.metrics.requests import Request
 from recsys.types import Int
 
 
-class Built(NamedTuple):
+class BestLists(NamedTuple):
     """Something the engine can measure, and whether nothing can be better."""
 
     judged: Any
     proven: bool = False
 
 
-class Task:
+class BoundsTask:
     """One request: its field, how many places to fill, and a reading of all the items there are."""
 
-    def __init__(self, field: Field, request: Request, rules: Conventions) -> None:
+    def __init__(self, field: CandidatePool, request: Request, rules: Conventions) -> None:
         self.field, self.request, self.rules = field, request, rules
         self.params = request.own_params
         self.places = field.shown(request.k)
@@ -39,7 +39,7 @@ class Task:
         """The items that may be shown, by id."""
         return np.flatnonzero(self.field.open)
 
-    def lists(self, front: Front | None = None, order: Int | None = None, last: Int | None = None) -> Any:
+    def lists(self, front: ListHeads | None = None, order: Int | None = None, last: Int | None = None) -> Any:
         """Lists with `front` on top, filled up in an order of the items."""
         field = self.field
         more = {} if last is None else {"last": last}

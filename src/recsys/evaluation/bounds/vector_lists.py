@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from recsys.evaluation.bounds.candidate_pool import BLOCK, Field
-from recsys.evaluation.bounds.made_lists import Front
+from recsys.evaluation.bounds.candidate_pool import BLOCK, CandidatePool
+from recsys.evaluation.bounds.list_builders import ListHeads
 from recsys.kernels import scan
 from recsys.metrics.case_reading import Reading
 from recsys.metrics.diversity import DISTANCES, Profile
@@ -23,8 +23,8 @@ _SLOW = 256  # items, where each distance is a call of a function
 
 
 def nearest(
-    field: Field, reading: Reading, profile: Profile, *, depth: int, sign: float, drop: bool
-) -> Front:
+    field: CandidatePool, reading: Reading, profile: Profile, *, depth: int, sign: float, drop: bool
+) -> ListHeads:
     """The candidates with the highest (sign 1) or lowest (-1) cosine; `drop`: of those that have a vector."""
     unit, has = _units(reading)
     never = ~(field.open & has) if drop else ~field.open
@@ -39,10 +39,10 @@ def nearest(
         found = scan(user, sign * unit, k=depth, never=never, seen=seen, eligible=eligible)
         cases.append(np.repeat(block, np.diff(found.list_indptr)))
         items.append(found.list_items.astype(np.int64))
-    return Front(np.concatenate(cases), np.concatenate(items))
+    return ListHeads(np.concatenate(cases), np.concatenate(items))
 
 
-def distant(field: Field, reading: Reading, places: Int, distance: Any, *, drop: bool) -> Front:
+def distant(field: CandidatePool, reading: Reading, places: Int, distance: Any, *, drop: bool) -> ListHeads:
     """Candidates far from each other: the item with most distance to what a list has, then exchanges.
 
     They are taken from a few items that lie far apart from each other to begin with.
@@ -58,7 +58,7 @@ def distant(field: Field, reading: Reading, places: Int, distance: Any, *, drop:
         row, column = np.nonzero(picked >= 0)
         cases.append(block[row])
         items.append(pool[picked[row, column]])
-    return Front(np.concatenate(cases), np.concatenate(items))
+    return ListHeads(np.concatenate(cases), np.concatenate(items))
 
 
 def _exchanged(apart: Float, free: Bool, places: Int, depth: int) -> Int:
@@ -81,7 +81,7 @@ def _exchanged(apart: Float, free: Bool, places: Int, depth: int) -> Int:
     return picked
 
 
-def _far_apart(field: Field, reading: Reading, depth: int, distance: Any, *, drop: bool) -> Int:
+def _far_apart(field: CandidatePool, reading: Reading, depth: int, distance: Any, *, drop: bool) -> Int:
     """Items that lie far apart, one after the other the one with most distance to those before."""
     may = np.flatnonzero(field.open & (reading.facts.rows >= 0) if drop else field.open)
     most = _SLOW if callable(distance) else _MOST
@@ -136,7 +136,7 @@ def _units(reading: Reading) -> tuple[Float, Bool]:
     return reading.kept("units", make)
 
 
-def _candidates(field: Field, block: Int, items: Int) -> Bool:
+def _candidates(field: CandidatePool, block: Int, items: Int) -> Bool:
     """Which of these items are candidates of some cases: cases x items."""
     place = np.full(len(field.items), -1)
     place[items] = np.arange(len(items))

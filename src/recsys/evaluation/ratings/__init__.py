@@ -14,7 +14,7 @@ import numpy as np
 
 from recsys.errors import InputError
 from recsys.evaluation.options import groups_by
-from recsys.evaluation.ratings.rating_results import Rated, RatingEvaluation
+from recsys.evaluation.ratings.rating_results import RatingEvaluation, RatingRows
 from recsys.evaluation.ratings.rating_rows import read_both, read_predictions, rows_of_pairs
 from recsys.inputs.rows import Rows, numbers
 from recsys.metrics import lookup_rating
@@ -83,7 +83,7 @@ def evaluate_ratings(
         predicted = _scaled(rows, actual, predicted, scale, clip=clip, counts=counts)
     used = np.unique(rows.case)  # a user whose every row was left out has no values
     cases = Ids(rows.cases.values[used])
-    rated = Rated.sorted(cases, np.searchsorted(used, rows.case), actual, predicted)
+    rated = RatingRows.sorted(cases, np.searchsorted(used, rows.case), actual, predicted)
     if any(r.metric.name.endswith(("log_loss", "normalised_entropy")) for r in requests):
         counts["certain_and_wrong"] = int((np.abs(rated.predicted - rated.actual) == 1).sum())
     groups = None if by is None else groups_by(rated.cases.values, by)

@@ -32,7 +32,7 @@ _LEVEL = "it has no value where all predictions, or all ratings, are equal"
 
 
 @dataclass(frozen=True, eq=False)
-class Rated:
+class RatingRows:
     """Rows of all users: a user code, the actual and the predicted number; sorted by these three."""
 
     cases: Ids
@@ -41,7 +41,7 @@ class Rated:
     predicted: Float
 
     @classmethod
-    def sorted(cls, cases: Ids, case: Array, actual: Float, predicted: Float) -> Rated:
+    def sorted(cls, cases: Ids, case: Array, actual: Float, predicted: Float) -> RatingRows:
         order = np.lexsort((predicted, actual, case))
         return cls(cases, case[order], actual[order], predicted[order])
 
@@ -67,7 +67,7 @@ class RatingEvaluation(Evaluation):
 
     def __init__(
         self,
-        rated: Rated,
+        rated: RatingRows,
         requests: list[Request],
         *,
         by: Mapping[Any, Array] | None = None,
@@ -134,7 +134,7 @@ class RatingEvaluation(Evaluation):
 
     def _predicting(self, predicted: Float) -> Mapping[str, float]:
         """The values that other predictions of the same rows would have."""
-        rated = Rated.sorted(self.rated.cases, self.rated.case, self.rated.actual, predicted)
+        rated = RatingRows.sorted(self.rated.cases, self.rated.case, self.rated.actual, predicted)
         return RatingEvaluation(rated, self.requests).overall
 
     def merge(self, *others: Evaluation) -> Evaluation:
@@ -150,7 +150,7 @@ class RatingEvaluation(Evaluation):
         if len(cases) != sum(len(p.rated.cases) for p in parts):
             raise MergeError("a user is in two of the parts.", hint="Keep each user's rows in one part.")
         places = [cases.code_of(p.rated.cases.values)[p.rated.case] for p in parts]
-        rated = Rated.sorted(
+        rated = RatingRows.sorted(
             cases,
             np.concatenate(places),
             np.concatenate([p.rated.actual for p in parts]),

@@ -38,7 +38,7 @@ _OTHERS = {
 
 
 @dataclass(frozen=True)
-class Source:
+class FileContent:
     """One input: a path, or None for standard input; `name` is what errors call it."""
 
     name: str
@@ -78,17 +78,17 @@ class Source:
             return stream.read(2) != _GZIP
 
 
-def open_source(path: str | os.PathLike[str]) -> Source:
+def open_source(path: str | os.PathLike[str]) -> FileContent:
     """A file that is there, is not empty and is safe to read; "-" is standard input."""
     if str(path) == "-":
-        source = Source("<stdin>", None)
+        source = FileContent("<stdin>", None)
     else:
         place = Path(path)
         if place.is_dir():
             raise FileError(f"{place} is a folder.", hint="Name one file.")
         if not place.exists():
             raise FileError(f"there is no file {place}.", hint=_near(place))
-        source = Source(str(place), place)
+        source = FileContent(str(place), place)
     try:
         head = source.head
     except OSError as error:
@@ -99,7 +99,7 @@ def open_source(path: str | os.PathLike[str]) -> Source:
     return source
 
 
-def format_of(source: Source) -> str:
+def format_of(source: FileContent) -> str:
     """By magic bytes, then by the name's ending, then by what the first lines look like."""
     if source.head.startswith(b"PAR1"):
         return "parquet"

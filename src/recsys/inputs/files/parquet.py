@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from recsys.errors import FileError, MissingExtraError, RecsysError
-from recsys.inputs.files.content import Source
+from recsys.inputs.files.content import FileContent
 from recsys.inputs.frames import find_columns
 
 
 def read_parquet(
-    source: Source, roles: tuple[str, ...], columns: Mapping[str, str] | None
+    source: FileContent, roles: tuple[str, ...], columns: Mapping[str, str] | None
 ) -> tuple[Any, dict[str, str]]:
     """A narwhals frame of the columns that play a role, and which plays which."""
     import narwhals.stable.v2 as nw
@@ -22,7 +22,7 @@ def read_parquet(
     return nw.from_native(frame, eager_only=True), found
 
 
-def read_parquet_whole(source: Source) -> Any:
+def read_parquet_whole(source: FileContent) -> Any:
     """A narwhals frame of every column."""
     import narwhals.stable.v2 as nw
 
@@ -38,13 +38,13 @@ def read_parquet_whole(source: Source) -> Any:
         raise _damaged(source, error) from error
 
 
-def _opened(source: Source) -> Any:
+def _opened(source: FileContent) -> Any:
     """The file itself where Parquet lies in it as it is, else its bytes."""
     return source.path if source.plain else io.BytesIO(source.data)
 
 
 def _by_arrow(
-    source: Source, opened: Any, roles: tuple[str, ...], columns: Any
+    source: FileContent, opened: Any, roles: tuple[str, ...], columns: Any
 ) -> tuple[Any, dict[str, str]] | None:
     try:
         import pyarrow as pa
@@ -60,7 +60,7 @@ def _by_arrow(
 
 
 def _by_polars(
-    source: Source, opened: Any, roles: tuple[str, ...], columns: Any
+    source: FileContent, opened: Any, roles: tuple[str, ...], columns: Any
 ) -> tuple[Any, dict[str, str]]:
     try:
         import polars as pl
@@ -75,7 +75,7 @@ def _by_polars(
         raise _damaged(source, error) from error
 
 
-def _damaged(source: Source, error: Exception) -> Exception:
+def _damaged(source: FileContent, error: Exception) -> Exception:
     if isinstance(error, RecsysError):
         return error
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__

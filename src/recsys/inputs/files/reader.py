@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 
 from recsys.errors import FileError, IdTypeError, InputError, UnknownNameError
-from recsys.inputs.files.content import Source, format_of, open_source
+from recsys.inputs.files.content import FileContent, format_of, open_source
 from recsys.inputs.files.json_records import read_json
 from recsys.inputs.files.parquet import read_parquet
 from recsys.inputs.files.text import TextTable, decoded, split_table, split_trec
@@ -86,12 +86,12 @@ def read_file(
     form = format or format_of(source)
     if form not in FORMATS:
         raise UnknownNameError("file format", form, FORMATS)
-    asked = _Asked(kind, columns, ids)
+    asked = _ReadOptions(kind, columns, ids)
     read = _typed(source, asked) if form == "parquet" else _text(source, form, encoding, asked)
     return replace(read, notes={**read.notes, "file": source.name, "format": form})
 
 
-class _Asked(NamedTuple):
+class _ReadOptions(NamedTuple):
     """What a file is read as."""
 
     kind: str
@@ -109,7 +109,7 @@ class _Asked(NamedTuple):
         return read_interactions(data, columns=columns, table=name)
 
 
-def _typed(source: Source, asked: _Asked) -> Lists | Interactions:
+def _typed(source: FileContent, asked: _ReadOptions) -> Lists | Interactions:
     frame, found = read_parquet(source, asked.roles, asked.columns)
     for role in ("case", "user", "item"):
         if role in found and asked.ids != "auto":
@@ -134,7 +134,7 @@ def _written(series: Any) -> Any:
     return nw.from_native(pa.chunked_array([made]), series_only=True).alias(series.name)
 
 
-def _text(source: Source, form: str, encoding: str, asked: _Asked) -> Lists | Interactions:
+def _text(source: FileContent, form: str, encoding: str, asked: _ReadOptions) -> Lists | Interactions:
     name = source.name
     data = decoded(source.data, name, encoding)
     if form in ("json", "jsonl"):

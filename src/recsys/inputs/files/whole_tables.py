@@ -19,7 +19,7 @@ import numpy as np
 
 from recsys.errors import FileError, MissingExtraError, UnknownNameError
 from recsys.inputs.files.atomic_write import write_bytes
-from recsys.inputs.files.content import Source, format_of, open_source
+from recsys.inputs.files.content import FileContent, format_of, open_source
 from recsys.inputs.files.json_records import json_table
 from recsys.inputs.files.reader import RATING_COLUMNS, IdKind, coded_text, numbers_of, retyped, times_of
 from recsys.inputs.files.text import TextTable, decoded, split_table
@@ -31,7 +31,7 @@ _ROLES = ("user", "item", "grade", "time")
 
 
 def read_table(
-    path: str | os.PathLike[str] | Source,
+    path: str | os.PathLike[str] | FileContent,
     *,
     columns: Mapping[str, str] | None = None,
     format: str | None = None,  # noqa: A002 - what a reader would call it
@@ -51,7 +51,7 @@ def read_table(
     >>> table["rating"].tolist(), roles["time"]
     ([3.0, 3.0], 'timestamp')
     """
-    source = path if isinstance(path, Source) else open_source(path)
+    source = path if isinstance(path, FileContent) else open_source(path)
     form = format or format_of(source)
     if form not in TABLES:
         raise UnknownNameError("format of a table", form, TABLES)
@@ -105,7 +105,7 @@ def _times(column: Any) -> Any:
     return made
 
 
-def _typed(source: Source, columns: Mapping[str, str] | None, ids: IdKind) -> tuple[Any, dict[str, str]]:
+def _typed(source: FileContent, columns: Mapping[str, str] | None, ids: IdKind) -> tuple[Any, dict[str, str]]:
     from recsys.inputs.files.parquet import read_parquet_whole
 
     frame = read_parquet_whole(source)

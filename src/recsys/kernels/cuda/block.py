@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.kernels.cuda.packed_rows import TILE, UP, Catalogue, pack_users, scaled, tensor_of, width_of
-from recsys.kernels.cuda.torch_pass import Asked, Found, fast_scores
-from recsys.kernels.kernel_results import Csr, Int64s, Scanned
-from recsys.kernels.scan_problem import Problem
+from recsys.kernels.cuda.packed_rows import TILE, UP, PackedItems, pack_users, scaled, tensor_of, width_of
+from recsys.kernels.cuda.torch_pass import PassInputs, PassOutputs, fast_scores
+from recsys.kernels.kernel_results import Csr, Int64s, ScanResult
+from recsys.kernels.scan_problem import ScanProblem
 
 # Tiles the first cut is taken from; each later stage reads eight times as many as were read before.
 SAMPLE, GROWTH = 16, 8
@@ -27,7 +27,7 @@ def capacity_for(k: int, *, counts: bool) -> int:
     return max(4 * ENTRIES if counts else ENTRIES, 32 * k)
 
 
-class Entries(NamedTuple):
+class FoundEntries(NamedTuple):
     """Pairs of a row and an item with their exact scores."""
 
     row: Any
@@ -35,7 +35,7 @@ class Entries(NamedTuple):
     score: Any
 
 
-class Block:
+class UserBlock:
     """The cases from `start` to `stop` against the whole catalogue.
 
     With `counts` the pass counts for every truth item how many score higher. Without, lists as long as the
@@ -43,7 +43,13 @@ class Block:
     """
 
     def __init__(
-        self, tools: tuple[Any, Any], problem: Problem, catalogue: Catalogue, cases: range, *, counts: bool
+        self,
+        tools: tuple[Any, Any],
+        problem: ScanProblem,
+        catalogue: PackedItems,
+        cases: range,
+        *,
+        counts: bool,
     ) -> None:
         self.torch, self.kernels = tools
         self.problem, self.catalogue, self.counts, self.cases = problem, catalogue, counts, cases
@@ -61,7 +67,7 @@ class Block:
         self._read_seen()
         self._read_truth()
 
-    def run(self, answers: Scanned, capacity: int) -> Int64s:
+    def run(self, answers: ScanResult, capacity: int) -> Int64s:
         """Fill in the answers of the block; returns the cases that have to be decided elsewhere."""
         torch = self.torch
         found = self._found(min(capacity, self.catalogue.n_tiles * TILE))
@@ -82,7 +88,7 @@ class Block:
             # Seen items were counted like all others.
             self._judge(self._scored(self.seen // self.catalogue.n, self.seen % self.catalogue.n), -1)
         open_ = ~self._is_seen(row, position)
-        entries = Entries(*(one[open_] for one in entries))
+        entries = FoundEntries(*(one[open_] for one in entries))
         if self.problem.truth is not None:
             if not self.counts:
                 self._judge(entries, 1)
@@ -159,22 +165,22 @@ class Block:
             exponents = self.exponents[row].clamp(min=LEAST_EXPONENT)
             self.thresholds[self.truth_place, row] = scaled(torch, self.truth_score, exponents).float()
 
-    def _found(self, capacity: int) -> Found:
+    def _found(self, capacity: int) -> PassOutputs:
         torch, n_rows = self.torch, len(self.cases)
         shape = (n_rows, capacity)
-        return Found(
+        return PassOutputs(
             torch.zeros(self.thresholds.shape, dtype=torch.int32, device=self.device),
             torch.empty(shape, dtype=torch.int32, device=self.device),
             torch.empty(shape, dtype=torch.float32, device=self.device),
             torch.zeros(n_rows, dtype=torch.int32, device=self.device),
         )
 
-    def _held(self, found: Found) -> Any:
+    def _held(self, found: PassOutputs) -> Any:
         n = int(found.n.max().clamp(max=found.capacity))
         return self._range(n) < found.n[:, None]
 
-    def _sweep(self, found: Found, cut: Any, stop: Any, tiles: tuple[int, int]) -> None:
-        asked = Asked(self.rows, self.thresholds, self.n_truth.int(), cut, stop.int(), self.k > 0)
+    def _sweep(self, found: PassOutputs, cut: Any, stop: Any, tiles: tuple[int, int]) -> None:
+        asked = PassInputs(self.rows, self.thresholds, self.n_truth.int(), cut, stop.int(), self.k > 0)
         self.kernels.sweep(self.torch, asked, self.catalogue, found, tiles)
 
     def _first_cut(self) -> Any:
@@ -195,7 +201,7 @@ class Block:
             return low.new_full((len(low),), -self.torch.inf)
         return low.topk(self.k, dim=1, sorted=False).values.amin(dim=1)
 
-    def _sweep_lists(self, found: Found) -> Any:
+    def _sweep_lists(self, found: PassOutputs) -> Any:
         """Stage by stage: cuts rise before most items are read, and rows stop where norms get too short."""
         n_tiles = self.catalogue.n_tiles
         cut = self._first_cut()
@@ -215,7 +221,7 @@ class Block:
         wanted = cut.double() / self.rows.norm.double().clamp(min=1.0) / UP
         return self.catalogue.n_tiles - self.torch.searchsorted(self.catalogue.reach, wanted)
 
-    def _kept(self, found: Found) -> tuple[Any, Any]:
+    def _kept(self, found: PassOutputs) -> tuple[Any, Any]:
         """The k-th best candidate so far, and which entries may still reach it."""
         torch, held = self.torch, self._held(found)
         n = held.shape[1]
@@ -228,7 +234,7 @@ class Block:
         cut = self._kth(torch.where(held, (score - width) / unit, -torch.inf))
         return cut, held & ((score + width) / unit >= cut[:, None])
 
-    def _compact(self, found: Found, kept: Any) -> None:
+    def _compact(self, found: PassOutputs, kept: Any) -> None:
         """Close the gaps of what cannot reach the list any more."""
         torch, n = self.torch, kept.shape[1]
         order = torch.sort(kept.int(), dim=1, descending=True, stable=True).indices
@@ -237,10 +243,10 @@ class Block:
         found.at[:, :n] = torch.gather(found.at[:, :n], 1, order)
         found.score[:, :n] = torch.gather(found.score[:, :n], 1, order)
 
-    def _scored(self, row: Any, position: Any) -> Entries:
+    def _scored(self, row: Any, position: Any) -> FoundEntries:
         item = self.catalogue.item_at[position]
         score = self.kernels.exact_pairs(self.torch, self.users, self.catalogue, row, item)
-        return Entries(row, item, score)
+        return FoundEntries(row, item, score)
 
     def _parts(self, row: Any) -> list[slice]:
         """Runs of entries that make a bounded number of pairs with the truth items of their rows."""
@@ -259,7 +265,7 @@ class Block:
         start = self.torch.cumsum(n, 0) - n
         return entry, self.first_truth[row[entry]] + self._range(len(entry)) - start[entry]
 
-    def _judge(self, entries: Entries, sign: int) -> None:
+    def _judge(self, entries: FoundEntries, sign: int) -> None:
         """Count entries with exact scores for every truth item of their row."""
         rank = self.catalogue.tie_rank
         for part in self._parts(entries.row):
@@ -271,7 +277,7 @@ class Block:
             for counts, which in ((self.above, value > own), (self.tied, level), (self.ahead, first)):
                 counts.index_add_(0, truth[which], self.torch.full_like(truth[which], sign))
 
-    def _undo(self, found: Found, row: Any, position: Any, fast: Any) -> None:
+    def _undo(self, found: PassOutputs, row: Any, position: Any, fast: Any) -> None:
         """What the fast pass counted, less the entries that exact scores decide."""
         self.above += found.above[self.truth_place, self.truth_row]
         for part in self._parts(row):
@@ -281,7 +287,7 @@ class Block:
             which = fast[part][entry] > threshold
             self.above.index_add_(0, truth[which], self.torch.full_like(truth[which], -1))
 
-    def _write_counts(self, answers: Scanned, truth: Csr) -> None:
+    def _write_counts(self, answers: ScanResult, truth: Csr) -> None:
         at = slice(int(truth[0][self.cases.start]), int(truth[0][self.cases.stop]))
         self._write(answers.truth_scores[at], self.truth_score)
         for to, value, none in (
@@ -291,7 +297,7 @@ class Block:
         ):
             self._write(to[at], self.torch.where(self.is_candidate, value, none))
 
-    def _write_lists(self, answers: Scanned, entries: Entries, k: int) -> None:
+    def _write_lists(self, answers: ScanResult, entries: FoundEntries, k: int) -> None:
         """The k best of each row: higher scores first, equal ones by their tie rank."""
         torch, n_rows = self.torch, len(self.cases)
         order = torch.argsort(self.catalogue.tie_rank[entries.item])

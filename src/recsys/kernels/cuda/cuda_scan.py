@@ -11,10 +11,10 @@ import numpy as np
 from recsys.errors import RecsysError
 from recsys.kernels import native_scan, reference_scan
 from recsys.kernels.backend import n_threads, native_module, why_no_gpu
-from recsys.kernels.cuda.block import Block, capacity_for
-from recsys.kernels.cuda.packed_rows import Catalogue, pack_items
-from recsys.kernels.kernel_results import Csr, Int64s, Scanned, closed_up
-from recsys.kernels.scan_problem import Problem
+from recsys.kernels.cuda.block import UserBlock, capacity_for
+from recsys.kernels.cuda.packed_rows import PackedItems, pack_items
+from recsys.kernels.kernel_results import Csr, Int64s, ScanResult, closed_up
+from recsys.kernels.scan_problem import ScanProblem
 
 CASES_PER_BLOCK, ENTRIES_PER_BLOCK = 32_768, 1 << 25
 # Cases whose buffer did not suffice are tried once more with one so many times as long.
@@ -23,7 +23,7 @@ MORE_ROOM = 16
 LISTED_PLACES = 128
 
 
-def scan(problem: Problem, *, memory_budget: int, device: str = "cuda") -> Scanned:
+def scan(problem: ScanProblem, *, memory_budget: int, device: str = "cuda") -> ScanResult:
     """Lists and rank counts of all cases; `device="cpu"` runs the same steps without kernels of their own."""
     if device == "cuda" and (reason := why_no_gpu()):
         raise RecsysError(
@@ -43,7 +43,7 @@ def scan(problem: Problem, *, memory_budget: int, device: str = "cuda") -> Scann
         ) from error
 
 
-def _scan(problem: Problem, memory_budget: int, device: str) -> Scanned:
+def _scan(problem: ScanProblem, memory_budget: int, device: str) -> ScanResult:
     torch: Any = import_module("torch")
     kernels: Any = import_module(
         f"recsys.kernels.cuda.{'triton_kernels' if device == 'cuda' else 'torch_pass'}"
@@ -67,8 +67,8 @@ def _scan(problem: Problem, memory_budget: int, device: str) -> Scanned:
 
 
 def _pass(
-    tools: tuple[Any, Any], problem: Problem, catalogue: Catalogue, capacity: int, *, counts: bool
-) -> tuple[Scanned, Int64s]:
+    tools: tuple[Any, Any], problem: ScanProblem, catalogue: PackedItems, capacity: int, *, counts: bool
+) -> tuple[ScanResult, Int64s]:
     """All cases block by block, with gaps in the lists; the cases whose buffers did not suffice are named."""
     answers = _empty(problem)
     n_at_once = max(1, min(CASES_PER_BLOCK, ENTRIES_PER_BLOCK // capacity))
@@ -76,18 +76,18 @@ def _pass(
     given_up: list[Int64s] = [np.empty(0, np.int64)]
     for done, start in enumerate(starts):
         cases = range(start, min(start + n_at_once, problem.n_cases))
-        block = Block(tools, problem, catalogue, cases, counts=counts)
+        block = UserBlock(tools, problem, catalogue, cases, counts=counts)
         given_up.append(block.run(answers, capacity))
         if problem.progress is not None:
             problem.progress(done + 1, len(starts))
     return answers, np.concatenate(given_up)
 
 
-def _empty(problem: Problem) -> Scanned:
+def _empty(problem: ScanProblem) -> ScanResult:
     """Room for the answers; lists have k places a case until the gaps are closed."""
     n_truth = 0 if problem.truth is None else problem.truth[1].size
     n_places = problem.n_cases * (problem.k or 0)
-    return Scanned(
+    return ScanResult(
         np.zeros(problem.n_cases, np.int64),
         np.zeros(n_places, np.int32),
         np.zeros(n_places, np.float64),
@@ -99,7 +99,7 @@ def _empty(problem: Problem) -> Scanned:
     )
 
 
-def _put(problem: Problem, answers: Scanned, cases: Int64s, found: Scanned) -> None:
+def _put(problem: ScanProblem, answers: ScanResult, cases: Int64s, found: ScanResult) -> None:
     """The answers of some cases into those of all."""
     k = problem.k or 0
     answers.n_candidates[cases] = found.n_candidates
@@ -114,7 +114,7 @@ def _put(problem: Problem, answers: Scanned, cases: Int64s, found: Scanned) -> N
             getattr(answers, name)[to] = getattr(found, name)
 
 
-def _only(problem: Problem, cases: Int64s) -> Problem:
+def _only(problem: ScanProblem, cases: Int64s) -> ScanProblem:
     def rows(given: Csr | None) -> Csr | None:
         if given is None:
             return None
@@ -137,7 +137,7 @@ def _entries_of(rows: Csr, cases: Int64s) -> Int64s:
     return entries
 
 
-def _on_cpu(problem: Problem, memory_budget: int) -> Scanned:
+def _on_cpu(problem: ScanProblem, memory_budget: int) -> ScanResult:
     native = native_module("auto")
     if native is None:
         return reference_scan.scan(problem, memory_budget)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.kernels.scan_problem import Problem
+from recsys.kernels.scan_problem import ScanProblem
 
 TILE = 128
 """Items that share an exponent and a bound."""
@@ -51,7 +51,7 @@ def doubt_of(n_terms: int, *, split: bool) -> Doubt:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class PackedRows:
     """Scaled rows in half precision with bounds on their lengths (float32, rounded up)."""
 
     high: Any
@@ -61,10 +61,10 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class Catalogue:
+class PackedItems:
     """The items that may be recommended, longest first; per tile the longest lengths and its scale."""
 
-    rows: Rows
+    rows: PackedRows
     scale: Any
     """Per tile, float32: scores in units of the catalogue times this are in units of the tile."""
     item_at: Any
@@ -126,7 +126,7 @@ class _Stages:
         self._sent.reverse()
 
 
-def width_of(users: Rows, catalogue: Catalogue, tile: Any) -> Any:
+def width_of(users: PackedRows, catalogue: PackedItems, tile: Any) -> Any:
     """Rows x tiles: how far fast scores may be off, in units of the tile; triton_kernels has it too."""
     items, doubt = catalogue.rows, catalogue.doubt
     lengths = users.norm[:, None] * items.norm[tile]
@@ -154,7 +154,7 @@ def exponents_of(torch: Any, largest: Any) -> Any:
     return torch.where(largest > 0, torch.frexp(largest).exponent - 1, 0).to(torch.int64)
 
 
-def pack_items(torch: Any, problem: Problem, device: Any, *, split: bool) -> Catalogue:
+def pack_items(torch: Any, problem: ScanProblem, device: Any, *, split: bool) -> PackedItems:
     """Sort the candidates by norm and pack them tile by tile."""
     factors = tensor_of(torch, problem.items, device)
     bias = None if problem.bias is None else tensor_of(torch, problem.bias, device)
@@ -190,13 +190,13 @@ def pack_items(torch: Any, problem: Problem, device: Any, *, split: bool) -> Cat
     position_of[item_at] = torch.arange(len(item_at), device=device)
     rank = np.empty(problem.n_items, np.int64)
     rank[np.argsort(problem.tie_key, kind="stable")] = np.arange(problem.n_items)
-    return Catalogue(
-        Rows(high, low, norm, norm_1),
+    return PackedItems(
+        PackedRows(high, low, norm, norm_1),
         scale,
         item_at,
         position_of,
         torch.from_numpy(rank).to(device),
-        _reach(torch, Rows(high, low, norm, norm_1), scale, doubt, n_terms),
+        _reach(torch, PackedRows(high, low, norm, norm_1), scale, doubt, n_terms),
         doubt,
         int(exponent),
         factors,
@@ -204,7 +204,7 @@ def pack_items(torch: Any, problem: Problem, device: Any, *, split: bool) -> Cat
     )
 
 
-def _reach(torch: Any, rows: Rows, scale: Any, doubt: Doubt, n_terms: int) -> Any:
+def _reach(torch: Any, rows: PackedRows, scale: Any, doubt: Doubt, n_terms: int) -> Any:
     """Lengths times lengths, and the doubt; a sum of magnitudes is at most sqrt(n) times the norm."""
     bound = (1 + doubt.c) * rows.norm.double()
     bound = (bound + doubt.a * (n_terms**0.5 + rows.norm_1.double()) + doubt.e) / scale.double() * UP
@@ -213,7 +213,7 @@ def _reach(torch: Any, rows: Rows, scale: Any, doubt: Doubt, n_terms: int) -> An
     return torch.from_numpy(from_the_end).to(scale.device)
 
 
-def pack_users(torch: Any, factors: Any, *, has_bias: bool, split: bool) -> tuple[Rows, Any]:
+def pack_users(torch: Any, factors: Any, *, has_bias: bool, split: bool) -> tuple[PackedRows, Any]:
     """The users of a block, and the exponents they were scaled by."""
     values = factors.double()
     if has_bias:
@@ -225,7 +225,7 @@ def pack_users(torch: Any, factors: Any, *, has_bias: bool, split: bool) -> tupl
     low = _empty(torch, len(values), values.shape[1], values.device) if split else None
     fill(torch, high, low, 0, values)
     norm_1 = up(torch, values.abs().sum(dim=1))
-    return Rows(high, low, up(torch, _norm(torch, values)), norm_1), exponents
+    return PackedRows(high, low, up(torch, _norm(torch, values)), norm_1), exponents
 
 
 def with_bias(torch: Any, values: Any, bias: Any, which: Any) -> Any:

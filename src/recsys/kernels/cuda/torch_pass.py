@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from recsys.kernels.cuda.packed_rows import LOW, TILE, UP, Catalogue, Rows, width_of
+from recsys.kernels.cuda.packed_rows import LOW, TILE, UP, PackedItems, PackedRows, width_of
 
 
 @dataclass(eq=False)
-class Found:
+class PassOutputs:
     """What a pass writes: scores above each threshold, and a buffer of entries a row."""
 
     above: Any
@@ -31,10 +31,10 @@ class Found:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class PassInputs:
     """The rows of a block and what is asked about them, in units of the catalogue."""
 
-    users: Rows
+    users: PackedRows
     thresholds: Any
     """Thresholds x rows, float32, +inf where a row has fewer."""
     n_thresholds: Any
@@ -46,7 +46,9 @@ class Asked:
     has_lists: bool
 
 
-def sweep(torch: Any, asked: Asked, catalogue: Catalogue, found: Found, tiles: tuple[int, int]) -> None:
+def sweep(
+    torch: Any, asked: PassInputs, catalogue: PackedItems, found: PassOutputs, tiles: tuple[int, int]
+) -> None:
     """The pass as the definition has it, one tile after the other."""
     users, items = asked.users, catalogue.rows
     for tile in range(*tiles):
@@ -62,7 +64,7 @@ def sweep(torch: Any, asked: Asked, catalogue: Catalogue, found: Found, tiles: t
         _push(found, (near | reach) & valid, position, score)
 
 
-def fast_scores(users: Rows, items: Rows, part: slice) -> Any:
+def fast_scores(users: PackedRows, items: PackedRows, part: slice) -> Any:
     """Scores of all rows with some positions: products of half-precision numbers, summed in float32."""
     score = users.high.float() @ items.high[part].float().T
     if items.low is not None:
@@ -71,7 +73,7 @@ def fast_scores(users: Rows, items: Rows, part: slice) -> Any:
     return score
 
 
-def _push(found: Found, which: Any, position: Any, score: Any) -> None:
+def _push(found: PassOutputs, which: Any, position: Any, score: Any) -> None:
     row, lane = which.nonzero(as_tuple=True)
     place = found.n[row] + (which.cumsum(dim=1)[row, lane] - 1)
     fits = place < found.capacity
@@ -81,7 +83,7 @@ def _push(found: Found, which: Any, position: Any, score: Any) -> None:
     found.n += which.sum(dim=1).int()
 
 
-def exact_pairs(torch: Any, users: Any, catalogue: Catalogue, rows: Any, items: Any) -> Any:
+def exact_pairs(torch: Any, users: Any, catalogue: PackedItems, rows: Any, items: Any) -> Any:
     """Scores as they are defined: widened products added one by one, then the bias."""
     scores = torch.zeros(len(rows), dtype=torch.float64, device=rows.device)
     x, y = users[rows], catalogue.factors[items]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import triton
 import triton.language as tl
 
-from recsys.kernels.cuda.packed_rows import LOW, TILE, UP, WIDTHS, Catalogue
+from recsys.kernels.cuda.packed_rows import LOW, TILE, UP, WIDTHS, PackedItems
 
 if TYPE_CHECKING:
-    from recsys.kernels.cuda.torch_pass import Asked, Found
+    from recsys.kernels.cuda.torch_pass import PassInputs, PassOutputs
 
 # Measured best on an H200 of the shapes 64, 128 and 256 rows, 4 and 8 warps, 32 to 128 tiles.
 ROWS, TILES_PER_PROGRAM = 64, 32
@@ -124,7 +124,9 @@ def _exact(users, items, rows, which, scores, n, n_factors, user_stride, item_st
     tl.store(scores + at, total, mask=here)
 
 
-def sweep(_torch: Any, asked: Asked, catalogue: Catalogue, found: Found, tiles: tuple[int, int]) -> None:
+def sweep(
+    _torch: Any, asked: PassInputs, catalogue: PackedItems, found: PassOutputs, tiles: tuple[int, int]
+) -> None:
     """Launch the pass for every group of rows and every run of tiles, as deep a pipeline as fits the chip."""
     for n_stages in (3, 2, 1):
         try:
@@ -135,7 +137,9 @@ def sweep(_torch: Any, asked: Asked, catalogue: Catalogue, found: Found, tiles: 
     return None
 
 
-def _launch(asked: Asked, catalogue: Catalogue, found: Found, tiles: tuple[int, int], n_stages: int) -> None:
+def _launch(
+    asked: PassInputs, catalogue: PackedItems, found: PassOutputs, tiles: tuple[int, int], n_stages: int
+) -> None:
     users, items, doubt = asked.users, catalogue.rows, catalogue.doubt
     n_rows, width = users.high.shape
     split = items.low is not None
@@ -157,7 +161,7 @@ def _launch(asked: Asked, catalogue: Catalogue, found: Found, tiles: tuple[int, 
         found.above -= n_empty * (asked.thresholds * catalogue.scale[-1] < 0).int()
 
 
-def exact_pairs(torch: Any, users: Any, catalogue: Catalogue, rows: Any, items: Any) -> Any:
+def exact_pairs(torch: Any, users: Any, catalogue: PackedItems, rows: Any, items: Any) -> Any:
     """The same sums, one thread a pair; no fused multiply-adds, which change those of float64."""
     scores = torch.zeros(len(rows), dtype=torch.float64, device=rows.device)
     if len(rows):

@@ -10,7 +10,7 @@ import numpy as np
 from recsys.errors import InputError
 from recsys.inputs.frames import read_lists
 from recsys.models.rerankers.profiles import unit_rows
-from recsys.ranks.sources.source import Rows
+from recsys.ranks.sources.source import IdRows
 from recsys.types import Float, Int, Lists
 
 _BLOCK_BYTES = 64 << 20
@@ -67,7 +67,7 @@ def _embedding_rows(pool: Lists, vectors: Float, item_ids: Iterable[Any] | None)
     if item_ids is None and pool.items.kind != "int":
         raise InputError("items are texts and the embeddings have no ids.", hint="Pass item_ids=.")
     ids = np.arange(len(vectors)) if item_ids is None else list(item_ids)
-    return Rows(len(vectors), ids, what="item").row_of(pool.items.values, table="lists")
+    return IdRows(len(vectors), ids, what="item").row_of(pool.items.values, table="lists")
 
 
 def _relevance(pool: Lists) -> Float:

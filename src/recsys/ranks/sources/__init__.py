@@ -5,11 +5,11 @@ from recsys.ranks.sources.factors import Factors
 from recsys.ranks.sources.fitted_models import from_model
 from recsys.ranks.sources.recommenders import recommended, recommends
 from recsys.ranks.sources.scores import Scores
-from recsys.ranks.sources.source import Asked, Source
+from recsys.ranks.sources.source import RankingOptions, Source
 
 __all__ = [
-    "Asked",
     "Factors",
+    "RankingOptions",
     "Scores",
     "Source",
     "from_model",

@@ -15,7 +15,7 @@ import numpy as np
 
 from recsys.errors import InputError, UnknownNameError
 from recsys.inputs.ids import encode_ints
-from recsys.ranks.counting import Counted
+from recsys.ranks.counting import CountedTruth
 from recsys.ranks.sources.foreign_arrays import as_array
 from recsys.types import Array, Bool, Ids, Int, Interactions, positions
 
@@ -139,7 +139,7 @@ class Candidates:
         order = self._truth[1]
         return per_case if order is None else per_case[order]
 
-    def judge(self, score: Scorer, *, duplicates: str = "collapse") -> Counted:
+    def judge(self, score: Scorer, *, duplicates: str = "collapse") -> CountedTruth:
         """Where each positive lands, scoring some cases at a time."""
         parts = []
         for first, last in self._blocks():
@@ -152,7 +152,7 @@ class Candidates:
             parts.append(self._counts((first, last), scores[: len(users)], scores[len(users) :], duplicates))
         return self._counted(parts)
 
-    def judge_scores(self, positives: Any, negatives: Any, *, duplicates: str = "collapse") -> Counted:
+    def judge_scores(self, positives: Any, negatives: Any, *, duplicates: str = "collapse") -> CountedTruth:
         """The same from scores that are there: one a positive, and those of the negatives in their order."""
         own, others = np.asarray(positives).reshape(-1), np.asarray(negatives).reshape(-1)
         if len(own) != len(self) or len(others) != len(self.negatives):
@@ -237,7 +237,7 @@ class Candidates:
         candidate = others > -np.inf
         return own > -np.inf, candidate.reshape(-1, self.width) if self.width is not None else candidate
 
-    def _counted(self, parts: list[_Counts]) -> Counted:
+    def _counted(self, parts: list[_Counts]) -> CountedTruth:
         truth, order = self._truth
         whole = _Counts(*(np.concatenate(column) for column in zip(*parts, strict=True)))
         moved = whole if order is None else _Counts(*(column[order] for column in whole))
@@ -249,7 +249,7 @@ class Candidates:
             )
             if len(found)
         }
-        return Counted(truth, *moved, clusters=truth.clusters, counts=counts)
+        return CountedTruth(truth, *moved, clusters=truth.clusters, counts=counts)
 
 
 class _Counts(NamedTuple):

@@ -12,9 +12,9 @@ import numpy as np
 
 from recsys import kernels
 from recsys.errors import InputError
-from recsys.ranks.counting import Counted, over_all_items
+from recsys.ranks.counting import CountedTruth, over_all_items
 from recsys.ranks.sources.foreign_arrays import as_array
-from recsys.ranks.sources.source import Asked, Rows, UsersByItems, never_mask, restricted
+from recsys.ranks.sources.source import IdRows, RankingOptions, UsersByItems, never_mask, restricted
 from recsys.types import Array, Codes, Ids, Int, Interactions, Lists, Shown
 
 
@@ -44,14 +44,14 @@ class Factors(UsersByItems):
                 f"users have shape {self.users.shape} and items {self.items.shape}: the factors do not fit.",
                 hint="Both matrices must have the same number of columns (rows are users, and items).",
             )
-        self.user_rows = Rows(len(self.users), user_ids, what="user")
-        self.item_rows = Rows(len(self.items), item_ids, what="item")
+        self.user_rows = IdRows(len(self.users), user_ids, what="user")
+        self.item_rows = IdRows(len(self.items), item_ids, what="item")
         self.item_bias = None if item_bias is None else as_array(item_bias)
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, {self.users.shape[1]} factors)"
 
-    def judge(self, truth: Interactions, asked: Asked) -> Counted:
+    def judge(self, truth: Interactions, asked: RankingOptions) -> CountedTruth:
         """Count the place of each judged item among all candidates."""
         rows = self.user_rows.row_of(truth.cases.values, table="truth")
         known_cases = np.flatnonzero(rows >= 0)
@@ -75,9 +75,9 @@ class Factors(UsersByItems):
             list_indptr = np.concatenate([[0], np.cumsum(sizes)])
             codes = self.item_rows.rank[found.list_items].astype(np.int32)
             truth, shown = over_all_items(truth, self.item_rows.ids, list_indptr, codes)
-        return Counted(truth, above, tied, ahead, n_candidates, truth.clusters, lists=shown)
+        return CountedTruth(truth, above, tied, ahead, n_candidates, truth.clusters, lists=shown)
 
-    def top(self, users: Iterable[Any] | None, k: int, asked: Asked) -> Lists:
+    def top(self, users: Iterable[Any] | None, k: int, asked: RankingOptions) -> Lists:
         """The k best candidates of the users named, or of all."""
         cases, rows = self.cases_of(users)
         found = self._scan(rows, cases, asked, k=k)
@@ -88,11 +88,11 @@ class Factors(UsersByItems):
         self,
         rows: Int,
         cases: Ids,
-        asked: Asked,
+        asked: RankingOptions,
         *,
         k: int | None = None,
         truth: tuple[Int, Codes] | None = None,
-    ) -> kernels.Scanned:
+    ) -> kernels.ScanResult:
         everyone = len(rows) == len(self.users) and bool((rows == np.arange(len(rows))).all())
         return kernels.scan(
             self.users,

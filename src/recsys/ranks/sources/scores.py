@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.errors import InputError
-from recsys.kernels import Scanned, place_beyond, rank_scores
-from recsys.ranks.counting import Counted, over_all_items
+from recsys.kernels import ScanResult, place_beyond, rank_scores
+from recsys.ranks.counting import CountedTruth, over_all_items
 from recsys.ranks.sources.factors import matrix_of
 from recsys.ranks.sources.foreign_arrays import as_array
-from recsys.ranks.sources.source import Asked, Csr, Rows, UsersByItems, never_mask, restricted
+from recsys.ranks.sources.source import Csr, IdRows, RankingOptions, UsersByItems, never_mask, restricted
 from recsys.types import Array, Bool, Codes, Ids, Int, Interactions, Lists, Shown, positions
 
 _BLOCK_BYTES = 64 << 20
@@ -51,10 +51,10 @@ class Scores(UsersByItems):
             matrix = matrix_of(scores, "scores")
             self._block = partial(_rows_of, matrix)
             shape = (matrix.shape[0], matrix.shape[1])
-        self.user_rows = Rows(shape[0], user_ids, what="user")
-        self.item_rows = Rows(shape[1], item_ids, what="item")
+        self.user_rows = IdRows(shape[0], user_ids, what="user")
+        self.item_rows = IdRows(shape[1], item_ids, what="item")
 
-    def judge(self, truth: Interactions, asked: Asked) -> Counted:
+    def judge(self, truth: Interactions, asked: RankingOptions) -> CountedTruth:
         """Count the place of each judged item among all candidates."""
         rows = self.user_rows.row_of(truth.cases.values, table="truth")
         item = self.item_rows.row_of(truth.items.values, table="truth")[truth.codes]
@@ -78,9 +78,9 @@ class Scores(UsersByItems):
         if asked.k is not None:
             indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
             truth, shown = over_all_items(truth, self.item_rows.ids, indptr, self._codes(lists))
-        return Counted(truth, above, tied, ahead, n_candidates, truth.clusters, lists=shown)
+        return CountedTruth(truth, above, tied, ahead, n_candidates, truth.clusters, lists=shown)
 
-    def top(self, users: Iterable[Any] | None, k: int, asked: Asked) -> Lists:
+    def top(self, users: Iterable[Any] | None, k: int, asked: RankingOptions) -> Lists:
         """The k best candidates of the users named, or of all; equal scores by id."""
         cases, rows = self.cases_of(users)
         nothing = np.zeros(0, dtype=np.int64)
@@ -93,7 +93,9 @@ class Scores(UsersByItems):
         values = np.concatenate([np.zeros(0), *(one.list_scores for one in found)])
         return Lists(cases, self.item_rows.ids, indptr, codes, values)
 
-    def _ranked(self, block: _Block, asked: Asked, k: int | None, judged: tuple[Int, Int]) -> Scanned:
+    def _ranked(
+        self, block: _ScoreBlock, asked: RankingOptions, k: int | None, judged: tuple[Int, Int]
+    ) -> ScanResult:
         """Lists and places of a block: judged items by row of the block, in its order."""
         row, item = judged
         indptr = np.searchsorted(row, np.arange(len(block.cases) + 1))
@@ -110,7 +112,7 @@ class Scores(UsersByItems):
     def _codes(self, lists: list[Any]) -> Codes:
         return np.asarray(self.item_rows.rank[np.concatenate(lists)], dtype=np.int32)
 
-    def _blocks(self, rows: Int, cases: Ids, asked: Asked) -> Iterator[_Block]:
+    def _blocks(self, rows: Int, cases: Ids, asked: RankingOptions) -> Iterator[_ScoreBlock]:
         """Scores and candidates of some known users at a time, within a memory budget."""
         known = np.flatnonzero(rows >= 0)
         seen = restricted(asked.seen, cases, self.item_rows, table="seen")
@@ -128,7 +130,7 @@ class Scores(UsersByItems):
                 candidate &= ~_marked(seen, part, scores.shape[1])
             if never is not None:
                 candidate &= ~never
-            yield _Block(part, scores, candidate)
+            yield _ScoreBlock(part, scores, candidate)
             if asked.progress is not None:
                 asked.progress(number + 1, n_blocks)
 
@@ -159,7 +161,7 @@ class Scores(UsersByItems):
         return self.item_rows.ids.name(self.item_rows.rank[row])
 
 
-class _Block(NamedTuple):
+class _ScoreBlock(NamedTuple):
     """Scores of some cases, and which items are candidates for them."""
 
     cases: Int
@@ -168,7 +170,7 @@ class _Block(NamedTuple):
 
 
 def _rows_of(matrix: Array, rows: Int) -> Array:
-    """Rows of a matrix, without a copy where they are neighbours."""
+    """IdRows of a matrix, without a copy where they are neighbours."""
     if len(rows) and (rows == np.arange(rows[0], rows[0] + len(rows))).all():
         return matrix[rows[0] : rows[0] + len(rows)]
     return matrix[rows]

@@ -14,14 +14,14 @@ import numpy as np
 
 from recsys.errors import IdTypeError, InputError
 from recsys.inputs.ids import encode, of_any
-from recsys.ranks.counting import Counted
+from recsys.ranks.counting import CountedTruth
 from recsys.types import Array, Bool, Codes, Ids, Int, Interactions, Lists, entries_of
 
 Csr = tuple[Int, Codes]
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class RankingOptions:
     """How a source is to rank: without which items, for whom, with how many threads."""
 
     seen: Interactions | None = None
@@ -47,14 +47,14 @@ class Source(Protocol):
     def n_items(self) -> int:
         """How many items there are."""
 
-    def judge(self, truth: Interactions, asked: Asked) -> Counted:
+    def judge(self, truth: Interactions, asked: RankingOptions) -> CountedTruth:
         """Where the judged items land among all candidates."""
 
-    def top(self, users: Iterable[Any] | None, k: int, asked: Asked) -> Lists:
+    def top(self, users: Iterable[Any] | None, k: int, asked: RankingOptions) -> Lists:
         """The k best candidates of each user."""
 
 
-class Rows:
+class IdRows:
     """The rows of one matrix: their number, and the ids where they have some."""
 
     def __init__(self, size: int, ids: Iterable[Any] | None, *, what: str) -> None:
@@ -117,8 +117,8 @@ class Rows:
 class UsersByItems:
     """Rows for users and rows for items: what every source has that ranks a whole catalogue."""
 
-    user_rows: Rows
-    item_rows: Rows
+    user_rows: IdRows
+    item_rows: IdRows
 
     @property
     def catalogue(self) -> Ids | None:
@@ -150,7 +150,7 @@ class UsersByItems:
         return cases, rows
 
 
-def restricted(data: Interactions | None, cases: Ids, items: Rows, *, table: str) -> Csr | None:
+def restricted(data: Interactions | None, cases: Ids, items: IdRows, *, table: str) -> Csr | None:
     """Interactions of some cases as rows of the item matrix, ascending; what is unknown is dropped."""
     if data is None:
         return None
@@ -168,7 +168,7 @@ def restricted(data: Interactions | None, cases: Ids, items: Rows, *, table: str
     return indptr, row.astype(np.int32)
 
 
-def never_mask(never: Iterable[Any] | None, items: Rows) -> Bool | None:
+def never_mask(never: Iterable[Any] | None, items: IdRows) -> Bool | None:
     """One flag an item, from the ids that must not be recommended."""
     if never is None:
         return None

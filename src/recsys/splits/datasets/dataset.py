@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import ColumnError, FileError
-from recsys.inputs.files.content import Source
+from recsys.inputs.files.content import FileContent
 
 # GroupLens publishes these sums beside its archives.
 ARCHIVES = {
@@ -92,17 +92,17 @@ class Folder:
         """The files whose names end so."""
         return [name for name in self._names if name.lower().endswith(endings)]
 
-    def source(self, name: str) -> Source:
+    def source(self, name: str) -> FileContent:
         """One of the files."""
         if self._archive is None:
-            return Source(self._names[name], Path(self._names[name]))
+            return FileContent(self._names[name], Path(self._names[name]))
         try:
             data = self._archive.read(self._names[name])
         except (zipfile.BadZipFile, RuntimeError, OSError) as error:
             raise FileError(
                 f"{name} in {self.path} is damaged ({error}).", hint="Fetch the archive again."
             ) from error
-        source = Source(f"{self.path}:{name}", None)
+        source = FileContent(f"{self.path}:{name}", None)
         source.__dict__["data"] = data  # what the cached property would hold
         return source
 

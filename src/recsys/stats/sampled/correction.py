@@ -13,7 +13,7 @@ import numpy as np
 
 from recsys.errors import InputError, UnknownNameError
 from recsys.stats.sampled.rank_chances import binned_value, chances, grid_of
-from recsys.stats.sampled.rank_values import Asked, value_of_rank
+from recsys.stats.sampled.rank_values import RankMetric, value_of_rank
 from recsys.types import Float
 
 PRIORS = ("uniform", "log")
@@ -37,7 +37,7 @@ def prior_of(name: str, n_items: int) -> Float:
 
 @lru_cache(maxsize=512)
 def corrected(
-    metric: Asked,
+    metric: RankMetric,
     method: str,
     n_negatives: int,
     n_items: int,

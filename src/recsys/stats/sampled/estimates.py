@@ -18,7 +18,7 @@ from recsys.stats.intervals import mean_interval
 from recsys.stats.sampled.correction import corrected
 from recsys.stats.sampled.rank_chances import binned_value, chances
 from recsys.stats.sampled.rank_distribution import fit_ranks, replicated
-from recsys.stats.sampled.rank_values import Asked, asked
+from recsys.stats.sampled.rank_values import RankMetric, asked
 from recsys.stats.sampled.sampled_ranks import Cases
 from recsys.types import Float
 
@@ -123,7 +123,9 @@ def estimate_all(
     return out
 
 
-def _by_case(cases: Cases, metric: Asked, method: str, confidence: float, **shape: Any) -> SampledEstimate:
+def _by_case(
+    cases: Cases, metric: RankMetric, method: str, confidence: float, **shape: Any
+) -> SampledEstimate:
     values = np.empty(len(cases))
     worst = 0.0
     for each in cases.classes:
@@ -137,7 +139,13 @@ def _by_case(cases: Cases, metric: Asked, method: str, confidence: float, **shap
 
 
 def of_values(
-    metric: Asked, method: str, values: Float, clusters: Any, confidence: float, *, worst_bias: float | None
+    metric: RankMetric,
+    method: str,
+    values: Float,
+    clusters: Any,
+    confidence: float,
+    *,
+    worst_bias: float | None,
 ) -> SampledEstimate:
     """The mean of values, one a case, with its interval; both within the metric's own bounds."""
     found = mean_interval(values, clusters=clusters, confidence=confidence)
@@ -150,7 +158,9 @@ def of_values(
     )
 
 
-def _most_likely(cases: Cases, metrics: list[Asked], confidence: float, seed: int) -> list[SampledEstimate]:
+def _most_likely(
+    cases: Cases, metrics: list[RankMetric], confidence: float, seed: int
+) -> list[SampledEstimate]:
     fitted = fit_ranks(cases)
     edges = (0.5 - confidence / 2, 0.5 + confidence / 2)
     out = []

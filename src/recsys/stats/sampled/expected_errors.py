@@ -17,7 +17,7 @@ from recsys.stats.sampled.correction import corrected, prior_of
 from recsys.stats.sampled.estimates import estimate
 from recsys.stats.sampled.rank_chances import binned_value, chances, chances_of, grid_of
 from recsys.stats.sampled.rank_distribution import RankDistribution
-from recsys.stats.sampled.rank_values import Asked, asked, value_of_rank
+from recsys.stats.sampled.rank_values import RankMetric, asked, value_of_rank
 from recsys.types import Float, Int
 
 _GUESSES = (
@@ -232,7 +232,9 @@ def _of_sampled(both: tuple[Any, Any], metric: Any, drawn: dict[str, Any], shape
     return _positive(math.copysign(1.0, seen) * float(means.mean()), error)
 
 
-def _of_true(first: Any, second: Any, metric: Asked, *, n_items: int, **options: Any) -> tuple[float, float]:
+def _of_true(
+    first: Any, second: Any, metric: RankMetric, *, n_items: int, **options: Any
+) -> tuple[float, float]:
     """Expected sampled difference in the direction of the true one, and its standard deviation."""
     sizes = [len(_bins(ranks, n_items)) for ranks in (first, second)]
     if sizes[0] != sizes[1]:
@@ -255,7 +257,7 @@ def _positive(mean: float, deviation: float) -> float:
 
 
 def _moments(
-    metric: Asked,
+    metric: RankMetric,
     *,
     method: str,
     n_negatives: int,

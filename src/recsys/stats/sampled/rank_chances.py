@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from recsys.errors import InputError
-from recsys.stats.sampled.rank_values import Asked, value_of_rank
+from recsys.stats.sampled.rank_values import RankMetric, value_of_rank
 from recsys.types import Float, Int
 
 _ONE_BY_ONE = 256
@@ -103,7 +103,7 @@ def check(n_negatives: int, n_items: int, *, replacement: bool) -> None:
 
 
 @lru_cache(maxsize=256)
-def binned_value(metric: Asked, n_items: int, most: int | None = None) -> Float:
+def binned_value(metric: RankMetric, n_items: int, most: int | None = None) -> Float:
     """The metric's mean over the ranks of each bin; `most`: over the bins of a larger catalogue."""
     grid = grid_of(n_items if most is None else most)
     values = value_of_rank(metric, n_items)

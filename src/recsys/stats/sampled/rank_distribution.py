@@ -14,7 +14,7 @@ import numpy as np
 
 from recsys.stats.sampled.correction import prior_of
 from recsys.stats.sampled.rank_chances import binned_value, chances_of, grid_of
-from recsys.stats.sampled.rank_values import Asked, asked
+from recsys.stats.sampled.rank_values import RankMetric, asked
 from recsys.stats.sampled.sampled_ranks import Cases
 from recsys.types import Float, Int
 
@@ -70,7 +70,7 @@ def fit_ranks(
         if isinstance(ranks, Cases)
         else Cases.of(ranks, n_negatives, n_items, tied=tied, replacement=replacement)
     )
-    problem = _Problem(cases)
+    problem = _LikelihoodProblem(cases)
     counts = [cases.counts(each)[None, :] for each in problem.classes]
     chance, done = problem.climb(counts, prior_of(prior, problem.most)[None, :], iterations)
     grid = grid_of(problem.most)
@@ -82,10 +82,10 @@ def fit_ranks(
 
 
 def replicated(
-    cases: Cases, fitted: RankDistribution, metrics: list[Asked], n: int, seed: int
+    cases: Cases, fitted: RankDistribution, metrics: list[RankMetric], n: int, seed: int
 ) -> list[Float]:
     """Each metric from n resamples of the users, refitted from near the fitted distribution."""
-    problem = _Problem(cases)
+    problem = _LikelihoodProblem(cases)
     rng = np.random.default_rng(seed)
     labels = np.arange(len(cases)) if cases.clusters is None else cases.clusters
     _, unit = np.unique(labels, return_inverse=True)
@@ -107,7 +107,7 @@ def replicated(
     return out
 
 
-class _Problem:
+class _LikelihoodProblem:
     """P(sampled | true) for each class of cases, over the ranks of the largest catalogue among them."""
 
     def __init__(self, cases: Cases) -> None:

@@ -18,7 +18,7 @@ from recsys.metrics.case_reading import Reading
 from recsys.types import Context, Float, Hits
 
 
-class Asked(NamedTuple):
+class RankMetric(NamedTuple):
     """A metric and its cut-off; prints as the field writes it."""
 
     metric: Metric
@@ -29,16 +29,16 @@ class Asked(NamedTuple):
         return self.metric.name + ("" if self.k is None else f"@{self.k}")
 
 
-def asked(metric: Any) -> Asked:
+def asked(metric: Any) -> RankMetric:
     """A metric by name, or a request that was parsed.
 
     >>> str(asked("hit_rate@5"))
     'hit@5'
     """
-    if isinstance(metric, Asked):
+    if isinstance(metric, RankMetric):
         return metric
     if hasattr(metric, "metric") and hasattr(metric, "own_params"):
-        return Asked(metric.metric, metric.k, tuple(metric.own_params.items()))
+        return RankMetric(metric.metric, metric.k, tuple(metric.own_params.items()))
     name, at, cut = str(metric).partition("@")
     found, preset = lookup(name.strip())
     if at and not cut.strip().isdigit():
@@ -52,11 +52,11 @@ def asked(metric: Any) -> Asked:
             hint="Use hit, ndcg, mrr, map, recall or auc.",
         )
     params = {**found.params, **preset}
-    return Asked(found, k, tuple(params.items()))
+    return RankMetric(found, k, tuple(params.items()))
 
 
 @lru_cache(maxsize=8)
-def value_of_rank(metric: Asked, n_candidates: int) -> Float:
+def value_of_rank(metric: RankMetric, n_candidates: int) -> Float:
     """The metric's value at ranks 1, 2, … of n candidates, one of them relevant.
 
     >>> value_of_rank(asked("mrr@2"), 3).tolist()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recsys.evaluation.bounds.candidate_pool import BLOCK, Field, among
+from recsys.evaluation.bounds.candidate_pool import BLOCK, CandidatePool, among
 from recsys.kernels.keyed_random import id_keys, pair_keys
 from recsys.splits.negatives import sample
 from recsys.types import Array, Bool, Int, Interactions
@@ -16,21 +16,23 @@ from recsys.types import Array, Bool, Int, Interactions
 _NONE = np.zeros(0, dtype=np.int64)
 
 
-class Made(NamedTuple):
+class BuiltLists(NamedTuple):
     """Lists in the codes of the field's items: CSR by case, best first."""
 
     indptr: Int
     codes: Array
 
 
-class Front(NamedTuple):
+class ListHeads(NamedTuple):
     """What lists begin with: candidates of their case, by case, best first."""
 
     case: Array
     item: Array
 
 
-def filled(field: Field, places: Int, order: Int, *, front: Front | None = None, last: Int = _NONE) -> Made:
+def filled(
+    field: CandidatePool, places: Int, order: Int, *, front: ListHeads | None = None, last: Int = _NONE
+) -> BuiltLists:
     """Lists that begin with `front` and go on in the order given; pairs in `last` only where nothing is left.
 
     `order` holds items that may be shown, best first. A list needs no more of it than its places and what
@@ -38,7 +40,7 @@ def filled(field: Field, places: Int, order: Int, *, front: Front | None = None,
     """
     if front is not None:
         fits = _rank(front.case) <= places[front.case]
-        front = Front(front.case[fits], front.item[fits])
+        front = ListHeads(front.case[fits], front.item[fits])
     held = _NONE if front is None else np.sort(field.key(front.case, front.item))
     n_held = _count(held, field)
     need = places - n_held
@@ -55,7 +57,7 @@ def filled(field: Field, places: Int, order: Int, *, front: Front | None = None,
     return _by_case(field, case, item)
 
 
-def _offers(field: Field, need: Int, order: Int) -> Iterator[tuple[Array, Array]]:
+def _offers(field: CandidatePool, need: Int, order: Int) -> Iterator[tuple[Array, Array]]:
     """Items in their order for each case, as many as it needs; a block of cases at a time."""
     if field.only:
         place = np.full(len(field.items), len(order))
@@ -72,12 +74,12 @@ def _offers(field: Field, need: Int, order: Int) -> Iterator[tuple[Array, Array]
         yield np.repeat(block, sizes), order[at]
 
 
-def random_lists(field: Field, places: Int, turn: int) -> Made:
+def random_lists(field: CandidatePool, places: Int, turn: int) -> BuiltLists:
     """Every order of as many candidates is as likely as any other; a case's list hangs on its id alone."""
     seed = int.from_bytes(blake2b(f"limits floor {turn}".encode(), digest_size=6).digest(), "little")
     longest = int(places.max(initial=0))
     if longest == 0:
-        return Made(np.zeros(field.n_cases + 1, dtype=np.int64), _NONE)
+        return BuiltLists(np.zeros(field.n_cases + 1, dtype=np.int64), _NONE)
     if field.only:
         keys = id_keys(field.judged.cases, seed, purpose="limits")
         of_item = id_keys(field.items, seed, purpose="limits item")
@@ -100,13 +102,13 @@ def random_lists(field: Field, places: Int, turn: int) -> Made:
     return _by_case(field, case[keep], item[keep])
 
 
-def _by_case(field: Field, case: Array, item: Array) -> Made:
+def _by_case(field: CandidatePool, case: Array, item: Array) -> BuiltLists:
     order = np.argsort(case, kind="stable")
     sizes = np.bincount(case, minlength=field.n_cases)
-    return Made(np.concatenate([[0], np.cumsum(sizes)]), item[order])
+    return BuiltLists(np.concatenate([[0], np.cumsum(sizes)]), item[order])
 
 
-def _count(keys: Int, field: Field) -> Int:
+def _count(keys: Int, field: CandidatePool) -> Int:
     return np.bincount(keys // max(len(field.items), 1), minlength=field.n_cases)
 
 

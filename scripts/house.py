@@ -1,0 +1,170 @@
+"""The house in numbers: doors, imports between rooms, doubled names, and what one call touches.
+
+python scripts/house.py          prints the table that docs/architecture.md shows
+python scripts/house.py --check  exit status 1 if a limit is passed or a doubled name has no reason
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parent.parent / "src" / "recsys"
+MOST_DOORS, MOST_EDGES = 19, 115
+ORDER = (
+    "cli", "cf", "report", "analysis audit debias", "models", "comparison", "evaluation", "stats", "splits",
+    "ranks", "metrics", "inputs", "kernels", "conventions", "types", "errors",
+)  # fmt: skip
+# Upward imports that are allowed: results plot and export themselves, inside the methods that need it.
+LAZY_UPWARD = {("evaluation", "report"), ("comparison", "report"), ("models", "report")}
+# Names that occur twice on purpose.
+REASONS = {
+    "metrics": "the room; the two modules of that name are written so in the documents",
+    "evaluation": "the room; recsys.cf.evaluation is the package the documents write",
+    "comparison": "the room; recsys.cf.evaluation.comparison is written so in the documents",
+    "contrasts": "one picture, two renderers: charts and figures hold the same files",
+    "per_model": "one picture, two renderers: charts and figures hold the same files",
+    "items_and_time": "one picture, two renderers: charts and figures hold the same files",
+}
+CALLS = {
+    "evaluate(lists)": "recsys.evaluate({1: [3, 5, 8], 2: [4, 5, 6]}, {1: {3, 8}, 2: {5}}, ['ndcg@10'])",
+    "evaluate(Factors)": (
+        "recsys.evaluate(recsys.Factors([[1.0, 0.5]], [[3.0, 1.0], [2.0, 2.0], [1.0, 5.0]]), {0: {1}}, "
+        "['ndcg@10'])"
+    ),
+}
+# Run in a fresh process: the second call is traced, the first one has loaded what it needs.
+TRACE = """
+import json, sys, recsys
+def call():
+    return {call}
+call()
+loaded = sum(name.split(".")[0] == "recsys" for name in sys.modules)
+files, functions = set(), set()
+def profile(frame, event, argument):
+    code = frame.f_code
+    if event == "call" and "/recsys/" in code.co_filename and not code.co_name.startswith("<"):
+        files.add(code.co_filename)
+        functions.add((code.co_filename, code.co_name, code.co_firstlineno))
+sys.setprofile(profile)
+call()
+sys.setprofile(None)
+print(json.dumps([len(files), len(functions), loaded]))
+"""
+
+
+def modules() -> dict[str, ast.Module]:
+    """{dotted name without `recsys.`: its syntax tree}."""
+    found = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+def room_edges(trees: dict[str, ast.Module]) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
+    """(importing room, imported room): all of them, and those made when a module is loaded."""
+    every: set[tuple[str, str]] = set()
+    eager: set[tuple[str, str]] = set()
+    for name, tree in trees.items():
+        if not name:
+            continue
+        inside = {
+            id(child)
+            for outer in ast.walk(tree)
+            if isinstance(outer, ast.FunctionDef)
+            for child in ast.walk(outer)
+        }
+        typing_only = {
+            id(child)
+            for outer in tree.body
+            if isinstance(outer, ast.If) and "TYPE_CHECKING" in ast.dump(outer.test)
+            for child in ast.walk(outer)
+        }
+        for node in ast.walk(tree):
+            if id(node) in typing_only:
+                continue
+            targets = []
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("recsys."):
+                targets = [node.module]
+            elif isinstance(node, ast.ImportFrom) and node.module == "recsys":
+                targets = [f"recsys.{a.name}" for a in node.names if (SOURCE / a.name).is_dir()]
+            elif isinstance(node, ast.Import):
+                targets = [a.name for a in node.names if a.name.startswith("recsys.")]
+            for target in targets:
+                edge = (name.split(".")[0], str(target).split(".")[1])
+                if edge[0] != edge[1]:
+                    every.add(edge)
+                    if id(node) not in inside:
+                        eager.add(edge)
+    return every, eager
+
+
+def doubled(trees: dict[str, ast.Module]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """File names, and names of classes, that occur more than once: {name: where}."""
+    stems: dict[str, list[str]] = defaultdict(list)
+    classes: dict[str, list[str]] = defaultdict(list)
+    for name, tree in trees.items():
+        if name:
+            stems[name.split(".")[-1]].append(name)
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                classes[node.name.lstrip("_")].append(f"{name}.{node.name}")
+    return tuple({n: held for n, held in each.items() if len(held) > 1} for each in (stems, classes))  # type: ignore[return-value]
+
+
+def level(room: str) -> int:
+    return next(at for at, rooms in enumerate(ORDER) if room in rooms.split())
+
+
+def one_caller_helpers(trees: dict[str, ast.Module]) -> tuple[int, int]:
+    """Private top-level functions with exactly one mention elsewhere in their module, of how many."""
+    total = single = 0
+    for tree in trees.values():
+        private = [n.name for n in tree.body if isinstance(n, ast.FunctionDef) and n.name.startswith("_")]
+        private = [n for n in private if not n.startswith("__")]
+        mentions: dict[str, int] = defaultdict(int)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name):
+                mentions[node.id] += 1
+            elif isinstance(node, ast.Attribute):
+                mentions[node.attr] += 1
+        total += len(private)
+        single += sum(mentions[name] == 1 for name in private)
+    return single, total
+
+
+def main(arguments: list[str]) -> int:
+    trees = modules()
+    doors = sorted(p.name for p in SOURCE.iterdir() if p.name not in ("py.typed", "__pycache__"))
+    every, eager = room_edges(trees)
+    upward = sorted(e for e in every if level(e[0]) > level(e[1]))
+    stems, classes = doubled(trees)
+    n_lines = sum(len(p.read_text(encoding="utf-8").splitlines()) for p in SOURCE.rglob("*.py"))
+    single, private = one_caller_helpers(trees)
+    print(f"doors: {len(doors)}: {', '.join(doors)}")
+    print(f"files: {len(trees)}, lines: {n_lines:,}, private helpers with one caller: {single} of {private}")
+    print(f"edges between rooms: {len(every)} ({len(eager)} when a module is loaded)")
+    print(f"upward, inside functions only: {', '.join(f'{a} -> {b}' for a, b in upward) or 'none'}")
+    for kind, names in (("file name", stems), ("class name", classes)):
+        for name, where in sorted(names.items()):
+            reason = REASONS.get(name, "NO REASON GIVEN")
+            print(f"doubled {kind} {name} ({', '.join(where)}): {reason}")
+    for title, call in CALLS.items():
+        done = subprocess.run(
+            [sys.executable, "-c", TRACE.format(call=call)], capture_output=True, text=True, check=True
+        )
+        files, functions, loaded = done.stdout.strip("[]\n").split(", ")
+        print(f"{title}: {files} files, {functions} functions, {loaded} modules loaded")
+    wrong = [n for n in (*stems, *classes) if n not in REASONS]
+    wrong += [str(e) for e in upward if e not in LAZY_UPWARD or e in eager]
+    too_many = len(doors) > MOST_DOORS or len(every) > MOST_EDGES
+    return int("--check" in arguments and (bool(wrong) or too_many))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
