@@ -365,7 +365,7 @@ def test_places_beyond_the_cut_offs_move_nothing(ties, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         short = recsys.evaluate(recsys.Factors(users, items), truth, cut, **how)
-        monkeypatch.setattr(evaluate, "deepest", lambda _: None)
+        monkeypatch.setattr(evaluate, "max_place_read", lambda _: None)
         assert recsys.evaluate(recsys.Factors(users, items), truth, cut, **how) == short
 
 

@@ -2,7 +2,7 @@
 
 # Triton reads these functions' source: names, annotations and plain loops are its language, not Python's.
 # mypy: ignore-errors
-# ruff: noqa: ANN001, ANN202, C901, N803, PLR0912, PLR0915, PLR0917
+# ruff: noqa: ANN001, ANN202, C901, N803, PLR0917
 
 from __future__ import annotations
 
