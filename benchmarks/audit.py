@@ -1,7 +1,7 @@
 """How long an audit and the rating metrics take on a million rows.
 
 Workload: a million interactions of 6,000 users and 4,000 items whose popularity follows a power law, split at
-random (so that the leaks are there to be found), 20 recommendations a user with scores; then a million
+random (so that the leaks are there to be found), 20 recommendations per user with scores; then a million
 predicted ratings, and a million predicted clicks.
 """
 

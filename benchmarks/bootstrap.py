@@ -23,7 +23,7 @@ from recsys.stats.resampling import Resampler, unit_keys
 
 
 def world(n_users: int, n_columns: int) -> Units:
-    """Differences of zero-inflated metrics, one row a model and metric."""
+    """Differences of zero-inflated metrics, one row per model and metric."""
     rng = np.random.default_rng(1)
     moved = rng.random((n_columns, n_users)) < 0.3
     rows = np.where(moved, rng.normal(0.01, 0.3, size=moved.shape), 0.0)

@@ -1,9 +1,9 @@
 """NCF's leave-one-out test: 6,040 cases of 1 positive and 99 negatives, against the loop over cases.
 
 Three claims: counting and two metrics from scores that are there, in milliseconds; GMF-8 from end to end
-against one forward pass and one heap a case, as the protocol is usually written (both give the same numbers,
-seen to before timing); and how much of it on a GPU is the forward pass. Memory is the growth of the peak of a
-process that does nothing else. Needs PyTorch and NumPy alone.
+against one forward pass and one heap per case, as the protocol is usually written (both give the same
+numbers, checked before timing); and how much of it on a GPU is the forward pass. Memory is the growth of
+the peak of a process that does nothing else. Needs PyTorch and NumPy alone.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def world(seed: int = 1) -> tuple[GMF, Candidates]:
 
 
 def loop(model: GMF, cases: list[tuple[torch.Tensor, int, torch.Tensor]], device: str) -> tuple[list, list]:
-    """One forward pass, one dict and one heap a case."""
+    """One forward pass, one dict and one heap per case."""
     model.eval()
     hits, ndcgs = [], []
     with torch.no_grad():

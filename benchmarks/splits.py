@@ -36,7 +36,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 def world(n_rows: int, n_users: int | None = None, n_items: int | None = None, seed: int = 1) -> pd.DataFrame:
-    """As many rows a user and an item as MovieLens 20M has."""
+    """As many rows per user and per item as MovieLens 20M has."""
     n_users, n_items = n_users or max(n_rows // 145, 1), n_items or max(n_rows // 740, 1)
     rng = np.random.default_rng(seed)
     return pd.DataFrame({
@@ -79,7 +79,7 @@ def against_pandas(n_rows: int) -> dict[str, Any]:
     several = frame["user"].map(frame["user"].value_counts()) > 1
     if set(found) != set(looped) or set(test.index) != set(found[several.loc[found]]):
         raise SystemExit("leave_last and pandas disagree")
-    return {"rows": n_rows, "ours": mine, "sort_values and cumcount": sorted_, "a group a user": groups}
+    return {"rows": n_rows, "ours": mine, "sort_values and cumcount": sorted_, "one group per user": groups}
 
 
 def sampled(n_users: int, n_items: int, n_rows: int) -> dict[str, Any]:

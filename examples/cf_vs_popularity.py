@@ -2,8 +2,8 @@
 
     python examples/cf_vs_popularity.py             # prints the tables, writes examples/results/
 
-Settings are tuned on the validation part alone; the chosen model is trained on training and validation, and
-the test part is evaluated once.
+Settings are tuned on the validation set alone; the chosen model is trained on the training and validation
+sets, and the test set is evaluated once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from movielens import WORLDS, World, fitted, held, tuned, world, write
+from movielens import DATASETS, Dataset, fit_model, items_by_user, load_dataset, tune, write_json
 
 import recsys
 from recsys.analysis import failure_cases, losing_users
@@ -29,17 +29,17 @@ from recsys.cf.evaluation import (
 
 OUT = Path(__file__).parent / "results" / "cf_vs_popularity.json"
 K_VALUES = [5, 10, 20, 50]
-LIFT_WANTED, LEVEL, SECONDS_WANTED = 20.0, 0.05, 30.0
+MIN_LIFT, LEVEL, MAX_SECONDS = 20.0, 0.05, 30.0
 
 
-def compared(here: World) -> dict[str, Any]:
-    """Everything evaluated on the test part, printed, and as plain numbers."""
-    known = pd.concat([here.train, here.validation])
-    train, test = held(known), here.test.rename(columns={"user_id": "u_idx", "item_id": "i_idx"})
+def evaluate_models(data: Dataset) -> dict[str, Any]:
+    """Evaluate all models on the test set, print the table, and return the numbers."""
+    known = pd.concat([data.train, data.validation])
+    train, test = items_by_user(known), data.test.rename(columns={"user_id": "u_idx", "item_id": "i_idx"})
     comparator, out = ModelComparator(LEVEL), {}
     for kind in ("als", "bpr"):
-        settings, on_validation = tuned(here, kind)
-        model = fitted(here, kind, settings, known)
+        settings, on_validation = tune(data, kind)
+        model = fit_model(data, kind, settings, known)
         evaluator = ModelEvaluator(model.user_factors, model.item_factors, K_VALUES)
         results = evaluator.evaluate(test, train)
         comparator.add_model_results(kind, results)
@@ -50,35 +50,35 @@ def compared(here: World) -> dict[str, Any]:
             "results": dict(results),
             "by activity": {name: row["recall@10"] for name, row in strata.items()},
         }
-    recent = PopularityBaseline.from_interactions(known, here.n_items, half_life=90 * 86400)
-    lines = {
-        "popularity": PopularityBaseline(here.counts(known), here.n_items),
+    recent = PopularityBaseline.from_interactions(known, data.n_items, half_life=90 * 86400)
+    baselines = {
+        "popularity": PopularityBaseline(data.counts(known), data.n_items),
         "recent popularity": recent,
-        "item similarity": ItemSimilarityBaseline(item_embeddings=here.embeddings),
-        "random": RandomBaseline(here.n_items, random_seed=0),
+        "item similarity": ItemSimilarityBaseline(item_embeddings=data.embeddings),
+        "random": RandomBaseline(data.n_items, random_seed=0),
     }
-    for name, baseline in lines.items():
+    for name, baseline in baselines.items():
         results = baseline.evaluate(test, train, K_VALUES)
         comparator.add_baseline_results(name, results)
         out[name] = {"results": {key: value for key, value in results.items() if key != "baseline_name"}}
-    expected = lines["random"].expectation(test, train, K_VALUES)
+    expected = baselines["random"].expectation(test, train, K_VALUES)
     out["random, expected"] = {"results": dict(expected)}
     shown = ["recall@10", "ndcg@10", "mrr", "coverage"]
-    print(f"\n{here.name}: {here.n_users} users, {here.n_items} items, {len(known):,} training interactions")
+    print(f"\n{data.name}: {data.n_users} users, {data.n_items} items, {len(known):,} training interactions")
     print(
-        pd.DataFrame({n: held_["results"] for n, held_ in out.items()})
+        pd.DataFrame({name: values["results"] for name, values in out.items()})
         .T[shown]
         .astype(float)
         .round(4)
         .to_string()
     )
-    out["tests"] = tested(comparator)
-    out["failures"] = failures(here, comparator, known)
+    out["tests"] = compare_with_popularity(comparator)
+    out["failures"] = summarise_failures(data, comparator, known)
     return out
 
 
-def tested(comparator: ModelComparator) -> dict[str, Any]:
-    """ALS and BPR against popularity: lift, p-value, verdict."""
+def compare_with_popularity(comparator: ModelComparator) -> dict[str, Any]:
+    """Lift, p-value and verdict of ALS and BPR against popularity."""
     rows = comparator.get_improvement_summary("popularity", ["recall@10", "ndcg@10"])
     out = {}
     for row in rows.itertuples(index=False):
@@ -94,26 +94,26 @@ def tested(comparator: ModelComparator) -> dict[str, Any]:
     return out
 
 
-def failures(here: World, comparator: ModelComparator, known: pd.DataFrame) -> dict[str, Any]:
-    """Who the better model fails, and on whom it loses to popularity."""
+def summarise_failures(data: Dataset, comparator: ModelComparator, known: pd.DataFrame) -> dict[str, Any]:
+    """The users that ALS serves worst, and how often it loses to popularity."""
     als = comparator.model_results["als"].evaluation
     popularity = comparator.baseline_results["popularity"].evaluation
     columns = ["user_id", "item_id"]
-    found = failure_cases(als, known[columns], here.test[columns], metric="recall@10", most=5)
+    cases = failure_cases(als, known[columns], data.test[columns], metric="recall@10", most=5)
     lost = losing_users(als, popularity, "recall@10", counts=known[columns], most=5)
-    print("worst users:", "; ".join(f"{user}: {reason}" for user, reason in found.worst["reason"].items()))
+    print("worst users:", "; ".join(f"{user}: {reason}" for user, reason in cases.worst["reason"].items()))
     print(f"ALS loses to popularity on {lost.attrs['lost']} users, wins on {lost.attrs['won']}")
-    return {"summary": found.summary, "won, tied, lost": [lost.attrs[n] for n in ("won", "tied", "lost")]}
+    return {"summary": cases.summary, "won, tied, lost": [lost.attrs[n] for n in ("won", "tied", "lost")]}
 
 
-def timed(n_users: int = 12_000, n_items: int = 2231, n_factors: int = 64) -> float:
-    """Seconds to evaluate a made-up model of that size, all metrics at four cut-offs."""
+def time_evaluation(n_users: int = 12_000, n_items: int = 2231, n_factors: int = 64) -> float:
+    """Seconds to evaluate a random model of this size, all metrics at four cut-offs."""
     rng = np.random.default_rng(0)
     users = rng.standard_normal((n_users, n_factors))
     items = rng.standard_normal((n_items, n_factors))
-    taken = rng.integers(0, n_items, (n_users, 30))
-    train = {user: set(row[:20].tolist()) for user, row in enumerate(taken)}
-    test = {user: set(row[20:].tolist()) for user, row in enumerate(taken)}
+    items_taken = rng.integers(0, n_items, (n_users, 30))
+    train = {user: set(row[:20].tolist()) for user, row in enumerate(items_taken)}
+    test = {user: set(row[20:].tolist()) for user, row in enumerate(items_taken)}
     start = time.perf_counter()
     ModelEvaluator(users, items, K_VALUES).evaluate(test, train)
     return time.perf_counter() - start
@@ -121,26 +121,28 @@ def timed(n_users: int = 12_000, n_items: int = 2231, n_factors: int = 64) -> fl
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--world", choices=WORLDS, action="append", help="one of them; both without")
+    arguments.add_argument(
+        "--dataset", "--world", choices=DATASETS, action="append", help="one of them (default: both)"
+    )
     arguments.add_argument("--output", type=Path, default=OUT)
     options = arguments.parse_args()
-    out: dict[str, Any] = {name: compared(world(name)) for name in options.world or WORLDS}
-    out["seconds for 12,000 users"] = timed()
+    out: dict[str, Any] = {name: evaluate_models(load_dataset(name)) for name in options.dataset or DATASETS}
+    out["seconds for 12,000 users"] = time_evaluation()
     print("\ncriteria")
-    met = []
-    for name in options.world or WORLDS:
+    criteria_met = []
+    for name in options.dataset or DATASETS:
         row = out[name]["tests"]["als recall@10"]
-        good = row["lift in percent"] >= LIFT_WANTED and row["p, corrected"] < LEVEL
+        good = row["lift in percent"] >= MIN_LIFT and row["p, corrected"] < LEVEL
         lift, p = row["lift in percent"], row["p, corrected"]
         print(
             f"[{'x' if good else ' '}] {name}: recall@10 {lift:+.1f} % over popularity, corrected p = {p:.1e}"
         )
-        met.append(good)
-    quick = out["seconds for 12,000 users"] < SECONDS_WANTED
+        criteria_met.append(good)
+    quick = out["seconds for 12,000 users"] < MAX_SECONDS
     print(f"[{'x' if quick else ' '}] 12,000 users evaluated in {out['seconds for 12,000 users']:.2f} s")
-    out["criteria met"] = bool(all(met) and quick)
+    out["criteria met"] = bool(all(criteria_met) and quick)
     out["recsys"] = recsys.__version__
-    write(options.output, out)
+    write_json(options.output, out)
 
 
 if __name__ == "__main__":

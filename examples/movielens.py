@@ -1,8 +1,8 @@
-"""The MovieLens worlds of the examples: interactions by row number, split by time, and item embeddings.
+"""The MovieLens data of the examples: interactions by row number, split by time, and item embeddings.
 
-The files lie in the data folder beside the checkout (../shared, or RECSYS_SHARED=PATH). Each user's last five
-interactions are the test, the five before them the validation; equal timestamps are put in a random order of
-a fixed seed, so that it is five for everyone. Nothing but the validation is looked at for tuning.
+The files are in the data folder beside the checkout (../shared, or RECSYS_SHARED=PATH). Each user's last five
+interactions are the test set, the five before them the validation set; equal timestamps are ordered at random
+with a fixed seed, so that every user has five. Settings are tuned on the validation set alone.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from recsys.models import Pairs, als, bpr
 
 SHARED = Path(os.environ.get("RECSYS_SHARED", Path(__file__).resolve().parents[2] / "shared")) / "data"
 N_LAST = 5
-WORLDS = ("ml-100k", "ml-latest-small")
-FITTERS = {"als": als, "bpr": bpr}
-# One thread: implicit's BPR draws differently with more.
+DATASETS = ("ml-100k", "ml-latest-small")
+FIT_FUNCTIONS = {"als": als, "bpr": bpr}
+# One thread: with more, the random numbers of implicit's BPR differ between runs.
 GRID: dict[str, list[dict[str, Any]]] = {
     "als": [
         {"factors": factors, "regularization": reg, "alpha": 1.0, "iterations": 10, "num_threads": 1}
@@ -45,8 +45,8 @@ GRID: dict[str, list[dict[str, Any]]] = {
 
 
 @dataclass(frozen=True)
-class World:
-    """Rows number users and items from 0; `ids` are the items' own ids, row by row."""
+class Dataset:
+    """Users and items are numbered from 0; `ids` are the original ids of the items."""
 
     name: str
     n_users: int
@@ -63,7 +63,7 @@ class World:
         return len(self.ids)
 
     def pairs(self, frame: pd.DataFrame) -> Pairs:
-        """What a model is trained on."""
+        """The interactions as training pairs."""
         return Pairs.of(
             frame["user_id"].to_numpy(),
             frame["item_id"].to_numpy(),
@@ -76,13 +76,13 @@ class World:
         return np.bincount(frame["item_id"], minlength=self.n_items)
 
 
-def held(frame: pd.DataFrame) -> dict[int, set[int]]:
+def items_by_user(frame: pd.DataFrame) -> dict[int, set[int]]:
     """{user: items}."""
     return {int(user): set(items) for user, items in frame.groupby("user_id")["item_id"]}
 
 
-def world(name: str) -> World:
-    """One of WORLDS, split."""
+def load_dataset(name: str) -> Dataset:
+    """Read and split one of DATASETS."""
     folder = SHARED / name
     events = pd.read_parquet(folder / ("interactions.parquet" if name == "ml-100k" else "ratings.parquet"))
     items = pd.read_parquet(folder / ("items.parquet" if name == "ml-100k" else "movies.parquet"))
@@ -94,53 +94,52 @@ def world(name: str) -> World:
         "timestamp": events["timestamp"],
     })  # fmt: skip
     split = splits.leave_last(rows, N_LAST, validation=N_LAST, on_tie="random", seed=0)
-    vectors = _stored(folder, ids) if name == "ml-100k" else _from_words(folder, items)
-    return World(name, len(users), ids, items, split.train, split.validation, split.test, vectors)
+    vectors = _stored_embeddings(folder, ids) if name == "ml-100k" else _tfidf_embeddings(items)
+    return Dataset(name, len(users), ids, items, split.train, split.validation, split.test, vectors)
 
 
-def _stored(folder: Path, ids: np.ndarray) -> np.ndarray:
-    """Text embeddings that come with the data; three items have none and a row of zeros."""
+def _stored_embeddings(folder: Path, ids: np.ndarray) -> np.ndarray:
+    """Text embeddings stored with the data; three items have none, their rows are zeros."""
     with np.load(folder / "item_text_embeddings.npz") as file:
         return file["embedding"][np.searchsorted(file["item"], ids)]
 
 
-def _from_words(folder: Path, items: pd.DataFrame) -> np.ndarray:
-    """TF-IDF of genres and title words, reduced by a truncated SVD. No tags: they were given with ratings."""
+def _tfidf_embeddings(items: pd.DataFrame) -> np.ndarray:
+    """TF-IDF of genres and title words, reduced by a truncated SVD; tags would leak the ratings."""
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    del folder
     texts = (
         items["title"].str.replace(r"\(\d{4}\)", "", regex=True)
         + " "
         + 3 * (items["genres"].str.replace("|", " ").str.replace("-", "") + " ")
     )
-    counted = TfidfVectorizer(stop_words="english", min_df=2).fit_transform(texts)
-    return TruncatedSVD(64, random_state=0).fit_transform(counted).astype(np.float32)
+    tfidf = TfidfVectorizer(stop_words="english", min_df=2).fit_transform(texts)
+    return TruncatedSVD(64, random_state=0).fit_transform(tfidf).astype(np.float32)
 
 
-def write(path: Path, out: dict[str, Any]) -> None:
-    """Results as JSON; what is not a number is null."""
-    plain = json.loads(json.dumps(out, default=float), parse_constant=lambda _: None)
+def write_json(path: Path, results: dict[str, Any]) -> None:
+    """Write results as JSON; NaN becomes null."""
+    valid = json.loads(json.dumps(results, default=float), parse_constant=lambda _: None)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(plain, indent=2) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(valid, indent=2) + "\n", encoding="utf-8")
 
 
-def tuned(here: World, kind: str) -> tuple[dict[str, Any], float]:
-    """The settings with the best recall@10 on the validation, trained on the training part alone."""
+def tune(data: Dataset, kind: str) -> tuple[dict[str, Any], float]:
+    """The settings with the best recall@10 on the validation set, trained on the training set alone."""
     import recsys
 
-    seen, truth = here.train[["user_id", "item_id"]], here.validation[["user_id", "item_id"]]
+    seen, truth = data.train[["user_id", "item_id"]], data.validation[["user_id", "item_id"]]
     seen, truth = recsys.read_interactions(seen), recsys.read_interactions(truth)
-    found = []
+    recalls = []
     for settings in GRID[kind]:
-        model = FITTERS[kind](here.pairs(here.train), seed=0, **settings)
+        model = FIT_FUNCTIONS[kind](data.pairs(data.train), seed=0, **settings)
         source = recsys.Factors(model.user_factors, model.item_factors)
-        found.append(recsys.evaluate(source, truth, ["recall@10"], seen=seen)["recall@10"])
-    best = int(np.argmax(found))
-    return GRID[kind][best], found[best]
+        recalls.append(recsys.evaluate(source, truth, ["recall@10"], seen=seen)["recall@10"])
+    best = int(np.argmax(recalls))
+    return GRID[kind][best], recalls[best]
 
 
-def fitted(here: World, kind: str, settings: dict[str, Any], frame: pd.DataFrame) -> Any:
-    """A model of these settings trained on `frame`."""
-    return FITTERS[kind](here.pairs(frame), seed=0, **settings)
+def fit_model(data: Dataset, kind: str, settings: dict[str, Any], frame: pd.DataFrame) -> Any:
+    """Train a model with these settings on `frame`."""
+    return FIT_FUNCTIONS[kind](data.pairs(frame), seed=0, **settings)

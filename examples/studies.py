@@ -1,4 +1,4 @@
-"""The five studies on one data set: answers on the screen, pages and pictures in a folder.
+"""Run the five studies on one data set: print the answers, write pages and figures to a folder.
 
 python examples/studies.py --data ml-100k -o studies
 """
@@ -14,14 +14,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", help="a folder or table of ratings with times; the demo world without")
-    parser.add_argument("-o", "--output", default="studies", help="where the pages and pictures go")
+    parser.add_argument("--data", help="a folder or table of ratings with times (default: the demo data)")
+    parser.add_argument("-o", "--output", default="studies", help="folder for the pages and figures")
     parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
-    setting = setting_of(asked.data, seed=asked.seed)
+    options = parser.parse_args()
+    setting = setting_of(options.data, seed=options.seed)
     for name in STUDIES:
-        study = run_study(name, setting, seed=asked.seed)
-        page, _ = study.save(asked.output)
+        study = run_study(name, setting, seed=options.seed)
+        page, _ = study.save(options.output)
         print(f"{study}\n\nwritten {page}\n")
 
 

@@ -4,7 +4,7 @@
 
 Prints the comparison and writes it to reports/cf_vs_hybrid_comparison.csv. The model is a folder with
 *_U.npy and *_V.npy, an .npz or a .safetensors file; embeddings are .pt, .npy, .npz or .safetensors, one row
-an item. Nothing is unpickled.
+per item. Nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import pandas as pd
 
 from recsys.analysis import improvement
 from recsys.cf.evaluation.loading import load_cf_model, load_embeddings, load_test_data
-from recsys.cf.evaluation.translation import history_of, truth_of
+from recsys.cf.evaluation.translation import read_history, read_truth
 from recsys.cf.metrics import compute_all_user_profiles, evaluate_hybrid_model, evaluate_with_reranking
 from recsys.errors import RecsysError
 from recsys.inputs.files import write_text
 
 
-def options(arguments: list[str] | None = None) -> argparse.Namespace:
+def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
     add("--cf-model", required=True, help="folder or file with the user and item factors")
@@ -37,43 +37,43 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def compared(args: argparse.Namespace) -> pd.DataFrame:
-    """Both evaluations and the improvement in percent, one row each."""
+def compare(args: argparse.Namespace) -> pd.DataFrame:
+    """One row for each evaluation and one for the improvement in percent."""
     data = load_test_data(args.test_data)
-    users, items = load_cf_model(args.cf_model, needs=(truth_of(data), history_of(data.user_pos_train)))
+    users, items = load_cf_model(args.cf_model, needs=(read_truth(data), read_history(data.user_pos_train)))
     rows, item_to_idx = load_embeddings(args.bert_embeddings)
-    shared = {"item_to_idx": item_to_idx, "k": args.k, "cold_threshold": args.cold_threshold}
+    settings = {"item_to_idx": item_to_idx, "k": args.k, "cold_threshold": args.cold_threshold}
     print("Evaluating pure CF...", file=sys.stderr)
-    pure = evaluate_hybrid_model(users, items, rows, data, user_profiles=None, **shared)
+    pure = evaluate_hybrid_model(users, items, rows, data, user_profiles=None, **settings)
     print("Evaluating CF + content re-ranking...", file=sys.stderr)
     profiles = compute_all_user_profiles(data, rows, item_to_idx)
-    mixed = evaluate_with_reranking(
-        users, items, rows, data, profiles, alpha=args.alpha, diversity=args.diversity, **shared
+    hybrid = evaluate_with_reranking(
+        users, items, rows, data, profiles, alpha=args.alpha, diversity=args.diversity, **settings
     )
-    gains = {key: improvement(mixed[key], pure[key])["relative_percent"] for key in pure}
-    return pd.DataFrame({"Pure CF": pure, "CF + BERT": mixed, "Improvement": gains}).T
+    gains = {key: improvement(hybrid[key], pure[key])["relative_percent"] for key in pure}
+    return pd.DataFrame({"Pure CF": pure, "CF + BERT": hybrid, "Improvement": gains}).T
 
 
-def table(comparison: pd.DataFrame) -> str:
-    """The comparison as text, one row a metric."""
+def format_table(comparison: pd.DataFrame) -> str:
+    """The comparison as text, one row per metric."""
     lines = ["Metric                  | Pure CF | CF + BERT | Improvement"]
     lines.append("------------------------|---------|-----------|------------")
-    for name, (pure, mixed, gain) in comparison.items():
-        said = f"{gain:+.1f}%" if gain == gain else "n/a"  # noqa: PLR0124 - NaN
-        lines.append(f"{name:<23} | {pure:.3f}   | {mixed:.3f}     | {said}")
+    for name, (pure, hybrid, gain) in comparison.items():
+        gain_text = f"{gain:+.1f}%" if gain == gain else "n/a"  # noqa: PLR0124 - NaN
+        lines.append(f"{name:<23} | {pure:.3f}   | {hybrid:.3f}     | {gain_text}")
     return "\n".join(lines)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    args = options(arguments)
+    args = parse_arguments(arguments)
     try:
-        comparison = compared(args)
+        comparison = compare(args)
         args.output.parent.mkdir(parents=True, exist_ok=True)
         write_text(args.output, comparison.to_csv(na_rep="NA"))
     except RecsysError as error:
         print(f"error: {error}", file=sys.stderr)
         return 3
-    print(table(comparison))
+    print(format_table(comparison))
     print(f"written to {args.output}", file=sys.stderr)
     return 0
 

@@ -120,7 +120,9 @@ def conventions_page() -> str:
         lines += [""]
     lines += ["## Presets", ""]
     lines += [
-        "`seed000` to `seed004` are the five design documents the package started from.",
+        "`cf_evaluation`, `recommender_evaluator`, `ncf_evaluator`, `rating_threshold` and",
+        "`rating_and_ranking` are the decisions of the five design documents, 000 to 004, that",
+        "`recsys.cf.evaluation` follows.",
         "",
         "| preset | library | version | decisions that differ from the default |",
         "|---|---|---|---|",

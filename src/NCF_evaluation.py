@@ -1,4 +1,4 @@
-"""NCFEvaluator under the name its description imports it by; it lives in recsys.cf.evaluation."""
+"""The module document 002 imports NCFEvaluator from; the class is in recsys.cf.evaluation."""
 
 from recsys.cf.evaluation.ncf_evaluator import NCFEvaluator
 

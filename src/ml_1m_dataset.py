@@ -1,4 +1,4 @@
-"""NCFTestDataset under the name its description imports it by; it lives in recsys.cf.evaluation."""
+"""The module document 002 imports NCFTestDataset from; the class is in recsys.cf.evaluation."""
 
 from recsys.cf.evaluation.ncf_evaluator import NCFTestDataset
 

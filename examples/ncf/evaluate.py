@@ -1,8 +1,8 @@
-"""The trained models on the test: among 100 candidates, among all items, and the second told by the first.
+"""Evaluate the trained models among 100 candidates and among all items, with estimates of the latter.
 
 Every model ranks each user's test item twice: among the authors' 99 negatives, and among all items the user
-has no training pair with. Beside both stand the estimates of the second from the first, and a model that
-knows nothing but popularity. The test cases are read here and nowhere else.
+has no training pair with. The output also has estimates of the second result from the first, and a popularity
+model. Only this script reads the test cases.
 
     python examples/ncf/evaluate.py ml1m.npz weights --out examples/ncf/results/cpu.json
 """
@@ -28,7 +28,7 @@ MODELS = ("gmf", "mlp", "neumf")
 
 
 class Popularity:
-    """How many training pairs an item has: a model without a user."""
+    """Scores an item by its number of training pairs, the same for every user."""
 
     def __init__(self, users: np.ndarray, items: np.ndarray, n_users: int, n_items: int) -> None:
         del users
@@ -40,9 +40,9 @@ class Popularity:
         return self.item_factors[items.cpu().numpy(), 0]
 
 
-def full_ranking(model: Any, held: Any, train: recsys.Interactions) -> recsys.Evaluation:
-    """The test item among all items the user has no training pair with; exact, ties by their expectation."""
-    truth = {int(u): {int(i)} for u, i in zip(held["test_users"], held["test_items"], strict=True)}
+def full_ranking(model: Any, arrays: Any, train: recsys.Interactions) -> recsys.Evaluation:
+    """Rank the test item among all items the user has no training pair with; ties by expectation."""
+    truth = {int(u): {int(i)} for u, i in zip(arrays["test_users"], arrays["test_items"], strict=True)}
     return recsys.evaluate(
         recsys.from_model(model),
         truth,
@@ -52,31 +52,31 @@ def full_ranking(model: Any, held: Any, train: recsys.Interactions) -> recsys.Ev
     )
 
 
-def row(model: Any, cases: Candidates, held: Any, train: recsys.Interactions) -> dict[str, Any]:
-    """One model: sampled, full and estimated, with intervals."""
+def evaluate_model(model: Any, cases: Candidates, arrays: Any, train: recsys.Interactions) -> dict[str, Any]:
+    """Sampled, full and estimated results of one model."""
     evaluator = NCFEvaluator(model, cases, top_k=10, device="cpu")
-    began = time.perf_counter()
+    start = time.perf_counter()
     sampled = evaluator.evaluate_all([*METRICS, "average_rank"])
-    middle = time.perf_counter()
-    full = full_ranking(model, held, train)
+    sampled_done = time.perf_counter()
+    full = full_ranking(model, arrays, train)
     end = time.perf_counter()
-    n_items = int(held["n_users_items"][1]) - np.bincount(held["users"], minlength=len(cases))
+    n_items = int(arrays["n_users_items"][1]) - np.bincount(arrays["users"], minlength=len(cases))
     estimates = evaluator.estimate_full(n_items, METRICS, methods=("rank", "cls", "bv", "mle"))
     return {
         "sampled": sampled,
         "full": full,
         "estimates": estimates,
-        "counted": evaluator._counted(),  # noqa: SLF001 - the ranks themselves, for the winner's probability
-        "seconds": {"sampled": middle - began, "full": end - middle},
+        "counted": evaluator._count_ranks(),  # noqa: SLF001 - the ranks themselves, for the winner's probability
+        "seconds": {"sampled": sampled_done - start, "full": end - sampled_done},
     }
 
 
-def written(name: str, found: dict[str, Any]) -> dict[str, Any]:
-    """Plain numbers of one model, for the JSON."""
-    sampled, full = found["sampled"], found["full"]
+def json_row(name: str, result: dict[str, Any]) -> dict[str, Any]:
+    """The numbers of one model, for the JSON file."""
+    sampled, full = result["sampled"], result["full"]
     table = {}
     for metric in METRICS:
-        methods = {m: [e.value, e.low, e.high] for m, e in found["estimates"][metric].items()}
+        methods = {m: [e.value, e.low, e.high] for m, e in result["estimates"][metric].items()}
         interval = {
             side: [result.intervals(metrics=[metric])[metric].interval.low,
                    result.intervals(metrics=[metric])[metric].interval.high]
@@ -86,14 +86,14 @@ def written(name: str, found: dict[str, Any]) -> dict[str, Any]:
             "sampled": sampled[metric], "sampled_interval": interval["sampled"],
             "full": full[metric], "full_interval": interval["full"], "estimates": methods,
         }  # fmt: skip
-    return {"model": name, "metrics": table, "seconds": found["seconds"], "counts": dict(sampled.counts)}
+    return {"model": name, "metrics": table, "seconds": result["seconds"], "counts": dict(sampled.counts)}
 
 
-def shown(name: str, found: dict[str, Any]) -> str:
+def table_row(name: str, result: dict[str, Any]) -> str:
     cells = []
     for metric in ("hit@10", "ndcg@10"):
-        estimates = found["estimates"][metric]
-        cells += [found["sampled"][metric], found["full"][metric]]
+        estimates = result["estimates"][metric]
+        cells += [result["sampled"][metric], result["full"][metric]]
         cells += [estimates[m].value for m in ("cls", "bv", "mle")]
     return f"{name:<11}" + "".join(f"{cell:>9.4f}" for cell in cells)
 
@@ -112,24 +112,24 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("weights", type=Path, help="folder that train.py wrote")
     parser.add_argument("--out", type=Path)
-    asked = parser.parse_args()
-    with np.load(asked.data, allow_pickle=False) as packed:
-        held = {name: packed[name] for name in packed.files}
-    n_users, n_items = held["n_users_items"].tolist()
+    options = parser.parse_args()
+    with np.load(options.data, allow_pickle=False) as packed:
+        arrays = {name: packed[name] for name in packed.files}
+    n_users, n_items = arrays["n_users_items"].tolist()
     pairs: dict[int, list[int]] = {user: [] for user in range(n_users)}
-    for user, item in zip(held["users"].tolist(), held["items"].tolist(), strict=True):
+    for user, item in zip(arrays["users"].tolist(), arrays["items"].tolist(), strict=True):
         pairs[user].append(item)
     train = recsys.read_interactions(pairs)
-    cases = Candidates.of(held["test_users"], held["test_items"], held["test_negatives"])
-    models: dict[str, Any] = {"popularity": Popularity(held["users"], held["items"], n_users, n_items)}
-    models |= {name: load_model(asked.weights / f"{name}.npz") for name in MODELS}
-    results = {name: row(model, cases, held, train) for name, model in models.items()}
+    cases = Candidates.of(arrays["test_users"], arrays["test_items"], arrays["test_negatives"])
+    models: dict[str, Any] = {"popularity": Popularity(arrays["users"], arrays["items"], n_users, n_items)}
+    models |= {name: load_model(options.weights / f"{name}.npz") for name in MODELS}
+    results = {name: evaluate_model(model, cases, arrays, train) for name, model in models.items()}
 
     print(
         f"{'':<11}{'HR@10':>9}{'full':>9}{'cls':>9}{'bv':>9}{'mle':>9}{'NDCG@10':>9}{'full':>9}{'cls':>9}{'bv':>9}{'mle':>9}"
     )
-    for name, found in results.items():
-        print(shown(name, found))
+    for name, result in results.items():
+        print(table_row(name, result))
     ranks = results["neumf"]["full"].values_of("average_rank")
     needed = {
         metric: negatives_needed(metric, n_items, ranks=np.round(ranks).astype(int), n_cases=n_users)
@@ -141,10 +141,10 @@ def main() -> None:
         )
         for a, b in (("neumf", "gmf"), ("neumf", "mlp"), ("gmf", "mlp"), ("gmf", "popularity"))
     }
-    training = asked.weights / "training.json"
+    training = options.weights / "training.json"
     document = {
-        "data": "MovieLens 1M as split by the authors of NCF, with their 99 negatives a user",
-        "models": [written(name, found) for name, found in results.items()],
+        "data": "MovieLens 1M as split by the authors of NCF, with their 99 negatives per user",
+        "models": [json_row(name, result) for name, result in results.items()],
         "sampled differences": differences(results, "sampled"),
         "full differences": differences(results, "full"),
         "negatives needed for an error of 0.01": needed,
@@ -155,9 +155,9 @@ def main() -> None:
         for line in document[f"{side} differences"]:
             print(f"{side}: {line['model']} against {line['against']}, {line['metric']}: {line['verdict']}")
     print(needed, winners)
-    if asked.out:
-        asked.out.parent.mkdir(parents=True, exist_ok=True)
-        asked.out.write_text(json.dumps(document, indent=1) + "\n")
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(json.dumps(document, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""MovieLens 1M as the NCF paper split it, in one small file that needs NumPy alone to be read.
+"""MovieLens 1M as the NCF paper split it, in one small file that NumPy can read.
 
-Training pairs are all pairs but the test pairs; the 99 negatives of each test pair are the authors' own. For
-stopping and tuning, each user's last training item (the second-to-last of all) is set aside with 99 negatives
-drawn here from the items the user has no training pair with. Nothing about the test pairs is looked at.
+Training pairs are all pairs except the test pairs; the 99 negatives of each test pair are the authors' own.
+For stopping and tuning, each user's last training item (the second-to-last of all) is held out with 99
+negatives sampled from the items the user has no training pair with. The test pairs are not used for this.
 
     python examples/ncf/prepare.py ml1m.npz
 """
@@ -21,16 +21,16 @@ from recsys.models import Pairs
 DATA = Path(os.environ.get("RECSYS_SHARED", "../shared")) / "data" / "ml-1m"
 
 
-def prepared(folder: Path, *, seed: int = 0) -> dict[str, np.ndarray]:
-    """Every array the training and the evaluation read, by name; rows count from 0."""
+def prepare_arrays(folder: Path, *, seed: int = 0) -> dict[str, np.ndarray]:
+    """The arrays that training and evaluation read, by name; users and items are numbered from 0."""
     rows = pq.read_table(folder / "interactions.parquet")
     test = pq.read_table(folder / "ncf_test.parquet")
     stored = np.load(folder / "ncf_negatives.npz")
     movies = stored["ncf_item_to_movie"]
-    column = np.full(int(movies.max()) + 1, -1)
-    column[movies] = np.arange(len(movies))
+    item_row = np.full(int(movies.max()) + 1, -1)
+    item_row[movies] = np.arange(len(movies))
     users = rows["user"].to_numpy().astype(np.int64) - 1
-    items = column[rows["item"].to_numpy()]
+    items = item_row[rows["item"].to_numpy()]
     positives = test["ncf_item"].to_numpy().astype(np.int64)
     is_test = items == positives[users]
     whole = Pairs.of(
@@ -59,10 +59,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("target", type=Path)
     parser.add_argument("--data", type=Path, default=DATA)
-    asked = parser.parse_args()
-    arrays = prepared(asked.data)
-    np.savez_compressed(asked.target, **arrays)
-    print(f"{asked.target}: " + ", ".join(f"{name} {value.shape}" for name, value in arrays.items()))
+    options = parser.parse_args()
+    arrays = prepare_arrays(options.data)
+    np.savez_compressed(options.target, **arrays)
+    print(f"{options.target}: " + ", ".join(f"{name} {value.shape}" for name, value in arrays.items()))
 
 
 if __name__ == "__main__":

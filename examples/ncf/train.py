@@ -1,7 +1,7 @@
-"""Train GMF, MLP and NeuMF on the file of prepare.py; PyTorch and NumPy are all it needs.
+"""Train GMF, MLP and NeuMF on the file of prepare.py; needs only PyTorch and NumPy.
 
 Settings and the number of epochs are chosen on each user's second-to-last item. The chosen model is then
-trained anew on all training pairs for as many epochs. The test cases are not read here at all.
+retrained on all training pairs for as many epochs. This script does not read the test cases.
 
     python examples/ncf/train.py ml1m.npz weights --recipe cpu
     python examples/ncf/train.py ml1m.npz weights --recipe gpu --device cuda
@@ -21,7 +21,7 @@ from recsys.evaluation.candidates import Candidates
 from recsys.models import NeuMF, Pairs, network, save_model, train
 from recsys.models.callbacks import Fitted, fit
 
-# What is tried for each model, and the most epochs; the GPU has time for more of it.
+# The settings tried for each model and the maximum number of epochs; the GPU recipe tries more.
 RECIPES: dict[str, dict[str, Any]] = {
     "cpu": {
         "batch": 4096,
@@ -51,33 +51,33 @@ RECIPES: dict[str, dict[str, Any]] = {
 TRAINING = ("learning_rate", "weight_decay")
 
 
-class Bench:
-    """The data, and what has been trained on it so far."""
+class Experiment:
+    """The data and the models trained so far."""
 
-    def __init__(self, asked: argparse.Namespace) -> None:
-        with np.load(asked.data, allow_pickle=False) as held:
-            users, items = held["n_users_items"].tolist()
+    def __init__(self, options: argparse.Namespace) -> None:
+        with np.load(options.data, allow_pickle=False) as arrays:
+            users, items = arrays["n_users_items"].tolist()
             self.pairs = Pairs.of(
-                held["users"], held["items"], n_users=users, n_items=items, order=held["order"]
+                arrays["users"], arrays["items"], n_users=users, n_items=items, order=arrays["order"]
             )
-            self.cases = Candidates.of(held["held_users"], held["held_items"], held["held_negatives"])
-        self.recipe, self.device, self.seed = RECIPES[asked.recipe], asked.device, asked.seed
-        self.made: dict[str, Fitted] = {}
+            self.cases = Candidates.of(arrays["held_users"], arrays["held_items"], arrays["held_negatives"])
+        self.recipe, self.device, self.seed = RECIPES[options.recipe], options.device, options.seed
+        self.fitted_models: dict[str, Fitted] = {}
 
     def start(self, kind: str, setting: dict[str, Any], stage: str) -> Any:
         """An untrained network; NeuMF starts from the GMF and MLP of the same stage."""
         if kind == "neumf":
-            return NeuMF.of(*(getattr(self.made[part], stage) for part in ("gmf", "mlp")))
+            return NeuMF.of(*(getattr(self.fitted_models[part], stage) for part in ("gmf", "mlp")))
         shape = {name: value for name, value in setting.items() if name not in TRAINING}
         return network(kind, self.pairs.n_users, self.pairs.n_items, seed=self.seed, **shape)
 
     def options(self, kind: str, setting: dict[str, Any]) -> dict[str, Any]:
-        own = {name: value for name, value in setting.items() if name in TRAINING}
+        training_options = {name: value for name, value in setting.items() if name in TRAINING}
         seed = self.seed + sum(map(ord, kind))
-        return own | {"batch": self.recipe["batch"], "device": self.device, "seed": seed}
+        return training_options | {"batch": self.recipe["batch"], "device": self.device, "seed": seed}
 
-    def tried(self, kind: str, setting: dict[str, Any]) -> Fitted:
-        """One setting, trained without the held-out items and stopped by them."""
+    def try_setting(self, kind: str, setting: dict[str, Any]) -> Fitted:
+        """Train one setting without the held-out items, which decide when to stop."""
         fitted = fit(
             lambda _: self.start(kind, setting, "tuned"),
             self.pairs,
@@ -91,13 +91,13 @@ class Bench:
         print(f"{kind} {setting}: held-out NDCG@10 {best:.4f} at epoch {epoch}", flush=True)
         return fitted
 
-    def chosen(self, kind: str) -> dict[str, Any]:
-        """The best setting, trained anew on all pairs; what was tried, for the log."""
-        runs = [(self.tried(kind, setting), setting) for setting in self.recipe[kind]]
+    def choose_and_train(self, kind: str) -> dict[str, Any]:
+        """Retrain the best setting on all pairs; return what was tried, for the log."""
+        runs = [(self.try_setting(kind, setting), setting) for setting in self.recipe[kind]]
         best, setting = max(runs, key=lambda run: run[0].watch.best)
         final = self.start(kind, setting, "model")
         history = train(final, self.pairs, epochs=best.watch.best_epoch, **self.options(kind, setting))
-        self.made[kind] = Fitted(final, best.tuned, best.watch, history)
+        self.fitted_models[kind] = Fitted(final, best.tuned, best.watch, history)
         return {
             "setting": setting,
             "shape": final.shape,
@@ -116,16 +116,16 @@ def main() -> None:
     parser.add_argument("--recipe", choices=RECIPES, default="cpu")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
-    began = time.perf_counter()
-    bench = Bench(asked)
-    asked.target.mkdir(parents=True, exist_ok=True)
-    log: dict[str, Any] = {"recipe": asked.recipe, "seed": asked.seed, "models": {}}
+    options = parser.parse_args()
+    start_time = time.perf_counter()
+    experiment = Experiment(options)
+    options.target.mkdir(parents=True, exist_ok=True)
+    log: dict[str, Any] = {"recipe": options.recipe, "seed": options.seed, "models": {}}
     for kind in ("gmf", "mlp", "neumf"):
-        log["models"][kind] = bench.chosen(kind)
-        save_model(bench.made[kind].model, asked.target / f"{kind}.npz")
-    log["seconds"] = time.perf_counter() - began
-    (asked.target / "training.json").write_text(json.dumps(log, indent=1) + "\n")
+        log["models"][kind] = experiment.choose_and_train(kind)
+        save_model(experiment.fitted_models[kind].model, options.target / f"{kind}.npz")
+    log["seconds"] = time.perf_counter() - start_time
+    (options.target / "training.json").write_text(json.dumps(log, indent=1) + "\n")
     print(f"done in {log['seconds']:.0f} s")
 
 

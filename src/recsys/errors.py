@@ -37,7 +37,10 @@ __all__ = [
 
 
 class RecsysError(Exception):
-    """Base of all errors; `table`, `column`, `row` say where, `hint` says what to do."""
+    """Base of all errors; `table`, `column`, `row` say where, `hint` says what to do.
+
+    The text is the message, then the hint, then the place in brackets.
+    """
 
     def __init__(
         self,
@@ -61,16 +64,16 @@ class RecsysError(Exception):
             for name, value in (("table", self.table), ("column", self.column), ("row", self.row))
             if value is not None
         ]
+        hint = f" {self.hint}" if self.hint else ""
         place = f" [{', '.join(where)}]" if where else ""
-        advice = f" {self.hint}" if self.hint else ""
-        return f"{self.message}{place}{advice}"
+        return f"{self.message}{hint}{place}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.message, self.__dict__.copy())
 
 
 def _rebuild(kind: type[RecsysError], message: str, state: dict[str, Any]) -> RecsysError:
-    """An error sent to another process, without running its own __init__ (they differ)."""
+    """Unpickle an error without running its own __init__: the signatures differ."""
     bare: RecsysError = type(kind.__name__, (kind,), {"__init__": Exception.__init__})(message)
     bare.__class__ = kind
     bare.__dict__.update(state)
@@ -78,7 +81,7 @@ def _rebuild(kind: type[RecsysError], message: str, state: dict[str, Any]) -> Re
 
 
 class InputError(RecsysError, ValueError):
-    """A table, list or array that cannot be evaluated as given."""
+    """A table, list or array that cannot be evaluated as it is."""
 
 
 class IdTypeError(InputError, TypeError):
@@ -94,11 +97,11 @@ class DuplicateError(InputError):
 
 
 class SplitError(InputError):
-    """A split or a sample that cannot be made as asked: a fraction out of range, an empty side, a tie."""
+    """A split or sample that cannot be made: a fraction out of range, an empty side, a tie."""
 
 
 class ManifestError(InputError):
-    """Data or results that are not those a manifest describes; `differs` names what is not the same."""
+    """Data or results differ from what a manifest describes; `differs` names what differs."""
 
     def __init__(self, message: str, *, differs: Iterable[str] = (), hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -110,7 +113,7 @@ class CutoffError(InputError):
 
 
 class UnknownNameError(RecsysError, ValueError):
-    """A metric, convention, preset or option nobody knows; nearest names are suggested."""
+    """An unknown metric, convention, preset or option; the nearest names are suggested."""
 
     def __init__(self, what: str, name: object, known: Iterable[str], *, hint: str | None = None) -> None:
         choices = sorted(set(known))
@@ -123,7 +126,7 @@ class UnknownNameError(RecsysError, ValueError):
 
 
 class ConventionError(RecsysError, ValueError):
-    """A convention value that is not allowed, or does not go together with what was asked."""
+    """A convention value that is not allowed, or contradicts another option."""
 
 
 class NotDefinedError(RecsysError, ValueError):
@@ -131,15 +134,15 @@ class NotDefinedError(RecsysError, ValueError):
 
 
 class MergeError(RecsysError, ValueError):
-    """Partial results that cannot be merged: a case met twice, or different requests."""
+    """Partial results that cannot be merged: a case occurs twice, or the requests differ."""
 
 
 class OutOfBoundsError(RecsysError, ArithmeticError):
-    """A metric left its own range: a defect of the metric, never shown as a result."""
+    """A metric left its own range: a defect of the metric, never returned as a result."""
 
 
 class MissingExtraError(RecsysError, ImportError):
-    """An optional package is needed; the message holds the line that installs it."""
+    """An optional package is needed; the hint is the command that installs it."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(
@@ -167,11 +170,11 @@ class FloatIdWarning(RecsysWarning):
 
 
 class SwappedFactorsWarning(RecsysWarning):
-    """The matrix called users holds the items and the other way round; they were exchanged."""
+    """The user matrix holds the items and vice versa; the two were exchanged."""
 
 
 def warn(category: type[Warning], text: str) -> None:
-    """Warn at the line outside the library that led here, however deep inside it this is."""
+    """Warn at the caller's line outside the library, however deep the call is."""
     level, frame = 1, inspect.currentframe()
     while frame is not None and str(frame.f_globals.get("__name__")).split(".")[0] == "recsys":
         level, frame = level + 1, frame.f_back

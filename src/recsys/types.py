@@ -1,8 +1,8 @@
-"""The arrays everything else passes around; frozen, checked once on entry, never changed.
+"""The frozen arrays that all rooms pass around: checked once on entry, never changed.
 
-A case is what gets one ranking (usually a user; a session or one of a user's events otherwise), a
-cluster is the user it belongs to. Codes are int32 and follow the sorted ids, so no result depends on
-the order of rows. Products of cases and items are always taken in int64.
+A case is what gets one ranking: usually a user, otherwise a session or one of a user's events. A cluster is
+the user a case belongs to. Codes are int32 and follow the sorted ids, so no result depends on the order of
+rows. Products of cases and items are always computed in int64.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ ExposureKey = tuple[int | None, str]
 
 @dataclass(frozen=True, eq=False)
 class Ids:
-    """What the user typed, sorted and unique: int64, or str in an object array. The code is the place.
+    """The ids as the user wrote them, sorted and unique: int64, or str in an object array. A code is a place.
 
-    `is_range`: the values are 0, 1, 2, … so that an id is its own code; not all of them need occur.
+    `is_range`: the values are 0, 1, 2, … so that an id is its own code; not all of them need to occur.
     """
 
     values: Array
@@ -43,20 +43,20 @@ class Ids:
         return len(self.values)
 
     def name(self, code: Any) -> int | str:
-        """What the user typed, as a plain Python value."""
+        """The id of a code, as the user wrote it, as a plain Python value."""
         value = self.values[int(code)]
         return value if isinstance(value, str) else int(value)
 
     def code_of(self, wanted: Array) -> Int:
-        """Codes of ids, -1 for an unknown one."""
+        """The codes of ids, -1 for an unknown id."""
         if len(self.values) == 0 or len(wanted) == 0:
             return np.full(len(wanted), -1, dtype=np.int64)
-        at = np.searchsorted(self.values, wanted)
-        at[at == len(self.values)] = 0
-        return np.where(self.values[at] == wanted, at, -1).astype(np.int64)
+        place = np.searchsorted(self.values, wanted)
+        place[place == len(self.values)] = 0
+        return np.where(self.values[place] == wanted, place, -1).astype(np.int64)
 
     def union(self, other: Ids, *, what: str) -> tuple[Ids, Codes | None, Codes | None]:
-        """Both sets in one, and where the codes of each go (None: they stay)."""
+        """The union of both sets, and the new code of each old code (None: codes do not change)."""
         if len(other) == 0 or other is self:
             return self, None, None
         if len(self) == 0:
@@ -69,14 +69,19 @@ class Ids:
         both = np.concatenate([self.values, other.values])
         order = np.argsort(both, kind="stable")  # two sorted runs: merged in one pass
         merged = both[order]
-        new = np.concatenate([[True], merged[1:] != merged[:-1]])
-        moves = np.empty(len(both), dtype=np.int32)
-        moves[order] = np.cumsum(new) - 1
-        mine, theirs = moves[: len(self)], moves[len(self) :]
-        size = int(new.sum())
-        return Ids(merged[new]), None if size == len(self) else mine, None if size == len(other) else theirs
+        is_new = np.concatenate([[True], merged[1:] != merged[:-1]])
+        new_codes = np.empty(len(both), dtype=np.int32)
+        new_codes[order] = np.cumsum(is_new) - 1
+        own_codes, other_codes = new_codes[: len(self)], new_codes[len(self) :]
+        size = int(is_new.sum())
+        return (
+            Ids(merged[is_new]),
+            None if size == len(self) else own_codes,
+            None if size == len(other) else other_codes,
+        )
 
     def same_kind(self, other: Ids, *, what: str) -> None:
+        """An error if one set is int and the other str."""
         if self.kind != other.kind and len(self) and len(other):
             raise IdTypeError(
                 f"the {what} ids are {self.kind} in one table ({self.name(-1)!r}, …) and {other.kind} in "
@@ -106,11 +111,11 @@ class Interactions:
 
     @cached_property
     def item_counts(self) -> Int:
-        """How many cases have each item; counted once, however many batches are held against it."""
+        """The number of cases that have each item; counted once and reused."""
         return np.bincount(self.codes, minlength=len(self.items))
 
     def kept(self, keep: Bool) -> Interactions:
-        """The same without some entries; every case stays."""
+        """The same with some entries only; every case stays."""
         case = np.repeat(np.arange(len(self.cases)), self.sizes)[keep]
         sizes = np.bincount(case, minlength=len(self.cases))
         return replace(
@@ -124,12 +129,12 @@ class Interactions:
 
     def __repr__(self) -> str:
         has = [name for name in ("grades", "times") if getattr(self, name) is not None]
-        return _in_short(self, f", with {' and '.join(has)}" if has else "")
+        return _short_repr(self, f", with {' and '.join(has)}" if has else "")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Lists:
-    """Rankings, best first: CSR by case. Equal scores are ties; without scores the order is the answer."""
+    """Rankings, best first: CSR by case. Equal scores are ties; without scores the order is the ranking."""
 
     cases: Ids
     items: Ids
@@ -144,7 +149,7 @@ class Lists:
         return np.diff(self.indptr)
 
     def to_frame(self) -> Any:
-        """A pandas table that evaluate reads as the same lists: user, item, and score (rank without one)."""
+        """A pandas table that evaluate reads as the same lists: user, item, and score or rank."""
         import pandas as pd
 
         columns: dict[str, Array] = {"user": np.repeat(self.cases.values, self.sizes)}
@@ -158,19 +163,19 @@ class Lists:
         return pd.DataFrame(columns)
 
     def __repr__(self) -> str:
-        return _in_short(self, ", with scores" if self.scores is not None else "")
+        return _short_repr(self, ", with scores" if self.scores is not None else "")
 
 
-def _in_short(data: Interactions | Lists, more: str) -> str:
-    """What there is, in one line: the arrays themselves may be of any size."""
+def _short_repr(data: Interactions | Lists, suffix: str) -> str:
+    """The number of cases, items and rows in one line: the arrays may have any size."""
     n_items = int(np.count_nonzero(np.bincount(data.codes)))
-    held = {"case": len(data.cases), "item": n_items, "row": len(data.codes)}
-    sizes = ", ".join(f"{n:,} {name}{'' if n == 1 else 's'}" for name, n in held.items())
-    return f"{type(data).__name__}({sizes}{more})"
+    counts = {"case": len(data.cases), "item": n_items, "row": len(data.codes)}
+    sizes = ", ".join(f"{n:,} {name}{'' if n == 1 else 's'}" for name, n in counts.items())
+    return f"{type(data).__name__}({sizes}{suffix})"
 
 
 def positions(starts: Array, sizes: Array) -> Int:
-    """Where the entries of several runs stand, one run after the other.
+    """The positions of the entries of several runs, one run after the other.
 
     >>> positions(np.array([5, 0]), np.array([2, 3])).tolist()
     [5, 6, 0, 1, 2]
@@ -179,24 +184,22 @@ def positions(starts: Array, sizes: Array) -> Int:
     return np.asarray(np.arange(int(sizes.sum())) + np.repeat(starts - before, sizes), dtype=np.int64)
 
 
-def entries_of(data: Interactions | Lists, cases: Ids) -> tuple[Int, Int]:
-    """The entries of these cases, in their order: the place of each one's case, and where it stands."""
+def entries_of_cases(data: Interactions | Lists, cases: Ids) -> tuple[Int, Int]:
+    """The entries of some cases, in their order: the place of the case of each entry, and its position."""
     data.cases.same_kind(cases, what="user")
-    of_case = data.cases.code_of(cases.values)
-    sizes = (
-        np.where(of_case >= 0, data.sizes[of_case], 0) if len(data.cases) else np.zeros(len(cases), np.int64)
-    )
-    starts = data.indptr[np.maximum(of_case, 0)] if len(data.cases) else sizes
+    codes = data.cases.code_of(cases.values)
+    sizes = np.where(codes >= 0, data.sizes[codes], 0) if len(data.cases) else np.zeros(len(cases), np.int64)
+    starts = data.indptr[np.maximum(codes, 0)] if len(data.cases) else sizes
     return np.repeat(np.arange(len(cases)), sizes), positions(starts, sizes)
 
 
 @dataclass(frozen=True, eq=False)
 class Hits:
-    """Where the judged items landed: all a ranking metric may look at.
+    """The ranks of the judged items: all that a ranking metric may read.
 
-    One entry a judged item that was found, sorted by case then rank; `rank` is 1 + the number of items
-    strictly above, `tied` how many share its score (None: no ties left), `repeat` marks an item that
-    the list had already shown. The truth's own grades stand per case, sorted from the highest.
+    One entry per judged item that was found, sorted by case, then rank. `rank` is 1 + the number of items
+    strictly above, `tied` the number of items with its score (None: no ties are left), `repeat` marks an item
+    that its list has shown before. `truth_grade` has the grades of the truth per case, highest first.
     """
 
     n_cases: int
@@ -218,13 +221,13 @@ class Hits:
         return self.truth_indptr[1:] - self.truth_indptr[:-1]
 
     def of_cases(self, start: int, stop: int) -> Hits:
-        """Those of some neighbouring cases, which then count from 0."""
-        found = slice(*np.searchsorted(self.case, (start, stop)).tolist())
+        """The hits of the cases from `start` to `stop`, which are numbered from 0 again."""
+        entries = slice(*np.searchsorted(self.case, (start, stop)).tolist())
         cases, truth = slice(start, stop), slice(*self.truth_indptr[[start, stop]].tolist())
-        rows = {"n_listed": cases, "n_candidates": cases, "truth_grade": truth, "truth_weight": truth}
+        slices = {"n_listed": cases, "n_candidates": cases, "truth_grade": truth, "truth_weight": truth}
         columns = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "n_cases"}
         part: dict[str, Any] = {
-            name: None if c is None else c[rows.get(name, found)] for name, c in columns.items()
+            name: None if c is None else c[slices.get(name, entries)] for name, c in columns.items()
         }
         part["case"] = part["case"] - self.case.dtype.type(start)
         part["truth_indptr"] = self.truth_indptr[start : stop + 1] - truth.start
@@ -233,9 +236,9 @@ class Hits:
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """The lists themselves, equal scores put in order: CSR by case, item codes, best first.
+    """The lists with equal scores put in order: CSR by case, item codes, best first.
 
-    `places` where entries were left out in between; without it they count up from 1.
+    `places` has the place of each entry if entries in between were left out; otherwise they count from 1.
     """
 
     indptr: Int
@@ -250,9 +253,9 @@ class Shown:
 
 @dataclass(frozen=True, eq=False)
 class Catalogue:
-    """All items there are, by `how` they are known: all `ids` given, their `number`, or those `found`.
+    """All items, and `how` they are known: all "ids" were given, their "number", or those "found".
 
-    The ids of the last two are those that occurred, which further parts may add to.
+    With the last two, `ids` are those that occurred so far; further parts may add more.
     """
 
     ids: Ids
@@ -262,7 +265,7 @@ class Catalogue:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """What is known about items or users: one row an id, columns by name, cells as they came."""
+    """Attributes of items or users: one row per id, columns by name, unconverted cells."""
 
     ids: Ids
     columns: Mapping[str, Array]
@@ -270,7 +273,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """One vector an id: `rows` says which row of the matrix belongs to each id."""
+    """One vector per id: `rows` has the row of the matrix that belongs to each id."""
 
     ids: Ids
     rows: Int
@@ -279,7 +282,7 @@ class Vectors:
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """What metrics about more than places need, by name; a missing need is an error that says which."""
+    """What metrics need beyond ranks, by name; the error for a missing need names it."""
 
     catalogue: Ids | None = None
     n_items: int | None = None
@@ -314,7 +317,7 @@ class Exposure:
 
     @property
     def total(self) -> Int:
-        """Shown how often, per item."""
+        """How often each item was shown."""
         out = np.zeros(len(self.items), dtype=np.int64)
         np.add.at(out, self.codes, self.counts)
         return out
@@ -322,7 +325,7 @@ class Exposure:
 
 @dataclass(frozen=True, eq=False)
 class PerCase:
-    """One row a case, sorted by id; NaN: not in that metric's mean. Join by id, never by place."""
+    """One row per case, sorted by id; NaN: not in the mean of that metric. Join by id, not by place."""
 
     ids: Array
     columns: Mapping[str, Float]
@@ -338,7 +341,7 @@ class Partial:
     """The result of some cases; two of them merge into the result of all their cases.
 
     `terms` holds numerator and denominator per case of a metric that is pooled or built from others;
-    `exposure` what metrics of the whole catalogue are made of, `context` what they are held against.
+    metrics of the whole catalogue are computed from `exposure` and `context`.
     """
 
     per_case: PerCase
@@ -352,7 +355,7 @@ class Partial:
 
 @dataclass(frozen=True, eq=False)
 class Stratum:
-    """The result of one group: of users (their ids and exposure), or of items (all its values)."""
+    """The result of one group of users (their ids and exposure) or of items (all its values)."""
 
     of: str
     partial: Partial

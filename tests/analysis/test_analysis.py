@@ -46,8 +46,8 @@ def test_inspection_leaves_out_the_history_and_shows_it_beside():
     assert frame["hit"].tolist() == [False, True]
     assert frame["history_product_id"].tolist() == ["a", "d"]  # newest first
     assert frame.attrs["history"]["product_id"].tolist() == ["d", "a"]
-    kept = analysis.inspect_user_recommendations("ann", (U, V), MAPS, k=1, history=["a"], exclude_seen=False)
-    assert kept["seen"].tolist() == [True]
+    frame = analysis.inspect_user_recommendations("ann", (U, V), MAPS, k=1, history=["a"], exclude_seen=False)
+    assert frame["seen"].tolist() == [True]
 
 
 def test_inspection_without_mappings_and_with_unknown_products():
@@ -83,20 +83,20 @@ def failing_world():
 
 def test_failure_cases_name_the_reason():
     train, truth, lists, result = failing_world()
-    found = analysis.failure_cases(result, train, truth, lists, niche_item=2)
-    assert found.cold_users.index.tolist() == [0, 5]
-    reasons = found.worst["reason"].to_dict()
+    cases = analysis.failure_cases(result, train, truth, lists, niche_item=2)
+    assert cases.cold_users.index.tolist() == [0, 5]
+    reasons = cases.worst["reason"].to_dict()
     assert reasons[0] == "cold start: 1 training interaction"
     assert reasons[1] == "every test item is new: nobody took one in training"
     assert reasons[2] == "niche taste: 1 of 1 test items have < 2 interactions"
     assert reasons[4].startswith("no plain reason: 3 training interactions")
     assert reasons[5] == "no training interactions at all"
     assert 3 not in reasons
-    assert found.niche_items["n_train"].to_dict() == {5: 1, 6: 0, 9: 0}
-    assert found.summary["niche items never recommended"] == 2
-    assert found.summary["hit@1 of cold users"] == 0.0
-    assert found.summary["hit@1 of the others"] == 0.25
-    assert "worst users" in repr(found)
+    assert cases.niche_items["n_train"].to_dict() == {5: 1, 6: 0, 9: 0}
+    assert cases.summary["niche items never recommended"] == 2
+    assert cases.summary["hit@1 of cold users"] == 0.0
+    assert cases.summary["hit@1 of the others"] == 0.25
+    assert "worst users" in repr(cases)
     alone = analysis.worst_users(result, train, truth, niche_item=2)
     assert alone["reason"].to_dict() == reasons
 
@@ -113,9 +113,9 @@ def test_the_worst_of_equally_bad_users_is_the_one_whose_item_stands_lowest():
 def test_activity_bins():
     _, _, _, result = failing_world()
     counts = {0: 1, 1: 4, 2: 3, 3: 4, 4: 3}
-    made = analysis.by_activity(result, counts, bins=[(0, 2), (2, 4), (4, float("inf"))])
-    assert {name: row["num_users"] for name, row in made.items()} == {"0-2": 2, "2-4": 2, "4+": 2}
-    assert made["4+"]["hit@1"] == 0.5
+    groups = analysis.by_activity(result, counts, bins=[(0, 2), (2, 4), (4, float("inf"))])
+    assert {name: row["num_users"] for name, row in groups.items()} == {"0-2": 2, "2-4": 2, "4+": 2}
+    assert groups["4+"]["hit@1"] == 0.5
     assert "other" in analysis.by_activity(result, counts, bins=[(0, 2)])
     thirds = analysis.by_activity(result, pd.Series(counts))
     assert list(thirds) == ["low", "medium", "high"]
@@ -152,8 +152,8 @@ def test_losing_users_of_a_metric_where_less_is_better():
 
 def test_distributions_and_summaries():
     _, _, _, result = failing_world()
-    made = analysis.per_user_distribution(result, "hit@1", bins=4)
-    assert (made["counts"].sum(), made["n_at_zero"], made["max"]) == (6, 5, 1.0)
+    histogram = analysis.per_user_distribution(result, "hit@1", bins=4)
+    assert (histogram["counts"].sum(), histogram["n_at_zero"], histogram["max"]) == (6, 5, 1.0)
     summary = analysis.number_summary([1.0, np.nan, 3.0])
     assert (summary["count"], summary["mean"], summary["std"]) == (2, 2.0, 1.0)
     assert np.isnan(analysis.number_summary([np.nan])["mean"])
@@ -167,13 +167,13 @@ def test_maps_put_like_with_like(method):
     centres = 8 * rng.standard_normal((3, 10))
     rows = centres[np.arange(60) % 3] + rng.standard_normal((60, 10))
     rows[7] = 0.0
-    made = analysis.item_map(rows, method=method, labels=np.arange(60) % 3, item_ids=range(100, 160))
-    assert made.index[0] == 100
-    assert made[["x", "y"]].isna().any(axis=1).sum() == 1
-    assert made.attrs["without_embedding"] == 1
-    assert made.attrs["neighbours"]["same label"] > 0.95 > 2 * made.attrs["neighbours"]["by chance"]
+    frame = analysis.item_map(rows, method=method, labels=np.arange(60) % 3, item_ids=range(100, 160))
+    assert frame.index[0] == 100
+    assert frame[["x", "y"]].isna().any(axis=1).sum() == 1
+    assert frame.attrs["without_embedding"] == 1
+    assert frame.attrs["neighbours"]["same label"] > 0.95 > 2 * frame.attrs["neighbours"]["by chance"]
     again = analysis.item_map(rows, method=method, seed=0)
-    assert np.allclose(made[["x", "y"]], again, equal_nan=True)
+    assert np.allclose(frame[["x", "y"]], again, equal_nan=True)
 
 
 def test_maps_take_any_method_and_refuse_unknown_ones():
@@ -185,7 +185,7 @@ def test_maps_take_any_method_and_refuse_unknown_ones():
     with pytest.raises(InputError, match="three"):
         analysis.item_map(np.zeros((5, 2)))
     with pytest.raises(InputError, match="two columns"):
-        analysis.item_map(rows, method=SimpleNamespace(fit_transform=lambda held: held[:, :1]))
+        analysis.item_map(rows, method=SimpleNamespace(fit_transform=lambda matrix: matrix[:, :1]))
 
 
 @pytest.mark.parametrize("method", ["umap", "pacmap"])
@@ -256,8 +256,8 @@ def test_a_map_refuses_what_its_methods_cannot_do_and_takes_labels_by_id():
         analysis.item_map(rows, method="pca", labels=["a", "b"])
     ids = [f"i{i}" for i in range(12)]
     labels = {name: "even" if i % 2 == 0 else "odd" for i, name in enumerate(ids)}
-    made = analysis.item_map(rows, method="pca", labels=labels, item_ids=ids)
-    assert made["label"].tolist() == ["even", "odd"] * 6
+    frame = analysis.item_map(rows, method="pca", labels=labels, item_ids=ids)
+    assert frame["label"].tolist() == ["even", "odd"] * 6
 
 
 def test_the_worst_users_of_a_metric_where_less_is_better():
@@ -265,8 +265,8 @@ def test_the_worst_users_of_a_metric_where_less_is_better():
     truth = {0: [0], 1: [9], 2: [3]}  # average ranks 1, 10 and 4
     train = {user: [1, 2, 4] for user in truth}
     result = recsys.evaluate(recsys.Scores(scores), truth, ["average_rank", "mrr"])
-    found = analysis.worst_users(result, train, truth, metric="average_rank")
-    assert found["value"].to_dict() == {1: 10.0}
+    worst = analysis.worst_users(result, train, truth, metric="average_rank")
+    assert worst["value"].to_dict() == {1: 10.0}
     assert analysis.failure_cases(result, train, truth).worst.index.tolist() == [1]
     assert analysis.worst_users(result, train, truth, metric="mrr").index.tolist() == [1, 2]
 
@@ -274,8 +274,8 @@ def test_the_worst_users_of_a_metric_where_less_is_better():
 def test_a_user_without_test_items_is_no_user_whose_items_are_new():
     lists, train = {0: [1, 2], 1: []}, {0: [1, 2, 3], 1: [1, 2, 3]}
     result = recsys.evaluate(lists, {0: [1], 1: []}, ["user_coverage@2"])
-    found = analysis.worst_users(result, train, {0: [1], 1: []})
-    assert found["reason"].to_dict() == {1: "no test items at all"}
+    worst = analysis.worst_users(result, train, {0: [1], 1: []})
+    assert worst["reason"].to_dict() == {1: "no test items at all"}
 
 
 def test_inspection_says_which_mapping_column_or_kind_of_id_is_missing():
@@ -293,7 +293,7 @@ def test_items_without_a_label_say_nothing_about_neighbours():
         (12, 2)
     )
     labels = dict(enumerate("aaaabbbb"))
-    found = analysis.item_map(rows, method="pca", labels=labels).attrs["neighbours"]
-    assert found == {"same label": 1.0, "by chance": pytest.approx(3 / 7)}  # of the other 7 labelled, 3
-    found = analysis.item_map(rows, method="pca", labels={0: "a"}).attrs["neighbours"]
-    assert np.isnan(list(found.values())).all()
+    neighbours = analysis.item_map(rows, method="pca", labels=labels).attrs["neighbours"]
+    assert neighbours == {"same label": 1.0, "by chance": pytest.approx(3 / 7)}  # of the other 7 labelled, 3
+    neighbours = analysis.item_map(rows, method="pca", labels={0: "a"}).attrs["neighbours"]
+    assert np.isnan(list(neighbours.values())).all()

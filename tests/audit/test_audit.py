@@ -55,19 +55,19 @@ def good_lists(train, test, k=10):
     return out
 
 
-def found(name, *args, **kwargs):
+def findings_of(name, *args, **kwargs):
     """The findings of one check."""
     return [f for f in recsys.audit(*args, checks=[name], **kwargs) if f.name == name]
 
 
 def test_a_clean_split_with_a_good_model_has_nothing_to_answer_for(clean):
     train, test = clean
-    made = recsys.audit(train, test, good_lists(train, test), items=range(N_ITEMS))
-    assert made.passed
-    assert {f.name for f in made} <= {"popularity_baseline", "head_and_tail"}
-    assert all(f.severity == "info" for f in made)
-    assert made.passes("warning")
-    assert str(made).startswith("audit passed")
+    report = recsys.audit(train, test, good_lists(train, test), items=range(N_ITEMS))
+    assert report.passed
+    assert {f.name for f in report} <= {"popularity_baseline", "head_and_tail"}
+    assert all(f.severity == "info" for f in report)
+    assert report.passes("warning")
+    assert str(report).startswith("audit passed")
 
 
 WORLDS = {}
@@ -287,7 +287,7 @@ def _(train, test):
 @pytest.mark.parametrize("name", list(CHECKS))
 def test_a_check_fires_where_it_must(name, clean):
     severity, args, kwargs = WORLDS[name](*clean)
-    findings = found(name, *args, **kwargs)
+    findings = findings_of(name, *args, **kwargs)
     assert findings, f"{name} saw nothing"
     assert findings[0].severity == severity
     assert findings[0].message
@@ -308,43 +308,43 @@ def test_a_check_is_silent_where_nothing_is_wrong(name, clean):
     if name == "metric_disagreement":
         bad = {u: [777] for u in lists}
         extra["models"] = {"good": lists, "bad": bad}
-    made = recsys.audit(train, test, lists, items=range(N_ITEMS), checks=[name], **extra)
-    assert made.checked == [name], made.skipped
-    assert all(f.severity == "info" for f in made), made
+    report = recsys.audit(train, test, lists, items=range(N_ITEMS), checks=[name], **extra)
+    assert report.checked == [name], report.skipped
+    assert all(f.severity == "info" for f in report), report
 
 
 def test_text_ids_that_are_fine_raise_no_finding(clean):
     train, test = (side.assign(item=[f"item-{i}" for i in side.item]) for side in clean)
     names = ["whitespace_in_ids", "ids_like_floats", "misread_encoding", "ids_that_differ_in_spelling"]
-    made = recsys.audit(train, test, checks=names)
-    assert len(made) == 0
-    assert made.checked == names
+    report = recsys.audit(train, test, checks=names)
+    assert len(report) == 0
+    assert report.checked == names
 
 
 def test_float_ids_are_found_while_reading(clean):
     train, test = clean
-    made = recsys.audit(train, test.assign(item=test.item.astype(float)), checks=["cold_items"])
-    assert made["float_ids"].severity == "warning"
-    assert "test" in made["float_ids"].message
+    report = recsys.audit(train, test.assign(item=test.item.astype(float)), checks=["cold_items"])
+    assert report["float_ids"].severity == "warning"
+    assert "test" in report["float_ids"].message
 
 
 def test_ids_of_different_kinds_stop_the_audit(clean):
     train, test = clean
-    made = recsys.audit(train.astype({"user": str}), test)
-    assert not made.passed
-    assert made["ids_of_different_kinds"].values["column"] == "user"
-    assert len(made) == 1
+    report = recsys.audit(train.astype({"user": str}), test)
+    assert not report.passed
+    assert report["ids_of_different_kinds"].values["column"] == "user"
+    assert len(report) == 1
 
 
 def test_places_in_a_row_are_no_units_of_time(clean):
     train, test = clean
-    assert not found("time_units_differ", train.assign(timestamp=1), test.assign(timestamp=1000))
+    assert not findings_of("time_units_differ", train.assign(timestamp=1), test.assign(timestamp=1000))
 
 
 def test_a_few_ids_that_differ_in_case_are_a_warning(clean):
     train, test = (side.assign(item=[f"i{i}" for i in side.item]) for side in clean)
     new = pd.DataFrame({"user": 1, "item": ["I3", *(f"new{n}" for n in range(30))], "timestamp": 9999})
-    finding = found("ids_that_differ_in_spelling", train, pd.concat([test, new]))[0]
+    finding = findings_of("ids_that_differ_in_spelling", train, pd.concat([test, new]))[0]
     assert (finding.severity, finding.count) == ("warning", 1)
     assert finding.examples == ("'I3' and 'i3'",)
 
@@ -354,9 +354,9 @@ def test_times_that_cannot_be_compared_are_an_error(clean):
     dated = train.assign(timestamp=pd.to_datetime(train.timestamp, unit="s"))
     zoned = test.assign(timestamp=pd.to_datetime(test.timestamp, unit="s", utc=True))
     for sides in ((dated, zoned), (dated, test)):
-        made = recsys.audit(*sides)
-        assert made["times_of_different_kinds"].severity == "error"
-        assert "time column" in made.skipped["test_before_train"]
+        report = recsys.audit(*sides)
+        assert report["times_of_different_kinds"].severity == "error"
+        assert "time column" in report.skipped["test_before_train"]
     mixed = test.assign(timestamp=["2024-01-01T00:00:00", *["2024-01-01T00:00:00+01:00"] * (len(test) - 1)])
     assert recsys.audit(train, mixed)["times_cannot_be_read"].severity == "error"
 
@@ -365,31 +365,31 @@ def test_files_may_be_named_instead(clean, tmp_path):
     train, test = clean
     for name, side in (("train", train), ("test", test)):
         side.to_csv(tmp_path / f"{name}.csv", index=False)
-    made = recsys.audit(tmp_path / "test.csv", tmp_path / "train.csv")
-    assert made["test_before_train"].count == found("test_before_train", test, train)[0].count
+    report = recsys.audit(tmp_path / "test.csv", tmp_path / "train.csv")
+    assert report["test_before_train"].count == findings_of("test_before_train", test, train)[0].count
 
 
 def test_repeats_that_are_natural_are_no_error(clean):
     train, test = clean
     shop = pd.concat([train, train.assign(timestamp=train.timestamp + 0.5)]).sort_values("timestamp")
     again = pd.concat([test, train[:50].assign(timestamp=5000)])
-    assert found("pairs_in_both", shop, again)[0].severity == "warning"
+    assert findings_of("pairs_in_both", shop, again)[0].severity == "warning"
 
 
 def test_own_test_items_only_is_flagged(clean):
     train, test = clean
     lists = test.groupby("user").item.apply(list).to_dict()
-    finding = found("candidates_from_the_test", train, test, lists)[0]
+    finding = findings_of("candidates_from_the_test", train, test, lists)[0]
     assert "own test items" in finding.message
 
 
-def test_what_cannot_be_checked_is_said(clean):
+def test_checks_that_cannot_run_are_named(clean):
     train, test = clean
-    made = recsys.audit(train[["user", "item"]], test[["user", "item"]])
-    assert "time column" in made.skipped["test_before_train"]
-    assert "lists" in made.skipped["seen_in_lists"]
-    assert set(made.checked) | set(made.skipped) == set(CHECKS)
-    assert "not checked:" in str(made)
+    report = recsys.audit(train[["user", "item"]], test[["user", "item"]])
+    assert "time column" in report.skipped["test_before_train"]
+    assert "lists" in report.skipped["seen_in_lists"]
+    assert set(report.checked) | set(report.skipped) == set(CHECKS)
+    assert "not checked:" in str(report)
 
 
 @pytest.mark.parametrize(
@@ -405,9 +405,9 @@ def test_what_cannot_be_checked_is_said(clean):
 )
 def test_any_container_will_do(both, clean):
     train, test = clean
-    made = recsys.audit(both(train[train.item > 3]), both(test))
+    report = recsys.audit(both(train[train.item > 3]), both(test))
     expected = recsys.audit(train[train.item > 3], test)
-    assert made["cold_items"].count == expected["cold_items"].count
+    assert report["cold_items"].count == expected["cold_items"].count
 
 
 def test_dates_and_time_zones(clean):
@@ -417,33 +417,33 @@ def test_dates_and_time_zones(clean):
         return frame.assign(timestamp=pd.to_datetime(frame.timestamp, unit="s", utc=True))
 
     assert (
-        found("test_before_train", dated(test), dated(train))[0].count
-        == found("test_before_train", test, train)[0].count
+        findings_of("test_before_train", dated(test), dated(train))[0].count
+        == findings_of("test_before_train", test, train)[0].count
     )
-    assert not found("test_before_train", dated(train), dated(test))
+    assert not findings_of("test_before_train", dated(train), dated(test))
 
 
 def test_results_in_every_form(clean):
     train, test = clean
-    made = recsys.audit(test, train)
-    assert isinstance(made, Audit)
-    assert isinstance(made[0], Finding)
-    assert made[0].severity == "error"
-    assert len(made.to_frame()) == len(made)
-    assert "test_before_train" in made
-    assert "nothing" not in made
-    document = json.loads(made.to_json())
+    report = recsys.audit(test, train)
+    assert isinstance(report, Audit)
+    assert isinstance(report[0], Finding)
+    assert report[0].severity == "error"
+    assert len(report.to_frame()) == len(report)
+    assert "test_before_train" in report
+    assert "nothing" not in report
+    document = json.loads(report.to_json())
     assert document["passed"] is False
-    assert {f["name"] for f in document["findings"]} == {f.name for f in made}
-    assert "| severity |" in made.to_markdown()
-    assert "<table>" in made._repr_html_()
-    assert [f.severity for f in made] == sorted(
-        (f.severity for f in made), key=["error", "warning", "info"].index
+    assert {f["name"] for f in document["findings"]} == {f.name for f in report}
+    assert "| severity |" in report.to_markdown()
+    assert "<table>" in report._repr_html_()
+    assert [f.severity for f in report] == sorted(
+        (f.severity for f in report), key=["error", "warning", "info"].index
     )
     with pytest.raises(KeyError):
-        _ = made["nothing"]
+        _ = report["nothing"]
     with pytest.raises(UnknownNameError):
-        made.passes("fatal")
+        report.passes("fatal")
 
 
 def test_bad_arguments_say_so(clean):
@@ -453,6 +453,10 @@ def test_bad_arguments_say_so(clean):
         recsys.audit(*clean, k=0)
     with pytest.raises(InputError):
         recsys.audit(clean[0], clean[1][:0])
+
+
+def test_every_check_has_its_area():
+    assert {check.area for check in CHECKS.values()} == {"ids", "leakage", "candidates", "sampling", "bias"}
 
 
 def test_every_check_says_what_it_looks_for():
@@ -474,17 +478,17 @@ def test_whatever_comes_the_audit_comes_to_an_end(train, test, lists, text, colu
         sides = [side.astype({"user": str, "item": str}) for side in sides]
         lists = {str(u): [(str(i), s) for i, s in entries] for u, entries in lists.items()}
     lists = {u: sorted(entries, key=lambda pair: -pair[1]) for u, entries in lists.items()}
-    made = recsys.audit(*sides, lists, models={"a": lists, "b": {u: e[:1] for u, e in lists.items()}}, k=3)
-    assert set(made.checked) | set(made.skipped) == set(CHECKS)
-    json.loads(made.to_json())
-    assert all(f.count >= 0 and f.message and f.severity in ("error", "warning", "info") for f in made)
+    report = recsys.audit(*sides, lists, models={"a": lists, "b": {u: e[:1] for u, e in lists.items()}}, k=3)
+    assert set(report.checked) | set(report.skipped) == set(CHECKS)
+    json.loads(report.to_json())
+    assert all(f.count >= 0 and f.message and f.severity in ("error", "warning", "info") for f in report)
     early = {row[0]: max(r[2] for r in train if r[0] == row[0]) for row in train} if columns > 2 else {}
     expected = sum(row[0] in early and row[2] < early[row[0]] for row in test)
-    assert sum(f.count for f in made if f.name == "test_before_train") == expected
+    assert sum(f.count for f in report if f.name == "test_before_train") == expected
     pairs = {row[:2] for row in train}
-    assert sum(f.count for f in made if f.name == "pairs_in_both") == sum(row[:2] in pairs for row in test)
+    assert sum(f.count for f in report if f.name == "pairs_in_both") == sum(row[:2] in pairs for row in test)
     cold = {row[1] for row in test} - {row[1] for row in train}
-    assert sum(f.count for f in made if f.name == "cold_items") == len(cold)
+    assert sum(f.count for f in report if f.name == "cold_items") == len(cold)
 
 
 @pytest.fixture(scope="module")
@@ -495,19 +499,19 @@ def movies(shared_dir):
 @pytest.mark.shared
 def test_a_random_split_of_ml_100k_shows_the_leak(movies):
     mask = np.random.default_rng(0).random(len(movies)) < 0.8
-    made = recsys.audit(movies[mask], movies[~mask])
-    assert not made.passed
-    assert made["test_before_train"].values["share"] > 0.9
-    assert made["test_before_train"].values["users"] > 900
+    report = recsys.audit(movies[mask], movies[~mask])
+    assert not report.passed
+    assert report["test_before_train"].values["share"] > 0.9
+    assert report["test_before_train"].values["users"] > 900
 
 
 @pytest.mark.shared
 def test_honest_splits_of_ml_100k_pass(movies):
     for how in ("global_temporal", "leave_last"):
         train, test = recsys.split(movies, how)
-        made = recsys.audit(train, test)
-        assert made.passed, made
-    assert "test_before_border" in made  # leave-last leaves the other users' future in train
+        report = recsys.audit(train, test)
+        assert report.passed, report
+    assert "test_before_border" in report  # leave-last leaves the other users' future in train
 
 
 @pytest.mark.shared
@@ -515,22 +519,24 @@ def test_ties_at_the_border_of_ml_100k(movies):
     train, test = splits.leave_last(movies, on_tie="row_order")
     newest = movies.groupby("user").timestamp.transform("max")
     shared = movies[movies.timestamp == newest].groupby("user").size()
-    assert found("ties_at_the_border", train, test)[0].count == (shared > 1).sum() == 415
+    assert findings_of("ties_at_the_border", train, test)[0].count == (shared > 1).sum() == 415
 
 
 @pytest.mark.shared
 def test_swapped_columns_are_seen_where_both_count_from_one(movies):
     train, test = splits.leave_last(movies)
     swapped = test.rename(columns={"user": "item", "item": "user"})
-    assert found("swapped_columns", train, swapped)
-    assert not found("swapped_columns", train, test)
+    assert findings_of("swapped_columns", train, swapped)
+    assert not findings_of("swapped_columns", train, test)
     for share in (0.2, 0.5, 0.8):  # most users are new after the border, and their numbers are items' numbers
-        assert not found("swapped_columns", *splits.global_temporal(movies, share))
+        assert not findings_of("swapped_columns", *splits.global_temporal(movies, share))
     lists = {int(u): [int(i) for i in range(1, 11)] for u in test.user.unique()}
     turned = pd.DataFrame([(i, u, r) for u, row in lists.items() for r, i in enumerate(row, 1)],
                           columns=["user", "item", "rank"]).drop_duplicates(["user", "rank"])  # fmt: skip
-    assert not found("swapped_columns", train, test, lists)
-    assert "lists" not in str(found("swapped_columns", train, test, turned))  # ten users: nothing to tell
+    assert not findings_of("swapped_columns", train, test, lists)
+    assert "lists" not in str(
+        findings_of("swapped_columns", train, test, turned)
+    )  # ten users: nothing to tell
 
 
 @pytest.mark.shared
@@ -545,8 +551,8 @@ def test_candidates_of_the_test_set_are_told_from_the_catalogue(movies):
         return recsys.recommend(model, 10, seen=train[["user", "item"]])
 
     narrow, wide = lists(np.unique(test.item)), lists(np.unique(movies.item))
-    assert found("candidates_from_the_test", train, test, narrow)[0].severity == "error"
-    assert not found("candidates_from_the_test", train, test, wide)
+    assert findings_of("candidates_from_the_test", train, test, narrow)[0].severity == "error"
+    assert not findings_of("candidates_from_the_test", train, test, wide)
     popular = recsys.recommend(
         recsys.Scores(
             np.tile(train.item.value_counts().sort_index().to_numpy(float), (len(users), 1)),
@@ -555,7 +561,7 @@ def test_candidates_of_the_test_set_are_told_from_the_catalogue(movies):
         10, seen=train[["user", "item"]],
     )  # fmt: skip
     # Popular items are in any test set: no reason to suspect the candidates.
-    assert not found("candidates_from_the_test", train, test, popular)
+    assert not findings_of("candidates_from_the_test", train, test, popular)
 
 
 @pytest.mark.shared
@@ -573,13 +579,13 @@ def test_ncf_candidates_of_ml_1m_look_sampled(shared_dir):
     train = everything.merge(test, how="left", indicator=True).query("_merge == 'left_only'")[
         ["user", "item"]
     ]
-    made = recsys.audit(train, test, lists)
-    values = made["sampled_candidates"].values
+    report = recsys.audit(train, test, lists)
+    values = report["sampled_candidates"].values
     assert values["n_negatives"] in (98, 99)
     # The lists are in random order: about one hit in ten among 100, one in 370 among all 3,706 items.
     assert values["hit@10"]["sampled"] == pytest.approx(0.1, abs=0.015)
     assert abs(values["hit@10"]["corrected"] - 10 / 3706) < 0.01
-    assert "recsys.sampled.estimate" in made["sampled_candidates"].todo
+    assert "recsys.sampled.estimate" in report["sampled_candidates"].todo
 
 
 @pytest.mark.shared
@@ -591,8 +597,8 @@ def test_the_swapped_checkpoint_is_recognised(shared_dir):
     data = pd.DataFrame({"user": rng.integers(0, 26_050, 4000), "item": rng.integers(0, len(items), 4000)})
     data.loc[0] = [26_049, len(items) - 1]
     right, wrong = recsys.Factors(users, items), recsys.Factors(items, users)
-    assert found("swapped_factors", data[:3000], data[3000:], wrong)
-    assert not found("swapped_factors", data[:3000], data[3000:], right)
+    assert findings_of("swapped_factors", data[:3000], data[3000:], wrong)
+    assert not findings_of("swapped_factors", data[:3000], data[3000:], right)
 
 
 @pytest.fixture
@@ -637,9 +643,9 @@ def test_the_command_tells_its_options(files):
     assert "pass --model NAME=FILE" in plain.stdout
     graded = files / "graded.csv"
     pd.read_csv(files / "test.csv").assign(rating=1).to_csv(graded, index=False)
-    found = run(files / "train.csv", graded, "--lists", files / "lists.csv", "--check", "popularity_baseline",
+    done = run(files / "train.csv", graded, "--lists", files / "lists.csv", "--check", "popularity_baseline",
                 "--set", "relevant_from=2")  # fmt: skip
-    assert "recall@10 0.0000" in found.stdout
+    assert "recall@10 0.0000" in done.stdout
     assert run(files / "train.csv", files / "test.csv", "--set", "nonsense=1").exit_code == 2
 
 
@@ -670,4 +676,4 @@ def test_one_list_of_the_tests_popular_items_for_everyone():
     for side, expected in ((test, 1), (train, 0)):
         top = side.item.value_counts().index[:5].tolist()
         lists = dict.fromkeys(range(60), top)
-        assert len(found("lists_follow_test_popularity", train, test, lists, k=5)) == expected
+        assert len(findings_of("lists_follow_test_popularity", train, test, lists, k=5)) == expected

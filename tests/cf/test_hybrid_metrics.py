@@ -1,4 +1,4 @@
-"""The hybrid metrics of seed 000 against their formulas, pair by pair, and both evaluations with content."""
+"""The hybrid metrics of document 000 against their formulas, and both evaluations with content."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recsys
-import recsys.cf.evaluation as faces
+import recsys.cf.evaluation as cf_evaluation
 from recsys.cf.evaluation.translation import EvaluationData
 from recsys.cf.metrics import evaluate_hybrid_model
 from recsys.errors import FloatIdWarning, InputError, UnknownNameError
@@ -28,10 +28,12 @@ def world(seed, n_items=9):
     return rng, rows, lists
 
 
-def usable(rows, listed):
-    """Rows of the items that have an embedding."""
-    kept = [rows[i] for i in listed if i < len(rows) and not np.isnan(rows[i]).any() and rows[i].any()]
-    return kept, len(listed) - len(kept)
+def embedded_rows(rows, items_shown):
+    """The vectors of the items that have an embedding, and how many items have none."""
+    vectors = [
+        rows[i] for i in items_shown if i < len(rows) and not np.isnan(rows[i]).any() and rows[i].any()
+    ]
+    return vectors, len(items_shown) - len(vectors)
 
 
 def cosine(a, b):
@@ -42,15 +44,15 @@ def jaccard(a, b):
     return float(((a != 0) & (b != 0)).sum() / ((a != 0) | (b != 0)).sum())
 
 
-def near(a, b):
+def inverse_distance(a, b):
     return 1 / (1 + float(np.linalg.norm(a - b)))
 
 
-KINDS = {"cosine": cosine, "jaccard": jaccard, "euclidean": near}
+KINDS = {"cosine": cosine, "jaccard": jaccard, "euclidean": inverse_distance}
 
 
-def plain_diversity(held, similarity):
-    pairs = [similarity(held[i], held[j]) for i in range(len(held)) for j in range(i)]
+def diversity_by_formula(vectors, similarity):
+    pairs = [similarity(vectors[i], vectors[j]) for i in range(len(vectors)) for j in range(i)]
     return 1 - sum(pairs) / len(pairs) if pairs else 0.0
 
 
@@ -58,14 +60,14 @@ def plain_diversity(held, similarity):
 def test_diversity_is_one_minus_the_mean_similarity_of_pairs(seed, kind):
     _, rows, lists = world(seed)
     similarity = KINDS.get(kind, cosine)
-    metric = faces.DiversityMetric(similarity if kind == "callable" else kind)
+    metric = cf_evaluation.DiversityMetric(similarity if kind == "callable" else kind)
     expected, missing = {}, 0
-    for user, listed in lists.items():
-        held, lost = usable(rows, listed)
-        missing += lost
-        expected[user] = plain_diversity(held, similarity)
-        assert metric.compute(listed, rows) == pytest.approx(expected[user], abs=1e-9)
-        assert metric.num_missing == lost
+    for user, items_shown in lists.items():
+        vectors, n_missing = embedded_rows(rows, items_shown)
+        missing += n_missing
+        expected[user] = diversity_by_formula(vectors, similarity)
+        assert metric.compute(items_shown, rows) == pytest.approx(expected[user], abs=1e-9)
+        assert metric.num_missing == n_missing
     batch = metric.compute_batch(lists, rows)
     values = list(expected.values())
     assert batch == pytest.approx(
@@ -79,30 +81,32 @@ def test_a_mapping_leads_to_the_same_rows(seed):
     rng, rows, lists = world(seed)
     order = rng.permutation(len(rows))
     names = {f"i{item}": int(np.flatnonzero(order == item)[0]) for item in range(len(rows))}
-    named = {user: [f"i{item}" for item in listed] for user, listed in lists.items()}
-    assert faces.DiversityMetric().compute_batch(named, rows[order], names) == pytest.approx(
-        faces.DiversityMetric().compute_batch(lists, rows)
+    named = {user: [f"i{item}" for item in items_shown] for user, items_shown in lists.items()}
+    assert cf_evaluation.DiversityMetric().compute_batch(named, rows[order], names) == pytest.approx(
+        cf_evaluation.DiversityMetric().compute_batch(lists, rows)
     )
     profile = rng.standard_normal(4)
     for user in lists:
-        assert faces.compute_semantic_alignment(profile, named[user], rows[order], names) == pytest.approx(
-            faces.compute_semantic_alignment(profile, lists[user], rows)
-        )
+        assert cf_evaluation.compute_semantic_alignment(
+            profile, named[user], rows[order], names
+        ) == pytest.approx(cf_evaluation.compute_semantic_alignment(profile, lists[user], rows))
 
 
 @given(SEEDS)
 def test_alignment_is_the_mean_cosine_with_the_profile(seed):
     rng, rows, lists = world(seed)
     profiles = {u: rng.standard_normal(4) for u in range(4)} | {7: np.ones(4)}
-    metric = faces.SemanticAlignmentMetric()
+    metric = cf_evaluation.SemanticAlignmentMetric()
     values = []
-    for user, listed in lists.items():
-        held, _ = usable(rows, listed)
+    for user, items_shown in lists.items():
+        vectors, _ = embedded_rows(rows, items_shown)
         if user in profiles:
-            expected = np.mean([cosine(profiles[user], row) for row in held]) if held else 0.0
-            got = metric.compute(user_profile_emb=profiles[user], recommendations=listed, embeddings=rows)
+            expected = np.mean([cosine(profiles[user], row) for row in vectors]) if vectors else 0.0
+            got = metric.compute(
+                user_profile_emb=profiles[user], recommendations=items_shown, embeddings=rows
+            )
             assert got == pytest.approx(expected, abs=1e-9)
-            values += [expected] if held else []
+            values += [expected] if vectors else []
     batch = metric.compute_batch(user_profiles=profiles, all_recommendations=lists, item_embeddings=rows)
     assert batch.num_users == len(values)
     if values:
@@ -112,35 +116,35 @@ def test_alignment_is_the_mean_cosine_with_the_profile(seed):
 
 def test_short_and_empty_lists():
     rows = np.eye(3)
-    diversity = faces.DiversityMetric()
+    diversity = cf_evaluation.DiversityMetric()
     assert (
         diversity.compute([], rows) == diversity.compute([1], rows) == diversity.compute([8, 9], rows) == 0.0
     )
     assert diversity.compute_batch({}, rows) == {"mean": 0.0, "std": 0.0, "min": 0.0, "max": 0.0}
     assert diversity.compute_batch({0: []}, rows)["mean"] == 0.0
     assert diversity.compute_batch({0: [0, 1], 1: []}, rows)["mean"] == 0.5
-    assert faces.SemanticAlignmentMetric().compute_batch({}, {0: [1]}, rows)["mean"] == 0.0
-    assert faces.NoveltyMetric().compute([], [1, 2], num_users=3) == 0.0
-    assert faces.compute_cold_start_coverage({0: []}, [1]) == 0.0
-    assert faces.SerendipityMetric().compute([1], set(), [2]) == 0.0
+    assert cf_evaluation.SemanticAlignmentMetric().compute_batch({}, {0: [1]}, rows)["mean"] == 0.0
+    assert cf_evaluation.NoveltyMetric().compute([], [1, 2], num_users=3) == 0.0
+    assert cf_evaluation.compute_cold_start_coverage({0: []}, [1]) == 0.0
+    assert cf_evaluation.SerendipityMetric().compute([1], set(), [2]) == 0.0
 
 
 def test_a_cut_off_reads_the_first_items_only():
     rows = np.array([[1.0, 0], [1, 0], [0, 1], [0, 1]])
-    assert faces.DiversityMetric(k=2).compute([0, 1, 2, 3], rows) == 0.0
-    assert faces.SemanticAlignmentMetric(k=2).compute([1, 0], [0, 1, 2], rows) == 1.0
-    assert faces.SemanticAlignmentMetric().compute([1, 0], [0, 2], rows, k=1) == 1.0
+    assert cf_evaluation.DiversityMetric(k=2).compute([0, 1, 2, 3], rows) == 0.0
+    assert cf_evaluation.SemanticAlignmentMetric(k=2).compute([1, 0], [0, 1, 2], rows) == 1.0
+    assert cf_evaluation.SemanticAlignmentMetric().compute([1, 0], [0, 2], rows, k=1) == 1.0
 
 
 def test_user_profiles():
     rows = [[2.0, 0.0], [0.0, 4.0], [0.0, 0.0]]
-    made = faces.SemanticAlignmentMetric.compute_user_profile
-    assert made([0, 1], rows).tolist() == [1.0, 2.0]
-    assert made([0, 1, 2, 9], rows, weights=[3, 1, 5, 5]).tolist() == [1.5, 1.0]
-    assert made(["b"], rows, {"a": 0, "b": 1}, aggregation="max").tolist() == [0.0, 4.0]
-    assert made([], rows).tolist() == made([2], rows).tolist() == [0.0, 0.0]
+    profile_of = cf_evaluation.SemanticAlignmentMetric.compute_user_profile
+    assert profile_of([0, 1], rows).tolist() == [1.0, 2.0]
+    assert profile_of([0, 1, 2, 9], rows, weights=[3, 1, 5, 5]).tolist() == [1.5, 1.0]
+    assert profile_of(["b"], rows, {"a": 0, "b": 1}, aggregation="max").tolist() == [0.0, 4.0]
+    assert profile_of([], rows).tolist() == profile_of([2], rows).tolist() == [0.0, 0.0]
     with pytest.raises(UnknownNameError):
-        made([0], rows, aggregation="median")
+        profile_of([0], rows, aggregation="median")
 
 
 COUNTS = np.array([9, 0, 4, 50, 1, 5])
@@ -151,7 +155,7 @@ COUNTS = np.array([9, 0, 4, 50, 1, 5])
 )
 def test_cold_coverage_takes_arrays_series_and_dicts(counts):
     lists = {0: [1, 3, 0], 1: [2, 1]}
-    metric = faces.ColdStartCoverageMetric()
+    metric = cf_evaluation.ColdStartCoverageMetric()
     assert metric.compute(lists, counts) == pytest.approx(2 / 3)
     assert metric.compute(lists, counts, cold_threshold=2) == 0.5
     assert metric.compute(lists, counts, cold_threshold=0) == 0.0
@@ -165,11 +169,11 @@ def test_cold_coverage_takes_arrays_series_and_dicts(counts):
 
 def test_cold_coverage_of_items_with_names():
     counts = pd.Series({"a": 0, "b": 100, "c": 1})
-    assert faces.compute_cold_start_coverage({"u": ["a", "b"]}, counts) == 0.5
+    assert cf_evaluation.compute_cold_start_coverage({"u": ["a", "b"]}, counts) == 0.5
 
 
 def test_novelty_counts_nobody_as_one_user():
-    metric = faces.NoveltyMetric(k=3)
+    metric = cf_evaluation.NoveltyMetric(k=3)
     expected = np.mean([math.log2(64 / p) for p in (9, 1, 4)])
     assert metric.compute([0, 1, 2, 3], COUNTS, num_users=64) == pytest.approx(expected)
     batch = metric.compute_batch({0: [0, 1, 2], 1: [3]}, COUNTS, 64)
@@ -180,50 +184,54 @@ def test_novelty_counts_nobody_as_one_user():
         metric.compute([0, 1], np.log1p(COUNTS), num_users=16)
 
 
-def test_serendipity_expects_what_baselines_show():
-    metric = faces.SerendipityMetric(k=4)
+def test_serendipity_discounts_items_of_the_baselines():
+    metric = cf_evaluation.SerendipityMetric(k=4)
     assert metric.compute([1, 2, 3, 4], {1, 2, 9}, [1, 8]) == 0.25
-    often = {0: [1, 8], 1: [2, 1], 2: [7, 1], 3: [2, 6]}
-    assert metric.compute([1, 2, 3, 4], {1, 2}, often) == pytest.approx((0.25 + 0.5) / 4)
+    baseline_lists = {0: [1, 8], 1: [2, 1], 2: [7, 1], 3: [2, 6]}
+    assert metric.compute([1, 2, 3, 4], {1, 2}, baseline_lists) == pytest.approx((0.25 + 0.5) / 4)
     batch = metric.compute_batch({0: [1, 2], 1: [3], 2: [5]}, {0: {1, 2}, 1: {3}}, [1])
     assert batch.num_users == 2
     assert batch["mean"] == pytest.approx((0.25 + 0.25) / 2)
 
 
-def test_collections_say_what_they_lack():
+def test_collections_name_missing_arguments():
     rows, lists = np.eye(4), {0: [0, 1], 1: [2, 3]}
     with pytest.raises(InputError, match="semantic_alignment needs user_profiles"):
-        faces.HybridMetricCollection([faces.SemanticAlignmentMetric()]).evaluate_all(lists, embeddings=rows)
+        cf_evaluation.HybridMetricCollection([cf_evaluation.SemanticAlignmentMetric()]).evaluate_all(
+            lists, embeddings=rows
+        )
     with pytest.raises(UnknownNameError):
-        faces.HybridMetricCollection([]).evaluate_all(lists, item_count=[1])
-    some = faces.HybridMetricCollection(k_values=[2]).evaluate_all(
+        cf_evaluation.HybridMetricCollection([]).evaluate_all(lists, item_count=[1])
+    values = cf_evaluation.HybridMetricCollection(k_values=[2]).evaluate_all(
         lists, item_embeddings=rows, item_counts=[1, 9, 9, 9], item_popularity=[1, 9, 9, 9], num_users=9,
         ground_truth={0: {0}, 1: {2}}, baseline_recommendations=[0],
     )  # fmt: skip
-    assert set(some) == {
+    assert set(values) == {
         "diversity@2", "diversity@2_std", "cold_start_coverage", "novelty@2", "novelty@2_std",
         "serendipity@2", "serendipity@2_std",
     }  # fmt: skip
-    assert some["serendipity@2"] == 0.25
-    collection = faces.HybridMetricCollection()
-    assert collection.evaluate_diversity(lists, rows) == faces.DiversityMetric().compute_batch(lists, rows)
+    assert values["serendipity@2"] == 0.25
+    collection = cf_evaluation.HybridMetricCollection()
+    assert collection.evaluate_diversity(lists, rows) == cf_evaluation.DiversityMetric().compute_batch(
+        lists, rows
+    )
     assert collection.evaluate_alignment({0: rows[0]}, lists, rows)["mean"] == 0.5
     assert collection.evaluate_novelty(lists, [1, 1, 1, 1], 2)["mean"] == 1.0
 
 
-def test_embeddings_that_make_no_sense_are_errors():
+def test_invalid_embeddings_are_errors():
     with pytest.raises(InputError, match="infinite"):
-        faces.DiversityMetric().compute([0, 1], [[np.inf, 0.0], [0.0, 1.0]])
+        cf_evaluation.DiversityMetric().compute([0, 1], [[np.inf, 0.0], [0.0, 1.0]])
     with pytest.raises(InputError, match="matrix"):
-        faces.DiversityMetric().compute([0, 1], [1.0, 2.0])
+        cf_evaluation.DiversityMetric().compute([0, 1], [1.0, 2.0])
     with pytest.raises(InputError, match="item_to_idx"):
-        faces.DiversityMetric().compute(["a"], np.eye(2))
+        cf_evaluation.DiversityMetric().compute(["a"], np.eye(2))
     with pytest.raises(InputError, match="3 numbers"):
-        faces.SemanticAlignmentMetric().compute(np.ones(3), [0, 1], np.eye(2))
+        cf_evaluation.SemanticAlignmentMetric().compute(np.ones(3), [0, 1], np.eye(2))
     with pytest.warns(FloatIdWarning):
-        assert faces.DiversityMetric().compute([0.0, 1.0], np.eye(2)) == 1.0
+        assert cf_evaluation.DiversityMetric().compute([0.0, 1.0], np.eye(2)) == 1.0
     with pytest.raises(UnknownNameError):
-        faces.DiversityMetric("manhattan")
+        cf_evaluation.DiversityMetric("manhattan")
 
 
 def hybrid_world():
@@ -236,23 +244,25 @@ def hybrid_world():
     test = {
         u: set(rng.choice(sorted(set(range(80)) - train[u]), 3, replace=False).tolist()) for u in range(50)
     }
-    counts = np.bincount([i for held in train.values() for i in held], minlength=80)
+    counts = np.bincount([i for user_items in train.values() for i in user_items], minlength=80)
     return users, items, rows, EvaluationData(test, train, counts)
 
 
 def test_the_hybrid_evaluation_is_its_parts():
     users, items, rows, data = hybrid_world()
     got = evaluate_hybrid_model(users, items, rows, data)
-    evaluator = faces.ModelEvaluator(users, items, [10])
+    evaluator = cf_evaluation.ModelEvaluator(users, items, [10])
     parts = evaluator.evaluate(data.test_data, data.user_pos_train)
     lists = evaluator.generate_recommendations(range(50), data.user_pos_train, 10)
-    profiles = faces.compute_all_user_profiles(data, rows)
+    profiles = cf_evaluation.compute_all_user_profiles(data, rows)
     assert got["recall@10"] == parts["recall@10"]
     assert got["coverage"] == parts["coverage"]
-    assert got["diversity@10"] == pytest.approx(faces.DiversityMetric().compute_batch(lists, rows)["mean"])
-    aligned = faces.SemanticAlignmentMetric().compute_batch(profiles, lists, rows)["mean"]
+    assert got["diversity@10"] == pytest.approx(
+        cf_evaluation.DiversityMetric().compute_batch(lists, rows)["mean"]
+    )
+    aligned = cf_evaluation.SemanticAlignmentMetric().compute_batch(profiles, lists, rows)["mean"]
     assert got["semantic_alignment@10"] == pytest.approx(aligned)
-    cold = faces.compute_cold_start_coverage(lists, data.item_popularity)
+    cold = cf_evaluation.compute_cold_start_coverage(lists, data.item_popularity)
     assert got["cold_start_coverage"] == pytest.approx(cold)
     assert got == pytest.approx(
         evaluate_hybrid_model(
@@ -267,21 +277,21 @@ def test_reranking_raises_alignment_and_reaches_cold_items():
     pure = evaluate_hybrid_model(users, items, rows, data, cold_threshold=1)
     last = pure
     for alpha in (0.7, 0.4, 0.0):
-        mixed = faces.evaluate_with_reranking(users, items, rows, data, alpha=alpha, cold_threshold=1)
+        mixed = cf_evaluation.evaluate_with_reranking(users, items, rows, data, alpha=alpha, cold_threshold=1)
         assert mixed["semantic_alignment@10"] > last["semantic_alignment@10"]
         assert list(mixed) == list(pure)
         last = mixed
     assert last["cold_start_coverage"] > pure["cold_start_coverage"]
-    spread = faces.evaluate_with_reranking(users, items, rows, data, alpha=0.0, diversity=0.7)
+    spread = cf_evaluation.evaluate_with_reranking(users, items, rows, data, alpha=0.0, diversity=0.7)
     assert spread["diversity@10"] > last["diversity@10"]
-    alone = faces.evaluate_with_reranking(users, items, rows, data, alpha=1.0, cold_threshold=1)
+    alone = cf_evaluation.evaluate_with_reranking(users, items, rows, data, alpha=1.0, cold_threshold=1)
     assert alone == pytest.approx(pure)
 
 
 def test_items_without_an_embedding_keep_the_models_score():
     users, items, rows, data = hybrid_world()
     half = {item: item for item in range(40)}
-    mixed = faces.evaluate_with_reranking(users, items, rows, data, alpha=0.5, item_to_idx=half)
+    mixed = cf_evaluation.evaluate_with_reranking(users, items, rows, data, alpha=0.5, item_to_idx=half)
     assert 0 < mixed["recall@10"] < 1
     with pytest.raises(InputError, match="profile"):
         evaluate_hybrid_model(users, items, np.zeros((80, 8)), data)
@@ -289,17 +299,17 @@ def test_items_without_an_embedding_keep_the_models_score():
 
 def test_profiles_weigh_by_grade_and_by_repeat():
     rows = np.random.default_rng(0).normal(size=(4, 3))
-    made = faces.SemanticAlignmentMetric.compute_user_profile
-    assert np.allclose(made({0: 3, 1: 1}, rows), (3 * rows[0] + rows[1]) / 4)
-    assert np.allclose(made([0, 0, 1], rows), rows[[0, 0, 1]].mean(axis=0))
-    assert np.allclose(made([0, 0, 1], rows, weights=[1, 2, 5]), (3 * rows[0] + 5 * rows[1]) / 8)
+    profile_of = cf_evaluation.SemanticAlignmentMetric.compute_user_profile
+    assert np.allclose(profile_of({0: 3, 1: 1}, rows), (3 * rows[0] + rows[1]) / 4)
+    assert np.allclose(profile_of([0, 0, 1], rows), rows[[0, 0, 1]].mean(axis=0))
+    assert np.allclose(profile_of([0, 0, 1], rows, weights=[1, 2, 5]), (3 * rows[0] + 5 * rows[1]) / 8)
     with pytest.raises(InputError, match="2 items and 1 weights"):
-        made([0, 1], rows, weights=[1])
+        profile_of([0, 1], rows, weights=[1])
 
 
 @pytest.mark.parametrize("nothing", [[], {}, {7: []}])
 def test_without_a_baseline_every_hit_is_a_surprise(nothing):
-    metric = faces.SerendipityMetric(k=4)
+    metric = cf_evaluation.SerendipityMetric(k=4)
     assert metric.compute([1, 2], {1}, nothing) == 0.25
     assert metric.compute_batch({7: [1, 2]}, {7: {1}}, nothing)["mean"] == 0.25
 
@@ -308,45 +318,45 @@ def test_profiles_may_be_rows_by_user():
     rng = np.random.default_rng(0)
     users, items, rows = rng.normal(size=(5, 3)), rng.normal(size=(8, 3)), rng.normal(size=(8, 4))
     profiles = rng.normal(size=(5, 4))
-    asked = {"user_pos_train": {u: [u] for u in range(5)}}
+    history = {"user_pos_train": {u: [u] for u in range(5)}}
     truth = {u: [u + 1] for u in range(5)}
-    by_row = evaluate_hybrid_model(users, items, rows, truth, profiles, **asked)
-    assert by_row == evaluate_hybrid_model(users, items, rows, truth, dict(enumerate(profiles)), **asked)
+    by_row = evaluate_hybrid_model(users, items, rows, truth, profiles, **history)
+    assert by_row == evaluate_hybrid_model(users, items, rows, truth, dict(enumerate(profiles)), **history)
 
 
-def test_a_collection_takes_metrics_of_ones_own():
+def test_a_collection_takes_custom_metrics():
     rows, lists = np.eye(4), {0: [0, 1], 1: [2, 3]}
 
-    class Half(faces.DiversityMetric):
-        """Built on one of the package's."""
+    class Half(cf_evaluation.DiversityMetric):
+        """Derived from a metric of the package."""
 
         def compute_batch(self, *args, **kwargs):
-            found = super().compute_batch(*args, **kwargs)
-            return {name: value / 2 for name, value in found.items()}
+            result = super().compute_batch(*args, **kwargs)
+            return {name: value / 2 for name, value in result.items()}
 
-    class Length(faces.HybridMetric):
-        """The mean length of a list; asks for nothing but the lists."""
+    class Length(cf_evaluation.HybridMetric):
+        """The mean length of a list; takes nothing but the lists."""
 
         name = "length"
 
         def compute(self, all_recommendations):
             return sum(map(len, all_recommendations.values())) / len(all_recommendations)
 
-    class Everything(faces.HybridMetric):
+    class Everything(cf_evaluation.HybridMetric):
         name = "keywords"
 
-        def compute(self, **given):
-            return len(given)
+        def compute(self, **arguments):
+            return len(arguments)
 
-    found = faces.HybridMetricCollection([Half(), Length(), Everything()]).evaluate_all(
+    result = cf_evaluation.HybridMetricCollection([Half(), Length(), Everything()]).evaluate_all(
         lists, embeddings=rows, item_embeddings=rows, item_counts=[1, 1, 1, 1]
     )
-    assert found == {"diversity": 0.5, "diversity_std": 0.0, "length": 2.0, "keywords": 4.0}
+    assert result == {"diversity": 0.5, "diversity_std": 0.0, "length": 2.0, "keywords": 4.0}
 
 
 def test_a_strength_of_diversification_below_zero_is_refused():
     users, items = np.eye(3), np.eye(3)
     with pytest.raises(InputError, match="diversity=-1"):
-        faces.evaluate_with_reranking(
+        cf_evaluation.evaluate_with_reranking(
             users, items, np.eye(3), {0: {1}}, user_pos_train={0: {0}}, diversity=-1
         )

@@ -1,4 +1,4 @@
-"""A positive among its candidates: counted as a plain loop would, whatever the model and the test set are."""
+"""NCFEvaluator: ranks equal those of a plain loop, for any kind of model and test set."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from recsys.cf.evaluation import NCFEvaluator, NCFTestDataset  # noqa: E402
 from recsys.models import GMF, MLP  # noqa: E402
 
 
-def cases_of(n=40, n_items=60, n_negatives=9, seed=0):
+def random_cases(n=40, n_items=60, n_negatives=9, seed=0):
     rng = np.random.default_rng(seed)
     rows = np.stack([rng.choice(n_items, 1 + n_negatives, replace=False) for _ in range(n)])
     return rng.permutation(n), rows[:, 0], rows[:, 1:]
 
 
-def spread(model):
-    """A model whose scores differ."""
+def with_spread_scores(model):
+    """Scale the weights, so that scores differ."""
     with torch.no_grad():
         for weight in model.parameters():
             weight.mul_(20)
     return model
 
 
-def plain(own, others, duplicates, item, items):
-    """Place and candidates of one positive, by hand: (best place, worst place, candidates)."""
-    seen, kept = set(), []
-    for score, each in zip(others, items, strict=True):
-        if duplicates == "collapse" and (each == item or each in seen):
+def ranks_by_hand(own, others, duplicates, item, items):
+    """(best place, worst place, number of candidates) of one positive, counted by hand."""
+    seen, scores = set(), []
+    for score, negative in zip(others, items, strict=True):
+        if duplicates == "collapse" and (negative == item or negative in seen):
             continue
-        seen.add(each)
-        kept.append(math.inf if each == item else score)
-    above, level = sum(s > own for s in kept), sum(s == own for s in kept)
-    return above + 1, above + 1 + level, len(kept) + 1
+        seen.add(negative)
+        scores.append(math.inf if negative == item else score)
+    above, equal = sum(s > own for s in scores), sum(s == own for s in scores)
+    return above + 1, above + 1 + equal, len(scores) + 1
 
 
 @st.composite
@@ -68,18 +68,18 @@ def test_counting_is_what_a_loop_over_cases_finds(world, duplicates, seed):
     users, positives, rows = world
     table = np.random.default_rng(seed).integers(0, 4, (10, 9)).astype(np.float32)
     cases = Candidates.of(users, positives, rows)
-    found = cases.judge(lambda u, i: table[u, i], duplicates=duplicates)
+    counted = cases.judge(lambda u, i: table[u, i], duplicates=duplicates)
     for at, (user, item, row) in enumerate(zip(users, positives, rows, strict=True)):
         place = at if len(set(users)) < len(users) else sorted(users).index(user)
-        others = [table[user, each] for each in row]
-        first, last, n = plain(table[user, item], others, duplicates, item, row)
-        assert found.above[place] + 1 == first
-        assert found.above[place] + found.tied[place] == last
-        assert found.n_candidates[place] == n
+        others = [table[user, negative] for negative in row]
+        first, last, n = ranks_by_hand(table[user, item], others, duplicates, item, row)
+        assert counted.above[place] + 1 == first
+        assert counted.above[place] + counted.tied[place] == last
+        assert counted.n_candidates[place] == n
 
 
-def test_scores_that_are_there_and_a_model_that_gives_them_agree():
-    users, positives, negatives = cases_of()
+def test_scores_and_a_model_that_returns_them_agree():
+    users, positives, negatives = random_cases()
     table = np.random.default_rng(1).random((40, 60))
     matrix = table[users[:, None], np.c_[positives, negatives]]
     cases = Candidates.of(users, positives, negatives)
@@ -89,7 +89,7 @@ def test_scores_that_are_there_and_a_model_that_gives_them_agree():
 
 
 def test_every_metric_is_the_one_evaluate_gives_on_complete_lists():
-    users, positives, negatives = cases_of()
+    users, positives, negatives = random_cases()
     table = np.random.default_rng(2).random((40, 60))
     cases = Candidates.of(users, positives, negatives)
     result = NCFEvaluator(lambda u, i: torch.as_tensor(table)[u, i], cases).evaluate_all()
@@ -107,7 +107,7 @@ def test_every_metric_is_the_one_evaluate_gives_on_complete_lists():
 
 
 def test_values_come_in_the_order_of_the_test_set():
-    users, positives, negatives = cases_of()
+    users, positives, negatives = random_cases()
     table = np.random.default_rng(2).random((40, 60))
     scorer = lambda u, i: torch.as_tensor(table)[u, i]  # noqa: E731
     hits, ndcgs = NCFEvaluator(scorer, Candidates.of(users, positives, negatives), top_k=3).evaluate()
@@ -131,7 +131,7 @@ def as_dataset(rows):
 @pytest.mark.parametrize("batch", [None, 1, 7, 9])
 @pytest.mark.parametrize("kind", ["tensors", "numbers", "one-element tensors"])
 def test_any_dataset_loader_or_iterable_is_read_alike(batch, kind):
-    users, positives, negatives = cases_of()
+    users, positives, negatives = random_cases()
     rows = list(zip(users.tolist(), positives.tolist(), negatives.tolist(), strict=True))
     if kind == "tensors":
         rows = [(torch.tensor(u), p, torch.tensor(n)) for u, p, n in rows]
@@ -140,8 +140,8 @@ def test_any_dataset_loader_or_iterable_is_read_alike(batch, kind):
     data = as_dataset(rows)
     if batch:
         data = torch.utils.data.DataLoader(data, batch_size=batch)
-    for given_set in (data, rows, (row for row in rows)):
-        read = read_candidates(given_set)
+    for test_set in (data, rows, (row for row in rows)):
+        read = read_candidates(test_set)
         assert read.users.tolist() == users.tolist()
         assert read.items.tolist() == positives.tolist()
         assert read.negatives.reshape(-1, 9).tolist() == negatives.tolist()
@@ -171,7 +171,7 @@ def test_cases_may_have_different_numbers_of_negatives():
 
 
 @pytest.mark.parametrize(
-    ("data", "words"),
+    ("data", "message"),
     [
         ([], "no case"),
         ([(1, 2)], "three parts"),
@@ -181,18 +181,18 @@ def test_cases_may_have_different_numbers_of_negatives():
         ([(torch.tensor([0, 1]), torch.tensor([0]), torch.tensor([[1, 2]]))], "2 users, 1 positives"),
     ],
 )
-def test_what_is_no_test_set_is_refused_by_name(data, words):
-    with pytest.raises(InputError, match=words):
+def test_invalid_test_sets_are_refused_with_a_reason(data, message):
+    with pytest.raises(InputError, match=message):
         read_candidates(data)
 
 
-def test_the_positive_among_its_negatives_is_counted_and_settled_by_rule():
+def test_a_positive_among_its_negatives_is_counted_and_ranked_by_the_duplicates_rule():
     cases = [(0, 5, [5, 1, 2]), (1, 3, [1, 1, 2])]
     score = lambda _u, i: i.float()  # noqa: E731
-    kind = NCFEvaluator(score, cases, top_k=1).evaluate_all(["hit@1", "average_rank"])
-    assert kind.values_of("hit@1").tolist() == [1.0, 1.0]
-    assert kind.counts["positive_among_negatives"] == 1
-    assert kind.counts["repeated_negatives"] == 1
+    collapsed = NCFEvaluator(score, cases, top_k=1).evaluate_all(["hit@1", "average_rank"])
+    assert collapsed.values_of("hit@1").tolist() == [1.0, 1.0]
+    assert collapsed.counts["positive_among_negatives"] == 1
+    assert collapsed.counts["repeated_negatives"] == 1
     harsh = NCFEvaluator(score, cases, top_k=1, duplicates="pessimistic").evaluate_all(["hit@1"])
     assert harsh.values_of("hit@1").tolist() == [0.0, 1.0]
     with pytest.raises(UnknownNameError, match="collapse"):
@@ -200,7 +200,7 @@ def test_the_positive_among_its_negatives_is_counted_and_settled_by_rule():
 
 
 @pytest.mark.parametrize(("ties", "value"), [("expected", 0.5), ("best", 1.0), ("worst", 0.0)])
-def test_ties_are_told_and_count_by_rule(ties, value):
+def test_ties_raise_a_warning_and_count_by_rule(ties, value):
     with pytest.warns(TieWarning, match=r"1 of 1 positives \(100\.0%\)"):
         hits, _ = NCFEvaluator(
             lambda u, _i: torch.zeros(len(u)), [(0, 1, [2])], top_k=1, ties=ties
@@ -216,28 +216,28 @@ def test_tied_models_get_every_metric_that_has_an_expectation():
     assert result.counts["tied"] == 1
 
 
-class TestTheModelIsGivenBackAsItWas:
+class TestTheModelIsRestored:
     def test_modes_of_all_its_parts(self):
-        model = spread(MLP(40, 60, layers=[8, 4], dropout=0.5)).train()
+        model = with_spread_scores(MLP(40, 60, layers=[8, 4], dropout=0.5)).train()
         model.layers[0].eval()  # a frozen part
         modes = [part.training for part in model.modules()]
         seen = []
         model.register_forward_hook(lambda m, *_: seen.append((m.training, torch.is_grad_enabled())))
-        NCFEvaluator(model, Candidates.of(*cases_of())).evaluate()
+        NCFEvaluator(model, Candidates.of(*random_cases())).evaluate()
         assert set(seen) == {(False, False)}
         assert [part.training for part in model.modules()] == modes
 
     def test_after_an_error_too(self):
         model = GMF(3, 5).train()
         with pytest.raises(InputError, match="users 0 to 39"):
-            NCFEvaluator(model, Candidates.of(*cases_of())).evaluate()
+            NCFEvaluator(model, Candidates.of(*random_cases())).evaluate()
         assert model.training
 
     def test_device(self):
-        went = []
+        devices = []
 
         class Elsewhere:
-            """A module that says it lies on a GPU, and where it was sent."""
+            """A module that claims to be on a GPU and records where it is moved."""
 
             def parameters(self):
                 return [SimpleNamespace(device=torch.device("cuda", 1))]
@@ -246,13 +246,13 @@ class TestTheModelIsGivenBackAsItWas:
                 return []
 
             def to(self, device):
-                went.append(str(device))
+                devices.append(str(device))
 
             def __call__(self, _users, items):
-                return items.float() if went == ["cpu"] else None
+                return items.float() if devices == ["cpu"] else None
 
-        NCFEvaluator(Elsewhere(), Candidates.of(*cases_of()), device="cpu").evaluate()
-        assert went == ["cpu", "cuda:1"]
+        NCFEvaluator(Elsewhere(), Candidates.of(*random_cases()), device="cpu").evaluate()
+        assert devices == ["cpu", "cuda:1"]
 
     def test_a_model_in_two_places_is_refused(self):
         model = SimpleNamespace(
@@ -260,14 +260,14 @@ class TestTheModelIsGivenBackAsItWas:
             buffers=list,
         )
         with pytest.raises(InputError, match="several devices"):
-            NCFEvaluator(model, Candidates.of(*cases_of())).evaluate()
+            NCFEvaluator(model, Candidates.of(*random_cases())).evaluate()
 
 
 @pytest.mark.parametrize("shape", ["(n,)", "(n, 1)"])
 @pytest.mark.parametrize("form", ["logits", "probabilities"])
 def test_shapes_and_forms_rank_alike(shape, form):
-    model = spread(GMF(40, 60))
-    cases = Candidates.of(*cases_of())
+    model = with_spread_scores(GMF(40, 60))
+    cases = Candidates.of(*random_cases())
 
     def other(users, items):
         out = model(users, items)
@@ -278,7 +278,7 @@ def test_shapes_and_forms_rank_alike(shape, form):
 
 
 @pytest.mark.parametrize(
-    ("model", "words"),
+    ("model", "message"),
     [
         (lambda u, _i: torch.zeros(len(u), 2), r"gave \(\d+, 2\)"),
         (lambda _u, _i: torch.zeros(3), r"gave \(3,\)"),
@@ -288,9 +288,9 @@ def test_shapes_and_forms_rank_alike(shape, form):
         (lambda u, _i: torch.full((len(u),), math.inf), "is inf"),
     ],
 )
-def test_a_wrong_answer_of_the_model_is_named(model, words):
-    with pytest.raises(InputError, match=words):
-        NCFEvaluator(model, Candidates.of(*cases_of())).evaluate()
+def test_a_wrong_answer_of_the_model_is_named(model, message):
+    with pytest.raises(InputError, match=message):
+        NCFEvaluator(model, Candidates.of(*random_cases())).evaluate()
 
 
 def test_minus_infinity_is_no_candidate():
@@ -305,7 +305,7 @@ def test_minus_infinity_is_no_candidate():
 @pytest.mark.parametrize(
     "device", ["cuda:7", "nowhere", "meta", "cuda" if not torch.cuda.is_available() else "hip"]
 )
-def test_a_device_that_is_not_there(device):
+def test_a_device_that_does_not_exist(device):
     with pytest.raises(InputError, match=r"This machine has cpu"):
         NCFEvaluator(GMF(2, 3), [], device=device)
 
@@ -317,8 +317,8 @@ def test_a_wrong_cutoff(k):
 
 
 def test_mixed_precision_is_optional_and_named():
-    model, cases = spread(GMF(40, 60)), Candidates.of(*cases_of())
-    with pytest.warns(TieWarning) if _ties(model, cases) else _nothing():
+    model, cases = with_spread_scores(GMF(40, 60)), Candidates.of(*random_cases())
+    with pytest.warns(TieWarning) if _ties(model, cases) else _no_warning():
         rough, _ = NCFEvaluator(model, cases, autocast="bfloat16").evaluate()
     assert np.mean(rough) == pytest.approx(np.mean(NCFEvaluator(model, cases).evaluate()[0]), abs=0.2)
     with pytest.raises(UnknownNameError, match="autocast"):
@@ -332,18 +332,18 @@ def _ties(model, cases):
         return bool((cases.judge(score).tied > 1).any())
 
 
-def _nothing():
+def _no_warning():
     import contextlib
 
     return contextlib.nullcontext()
 
 
 def test_the_batch_follows_from_memory_and_changes_nothing():
-    model, cases = spread(MLP(40, 60, layers=[256, 64])), Candidates.of(*cases_of())
+    model, cases = with_spread_scores(MLP(40, 60, layers=[256, 64])), Candidates.of(*random_cases())
     sizes = []
-    model.register_forward_hook(lambda _, given, __: sizes.append(len(given[0])))
+    model.register_forward_hook(lambda _, inputs, __: sizes.append(len(inputs[0])))
     whole = NCFEvaluator(model, cases).evaluate()
-    assert sizes == [256, 400]  # a first look, then all of it
+    assert sizes == [256, 400]  # a small batch to measure memory, then all pairs
     sizes.clear()
     assert np.allclose(NCFEvaluator(model, cases, batch_size=64).evaluate(), whole)
     assert max(sizes) == 64
@@ -352,17 +352,17 @@ def test_the_batch_follows_from_memory_and_changes_nothing():
 def test_blocks_of_cases_give_what_all_at_once_gives(monkeypatch):
     from recsys.ranks.sources import candidate_sets
 
-    users, positives, negatives = cases_of()
+    users, positives, negatives = random_cases()
     table = np.random.default_rng(3).integers(0, 5, (40, 60)).astype(float)
     whole = Candidates.of(users, positives, negatives).judge(lambda u, i: table[u, i])
-    monkeypatch.setattr(candidate_sets, "_PAIRS", 33)
+    monkeypatch.setattr(candidate_sets, "_PAIRS_PER_BLOCK", 33)
     parts = Candidates.of(users, positives, negatives).judge(lambda u, i: table[u, i])
     for name in ("above", "tied", "ahead", "n_candidates"):
         assert getattr(whole, name).tolist() == getattr(parts, name).tolist()
 
 
 def test_results_compare_by_user():
-    cases = Candidates.of(*cases_of(200))
+    cases = Candidates.of(*random_cases(200))
     good = evaluate_candidates(lambda _u, i: -(i % 7).float() - i / 1000, cases, ["ndcg@5"])
     bad = evaluate_candidates(lambda _u, i: (i % 7).float() + i / 1000, cases, ["ndcg@5"])
     assert len(recsys.compare({"good": good, "bad": bad}, baseline="bad")) == 1
@@ -373,7 +373,7 @@ def test_results_compare_by_user():
 
 
 def test_estimates_of_the_whole_catalogue_come_in_the_order_of_the_set():
-    users, positives, negatives = cases_of(300, n_items=400, n_negatives=20)
+    users, positives, negatives = random_cases(300, n_items=400, n_negatives=20)
     table = np.random.default_rng(5).random((300, 400))
     evaluator = NCFEvaluator(
         lambda u, i: torch.as_tensor(table)[u, i], Candidates.of(users, positives, negatives)

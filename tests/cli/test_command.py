@@ -31,7 +31,7 @@ def run(tmp_path, monkeypatch, command):
     return command
 
 
-def failed(result, code, *words):
+def assert_failed(result, code, *words):
     """The exit code, nothing on standard output, and one paragraph without a traceback on standard error."""
     assert result.exit_code == code, result.output
     assert result.stdout == ""
@@ -49,8 +49,8 @@ def test_evaluate_prints_what_the_library_prints(run, tmp_path):
 
 
 def test_cuts_conventions_and_changes(run):
-    asked = ["-m", "ndcg", "-k", 1, "-k", 2, "--conventions", "trec_eval", "--set", "gain=exp2"]
-    result = run("evaluate", "lists.csv", "truth.csv", *asked, "--set", "relevant_from=2", "--json")
+    options = ["-m", "ndcg", "-k", 1, "-k", 2, "--conventions", "trec_eval", "--set", "gain=exp2"]
+    result = run("evaluate", "lists.csv", "truth.csv", *options, "--set", "relevant_from=2", "--json")
     document = json.loads(result.stdout)["result"]
     assert [row["metric"] for row in document["metrics"]] == ["ndcg@1", "ndcg@2"]
     decisions = document["conventions"]
@@ -121,32 +121,32 @@ def test_warnings_are_one_line_each(run, tmp_path):
 
 def test_usage_errors(run):
     two = ("evaluate", "lists.csv", "truth.csv")
-    failed(run(*two, "-m", "ndgc@10"), 2, "error: ", "'ndcg'", "recsys metrics")
-    failed(run(*two, "-m", "ndcg@0"), 2, "k=0")
-    failed(run(*two, "-m", "auc"), 2, "--complete")
-    failed(run(*two, "-m", "mcc@3"), 2, "--catalogue N")
-    failed(run(*two, "--conventions", "rectool"), 2, "'rectools'")
-    failed(run(*two, "--set", "tie=best"), 2, "'ties'")
-    failed(run(*two, "--set", "ties=bets"), 2, "'best'")
-    failed(run(*two, "--set", "ties"), 2, "--set ties=expected")
-    failed(run(*two, "--set", "max_grade=high"), 2, "not a number")
-    failed(run(*two, "--format", "xls"), 2, "xls")
-    failed(run(*two, "--json", "--csv"), 2, "exclude")
-    failed(run(*two, "--per-user", "out.xls"), 2, ".parquet")
-    failed(run("evaluate", "lists.csv"), 2, "TRUTH")
-    failed(run("evalute"), 2, "No such command")
-    failed(run("metrics", "ndgc"), 2, "'ndcg'")
+    assert_failed(run(*two, "-m", "ndgc@10"), 2, "error: ", "'ndcg'", "recsys metrics")
+    assert_failed(run(*two, "-m", "ndcg@0"), 2, "k=0")
+    assert_failed(run(*two, "-m", "auc"), 2, "--complete")
+    assert_failed(run(*two, "-m", "mcc@3"), 2, "--catalogue N")
+    assert_failed(run(*two, "--conventions", "rectool"), 2, "'rectools'")
+    assert_failed(run(*two, "--set", "tie=best"), 2, "'ties'")
+    assert_failed(run(*two, "--set", "ties=bets"), 2, "'best'")
+    assert_failed(run(*two, "--set", "ties"), 2, "--set ties=expected")
+    assert_failed(run(*two, "--set", "max_grade=high"), 2, "not a number")
+    assert_failed(run(*two, "--format", "xls"), 2, "xls")
+    assert_failed(run(*two, "--json", "--csv"), 2, "exclude")
+    assert_failed(run(*two, "--per-user", "out.xls"), 2, ".parquet")
+    assert_failed(run("evaluate", "lists.csv"), 2, "TRUTH")
+    assert_failed(run("evalute"), 2, "No such command")
+    assert_failed(run("metrics", "ndgc"), 2, "'ndcg'")
 
 
 def test_data_errors(run, tmp_path):
     (tmp_path / "bad.csv").write_text("user,item,score\nu,a,1\nu,b\n")
     (tmp_path / "numbers.json").write_text('{"ann": {"1": 2}}')
-    failed(run("evaluate", "list.csv", "truth.csv"), 3, "no file list.csv", "Did you mean lists.csv?")
-    failed(run("evaluate", "bad.csv", "truth.csv"), 3, "bad.csv, line 3")
-    failed(run("evaluate", "lists.csv", "truth.csv", "--user", "uid"), 3, "user_id, item_id, score")
-    failed(run("evaluate", "lists.csv", "truth.csv", "--ids", "int"), 3, "line 2: 'ann'", "--ids str")
-    failed(run("evaluate", "lists.csv", "truth.csv", "--encoding", "ascii", "--grade", "x"), 3, "'x'")
-    failed(
+    assert_failed(run("evaluate", "list.csv", "truth.csv"), 3, "no file list.csv", "Did you mean lists.csv?")
+    assert_failed(run("evaluate", "bad.csv", "truth.csv"), 3, "bad.csv, line 3")
+    assert_failed(run("evaluate", "lists.csv", "truth.csv", "--user", "uid"), 3, "user_id, item_id, score")
+    assert_failed(run("evaluate", "lists.csv", "truth.csv", "--ids", "int"), 3, "line 2: 'ann'", "--ids str")
+    assert_failed(run("evaluate", "lists.csv", "truth.csv", "--encoding", "ascii", "--grade", "x"), 3, "'x'")
+    assert_failed(
         run("evaluate", "lists.csv", "truth.csv", "--set", "no_truth=error", "--set", "relevant_from=3"),
         3,
         "'bob'",
@@ -157,7 +157,7 @@ def test_a_missing_package_is_exit_4(run, tmp_path, monkeypatch):
     pd.DataFrame({"user": [1], "item": [2]}).to_parquet(tmp_path / "lists.parquet")
     for name in ("pyarrow", "polars"):
         monkeypatch.setitem(sys.modules, name, None)
-    failed(run("evaluate", "lists.parquet", "truth.csv"), 4, "recsys-evaluation[arrow]")
+    assert_failed(run("evaluate", "lists.parquet", "truth.csv"), 4, "recsys-evaluation[arrow]")
 
 
 def test_a_defect_is_exit_5_and_debug_shows_where(run, monkeypatch):
@@ -165,7 +165,9 @@ def test_a_defect_is_exit_5_and_debug_shows_where(run, monkeypatch):
         raise ZeroDivisionError("oops")
 
     monkeypatch.setattr("recsys.evaluation.evaluate.evaluate", broken)
-    failed(run("evaluate", "lists.csv", "truth.csv"), 5, "internal error: ZeroDivisionError: oops", "--debug")
+    assert_failed(
+        run("evaluate", "lists.csv", "truth.csv"), 5, "internal error: ZeroDivisionError: oops", "--debug"
+    )
     result = run("--debug", "evaluate", "lists.csv", "truth.csv")
     assert (result.exit_code, result.stdout) == (5, "")
 
@@ -175,7 +177,7 @@ def test_an_interrupt_is_exit_130(run, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("recsys.files.read_file", stopped)
-    failed(run("evaluate", "lists.csv", "truth.csv"), 130, "interrupted")
+    assert_failed(run("evaluate", "lists.csv", "truth.csv"), 130, "interrupted")
 
 
 def test_names_cannot_steer_the_terminal(run, tmp_path):
@@ -212,7 +214,7 @@ def test_conventions(run):
     assert "not copied: " in run("conventions", "rectools").stdout
     assert "- ideal: reachable -> k, " in run("conventions", "default", "rectools").stdout
     assert "no decision differs" in run("conventions", "trec_eval", "pytrec_eval").stdout
-    failed(run("conventions", "rectool"), 2, "'rectools'")
+    assert_failed(run("conventions", "rectool"), 2, "'rectools'")
 
 
 def test_help_names_every_verb(run):
@@ -260,17 +262,17 @@ def test_per_user_rows_never_replace_an_input(tmp_path):
     lists.write_text("user,item\n1,a\n")
     truth.write_text("user,item\n1,a\n")
     for target in (lists, truth):
-        found = CliRunner().invoke(
+        done = CliRunner().invoke(
             cli, ["evaluate", str(lists), str(truth), "-m", "mrr", "--per-user", str(target)]
         )
-        assert found.exit_code == 2
-        assert "overwrite an input file" in found.output
+        assert done.exit_code == 2
+        assert "overwrite an input file" in done.output
     assert lists.read_text() == "user,item\n1,a\n"
 
 
 def test_a_verb_that_is_nearly_one(run):
-    failed(run("evalute", "lists.csv", "truth.csv"), 2, "Did you mean 'evaluate'")
-    failed(run("zzz"), 2, "No such command 'zzz'")
+    assert_failed(run("evalute", "lists.csv", "truth.csv"), 2, "Did you mean 'evaluate'")
+    assert_failed(run("zzz"), 2, "No such command 'zzz'")
 
 
 @pytest.mark.parametrize("words", ["recsys evaluate li", "recsys compare a b --truth tr", "recsys history f"])
@@ -281,12 +283,12 @@ def test_shells_complete_names_of_files(run, words):
     assert done.stdout == f"file,{words.split()[-1]}\n"
 
 
-def test_what_the_system_refuses_is_no_defect_of_ours(run, monkeypatch):
+def test_an_error_of_the_system_is_not_an_internal_error(run, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("recsys.cli.output.print_result", full)
-    failed(run("evaluate", "lists.csv", "truth.csv"), 3, "No space left on device")
+    assert_failed(run("evaluate", "lists.csv", "truth.csv"), 3, "No space left on device")
 
 
 def test_settings_of_a_metric_are_no_options():
@@ -298,16 +300,16 @@ def test_settings_of_a_metric_are_no_options():
 
 
 def test_standard_input_is_read_once(run):
-    failed(run("evaluate", "-", "-", input=LISTS), 2, "once only")
+    assert_failed(run("evaluate", "-", "-", input=LISTS), 2, "once only")
 
 
 def test_groups_by_a_column_of_users_are_in_every_form(run, tmp_path):
     (tmp_path / "people.csv").write_text("user,sex\nann,F\nbob,M\n")
-    given = ("evaluate", "lists.csv", "truth.csv", "-m", "ndcg@2", "--users", "people.csv", "--by", "sex")
-    shown = run(*given).stdout
-    rows = [*csv.DictReader(io.StringIO(run(*given, "--csv").stdout))]
-    by = json.loads(run(*given, "--json").stdout)["result"]["by"]
+    arguments = ("evaluate", "lists.csv", "truth.csv", "-m", "ndcg@2", "--users", "people.csv", "--by", "sex")
+    shown = run(*arguments).stdout
+    rows = [*csv.DictReader(io.StringIO(run(*arguments, "--csv").stdout))]
+    by = json.loads(run(*arguments, "--json").stdout)["result"]["by"]
     assert [row["group"] for row in rows] == ["", "F", "M"]
     assert [float(row["value"]) for row in rows[1:]] == [group["metrics"]["ndcg@2"] for group in by]
     assert all(line in [row.split()[0] for row in shown.splitlines() if row] for line in "FM")
-    failed(run(*given[:-1], "age"), 2, "Pass --users or --items")
+    assert_failed(run(*arguments[:-1], "age"), 2, "Pass --users or --items")

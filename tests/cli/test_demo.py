@@ -1,4 +1,4 @@
-"""The demo world is the same every time, has something to learn, and is quickly made."""
+"""The demo world is reproducible, has something to learn, and is generated quickly."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_the_world_is_made_in_well_under_a_second():
     assert time.process_time() - start < 1
 
 
-def test_the_module_prints_the_plain_table():
+def test_the_module_prints_the_demo_text():
     module = subprocess.run(
         [sys.executable, "-m", "recsys.splits.datasets.demo_world"],
         capture_output=True,

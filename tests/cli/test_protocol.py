@@ -81,7 +81,7 @@ def place(tmp_path):
 
 
 def test_it_does_what_the_same_calls_do(place):
-    made = run_protocol(place / "protocol.toml")
+    outcome = run_protocol(place / "protocol.toml")
     events = pd.read_csv(place / "events.csv")
     train, test = recsys.split(events, "leave_last", n=2, seed=7)
     expected = recsys.evaluate(
@@ -89,10 +89,10 @@ def test_it_does_what_the_same_calls_do(place):
         conventions={"relevant_from": 3, "ties": "expected"}, seen=train,
     )  # fmt: skip
     for name, value in expected.items():
-        assert made.evaluations["listed"][name] == value
-    assert list(made.evaluations) == ["popularity", "random", "mine", "listed"]
-    assert {row.model for row in made.comparison} == {"random", "mine", "listed"}
-    assert "Tiny" in str(made)
+        assert outcome.evaluations["listed"][name] == value
+    assert list(outcome.evaluations) == ["popularity", "random", "mine", "listed"]
+    assert {row.model for row in outcome.comparison} == {"random", "mine", "listed"}
+    assert "Tiny" in str(outcome)
     assert len(list((place / "results").glob("*.json"))) == 4
 
 
@@ -169,11 +169,11 @@ def test_mistakes_are_named_with_their_line(place, old, new, line, words):
     (place / "wrong.toml").write_text(text)
     with pytest.raises(RecsysError) as caught:
         read_protocol(place / "wrong.toml")
-    said = str(caught.value)
-    assert "wrong.toml" in said
-    assert words in said
+    message = str(caught.value)
+    assert "wrong.toml" in message
+    assert words in message
     if line is not None:
-        assert f"line {line}" in said
+        assert f"line {line}" in message
 
 
 def test_known_rows_of_unseen_users_are_not_recommended_again(place):
@@ -181,18 +181,18 @@ def test_known_rows_of_unseen_users_are_not_recommended_again(place):
         0
     ]
     (place / "unseen.toml").write_text(text)
-    said = []
-    made = run_protocol(place / "unseen.toml", progress=said.append).evaluations["popularity"]
+    lines = []
+    result = run_protocol(place / "unseen.toml", progress=lines.append).evaluations["popularity"]
     parts = recsys.split(pd.read_csv(place / "events.csv"), "unseen_users", seed=7)
     counts = parts.train.groupby("item").size()
     users = parts.test["user"].unique().tolist()
-    had = pd.concat([parts.train, parts.known])
-    ranked = recsys.baselines.popularity(counts.to_dict(), users=users)
+    history = pd.concat([parts.train, parts.known])
+    source = recsys.baselines.popularity(counts.to_dict(), users=users)
     names = ["ndcg@2", "ndcg@5"]
     conventions = {"ties": "expected", "relevant_from": 3}
-    by_hand = recsys.evaluate(ranked, parts.test, names, seen=had, conventions=conventions)
-    assert {name: made[name] for name in names} == dict(by_hand)
-    assert any(line.startswith("known") for line in said)
+    by_hand = recsys.evaluate(source, parts.test, names, seen=history, conventions=conventions)
+    assert {name: result[name] for name in names} == dict(by_hand)
+    assert any(line.startswith("known") for line in lines)
 
 
 def test_a_folder_that_cannot_be_made(place):
@@ -238,7 +238,7 @@ def test_a_wrong_value_of_the_split_is_named_with_its_line(place):
         run_protocol(place / "wrong.toml")
 
 
-def told(place, old, new, *more):
+def run_changed(place, old, new, *more):
     (place / "protocol.toml").write_text(PROTOCOL.replace(old, new))
     return CliRunner().invoke(cli, ["run", str(place / "protocol.toml"), *more])
 
@@ -254,45 +254,45 @@ def test_columns_of_other_names(place):
     text = PROTOCOL.replace("[split]", columns + "[split]")
     own = 'lists = "lists.csv"\ncolumns = {user = "who", item = "sku", rank = "nth"}'
     (place / "protocol.toml").write_text(text.replace('lists = "lists.csv"', own))
-    made = run_protocol(place / "protocol.toml").to_json()
-    assert json.loads(made)["result"]["models"] == json.loads(expected)["result"]["models"]
+    outcome = run_protocol(place / "protocol.toml").to_json()
+    assert json.loads(outcome)["result"]["models"] == json.loads(expected)["result"]["models"]
 
 
 def test_dates_as_times(place):
-    """Dates give what the seconds they stand for give, also to the baseline that fades and to the report."""
+    """Dates give what the seconds they stand for give, also for the recency baseline and in the report."""
     recent = PROTOCOL.replace('baseline = "random"', 'baseline = "recent"\nhalf_life = 3000')
     (place / "protocol.toml").write_text(recent + 'report = "report.html"\n')
     expected = run_protocol(place / "protocol.toml")
     events = pd.read_csv(place / "events.csv")
     events["timestamp"] = pd.to_datetime(events["timestamp"], unit="s", utc=True).astype(str)
     events.to_csv(place / "events.csv", index=False)
-    made = run_protocol(place / "protocol.toml")
-    for name, evaluation in made.evaluations.items():
+    outcome = run_protocol(place / "protocol.toml")
+    for name, evaluation in outcome.evaluations.items():
         assert dict(evaluation) == dict(expected.evaluations[name])
-    assert made.report.is_file()
+    assert outcome.report.is_file()
 
 
 def test_a_threshold_nothing_reaches(place):
-    made = told(place, "from = 3", "from = 9")
-    assert made.exit_code == 3
-    assert "line 12: nothing is relevant: the test has no grade above 5" in made.stderr
+    done = run_changed(place, "from = 3", "from = 9")
+    assert done.exit_code == 3
+    assert "line 12: nothing is relevant: the test has no grade above 5" in done.stderr
 
 
 def test_errors_speak_of_settings_and_name_the_model(place):
     """`recsys run` has no --user-ids: the protocol has user_ids."""
-    made = told(place, 'user_ids = "users.txt"\n', "")
-    assert made.exit_code == 3
-    assert "line 27: no user of the truth ('u00', …) has a row in the model ('0', …)" in made.stderr
+    done = run_changed(place, 'user_ids = "users.txt"\n', "")
+    assert done.exit_code == 3
+    assert "line 27: no user of the truth ('u00', …) has a row in the model ('0', …)" in done.stderr
     pd.read_csv(place / "lists.csv").rename(columns={"user": "who"}).to_csv(place / "lists.csv", index=False)
-    made = told(place, "seed = 7", "seed = 8")
-    assert "[models.NAME.columns]" in made.stderr
-    assert "--user" not in made.stderr
+    done = run_changed(place, "seed = 7", "seed = 8")
+    assert "[models.NAME.columns]" in done.stderr
+    assert "--user" not in done.stderr
 
 
-def test_lists_are_taken_as_they_are_and_that_is_said(place):
-    made = told(place, "[conventions]", '[candidates]\nnever = ["i00"]\n[conventions]')
-    assert made.exit_code == 0, made.output
-    assert "note: listed: candidates.never was not applied" in made.stderr
+def test_lists_are_taken_as_they_are_with_a_note(place):
+    done = run_changed(place, "[conventions]", '[candidates]\nnever = ["i00"]\n[conventions]')
+    assert done.exit_code == 0, done.output
+    assert "note: listed: candidates.never was not applied" in done.stderr
 
 
 def test_ids_as_numbers_are_numbers_in_every_file(place):
@@ -302,6 +302,6 @@ def test_ids_as_numbers_are_numbers_in_every_file(place):
         (place / name).write_text(re.sub(r"\b[ui](\d\d)\b", r"\1", text))
     expected = run_protocol(place / "protocol.toml").evaluations
     (place / "protocol.toml").write_text(PROTOCOL.replace("[split]", 'ids = "int"\n[split]'))
-    made = run_protocol(place / "protocol.toml").evaluations
+    outcome = run_protocol(place / "protocol.toml").evaluations
     for name in ("popularity", "mine", "listed"):
-        assert dict(made[name]) == dict(expected[name])
+        assert dict(outcome[name]) == dict(expected[name])

@@ -13,11 +13,11 @@ from worlds.report import evaluations, world
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder with lists, truth, train and items as files, and the place the command runs in."""
+    """A folder with lists, truth, train and items as files, which the command runs in."""
     monkeypatch.chdir(tmp_path)
     lists, truth, train, items = world(n_models=2)
-    for name, held in lists.items():
-        rows = [f"{u},{i},{place}" for u, row in held.items() for place, i in enumerate(row, 1)]
+    for name, by_user in lists.items():
+        rows = [f"{u},{i},{place}" for u, row in by_user.items() for place, i in enumerate(row, 1)]
         Path(f"{name.replace(' ', '_')}.csv").write_text("user_id,item_id,rank\n" + "\n".join(rows) + "\n")
     pairs = [f"{u},{i}" for u, row in truth.items() for i in sorted(row)]
     Path("truth.csv").write_text("user_id,item_id\n" + "\n".join(pairs) + "\n")
@@ -87,7 +87,7 @@ def test_saved_results_audits_and_histories_become_a_page(folder):
         (("model_0.csv", "--truth", "truth.csv", "--history", "nowhere"), 3, "nowhere"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_paragraph_with_its_exit_code(folder, arguments, code, says):
+def test_an_error_is_one_paragraph_and_an_exit_code(folder, arguments, code, says):
     done = run(*arguments)
     assert done.exit_code == code, done.output
     assert says in done.output

@@ -29,7 +29,7 @@ def run(tmp_path, monkeypatch, command):
     return command
 
 
-def saved(run):
+def save_results(run):
     for name in ("old", "new"):
         done = run(
             "evaluate", f"{name}.csv", "truth.csv", "-m", "hit@1", "-m", "ndcg@2", "--save", f"{name}.json"
@@ -48,10 +48,10 @@ def test_compare_lists(run):
 
 
 def test_compare_saved_results_equals_lists(run):
-    saved(run)
-    asked = ("--baseline", "old", "-m", "hit@1")
-    from_results = run("compare", "old.json", "new.json", *asked, "--json")
-    from_lists = run("compare", "old.csv", "new.csv", "--truth", "truth.csv", *asked, "--json")
+    save_results(run)
+    arguments = ("--baseline", "old", "-m", "hit@1")
+    from_results = run("compare", "old.json", "new.json", *arguments, "--json")
+    from_lists = run("compare", "old.csv", "new.csv", "--truth", "truth.csv", *arguments, "--json")
     assert json.loads(from_results.stdout) == json.loads(from_lists.stdout)
 
 
@@ -59,7 +59,7 @@ def test_compare_saved_results_equals_lists(run):
     ("form", "mark"), [("--markdown", "| model |"), ("--latex", "\\toprule"), ("--csv", "model,")]
 )
 def test_compare_forms(run, form, mark):
-    saved(run)
+    save_results(run)
     assert mark in run("compare", "old.json", "new.json", form).stdout
 
 
@@ -72,7 +72,7 @@ def test_compare_usage(run):
 
 
 def test_gate_codes_and_summary(run, tmp_path):
-    saved(run)
+    save_results(run)
     good = run("gate", "new.json", "--against", "old.json", "-m", "hit@1", "--summary", "summary.md")
     assert good.exit_code == 0
     assert "passed" in (tmp_path / "summary.md").read_text()
@@ -92,16 +92,16 @@ def test_explain(run):
         "explain", "default", "rectools", "--lists", "new.csv", "--truth", "truth.csv", "-m", "ndcg@2"
     )
     assert "ndcg@2" in tried.stdout
-    saved(run)
+    save_results(run)
     assert "lists or the truth differ" in run("explain", "old.json", "new.json").stdout
     assert run("explain", "default", "rectools", "--lists", "new.csv").exit_code == 2
     assert run("explain", "default", "nonsense").exit_code == 2
 
 
 def test_history(run):
-    saved(run)
-    made = run("history", ".", "-m", "hit@1")
-    assert (made.exit_code, made.stdout.count("hit@1") >= 2) == (0, True)
+    save_results(run)
+    done = run("history", ".", "-m", "hit@1")
+    assert (done.exit_code, done.stdout.count("hit@1") >= 2) == (0, True)
     rows = list(csv.DictReader(io.StringIO(run("history", ".", "--csv").stdout)))
     assert {row["name"] for row in rows} == {"old", "new"}
     assert json.loads(run("history", ".", "--json", "--name", "old").stdout)["nights"][0]["name"] == "old"
@@ -109,8 +109,8 @@ def test_history(run):
 
 
 def test_doctor(run):
-    made = run("doctor")
-    assert (made.exit_code, "numpy" in made.stdout, "in use:" in made.stdout) == (0, True, True)
+    done = run("doctor")
+    assert (done.exit_code, "numpy" in done.stdout, "in use:" in done.stdout) == (0, True, True)
     assert json.loads(run("doctor", "--json").stdout)["extras"]["cli"]["click"]
 
 
@@ -120,7 +120,7 @@ def test_factors(run, tmp_path):
     np.save("U.npy", users)
     np.savez("V.npz", V=items)
     pd.DataFrame({"user": [0, 1], "item": [3, 4]}).to_csv("seen.csv", index=False)
-    asked = (
+    arguments = (
         "--factors",
         "U.npy",
         "V.npz",
@@ -132,7 +132,7 @@ def test_factors(run, tmp_path):
         "ndcg@5,auc",
         "--csv",
     )
-    done = run("evaluate", *asked)
+    done = run("evaluate", *arguments)
     assert done.exit_code == 0, done.output
     truth = pd.read_csv("truth.csv")
     expected = recsys.evaluate(
@@ -142,9 +142,9 @@ def test_factors(run, tmp_path):
     assert rows == dict(expected)
     (tmp_path / "users.txt").write_text("\n".join(map(str, range(300))) + "\n")
     (tmp_path / "items.txt").write_text("\n".join(map(str, range(20))))
-    named = run("evaluate", *asked, "--user-ids", "users.txt", "--item-ids", "items.txt")
+    named = run("evaluate", *arguments, "--user-ids", "users.txt", "--item-ids", "items.txt")
     assert named.stdout == done.stdout
-    assert run("evaluate", "old.csv", "truth.csv", *asked).exit_code == 2
+    assert run("evaluate", "old.csv", "truth.csv", *arguments).exit_code == 2
     assert run("evaluate", "--factors", "U.npy", "gone.npy", "--truth", "truth.csv").exit_code == 3
     assert run("evaluate", "old.csv", "truth.csv", "--save", "old.csv").exit_code == 2
 
@@ -173,9 +173,19 @@ def test_files_that_are_not_there_or_share_a_name(run):
 
 
 def test_compare_says_where_the_report_is(run):
-    asked = ["compare", "old.csv", "new.csv", "--truth", "truth.csv", "-m", "hit@1", "--report", "page.html"]
-    assert run(*asked).stderr == "note: report page.html\n"
-    assert run(*asked, "-q").stderr == ""
+    arguments = [
+        "compare",
+        "old.csv",
+        "new.csv",
+        "--truth",
+        "truth.csv",
+        "-m",
+        "hit@1",
+        "--report",
+        "page.html",
+    ]
+    assert run(*arguments).stderr == "note: report page.html\n"
+    assert run(*arguments, "-q").stderr == ""
 
 
 def test_tables_about_items_and_ratings(run, tmp_path):
@@ -201,13 +211,13 @@ def test_factors_are_two_files(run):
 
 
 def test_compare_answers_what_else_it_is_asked(run):
-    saved(run)
+    save_results(run)
     margins = ("--margin", "0.9", "--no-worse-than", "0.05", "--rope", "0.01")
-    asked = ("--baseline", "old", "-m", "hit@1", *margins)
-    (row,) = json.loads(run("compare", "old.json", "new.json", *asked, "--json").stdout)["rows"]
+    arguments = ("--baseline", "old", "-m", "hit@1", *margins)
+    (row,) = json.loads(run("compare", "old.json", "new.json", *arguments, "--json").stdout)["rows"]
     assert {name for name in row if "equivalen" in name or "worse" in name or "better" in name}
-    told = run("compare", "old.json", "new.json", *asked).stdout
-    assert "1 comparison (1 pair of models x 1 metric)" in told
+    text = run("compare", "old.json", "new.json", *arguments).stdout
+    assert "1 comparison (1 pair of models x 1 metric)" in text
 
 
 def test_compare_adjusts_for_what_is_known_of_users(run):
@@ -221,26 +231,26 @@ def test_compare_adjusts_for_what_is_known_of_users(run):
         }
     )
     users.to_csv("users.csv", index=False)
-    asked = ("compare", "old.csv", "new.csv", "--truth", "truth.csv", "--baseline", "old", "-m", "hit@1")
-    done = run(*asked, "--users", "users.csv", "--covariate", "age", "--strata", "land", "--json")
+    arguments = ("compare", "old.csv", "new.csv", "--truth", "truth.csv", "--baseline", "old", "-m", "hit@1")
+    done = run(*arguments, "--users", "users.csv", "--covariate", "age", "--strata", "land", "--json")
     assert (done.exit_code, done.stderr) == (0, "")
     (row,) = json.loads(done.stdout)["rows"]
-    made = {
+    results = {
         name: recsys.evaluate(pd.read_csv(f"{name}.csv"), pd.read_csv("truth.csv"), ["hit@1"])
         for name in ("old", "new")
     }
-    same = recsys.compare(made, "old", covariates=users[["user_id", "age", "land"]], strata="land")[0]
+    same = recsys.compare(results, "old", covariates=users[["user_id", "age", "land"]], strata="land")[0]
     assert row["difference"] == pytest.approx(same.difference, abs=1e-12)
     assert row["variance_saved"] == pytest.approx(same.variance_saved, abs=1e-12)
-    assert run(*asked, "--users", "users.csv").exit_code == 2
-    assert run(*asked, "--strata", "land").exit_code == 2
-    wrong = run(*asked, "--users", "users.csv", "--covariate", "agee")
+    assert run(*arguments, "--users", "users.csv").exit_code == 2
+    assert run(*arguments, "--strata", "land").exit_code == 2
+    wrong = run(*arguments, "--users", "users.csv", "--covariate", "agee")
     assert wrong.exit_code == 2
     assert "age" in wrong.stderr
-    text = run(*asked, "--users", "users.csv", "--covariate", "land")
+    text = run(*arguments, "--users", "users.csv", "--covariate", "land")
     assert "--strata land" in text.stderr
     users[:300].to_csv("few.csv", index=False)
-    few = run(*asked, "--users", "few.csv", "--covariate", "age")
+    few = run(*arguments, "--users", "few.csv", "--covariate", "age")
     assert "warning: adjusted for age at these users' values" in few.stderr
     assert "covariate_means" not in few.stderr
 

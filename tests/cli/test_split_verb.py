@@ -34,7 +34,7 @@ def test_parts_are_written_as_they_were_read(run, tmp_path):
     done = run("r.csv", "--how", "leave_last", "-o", "out")
     assert done.exit_code == 0, done.output
     assert "leave_last: 6 rows" in done.stdout
-    assert "excluded: 1 rows, user with too few rows" in done.stdout
+    assert "excluded: 1 row, user with too few rows" in done.stdout
     assert (
         tmp_path / "out" / "test.csv"
     ).read_text() == "user_id,item_id,rating,timestamp,note\n007,NA,3,30,z\n8,c,2,15,\n"
@@ -92,7 +92,7 @@ def test_formats(run, tmp_path, to):
         (["--how", "leave_last", "--min-user", "9"], 3, "no row is left"),
     ],
 )
-def test_errors_are_told_as_options_and_leave_nothing_behind(run, tmp_path, arguments, code, words):
+def test_errors_name_options_and_leave_nothing_behind(run, tmp_path, arguments, code, words):
     done = run("r.csv", *arguments, "-o", "out")
     assert done.exit_code == code, done.output
     assert words in done.stderr
@@ -109,8 +109,8 @@ def test_a_folder_that_holds_something_is_not_touched(run, tmp_path):
     assert run("none.csv", "--how", "leave_last", "-o", "new").exit_code == 3
 
 
-def test_every_way_is_known_to_the_command(run):
-    assert set(verb_split._HOW) == set(STRATEGIES)
+def test_every_strategy_is_known_to_the_command(run):
+    assert set(verb_split._STRATEGIES) == set(STRATEGIES)
     shown = run("--help").stdout
     assert all(name in shown for name in STRATEGIES)
 
@@ -140,7 +140,7 @@ def test_rows_of_json_are_split_like_any_table(tmp_path, monkeypatch, ending):
     assert CliRunner().invoke(cli, ["split", "odd.json", "--how", "leave_last", "-o", "x"]).exit_code == 3
 
 
-def test_every_way_stands_on_a_line_of_its_own_in_the_help(run):
+def test_every_strategy_has_its_own_line_in_the_help(run):
     lines = run("--help").output.splitlines()
     for name in STRATEGIES:
         assert sum(line.split()[:1] == [name] for line in lines) == 1

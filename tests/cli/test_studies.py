@@ -1,4 +1,4 @@
-"""The five studies: each answers from its own numbers, draws its picture, and says what it did."""
+"""The five studies: each answers from its own numbers, and draws a figure."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ def small():
 
 @pytest.mark.parametrize("name", list(STUDIES))
 def test_every_study_answers_and_draws(small, name, tmp_path):
-    made = run_study(name, small)
-    assert made.question == STUDIES[name]
-    assert len(made.answer) >= 2
-    assert all(len(line) > 10 for line in made.answer)
-    page, picture = made.save(tmp_path)
+    result = run_study(name, small)
+    assert result.question == STUDIES[name]
+    assert len(result.answer) >= 2
+    assert all(len(line) > 10 for line in result.answer)
+    page, picture = result.save(tmp_path)
     assert picture.stat().st_size > 5_000
-    assert made.question in page.read_text()
-    lengths = {len(column) for column in made.table.values()}
+    assert result.question in page.read_text()
+    lengths = {len(column) for column in result.table.values()}
     assert len(lengths) == 1
-    assert all(np.isfinite(v) for column in made.table.values() for v in column if isinstance(v, float))
+    assert all(np.isfinite(v) for column in result.table.values() for v in column if isinstance(v, float))
 
 
 def test_the_answers_follow_the_tables(small):
-    made = run_study("metric-comparison", small)
-    best = made.table["model"][int(np.argmin(made.table["rmse"]))]
-    assert best in made.answer[0]
+    result = run_study("metric-comparison", small)
+    best = result.table["model"][int(np.argmin(result.table["rmse"]))]
+    assert best in result.answer[0]
     temporal = run_study("temporal-vs-random", small)
     assert temporal.table["peeks ahead"][2:] == ["0%", "0%"]
     popular = run_study("popularity", small)
@@ -62,10 +62,10 @@ def test_counted_popularity_ranks_test_items_by_counts(small):
 
 
 def test_users_are_thinned_where_there_are_too_few(small):
-    made = run_study("per-user", small)
-    assert "thinned to 3 to 9" in made.answer[-1]
-    assert made.table["training ratings"][0] == "fewer than 10"
-    assert made.table["users"][0] >= 80 // 3
+    result = run_study("per-user", small)
+    assert "thinned to 3 to 9" in result.answer[-1]
+    assert result.table["training ratings"][0] == "fewer than 10"
+    assert result.table["users"][0] >= 80 // 3
 
 
 def test_a_group_that_is_there_is_left_alone(small):
@@ -74,11 +74,11 @@ def test_a_group_that_is_there_is_left_alone(small):
 
 
 def test_noise_hurts_every_metric(small):
-    made = run_study("metric-sensitivity", small)
-    assert made.table["sigma"] == list(SIGMAS)
+    result = run_study("metric-sensitivity", small)
+    assert result.table["sigma"] == list(SIGMAS)
     for name in ("mse", "rmse", "mae"):
-        assert made.table[name][-1] > made.table[name][0]
-    assert made.table["ndcg@10"][-1] < made.table["ndcg@10"][0]
+        assert result.table[name][-1] > result.table[name][0]
+    assert result.table["ndcg@10"][-1] < result.table["ndcg@10"][0]
     assert half_point([1.0, 0.75, 0.25, *[0.1] * 7]) == pytest.approx(0.075)
     assert quality("mse", [1.0, 2.0]) == [1.0, 0.5]
 
@@ -87,7 +87,7 @@ def test_the_same_seed_gives_the_same_study(small):
     assert str(run_study("popularity", small, seed=3)) == str(run_study("popularity", small, seed=3))
 
 
-def test_what_is_missing_is_said(small):
+def test_unknown_studies_and_missing_columns_are_errors(small):
     with pytest.raises(UnknownNameError, match="populrity"):
         run_study("populrity", small)
     with pytest.raises(ColumnError, match="time"):
@@ -97,8 +97,8 @@ def test_what_is_missing_is_said(small):
 def test_the_command(small, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     small.to_csv("ratings.csv", index=False)
-    listed = CliRunner().invoke(cli, ["study"])
-    assert all(name in listed.stdout for name in STUDIES)
+    listing = CliRunner().invoke(cli, ["study"])
+    assert all(name in listing.stdout for name in STUDIES)
     done = CliRunner().invoke(cli, ["study", "popularity", "--data", "ratings.csv", "-o", "out"])
     assert done.exit_code == 0, done.output
     assert "popular by count" in done.stdout
@@ -109,6 +109,6 @@ def test_the_command(small, tmp_path, monkeypatch):
 @pytest.mark.shared
 @pytest.mark.slow
 def test_movielens_by_path(shared_dir):
-    made = run_study("popularity", shared_dir / "data" / "ml-100k")
-    values = dict(zip(made.table["model"], made.table["ndcg@10"], strict=True))
+    result = run_study("popularity", shared_dir / "data" / "ml-100k")
+    values = dict(zip(result.table["model"], result.table["ndcg@10"], strict=True))
     assert values["popular by count"] > 10 * values["popular by mean"]

@@ -1,4 +1,4 @@
-"""`recsys train ncf`: a file in, a model that evaluates out; what cannot be done is said before training."""
+"""`recsys train ncf`: a file in, a model that evaluates out; errors come before training."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run(*arguments):
 
 
 @pytest.mark.parametrize("kind", ["gmf", "mlp", "neumf", "mf", "biased_mf"])
-def test_every_model_is_trained_tested_and_kept(files, kind):
+def test_every_model_is_trained_tested_and_saved(files, kind):
     out = files / "model.safetensors"
     done = run(
         files / "m.train.rating", "-o", out, "--model", kind, *QUICK, "--json",
@@ -87,12 +87,12 @@ def test_all_epochs_hold_nothing_out_and_need_no_time(files):
     [
         (["-o", "model.pt"], "must end in"),
         (["-o", "nowhere/model.npz"], "there is no folder"),
-        (["-o", "model.npz", "--layers", "a,b"], "no list of widths"),
+        (["-o", "model.npz", "--layers", "a,b"], "not a list of widths"),
         (["-o", "model.npz", "--device", "nowhere"], "cannot be used here"),
         (["-o", "model.npz", "-m", "nothing@10"], "unknown metric"),
     ],
 )
-def test_what_cannot_be_done_is_said(files, monkeypatch, arguments, words):
+def test_errors_come_before_training(files, monkeypatch, arguments, words):
     monkeypatch.chdir(files)
     done = run("t.csv", *arguments, "--epochs", "1")
     assert done.exit_code in (2, 3)

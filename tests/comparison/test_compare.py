@@ -1,4 +1,4 @@
-"""recsys.compare and Evaluation.intervals on real evaluations: every kind of metric has its inference."""
+"""recsys.compare and Evaluation.intervals on real evaluations, for every kind of metric."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_catalogue_difference_is_that_of_its_exposure(models):
     plain = math.sqrt(63 / 64 * ((without - without.mean()) ** 2).sum())
     row = recsys.compare(models, baseline="old", metrics=["gini@5"])["new", "gini@5"]
     error = (row.interval.high - row.difference) / stats.t.ppf(0.975, 62)
-    # What only the sizes of the groups explain, and what pairs bring only together, is taken away.
+    # The standard error excludes variance that stems only from group sizes or from pairs of groups.
     assert 0.7 * plain < error < 1.05 * plain
 
 
@@ -312,7 +312,7 @@ def test_hardly_any_user_is_answered_with_a_note(n):
 @pytest.mark.filterwarnings("ignore::recsys.stats.statistics_warnings.ZeroVarianceWarning")
 @pytest.mark.parametrize("rules", [{}, {"average": "pooled", "f1_of": "means"}])
 def test_every_interval_is_about_the_number_reported(rules):
-    """Whatever a metric is (a mean, a ratio, of the catalogue), its interval is around the value shown."""
+    """The interval of every kind of metric (mean, ratio, of the catalogue) contains the value shown."""
     rng = np.random.default_rng(3)
     scores = rng.random((300, 40))
     truth = {u: {int(i): float(1 + i % 3) for i in rng.permutation(40)[: 1 + u % 5]} for u in range(300)}

@@ -1,4 +1,4 @@
-"""The gate: passes what is shown to be no worse, fails what is not shown, whichever way a metric points."""
+"""The gate passes models shown to be no worse and fails all others, whatever direction a metric has."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_lower_is_better_turns_the_direction():
 
 
 def test_error_rate_at_the_margin():
-    """A model that is worse by exactly the margin passes at most in 5 % of all trials (and a bit of luck)."""
+    """A model worse by exactly the margin passes in at most 5 % of all trials (plus sampling error)."""
     rng = np.random.default_rng(5)
     truth = {u: {1} for u in range(400)}
     passed = 0
@@ -115,7 +115,7 @@ def rated(seed, noise, n=300):
 
 
 def test_what_is_pooled_is_gated_as_it_was_reported():
-    """A pooled number is no mean of the users' own: gate and result must show the same one."""
+    """A pooled number is no mean of the users' values: gate and result must show the same one."""
     rng = np.random.default_rng(3)
     truth = {u: set(rng.choice(50, size=rng.integers(1, 8), replace=False).tolist()) for u in range(400)}
     old, new = (
@@ -180,5 +180,5 @@ def test_a_result_that_stopped_early_is_said_to_have():
     early = recsys.evaluate(lists, truth, ["hit@1"], stop_when=0.1)
     assert early.counts["cases"] < 3000
     said = str(recsys.gate(early, early, {"hit@1": "1%"}))
-    assert "the new result and the one it is held against stopped early" in said
+    assert "the new result and the one it is compared with stopped early" in said
     assert "stopped early" not in str(recsys.gate(OLD, OLD, {"hit@1": "1%"}))

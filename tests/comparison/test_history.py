@@ -1,4 +1,4 @@
-"""A folder of results over nights: nothing overwritten, levels and their changes told apart from noise."""
+"""A folder of results over nights: nothing is overwritten, and changes of level are separated from noise."""
 
 from __future__ import annotations
 

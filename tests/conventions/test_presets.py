@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import recsys
 from recsys.conventions import presets
 from recsys.conventions.decisions import Conventions
-from recsys.conventions.presets import PRESETS, name_of, preset
+from recsys.conventions.presets import PRESETS, preset, preset_name
 from recsys.errors import DuplicateError, UnknownNameError
 from recsys.metrics import METRICS
 
@@ -25,7 +25,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")
 PEERS = {
     "ranx", "trec_eval", "ir_measures", "rectools", "lenskit", "replay", "recpack", "recbole", "elliot",
     "warprec", "cornac", "microsoft", "implicit", "torchmetrics", "evidently", "rs_metrics", "recometrics",
-    "irspack", "seed000", "seed001", "seed002", "seed003", "seed004",
+    "irspack", "cf_evaluation", "cf_evaluation_code", "recommender_evaluator", "ncf_evaluator",
+    "rating_threshold", "rating_and_ranking",
 }  # fmt: skip
 
 # One user with a hit at the first place, in five rows; shared by many tests below.
@@ -37,8 +38,26 @@ def value(name: str, request: str, lists: object, truth: object, **options: obje
     return recsys.evaluate(lists, truth, [request], conventions=name, **options)[request]
 
 
-def test_every_peer_and_every_seed_has_a_row():
+def test_every_peer_and_every_document_has_a_row():
     assert set(PRESETS) >= PEERS
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"),
+    [
+        ("seed000", "cf_evaluation"),
+        ("seed000_text", "cf_evaluation"),
+        ("seed_000", "cf_evaluation"),
+        ("seed000_code", "cf_evaluation_code"),
+        ("seed001", "recommender_evaluator"),
+        ("seed_001", "recommender_evaluator"),
+        ("seed002", "ncf_evaluator"),
+        ("seed003", "rating_threshold"),
+        ("seed004", "rating_and_ranking"),
+    ],
+)
+def test_the_documents_are_found_by_their_former_names(alias, name):
+    assert preset(alias) is PRESETS[name]
 
 
 @pytest.mark.parametrize("row", PRESETS.values(), ids=str)
@@ -57,7 +76,7 @@ class TestEveryRow:
 
     def test_decides_something_differently_from_us(self, row):
         assert row.conventions != Conventions()
-        assert name_of(row.conventions) == row.name
+        assert preset_name(row.conventions) == row.name
 
     def test_says_when_it_was_checked(self, row):
         assert dt.date.fromisoformat(row.checked) >= dt.date(2026, 11, 15)
@@ -78,7 +97,7 @@ class TestEveryRow:
     def test_a_changed_decision_is_no_longer_the_row(self, row):
         other = "pooled" if row.conventions.average == "macro" else "macro"
         changed = row.conventions.but(average=other)
-        assert name_of(changed) is None
+        assert preset_name(changed) is None
         assert f"average={other}" in str(changed) or other == "macro"
 
 
@@ -94,12 +113,12 @@ def test_no_two_rows_share_a_name():
 
 
 def test_our_own_conventions_are_called_default():
-    assert name_of(Conventions()) == "default"
+    assert preset_name(Conventions()) == "default"
     assert Conventions.of("default") == Conventions()
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"), [("rank", "ranx"), ("trec-evil", "trec_eval"), ("seed005", "seed004")]
+    ("typed", "meant"), [("rank", "ranx"), ("trec-evil", "trec_eval"), ("ncf_evaluation", "ncf_evaluator")]
 )
 def test_an_unknown_name_suggests_the_nearest(typed, meant):
     with pytest.raises(UnknownNameError) as error:
@@ -114,9 +133,9 @@ def test_the_module_knows_conventions_and_errors_only():
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.Import)]
 
 
-def test_the_text_of_seed_000_divides_by_the_hits():
+def test_the_text_of_document_000_divides_by_the_hits():
     truth = {1: {1: 1, 3: 1, 9: 1}}
-    assert value("seed000", "map@5", {1: FIVE}, truth) == pytest.approx((1 + 2 / 3) / 2)
+    assert value("cf_evaluation", "map@5", {1: FIVE}, truth) == pytest.approx((1 + 2 / 3) / 2)
     assert value("default", "map@5", {1: FIVE}, truth) == pytest.approx((1 + 2 / 3) / 3)
 
 
@@ -138,13 +157,15 @@ def test_no_row_ever_leaves_the_bounds(name, lists, truths):
         results = [recsys.evaluate(lists, truths, REQUESTS, conventions=name)]
     except DuplicateError:
         assert any(len({item for item, _ in rows}) < len(rows) for rows in lists.values())
-        results = [r for r in (alone(request, lists, truths, name) for request in REQUESTS) if r is not None]
+        results = [
+            r for r in (evaluate_one(request, lists, truths, name) for request in REQUESTS) if r is not None
+        ]
     for result in results:
         for request in result:
             assert all(math.isnan(v) or 0 <= v <= 1 for v in (result[request], *result.values_of(request)))
 
 
-def alone(request, lists, truths, name):
+def evaluate_one(request, lists, truths, name):
     try:
         return recsys.evaluate(lists, truths, [request], conventions=name)
     except DuplicateError:
@@ -163,7 +184,7 @@ CHECKS = {}
 
 
 def shows(name: str, defect: int):
-    """The test that a defect of this row is not copied."""
+    """Mark the test that a defect of this row is not copied."""
 
     def register(check):
         CHECKS[name, defect] = check
@@ -328,8 +349,8 @@ def recmetrics_precision():
     assert value("recmetrics", "precision", {1: FIVE}, {1: {1}, 2: {2}}) == 0.1
 
 
-@shows("seed002", 0)
-def seed002_constant_scorer():
+@shows("ncf_evaluator", 0)
+def ncf_evaluator_constant_scorer():
     """One positive, first of a hundred equal scores: a tenth of the time it is in the top ten."""
     lists = {1: [(item, 0.5) for item in range(100)]}
-    assert value("seed002", "hit@10", lists, {1: {0}}) == pytest.approx(0.1)
+    assert value("ncf_evaluator", "hit@10", lists, {1: {0}}) == pytest.approx(0.1)

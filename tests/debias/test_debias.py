@@ -19,12 +19,12 @@ TRUTH = {1: {"a", "x"}, 2: {"a", "c", "b"}}
 CHANCE = {"a": 1.0, "b": 0.5, "c": 0.25, "x": 0.2}
 
 
-def by_hand(worth, weighted):
-    """Mean over users of the (weighted) mean of worth over the user's relevant items."""
+def by_hand(item_value, weighted):
+    """Mean over users of the (weighted) mean value of the user's relevant items."""
     values = []
     for user, items in TRUTH.items():
         w = [1 / CHANCE[i] if weighted else 1.0 for i in sorted(items)]
-        c = [worth(LISTS[user], i) for i in sorted(items)]
+        c = [item_value(LISTS[user], i) for i in sorted(items)]
         values.append(np.dot(w, c) / np.sum(w))
     return np.mean(values)
 
@@ -37,19 +37,19 @@ def dcg_at_3(shown, item):
     return 1 / math.log2(shown.index(item) + 2) if item in shown[:3] else 0.0
 
 
-@pytest.mark.parametrize(("name", "worth"), [("recall@2", recall_at_2), ("dcg@3", dcg_at_3)])
-def test_naive_and_snips_by_hand(name, worth):
+@pytest.mark.parametrize(("name", "item_value"), [("recall@2", recall_at_2), ("dcg@3", dcg_at_3)])
+def test_naive_and_snips_by_hand(name, item_value):
     got = debias.evaluate(LISTS, TRUTH, name, propensities=CHANCE)
-    assert got[name, "naive"].value == pytest.approx(by_hand(worth, weighted=False))
-    assert got[name, "snips"].value == pytest.approx(by_hand(worth, weighted=True))
+    assert got[name, "naive"].value == pytest.approx(by_hand(item_value, weighted=False))
+    assert got[name, "snips"].value == pytest.approx(by_hand(item_value, weighted=True))
 
 
 def test_naive_recall_is_evaluates_own_and_snips_is_item_weights():
     got = debias.evaluate(LISTS, TRUTH, "recall@2", propensities=CHANCE)
     assert got["recall@2"]["naive"].value == recsys.evaluate(LISTS, TRUTH, "recall@2")["recall@2"]
     weights = {item: 1 / chance for item, chance in CHANCE.items()}
-    weighed = recsys.evaluate(LISTS, TRUTH, "recall@2", item_weights=weights)
-    assert got["recall@2", "snips"].value == pytest.approx(weighed["recall@2"])
+    weighted = recsys.evaluate(LISTS, TRUTH, "recall@2", item_weights=weights)
+    assert got["recall@2", "snips"].value == pytest.approx(weighted["recall@2"])
 
 
 @given(seed=st.integers(0, 200))
@@ -89,8 +89,8 @@ def test_clipping_caps_the_weights_and_is_counted():
     assert "clipped" in str(got)
 
 
-def simulated(n_users=300, n_items=60, seed=0):
-    """Everybody's full preferences, chances of being observed that grow with popularity, and a model."""
+def simulate(n_users=300, n_items=60, seed=0):
+    """The full preferences of all users, chances of being observed that grow with popularity, and a model."""
     rng = np.random.default_rng(seed)
     popularity = np.linspace(0.05, 0.9, n_items)
     likes = rng.random((n_users, n_items)) < 0.25
@@ -106,25 +106,25 @@ def truth_of(mask):
 
 @pytest.mark.parametrize("name", ["recall@15", "dcg@15", "auc"])
 def test_ips_is_unbiased_and_naive_is_not(name):
-    rng, likes, chance, model = simulated()
+    rng, likes, chance, model = simulate()
     propensities = dict(enumerate(chance.tolist()))
     full = truth_of(likes)
     everything = dict.fromkeys(range(len(chance)), 1.0)
     target = debias.evaluate(model, full, name, propensities=everything)[name, "naive"].value
     if name != "dcg@15":  # which is per relevant item here
         assert target == pytest.approx(recsys.evaluate(model, full, name)[name])
-    found = {"naive": [], "ips": [], "snips": [], "snips_pooled": []}
+    estimates = {"naive": [], "ips": [], "snips": [], "snips_pooled": []}
     covered = 0
     for _ in range(30):
         observed = truth_of(likes & (rng.random(likes.shape) < chance))
         got = debias.evaluate(
             model, observed, name, propensities=propensities, n_relevant={u: len(v) for u, v in full.items()}
         )
-        for estimator, values in found.items():
+        for estimator, values in estimates.items():
             values.append(got[name, estimator].value)
         covered += target in got[name, "ips"].interval
-    mean = {estimator: np.mean(values) for estimator, values in found.items()}
-    error = np.std(found["ips"], ddof=1) / math.sqrt(30)
+    mean = {estimator: np.mean(values) for estimator, values in estimates.items()}
+    error = np.std(estimates["ips"], ddof=1) / math.sqrt(30)
     assert abs(mean["ips"] - target) < 3.5 * error
     assert covered >= 24
     assert abs(mean["naive"] - target) > 4 * abs(mean["snips_pooled"] - target)
@@ -160,7 +160,7 @@ def test_propensities_of_pairs():
 @pytest.mark.parametrize(
     "name", ["ndcg@2", "precision@2", "map@2", "f1@2", "err@2", "hit@2", "mrr", "r_precision"]
 )
-def test_what_is_no_sum_over_relevant_items_refuses(name):
+def test_metrics_that_are_no_sum_over_relevant_items_are_refused(name):
     with pytest.raises(NotDefinedError, match="cannot be debiased"):
         debias.evaluate(LISTS, TRUTH, name, propensities=CHANCE)
 
@@ -216,19 +216,19 @@ def test_effective_sample_size():
     assert debias.effective_sample_size([3, 1]) == pytest.approx(1.6)
 
 
-def logged(n, seed=0):
+def make_log(n, seed=0):
     """A log of a policy that prefers action 0; reward depends on action and position."""
     rng = np.random.default_rng(seed)
     position = rng.integers(0, 2, n)
     chance = np.array([[0.7, 0.2, 0.1], [0.5, 0.3, 0.2]])
     action = np.array([rng.choice(3, p=chance[p]) for p in position])
-    worth = np.array([[0.1, 0.3, 0.6], [0.2, 0.2, 0.4]])
-    reward = (rng.random(n) < worth[position, action]).astype(int)
+    mean_reward = np.array([[0.1, 0.3, 0.6], [0.2, 0.2, 0.4]])
+    reward = (rng.random(n) < mean_reward[position, action]).astype(int)
     log = pd.DataFrame({
         "action": action, "position": position, "reward": reward, "propensity": chance[position, action]
     })  # fmt: skip
     policy = {0: {0: 0.1, 1: 0.1, 2: 0.8}, 1: {0: 0.2, 1: 0.3, 2: 0.5}}
-    value = np.mean([sum(policy[p][a] * worth[p, a] for a in range(3)) for p in range(2)])
+    value = np.mean([sum(policy[p][a] * mean_reward[p, a] for a in range(3)) for p in range(2)])
     return log, policy, value
 
 
@@ -236,10 +236,10 @@ def test_off_policy_estimates_are_unbiased_and_covered():
     values = {name: [] for name in ("ips", "snips", "dm", "dr")}
     covered = dict.fromkeys(values, 0)
     for seed in range(40):
-        log, policy, value = logged(800, seed)
+        log, policy, value = make_log(800, seed)
         got = debias.off_policy(log, policy, context="position")
-        for name, drawn in values.items():
-            drawn.append(got[name].value)
+        for name, estimates in values.items():
+            estimates.append(got[name].value)
             covered[name] += value in got[name].interval
     for name in ("ips", "snips", "dr"):
         error = np.std(values[name], ddof=1) / math.sqrt(40)
@@ -251,7 +251,7 @@ def test_off_policy_estimates_are_unbiased_and_covered():
 
 
 def test_doubly_robust_survives_wrong_rewards_and_the_direct_method_does_not():
-    log, policy, value = logged(20_000, 5)
+    log, policy, value = make_log(20_000, 5)
     wrong = np.full((len(log), 3), 0.9)
     got = debias.off_policy(log, policy, context="position", reward_model=wrong)
     assert value in got["dr"].interval
@@ -259,7 +259,7 @@ def test_doubly_robust_survives_wrong_rewards_and_the_direct_method_does_not():
 
 
 def test_doubly_robust_survives_wrong_propensities():
-    log, policy, value = logged(20_000, 6)
+    log, policy, value = make_log(20_000, 6)
     shifted = log.assign(propensity=log.propensity * 0.5)
     got = debias.off_policy(shifted, policy, context="position")
     assert abs(got["ips"].value - value) > 0.2
@@ -268,7 +268,7 @@ def test_doubly_robust_survives_wrong_propensities():
 
 
 def test_the_logging_policy_itself_is_the_mean_reward():
-    log, _, _ = logged(500)
+    log, _, _ = make_log(500)
     own = {p: g.action.value_counts(normalize=True).to_dict() for p, g in log.groupby("position")}
     exact = log.assign(propensity=[own[p][a] for p, a in zip(log.position, log.action, strict=True)])
     got = debias.off_policy(exact, own, context="position")
@@ -279,7 +279,7 @@ def test_the_logging_policy_itself_is_the_mean_reward():
 
 
 def test_a_policy_may_be_an_array_or_uniform():
-    log, policy, _ = logged(300)
+    log, policy, _ = make_log(300)
     rows = np.array([[policy[p][a] for a in range(3)] for p in log.position])
     same = debias.off_policy(log, rows, context="position")
     for name in ("ips", "snips", "dm", "dr"):
@@ -305,7 +305,7 @@ def test_a_policy_may_be_an_array_or_uniform():
     ],
 )
 def test_a_log_or_policy_that_cannot_be_used_says_so(change, policy, error):
-    log, _, _ = logged(30)
+    log, _, _ = make_log(30)
     with pytest.raises(error):
         debias.off_policy(log.assign(**change), policy)
     with pytest.raises(InputError):

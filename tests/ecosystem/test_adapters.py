@@ -1,4 +1,4 @@
-"""What other libraries hand out, through the real packages: the numbers are those of the same plain lists."""
+"""Outputs of other libraries, from the real packages, give the same numbers as the same plain lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results logged to the real trackers, offline: what they stored is what was evaluated."""
+"""Results logged to the real trackers, offline: they store what was evaluated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is handed over wrongly is refused in words, or counted where going on is right; never a wrong number.
+"""Wrong input is refused with a clear message, or counted if going on is right; never a wrong number.
 
 Each row of a table is one mistake, the error it must become, and what its message has to name: where it was
 found (column, row or id), what was expected, what to do.

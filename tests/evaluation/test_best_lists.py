@@ -1,4 +1,4 @@
-"""The limits of metrics about the items shown, against every list there is, and what they are made of."""
+"""Bounds of metrics about the items shown, compared with every possible list, and their building blocks."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 import recsys
 from recsys.evaluation.bounds import best_and_floor
 from recsys.evaluation.bounds.candidate_pool import CandidatePool
-from recsys.evaluation.bounds.even_exposure import most_even
+from recsys.evaluation.bounds.even_exposure import most_even_counts
 from recsys.evaluation.bounds.list_builders import random_lists
 from recsys.inputs.frames import read_interactions, read_lists
 from recsys.metrics.registry import METRICS
 from recsys.metrics.requests import Request
-from recsys.ranks.matching import pair
+from recsys.ranks.matching import match_truth
 from recsys.types import Context, Ids
 from worlds.bounds import metrics_at, small_world, try_all
 
@@ -27,8 +27,8 @@ from worlds.bounds import metrics_at, small_world, try_all
     (0, 2, 5, 2), (1, 3, 4, 2), (2, 2, 4, 3), (3, 2, 5, 2), (4, 3, 4, 2), (5, 2, 4, 3),
 ])  # fmt: skip
 def test_every_metric_against_all_the_lists_there_are(seed, n_users, n_items, k, monkeypatch):
-    # Few draws: with many of them the best of such small worlds would be drawn sooner or later.
-    monkeypatch.setattr(best_and_floor, "_OFTENEST", 4)
+    # Few draws: many draws would find the best lists of such small worlds by chance.
+    monkeypatch.setattr(best_and_floor, "_MAX_DRAWS", 4)
     world = small_world(seed, n_users, n_items, k)
     asked = metrics_at(k)
     tried = try_all(world, asked)
@@ -92,7 +92,7 @@ NEEDS: dict[str, Any] = {
 
 
 def whole_registry(k: int) -> list[str]:
-    """Every metric without a cut-off and with one, where it may have one."""
+    """Every metric without a cut-off and with one, if it may have one."""
     values = {name: f"{name}(of=price)" for name in ("value", "shown_value")}
     kinds = {n: f"{n}(by=kind)" for n in ("miscalibration", "kinds", "exposure_gap", "exposure_ratio")}
     named = {name: (values | kinds).get(name, name) for name in METRICS}
@@ -133,16 +133,18 @@ def test_every_metric_has_both_limits_or_a_reason(given):
         assert sign * (row.best - row.floor) >= -1e-9 - 5 * row.floor_error, (name, row)
 
 
-def field_of(users: list[int], *, seen: Any = None, eligible: Any = None) -> CandidatePool:
-    judged = pair(read_lists({u: [0, 1, 2] for u in users}), read_interactions({u: [0] for u in users}))
+def pool_of(users: list[int], *, seen: Any = None, eligible: Any = None) -> CandidatePool:
+    judged = match_truth(
+        read_lists({u: [0, 1, 2] for u in users}), read_interactions({u: [0] for u in users})
+    )
     read = [None if one is None else read_interactions(one) for one in (seen, eligible)]
     return CandidatePool(judged, Context(catalogue=Ids(np.arange(6)), n_items=6, eligible=read[1]), read[0])
 
 
-def lists_of(field: CandidatePool, turn: int) -> dict[Any, list[Any]]:
-    made = random_lists(field, field.shown(3), turn)
-    ends, names = made.indptr.tolist(), field.items.values[made.codes].tolist()
-    return {u: names[ends[at] : ends[at + 1]] for at, u in enumerate(field.judged.cases.values.tolist())}
+def lists_of(pool: CandidatePool, turn: int) -> dict[Any, list[Any]]:
+    lists = random_lists(pool, pool.n_shown(3), turn)
+    ends, names = lists.indptr.tolist(), pool.items.values[lists.codes].tolist()
+    return {u: names[ends[at] : ends[at + 1]] for at, u in enumerate(pool.judged.cases.values.tolist())}
 
 
 @pytest.mark.parametrize("how", ["seen", "eligible"])
@@ -154,9 +156,9 @@ def test_random_lists_are_as_likely_as_each_other_and_hang_on_the_id_alone(how):
         if how == "seen"
         else {"eligible": {u: [i for i in range(6) if i != u % 6] for u in users}}
     )
-    field = field_of(users, **known)
-    all_lists = [lists_of(field, turn) for turn in range(30)]
-    some = lists_of(field_of(users[100:110], **known), 7)
+    pool = pool_of(users, **known)
+    all_lists = [lists_of(pool, turn) for turn in range(30)]
+    some = lists_of(pool_of(users[100:110], **known), 7)
     assert some == {u: all_lists[7][u] for u in users[100:110]}
     counts: dict[tuple[int, ...], int] = {}
     for lists in all_lists:
@@ -194,10 +196,10 @@ def test_the_most_even_numbers_are_the_most_even():
             continue
         fits = [c for c in product(*(range(cap + 1) for cap in caps)) if sum(c) == total]
         squares = min(sum(x * x for x in c) for c in fits)
-        made = most_even(np.array(caps), total)
-        assert made.sum() == total
-        assert (made <= np.sort(caps)).all()
-        assert int((made**2).sum()) == squares
+        lists = most_even_counts(np.array(caps), total)
+        assert lists.sum() == total
+        assert (lists <= np.sort(caps)).all()
+        assert int((lists**2).sum()) == squares
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -238,4 +240,4 @@ def test_memory_stays_far_below_users_by_items():
     result.bounds()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < n_users * n_items * 8 / 3  # a table of one float64 a pair would be 640 MB
+    assert peak < n_users * n_items * 8 / 3  # a table of one float64 per pair would be 640 MB

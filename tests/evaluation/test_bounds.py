@@ -1,4 +1,4 @@
-"""The best attainable value and the floor of chance: ranking metrics, the table, and what is said of both."""
+"""Bounds: the best attainable value and the floor of ranking metrics, and the table of both."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_the_best_is_never_worse_than_the_lists_that_were_evaluated():
     vectors = {"a": [0.0], "b": [9.0], "c": [1.0], "d": [2.0]}
     asked = "ild(distance=euclidean)@3"
     known = {"embeddings": vectors, "catalogue": [*"abcd"]}
-    # One list stops after its two most distant items, which no full list can match.
+    # One list ends after its two most distant items, which no full list can match.
     row = recsys.evaluate({1: ["a", "b"], 2: ["a", "b", "c"]}, {1: {"a"}, 2: {"a"}}, asked, **known).bounds()[
         asked
     ]
@@ -241,7 +241,7 @@ def test_a_result_without_its_lists_has_no_limits(tmp_path):
 
 
 def test_where_floor_and_best_differ_by_rounding_alone_there_is_no_way_to_go():
-    """The mean of all ratings has no bias and is calibrated: 0 but for the last bits."""
+    """Predicting the mean of all ratings has no bias and is calibrated: 0 except for rounding."""
     rng = np.random.default_rng(0)
     rows = pd.DataFrame({"user": np.arange(400) % 40, "rating": rng.random(400) * 1e3})
     rows["prediction"] = rows.rating + rng.normal(1, 1, 400)

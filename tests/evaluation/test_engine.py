@@ -30,7 +30,7 @@ from recsys.errors import DuplicateError, RecsysError
 from recsys.metrics.registry import METRICS
 from worlds.lists import World, list_frame, truth_frame, worlds
 
-# How ties were broken is what these tests compare, so a warning about it is no news.
+# These tests compare how ties are broken, so a warning about ties adds nothing.
 pytestmark = pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")
 
 EXACT = frozenset(
@@ -121,14 +121,14 @@ def has_repeats(world: World) -> bool:
 
 
 def containers_of(world: World) -> tuple[Any, Any]:
-    """The world as it is usually handed over: tables where there are scores, dicts where there are none."""
+    """The world as users usually pass it: tables if there are scores, dicts if there are none."""
     if world.scored:
         return list_frame(world), truth_frame(world)
     return dict(world.lists), dict(world.truth)
 
 
 def visible(world: World) -> World:
-    """What a frame can say of the world: a case without rows on either side is not in it."""
+    """The part of the world that a frame can express: a case without rows on either side is not in it."""
     lists = {case: entries for case, entries in world.lists.items() if entries}
     truth = {case: wanted for case, wanted in world.truth.items() if wanted}
     return replace(world, lists=lists, truth=truth)
@@ -141,7 +141,7 @@ def same(got: float, wanted: float | None, *, exact: bool) -> bool:
 
 
 def assert_agrees(world: World, requests: list[Request], conventions: Conventions, **context: Any) -> None:
-    """The engine, asked everything at once, says for every request and case what the oracle says."""
+    """The engine, given all requests at once, equals the oracle for every request and case."""
     lists, truth = containers_of(world)
     world = visible(world) if world.scored else world
     told = {"n_items" if isinstance(v, int) and n == "catalogue" else n: v for n, v in context.items()}
@@ -157,7 +157,7 @@ def assert_agrees(world: World, requests: list[Request], conventions: Convention
     )
     ids = result.per_case.ids.tolist()
     for request, (overall, per_case) in wanted.items():
-        rules = oracle.settle(request.name, request.params, conventions)[0]
+        rules = oracle.request_conventions(request.name, request.params, conventions)[0]
         exact = request.name in EXACT and rules.ties != "expected" and context.get("item_weights") is None
         got = dict(zip(ids, result.values_of(str(request)).tolist(), strict=True))
         assert sorted(got) == sorted(per_case)
@@ -167,7 +167,7 @@ def assert_agrees(world: World, requests: list[Request], conventions: Convention
 
 
 def ask_oracle(world: World, request: Request, conventions: Conventions, told: dict[str, Any]) -> Any:
-    """What the oracle says; None where it refuses, or where counting repeats leaves the metric's range."""
+    """The value of the oracle; None if it refuses, or if counting repeats leaves the metric's range."""
     low, high = METRICS[request.name].bounds
     try:
         overall, per_case = oracle.evaluate(world.lists, world.truth, request, conventions, **told)
@@ -240,7 +240,7 @@ def test_items_outside_the_catalogue(world, rule):
 
 @st.composite
 def conventions_of_any_kind(draw: st.DrawFn) -> Conventions:
-    """Any decision with any other one, those that raise errors apart."""
+    """Any combination of decisions, except those that raise errors."""
     picked = {
         name: draw(st.sampled_from(sorted(set(choices) - {"error"}))) for name, choices in DECISIONS.items()
     }
@@ -369,7 +369,7 @@ def assert_same_numbers(world: World, lists: Any, truth: Any, expected: Any, *, 
 @pytest.fixture(scope="module")
 def as_dicts():
     def run(world: World) -> Any:
-        """The numbers every other container must give too; held against the oracle elsewhere."""
+        """The numbers that every other container must give too; other tests compare them with the oracle."""
         metrics = [str(r) for r in everything(world, ON_LISTS)]
         return recsys.evaluate(dict(world.lists), dict(world.truth), metrics=metrics)
 

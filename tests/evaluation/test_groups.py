@@ -1,4 +1,4 @@
-"""Results by stratum: users and items in the right groups, and each group's numbers what they should be."""
+"""Results by stratum: users and items are in the right groups, and each group has the right numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import recsys
 from recsys.errors import InputError, NotDefinedError, RecsysError, UnknownNameError
-from recsys.evaluation.strata import binned
+from recsys.evaluation.strata import quantile_labels
 from worlds.lists import World, known_of, worlds
 
 pytestmark = pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")
@@ -65,7 +65,7 @@ def test_a_group_of_items_keeps_the_places_and_forgets_the_other_items():
 
 def test_items_fall_into_groups_by_who_had_them():
     popularity = evaluate("popularity(bins=2)").by
-    assert list(popularity) == ["0", "1", "2"]  # e nobody, c and d once, a and b twice
+    assert list(popularity) == ["0", "1", "2"]  # users had e never, c and d once, a and b twice
     assert popularity["0"]["recall@2"] == 1.0
     assert popularity["2"]["recall@2"] == 0.5
     cold = evaluate("cold_item(below=2)").by
@@ -159,8 +159,9 @@ def test_a_name_nobody_knows_is_refused_with_those_there_are():
 
 
 def test_numbers_are_put_into_quarters_and_equal_ones_stay_together():
-    assert binned(np.arange(1.0, 9.0), 4).tolist() == ["1-2", "1-2", "3-4", "3-4", "5-6", "5-6", "7-8", "7-8"]
-    assert binned(np.array([2.0, 2.0, 2.0]), 4).tolist() == ["2"] * 3
+    labels = quantile_labels(np.arange(1.0, 9.0), 4).tolist()
+    assert labels == ["1-2", "1-2", "3-4", "3-4", "5-6", "5-6", "7-8", "7-8"]
+    assert quantile_labels(np.array([2.0, 2.0, 2.0]), 4).tolist() == ["2"] * 3
     price = {i: float(i) for i in range(40)}
     result = recsys.evaluate({1: list(range(40))}, {1: [3, 30]}, "recall", items={"price": price}, by="price")
     assert list(result.by) == ["0-9", "10-19", "20-29", "30-39"]

@@ -1,4 +1,4 @@
-"""Inputs large enough for the quick ways give what the plain definitions give, written here in Python."""
+"""Inputs large enough for the fast paths give the results of the plain definitions, written in Python."""
 
 import json
 from collections import Counter
@@ -17,7 +17,7 @@ from recsys.inputs.frames import read_interactions, read_lists
 from recsys.inputs.ids import encode_ints
 from recsys.ranks.sources.candidate_sets import Candidates
 
-N_ROWS = 70_000  # beyond every limit below which inputs are read the plain way
+N_ROWS = 70_000  # beyond every limit below which inputs take the simple path
 
 
 def _lists(data):
@@ -114,7 +114,7 @@ def test_many_small_batches_add_up_to_one():
     truth = {u: [f"i{i}" for i in rng.integers(0, 400, 3)] for u in lists}
     metrics = ["ndcg@5", "coverage@5", "gini@5", "entropy@5"]
     evaluator = recsys.Evaluator(metrics)
-    for user, shown in lists.items():  # one batch a user: each knows a handful of items
+    for user, shown in lists.items():  # one batch per user: each knows a handful of items
         evaluator.update({user: shown}, {user: truth[user]})
     whole, parts = recsys.evaluate(lists, truth, metrics), evaluator.result()
     assert dict(parts) == dict(whole)

@@ -24,7 +24,7 @@ from recsys.evaluation.ratings import SETS, evaluate_ratings
 from recsys.metrics import METRICS, RATINGS
 from recsys.report import report_html
 from recsys.report.headline import headline
-from recsys.report.report_data import gathered
+from recsys.report.report_data import gather_report_data
 
 ERRORS = ("mse", "rmse", "mae", "r2", "explained_variance", "bias")
 CLICKS = ("log_loss", "normalised_entropy", "auc", "ece", "mce")
@@ -449,7 +449,7 @@ def test_the_report_marks_the_least_bias_and_has_intervals_of_numbers_of_all_row
         for off in (-0.6, 0.5)
     )
     assert near["bias"] < 0 < -near["bias"] < far["bias"]
-    first, _ = headline(gathered({"near": near, "far": far}))
+    first, _ = headline(gather_report_data({"near": near, "far": far}))
     r2, bias = (first.heads.index(name) for name in ("r2", "bias"))
     assert ["best" in row[bias].tone for row in first.rows] == [True, False]
     found = near.intervals()["r2"].interval

@@ -1,4 +1,4 @@
-"""MovieLens 100K, where it is at hand: the engine against the plain definitions, by every way in."""
+"""MovieLens 100K, if it is available: the engine against the plain definitions, through every entry point."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ METRICS = [
 
 @pytest.fixture(scope="module")
 def split(shared_dir) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Each last five ratings are held out; equal times are ordered by item, so the split is settled."""
+    """The last five ratings of each user are held out; equal times are ordered by item."""
     events = pd.read_parquet(shared_dir / "data" / "ml-100k" / "interactions.parquet")
     events = events.sort_values(["user", "timestamp", "item"], kind="stable").astype(
         {"user": int, "item": int}

@@ -1,4 +1,4 @@
-"""Result files: all of an evaluation comes back; what was changed, cut off or made up is refused."""
+"""Result files: an evaluation is read back whole; changed, truncated or invented files are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a result says of itself, and inputs that used to be read another way than meant."""
+"""The printed and exported forms of a result, and inputs that were once misread."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_one_is_counted_as_one():
 
 
 def test_wide_signs_keep_columns_apart():
-    """A terminal draws CJK signs two columns wide and combining marks none."""
+    """A terminal draws CJK characters two columns wide and combining marks with no width."""
     users = {u: [u] for u in range(4)}
     groups = {0: "映画", 1: "映画", 2: "e\u0301te\u0301", 3: "abc"}
     lines = str(recsys.evaluate(users, users, ["hit@1"], by=groups)).splitlines()
@@ -200,14 +200,14 @@ def test_lists_are_short_to_look_at_and_come_back_from_their_table():
     assert repr(recsys.read_interactions({1: {3: 2.0}})) == "Interactions(1 case, 1 item, 1 row, with grades)"
 
 
-@pytest.mark.parametrize(("name", "words"), [("by", "needs all users at once"), ("trian", "mean 'train'")])
+@pytest.mark.parametrize(("name", "words"), [("by", "need all users at once"), ("trian", "mean 'train'")])
 def test_an_evaluator_names_the_keyword_it_does_not_know(name, words):
     with pytest.raises(UnknownNameError, match=words):
         recsys.Evaluator(["hit@1"], **{name: {1: [2]}})
 
 
 def test_other_conventions_ask_for_the_highest_grade_again():
-    """Nobody named it, so it is that of the truth, whichever way the conventions were changed."""
+    """max_grade was not set, so it is that of the truth, however the conventions were changed."""
     lists, truth = {1: [3, 4], 2: [5, 3]}, {1: {4: 5.0, 3: 1.0}, 2: {3: 2.0}}
     asked = {"metrics": ["err@2", "ndcg@2"]}
     moved = recsys.evaluate(lists, truth, **asked).under("rectools")
@@ -215,7 +215,7 @@ def test_other_conventions_ask_for_the_highest_grade_again():
 
 
 def test_rounding_below_zero_is_shown_as_zero():
-    assert [tables.shown(value) for value in (-1e-9, -0.0, -0.00006, float("nan"))] == [
+    assert [tables.format_cell(value) for value in (-1e-9, -0.0, -0.00006, float("nan"))] == [
         "0.0000",
         "0.0000",
         "-0.0001",

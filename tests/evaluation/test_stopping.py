@@ -1,4 +1,4 @@
-"""Stopping early: the answer holds whenever it stops, the work saved is shown, and nothing else changes."""
+"""Stopping early: intervals are valid whenever it stops, the work saved is shown, nothing else changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import recsys
 from recsys.errors import ConventionError, InputError, NotDefinedError, TieWarning, UnknownNameError
-from recsys.evaluation.stopping import StopWhen, only
+from recsys.evaluation.stopping import StopWhen, restrict_to_cases
 from recsys.stats.statistics_warnings import StatisticsWarning, StoppedWarning, UnpairedWarning
 from recsys.types import Ids
 
@@ -214,7 +214,7 @@ def test_models_may_list_different_users(world):
 
 @pytest.mark.slow
 def test_the_winner_is_rarely_wrong() -> None:
-    """Four models x two metrics with no difference at all: any verdict is an error, whenever it comes."""
+    """Four models x two metrics without any difference: every verdict is an error, whenever it comes."""
     rng = np.random.default_rng(5)
     worlds, wrong = 100, 0
     truth = recsys.read_interactions({u: [0] for u in range(600)})
@@ -259,7 +259,7 @@ def test_refusals(world):
 
 def test_only_keeps_what_belongs_to_the_cases() -> None:
     data = recsys.read_interactions({1: {5: 1.0, 6: 2.0}, 2: {7: 3.0}, 4: {5: 4.0}})
-    some = only(data, Ids(np.array([1, 3, 4])))
+    some = restrict_to_cases(data, Ids(np.array([1, 3, 4])))
     assert some.cases.values.tolist() == [1, 4]
     assert some.indptr.tolist() == [0, 2, 3]
     assert some.grades.tolist() == [1.0, 2.0, 4.0]

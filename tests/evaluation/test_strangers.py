@@ -1,4 +1,4 @@
-"""What people who follow the docs, and then leave the path, ran into: each once, by what they typed."""
+"""Problems that users met when they followed the docs and then left the path, as they typed them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from recsys.errors import ColumnError, FileError, IdTypeError, InputError, Merge
 from recsys.inputs.files.whole_tables import read_table, write_table
 from recsys.ranks.sources import read_factors
 from recsys.report import report_html
-from recsys.report.example_users import people
-from recsys.report.report_data import gathered
+from recsys.report.example_users import inspector_users
+from recsys.report.report_data import gather_report_data
 from recsys.report.section_numbers import all_strata, head_and_tail
 
 LISTS = "user,item,score\na,x,2\na,y,1\nb,y,2\nb,x,1\n"
@@ -48,7 +48,7 @@ class TestFiles:
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
     @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
     def test_a_pipe_is_read_whole_and_once(self, tmp_path, packed):
-        """`recsys evaluate <(zcat run.gz) …`: no line may be lost to finding out what the file is."""
+        """`recsys evaluate <(zcat run.gz) …`: detecting the format of the file must not lose a line."""
         lines = "".join(f"q{n} Q0 d{n % 7} 1 0.5 tag\n" for n in range(20_000)).encode()
         pipe = tmp_path / "run"
         os.mkfifo(pipe)
@@ -86,7 +86,7 @@ class TestFiles:
         write_table(tmp_path / "b.inter", frame)
         assert (tmp_path / "b.inter").read_bytes() == (tmp_path / "a.inter").read_bytes()
         for wrong in ("x\ty", "x\ny"):
-            with pytest.raises(FileError, match="no tabs and lines in cells"):
+            with pytest.raises(FileError, match="no tabs or line breaks in cells"):
                 write_table(tmp_path / "c.inter", pd.DataFrame({"user": ["u"], "item": [wrong]}))
             write_table(tmp_path / "c.tsv", pd.DataFrame({"user": ["u"], "item": [wrong]}))
             assert recsys.read_file(tmp_path / "c.tsv").items.values.tolist() == [wrong]
@@ -114,9 +114,9 @@ class TestFiles:
     def test_a_column_that_stands_twice_is_nobodys_choice(self, run, tmp_path):
         (tmp_path / "two.csv").write_text("user,item,score,score\na,x,1,2\n")
         for named in ((), ("--score", "score")):
-            failed(run("evaluate", "two.csv", "truth.csv", *named), 3, "'score' stands twice", "Rename")
+            failed(run("evaluate", "two.csv", "truth.csv", *named), 3, "'score' occurs twice", "Rename")
         table = pd.DataFrame({"user": ["a"], "item": ["x"], "other": [1]})
-        with pytest.raises(ColumnError, match="stands twice"):
+        with pytest.raises(ColumnError, match="occurs twice"):
             recsys.inputs.frames.find_columns(["uid", "uid", "item"], ("user", "item"), None, "t")
         assert recsys.read_lists(table).cases.values.tolist() == ["a"]
 
@@ -164,7 +164,7 @@ class TestFactors:
         failed(model("--user-ids", "people.txt"), 3, "no user of the truth ('ann', …)", "('ann ', …)")
         one_known = recsys.Factors(np.eye(2), np.eye(2), user_ids=["a", "b"], item_ids=["x", "y"])
         assert recsys.evaluate(one_known, {"a": {"x"}, "z": {"x"}}, ["mrr"])["mrr"] == 0.5
-        # A batch of strangers alone is no mistake, nor is a user whose every item was seen.
+        # A batch of unknown users alone is no mistake, nor is a user who has seen every item.
         assert recsys.Evaluator(["mrr"]).update(one_known, {"z": {"x"}}).result()["mrr"] == 0.0
         assert recsys.evaluate(one_known, {"a": {"x"}}, ["mrr"], seen={"a": ["x", "y"]})["mrr"] == 0.0
 
@@ -339,9 +339,9 @@ class TestReport:
     def test_a_history_is_latest_first_whatever_the_zone(self, files):
         """23:00 UTC is later than 22:30 UTC, though its text is smaller."""
         result = recsys.evaluate("lists.csv", "truth.csv", ["mrr"])
-        material = gathered(result, truth=recsys.read_file("truth.csv", "truth"),
+        material = gather_report_data(result, truth=recsys.read_file("truth.csv", "truth"),
                             train=recsys.read_file("train.csv", "truth"))  # fmt: skip
-        made = people(material)
+        made = inspector_users(material)
         (ann,) = [user for user in made["users"] if user["id"] == "a"]
         assert [made["items"][n][0] for n in ann["had"]] == ["q", "p"]
         shown = files("inspect", "a", "lists.csv", "--seen", "train.csv", "--csv").stdout
@@ -353,21 +353,21 @@ class TestReport:
         truth, train = recsys.read_file("truth.csv", "truth"), {"a": ["x", "y"], "b": ["x"]}
         lists = recsys.read_file("lists.csv")
         result = recsys.evaluate(lists, truth, ["recall@1"], conventions={"relevant_from": 4})
-        material = gathered(result, lists=lists, truth=truth, train=train)
-        assert [user["n_wanted"] for user in people(material)["users"]] == [1, 1]
+        material = gather_report_data(result, lists=lists, truth=truth, train=train)
+        assert [user["n_wanted"] for user in inspector_users(material)["users"]] == [1, 1]
         shares, found = head_and_tail(material)
         assert shares["(the truth)"] == {"head": 1.0, "tail": 0.0}
         assert found == {"model": {"head": 0.5}}
         assert result["recall@1"] == 0.5
 
     def test_users_who_want_nothing_are_in_no_group(self):
-        """Those whose every rating is low are in nobody's mean, and have no taste to be grouped by."""
+        """Users with low ratings only are in no mean, and have no taste to be grouped by."""
         truth = pd.DataFrame({"user": range(60), "item": [u % 6 for u in range(60)],
                               "rating": [1 + 4 * (u % 3 > 0) for u in range(60)]})  # fmt: skip
         lists = {u: [u % 6, 0] for u in range(60)}
         train = {u: list(range(u % 5 + 1)) for u in range(60)}
         result = recsys.evaluate(lists, truth, ["mrr"], conventions={"relevant_from": 4})
-        for one in all_strata(gathered(result, lists=lists, truth=truth, train=train)):
+        for one in all_strata(gather_report_data(result, lists=lists, truth=truth, train=train)):
             values = [value for held in one.values.values() for value, _, _ in held.values()]
             assert not np.isnan(values).any(), one.name
             if one.name.startswith("popularity"):

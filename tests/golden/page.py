@@ -16,10 +16,11 @@ from recsys.conventions.presets import PRESETS  # noqa: E402
 INTRO = """\
 # Numbers of other libraries
 
-Twenty-five libraries and seeds were run on the same thirteen small inputs on 2026-11-15. This page is
-written from the stored numbers by `python tests/golden/page.py`, and a test keeps it true. *Reproduced*: the
-library's preset gives the same number to 5e-7. *Refused*: the number is a defect or another quantity, and
-ours stays ours. Failures are where a library raised an error or returned NaN.
+Nineteen libraries and the code of five design documents (`recsys.cf.evaluation` follows them) were run on
+the same thirteen small inputs on 2026-11-15. `python tests/golden/page.py` writes this page from the stored
+numbers, and a test checks that it is current. *Reproduced*: the library's preset gives the same number to
+5e-7. *Refused*: the number is a defect or another quantity, and ours differs on purpose. *Failures*: the
+library raised an error or returned NaN.
 """
 
 
@@ -31,6 +32,11 @@ def page(rows: list[tuple[Entry, str]]) -> str:
     """The whole page as Markdown."""
     parts = [INTRO, totals(rows), "## Not reproduced, and why\n", reasons(rows), "## Presets\n", presets()]
     return "\n".join(parts)
+
+
+def label(library: str) -> str:
+    """The library as the page names it; results.json has short names for the design documents."""
+    return PRESETS[PRESET_OF[library]].library if library.startswith("seed") else library
 
 
 def totals(rows: list[tuple[Entry, str]]) -> str:
@@ -46,19 +52,18 @@ def totals(rows: list[tuple[Entry, str]]) -> str:
         version = RESULTS[library]["version"] if library != "all" else ""
         name = PRESET_OF.get(library, library) if library != "all" else ""
         failures = sum(not e.is_number for e, _ in mine)
-        lines.append(
-            f"| {library} | {version} | {name} | {numbers} | {share} | {count['refused']} | {failures} |"
-        )
+        cells = (label(library), version, name, numbers, share, count["refused"], failures)
+        lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines) + "\n"
 
 
 def reasons(rows: list[tuple[Entry, str]]) -> str:
     lines = ["| library | case | number | theirs | why |", "|---|---|---|---|---|"]
-    for entry, said in rows:
-        if said == "refused":
+    for entry, outcome in rows:
+        if outcome == "refused":
             theirs = entry.theirs if entry.is_number else str(entry.theirs).split(":")[0]
             case = entry.case.split("_")[0]
-            lines.append(f"| {entry.library} | {case} | {entry.key} | {theirs} | {entry.reason} |")
+            lines.append(f"| {label(entry.library)} | {case} | {entry.key} | {theirs} | {entry.reason} |")
     return "\n".join(lines) + "\n"
 
 

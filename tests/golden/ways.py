@@ -10,7 +10,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-PRESET_OF = {"pytrec_eval": "trec_eval", "recommenders": "microsoft", "seed000_text": "seed000"}
+# Where results.json calls a library otherwise than its preset; the design documents have numbers there.
+PRESET_OF = {
+    "pytrec_eval": "trec_eval",
+    "recommenders": "microsoft",
+    "seed000_text": "cf_evaluation",
+    "seed000_code": "cf_evaluation_code",
+    "seed001": "recommender_evaluator",
+    "seed002": "ncf_evaluator",
+    "seed003": "rating_threshold",
+    "seed004": "rating_and_ranking",
+}
 
 
 @dataclass(frozen=True)
@@ -103,13 +113,13 @@ SPECIAL: dict[str, dict[str, Way]] = {
         "ndcg example (seed says 0.952)": Way("ndcg@{k}"),
         "ap example (seed says 0.756)": Way("map@{k}"),
     },
-    # The seed ranks the positive first, here it stands where the case puts it; its order is kept.
+    # The document ranks the positive first, here it stands where the case puts it; its order is kept.
     "seed002": {"ndcg": Way("ndcg@{k}", {"ties": "given"})},
     # The run handed over only users with relevant items.
     "seed003": {key: Way(PLAIN[key].request, {"per_metric": ()}) for key in ("precision", "hit")},
 }
 
-# The docstrings of seed 001: what they call, which stands in no case of cases.json.
+# The inputs in the docstrings of document 001, which are in no case of cases.json.
 DOCSTRINGS = {
     "ndcg example (seed says 0.952)": {
         "k": 5,
@@ -216,7 +226,7 @@ BEYOND: dict[str, dict[str, Way]] = {
 
 
 def way_of(library: str, key: str, case: str = "") -> Way:
-    """How to ask for this number; a key nobody described is an error."""
+    """How to ask for this number; an unknown key is an error."""
     if case == "beyond":
         return BEYOND[library][key]
     special = SPECIAL.get(library, {})

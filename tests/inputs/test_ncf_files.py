@@ -1,4 +1,4 @@
-"""NCF's test files in every layout that is about, told apart by content; what does not fit is named."""
+"""Every layout of NCF test files is read; errors name what does not fit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from recsys.errors import FileError, InputError
 from recsys.inputs.files import read_ncf_files, write_ncf_files
-from recsys.inputs.files.ncf import is_plain, read_pairs
+from recsys.inputs.files.ncf import has_no_header, read_pairs
 
 RATINGS = {
     "authors": "0\t25\t5\t978824351\n1\t133\t3\t978300174\n",
@@ -110,8 +110,8 @@ def test_training_files_without_a_header_are_told_from_tables(tmp_path):
     plain, table = tmp_path / "m.train.rating", tmp_path / "t.csv"
     plain.write_text("0\t32\t4\t978824330\n0\t34\t4\t978824331\n")
     table.write_text("user,item\n0,32\n")
-    assert is_plain(plain)
-    assert not is_plain(table)
+    assert has_no_header(plain)
+    assert not has_no_header(table)
     assert read_pairs(plain).items.tolist() == [32, 34]
 
 

@@ -1,4 +1,4 @@
-"""Large tables take other ways than small ones; both must end in the same arrays."""
+"""Large tables are read by other code than small ones; both must give the same arrays."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ def test_shuffled_lists_come_back_in_order(how):
             "score": {"score": -place.astype(float)},
         }[how]
     )
-    want = {user: group["item"].tolist() for user, group in lists.groupby("user")}
+    expected = {user: group["item"].tolist() for user, group in lists.groupby("user")}
     for frame in (lists, lists.sort_values("user", kind="stable"), lists.sample(frac=1, random_state=3)):
         read = recsys.read_lists(frame)
         found = {
             int(user): read.items.values[read.codes[read.indptr[c] : read.indptr[c + 1]]].tolist()
             for c, user in enumerate(read.cases.values)
         }
-        assert found == want
+        assert found == expected
 
 
-def test_ids_are_joined_whatever_their_ranges():
+def test_ids_of_any_range_are_joined():
     a, b = Ids(np.array([-5, 3, 2**40])), Ids(np.array([0, 3]))
     whole, mine, theirs = a.union(b, what="item")
     assert whole.values.tolist() == [-5, 0, 3, 2**40]
@@ -68,13 +68,22 @@ def test_ids_are_joined_whatever_their_ranges():
     assert short.union(long, what="item")[0] is long.union(short, what="item")[0] is long
 
 
-def test_exact_sums_whatever_the_sizes():
+def test_exact_sums_of_any_size():
     rng = np.random.default_rng(0)
     for scale in (1.0, 1e-300, 1e300, 2.0**-1074):
         values = rng.random(1_000) * scale
         assert float(exact_sum(values)) == pytest.approx(float(values.sum()), rel=1e-12)
         assert exact_sum(values) == exact_sum(values[::-1]) == sum(exact_sum(values[i::7]) for i in range(7))
     assert exact_mean(np.full(10, 0.1), within=1.0) == exact_mean(np.full(10, 0.1)) == 0.1
+
+
+def test_the_place_of_an_error_comes_after_the_hint():
+    with pytest.raises(recsys.errors.ColumnError) as caught:
+        recsys.read_lists(pd.DataFrame({"who": [1], "item": [2]}))
+    assert str(caught.value) == (
+        "no column was recognised as the user. The columns are: who, item. Say which: "
+        "columns={'user': ...}. [table 'lists', column 'user']"
+    )
 
 
 @pytest.mark.parametrize("backend", ["native", "reference"])
@@ -88,16 +97,14 @@ def test_users_times_items_beyond_32_bits(backend):
     assert result.values_of("hit@1").tolist() == (users % 2 == 0).astype(float).tolist()
 
 
-@pytest.mark.parametrize(
-    ("ranks", "said"), [([1, 2, 5, 3], "2 users leave"), ([2, 1, 3, 4], "1 user leaves")]
-)
-def test_places_that_ranks_leave_out_are_said(ranks, said):
+@pytest.mark.parametrize(("ranks", "who"), [([1, 2, 5, 3], "2 users leave"), ([2, 1, 3, 4], "1 user leaves")])
+def test_gaps_between_ranks_are_reported(ranks, who):
     table = pd.DataFrame({"user": [1, 1, 1, 2], "item": [5, 6, 7, 8], "rank": ranks})
     result = recsys.evaluate(table, {1: [7], 2: [8]}, ["mrr"])
-    assert f"lists closed up where the ranks of {said} places out" in str(result)
+    assert f"lists closed up where the ranks of {who} places out" in str(result)
     assert result["mrr"] == (1 / 3 + 1) / 2
 
 
-def test_ranks_without_gaps_are_not_talked_about():
+def test_ranks_without_gaps_are_not_reported():
     table = pd.DataFrame({"user": [1, 1, 2], "item": [5, 6, 8], "rank": [2, 1, 1]})
     assert "closed up" not in str(recsys.evaluate(table, {1: [5], 2: [8]}, ["mrr"]))

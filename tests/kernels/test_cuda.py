@@ -68,7 +68,7 @@ def assert_same_bits(ours: Any, theirs: Any) -> None:
         np.testing.assert_array_equal(one, other, err_msg=name)
 
 
-def scanned(users: np.ndarray, items: np.ndarray, **asked: Any) -> Any:
+def scan_on_device(users: np.ndarray, items: np.ndarray, **asked: Any) -> Any:
     none = dict.fromkeys(("k", "truth", "seen", "eligible", "item_bias", "never", "item_rank", "progress"))
     problem = as_problem(users, items, **(none | {"ties": "by_id"} | asked))
     found = cuda_scan.scan(problem, memory_budget=kernels.MEMORY_BUDGET, device=DEVICE)
@@ -112,21 +112,21 @@ def test_any_world_gives_the_bits_of_the_reference(
         asked |= {"item_bias": rng.standard_normal(n_items), "never": rng.random(n_items) < 0.3}
         asked |= {"item_rank": rng.permutation(n_items), "ties": "by_id_desc"}
     theirs = kernels.scan(users, items, backend="reference", **asked)
-    assert_same_bits(scanned(users, items, **asked), theirs)
+    assert_same_bits(scan_on_device(users, items, **asked), theirs)
 
 
 @pytest.mark.parametrize("asked", [{"k": 20}, {"deepest": 20}, {"k": 3, "deepest": None}])
 @pytest.mark.parametrize("kind", ["normal", "skewed", "whole"])
 def test_several_stages_and_blocks(kind: str, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
-    monkeypatch.setattr(block, "SAMPLE", 1)
+    monkeypatch.setattr(block, "FIRST_TILES", 1)
     monkeypatch.setattr(block, "GROWTH", 2)
     monkeypatch.setattr(cuda_scan, "CASES_PER_BLOCK", 16)
     users, items = factors("normal", 40, 12, rng, np.float32), factors(kind, 2000, 12, rng, np.float32)
     truth, seen = rows_of(40, 2000, 15, rng), rows_of(40, 2000, 60, rng)
     calls: list[tuple[int, int]] = []
     asked = asked | {"seen": seen} | ({"truth": truth} if "deepest" in asked else {})
-    found = scanned(users, items, progress=lambda done, of: calls.append((done, of)), **asked)
+    found = scan_on_device(users, items, progress=lambda done, of: calls.append((done, of)), **asked)
     assert_same_bits(found, kernels.scan(users, items, backend="reference", **asked))
     assert calls == [(1, 3), (2, 3), (3, 3)]
 
@@ -136,8 +136,8 @@ def test_rows_whose_buffers_overflow_are_tried_again_then_decided_on_the_cpu(
     more_room: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(4)
-    monkeypatch.setattr(block, "ENTRIES", 2)
-    monkeypatch.setattr(cuda_scan, "MORE_ROOM", more_room)
+    monkeypatch.setattr(block, "MIN_CAPACITY", 2)
+    monkeypatch.setattr(cuda_scan, "RETRY_CAPACITY_FACTOR", more_room)
     on_cpu: list[int] = []
     decide = cuda_scan._on_cpu
     monkeypatch.setattr(
@@ -147,7 +147,7 @@ def test_rows_whose_buffers_overflow_are_tried_again_then_decided_on_the_cpu(
     truth, seen = rows_of(12, 900, 9, rng), rows_of(12, 900, 9, rng)
     for asked in ({"k": 5}, {"k": None}, {"k": 5, "deepest": 7}):
         theirs = kernels.scan(users, items, truth=truth, seen=seen, backend="reference", **asked)
-        assert_same_bits(scanned(users, items, truth=truth, seen=seen, **asked), theirs)
+        assert_same_bits(scan_on_device(users, items, truth=truth, seen=seen, **asked), theirs)
     assert bool(on_cpu) == (more_room == 1)
 
 
@@ -161,7 +161,7 @@ def test_any_layout_and_rows_in_any_order(n: int) -> None:
     truth = np.arange(n + 1), np.arange(n, dtype=np.int32)
     for asked in ({"k": 3}, {"k": 3, "truth": truth}, {"truth": truth, "user_rows": np.arange(n)[::-1]}):
         theirs = kernels.scan(users, items[::-1, ::-1], backend="reference", **asked)
-        assert_same_bits(scanned(users, items[::-1, ::-1], **asked), theirs)
+        assert_same_bits(scan_on_device(users, items[::-1, ::-1], **asked), theirs)
 
 
 @pytest.mark.parametrize("split", [False, True])
@@ -189,7 +189,7 @@ def worst_error(users: np.ndarray, items: np.ndarray, *, split: bool) -> float:
     )
     mine = torch.from_numpy(users).to(DEVICE)
     rows, exponents = pack_users(torch, mine, has_bias=False, split=split)
-    n, doubt = len(users), catalogue.doubt
+    n, error_bound = len(users), catalogue.error_bound
     found = torch_pass.PassOutputs(
         torch.zeros((0, n), dtype=torch.int32, device=DEVICE),
         torch.zeros((n, catalogue.n_tiles * 128), dtype=torch.int32, device=DEVICE),
@@ -214,7 +214,7 @@ def worst_error(users: np.ndarray, items: np.ndarray, *, split: bool) -> float:
     true = np.take_along_axis(exact, catalogue.item_at[at].cpu().numpy(), axis=1) * scale * 2.0**-exponent
     norms = rows.norm[:, None] * catalogue.rows.norm[tile]
     sums = rows.norm_1[:, None] + catalogue.rows.norm_1[tile]
-    bound = (doubt.c * norms + doubt.a * sums + doubt.e).double().cpu().numpy()
+    bound = (error_bound.c * norms + error_bound.a * sums + error_bound.e).double().cpu().numpy()
     off = np.abs(found.score[:, : len(items)].double().cpu().numpy() - true)
     return float((off / bound).max())
 

@@ -46,9 +46,9 @@ LAYOUTS = {
 def test_types_and_layouts_change_no_bit(layout):
     users, items, options = small(1)
     expected = oracle(users, items, options)
-    made = LAYOUTS[layout]
+    arrange = LAYOUTS[layout]
     for what, how in VARIANTS:
-        assert_same(kernels.scan(made(users), made(items), **options, **how), expected, what)
+        assert_same(kernels.scan(arrange(users), arrange(items), **options, **how), expected, what)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ">f4"])
@@ -202,7 +202,7 @@ def test_order_is_checked_across_the_pieces_it_is_checked_in(monkeypatch):
     from recsys.kernels import scan_problem
 
     for step in (1, 2, 3, 100):
-        monkeypatch.setattr(scan_problem, "ENTRIES_PER_LOOK", step)
+        monkeypatch.setattr(scan_problem, "ENTRIES_PER_CHECK", step)
         users, items = np.ones((4, 1)), np.ones((9, 1))
         kernels.top_k(users, items, 1, seen=([0, 3, 3, 6, 6], [1, 5, 8, 0, 0, 7]))
         with pytest.raises(InputError, match="seen: the items of case 2 are not"):

@@ -11,21 +11,21 @@ from hypothesis import strategies as st
 from recsys import negatives, splits
 from recsys.errors import InputError
 from recsys.kernels.keyed_random import (
-    checked_seed,
+    check_seed,
     digest,
-    fractions,
     id_keys,
-    mixed,
+    mix_bits,
     ordered_digest,
     pair_keys,
     text_keys,
+    unit_floats,
 )
 from recsys.types import Ids
 
 
 @given(st.sets(st.integers(0, 2**64 - 1), min_size=1, max_size=50))
 def test_mixing_is_a_bijection(values):
-    assert len(np.unique(mixed(np.array(sorted(values), dtype=np.uint64)))) == len(values)
+    assert len(np.unique(mix_bits(np.array(sorted(values), dtype=np.uint64)))) == len(values)
 
 
 def test_mixing_is_splitmix64():
@@ -38,7 +38,7 @@ def test_mixing_is_splitmix64():
         4593380528125082431,
         16408922859458223821,
     ]
-    assert mixed(state.astype(np.uint64)).tolist() == expected
+    assert mix_bits(state.astype(np.uint64)).tolist() == expected
 
 
 @given(st.sets(st.integers(-(10**17), 10**17), min_size=1, max_size=20), st.integers(-5, 5))
@@ -58,7 +58,7 @@ def test_texts_that_are_no_plain_numbers_differ_from_them():
 
 def test_seeds_and_purposes_have_nothing_to_do_with_each_other():
     ids = Ids(np.arange(2000))
-    draws = [fractions(id_keys(ids, seed, purpose=p)) for seed in (0, 1) for p in ("a", "b")]
+    draws = [unit_floats(id_keys(ids, seed, purpose=p)) for seed in (0, 1) for p in ("a", "b")]
     for at, one in enumerate(draws):
         assert abs(one.mean() - 0.5) < 5 / np.sqrt(12 * 2000)
         for other in draws[:at]:
@@ -85,7 +85,7 @@ def test_digests(values, random):
 @pytest.mark.parametrize("seed", [1.0, "1", None, True])
 def test_a_seed_is_a_whole_number(seed):
     with pytest.raises(InputError, match="seed="):
-        checked_seed(seed)
+        check_seed(seed)
 
 
 def test_draws_are_the_same_in_every_version():

@@ -27,7 +27,7 @@ def shortcut(monkeypatch):
     def run(call):
         results = []
         for least in (0, 2**62):
-            monkeypatch.setattr(kernels, "WORTH_A_SHORT_CUT", least)
+            monkeypatch.setattr(kernels, "SHORT_CUT_MIN_ROWS", least)
             try:
                 results.append(call())
             except RecsysError as error:
@@ -70,7 +70,7 @@ def test_placed_rows_are_those_of_numpy(data, arranged):
     with pytest.MonkeyPatch.context() as patch:
         results: list[list[object]] = []
         for least in (0, 2**62):
-            patch.setattr(kernels, "WORTH_A_SHORT_CUT", least)
+            patch.setattr(kernels, "SHORT_CUT_MIN_ROWS", least)
             results.append(
                 [
                     _tried(lambda: recsys.read_lists(table)),
@@ -151,7 +151,7 @@ def test_every_level_places_rows_alike(level, sizes, order, how, data):
     case, item, rank = columns
     limit = 2**20
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "WORTH_A_SHORT_CUT", 0)
+        patch.setattr(kernels, "SHORT_CUT_MIN_ROWS", 0)
         placed = kernels.place_rows(
             case, item, rank if order == "by_rank" else None, order=order, limit=limit, cpu_level=level
         )
@@ -186,9 +186,10 @@ def test_strings_are_coded_by_their_sorted_order(words):
     values = np.array(words, dtype=object)
     arrow = pa.array(["pad", *words]).slice(1)  # an array that does not start at its buffer's start
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "WORTH_A_SHORT_CUT", 0)
+        patch.setattr(kernels, "SHORT_CUT_MIN_ROWS", 0)
         coded = [
-            ids._by_kernel(v) for v in (values, arrow, arrow.cast("large_string"), pa.chunked_array([arrow]))
+            ids._encode_by_kernel(v)
+            for v in (values, arrow, arrow.cast("large_string"), pa.chunked_array([arrow]))
         ]
     for found in coded:
         assert found is not None
@@ -241,5 +242,5 @@ def test_sums_are_exact_with_and_without_the_short_cut(values, repeats):
     wanted = sum(map(Fraction, array.tolist()), Fraction(0))
     for least in (0, 2**62):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(kernels, "WORTH_A_SHORT_CUT", least)
+            patch.setattr(kernels, "SHORT_CUT_MIN_ROWS", least)
             assert exact_sum(array) == wanted

@@ -1,4 +1,4 @@
-"""The oracle itself, held against values worked out on paper or printed in the literature."""
+"""The oracle itself, compared with values computed by hand or printed in the literature."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Vectors that others print: unit tests, manuals and papers, asked for under the convention of their source.
+"""Numbers that others publish in unit tests, manuals and papers, under the convention of their source.
 
 Only the data and the numbers are theirs. A tolerance is half of the last digit printed, or what the source
-itself allows; numbers the source gives as fractions are held to 1e-12.
+itself allows; numbers the source gives as fractions must agree to 1e-12.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")
 EXACT = 1e-12
 
 
-def value(lists: Any, truth: Any, request: str, **told: Any) -> float:
-    return recsys.evaluate(lists, truth, [request], **told)[request]
+def value(lists: Any, truth: Any, request: str, **options: Any) -> float:
+    return recsys.evaluate(lists, truth, [request], **options)[request]
 
 
-def each(lists: Any, truth: Any, request: str, **told: Any) -> np.ndarray:
+def values_by_user(lists: Any, truth: Any, request: str, **options: Any) -> np.ndarray:
     """The value of every user in the mean, in the order of the users."""
-    values = recsys.evaluate(lists, truth, [request], **told).values_of(request)
+    values = recsys.evaluate(lists, truth, [request], **options).values_of(request)
     return values[~np.isnan(values)]
 
 
@@ -57,8 +57,8 @@ def test_spark(request_, number) -> None:
 
 @pytest.mark.parametrize(("k", "number"), [(3, 0.511959), (5, 0.487806), (10, 0.518700), (15, 0.518700)])
 def test_spark_with_grades(k, number) -> None:
-    found = value(SPARK, SPARK_GRADES, f"ndcg(gain=exp2)@{k}", conventions={"no_truth": "zero"})
-    assert found == pytest.approx(number, abs=1e-5)
+    ours = value(SPARK, SPARK_GRADES, f"ndcg(gain=exp2)@{k}", conventions={"no_truth": "zero"})
+    assert ours == pytest.approx(number, abs=1e-5)
 
 
 # RePlay, tests/metrics: three users, the last with a list of three.
@@ -83,8 +83,8 @@ REPLAY_BASE = {
     ],
 )  # fmt: skip
 def test_replay(metric, numbers) -> None:
-    found = [value(REPLAY, REPLAY_TRUTH, f"{metric}@{k}", conventions="replay") for k in (3, 5, 10)]
-    assert found == pytest.approx(numbers, abs=1e-5)
+    ours = [value(REPLAY, REPLAY_TRUTH, f"{metric}@{k}", conventions="replay") for k in (3, 5, 10)]
+    assert ours == pytest.approx(numbers, abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -94,20 +94,20 @@ def test_replay(metric, numbers) -> None:
 def test_surprisal_of_replay_divides_by_k(train, numbers) -> None:
     """The third user has three items: three fifths of their mean at k = 5."""
     asked = [f"surprisal(over=k)@{k}" for k in (3, 5)]
-    found = recsys.evaluate(REPLAY, REPLAY_TRUTH, asked, conventions="replay", train=train)
-    assert [found[name] for name in asked] == pytest.approx(numbers, abs=1e-5)
+    ours = recsys.evaluate(REPLAY, REPLAY_TRUTH, asked, conventions="replay", train=train)
+    assert [ours[name] for name in asked] == pytest.approx(numbers, abs=1e-5)
 
 
 def test_the_other_metrics_of_replay_about_items() -> None:
-    told = {"conventions": "replay", "train": REPLAY_TRUTH, "reference": REPLAY_BASE}
+    options = {"conventions": "replay", "train": REPLAY_TRUTH, "reference": REPLAY_BASE}
     for k, number in ((3, 0.444444), (5, 0.577777)):
-        assert value(REPLAY, REPLAY_TRUTH, f"unseen@{k}", **told) == pytest.approx(number, abs=1e-5)
+        assert value(REPLAY, REPLAY_TRUTH, f"unseen@{k}", **options) == pytest.approx(number, abs=1e-5)
     for k, number in ((2, 0.16666), (3, 0.111111), (5, 0.133333), (10, 0.566666), (20, 0.783333)):
-        assert 1 - value(REPLAY, REPLAY_TRUTH, f"overlap@{k}", **told) == pytest.approx(number, abs=1e-5)
+        assert 1 - value(REPLAY, REPLAY_TRUTH, f"overlap@{k}", **options) == pytest.approx(number, abs=1e-5)
     own = {"kind": {int(item): f"kind {item}" for item in REPLAY.item}}
     for k, number in ((3, 1.0), (5, 0.866666), (10, 0.43333), (20, 0.21666)):
-        found = value(REPLAY, REPLAY_TRUTH, f"kinds(by=kind)@{k}", items=own, **told)
-        assert found == pytest.approx(number, abs=1e-5)
+        ours = value(REPLAY, REPLAY_TRUTH, f"kinds(by=kind)@{k}", items=own, **options)
+        assert ours == pytest.approx(number, abs=1e-5)
 
 
 def test_novelty_of_evidently_leaves_out_who_is_shown_only_what_nobody_had() -> None:
@@ -128,8 +128,8 @@ def test_evidently() -> None:
         ("ndcg", "evidently", [0.5, 0.5, 0.75]), ("f1", "evidently", [0.5, 1 / 3, 0.5]),
         ("f1", counted, [1 / 3, 2 / 9, 1 / 3]),
     ):  # fmt: skip
-        found = [value(lists, truth, f"{metric}@{k}", conventions=rules) for k in (1, 2, 3)]
-        assert found == pytest.approx(numbers, abs=1e-6), metric
+        ours = [value(lists, truth, f"{metric}@{k}", conventions=rules) for k in (1, 2, 3)]
+        assert ours == pytest.approx(numbers, abs=1e-6), metric
     shared = {1: [1, 2, 3, 4], 2: [1, 2, 3, 4], 3: [1, 3, 2, 5]}
     assert value(shared, {1: [1]}, "personalisation@4") == pytest.approx(1 / 6, abs=EXACT)
 
@@ -159,36 +159,36 @@ def test_recommenders() -> None:
         ("ndcg@10", 0.38172), ("map@10", 0.23613), ("map(over=relevant)@10", 0.23613),
         ("precision@10", 0.26666), ("recall@10", 0.37777),
     ):  # fmt: skip
-        found = value(MS_LISTS, MS_TRUTH, request, conventions="microsoft")
-        assert found == pytest.approx(number, rel=1e-4), request
+        ours = value(MS_LISTS, MS_TRUTH, request, conventions="microsoft")
+        assert ours == pytest.approx(number, rel=1e-4), request
     for k, number in ((3, 0.21111), (5, 0.24444), (10, 0.37777)):
         cut = MS_LISTS.sort_values("score", ascending=False).groupby("user").head(k)
-        found = value(cut, MS_TRUTH, "r_precision", conventions="microsoft")
-        assert found == pytest.approx(number, rel=1e-4), k
+        ours = value(cut, MS_TRUTH, "r_precision", conventions="microsoft")
+        assert ours == pytest.approx(number, rel=1e-4), k
 
 
 def test_ratings_of_recommenders() -> None:
     both = MS_TRUTH.merge(MS_LISTS, on=["user", "item"]).rename(columns={"score": "prediction"})
     asked = {"rmse": 7.254309, "mae": 6.375, "r2": -31.699029, "explained_variance": -6.4466}
-    found = recsys.evaluate_ratings(both, metrics=list(asked))
-    assert {name: found[name] for name in asked} == pytest.approx(asked, rel=1e-4)
+    ours = recsys.evaluate_ratings(both, metrics=list(asked))
+    assert {name: ours[name] for name in asked} == pytest.approx(asked, rel=1e-4)
     low, high = MS_LISTS.score.min(), MS_LISTS.score.max()
     clicks = pd.DataFrame(
         {"user": both.user, "click": (both.rating >= 3) * 1, "pctr": (both.prediction - low) / (high - low)}
     )
-    found = recsys.evaluate_ratings(clicks, metrics=["auc", "log_loss"])
-    assert found["auc"] == 0.75
-    assert found["log_loss"] == pytest.approx(0.7835, rel=1e-4)
+    ours = recsys.evaluate_ratings(clicks, metrics=["auc", "log_loss"])
+    assert ours["auc"] == 0.75
+    assert ours["log_loss"] == pytest.approx(0.7835, rel=1e-4)
 
 
 def test_recommenders_about_items() -> None:
     nobody = {user: [4] for user in MS_SHOWN}
     assert value(MS_SHOWN, nobody, "coverage", catalogue=5) == 0.8
     assert value(MS_SHOWN, nobody, "entropy") == pytest.approx(1.9183, abs=5e-5)
-    found = value(MS_SHOWN, nobody, "novelty(over=events)", train=MS_TRAIN)
-    assert found == pytest.approx(2.83333, abs=5e-6)
+    ours = value(MS_SHOWN, nobody, "novelty(over=events)", train=MS_TRAIN)
+    assert ours == pytest.approx(2.83333, abs=5e-6)
     had = {item: [float(item in MS_TRAIN[user]) for user in MS_TRAIN] for item in range(1, 6)}
-    assert each(MS_SHOWN, nobody, "ild", embeddings=had) == pytest.approx([0.29289, 1, 0], abs=5e-6)
+    assert values_by_user(MS_SHOWN, nobody, "ild", embeddings=had) == pytest.approx([0.29289, 1, 0], abs=5e-6)
 
 
 # RecTools, tests/metrics.
@@ -199,14 +199,18 @@ def test_rectools_where_lists_are_short() -> None:
         ("precision@2", [0.5, 0.5, 0, 0]), ("precision(over=min)@2", [0.5, 1, 0, 0]),
         ("recall@2", [1 / 3, 1, 0, 0]), ("hit@2", [1, 1, 0, 0]),
     ):  # fmt: skip
-        assert each(lists, truth, request, conventions="rectools") == pytest.approx(numbers, abs=EXACT)
+        assert values_by_user(lists, truth, request, conventions="rectools") == pytest.approx(
+            numbers, abs=EXACT
+        )
     # Its accuracy is 0.7, 0.9, 0.7 and its MCC 1/sqrt(21), 2/3, -1/6: an empty place is wrong there. Two
     # items nobody wants in the empty places give them.
     full = {1: [1, 2], 3: [1, 8], 4: [1, 8], 5: [8, 9]}
-    told = {"conventions": "rectools", "catalogue": list(range(10))}
-    assert each(full, truth, "accuracy@2", **told) == pytest.approx([0.7, 0.9, 0.7, 0.7], abs=EXACT)
+    options = {"conventions": "rectools", "catalogue": list(range(10))}
+    assert values_by_user(full, truth, "accuracy@2", **options) == pytest.approx(
+        [0.7, 0.9, 0.7, 0.7], abs=EXACT
+    )
     numbers = [1 / math.sqrt(21), 2 / 3, -1 / 6, -1 / 6]
-    assert each(full, truth, "mcc@2", **told) == pytest.approx(numbers, abs=EXACT)
+    assert values_by_user(full, truth, "mcc@2", **options) == pytest.approx(numbers, abs=EXACT)
 
 
 def test_rectools_about_items() -> None:
@@ -215,13 +219,13 @@ def test_rectools_about_items() -> None:
     lists = {"u1": ["i1", "i2"], "u2": ["i2", "i3"], "u3": ["i3"], "u4": ["i2", "i3"]}
     for k, numbers in ((1, [0, 0.25, 0, 0.25]), (2, [0, 0.5, 0, 0.125])):
         asked = f"popularity_serendipity@{k}"
-        found = each(lists, truth, asked, train=train, catalogue=["i1", "i2", "i3", "i4"])
-        assert found == pytest.approx(numbers, abs=EXACT)
+        ours = values_by_user(lists, truth, asked, train=train, catalogue=["i1", "i2", "i3", "i4"])
+        assert ours == pytest.approx(numbers, abs=EXACT)
     known = {"u1": ["i1", "i2"], "u2": ["i1"], "u3": ["i1"]}
     shown = {"u1": ["i3"], "u2": ["i2", "i3"], "u3": ["i1", "i2"]}
     for k, numbers in ((1, [log2(3), log2(3), 0]), (2, [log2(3), log2(3), log2(3) / 2])):
-        found = each(shown, truth, f"miuf@{k}", train=known, conventions="rectools")
-        assert found[:3] == pytest.approx(numbers, abs=EXACT)
+        ours = values_by_user(shown, truth, f"miuf@{k}", train=known, conventions="rectools")
+        assert ours[:3] == pytest.approx(numbers, abs=EXACT)
 
 
 def test_lenskit() -> None:
@@ -245,17 +249,23 @@ def test_recbole() -> None:
         ("ndcg@3", [0, 1, 1.5 / (1.5 + 1 / log2(3)), 0.5 / (1 + 1 / log2(3))]),
         ("recall@3", [0, 1, 0.5, 0.5]), ("mrr@3", [0, 1, 1, 1 / 3]), ("precision@3", [0, 1, 2 / 3, 1 / 3]),
     ):  # fmt: skip
-        assert each(lists, truth, request, conventions="recbole") == pytest.approx(numbers, abs=EXACT)
+        assert values_by_user(lists, truth, request, conventions="recbole") == pytest.approx(
+            numbers, abs=EXACT
+        )
     shown = {0: [5, 7, 3], 1: [4, 5, 2], 2: [2, 3, 5], 3: [1, 4, 6], 4: [5, 3, 7]}
-    told = {"conventions": "recbole", "catalogue": 8, "popularity": {item: item - 1 for item in range(1, 7)}}
-    assert value(shown, truth, "coverage@3", **told) == 7 / 8
-    assert value(shown, truth, "gini@3", **told) == pytest.approx(41 / 120, abs=EXACT)
-    found = each(shown, truth, "average_popularity@3", **told)
-    assert found == pytest.approx([2, 8 / 3, 7 / 3, 8 / 3, 2], abs=EXACT)
+    options = {
+        "conventions": "recbole",
+        "catalogue": 8,
+        "popularity": {item: item - 1 for item in range(1, 7)},
+    }
+    assert value(shown, truth, "coverage@3", **options) == 7 / 8
+    assert value(shown, truth, "gini@3", **options) == pytest.approx(41 / 120, abs=EXACT)
+    ours = values_by_user(shown, truth, "average_popularity@3", **options)
+    assert ours == pytest.approx([2, 8 / 3, 7 / 3, 8 / 3, 2], abs=EXACT)
     ranked = {0: [1, 2], 1: [1, 9, 2], 2: [1, 8, 2, 9, 3]}
     wanted = {0: [1], 1: [1, 2], 2: [1, 2, 3]}
-    found = value(ranked, wanted, "gauc(weight=relevant)", complete=True)
-    assert found == pytest.approx((1 * 1 + 2 * 0.5 + 3 * 0.5) / 6, abs=EXACT)
+    ours = value(ranked, wanted, "gauc(weight=relevant)", complete=True)
+    assert ours == pytest.approx((1 * 1 + 2 * 0.5 + 3 * 0.5) / 6, abs=EXACT)
 
 
 def test_warprec() -> None:
@@ -270,10 +280,10 @@ def test_warprec() -> None:
     ):  # fmt: skip
         assert value(lists, truth, request, conventions=later) == pytest.approx(number, abs=EXACT), request
     two = {user: lists[user] for user in (0, 1)}
-    told = {"train": {0: [1, 2], 1: [0, 3], 2: [4, 0]}, "catalogue": 5}
-    assert value(two, truth, "average_popularity@3", **told) == pytest.approx(7 / 6, abs=EXACT)
-    found = value(two, truth, "gini(gini_over=recommended, corrected=yes)@3", **told)
-    assert found == pytest.approx(1 / 6, abs=EXACT)
+    options = {"train": {0: [1, 2], 1: [0, 3], 2: [4, 0]}, "catalogue": 5}
+    assert value(two, truth, "average_popularity@3", **options) == pytest.approx(7 / 6, abs=EXACT)
+    ours = value(two, truth, "gini(gini_over=recommended, corrected=yes)@3", **options)
+    assert ours == pytest.approx(1 / 6, abs=EXACT)
 
 
 def test_average_precision_of_ml_metrics() -> None:
@@ -293,7 +303,7 @@ def test_partial_auc_of_rectools() -> None:
     lists = {1: [*"abcdefgh", "1", "i"], 3: [*"123", *"abc"], 4: [*"1abc"], 5: [*"5a1bcd2e3f4"]}
     truth = {1: ["1"], 3: ["1", "2", "3"], 4: ["1"], 5: ["1", "2", "3", "4"]}
     for k, numbers in ((1, [0, 1, 1, 0]), (3, [0, 1, 1, 1 / 12])):
-        assert each(lists, truth, f"pauc@{k}", complete=True) == pytest.approx(numbers, abs=EXACT)
+        assert values_by_user(lists, truth, f"pauc@{k}", complete=True) == pytest.approx(numbers, abs=EXACT)
 
 
 @pytest.mark.parametrize(

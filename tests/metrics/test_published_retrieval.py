@@ -1,4 +1,4 @@
-"""Vectors of retrieval: tools of TREC, learning to rank, textbooks and papers, as the sources print them."""
+"""Published numbers of retrieval: tools of TREC, learning to rank, textbooks and papers, as printed there."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from recsys.stats.sampled import expected_error
 EXACT = 1e-12
 
 
-def value(lists: Any, truth: Any, request: str, **told: Any) -> float:
-    return recsys.evaluate(lists, truth, [request], **told)[request]
+def value(lists: Any, truth: Any, request: str, **options: Any) -> float:
+    return recsys.evaluate(lists, truth, [request], **options)[request]
 
 
-def each(lists: Any, truth: Any, request: str, **told: Any) -> np.ndarray:
-    return recsys.evaluate(lists, truth, [request], **told).values_of(request)
+def values_by_user(lists: Any, truth: Any, request: str, **options: Any) -> np.ndarray:
+    return recsys.evaluate(lists, truth, [request], **options).values_of(request)
 
 
 def scored(scores: list[float]) -> list[tuple[int, float]]:
@@ -50,8 +50,8 @@ INTENTS = {
     ],
 )  # fmt: skip
 def test_gdeval_ndeval_and_judged(request_, numbers, within) -> None:
-    found = each(RUN, JUDGED, request_, conventions="ir_measures", intents=INTENTS)
-    assert found == pytest.approx(numbers, abs=within)
+    ours = values_by_user(RUN, JUDGED, request_, conventions="ir_measures", intents=INTENTS)
+    assert ours == pytest.approx(numbers, abs=within)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_levels_of_relevance(level, precision, recall, success) -> None:
     judged = {"0": {"D0": 0, "D1": 1, "D2": 2, "D3": 2, "D4": 0}, "1": {"D0": 1, "D3": 2, "D5": 0}}
     rules = recsys.Conventions.of("ir_measures").but(relevant_from=float(level))
     for request, numbers in (("precision", precision), ("recall", recall), ("hit@2", success)):
-        assert each(run, judged, request, conventions=rules) == pytest.approx(numbers, abs=EXACT)
+        assert values_by_user(run, judged, request, conventions=rules) == pytest.approx(numbers, abs=EXACT)
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,10 @@ def test_levels_of_relevance(level, precision, recall, success) -> None:
 def test_cwl_eval(request_, numbers) -> None:
     """ir_measures, test_cwl_eval.py: SDCG assumes as many relevant items as places."""
     relevant = {"T1": [1, 3, 4, 7, 9], "T2": [1, 2, 5, 7, 8, 9], "T3": [6, 7, 8, 10]}
-    found = each({t: list(range(1, 11)) for t in relevant}, relevant, request_, conventions="ir_measures")
-    assert found == pytest.approx(numbers, abs=1e-4)
+    ours = values_by_user(
+        {t: list(range(1, 11)) for t in relevant}, relevant, request_, conventions="ir_measures"
+    )
+    assert ours == pytest.approx(numbers, abs=1e-4)
 
 
 def test_bpref() -> None:
@@ -89,7 +91,7 @@ def test_bpref() -> None:
     }  # fmt: skip
     run = {1: [1, 2, 3, 4], 2: list(range(1, 7)), 3: list(range(1, 9)), 4: [1, 2, 3, 4, 6, 7, 8]}
     numbers = [0.25, 0.5, (2 / 3 + 2 / 3 + 1 / 3) / 3, (3 / 4 + 1 / 2 + 1 / 2) / 4]
-    assert each(run, judged, "bpref", conventions="ranx") == pytest.approx(numbers, abs=EXACT)
+    assert values_by_user(run, judged, "bpref", conventions="ranx") == pytest.approx(numbers, abs=EXACT)
     nist = {**{f"good {i}": 1 for i in range(6)}, **{f"bad {i}": 0 for i in range(4)}}
     run = {0: ["bad 0", "good 0", "good 1", "good 2", "good 3"]}
     assert value(run, {0: nist}, "bpref") == 0.5
@@ -97,8 +99,8 @@ def test_bpref() -> None:
 
 @pytest.mark.parametrize(("p", "number"), [(0.5, 0.7661), (0.8, 0.4526), (0.95, 0.1881)])
 def test_rbp_of_ranx(p, number) -> None:
-    found = value({0: list(range(1, 21))}, {0: [1, 2, 6, 11, 17]}, f"rbp(p={p})", conventions="ranx")
-    assert found == pytest.approx(number, abs=5e-5)
+    ours = value({0: list(range(1, 21))}, {0: [1, 2, 6, 11, 17]}, f"rbp(p={p})", conventions="ranx")
+    assert ours == pytest.approx(number, abs=5e-5)
 
 
 @pytest.mark.parametrize(
@@ -111,8 +113,8 @@ def test_rbp_of_ranx(p, number) -> None:
 def test_torchmetrics(request_, number) -> None:
     """TorchMetrics, the examples of its retrieval metrics."""
     lists = {0: scored([0.2, 0.3, 0.5]), 1: scored([0.1, 0.3, 0.5, 0.2])}
-    found = value(lists, {0: [2], 1: [1, 3]}, request_, conventions="torchmetrics", complete=True)
-    assert found == pytest.approx(number, abs=5e-5)
+    ours = value(lists, {0: [2], 1: [1, 3]}, request_, conventions="torchmetrics", complete=True)
+    assert ours == pytest.approx(number, abs=5e-5)
 
 
 @pytest.mark.parametrize(
@@ -124,8 +126,8 @@ def test_torchmetrics(request_, number) -> None:
 )  # fmt: skip
 def test_tensorflow_ranking(request_, first, second) -> None:
     """TensorFlow Ranking, the two examples of each of its Keras metrics."""
-    found = value({0: scored([3.0, 1.0, 2.0])}, {0: {0: 0, 1: 1, 2: 1}}, request_)
-    assert found == pytest.approx(first, abs=1e-6)
+    ours = value({0: scored([3.0, 1.0, 2.0])}, {0: {0: 0, 1: 1, 2: 1}}, request_)
+    assert ours == pytest.approx(first, abs=1e-6)
     lists, truth = {0: scored([2.0, 1.0]), 1: scored([2.0, 5.0, 4.0])}, {0: {1: 1}, 1: {0: 1, 1: 2}}
     assert value(lists, truth, request_) == pytest.approx(second, abs=1e-6)
 
@@ -140,7 +142,7 @@ def test_pytorchltr() -> None:
         ("dcg@5", [1.5177825608059992, 3.3234658187877653]),
         ("ndcg@5", [1.5177825608059992 / 2.1309297535714578, 3.3234658187877653 / 4.130929753571458]),
     ):
-        assert each(lists, truth, request) == pytest.approx(numbers, abs=EXACT), request
+        assert values_by_user(lists, truth, request) == pytest.approx(numbers, abs=EXACT), request
 
 
 @pytest.mark.parametrize(
@@ -156,24 +158,24 @@ def test_pytorchltr() -> None:
 )
 def test_rank_metrics(grades, request_, number) -> None:
     """rank_metrics.py of B. White, the examples of its functions."""
-    found = value({0: list(range(len(grades)))}, {0: dict(enumerate(grades))}, request_)
-    assert found == pytest.approx(number, abs=EXACT)
+    ours = value({0: list(range(len(grades)))}, {0: dict(enumerate(grades))}, request_)
+    assert ours == pytest.approx(number, abs=EXACT)
 
 
 def test_scikit_learn() -> None:
     """scikit-learn, the examples of its ranking and regression metrics."""
     truth = {0: dict(enumerate([10, 0, 0, 1, 5]))}
     tied = {"conventions": {"ties": "expected"}}
-    for scores, request, number, told in (
+    for scores, request, number, options in (
         ([0.1, 0.2, 0.3, 4, 70], "ndcg", 0.69569, {}), ([0.05, 1.1, 1.0, 0.5, 0.0], "ndcg", 0.49372, {}),
         ([0.05, 1.1, 1.0, 0.5, 0.0], "ndcg@4", 0.35202, {}), ([1, 0, 0, 0, 1], "ndcg@1", 0.75, tied),
         ([0.1, 0.2, 0.3, 4, 70], "dcg", 9.49946, {}), ([1, 0, 0, 0, 1], "dcg@1", 7.5, tied),
     ):  # fmt: skip
-        assert value({0: scored(scores)}, truth, request, **told) == pytest.approx(number, abs=1e-4)
+        assert value({0: scored(scores)}, truth, request, **options) == pytest.approx(number, abs=1e-4)
     table = pd.DataFrame({"user": 0, "rating": [3, -0.5, 2, 7], "prediction": [2.5, 0.0, 2, 8]})
     asked = {"r2": 0.94861, "explained_variance": 0.95717, "mse": 0.375, "mae": 0.5, "rmse": 0.61237}
-    found = recsys.evaluate_ratings(table, metrics=list(asked))
-    assert {name: found[name] for name in asked} == pytest.approx(asked, abs=5e-6)
+    ours = recsys.evaluate_ratings(table, metrics=list(asked))
+    assert {name: ours[name] for name in asked} == pytest.approx(asked, abs=5e-6)
 
 
 @pytest.mark.parametrize(
@@ -188,17 +190,19 @@ def test_scikit_learn() -> None:
 )  # fmt: skip
 def test_rank_biased_overlap_of_uneven_lists(other, p, number) -> None:
     """Against the alphabet; values of Webber's own program, as stored with the Rust crate rbo."""
-    alphabet, told = list("abcdefghijklmnopqrstuvwxyz"), {0: ["a"]}
+    alphabet, options = list("abcdefghijklmnopqrstuvwxyz"), {0: ["a"]}
     for one, two in ((alphabet, list(other)), (list(other), alphabet)):
-        assert value({0: one}, told, f"rbo(p={p})", reference={0: two}) == pytest.approx(number, abs=1.1e-6)
+        assert value({0: one}, options, f"rbo(p={p})", reference={0: two}) == pytest.approx(
+            number, abs=1.1e-6
+        )
 
 
 def test_average_overlap_of_webber_moffat_and_zobel() -> None:
     """Their figure 5: average overlap of a-g and z-c-a-v-w-x-y at depths 1 to 7."""
     numbers = [0, 0, 0.222, 0.292, 0.313, 0.317, 0.312]
-    told = {"reference": {0: list("zcavwxy")}}
-    found = [value({0: list("abcdefg")}, {0: ["a"]}, f"average_overlap@{k}", **told) for k in range(1, 8)]
-    assert found == pytest.approx(numbers, abs=6e-4)
+    options = {"reference": {0: list("zcavwxy")}}
+    ours = [value({0: list("abcdefg")}, {0: ["a"]}, f"average_overlap@{k}", **options) for k in range(1, 8)]
+    assert ours == pytest.approx(numbers, abs=6e-4)
 
 
 def test_alpha_ndcg_of_clarke_and_others() -> None:
@@ -208,8 +212,8 @@ def test_alpha_ndcg_of_clarke_and_others() -> None:
     intents = {0: {item: list(served) for item, served in nuggets.items()}}
     for k in (1, 3, 5, 10):
         got, most = (sum(g / log2(r + 2) for r, g in enumerate(row[:k])) for row in (gains, best))
-        found = value({0: list("abcdefghij")}, {0: list(nuggets)}, f"alpha_ndcg@{k}", intents=intents)
-        assert found == pytest.approx(got / most, abs=EXACT)
+        ours = value({0: list("abcdefghij")}, {0: list(nuggets)}, f"alpha_ndcg@{k}", intents=intents)
+        assert ours == pytest.approx(got / most, abs=EXACT)
 
 
 @pytest.mark.parametrize(
@@ -259,14 +263,14 @@ KRICHENE = [
 def test_three_recommenders_of_krichene_and_rendle(ranks, whole, sampled, deviations) -> None:
     lists = {user: list(range(1, 10_001)) for user in range(5)}
     asked = ["auc", "map", "ndcg", "recall@10"]
-    found = recsys.evaluate(lists, {u: [r] for u, r in enumerate(ranks)}, asked, complete=True)
-    assert [found[name] for name in asked] == pytest.approx(whole, abs=6e-4)
+    ours = recsys.evaluate(lists, {u: [r] for u, r in enumerate(ranks)}, asked, complete=True)
+    assert [ours[name] for name in asked] == pytest.approx(whole, abs=6e-4)
     for name, number, deviation in zip(asked, sampled, deviations, strict=True):
         said = expected_error(name, 99, 10_000, ranks=ranks, n_cases=5, replacement=True)
         # They averaged 1,000 draws and print three digits.
         assert said.expected == pytest.approx(number, abs=3 * deviation / math.sqrt(1000) + 6e-4), name
         assert said.deviation == pytest.approx(deviation, abs=0.08 * deviation + 6e-4), name
-        assert said.truth == pytest.approx(found[name], abs=EXACT), name
+        assert said.truth == pytest.approx(ours[name], abs=EXACT), name
     share = (np.array(ranks) - 1) / 9999
     said = expected_error("map", 99, 10_000, ranks=ranks, replacement=True)
     assert said.expected == pytest.approx(((1 - (1 - share) ** 100) / (100 * share)).mean(), abs=1e-9)
@@ -276,9 +280,9 @@ def test_calibration_of_steck() -> None:
     """Seven romances and three action films, and only romances shown: KL with alpha 0.01."""
     had = {0: [f"r{i}" for i in range(7)] + [f"a{i}" for i in range(3)]}
     genre = {f"{letter}{i}": letter for letter in "ra" for i in range(20)}
-    told = {"train": had, "items": {"genre": genre}}
+    options = {"train": had, "items": {"genre": genre}}
     romances = {0: [f"r{i}" for i in range(10, 20)]}
     number = 0.7 * math.log(0.7 / 0.997) + 0.3 * math.log(0.3 / 0.003)
-    assert value(romances, {0: ["r10"]}, "calibration_kl", **told) == pytest.approx(number, abs=EXACT)
+    assert value(romances, {0: ["r10"]}, "calibration_kl", **options) == pytest.approx(number, abs=EXACT)
     mixed = {0: [f"r{i}" for i in range(10, 17)] + ["a10", "a11", "a12"]}
-    assert value(mixed, {0: ["r10"]}, "calibration_kl", **told) == pytest.approx(0, abs=EXACT)
+    assert value(mixed, {0: ["r10"]}, "calibration_kl", **options) == pytest.approx(0, abs=EXACT)

@@ -1,4 +1,4 @@
-"""What must hold for every registered metric, by walking the registry: a new one is tested at once."""
+"""What must hold for every registered metric; the tests walk the registry, so a new one is tested at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from recsys.ranks.matching import MatchedTruth
 from recsys.types import Lists
 from worlds.lists import World, known_of, list_frame, truth_frame, worlds
 
-# How ties were broken is what these tests compare, so a warning about it is no news.
+# These tests compare ways of breaking ties, so a warning about ties is expected.
 pytestmark = pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")
 
 EXAMPLES = settings.default.max_examples
@@ -54,7 +54,7 @@ def evaluate(world: World, metrics: list[str] | None = None, **options: Any) -> 
 
 
 def needs_of(world: World) -> dict[str, Any]:
-    """Whatever some metric needs; one column of the items, so that none has to be named."""
+    """Everything that some metric needs; items have one column, so that it need not be named."""
     known = known_of(world)
     labels = {item: [len(kind), 1] for item, kind in known.kinds.items()}
     items = {"worth": {item: float(one[0]) for item, one in labels.items()}}
@@ -62,7 +62,7 @@ def needs_of(world: World) -> dict[str, Any]:
 
 
 def assert_near(one: Any, other: Any) -> None:
-    """The same but for the last digits: sums over items stand in the order of their ids."""
+    """Equal up to the last digits: sums over items are added in the order of their ids."""
     assert list(one) == list(other)
     np.testing.assert_allclose(list(one.values()), list(other.values()), rtol=1e-12, atol=1e-12)
     for request, column in one.per_case.columns.items():
@@ -156,8 +156,8 @@ def test_any_new_names_change_nothing_where_nothing_is_tied(world, data):
 GREEDY = {"alpha_ndcg", "nerr_ia", "nnrbp"}
 
 
-def dealt(world: World, part_of: dict[Any, int]) -> list[tuple[dict[Any, Any], dict[Any, Any]]]:
-    """Lists and truths by part; a case without one has an empty one, so that a part may hold it alone."""
+def split_into_parts(world: World, part_of: dict[Any, int]) -> list[tuple[dict[Any, Any], dict[Any, Any]]]:
+    """Lists and truths by part; a case without one gets an empty one, so that a part may hold it alone."""
     return [
         (
             {case: world.lists.get(case, []) for case in world.cases if part_of[case] == number},
@@ -176,16 +176,16 @@ def test_parts_merge_into_the_whole(average, world, data):
         "conventions": Conventions(average=average, max_grade=5),
         **needs_of(world),
     }
-    (everything,) = dealt(world, dict.fromkeys(world.cases, 0))
-    parts = dealt(world, {case: data.draw(st.integers(0, 3)) for case in world.cases})
+    (everything,) = split_into_parts(world, dict.fromkeys(world.cases, 0))
+    parts = split_into_parts(world, {case: data.draw(st.integers(0, 3)) for case in world.cases})
     whole = recsys.evaluate(*everything, **asked)
     pieces = [recsys.evaluate(*part, **asked) for part in parts]
     assert_equal(whole, pieces[0].merge(*pieces[1:]))
-    turned = pieces[-1]
+    reversed_merge = pieces[-1]
     for piece in pieces[-2::-1]:
-        turned = turned.merge(piece)
-    assert_equal(whole, turned)
-    assert whole.counts == turned.counts
+        reversed_merge = reversed_merge.merge(piece)
+    assert_equal(whole, reversed_merge)
+    assert whole.counts == reversed_merge.counts
 
 
 @settings(max_examples=EXAMPLES // 2)
@@ -194,8 +194,8 @@ def test_batches_stream_into_the_whole(world, data):
     whole_ranking = {name for name, metric in METRICS.items() if "candidates" in metric.needs}
     asked = requests([name for name in METRICS if name not in whole_ranking], world.k)
     conventions, known = Conventions(max_grade=5), {**needs_of(world), "complete": False}
-    (everything,) = dealt(world, dict.fromkeys(world.cases, 0))
-    parts = dealt(world, {case: data.draw(st.integers(0, 3)) for case in world.cases})
+    (everything,) = split_into_parts(world, dict.fromkeys(world.cases, 0))
+    parts = split_into_parts(world, {case: data.draw(st.integers(0, 3)) for case in world.cases})
     one, other = (recsys.Evaluator(asked, conventions=conventions, **known) for _ in range(2))
     for number, part in enumerate(parts):
         (one if number % 2 else other).update(*part)
@@ -208,8 +208,8 @@ def test_batches_stream_into_the_whole(world, data):
 def test_weights_and_clusters_stay_with_their_cases(world, data):
     asked = {"metrics": "recall@2, ndcg", "conventions": Conventions(average="pooled")}
     asked |= {"case_weights": dict(world.case_weights), "clusters": dict(world.clusters)}
-    (everything,) = dealt(world, dict.fromkeys(world.cases, 0))
-    parts = dealt(world, {case: data.draw(st.integers(0, 3)) for case in world.cases})
+    (everything,) = split_into_parts(world, dict.fromkeys(world.cases, 0))
+    parts = split_into_parts(world, {case: data.draw(st.integers(0, 3)) for case in world.cases})
     whole = recsys.evaluate(*everything, **asked)
     pieces = [recsys.evaluate(*part, **asked) for part in parts]
     merged = pieces[0].merge(*pieces[1:])
@@ -381,20 +381,20 @@ def test_blocks_of_cases_give_the_same_bits_and_the_same_words(world, preset, si
     fills: list[tuple[int, set[bool]]] = []
     fill = engine._Columns._fill
 
-    def noted(self: Any, some: Any, readings: Any, start: int) -> None:
+    def record_fill(self: Any, some: Any, readings: Any, start: int) -> None:
         fills.append((start, {bool(asked.request.metric.needs) for asked in some}))
         fill(self, some, readings, start)
 
     whole = run()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "_BLOCK_CASES", size)
-        patch.setattr(engine._Columns, "_fill", noted)
-        apart = run()
+        patch.setattr(engine._Columns, "_fill", record_fill)
+        in_blocks = run()
     if isinstance(whole, tuple):
-        assert apart == whole
+        assert in_blocks == whole
         return
-    assert_equal(apart, whole)
-    assert apart.counts == whole.counts
+    assert_equal(in_blocks, whole)
+    assert in_blocks.counts == whole.counts
     if whole.counts["cases"] > size:
         starts = range(0, whole.counts["cases"], size)
         assert fills == [*((start, {False}) for start in starts), (0, {True})]
@@ -413,21 +413,21 @@ def _length(reading: Any, _k: int | None, _conventions: Conventions) -> Any:
     return reading.n_places(None).astype(float)
 
 
-def _of_a_call() -> dict[int, Any]:
-    """What a call makes of lists, of all there is. By type: some objects warn when asked for their class."""
+def _living_objects() -> dict[int, Any]:
+    """Every living object that a call makes of lists; type(), because some objects warn about __class__."""
     kinds = Reading | Lists | MatchedTruth
-    return {id(one): one for one in gc.get_objects() if issubclass(type(one), kinds)}
+    return {id(thing): thing for thing in gc.get_objects() if issubclass(type(thing), kinds)}
 
 
 def test_a_call_leaves_no_lists_behind_for_the_garbage_collector():
     gc.collect()
     gc.disable()
     try:
-        before = _of_a_call()
+        before = _living_objects()
         recsys.evaluate(
             {1: [3, 5], 2: [5, 3]}, {1: [3], 2: [3]}, ["recall@2", "ild@2"], embeddings={3: [1], 5: [2]}
         )
-        left = [one for key, one in _of_a_call().items() if key not in before]
+        left = [thing for key, thing in _living_objects().items() if key not in before]
     finally:
         gc.enable()
     assert left == []

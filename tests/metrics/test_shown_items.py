@@ -1,4 +1,4 @@
-"""Metrics about the items shown, at large: sources, hostile tables, what is missing, intervals, streaming."""
+"""Metrics about the items shown: sources, hostile tables, missing data, intervals, streaming."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def world(n_users: int = 60, n_items: int = 40, seed: int = 0) -> dict[str, Any]
     }
 
 
-def everything(k: int) -> list[str]:
+def all_requests(k: int) -> list[str]:
     return [f"{n}@{k}" for n in SHOWN if n not in ("value", "shown_value")]
 
 
@@ -62,7 +62,7 @@ def test_a_model_and_its_lists_have_the_same_numbers(kind, backend):
     model = recsys.Factors(w["users"], w["items"])
     lists = recsys.recommend(model, 7, seen=w["seen"])
     source = model if kind == "factors" else recsys.Scores(w["users"] @ w["items"].T)
-    asked = [*everything(3), *everything(7), "ndcg@7"]
+    asked = [*all_requests(3), *all_requests(7), "ndcg@7"]
     mine = recsys.evaluate(source, w["truth"], asked, seen=w["seen"], backend=backend, **w["about"])
     theirs = recsys.evaluate(
         lists, w["truth"], asked, seen=w["seen"], catalogue=range(len(w["items"])), **w["about"]
@@ -110,7 +110,7 @@ def test_one_list_alone_has_no_catalogue(name):
         recsys.score_list([1, 2], {1}, f"{name}@2")
 
 
-def test_what_is_missing_is_counted_and_said():
+def test_missing_data_are_counted_and_reported():
     result = recsys.evaluate(
         LISTS, TRUTH, ["ild@2", "shown_value(of=price)@2"],
         embeddings={"a": [1.0, 0.0], "b": [0.0, 0.0]}, items={"price": {"a": 2.0, "c": None}},
@@ -220,15 +220,15 @@ def test_popularity_may_come_alone_and_as_counts():
 def test_one_list_for_everybody_and_a_model_as_reference():
     asked = ["overlap@2", "serendipity@2", "rbo@2"]
     flat = recsys.evaluate(LISTS, TRUTH, asked, reference=["b", "a"])
-    each = recsys.evaluate(LISTS, TRUTH, asked, reference={u: ["b", "a"] for u in LISTS})
-    assert dict(flat) == pytest.approx(dict(each))
+    by_user = recsys.evaluate(LISTS, TRUTH, asked, reference={u: ["b", "a"] for u in LISTS})
+    assert dict(flat) == pytest.approx(dict(by_user))
     w = world()
     model = recsys.Factors(w["users"], w["items"])
     same = recsys.evaluate(model, w["truth"], "overlap@5", reference=model)
     assert same["overlap@5"] == 1.0
 
 
-def test_what_may_not_be_shown():
+def test_items_that_may_not_be_shown():
     lists = {1: ["a", "a", "z", "b"], 2: ["c", "d"]}
     asked = {"catalogue": [*"abcd"], "never": ["b"], "eligible": {1: ["a", "b"], 2: ["c"]}}
     result = recsys.evaluate(lists, {1: {"a"}, 2: {"c"}}, "valid@4", **asked)
@@ -243,7 +243,7 @@ def test_a_catalogue_too_small_for_what_was_shown_is_refused():
     assert recsys.evaluate(LISTS, TRUTH, "coverage@2", catalogue=["a", "b"])["coverage@2"] == 1.0
 
 
-def test_the_catalogue_is_said():
+def test_the_catalogue_is_reported():
     assert "catalogue: 4 items (those of train, lists and truth)" in repr(
         recsys.evaluate(LISTS, TRUTH, "gini@2")
     )
@@ -279,7 +279,7 @@ def test_sparse_and_table_forms_of_train_agree():
 def test_a_model_streams_user_by_user():
     w = world()
     model = recsys.Factors(w["users"], w["items"])
-    asked = [*everything(5), "mrr", "auc"]
+    asked = [*all_requests(5), "mrr", "auc"]
     stream = recsys.Evaluator(asked, **w["about"])
     for half in (range(30), range(30, 60)):
         stream.update(model, {u: w["truth"][u] for u in half})
@@ -291,9 +291,9 @@ def test_metrics_of_the_catalogue_have_intervals_that_hold_the_value():
     w = world(400)
     names = ["coverage@3", "gini@3", "entropy@3", "exposure_gap(by=kind)@3", "cold_coverage(below=70)@3"]
     result = recsys.evaluate(recsys.Factors(w["users"], w["items"]), w["truth"], names, **w["about"])
-    for name, found in result.intervals().items():
-        assert found.value == result[name]
-        assert found.interval.low <= found.value <= found.interval.high
+    for name, estimate in result.intervals().items():
+        assert estimate.value == result[name]
+        assert estimate.interval.low <= estimate.value <= estimate.interval.high
     counts, ids = result.exposure("gini@3")
     assert counts.shape == (64, len(ids))
     assert counts.sum() == 400 * 3
@@ -302,7 +302,7 @@ def test_metrics_of_the_catalogue_have_intervals_that_hold_the_value():
         recsys.evaluate(LISTS, TRUTH, "recall@2").exposure("recall@2")
 
 
-def test_the_command_is_told_in_files(tmp_path, monkeypatch):
+def test_the_command_reads_everything_from_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pd.DataFrame([(u, i, 9 - at) for u, row in LISTS.items() for at, i in enumerate(row)],
                  columns=["user", "item", "score"]).to_csv("lists.csv", index=False)  # fmt: skip
@@ -313,17 +313,17 @@ def test_the_command_is_told_in_files(tmp_path, monkeypatch):
     Path("items.csv").write_text("item_id,kind,price\na,x,1\nb,x|y,2.5\nc,y,\n")
     names = ["novelty@2", "value(of=price)@2", "calibration_js(by=kind)@2", "overlap@2"]
     asked = [word for name in names for word in ("-m", name)]
-    told = ["--train", "train.csv", "--items", "items.csv", "--reference", "lists.csv", "--by", "kind"]
-    result = CliRunner().invoke(cli, ["evaluate", "lists.csv", "truth.csv", *asked, *told, "--bounds"])
+    options = ["--train", "train.csv", "--items", "items.csv", "--reference", "lists.csv", "--by", "kind"]
+    result = CliRunner().invoke(cli, ["evaluate", "lists.csv", "truth.csv", *asked, *options, "--bounds"])
     assert result.exit_code == 0, result.output
     assert "best" in result.stdout
     train = {"1": ["b"], "2": ["a", "b"]}
     items = {"kind": {"a": "x", "b": "x|y", "c": "y"}, "price": {"a": 1.0, "b": 2.5}}
     lists = {str(u): row for u, row in LISTS.items()}
     truth = {str(u): row for u, row in TRUTH.items()}
-    here = recsys.evaluate(lists, truth, names, train=train, items=items, reference=lists)
+    expected = recsys.evaluate(lists, truth, names, train=train, items=items, reference=lists)
     for name in names:
-        assert f"{name:<25}  {here[name]:.4f}" in result.stdout
+        assert f"{name:<25}  {expected[name]:.4f}" in result.stdout
 
 
 def test_intents_by_user_differ_from_user_to_user():

@@ -71,12 +71,12 @@ def requests_of(name: str, k: int) -> list[Request]:
     return [Request(name, cut, params) for params in PARAMS.get(name, [{}]) for cut in cuts]
 
 
-def everything(world: World) -> list[Request]:
+def all_requests(world: World) -> list[Request]:
     return [r for name in sorted(oracle_shown.NAMES) for r in requests_of(name, world.k)]
 
 
-def visible(world: World) -> World:
-    """What tables say of the world: a case without rows on either side is not in it."""
+def cases_with_rows(world: World) -> World:
+    """The world as tables show it: a case without rows on either side is not in it."""
     if not world.scored:
         return world
     lists = {case: entries for case, entries in world.lists.items() if entries}
@@ -89,19 +89,19 @@ def assert_agrees(world: World, requests: list[Request], rules: Conventions, kno
         return
     if known.catalogue is None:
         requests = [r for r in requests if "catalogue" not in METRICS[r.name].needs]
-    seen = visible(world)
+    rows_world = cases_with_rows(world)
     result = recsys.evaluate(lists, truth, [str(r) for r in requests], conventions=rules, **known.keywords())
     ids = result.per_case.ids.tolist()
     for request in requests:
-        overall, per_case = oracle_shown.evaluate(seen.lists, seen.truth, request, rules, known)
+        overall, per_case = oracle_shown.evaluate(rows_world.lists, rows_world.truth, request, rules, known)
         near = {
             "rel_tol": 1e-9,
             "abs_tol": 1e-9 if request.name in IN_UNITS else 1e-7 if "euclid" in str(request) else 1e-12,
         }
-        got = result[str(request)]
-        assert math.isnan(got) if overall is None else math.isclose(got, overall, **near), (
+        ours = result[str(request)]
+        assert math.isnan(ours) if overall is None else math.isclose(ours, overall, **near), (
             str(request),
-            got,
+            ours,
             overall,
         )
         if request.name in oracle_shown.CATALOGUE:
@@ -119,7 +119,7 @@ def test_every_metric_agrees_with_its_oracle(world, given_catalogue, duplicates)
     known = known_of(world)
     if given_catalogue:
         known = replace(known, catalogue=sorted(world.catalogue))
-    requests = everything(world)
+    requests = all_requests(world)
     if duplicates == "all":  # counting repeats takes these above what they may be
         requests = [r for r in requests if METRICS[r.name].population == "listed"]
         requests = [
@@ -132,7 +132,7 @@ def test_every_metric_agrees_with_its_oracle(world, given_catalogue, duplicates)
 @settings(max_examples=EXAMPLES // 2)
 @given(world=worlds(scored=True))
 def test_equal_scores_are_shown_in_the_order_asked_for(ties, world):
-    assert_agrees(world, everything(world), Conventions(ties=ties), known_of(world))
+    assert_agrees(world, all_requests(world), Conventions(ties=ties), known_of(world))
 
 
 @settings(max_examples=EXAMPLES // 2)
@@ -144,7 +144,7 @@ def test_equal_scores_are_shown_in_the_order_asked_for(ties, world):
 )
 def test_who_is_in_the_mean(world, no_truth, no_list, relevant_from):
     rules = Conventions(no_truth=no_truth, no_list=no_list, relevant_from=relevant_from)
-    assert_agrees(world, everything(world), rules, known_of(world))
+    assert_agrees(world, all_requests(world), rules, known_of(world))
 
 
 def test_the_oracle_knows_every_metric_about_the_items_shown():
@@ -202,7 +202,7 @@ def test_rank_biased_overlap_of_the_paper():
 
 
 def test_calibration_of_two_kinds():
-    # 70 items of one kind and 30 of another were had, only the first kind is shown: Steck's example.
+    # Steck's example: the user had 70 items of one kind and 30 of another, only the first kind is shown.
     kinds = {i: "romance" if i < 70 else "action" for i in range(100)}
     asked = {"train": {1: range(100)}, "items": {"genre": kinds}}
     names = ["calibration_kl@10", "calibration_js@10", "calibration_hellinger@10"]
@@ -230,7 +230,7 @@ def test_a_function_of_two_vectors_may_be_the_distance():
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))
 def test_presets_leave_no_metric_behind(preset):
-    requests = [str(r) for r in everything(WORLD) if METRICS[r.name].ties != "refuse"]
+    requests = [str(r) for r in all_requests(WORLD) if METRICS[r.name].ties != "refuse"]
     about = known_of(WORLD).keywords()
     result = recsys.evaluate(WORLD.lists, WORLD.truth, requests, conventions=preset, **about)
     assert all(math.isfinite(v) for v in result.values())

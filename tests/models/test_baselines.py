@@ -1,4 +1,4 @@
-"""Baselines: the rankings they claim to be, and chance without a draw."""
+"""Baselines: their rankings, and the exact expectation of a random one."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from recsys.errors import InputError, UnknownNameError
 
 
 def lists_of(source, k, **more):
-    made = recsys.recommend(source, k, **more)
-    items, ends = made.items.values[made.codes].tolist(), made.indptr.tolist()
-    return {user: items[ends[at] : ends[at + 1]] for at, user in enumerate(made.cases.values.tolist())}
+    lists = recsys.recommend(source, k, **more)
+    items, ends = lists.items.values[lists.codes].tolist(), lists.indptr.tolist()
+    return {user: items[ends[at] : ends[at + 1]] for at, user in enumerate(lists.cases.values.tolist())}
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=12), st.data())
@@ -31,15 +31,15 @@ def test_popularity_ranks_by_number_then_by_id(counts, data):
 def test_popularity_takes_ids_and_keeps_ties_where_asked():
     series = pd.Series({"b": 3, "a": 3, "c": 9})
     assert lists_of(baselines.popularity(series, users=["u"]), 3)["u"] == ["c", "a", "b"]
-    level = baselines.popularity(series, users=["u"], settle_ties=False)
-    result = recsys.evaluate(level, {"u": ["b"]}, ["recall@2"], conventions={"ties": "expected"})
+    tied = baselines.popularity(series, users=["u"], settle_ties=False)
+    result = recsys.evaluate(tied, {"u": ["b"]}, ["recall@2"], conventions={"ties": "expected"})
     assert result["recall@2"] == 0.5
 
 
-def test_popularity_refuses_what_is_no_number():
+def test_popularity_refuses_missing_and_nested_numbers():
     with pytest.raises(InputError, match="missing or infinite"):
         baselines.popularity([1.0, float("nan")], users=[0])
-    with pytest.raises(InputError, match="one number an item"):
+    with pytest.raises(InputError, match="one number per item"):
         baselines.popularity([[1.0]], users=[0])
 
 
@@ -66,13 +66,13 @@ def test_a_draw_depends_on_seed_and_user_only():
     part = lists_of(baselines.shuffled(200, users=[49, 3], seed=1), 10)
     assert part == {3: one[3], 49: one[49]}
     assert one != lists_of(baselines.shuffled(200, users=range(50), seed=2), 10)
-    assert len({tuple(listed) for listed in one.values()}) == 50
+    assert len({tuple(items) for items in one.values()}) == 50
 
 
 def test_draws_are_uniform_and_their_mean_is_the_expectation():
     users = list(range(4000))
     draw = baselines.shuffled(20, users=users, seed=5)
-    first = np.bincount([listed[0] for listed in lists_of(draw, 1).values()], minlength=20)
+    first = np.bincount([items[0] for items in lists_of(draw, 1).values()], minlength=20)
     assert ((first - 200) ** 2 / 200).sum() < 45  # chi-squared, 19 degrees: p < 0.001 beyond
     truth, seen = {u: {u % 20, (u + 7) % 20} for u in users}, {u: [(u + 3) % 20] for u in users}
     metrics = ["recall@5", "ndcg@5", "map@5", "mrr", "hit@5", "precision@5"]
@@ -93,10 +93,10 @@ def test_similar_items_by_matrix_and_by_embeddings_agree(seed):
     cosine = unit @ unit.T
     truth = {u: [int(rng.choice(sorted(set(range(12)) - set(history[u]))))] for u in range(4)}
     for how, reduce in (("mean", np.mean), ("sum", np.sum), ("max", np.max)):
-        plain = recsys.Scores(np.stack([reduce(cosine[history[u]], axis=0) for u in range(4)]))
-        expected = recsys.evaluate(plain, truth, ["mrr"], seen=history)["mrr"]
-        for given_ in ({"embeddings": rows}, {"similarity": cosine}, {"similarity": csr_array(cosine)}):
-            source = baselines.similar_items(history, aggregation=how, **given_)
+        scores = recsys.Scores(np.stack([reduce(cosine[history[u]], axis=0) for u in range(4)]))
+        expected = recsys.evaluate(scores, truth, ["mrr"], seen=history)["mrr"]
+        for argument in ({"embeddings": rows}, {"similarity": cosine}, {"similarity": csr_array(cosine)}):
+            source = baselines.similar_items(history, aggregation=how, **argument)
             got = recsys.evaluate(source, truth, ["mrr"], seen=history)["mrr"]
             assert got == pytest.approx(expected, abs=1e-9)
 
@@ -119,9 +119,9 @@ def test_similar_items_refuse_what_does_not_fit():
 
 def test_profiles_weigh_by_grade_and_count_what_is_missing():
     rows = [[1.0, 0.0], [0.0, 1.0], [float("nan"), 1.0]]
-    made = rerank.user_profiles({"u": {0: 3, 1: 1, 2: 5}}, rows, weighted=True)
-    assert made.vectors.tolist() == [[0.75, 0.25]]
-    assert made.n_missing == 1
+    profiles = rerank.user_profiles({"u": {0: 3, 1: 1, 2: 5}}, rows, weighted=True)
+    assert profiles.vectors.tolist() == [[0.75, 0.25]]
+    assert profiles.n_missing == 1
     named = rerank.user_profiles({"u": ["x", "q"]}, rows, item_ids=["x", "y", "z"], aggregation="max")
     assert (named.vectors.tolist(), named.n_missing) == ([[1.0, 0.0]], 1)
     with pytest.raises(InputError, match="item_ids"):

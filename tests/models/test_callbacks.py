@@ -1,4 +1,4 @@
-"""Evaluation inside training loops: what is told, when to stop, what is kept, and a test that opens once."""
+"""Evaluation inside training loops: reports, early stopping, best weights, and a test that opens once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pairs_of(n_users=60, n_items=40, seed=0):
 
 
 class Scripted:
-    """A model whose one positive has a place told in advance, epoch by epoch."""
+    """A model that gives its one positive the next of the given places at each call."""
 
     def __init__(self, places):
         self.places = iter(places)
@@ -53,13 +53,13 @@ def test_it_stops_when_patience_is_used_up():
     assert [values["mrr"] for _, values in watch.history] == [1 / 4, 1 / 2, 1 / 3, 1 / 3]
 
 
-def test_without_patience_it_only_tells():
+def test_without_patience_it_never_stops():
     watch, stops = run([1, 5, 5, 5, 5])
     assert not any(stops)
     assert watch.best_epoch == 1
 
 
-def test_a_gain_has_to_be_worth_it():
+def test_a_gain_must_exceed_min_delta():
     assert run([4, 3, 1, 2], patience=2, min_delta=0.4)[0].best_epoch == 3
     assert run([4, 3, 3, 1], patience=2, min_delta=0.4)[1] == [False, False, True]
 
@@ -71,7 +71,7 @@ def test_lower_is_better_where_the_registry_says_so():
     assert (watch.best_epoch, watch.best) == (2, 3.0)
 
 
-def test_it_may_look_every_few_epochs():
+def test_it_may_evaluate_every_few_epochs():
     watch = EpochEvaluation([(0, 0, [1, 2])], metric="mrr", every=3)
     model = Scripted([1, 2])
     assert [watch(e, model) for e in range(1, 7)] == [False] * 6
@@ -117,7 +117,7 @@ def test_the_held_out_items_are_each_users_last_and_leave_the_training_data():
         hold_out_last(Pairs.of([0, 1], [0, 1], order=[1, 2]))
 
 
-def test_fit_learns_as_long_as_the_held_out_items_ask():
+def test_fit_trains_for_the_best_number_of_epochs():
     pairs = pairs_of()
     cases = hold_out_last(pairs, negatives=10)[1]
     stages = []
@@ -126,14 +126,14 @@ def test_fit_learns_as_long_as_the_held_out_items_ask():
         stages.append(stage)
         return GMF(60, 40, factors=4)
 
-    told = []
+    epochs = []
     fitted = fit(
         make, pairs, cases=cases, epochs=30, patience=3, learning_rate=0.02, batch=128, device="cpu",
-        told=lambda epoch, _result: told.append(epoch),
+        told=lambda epoch, _result: epochs.append(epoch),
     )  # fmt: skip
     assert stages == ["tuned", "final"]
     assert len(fitted.history.epochs) == fitted.watch.best_epoch
-    assert told == [epoch for epoch, _ in fitted.watch.history]
+    assert epochs == [epoch for epoch, _ in fitted.watch.history]
     assert fitted.watch.best > 0.5  # half of all candidates are of the other taste: chance is below 0.4
     alone = fit(make, pairs, cases=cases, epochs=2, refit=False, device="cpu")
     assert alone.model is alone.tuned
@@ -156,7 +156,7 @@ def test_hooks_it_does_not_need_do_nothing_and_other_names_are_errors():
 
 
 @pytest.mark.parametrize("wrong", [{"every": 0}, {"patience": 0}, {"min_delta": -1.0}])
-def test_what_cannot_be_followed(wrong):
+def test_invalid_options_are_refused(wrong):
     with pytest.raises(InputError, match="cannot be followed"):
         EpochEvaluation([(0, 0, [1])], **wrong)
 

@@ -1,4 +1,4 @@
-"""Networks say what the kernels rank, the trainer learns what there is to learn, files give models back."""
+"""Networks agree with the kernels, training learns a simple world, files give models back."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NETWORKS = {
 }
 
 
-def randomised(model, seed=0):
+def randomise(model, seed=0):
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for weight in model.parameters():
@@ -59,14 +59,14 @@ def blocks_of(seed=0, n_users=60, n_items=40):
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_a_network_gives_one_logit_a_pair(name):
+def test_a_network_gives_one_logit_per_pair(name):
     model = network(name, 5, 7, **NETWORKS[name])
     out = model(torch.tensor([0, 4]), torch.tensor([6, 0]))
     assert out.shape == (2,)
     assert out.requires_grad
     assert all(p.requires_grad for p in model.parameters())
     out.sum().backward()
-    assert all(p.grad is not None for p in model.parameters())  # no parameter is out of the model
+    assert all(p.grad is not None for p in model.parameters())  # every parameter takes part
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -81,14 +81,14 @@ def test_the_same_seed_makes_the_same_network_and_leaves_torch_alone(name):
 
 @pytest.mark.parametrize("kind", [GMF, MF, BiasedMF])
 def test_factors_are_the_logits(kind):
-    model = randomised(kind(6, 9, factors=3))
+    model = randomise(kind(6, 9, factors=3))
     product = model.user_factors.astype(float) @ model.item_factors.astype(float).T
     assert np.allclose(product, all_scores(model), atol=1e-5)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_whole_catalogue_is_ranked_exactly(name):
-    model = randomised(network(name, 30, 50, **NETWORKS[name]))
+    model = randomise(network(name, 30, 50, **NETWORKS[name]))
     rng = np.random.default_rng(0)
     truth = {u: {int(rng.integers(50))} for u in range(30)}
     seen = {u: [i for i in rng.choice(50, 5, replace=False).tolist() if i not in truth[u]] for u in range(30)}
@@ -106,7 +106,7 @@ def test_the_whole_catalogue_is_ranked_exactly(name):
 
 
 def test_neumf_starts_as_the_mean_of_its_two_parts():
-    gmf, mlp = randomised(GMF(6, 9, factors=3)), randomised(MLP(6, 9, layers=[8, 4]), 1)
+    gmf, mlp = randomise(GMF(6, 9, factors=3)), randomise(MLP(6, 9, layers=[8, 4]), 1)
     joined = NeuMF.of(gmf, mlp, alpha=0.3)
     assert np.allclose(all_scores(joined), 0.3 * all_scores(gmf) + 0.7 * all_scores(mlp), atol=1e-5)
     with pytest.raises(InputError, match="6 x 9"):
@@ -122,13 +122,13 @@ def test_neumf_starts_as_the_mean_of_its_two_parts():
         (lambda: network("svd", 3, 5), "unknown model"),
     ],
 )
-def test_what_cannot_be_built_says_why(make, words):
+def test_networks_that_cannot_be_built_are_refused(make, words):
     with pytest.raises((InputError, UnknownNameError), match=words):
         make()
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_training_learns_what_there_is_to_learn(name):
+def test_training_learns_the_two_tastes(name):
     pairs = blocks_of()
     model = network(name, 60, 40, **NETWORKS[name])
     history = train(model, pairs, epochs=40, batch=128, learning_rate=0.02, device="cpu")
@@ -159,14 +159,14 @@ def test_training_is_repeatable_and_leaves_torch_alone(dropout):
 @pytest.mark.parametrize("bitmap", [True, False])
 def test_negatives_are_fresh_uniform_and_never_a_users_own(monkeypatch, bitmap):
     if not bitmap:
-        monkeypatch.setattr(training, "_BITMAP", 0)
+        monkeypatch.setattr(training, "_MAX_BITMAP", 0)
     monkeypatch.setattr(training, "_CHUNK", 100)
     pairs = blocks_of()
-    feed = training._Feed(pairs, 5, 64, torch.device("cpu"), 0)
+    epoch_batches = training._Batches(pairs, 5, 64, torch.device("cpu"), 0)
     own = set(zip(pairs.users.tolist(), pairs.items.tolist(), strict=True))
     epochs = []
     for _ in range(2):
-        batches = [torch.stack([u, i, y.long()], dim=1) for u, i, y in feed]
+        batches = [torch.stack([u, i, y.long()], dim=1) for u, i, y in epoch_batches]
         assert max(len(b) for b in batches) == 64
         rows = torch.cat(batches)
         positive = rows[rows[:, 2] == 1][:, :2]
@@ -186,7 +186,7 @@ def test_a_user_without_other_items_has_no_negatives_and_it_is_counted():
     assert history.negatives_left_out == 2 * 3 * 2
 
 
-def test_the_callback_and_the_progress_are_told():
+def test_the_callback_and_the_progress_are_called():
     seen, steps = [], []
 
     def after(number, model):
@@ -207,7 +207,7 @@ def test_the_callback_and_the_progress_are_told():
 @pytest.mark.parametrize(
     "wrong", [{"epochs": 0}, {"batch": 0}, {"negatives": -1}, {"device": "nowhere"}, {"learning_rate": 1e30}]
 )
-def test_a_training_that_cannot_be_is_refused(wrong):
+def test_invalid_options_of_training_are_refused(wrong):
     with pytest.raises(InputError):
         train(GMF(60, 40), blocks_of(), **{"device": "cpu", "epochs": 2, **wrong})
 
@@ -227,13 +227,13 @@ class TestPairs:
 
     def test_unseen_items_are_different_and_not_the_users_own(self):
         pairs = blocks_of()
-        drawn = pairs.unseen(np.arange(60), 12, seed=1)
-        assert drawn.shape == (60, 12)
-        for user, row in enumerate(drawn):
+        unseen = pairs.unseen(np.arange(60), 12, seed=1)
+        assert unseen.shape == (60, 12)
+        for user, row in enumerate(unseen):
             assert len(set(row.tolist())) == 12
             assert not set(row.tolist()) & set(pairs.items[pairs.users == user].tolist())
-        assert np.array_equal(drawn, pairs.unseen(np.arange(60), 12, seed=1))
-        counts = np.bincount(drawn.reshape(-1), minlength=40)
+        assert np.array_equal(unseen, pairs.unseen(np.arange(60), 12, seed=1))
+        counts = np.bincount(unseen.reshape(-1), minlength=40)
         assert counts.min() > 0
         with pytest.raises(InputError, match="fewer than 33"):
             pairs.unseen(np.arange(60), 33)
@@ -253,7 +253,7 @@ class TestPairs:
             (["a"], [1], "whole numbers"),
         ],
     )
-    def test_what_is_no_pairs(self, users, items, words):
+    def test_invalid_pairs_are_refused(self, users, items, words):
         with pytest.raises(InputError, match=words):
             Pairs.of(users, items)
 
@@ -271,7 +271,7 @@ class TestFiles:
     @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
     @pytest.mark.parametrize("name", NETWORKS)
     def test_a_model_comes_back(self, tmp_path, name, suffix):
-        model = randomised(network(name, 5, 7, **NETWORKS[name]))
+        model = randomise(network(name, 5, 7, **NETWORKS[name]))
         save_model(model, tmp_path / f"m{suffix}", user_ids=np.arange(10, 15), item_ids=[*"abcdefg"])
         back = load_model(tmp_path / f"m{suffix}")
         assert np.array_equal(all_scores(back), all_scores(model))
@@ -286,22 +286,22 @@ class TestFiles:
             save_model(GMF(5, 7, seed=1), tmp_path / name)
         assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
 
-    def test_what_is_no_model_file_is_refused(self, tmp_path):
+    def test_other_files_are_refused(self, tmp_path):
         (tmp_path / "a.safetensors").write_bytes(b"no")
         np.savez(tmp_path / "b.npz", x=np.zeros(3))
         np.savez(tmp_path / "c.npz", recsys=np.array({"model": "gmf"}, dtype=object), allow_pickle=True)
         for name in ("a.safetensors", "b.npz", "c.npz", "missing.npz"):
             with pytest.raises(FileError):
                 load_model(tmp_path / name)
-        with pytest.raises(FileError, match="Linear is no network"):
+        with pytest.raises(FileError, match="Linear is not a network"):
             save_model(torch.nn.Linear(2, 2), tmp_path / "d.npz")
         with pytest.raises(FileError, match="are kept as"):
             save_model(GMF(2, 3), tmp_path / "d.pt")
 
     def test_a_file_that_does_not_fit_itself(self, tmp_path):
         path = save_model(GMF(5, 7), tmp_path / "a.npz")
-        with np.load(path) as held:
-            arrays = {n: held[n] for n in held.files}
+        with np.load(path) as archive:
+            arrays = {n: archive[n] for n in archive.files}
         arrays["users.weight"] = arrays["users.weight"][:2]
         np.savez(path, **arrays)
         with pytest.raises(FileError, match="does not fit"):

@@ -1,4 +1,4 @@
-"""Blending and diversification against the plain way of doing it."""
+"""Blending and diversification compared with straightforward implementations."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from recsys.ranks.sources import Factors
 
 
 def top(source, k, **more):
-    made = recsys.recommend(source, k, **more)
-    return made.items.values[made.codes].reshape(len(made.cases), k).tolist()
+    lists = recsys.recommend(source, k, **more)
+    return lists.items.values[lists.codes].reshape(len(lists.cases), k).tolist()
 
 
 def world(seed, n_users=6, n_items=15):
@@ -28,13 +28,16 @@ def test_a_blend_is_the_weighted_sum_of_standardised_scores(seed, alpha):
     rng, users, items, rows = world(seed)
     profiles = rng.standard_normal((6, 3))
     bias = rng.standard_normal(15)
-    mine, theirs = users @ items.T + bias, profiles @ rows.T
-    scaled = [s / s.std(axis=1, keepdims=True) for s in (mine, theirs)]
+    model_scores, content_scores = users @ items.T + bias, profiles @ rows.T
+    scaled = [s / s.std(axis=1, keepdims=True) for s in (model_scores, content_scores)]
     expected = np.argsort(-(alpha * scaled[0] + (1 - alpha) * scaled[1]), axis=1)[:, :5].tolist()
-    mixed = blend(Factors(users, items, item_bias=bias), Factors(profiles, rows), alpha)
-    assert top(mixed, 5) == expected
-    plain = blend(Factors(users, items, item_bias=bias), Factors(profiles, rows), alpha, scale="none")
-    assert top(plain, 5) == np.argsort(-(alpha * mine + (1 - alpha) * theirs), axis=1)[:, :5].tolist()
+    blended = blend(Factors(users, items, item_bias=bias), Factors(profiles, rows), alpha)
+    assert top(blended, 5) == expected
+    unscaled = blend(Factors(users, items, item_bias=bias), Factors(profiles, rows), alpha, scale="none")
+    assert (
+        top(unscaled, 5)
+        == np.argsort(-(alpha * model_scores + (1 - alpha) * content_scores), axis=1)[:, :5].tolist()
+    )
 
 
 def test_a_blend_goes_by_ids_whatever_the_order_of_rows():
@@ -59,9 +62,9 @@ def test_a_blend_goes_by_ids_whatever_the_order_of_rows():
 def test_a_user_without_content_keeps_the_models_ranking():
     _, users, items, rows = world(2)
     model = Factors(users, items)
-    mixed = blend(model, content({0: [1, 2]}, rows), 0.5)
-    assert top(mixed, 5)[1:] == top(model, 5)[1:]
-    assert top(mixed, 5)[0] != top(model, 5)[0]
+    blended = blend(model, content({0: [1, 2]}, rows), 0.5)
+    assert top(blended, 5)[1:] == top(model, 5)[1:]
+    assert top(blended, 5)[0] != top(model, 5)[0]
 
 
 def test_cold_items_are_reached_through_content():
@@ -83,18 +86,18 @@ def test_blends_refuse_what_does_not_fit():
         blend(model, Factors([[1.0]], [[1.0]]), 0.5)
 
 
-def plain_mmr(scores, rows, k, diversity):
+def mmr(scores, rows, k, diversity):
     """One list, pick by pick."""
     low, high = min(scores), max(scores)
-    worth = [(s - low) / ((high - low) or 1.0) for s in scores]
+    relevance = [(s - low) / ((high - low) or 1.0) for s in scores]
     unit = [r / (np.linalg.norm(r) or 1.0) for r in rows]
     picked = []
     while len(picked) < min(k, len(scores)):
         values = {}
         for i in range(len(scores)):
             if i not in picked:
-                like = max((float(unit[i] @ unit[j]) for j in picked), default=0.0)
-                values[i] = (1 - diversity) * worth[i] - diversity * like
+                similarity = max((float(unit[i] @ unit[j]) for j in picked), default=0.0)
+                values[i] = (1 - diversity) * relevance[i] - diversity * similarity
         picked.append(max(values, key=lambda i: (round(values[i], 9), -i)))
     return picked
 
@@ -109,12 +112,12 @@ def test_diversification_is_mmr_pick_by_pick(seed, diversity, k):
         size = int(rng.integers(1, 8))
         items = rng.choice(9, size, replace=False).tolist()
         pools[user] = sorted(zip(items, rng.random(size).tolist(), strict=True), key=lambda pair: -pair[1])
-    made = diversify(pools, rows, k, diversity=diversity)
+    lists = diversify(pools, rows, k, diversity=diversity)
     for user, pool in pools.items():
         items = [pair[0] for pair in pool]
-        expected = plain_mmr([pair[1] for pair in pool], rows[items], k, diversity)
-        got = made.codes[made.indptr[user] : made.indptr[user + 1]]
-        assert made.items.values[got].tolist() == [items[at] for at in expected]
+        expected = mmr([pair[1] for pair in pool], rows[items], k, diversity)
+        got = lists.codes[lists.indptr[user] : lists.indptr[user + 1]]
+        assert lists.items.values[got].tolist() == [items[at] for at in expected]
 
 
 def test_diversification_does_not_depend_on_the_block(monkeypatch):
@@ -129,8 +132,8 @@ def test_lists_are_reranked_within_themselves():
     near = Factors([[1.0]], [[0.0], [1.0], [0.0], [9.0]], user_ids=["u"], item_ids=list("abcd"))
     pool = {"u": [("a", 3.0), ("b", 2.0), ("c", 1.0)]}
     for alpha, expected in ((1.0, ["a", "b"]), (0.0, ["b", "a"])):
-        made = rerank(pool, near, 2, alpha=alpha)
-        assert made.items.values[made.codes].tolist() == expected
+        lists = rerank(pool, near, 2, alpha=alpha)
+        assert lists.items.values[lists.codes].tolist() == expected
     with pytest.raises(InputError, match="no scores"):
         rerank({"u": ["a", "b"]}, near, 2)
 
@@ -141,31 +144,36 @@ def test_a_sweep_starts_with_the_model_and_finds_the_front():
     history = {u: rng.choice(60, 5, replace=False).tolist() for u in range(40)}
     model, near = Factors(users, items), content(history, rows)
     metrics, settings = ["ndcg@5", "ild@5", "alignment@5"], {"alphas": [0.5], "diversities": [0.0, 0.6]}
-    made = sweep(model, near, truth, metrics, k=5, seen=history, train=history, **settings)
-    assert made.frame[["alpha", "diversity"]].to_numpy().tolist() == [[1, 0], [1, 0.6], [0.5, 0], [0.5, 0.6]]
+    result = sweep(model, near, truth, metrics, k=5, seen=history, train=history, **settings)
+    assert result.frame[["alpha", "diversity"]].to_numpy().tolist() == [
+        [1, 0],
+        [1, 0.6],
+        [0.5, 0],
+        [0.5, 0.6],
+    ]
     alone = recsys.evaluate(recsys.recommend(model, 5, seen=history), truth, ["ndcg@5"])
-    assert made.frame["ndcg@5"].iloc[0] == alone["ndcg@5"]
-    more = made.frame.set_index(["alpha", "diversity"])
-    assert more.loc[(1.0, 0.6), "ild@5"] > more.loc[(1.0, 0.0), "ild@5"]
-    assert more.loc[(0.5, 0.0), "alignment@5"] > more.loc[(1.0, 0.0), "alignment@5"]
-    front = made.front("ild@5")
+    assert result.frame["ndcg@5"].iloc[0] == alone["ndcg@5"]
+    by_setting = result.frame.set_index(["alpha", "diversity"])
+    assert by_setting.loc[(1.0, 0.6), "ild@5"] > by_setting.loc[(1.0, 0.0), "ild@5"]
+    assert by_setting.loc[(0.5, 0.0), "alignment@5"] > by_setting.loc[(1.0, 0.0), "alignment@5"]
+    front = result.front("ild@5")
     for _, row in front.iterrows():
-        better = (made.frame["ndcg@5"] >= row["ndcg@5"]) & (made.frame["ild@5"] > row["ild@5"])
+        better = (result.frame["ndcg@5"] >= row["ndcg@5"]) & (result.frame["ild@5"] > row["ild@5"])
         assert not better.any()
-    assert len(made.rising(["alignment@5"])) >= 1
-    assert "alpha" in repr(made)
+    assert len(result.rising(["alignment@5"])) >= 1
+    assert "alpha" in repr(result)
     pytest.importorskip("matplotlib").use("Agg")
-    axes = made.plot("ild@5", every=True)
+    axes = result.plot("ild@5", every=True)
     assert (axes.get_xlabel(), axes.get_ylabel(), len(axes.texts)) == ("ild@5", "ndcg@5", 4)
 
 
 def test_a_sweep_says_which_metrics_it_has():
     _, users, items, rows = world(0)
     train = {user: [user, user + 1] for user in range(6)}
-    made = sweep(Factors(users, items), content(train, rows), {0: [3]}, ["ndcg@10"], alphas=[0.5])
-    for asked in (lambda: made.front("ildd@10"), lambda: made.rising(["ildd@10"])):
+    result = sweep(Factors(users, items), content(train, rows), {0: [3]}, ["ndcg@10"], alphas=[0.5])
+    for call in (lambda: result.front("ildd@10"), lambda: result.rising(["ildd@10"])):
         with pytest.raises(UnknownNameError, match="ndcg@10"):
-            asked()
+            call()
 
 
 def test_the_front_of_a_metric_where_less_is_better():
@@ -173,22 +181,22 @@ def test_the_front_of_a_metric_where_less_is_better():
     truth = {u: rng.choice(60, 5, replace=False).tolist() for u in range(40)}
     history = {u: rng.choice(60, 5, replace=False).tolist() for u in range(40)}
     settings = {"alphas": [0.8, 0.5, 0.2, 0.0], "diversities": [0.0, 0.3, 0.6]}
-    made = sweep(Factors(users, items), content(history, rows), truth, "ndcg@5, gini@5", k=5, **settings)
-    assert made.accuracy == "ndcg@5"
-    points = made.frame[["ndcg@5", "gini@5"]].to_numpy().tolist()
+    result = sweep(Factors(users, items), content(history, rows), truth, "ndcg@5, gini@5", k=5, **settings)
+    assert result.accuracy == "ndcg@5"
+    points = result.frame[["ndcg@5", "gini@5"]].to_numpy().tolist()
     best = [
         at
         for at, (a, g) in enumerate(points)
         if not any(b >= a and h <= g and (b > a or h < g) for b, h in points)
     ]
-    assert made.front("gini@5").index.tolist() == best
-    assert made.frame["gini@5"].idxmin() in best
+    assert result.front("gini@5").index.tolist() == best
+    assert result.frame["gini@5"].idxmin() in best
 
 
 def test_a_sweep_never_shows_fewer_than_k_items():
     _, users, items, rows = world(0, n_users=5, n_items=30)
     near = content({u: [u] for u in range(5)}, rows)
-    made = sweep(
+    result = sweep(
         Factors(users, items), near, {0: [3]}, ["filled@20"], k=20, alphas=[], diversities=[0.5], pool=4
     )
-    assert made.frame["filled@20"].tolist() == [1.0, 1.0]
+    assert result.frame["filled@20"].tolist() == [1.0, 1.0]

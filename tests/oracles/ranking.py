@@ -1,7 +1,7 @@
 """Every ranking metric a second time: one case at a time, in plain Python, straight from its definition.
 
-Nothing here is fast and nothing is shared with the engine but the `Conventions` value, so an agreement of
-the two means something. Ties under `expected` are the mean over every order, written out one by one.
+Nothing here is fast, and only the `Conventions` value is shared with the engine, so that agreement of the two
+is evidence. Ties under `expected` are the mean over every order, computed one by one.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Case:
-    """One case with its ties resolved: what stands at places 1, 2, … and the truth it is held against."""
+    """One case with its ties resolved: the items at places 1, 2, …, and the truth they are compared with."""
 
     places: Sequence[Any]
     truth: Mapping[Any, float]
@@ -157,8 +157,8 @@ def recall_terms(case: Case) -> tuple[Any, Any]:
     if case.weights is not None:
         if case.rules.recall_over == "min":
             raise RefusedError("min(k, relevant) counts items and cannot weigh them")
-        wanted = [case.weight(i) for i, grade in case.truth.items() if is_relevant(grade, case.rules)]
-        return hits(case), math.fsum(wanted)
+        weights = [case.weight(i) for i, grade in case.truth.items() if is_relevant(grade, case.rules)]
+        return hits(case), math.fsum(weights)
     if case.rules.recall_over == "min":
         return capped_recall_terms(case)
     return len(case.hit_places()), case.n_relevant
@@ -209,10 +209,10 @@ def mar(case: Case) -> Any:
 
 
 def dcg(case: Case) -> float:
-    found = [(case.places[place - 1], place) for place in case.hit_places()]
+    hits_and_places = [(case.places[place - 1], place) for place in case.hit_places()]
     return math.fsum(
         gain(case.truth[item], case.rules) * case.weight(item) * discount(place, case.rules)
-        for item, place in found
+        for item, place in hits_and_places
     )
 
 
@@ -345,18 +345,18 @@ RATIOS: dict[str, Callable[[Case], tuple[Any, Any]]] = {
 NAMES = frozenset(VALUES) | frozenset(RATIOS)
 
 
-def settle(
+def request_conventions(
     name: str, params: Mapping[str, Any], conventions: Conventions
 ) -> tuple[Conventions, dict[str, Any]]:
     """The conventions as one request sees them, and the parameters that are its own."""
     own = {n: v for n, v in params.items() if n in ("beta", "p", "eps", "weight")}
-    asked = [(OVER[name] if n == "over" else n, v) for n, v in params.items() if n not in own]
-    return _changed(conventions, name, tuple(asked)), own
+    changes = [(OVER[name] if n == "over" else n, v) for n, v in params.items() if n not in own]
+    return _apply_changes(conventions, name, tuple(changes)), own
 
 
 @cache
-def _changed(conventions: Conventions, name: str, asked: tuple[tuple[str, Any], ...]) -> Conventions:
-    return conventions.for_metric(name).but(**dict(asked))
+def _apply_changes(conventions: Conventions, name: str, changes: tuple[tuple[str, Any], ...]) -> Conventions:
+    return conventions.for_metric(name).but(**dict(changes))
 
 
 def resolve(ranking: Sequence[Any], truth: Mapping[Any, float], rules: Conventions) -> list[list[Any]]:
@@ -397,13 +397,13 @@ def count_repeats(order: list[Any], rules: Conventions) -> list[Any]:
     """An item listed twice: both count, or the second one is a miss that keeps its place."""
     if rules.duplicates == "all":
         return order
-    kept: list[Any] = []
+    places: list[Any] = []
     for item in order:
-        repeat = item is not UNJUDGED and item in kept
+        repeat = item is not UNJUDGED and item in places
         if repeat and rules.duplicates == "error":
             raise RefusedError(f"{item!r} is listed twice")
-        kept.append(MISS if repeat else item)
-    return kept
+        places.append(MISS if repeat else item)
+    return places
 
 
 def terms(
@@ -420,7 +420,7 @@ def terms(
     item_weights: Mapping[Any, float] | None = None,
 ) -> tuple[Any, tuple[Any, Any]] | None:
     """The value of one case and, for a ratio, its numerator and denominator; None leaves the case out."""
-    rules, own = settle(name, params, conventions)
+    rules, own = request_conventions(name, params, conventions)
     if name in NEED_CANDIDATES and not complete:
         raise RefusedError(f"{name} needs the whole ranking")
     if name in NEED_CATALOGUE and n_items is None:
@@ -453,21 +453,21 @@ def terms(
 
 def population(case: Case, name: str, rules: Conventions) -> bool | None:
     """None: not in the mean. True: in it, with the value 0. False: in it, with its own value."""
-    nothing_wanted, nothing_shown = case.n_relevant == 0, case.length == 0
-    if name == "judged":  # it asks whether there was an opinion at all, so one that says no will do
-        nothing_wanted = not case.truth
-    if (nothing_wanted and rules.no_truth == "error") or (nothing_shown and rules.no_list == "error"):
+    no_truth, no_list = case.n_relevant == 0, case.length == 0
+    if name == "judged":  # it counts every judgement, also those that are not relevant
+        no_truth = not case.truth
+    if (no_truth and rules.no_truth == "error") or (no_list and rules.no_list == "error"):
         raise RefusedError("a case without relevant items or without a list")
     if rules.no_truth == "unjudged" and not case.truth:
         return None
-    if (nothing_wanted and rules.no_truth == "skip") or (nothing_shown and rules.no_list == "skip"):
+    if (no_truth and rules.no_truth == "skip") or (no_list and rules.no_list == "skip"):
         return None
     if name in NEED_CANDIDATES:
-        found = len(case.hit_places(case.length))
+        n_hits = len(case.hit_places(case.length))
         pairs_needed = name in ("auc", "gauc", "pauc")
-        if found == 0 or (pairs_needed and found == case.length):
+        if n_hits == 0 or (pairs_needed and n_hits == case.length):
             return None
-    return nothing_wanted or nothing_shown
+    return no_truth or no_list
 
 
 def mean(values: Iterable[Any], weights: Iterable[float] | None = None) -> Any:
@@ -502,8 +502,8 @@ def score(
 
 
 def refuse_high_gains(truth: Mapping[Any, Mapping[Any, float]], rules: Conventions, weights: Any) -> None:
-    for wanted in truth.values():
-        for item, grade in wanted.items():
+    for grades in truth.values():
+        for item, grade in grades.items():
             if is_relevant(grade, rules) and gain(grade, rules) * weights.get(item, 1) > 1:
                 raise RefusedError("an ideal of k gains of 1 is no ideal for higher gains")
 
@@ -521,19 +521,19 @@ def evaluate(
     item_weights: Mapping[Any, float] | None = None,
 ) -> tuple[float | None, dict[Any, float | None]]:
     """The value over all cases and of each case, None for what is not in the mean."""
-    rules, own = settle(request.name, request.params, conventions)
-    max_grade = max((g for wanted in truth.values() for g in wanted.values()), default=0)
+    rules, own = request_conventions(request.name, request.params, conventions)
+    max_grade = max((g for grades in truth.values() for g in grades.values()), default=0)
     known = None if catalogue is None else set(catalogue)
     if known is not None:
         n_items = len(known)
-        truth = {case: within(wanted, known, rules) for case, wanted in truth.items()}
-    given = {
+        truth = {case: restrict_truth(grades, known, rules) for case, grades in truth.items()}
+    options = {
         "n_items": n_items, "complete": complete, "max_grade": max_grade, "item_weights": item_weights,
     }  # fmt: skip
 
-    def over_cases(name: str, params: Mapping[str, Any], seen_as: Conventions) -> dict[Any, Any]:
+    def over_cases(name: str, params: Mapping[str, Any], under: Conventions) -> dict[Any, Any]:
         return {
-            case: terms(name, params, request.k, lists.get(case, ()), truth.get(case, {}), seen_as, **given)
+            case: terms(name, params, request.k, lists.get(case, ()), truth.get(case, {}), under, **options)
             for case in sorted(set(lists) | set(truth))
         }
 
@@ -541,33 +541,33 @@ def evaluate(
         refuse_high_gains(truth, rules, item_weights or {})
     results = over_cases(request.name, request.params, conventions)
     weights = {case: 1 if case_weights is None else case_weights[case] for case in results}
-    kept = {case: result for case, result in results.items() if result is not None}
+    in_mean = {case: result for case, result in results.items() if result is not None}
     per_case = {case: None if result is None else float(result[0]) for case, result in results.items()}
-    if not kept:
+    if not in_mean:
         return None, per_case
-    kept_weights = None if case_weights is None else [weights[case] for case in kept]
-    values = [value for value, _ in kept.values()]
+    mean_weights = None if case_weights is None else [weights[case] for case in in_mean]
+    values = [value for value, _ in in_mean.values()]
     if request.name == "gmap":
         logs = [math.log(max(float(v), own.get("eps", 1e-5))) for v in values]
-        return math.exp(mean(logs, kept_weights)), per_case
+        return math.exp(mean(logs, mean_weights)), per_case
     if request.name == "f" and rules.f1_of == "means":
         parts = [
-            mean([v for v, _ in filter(None, over_cases(part, {}, rules).values())], kept_weights)
+            mean([v for v, _ in filter(None, over_cases(part, {}, rules).values())], mean_weights)
             for part in ("precision", "recall")
         ]
         return float(f_of(*parts, own.get("beta", 1))), per_case
     if request.name == "gauc" or (request.name in RATIOS and rules.average == "pooled"):
         numerator, denominator = (
-            math.fsum(float(pair[side]) * weights[case] for case, (_, pair) in kept.items())
+            math.fsum(float(pair[side]) * weights[case] for case, (_, pair) in in_mean.items())
             for side in (0, 1)
         )
         return float(share(numerator, denominator)), per_case
-    return float(mean(values, kept_weights)), per_case
+    return float(mean(values, mean_weights)), per_case
 
 
-def within(wanted: Mapping[Any, float], known: set[Any], rules: Conventions) -> dict[Any, float]:
-    """A truth held against the catalogue: items outside it stay, go, or are refused."""
-    outside = [item for item in wanted if item not in known]
+def restrict_truth(grades: Mapping[Any, float], known: set[Any], rules: Conventions) -> dict[Any, float]:
+    """The truth of one case; items outside the catalogue stay, are dropped, or are refused."""
+    outside = [item for item in grades if item not in known]
     if outside and rules.unknown_items == "error":
         raise RefusedError(f"{outside[0]!r} is not in the catalogue")
-    return {i: g for i, g in wanted.items() if rules.unknown_items == "miss" or i in known}
+    return {i: g for i, g in grades.items() if rules.unknown_items == "miss" or i in known}

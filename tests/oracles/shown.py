@@ -1,7 +1,7 @@
 """Every metric about the items shown a second time: in plain Python, straight from its definition.
 
-Like oracle.py it shares nothing with the engine but the `Conventions` value. `Known` is what evaluate is
-told besides lists and truth, as dicts.
+Like ranking.py it shares nothing with the engine but the `Conventions` value. `Known` is what evaluate gets
+besides lists and truth, as dicts.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
-from oracles.ranking import Request, discount, is_relevant, settle
+from oracles.ranking import Request, discount, is_relevant, request_conventions
 from recsys.conventions.decisions import Conventions
 
 
 @dataclass(frozen=True)
 class Known:
-    """What metrics about the items shown need, by name."""
+    """What metrics about the items shown need besides lists and truth."""
 
     train: Mapping[Any, Sequence[Any]] = field(default_factory=dict)
     embeddings: Mapping[Any, Sequence[float]] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class Known:
     never: Sequence[Any] = ()
 
     def keywords(self) -> dict[str, Any]:
-        """The same as keywords of evaluate."""
+        """These data as keywords of evaluate."""
         return {
             "train": dict(self.train),
             "embeddings": dict(self.embeddings),
@@ -76,8 +76,8 @@ class List:
     @property
     def places(self) -> list[tuple[int, Any]]:
         """Places and items that count, in the first k."""
-        counted = self.rules.duplicates == "all"
-        return [(r, i) for r, i in enumerate(self.first, 1) if counted or i not in self.first[: r - 1]]
+        repeats_count = self.rules.duplicates == "all"
+        return [(r, i) for r, i in enumerate(self.first, 1) if repeats_count or i not in self.first[: r - 1]]
 
     @property
     def hits(self) -> list[tuple[int, Any]]:
@@ -204,7 +204,9 @@ def unexpectedness(x: List) -> float | None:
         x.known.embeddings[i] for i in sorted(set(x.known.train.get(x.case, ()))) if i in x.known.embeddings
     ]
     far = [
-        1 - mean([cosine(x.known.embeddings[i], one) for one in had]) if i in x.known.embeddings else 1.0
+        1 - mean([cosine(x.known.embeddings[i], vector) for vector in had])
+        if i in x.known.embeddings
+        else 1.0
         for i in x.shown
         if i in x.known.embeddings or x.param("missing", "drop") == "zero"
     ]
@@ -237,7 +239,7 @@ def overlap(x: List) -> float:
 
 
 def shared_at(x: List, depth: int) -> int:
-    """Items in the first places of both lists; a repeat takes its place and counts for nothing."""
+    """How many items are in the first places of both lists; a repeat takes a place and does not count."""
     mine = [i for r, i in x.places if r <= depth]
     return len(set(mine) & set(other_list(x)[:depth]))
 
@@ -333,7 +335,7 @@ def intents(x: List) -> dict[Any, list[str]]:
 
 
 def gains(x: List, order: Sequence[Any]) -> list[float]:
-    """The gain at each place: an intent served before is worth (1 - alpha) of what it was."""
+    """The gain at each place: each time an intent is served, its next gain is (1 - alpha) of the last."""
     served: Counter[str] = Counter()
     out = []
     for item in order:
@@ -343,10 +345,10 @@ def gains(x: List, order: Sequence[Any]) -> list[float]:
     return out
 
 
-def counted(x: List) -> list[Any]:
-    """The first k places, a repeat that does not count as nothing."""
-    kept = dict(x.places)
-    return [kept.get(r) for r in range(1, len(x.first) + 1)]
+def first_places(x: List) -> list[Any]:
+    """The items of the first k places, None for a repeat that does not count."""
+    by_place = dict(x.places)
+    return [by_place.get(r) for r in range(1, len(x.first) + 1)]
 
 
 def greedy(x: List) -> list[Any]:
@@ -370,7 +372,7 @@ WEIGHTS: dict[str, Weight] = {
 }
 
 
-def weighed(x: List, order: Sequence[Any], weight: Weight) -> float:
+def weighted_gains(x: List, order: Sequence[Any], weight: Weight) -> float:
     return math.fsum(gain * weight(x, r) for r, gain in enumerate(gains(x, order), 1))
 
 
@@ -380,15 +382,15 @@ def collection_independent(weight: Weight) -> Callable[[List], float | None]:
         if not n_intents(x):
             return None
         most = math.fsum((1 - alpha) ** (r - 1) * weight(x, r) for r in range(1, depth + 1)) * n_intents(x)
-        return weighed(x, counted(x), weight) / most if most else 0.0
+        return weighted_gains(x, first_places(x), weight) / most if most else 0.0
 
     return body
 
 
 def collection_dependent(weight: Weight) -> Callable[[List], float | None]:
     def body(x: List) -> float | None:
-        best = weighed(x, greedy(x), weight)
-        return weighed(x, counted(x), weight) / best if n_intents(x) else None
+        best = weighted_gains(x, greedy(x), weight)
+        return weighted_gains(x, first_places(x), weight) / best if n_intents(x) else None
 
     return body
 
@@ -397,23 +399,23 @@ def nrbp(x: List) -> float | None:
     if not n_intents(x):
         return None
     norm = 1 - (1 - x.param("alpha", 0.5)) * x.param("beta", 0.5)
-    return weighed(x, counted(x), WEIGHTS["rbp"]) * norm / n_intents(x)
+    return weighted_gains(x, first_places(x), WEIGHTS["rbp"]) * norm / n_intents(x)
 
 
 def per_intent(body: Callable[[List, list[Any]], float]) -> Callable[[List], float | None]:
-    """A mean over the intents of something worked out for the relevant items of one."""
+    """The mean over the intents of a value computed for the relevant items of one intent."""
 
-    def each(x: List) -> float | None:
+    def mean_over_intents(x: List) -> float | None:
         labels = sorted({label for own in intents(x).values() for label in own})
         values = [body(x, [i for i, own in intents(x).items() if label in own]) for label in labels]
         return mean(values) if values else None
 
-    return each
+    return mean_over_intents
 
 
-def intent_ap(x: List, wanted: list[Any]) -> float:
-    places = [r for r, item in x.places if item in wanted]
-    return math.fsum(n / r for n, r in enumerate(places, 1)) / len(wanted)
+def intent_ap(x: List, relevant: list[Any]) -> float:
+    places = [r for r, item in x.places if item in relevant]
+    return math.fsum(n / r for n, r in enumerate(places, 1)) / len(relevant)
 
 
 PER_CASE: dict[str, Callable[[List], float | None]] = {
@@ -445,8 +447,8 @@ PER_CASE: dict[str, Callable[[List], float | None]] = {
     "nrbp": nrbp,
     "nnrbp": collection_dependent(WEIGHTS["rbp"]),
     "map_ia": per_intent(intent_ap),
-    "precision_ia": per_intent(lambda x, wanted: sum(i in wanted for _, i in x.places) / (x.k or 1)),
-    "subtopic_recall": per_intent(lambda x, wanted: float(any(i in wanted for _, i in x.places))),
+    "precision_ia": per_intent(lambda x, relevant: sum(i in relevant for _, i in x.places) / (x.k or 1)),
+    "subtopic_recall": per_intent(lambda x, relevant: float(any(i in relevant for _, i in x.places))),
 }
 ABOUT_TRUTH = frozenset(
     {
@@ -460,8 +462,8 @@ LEFT_OUT = frozenset(
 
 
 @dataclass(frozen=True)
-class Shelf:
-    """All lists at once, and the catalogue they are held against."""
+class AllLists:
+    """The lists of all cases, and the catalogue."""
 
     lists: Sequence[List]
     catalogue: Sequence[Any]
@@ -474,15 +476,15 @@ class Shelf:
     def params(self) -> Mapping[str, Any]:
         return self.lists[0].params
 
-    def weighed(self, weight: str) -> dict[Any, float]:
-        """Exposure with each showing worth the weight of its place."""
+    def weighted_exposure(self, weight: str) -> dict[Any, float]:
+        """Exposure of each item, each showing counted by the weight of its place."""
         rules = self.lists[0].rules
         p = self.params.get("p", 0.85)
-        worth: dict[str, Callable[[int], float]] = {
+        weights: dict[str, Callable[[int], float]] = {
             "none": lambda _: 1.0,
             "geometric": lambda r: p ** (r - 1),
         }
-        by_name = worth.get(weight) or (lambda r: discount(r, rules.but(discount=weight)))
+        by_name = weights.get(weight) or (lambda r: discount(r, rules.but(discount=weight)))
         out = dict.fromkeys(self.catalogue, 0.0)
         for x in self.lists:
             for place, item in x.places:
@@ -491,8 +493,8 @@ class Shelf:
         return out
 
 
-def gini(s: Shelf) -> float:
-    amounts = sorted(s.weighed(s.params.get("weight", "none")).values())
+def gini(s: AllLists) -> float:
+    amounts = sorted(s.weighted_exposure(s.params.get("weight", "none")).values())
     if s.lists[0].rules.gini_over == "recommended":
         amounts = [a for a in amounts if a > 0]
     n = len(amounts)
@@ -503,18 +505,18 @@ def gini(s: Shelf) -> float:
     return value * n / (n - 1) if s.params.get("corrected") == "yes" else value
 
 
-def entropy(s: Shelf) -> float:
-    amounts = [a for a in s.weighed(s.params.get("weight", "none")).values() if a > 0]
+def entropy(s: AllLists) -> float:
+    amounts = [a for a in s.weighted_exposure(s.params.get("weight", "none")).values() if a > 0]
     total = math.fsum(amounts)
     return -math.fsum(a / total * math.log(a / total) for a in amounts) / math.log(s.params.get("base", 2))
 
 
-def cold_coverage(s: Shelf) -> float:
+def cold_coverage(s: AllLists) -> float:
     cold = [i for i in s.catalogue if s.lists[0].known.popularity(i) < s.params.get("below", 5)]
     return sum(s.exposure[i] > 0 for i in cold) / len(cold) if cold else 0.0
 
 
-def personalisation(s: Shelf) -> float:
+def personalisation(s: AllLists) -> float:
     lists = [x.shown for x in s.lists if x.shown]
     similar = [
         sum(a == b for a in one for b in other) / math.sqrt(len(one) * len(other))
@@ -523,8 +525,8 @@ def personalisation(s: Shelf) -> float:
     return 1 - mean(similar) if similar else 0.0
 
 
-def group_shares(s: Shelf) -> tuple[dict[str, float], dict[str, float]]:
-    known, exposure = s.lists[0].known, s.weighed(s.params.get("weight", "log2"))
+def group_shares(s: AllLists) -> tuple[dict[str, float], dict[str, float]]:
+    known, exposure = s.lists[0].known, s.weighted_exposure(s.params.get("weight", "log2"))
     merit = s.params.get("merit", "catalogue")
     amounts: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
     for item in s.catalogue:
@@ -538,18 +540,18 @@ def group_shares(s: Shelf) -> tuple[dict[str, float], dict[str, float]]:
     return shares[0], shares[1]
 
 
-def exposure_gap(s: Shelf) -> float:
+def exposure_gap(s: AllLists) -> float:
     shown, due = group_shares(s)
     return math.fsum(abs(shown.get(g, 0) - due.get(g, 0)) for g in {*shown, *due}) / 2
 
 
-def exposure_ratio(s: Shelf) -> float:
+def exposure_ratio(s: AllLists) -> float:
     shown, due = group_shares(s)
     rates = [shown.get(g, 0) / share for g, share in due.items() if share]
     return min(rates) / max(rates) if rates and max(rates) else 0.0
 
 
-CATALOGUE: dict[str, Callable[[Shelf], float]] = {
+CATALOGUE: dict[str, Callable[[AllLists], float]] = {
     "coverage": lambda s: len(s.exposure) / len(s.catalogue),
     "distinct_items": lambda s: float(len(s.exposure)),
     "gini": gini,
@@ -570,9 +572,9 @@ def evaluate(
     known: Known,
 ) -> tuple[float | None, dict[Any, float | None]]:
     """The value over all cases and, for a metric per case, of each case; None for what is left out."""
-    rules = settle(request.name, {n: v for n, v in request.params.items() if n == "gini_over"}, conventions)[
-        0
-    ]
+    rules = request_conventions(
+        request.name, {n: v for n, v in request.params.items() if n == "gini_over"}, conventions
+    )[0]
     cases = [
         List(
             case,
@@ -591,7 +593,7 @@ def evaluate(
         }
         catalogue = sorted(items) if known.catalogue is None else sorted(known.catalogue)
         anything = any(x.shown for x in cases)
-        return (CATALOGUE[request.name](Shelf(cases, catalogue)) if anything else None), {}
+        return (CATALOGUE[request.name](AllLists(cases, catalogue)) if anything else None), {}
     per_case = {x.case: one_case(x, request.name) for x in cases}
     values = [v for v in per_case.values() if v is not None]
     return (mean(values) if values else None), per_case

@@ -1,4 +1,4 @@
-"""Every way of splitting again, a user and a row at a time; shares nothing with the library but the draws."""
+"""Every way of splitting once more, one user and one row at a time; only the random draws are shared."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fractions import Fraction
 
 
 def share(size, wanted, rounding="down"):
-    """A whole number as it is; a share rounded, at least 1."""
+    """How many of `size` rows: a whole number as it is, a share rounded, at least 1."""
     if isinstance(wanted, int):
         return wanted
     exact = Fraction(str(wanted)) * size
@@ -21,7 +21,7 @@ def share(size, wanted, rounding="down"):
 
 
 def last_of(rows, n, order, on_tie, breaker):
-    """Which of some rows are their last n; `order` is the time of a row, `breaker` parts equal ones."""
+    """The last n of some rows; `order` is the time of a row, `breaker` orders rows of equal time."""
     n = min(n, len(rows))
     if n == 0:
         return []
@@ -38,54 +38,56 @@ def last_of(rows, n, order, on_tie, breaker):
 
 
 def per_user(users, test, validation, order, *, on_tie="together", breaker=None, short="exclude"):
-    """A side a row: the last of each user to test, those before to validation."""
+    """One side per row: the last of each user to test, those before to validation."""
     groups = defaultdict(list)
     for row, user in enumerate(users):
         groups[user].append(row)
     side = ["train"] * len(users)
     for rows in groups.values():
-        held = last_of(rows, share(len(rows), test), order, on_tie, breaker)
-        rest = [r for r in rows if r not in held]
-        tuned = last_of(rest, share(len(rows), validation), order, on_tie, breaker) if validation else []
-        left = [r for r in rest if r not in tuned]
-        if not left or not held or (validation and not tuned):
+        test_rows = last_of(rows, share(len(rows), test), order, on_tie, breaker)
+        rest = [r for r in rows if r not in test_rows]
+        validation_rows = (
+            last_of(rest, share(len(rows), validation), order, on_tie, breaker) if validation else []
+        )
+        left = [r for r in rest if r not in validation_rows]
+        if not left or not test_rows or (validation and not validation_rows):
             for r in rows:
                 side[r] = "excluded" if short == "exclude" else "train"
             continue
-        for r in held:
+        for r in test_rows:
             side[r] = "test"
-        for r in tuned:
+        for r in validation_rows:
             side[r] = "validation"
     return side
 
 
 def whole(size, test, validation, order, *, on_tie="together", breaker=None):
-    """A side a row, one border for all."""
+    """One side per row, with one border for all users."""
     rows = list(range(size))
-    held = last_of(rows, share(size, test), order, on_tie, breaker)
-    rest = [r for r in rows if r not in held]
-    tuned = last_of(rest, share(size, validation), order, on_tie, breaker) if validation else []
-    return ["test" if r in held else "validation" if r in tuned else "train" for r in rows]
+    test_rows = last_of(rows, share(size, test), order, on_tie, breaker)
+    rest = [r for r in rows if r not in test_rows]
+    validation_rows = last_of(rest, share(size, validation), order, on_tie, breaker) if validation else []
+    return ["test" if r in test_rows else "validation" if r in validation_rows else "train" for r in rows]
 
 
 def core(users, items, least_user, least_item, *, iterative=True):
-    """Rows left when users and items with too few rows are taken away, again and again."""
+    """Rows left after repeatedly removing users and items with too few rows."""
     rows = list(range(len(users)))
     while True:
-        kept = [
+        remaining = [
             r
             for r in rows
             if sum(users[q] == users[r] for q in rows) >= least_user
             and sum(items[q] == items[r] for q in rows) >= least_item
         ]
-        if kept == rows or not iterative:
-            return kept
-        rows = kept
+        if remaining == rows or not iterative:
+            return remaining
+        rows = remaining
 
 
 def windows(times, begins, span, gap, reach):
-    """A side a row for each window."""
-    made = []
+    """For each window, one side per row."""
+    sides_by_window = []
     for begin in begins:
         sides = []
         for t in times:
@@ -97,5 +99,5 @@ def windows(times, begins, span, gap, reach):
                 sides.append("excluded")
             else:
                 sides.append("train")
-        made.append(sides)
-    return made
+        sides_by_window.append(sides)
+    return sides_by_window

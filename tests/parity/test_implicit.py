@@ -1,4 +1,4 @@
-"""implicit: pooled precision, MAP, NDCG and the AUC of a top k: their means, all it returns, to 1e-12."""
+"""implicit: pooled precision, MAP, NDCG and the AUC of a top k, as means to 1e-12 (it returns no more)."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ NAMES = {
 
 @pytest.fixture(autouse=True, scope="module")
 def _numpy_as_recbole_knew_it():
-    """It asks for np.float, which NumPy took away in 1.24."""
+    """RecBole uses np.float, which NumPy removed in 1.24."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(np, "float", float, raising=False)
         yield

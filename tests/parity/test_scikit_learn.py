@@ -1,4 +1,4 @@
-"""scikit-learn: NDCG and DCG with ties as expectations, and what it says of complete rankings, to 1e-12."""
+"""scikit-learn: NDCG and DCG with ties as expectations, and its metrics of complete rankings, to 1e-12."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RecTools, RePlay, Recommenders and RecPack hold out the same rows of real data, where both define them."""
+"""RecTools, RePlay, Recommenders and RecPack hold out the same rows of real data as ours do."""
 
 from __future__ import annotations
 

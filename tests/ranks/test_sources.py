@@ -64,13 +64,14 @@ def test_ids_in_any_order_and_biases(backend):
     people = [f"u{n}" for n in range(len(users))]
     bias = np.arange(len(items)) % 3 * 0.5
     model = recsys.Factors(users, items, user_ids=people, item_ids=names, item_bias=bias)
-    told = {people[u]: {names[i]: g for i, g in row.items()} for u, row in truth.items()}
+    named_truth = {people[u]: {names[i]: g for i, g in row.items()} for u, row in truth.items()}
     known = {people[u]: [names[i] for i in row] for u, row in seen.items()}
     lists = {
         people[u]: [(names[i], s) for i, s in row] for u, row in full_lists(users, items, seen, bias).items()
     }
-    ours = recsys.evaluate(model, told, METRICS, seen=known, backend=backend)
-    assert dict(ours) == pytest.approx(dict(recsys.evaluate(lists, told, METRICS, complete=True)), abs=1e-12)
+    ours = recsys.evaluate(model, named_truth, METRICS, seen=known, backend=backend)
+    theirs = recsys.evaluate(lists, named_truth, METRICS, complete=True)
+    assert dict(ours) == pytest.approx(dict(theirs), abs=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")
@@ -146,16 +147,16 @@ def test_a_model_that_predicts_pairs():
     assert recsys.evaluate(source, {u: [u] for u in range(3)}, ["hit@1"])["hit@1"] == 1.0
 
 
-def test_a_function_of_blocks_is_asked_only_for_the_users_in_the_truth():
-    asked: list[int] = []
+def test_a_function_of_blocks_is_called_only_for_the_users_in_the_truth():
+    scored: list[int] = []
 
     def block(rows):
-        asked.extend(rows.tolist())
+        scored.extend(rows.tolist())
         return np.eye(5)[rows] + np.arange(5) / 100
 
     source = recsys.Scores(block, n_users=5, n_items=5)
     assert recsys.evaluate(source, {1: [1], 3: [0]}, ["hit@1"])["hit@1"] == 0.5
-    assert asked == [1, 3]
+    assert scored == [1, 3]
 
 
 def test_memory_mapped_factors(tmp_path):
@@ -166,8 +167,8 @@ def test_memory_mapped_factors(tmp_path):
         np.load(tmp_path / "u.npy", mmap_mode="r"), np.load(tmp_path / "v.npy", mmap_mode="r")
     )
     rules = {"ties": "expected"}
-    here = recsys.evaluate(recsys.Factors(users, items), truth, METRICS, seen=seen, conventions=rules)
-    assert recsys.evaluate(mapped, truth, METRICS, seen=seen, conventions=rules) == here
+    in_memory = recsys.evaluate(recsys.Factors(users, items), truth, METRICS, seen=seen, conventions=rules)
+    assert recsys.evaluate(mapped, truth, METRICS, seen=seen, conventions=rules) == in_memory
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
@@ -189,8 +190,12 @@ BAD = {
     "shapes": (lambda: recsys.Factors(np.ones((2, 3)), np.ones((2, 4))), "do not fit"),
     "one dimension": (lambda: recsys.Factors(np.ones(3), np.ones((2, 3))), "must be a matrix"),
     "index outside": (
-        lambda: recsys.evaluate(recsys.Factors(np.ones((1, 1)), np.ones((2, 1))), {0: [5]}, ["mrr"]),
-        "item_ids=",
+        lambda: recsys.evaluate(recsys.Factors(np.ones((1, 1)), np.ones((4, 1))), {0: [9]}, ["mrr"]),
+        "item 9 of the truth does not exist in the model, which has 4 items, ids 0 to 3.*item_ids=",
+    ),
+    "index outside one row": (
+        lambda: recsys.evaluate(recsys.Factors(np.ones((1, 1)), np.ones((2, 1))), {3: [1]}, ["mrr"]),
+        "user 3 of the truth does not exist in the model, which has 1 user, id 0",
     ),
     "strings without ids": (
         lambda: recsys.evaluate(recsys.Factors(np.ones((1, 1)), np.ones((2, 1))), {0: ["a"]}, ["mrr"]),
@@ -212,6 +217,11 @@ BAD = {
         "neither factors nor predict",
     ),
     "model without size": (lambda: recsys.from_model(SimpleNamespace(predict=max)), "n_users="),
+    "nothing recommended": (lambda: recsys.recommend(object(), 5), "neither factors nor predict"),
+    "recommended without size": (
+        lambda: recsys.recommend(SimpleNamespace(predict=max), 5),
+        r"Wrap it: recsys\.from_model\(model, n_users=",
+    ),
     "k of nothing": (lambda: recsys.recommend(recsys.Factors([[1.0]], [[1.0]]), 0), "positive"),
     "candidates of lists": (lambda: recsys.evaluate({0: [1]}, {0: [1]}, ["mrr"], never=[1]), "ready lists"),
 }
@@ -239,12 +249,12 @@ def test_minus_infinity_is_no_candidate():
     assert result["average_rank"] == 2.0
 
 
-def test_progress_is_told():
-    told: list[tuple[int, int]] = []
+def test_progress_is_reported():
+    steps: list[tuple[int, int]] = []
     recsys.evaluate(
-        recsys.Scores(np.eye(3)), {0: [0]}, ["mrr"], progress=lambda done, whole: told.append((done, whole))
+        recsys.Scores(np.eye(3)), {0: [0]}, ["mrr"], progress=lambda done, total: steps.append((done, total))
     )
-    assert told[-1] == (1, 1)
+    assert steps[-1] == (1, 1)
 
 
 def test_the_items_of_a_model_are_the_catalogue():
@@ -285,9 +295,9 @@ def test_a_torch_module_is_a_source():
 
     model = Product().train()
     found = recsys.evaluate(recsys.from_model(model, n_users=40, n_items=60), truth, ["ndcg@10", "mrr"])
-    wanted = recsys.evaluate(recsys.Factors(users, items), truth, ["ndcg@10", "mrr"])
+    expected = recsys.evaluate(recsys.Factors(users, items), truth, ["ndcg@10", "mrr"])
     assert model.training
-    assert dict(found) == dict(wanted)
+    assert dict(found) == dict(expected)
 
 
 @pytest.mark.filterwarnings("ignore:OpenBLAS is configured:RuntimeWarning")
@@ -309,16 +319,16 @@ def test_a_fitted_model_of_implicit_is_a_source():
 
 @pytest.mark.parametrize("form", ["items", "pairs", "arrays"])
 @pytest.mark.parametrize("name", ["k", "n", "N", "anything"])
-def test_whatever_recommends_is_asked_for_the_users_of_the_truth(form, name):
+def test_recommend_is_called_for_the_users_of_the_truth(form, name):
     answer = {
         "items": lambda k: [3, 1, 2][:k],
         "pairs": lambda k: [(3, 0.9), (1, 0.5), (2, 0.1)][:k],
         "arrays": lambda k: (np.array([3, 1, 2])[:k], np.array([0.9, 0.5, 0.1])[:k]),
     }[form]
-    asked = []
+    calls = []
 
     def recommend(_, user, how_many):
-        asked.append((user, how_many))
+        calls.append((user, how_many))
         return answer(how_many)
 
     makers = {
@@ -329,7 +339,7 @@ def test_whatever_recommends_is_asked_for_the_users_of_the_truth(form, name):
     }
     model = type("Model", (), {"recommend": makers[name]})()
     result = recsys.evaluate(model, {7: [1], 9: [4]}, ["mrr@2", "hit@1"])
-    assert asked == [(7, 2), (9, 2)]
+    assert calls == [(7, 2), (9, 2)]
     assert dict(result) == {"mrr@2": 0.25, "hit@1": 0.0}
 
 
@@ -444,9 +454,9 @@ def test_pairs_are_scored_in_batches_of_any_size(batch):
     users, items, truth, seen = world(6)
     sizes = []
 
-    def predict(who, what):
-        sizes.append(len(who))
-        return (users[who] * items[what]).sum(axis=1)
+    def predict(user_rows, item_rows):
+        sizes.append(len(user_rows))
+        return (users[user_rows] * items[item_rows]).sum(axis=1)
 
     source = recsys.from_model(predict, n_users=7, n_items=11, batch=batch)
     expected = recsys.evaluate(recsys.Factors(users, items), truth, METRICS, seen=seen)
@@ -469,8 +479,8 @@ def test_items_never_recommended_are_named_by_their_ids():
 def test_a_model_without_users_or_items_ranks_nothing(empty):
     users, items, _, _ = world(8)
     ids = {"users": "user_ids", "items": "item_ids"}[empty]
-    given = {"users": users, "items": items, empty: np.zeros((0, 2), np.float32)}
-    source = recsys.Factors(given["users"], given["items"], **{ids: []})
+    matrices = {"users": users, "items": items, empty: np.zeros((0, 2), np.float32)}
+    source = recsys.Factors(matrices["users"], matrices["items"], **{ids: []})
     assert recsys.evaluate(source, {0: [1]}, ["mrr"])["mrr"] == 0
 
 
@@ -492,15 +502,15 @@ def test_biases_and_recommendations_may_be_tensors():
     assert recsys.evaluate(model, {0: [0], 2: [2]}, ["mrr@3"])["mrr@3"] == pytest.approx(1 / 3)
 
 
-def _by_verb() -> None:
+def _warn_by_evaluate() -> None:
     recsys.evaluate(recsys.Scores([[1, 1, 0.5]]), {0: [0]}, ["mrr"])
 
 
-def _by_face() -> None:
+def _warn_by_model_evaluator() -> None:
     ModelEvaluator(np.ones((2, 2)), np.ones((3, 2)), k_values=[1]).evaluate({0: {1}, 1: {2}})
 
 
-@pytest.mark.parametrize("call", [_by_verb, _by_face])
+@pytest.mark.parametrize("call", [_warn_by_evaluate, _warn_by_model_evaluator])
 def test_a_warning_points_at_the_line_outside_the_library(call):
     with pytest.warns(TieWarning) as caught:
         call()

@@ -24,9 +24,9 @@ DRAWN = "html[data-drawn]"
 @pytest.fixture(scope="module")
 def browser():
     with playwright_api.sync_playwright() as driver:
-        held = driver.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
-        yield held
-        held.close()
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture(scope="module")
@@ -50,11 +50,11 @@ def report(tmp_path_factory):
 def hostile(tmp_path_factory):
     """A page whose every name is an attack."""
     lists, truth, train, _ = world(n_users=40, n_models=1)
-    held = next(iter(lists.values()))
+    lists_by_user = next(iter(lists.values()))
     users = {u: f"{HOSTILE[u % len(HOSTILE)]} {u}" for u in truth}
     items = {i: f"{HOSTILE[i % len(HOSTILE)]} {i}" for i in range(60)}
-    named = {users[u]: [items[i] for i in row] for u, row in held.items()}
-    wanted = {users[u]: {items[i] for i in row} for u, row in truth.items()}
+    named = {users[u]: [items[i] for i in row] for u, row in lists_by_user.items()}
+    relevant = {users[u]: {items[i] for i in row} for u, row in truth.items()}
     train = train.assign(user_id=train["user_id"].map(users), item_id=train["item_id"].map(items))
     models = dict.fromkeys(HOSTILE, named)
     titles = {name: f"{name} title" for name in items.values()}
@@ -66,23 +66,23 @@ def hostile(tmp_path_factory):
     ]
     return write_report(
         tmp_path_factory.mktemp("hostile") / "report.html",
-        evaluations(models, wanted, k=(5, 10), by=lambda user: user[:30]),
-        lists=models, truth=wanted, train=train, items=titles, audit=audit, history=history, title=HOSTILE[1],
-        embeddings={name: [float(at), float(at % 7)] for at, name in enumerate(titles)},
+        evaluations(models, relevant, k=(5, 10), by=lambda user: user[:30]),
+        lists=models, truth=relevant, train=train, items=titles, audit=audit, history=history,
+        title=HOSTILE[1], embeddings={name: [float(at), float(at % 7)] for at, name in enumerate(titles)},
     )  # fmt: skip
 
 
 class Visit:
-    """A page that was opened, with what it said and asked for meanwhile."""
+    """An opened page, with its console messages and network requests."""
 
     def __init__(self, browser, path, *, drawn=True, **context):
         self.context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | context))
         self.page = self.context.new_page()
-        self.said, self.asked = [], []
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.on("dialog", lambda dialog: (self.said.append("dialog"), dialog.dismiss()))
+        self.messages, self.requests = [], []
+        self.page.on("console", lambda message: self.messages.append(message.text))
+        self.page.on("pageerror", lambda error: self.messages.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("dialog", lambda dialog: (self.messages.append("dialog"), dialog.dismiss()))
         self.page.goto(path.as_uri())
         if drawn:
             self.page.wait_for_selector(DRAWN)
@@ -99,8 +99,8 @@ class Visit:
 
 def test_it_loads_without_a_word_on_the_console_or_the_network_and_draws_every_chart(browser, report):
     with Visit(browser, report) as visit:
-        assert visit.said == []
-        assert visit.asked == [report.as_uri()]
+        assert visit.messages == []
+        assert visit.requests == [report.as_uri()]
         assert visit.count(".plot") == visit.count(".plot svg") > 10
         empty = visit.page.evaluate(
             "[...document.querySelectorAll('.plot svg')]"
@@ -120,8 +120,8 @@ def test_names_that_are_attacks_are_shown_and_not_run(browser, hostile):
         assert page.evaluate("window.owned === undefined")
         assert page.locator("iframe, img, base, link, math").count() == 0
         assert "<script>window.owned=1</script>" in page.locator("main").inner_text()
-        assert visit.said == []
-        assert visit.asked == [hostile.as_uri()]
+        assert visit.messages == []
+        assert visit.requests == [hostile.as_uri()]
 
 
 def test_the_policy_stops_what_would_slip_through(browser, report, tmp_path):
@@ -132,7 +132,7 @@ def test_the_policy_stops_what_would_slip_through(browser, report, tmp_path):
     broken.write_text(text.replace("<main", attack + "<main", 1), encoding="utf-8")
     with Visit(browser, broken) as visit:
         assert visit.page.evaluate("window.owned === undefined")
-        assert any("Content Security Policy" in line for line in visit.said)
+        assert any("Content Security Policy" in line for line in visit.messages)
         tried = "done => setTimeout(() => { try { eval('1'); done('ran'); } catch (e) { done(e.name); } })"
         assert visit.page.evaluate(f"new Promise({tried})") == "EvalError"
 
@@ -166,12 +166,12 @@ def test_the_inspector_shows_the_chosen_user(browser, report):
         page.locator("#why").select_option("worst")
         first = page.locator("#who").evaluate("who => who.selectedOptions[0].textContent")
         assert f"User {first}:" in page.locator("#person").inner_text()
-        wanted = truth[int(first)]
-        for at, (name, held) in enumerate(lists.items()):
+        relevant = truth[int(first)]
+        for at, (name, lists_by_user) in enumerate(lists.items()):
             part = page.locator(".person > div").nth(2 + at)
             assert name in part.locator("h4").inner_text()
-            assert part.locator("li").count() == len(held[int(first)])
-            assert part.locator("li.hit").count() == sum(i in wanted for i in held[int(first)])
+            assert part.locator("li").count() == len(lists_by_user[int(first)])
+            assert part.locator("li.hit").count() == sum(i in relevant for i in lists_by_user[int(first)])
         page.locator("#after").click()
         second = page.locator("#who").evaluate("who => who.selectedOptions[0].textContent")
         assert second != first
@@ -194,9 +194,11 @@ def test_axe_finds_nothing_serious(browser, report, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
     with Visit(browser, report, color_scheme=scheme, bypass_csp=True) as visit:
         visit.page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-        found = axe.Axe().run(visit.page).response["violations"]
+        violations = axe.Axe().run(visit.page).response["violations"]
         serious = [
-            (v["id"], v["nodes"][0]["html"][:200]) for v in found if v["impact"] in {"serious", "critical"}
+            (v["id"], v["nodes"][0]["html"][:200])
+            for v in violations
+            if v["impact"] in {"serious", "critical"}
         ]
         assert serious == []
 
@@ -218,7 +220,7 @@ def test_tables_are_readable_without_scripts(browser, report):
         assert tables.count() > 10
         assert all(table.is_visible() for table in tables.all())
         assert not visit.page.locator("#inspector").is_visible()
-        assert visit.said == []
+        assert visit.messages == []
 
 
 def test_a_browser_that_cannot_unpack_the_charts_shows_the_tables(browser, report):
@@ -285,9 +287,9 @@ def test_the_scripts_in_the_file_are_those_of_the_policy(report):
     library = gzip.decompress(base64.b64decode(packed))
     own = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
     style = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
-    held = {
+    hashes = {
         base64.b64encode(hashlib.sha256(part).digest()).decode()
         for part in [library, *(one.encode() for one in own + style)]
     }
-    assert held == named
+    assert hashes == named
     assert json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])["config"]["aria"] is False

@@ -14,13 +14,14 @@ import pandas as pd
 import pytest
 
 import recsys
+from recsys.audit import Audit, Finding
 from recsys.errors import FileError, InputError, MissingExtraError, UnknownNameError
 from recsys.report import example_users, report_html, section_numbers, write_report
-from recsys.report.external import findings_of, nights_of
+from recsys.report.external import findings_of, history_by_metric
 from recsys.report.headline import differences
-from recsys.report.html_tables import comma_separated, sheet
-from recsys.report.page import in_block
-from recsys.report.report_data import gathered
+from recsys.report.html_tables import comma_separated, html_table
+from recsys.report.page import json_for_script
+from recsys.report.report_data import gather_report_data
 from worlds.report import HOSTILE, evaluations, world
 
 AUDIT = [
@@ -83,11 +84,11 @@ def data_of(page):
 
 
 def test_every_section_is_there_and_nothing_is_said_to_be_missing(full):
-    wanted = {
+    section_ids = {
         "summary", "differences", "curves", "tradeoff", "distribution", "strata", "headtail", "winloss",
         "users", "map", "history", "audit", "conventions", "provenance",
     }  # fmt: skip
-    assert wanted <= set(Page(full).ids)
+    assert section_ids <= set(Page(full).ids)
     assert "absent" not in Page(full).ids
 
 
@@ -110,9 +111,9 @@ def test_the_verdict_says_who_is_better_by_how_much_and_how_surely(full):
 
 def test_the_summary_holds_each_value_with_its_interval(full):
     lists, truth, *_ = world()
-    made = evaluations(lists, truth)
+    results = evaluations(lists, truth)
     text = Page(full).text
-    for result in made.values():
+    for result in results.values():
         value = result["ndcg@10"]
         bounds = recsys.stats.mean_interval(result.values_of("ndcg@10")).interval
         assert f"{value:.4f}" in text
@@ -134,18 +135,18 @@ def test_downloads_hold_the_same_numbers_in_four_forms(full):
     links = {a["download"]: a["href"] for tag, a in Page(full).tags if tag == "a" and "download" in a}
     assert {f"summary.{end}" for end in ("csv", "json", "md", "tex")} <= set(links)
 
-    def held(name):
+    def read_file(name):
         return base64.b64decode(links[name].split(",", 1)[1]).decode()
 
-    rows = list(csv.DictReader(io.StringIO(held("values.csv"))))
+    rows = list(csv.DictReader(io.StringIO(read_file("values.csv"))))
     lists, truth, *_ = world()
-    made = evaluations(lists, truth)
-    assert len(rows) == sum(map(len, made.values()))
-    assert all(float(r["value"]) == made[r["model"]][r["metric"]] for r in rows)
-    again = json.loads(held("values.json"))
+    results = evaluations(lists, truth)
+    assert len(rows) == sum(map(len, results.values()))
+    assert all(float(r["value"]) == results[r["model"]][r["metric"]] for r in rows)
+    again = json.loads(read_file("values.json"))
     assert [r["value"] for r in again] == [float(r["value"]) for r in rows]
-    assert held("summary.md").count("\n") == 2 + len(made)
-    assert held("summary.tex").startswith(r"\begin{tabular}")
+    assert read_file("summary.md").count("\n") == 2 + len(results)
+    assert read_file("summary.tex").startswith(r"\begin{tabular}")
 
 
 def test_findings_come_worst_first_with_what_to_do(full):
@@ -169,7 +170,10 @@ def test_names_are_shown_and_never_markup():
     lists, truth, _, _ = world(n_users=20, n_models=1)
     names = dict(zip(HOSTILE, [next(iter(lists.values()))] * len(HOSTILE), strict=True))
     titles = {i: HOSTILE[i % len(HOSTILE)] for i in range(60)}
-    audit = [{"name": n, "severity": n, "count": n, "examples": [n], "todo": n} for n in HOSTILE]
+    audit = [
+        {"name": n, "severity": "error", "count": n, "message": n, "examples": [n], "todo": n}
+        for n in HOSTILE
+    ]
     text = report_html(
         evaluations(names, truth, k=(5, 10)), lists=names, truth=truth, items=titles, title=HOSTILE[1],
         audit=audit, embeddings=np.arange(120.0).reshape(60, 2),
@@ -195,11 +199,11 @@ def test_the_policy_allows_nothing_but_the_pages_own_scripts(full):
 
 
 def test_json_in_the_page_cannot_end_its_element():
-    told = {"a": "</script><!-- & \u2028 \u2029", "b": [1.5, None]}
-    assert json.loads(in_block(told)) == told
-    assert not set("<>&\u2028\u2029") & set(in_block(told))
+    hostile = {"a": "</script><!-- & \u2028 \u2029", "b": [1.5, None]}
+    assert json.loads(json_for_script(hostile)) == hostile
+    assert not set("<>&\u2028\u2029") & set(json_for_script(hostile))
     with pytest.raises(ValueError, match="JSON"):
-        in_block({"a": float("nan")})
+        json_for_script({"a": float("nan")})
 
 
 def test_a_cell_that_looks_like_a_formula_is_no_formula_in_the_csv():
@@ -208,9 +212,11 @@ def test_a_cell_that_looks_like_a_formula_is_no_formula_in_the_csv():
 
 
 def test_p_values_are_read_as_people_read_them():
-    made = sheet("t", "T", {"p": [1e-9, 0.0312, float("nan")]}, {"p": "p"})
-    assert [row[0].text for row in made.rows] == ["< 1e-4", "0.031", ""]
-    (line,) = (base64.b64decode(link.split(",")[1]).decode() for kind, _, link in made.files if kind == "CSV")
+    table = html_table("t", "T", {"p": [1e-9, 0.0312, float("nan")]}, {"p": "p"})
+    assert [row[0].text for row in table.rows] == ["< 1e-4", "0.031", ""]
+    (line,) = (
+        base64.b64decode(link.split(",")[1]).decode() for kind, _, link in table.files if kind == "CSV"
+    )
     assert line.splitlines()[1] == "1e-09"
 
 
@@ -221,22 +227,27 @@ def plain_mean(values):
 @pytest.mark.parametrize("seed", range(4))
 def test_strata_are_plain_means_over_the_users_of_a_group(seed):
     lists, truth, train, items = world(seed=seed)
-    material = gathered(evaluations(lists, truth), lists=lists, truth=truth, train=train, items=items)
+    data = gather_report_data(evaluations(lists, truth), lists=lists, truth=truth, train=train, items=items)
     sizes = train.groupby("user_id").size().to_dict()
-    found = {s.name: s for s in section_numbers.all_strata(material)}
-    assert set(found) == {"activity", "cold and warm users", "popularity of what they want", "relevant items"}
+    strata = {s.name: s for s in section_numbers.all_strata(data)}
+    assert set(strata) == {
+        "activity",
+        "cold and warm users",
+        "popularity of what they want",
+        "relevant items",
+    }
     result = evaluations(lists, truth)["model 1"]
     values = dict(zip(result.per_case.ids.tolist(), result.values_of("ndcg@10").tolist(), strict=True))
-    for label, (value, low, high) in found["activity"].values["model 1"].items():
+    for label, (value, low, high) in strata["activity"].values["model 1"].items():
         ends = [int(part) for part in label.split("–")]  # noqa: RUF001
         inside = [v for u, v in values.items() if ends[0] <= sizes.get(u, 0) <= ends[-1]]
-        assert len(inside) == found["activity"].sizes[label]
+        assert len(inside) == strata["activity"].sizes[label]
         assert value == pytest.approx(plain_mean(inside))
         assert low < value < high
-    cold = found["cold and warm users"]
+    cold = strata["cold and warm users"]
     assert cold.sizes["cold (none)"] == sum(u not in sizes for u in values)
-    assert sum(found["popularity of what they want"].sizes.values()) == len(values)
-    for label, (value, *_) in found["relevant items"].values["model 1"].items():
+    assert sum(strata["popularity of what they want"].sizes.values()) == len(values)
+    for label, (value, *_) in strata["relevant items"].values["model 1"].items():
         ends = [int(part) for part in label.split("–")]  # noqa: RUF001
         inside = [v for u, v in values.items() if ends[0] <= len(truth[u]) <= ends[-1]]
         assert value == pytest.approx(plain_mean(inside))
@@ -245,8 +256,8 @@ def test_strata_are_plain_means_over_the_users_of_a_group(seed):
 @pytest.mark.parametrize("seed", range(4))
 def test_head_and_tail_agree_with_counting_by_hand(seed):
     lists, truth, train, _ = world(seed=seed)
-    material = gathered(evaluations(lists, truth, k=(5,)), lists=lists, truth=truth, train=train)
-    shares, found = section_numbers.head_and_tail(material)
+    data = gather_report_data(evaluations(lists, truth, k=(5,)), lists=lists, truth=truth, train=train)
+    shares, found = section_numbers.head_and_tail(data)
     counts = train.groupby("item_id").size().to_dict()
     ranked = sorted(counts.values(), reverse=True)
     least = ranked[-(-len(ranked) // 5) - 1]
@@ -255,13 +266,13 @@ def test_head_and_tail_agree_with_counting_by_hand(seed):
         taken = counts.get(item, 0)
         return "head" if taken >= least else "tail" if taken else "never seen"
 
-    for name, held in lists.items():
-        places = [group(i) for items in held.values() for i in items[:5]]
-        wanted = [(u, i) for u, items in truth.items() for i in items]
+    for name, lists_by_user in lists.items():
+        places = [group(i) for items in lists_by_user.values() for i in items[:5]]
+        relevant = [(u, i) for u, items in truth.items() for i in items]
         for kind in ("head", "tail"):
             assert shares[name][kind] == pytest.approx(places.count(kind) / len(places))
-            mine = [(u, i) for u, i in wanted if group(i) == kind]
-            hits = sum(i in held[u][:5] for u, i in mine)
+            mine = [(u, i) for u, i in relevant if group(i) == kind]
+            hits = sum(i in lists_by_user[u][:5] for u, i in mine)
             assert found[name][kind] == pytest.approx(hits / len(mine))
     assert sum(shares["(the truth)"].values()) == pytest.approx(1)
 
@@ -269,52 +280,54 @@ def test_head_and_tail_agree_with_counting_by_hand(seed):
 def test_coverage_is_the_share_of_the_catalogue_in_the_first_k_places():
     lists, truth, *_ = world()
     name, values = section_numbers.coverage(
-        gathered(evaluations(lists, truth, k=(5,)), lists=lists, truth=truth)
+        gather_report_data(evaluations(lists, truth, k=(5,)), lists=lists, truth=truth)
     )
-    every = {i for held in lists.values() for items in held.values() for i in items}
+    every = {i for lists_by_user in lists.values() for items in lists_by_user.values() for i in items}
     every |= {i for items in truth.values() for i in items}
     assert name == "coverage@5"
-    for model, held in lists.items():
+    for model, lists_by_user in lists.items():
         assert values[model] == pytest.approx(
-            len({i for items in held.values() for i in items[:5]}) / len(every)
+            len({i for items in lists_by_user.values() for i in items[:5]}) / len(every)
         )
 
 
 def test_curves_come_from_the_lists_where_results_have_one_cut_off():
     lists, truth, *_ = world()
-    alone = section_numbers.curves(gathered(evaluations(lists, truth, k=(10,))))
+    alone = section_numbers.curves(gather_report_data(evaluations(lists, truth, k=(10,))))
     assert alone == {}
-    made = section_numbers.curves(gathered(evaluations(lists, truth, k=(10,)), lists=lists, truth=truth))
-    assert made["ndcg"]["model 1"][5][0] == evaluations(lists, truth, k=(5,))["model 1"]["ndcg@5"]
+    curves = section_numbers.curves(
+        gather_report_data(evaluations(lists, truth, k=(10,)), lists=lists, truth=truth)
+    )
+    assert curves["ndcg"]["model 1"][5][0] == evaluations(lists, truth, k=(5,))["model 1"]["ndcg@5"]
 
 
 def test_the_inspector_holds_at_most_300_users_and_shows_what_they_were_shown():
     lists, truth, train, items = world(n_users=900)
-    material = gathered(evaluations(lists, truth), lists=lists, truth=truth, train=train, items=items)
-    held = example_users.people(material)
-    assert 200 < len(held["users"]) <= 300
-    assert {why for user in held["users"] for why in user["why"]} == {
+    data = gather_report_data(evaluations(lists, truth), lists=lists, truth=truth, train=train, items=items)
+    inspector = example_users.inspector_users(data)
+    assert 200 < len(inspector["users"]) <= 300
+    assert {why for user in inspector["users"] for why in user["why"]} == {
         "worst", "best", "lost most", "won most", "random",
     }  # fmt: skip
-    ids = [int(user["id"]) for user in held["users"]]
+    ids = [int(user["id"]) for user in inspector["users"]]
     assert len(set(ids)) == len(ids)
-    names = [title[-1] for title in held["items"]]
-    for user in held["users"][:40]:
+    names = [title[-1] for title in inspector["items"]]
+    for user in inspector["users"][:40]:
         key = int(user["id"])
         assert [names[n] for n in user["lists"][2]] == [str(i) for i in lists["model 2"][key]]
         assert {names[n] for n in user["wanted"]} == {str(i) for i in truth[key]}
         assert user["n_had"] == int((train["user_id"] == key).sum())
     values = evaluations(lists, truth)["model 2"].per_user["ndcg@10"]
-    worst = [int(u["id"]) for u in held["users"] if "worst" in u["why"]]
+    worst = [int(u["id"]) for u in inspector["users"] if "worst" in u["why"]]
     assert values.loc[worst].max() <= values.sort_values().iloc[len(worst) - 1]
 
 
 def test_failures_are_the_largest_losses_against_the_baseline():
     lists, truth, *_ = world()
-    material = gathered(evaluations(lists, truth), truth=truth)
-    made = evaluations(lists, truth)
-    gap = made["model 2"].per_user["ndcg@10"] - made["model 0"].per_user["ndcg@10"]
-    rows = example_users.failures(material)
+    data = gather_report_data(evaluations(lists, truth), truth=truth)
+    results = evaluations(lists, truth)
+    gap = results["model 2"].per_user["ndcg@10"] - results["model 0"].per_user["ndcg@10"]
+    rows = example_users.failures(data)
     assert [r["value"] - r["base"] for r in rows] == pytest.approx(
         gap[gap < 0].sort_values().tolist()[: len(rows)]
     )
@@ -322,7 +335,7 @@ def test_failures_are_the_largest_losses_against_the_baseline():
 
 def test_several_runs_several_cases_and_weights_are_reported():
     lists, truth, *_ = world()
-    runs = {n: [evaluations({n: held}, truth)[n]] * 2 for n, held in lists.items()}
+    runs = {n: [evaluations({n: lists_by_user}, truth)[n]] * 2 for n, lists_by_user in lists.items()}
     assert "model 2" in report_html(runs)
     clustered = evaluations(lists, truth, clusters={u: f"c{u // 2}" for u in truth})
     text = Page(report_html(clustered, truth=truth)).text
@@ -333,16 +346,16 @@ def test_several_runs_several_cases_and_weights_are_reported():
 
 def test_groups_of_an_evaluation_are_a_stratum():
     lists, truth, *_ = world()
-    made = evaluations(lists, truth, by=lambda user: "even" if user % 2 == 0 else "odd")
-    text = Page(report_html(made)).text
+    results = evaluations(lists, truth, by=lambda user: "even" if user % 2 == 0 else "odd")
+    text = Page(report_html(results)).text
     assert "By group of the evaluation" in text
-    assert f"{made['model 0'].by['even']['ndcg@10']:.4f}" in text
+    assert f"{results['model 0'].by['even']['ndcg@10']:.4f}" in text
 
 
 def test_a_comparison_brings_its_baseline_and_its_models():
     lists, truth, *_ = world()
-    made = recsys.compare(evaluations(lists, truth), baseline="model 1")
-    assert "is better than model 1" in Page(report_html(made)).text
+    comparison = recsys.compare(evaluations(lists, truth), baseline="model 1")
+    assert "is better than model 1" in Page(report_html(comparison)).text
     assert "model 0" in Page(report_html(recsys.compare(evaluations(lists, truth)))).text
     text = Page(report_html(list(evaluations(lists, truth).values()))).text
     assert "model 3" in text
@@ -354,17 +367,17 @@ def test_a_history_that_was_recorded_is_drawn(tmp_path):
     lists, truth, *_ = world(n_models=1)
     for _ in range(2):
         record(tmp_path, evaluations(lists, truth)["model 0"], "m")
-    made = nights_of(history(tmp_path, "ndcg@10"))
-    assert list(made) == ["ndcg@10"]
-    assert len(made["ndcg@10"][0]["m"]) == 2
+    histories = history_by_metric(history(tmp_path, "ndcg@10"))
+    assert list(histories) == ["ndcg@10"]
+    assert len(histories["ndcg@10"].by_model["m"]) == 2
     page = report_html(evaluations(lists, truth), history=history(tmp_path, "ndcg@10"))
     assert "history-0" in data_of(page)["charts"]
     frame = pd.DataFrame(HISTORY)
-    assert nights_of(frame)["ndcg@10"][1] == ["2026-01-03"]
+    assert history_by_metric(frame)["ndcg@10"].changes == ["2026-01-03"]
 
 
 @pytest.mark.parametrize(
-    ("given", "error"),
+    ("inputs", "error"),
     [
         ({"baseline": "nobody"}, UnknownNameError),
         ({"metric": "ndcg@99"}, UnknownNameError),
@@ -372,14 +385,16 @@ def test_a_history_that_was_recorded_is_drawn(tmp_path):
         ({"items": 3}, InputError),
         ({"embeddings": [1.0, 2.0]}, InputError),
         ({"audit": 3}, InputError),
+        ({"audit": [3]}, InputError),
+        ({"audit": [{"name": "leak", "severity": "<b>"}]}, UnknownNameError),
         ({"history": 3}, InputError),
         ({"history": [{"value": 1.0}]}, InputError),
     ],
 )
-def test_what_cannot_be_reported_is_said(given, error):
+def test_inputs_that_cannot_be_reported_are_refused(inputs, error):
     lists, truth, *_ = world()
     with pytest.raises(error):
-        report_html(evaluations(lists, truth), **given)
+        report_html(evaluations(lists, truth), **inputs)
 
 
 @pytest.mark.parametrize("results", [{}, [], 3, {"a": 3}, {"a": []}, "text"])
@@ -389,15 +404,34 @@ def test_results_that_are_none_are_refused(results):
 
 
 def test_findings_of_an_audit_object_and_of_its_dictionary_are_the_same():
-    class Found:
-        findings = AUDIT
-
-    assert findings_of(Found()) == findings_of({"findings": AUDIT}) == findings_of(AUDIT)
+    leak = Finding("test_leak", "error", "the test is in train", 7, (("ann", 4),), "Split by time.")
+    cold = Finding("cold_items", "info", "3 items are cold", 3)
+    audit = Audit([cold, leak])
+    rows = findings_of(audit)
+    assert rows == findings_of([cold, leak])
+    assert [{**row, "examples": []} for row in rows] == [
+        {**row, "examples": []} for row in findings_of(json.loads(audit.to_json()))
+    ]
+    assert rows[0] == {
+        "name": "test leak", "severity": "error", "count": 7, "message": "the test is in train",
+        "todo": "Split by time.", "examples": ["('ann', 4)"],
+    }  # fmt: skip
+    assert rows[1]["severity"] == "note"
     assert [f["severity"] for f in findings_of(AUDIT)] == ["error", "ok"]
 
 
-@pytest.mark.parametrize(("package", "says"), [("jinja2", "jinja2"), ("vl_convert", "vl-convert")])
-def test_a_missing_package_is_named_with_the_line_that_installs_it(package, says, monkeypatch, tmp_path):
+def test_the_table_of_a_history_is_read_like_the_history_itself(tmp_path):
+    from recsys.comparison.history import history, record
+
+    lists, truth, *_ = world(n_models=1)
+    for _ in range(2):
+        record(tmp_path, evaluations(lists, truth)["model 0"], "m")
+    stored = history(tmp_path, "ndcg@10")
+    assert history_by_metric(stored.to_frame()) == history_by_metric(stored)
+
+
+@pytest.mark.parametrize(("package", "named"), [("jinja2", "jinja2"), ("vl_convert", "vl-convert")])
+def test_a_missing_package_is_named_with_the_line_that_installs_it(package, named, monkeypatch, tmp_path):
     from recsys.report import page as room
 
     room._vega.cache_clear()
@@ -405,7 +439,7 @@ def test_a_missing_package_is_named_with_the_line_that_installs_it(package, says
     lists, truth, *_ = world()
     with pytest.raises(MissingExtraError, match=re.escape("recsys-evaluation[report]")) as caught:
         write_report(tmp_path / "r.html", evaluations(lists, truth))
-    assert says in str(caught.value)
+    assert named in str(caught.value)
     assert not (tmp_path / "r.html").exists()
 
 
@@ -419,22 +453,22 @@ def test_the_file_appears_whole_and_its_folder_is_made(tmp_path):
 
 def test_the_comparison_given_decides_the_headline_unless_a_metric_is_named():
     lists, truth, *_ = world()
-    made = recsys.compare(evaluations(lists, truth), baseline="model 0", metrics=["recall@10"])
-    assert "% recall@10 [" in Page(report_html(made)).text
-    assert "% mrr@5 [" in Page(report_html(made, metric="mrr@5")).text
+    comparison = recsys.compare(evaluations(lists, truth), baseline="model 0", metrics=["recall@10"])
+    assert "% recall@10 [" in Page(report_html(comparison)).text
+    assert "% mrr@5 [" in Page(report_html(comparison, metric="mrr@5")).text
 
 
 def test_a_metric_that_is_better_when_lower_is_read_that_way():
     lists, truth, train, _ = world()
-    made = evaluations(lists, truth, metrics=("average_popularity", "recall"), k=(10,), train=train)
-    page = report_html(made, metric="average_popularity@10")
-    lowest = min(made, key=lambda name: made[name]["average_popularity@10"])
+    results = evaluations(lists, truth, metrics=("average_popularity", "recall"), k=(10,), train=train)
+    page = report_html(results, metric="average_popularity@10")
+    lowest = min(results, key=lambda name: results[name]["average_popularity@10"])
     assert f"{lowest} has the lowest average_popularity@10" in Page(page).text
     sides = {r["label"]: r["side"] for r in data_of(page)["charts"]["differences-0"]["data"]["values"]}
-    base = made["model 0"]["average_popularity@10"]
+    base = results["model 0"]["average_popularity@10"]
     for name, side in sides.items():
-        wanted = "better" if made[name]["average_popularity@10"] < base else "worse"
-        assert side in {wanted, "unclear"}
+        expected = "better" if results[name]["average_popularity@10"] < base else "worse"
+        assert side in {expected, "unclear"}
 
 
 def test_small_and_odd_results_are_reported():
@@ -446,19 +480,19 @@ def test_small_and_odd_results_are_reported():
         in Page(report_html({"a": alone}, baseline="a", lists={1: [2, 3]}, truth={1: {3}})).text
     )
     lists, truth, train, _ = world()
-    made = evaluations(lists, truth)
-    assert "are identical" in Page(report_html({"a": made["model 0"], "b": made["model 0"]})).text
+    results = evaluations(lists, truth)
+    assert "are identical" in Page(report_html({"a": results["model 0"], "b": results["model 0"]})).text
     half = {u: truth[u] for u in range(60)}
-    some = evaluations({"a": {u: lists["model 0"][u] for u in half}}, half) | {"b": made["model 1"]}
+    some = evaluations({"a": {u: lists["model 0"][u] for u in half}}, half) | {"b": results["model 1"]}
     text = Page(report_html(some, truth=truth, train=train)).text
     assert "lacks 60" in text
 
 
 def test_results_write_their_own_report(tmp_path):
     lists, truth, *_ = world(n_models=2)
-    made = evaluations(lists, truth)
-    assert made["model 0"].report(tmp_path / "a.html").exists()
-    comparison = recsys.compare(made, baseline="model 0")
+    results = evaluations(lists, truth)
+    assert results["model 0"].report(tmp_path / "a.html").exists()
+    comparison = recsys.compare(results, baseline="model 0")
     assert "model 1" in comparison.report(tmp_path / "b.html", title="Two").read_text(encoding="utf-8")
 
 
@@ -479,13 +513,13 @@ def test_ten_models_and_a_hundred_thousand_users_stay_under_two_megabytes(tmp_pa
         })
         for m in range(10)
     }  # fmt: skip
-    made = {
-        n: recsys.evaluate(held, truth, ["ndcg", "recall", "precision", "map", "hit", "mrr"], k=[1, 5, 10])
-        for n, held in lists.items()
+    results = {
+        n: recsys.evaluate(frame, truth, ["ndcg", "recall", "precision", "map", "hit", "mrr"], k=[1, 5, 10])
+        for n, frame in lists.items()
     }
     titles = {i: f"The rather long title of product number {i}, second edition" for i in range(n_items)}
     path = write_report(
-        tmp_path / "big.html", made, lists=lists, truth=truth, train=train, items=titles,
+        tmp_path / "big.html", results, lists=lists, truth=truth, train=train, items=titles,
         embeddings=rng.standard_normal((n_items, 2)),
     )  # fmt: skip
     assert path.stat().st_size < 2_000_000
@@ -493,8 +527,11 @@ def test_ten_models_and_a_hundred_thousand_users_stay_under_two_megabytes(tmp_pa
 
 def test_lifts_of_the_catalogue_are_drawn_beside_those_of_users():
     lists, truth, *_ = world()
-    results = {n: recsys.evaluate(held, truth, ["ndcg@10", "coverage@10"]) for n, held in lists.items()}
-    pictures, _ = differences(gathered(results))
+    results = {
+        n: recsys.evaluate(lists_by_user, truth, ["ndcg@10", "coverage@10"])
+        for n, lists_by_user in lists.items()
+    }
+    pictures, _ = differences(gather_report_data(results))
     drawn = dict(pictures)["model 2 on each metric"].to_json()
     assert "ndcg@10" in drawn
     assert "coverage@10" in drawn

@@ -1,4 +1,4 @@
-"""Figures and charts: every one is drawn, shows the numbers it was given, can be saved and told apart."""
+"""Figures and charts: each is drawn, shows its numbers and can be saved; colours can be distinguished."""
 
 import base64
 import json
@@ -42,18 +42,18 @@ def closed():
 
 
 @pytest.fixture(scope="module")
-def made():
+def results():
     lists, truth, *_ = world()
     return evaluations(lists, truth, by=lambda user: "even" if user % 2 == 0 else "odd")
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_both_rooms_draw_it_from_the_same_arguments(name, tmp_path):
-    data, given = CALLS[name]
-    axes = getattr(figures, name)(data, **given)
+    data, options = CALLS[name]
+    axes = getattr(figures, name)(data, **options)
     for kind, start in (("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")):
         assert figures.save(axes, tmp_path / f"f.{kind}").read_bytes().startswith(start)
-    chart = getattr(charts, name)(data, **given)
+    chart = getattr(charts, name)(data, **options)
     for kind, start in (
         ("png", b"\x89PNG"),
         ("pdf", b"%PDF"),
@@ -79,8 +79,8 @@ def test_a_duel_is_drawn_by_both_and_counts_every_pair(tmp_path):
 def test_a_figure_can_be_drawn_into_given_axes_and_leaves_the_settings_alone(name):
     before = dict(matplotlib.rcParams)
     _, ax = pyplot.subplots()
-    data, given = CALLS[name]
-    assert getattr(figures, name)(data, **given, ax=ax) is ax
+    data, options = CALLS[name]
+    assert getattr(figures, name)(data, **options, ax=ax) is ax
     assert dict(matplotlib.rcParams) == before
 
 
@@ -134,8 +134,8 @@ def test_an_svg_keeps_its_text_and_is_the_same_twice(tmp_path):
     assert b"popularity</text>" in one
 
 
-def test_an_evaluation_draws_itself(made):
-    result = made["model 2"]
+def test_an_evaluation_draws_itself(results):
+    result = results["model 2"]
     axes = result.plot.curve("ndcg")
     (line,) = axes.get_lines()
     assert line.get_ydata().tolist() == [result["ndcg@1"], result["ndcg@5"], result["ndcg@10"]]
@@ -149,8 +149,8 @@ def test_an_evaluation_draws_itself(made):
     assert {r["group"] for r in half} == {"True", "False"}
 
 
-def test_a_comparison_draws_its_differences(made):
-    comparison = recsys.compare(made, baseline="model 0")
+def test_a_comparison_draws_its_differences(results):
+    comparison = recsys.compare(results, baseline="model 0")
     row = comparison["model 2", "ndcg@10"]
     rows = comparison.chart.forest("ndcg@10").spec["data"]["values"]
     assert [r["label"] for r in rows] == ["model 1", "model 2"]
@@ -161,11 +161,11 @@ def test_a_comparison_draws_its_differences(made):
     assert comparison.plot.tradeoff("recall@10").get_ylabel() == "ndcg@10"
     assert comparison.plot.forest() is not None
     assert comparison.plot.winloss() is not None
-    pairs = recsys.compare(made)
+    pairs = recsys.compare(results)
     assert "model 2 – model 1" in [r["label"] for r in pairs.chart.forest("mrr@10").spec["data"]["values"]]  # noqa: RUF001
 
 
-def test_what_cannot_be_drawn_is_said(made):
+def test_what_cannot_be_drawn_is_refused(results):
     lists, truth, *_ = world(n_models=1)
     single = evaluations(lists, truth, k=(10,))["model 0"]
     with pytest.raises(InputError, match="several cut-offs"):
@@ -173,27 +173,27 @@ def test_what_cannot_be_drawn_is_said(made):
     with pytest.raises(InputError, match="groups"):
         single.plot.strata()
     with pytest.raises(UnknownNameError):
-        made["model 0"].plot.curve("auc")
+        results["model 0"].plot.curve("auc")
     with pytest.raises(UnknownNameError):
-        made["model 0"].plot.distribution("ndcg@77")
+        results["model 0"].plot.distribution("ndcg@77")
     with pytest.raises(UnknownNameError):
-        recsys.compare(made, baseline="model 0").plot.duel("nobody")
+        recsys.compare(results, baseline="model 0").plot.duel("nobody")
     with pytest.raises(InputError, match="two columns"):
         charts.embedding(np.ones((3, 3)))
 
 
-def test_a_missing_package_is_named(monkeypatch, made, tmp_path):
+def test_a_missing_package_is_named(monkeypatch, results, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=re.escape("recsys-evaluation[plot]")):
-        made["model 0"].plot.curve()
+        results["model 0"].plot.curve()
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     with pytest.raises(MissingExtraError, match=re.escape("recsys-evaluation[report]")):
-        made["model 0"].chart.curve().save(tmp_path / "c.svg")
+        results["model 0"].chart.curve().save(tmp_path / "c.svg")
 
 
-def test_results_are_tables_in_notebooks(made):
-    hostile = recsys.compare({HOSTILE[0]: made["model 0"], "b": made["model 1"]})
-    for shown in (made["model 0"]._repr_html_(), hostile._repr_html_()):
+def test_results_are_tables_in_notebooks(results):
+    hostile = recsys.compare({HOSTILE[0]: results["model 0"], "b": results["model 1"]})
+    for shown in (results["model 0"]._repr_html_(), hostile._repr_html_()):
         assert shown.startswith("<div><table>")
         assert "<script" not in shown
 

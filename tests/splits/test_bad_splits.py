@@ -27,15 +27,15 @@ def frame(**changes):
 
 
 def test_a_user_with_one_event_is_excluded_and_counted():
-    made = splits.leave_one_out(frame())
-    assert made.counts["rows"] == {"input": 6, "train": 3, "test": 2, "excluded": 1}
-    assert made.reasons == {"user with too few rows to be on every side": 1}
-    assert made.excluded["user"].tolist() == [3]
-    assert made.counts["users_too_short"] == 1
-    assert "excluded: 1 rows, user with too few rows" in str(made)
+    split = splits.leave_one_out(frame())
+    assert split.counts["rows"] == {"input": 6, "train": 3, "test": 2, "excluded": 1}
+    assert split.reasons == {"user with too few rows to be on every side": 1}
+    assert split.excluded["user"].tolist() == [3]
+    assert split.counts["users_too_short"] == 1
+    assert "excluded: 1 row, user with too few rows" in str(split)
     kept = splits.leave_one_out(frame(), short="train")
     assert 3 in kept.train["user"].tolist()
-    with pytest.raises(SplitError, match=r"1 users have too few rows.*3 for one.*short='exclude'"):
+    with pytest.raises(SplitError, match=r"1 user has too few rows.*for example 3.*short='exclude'"):
         splits.leave_one_out(frame(), short="error")
 
 
@@ -70,12 +70,12 @@ def test_shares_that_leave_nothing():
 def test_missing_times(missing, kind):
     table = kind({**BASE, "timestamp": missing}, **({"strict": False} if kind is pl.DataFrame else {}))
     with pytest.raises(
-        SplitError, match=r"1 of 6 rows are without a time.*'timestamp'.*row 2.*bad_rows='exclude'"
+        SplitError, match=r"1 of 6 rows are without a time.*bad_rows='exclude'.*'timestamp', row 2"
     ):
         splits.leave_last(table)
-    made = splits.leave_last(table, bad_rows="exclude")
-    assert made.reasons["without a time"] == 1
-    assert sum(made.counts["rows"][n] for n in ("train", "test", "excluded")) == 6
+    split = splits.leave_last(table, bad_rows="exclude")
+    assert split.reasons["without a time"] == 1
+    assert sum(split.counts["rows"][n] for n in ("train", "test", "excluded")) == 6
     assert len(splits.random_ratio(table, 0.5).train) == 3  # nobody asked for the time
 
 
@@ -93,9 +93,9 @@ def test_no_time_column():
 
 def test_rows_need_not_stand_in_order_of_time_and_users_where_they_do_not_are_counted():
     table = frame(timestamp=[3, 2, 1, 1, 5, 9])
-    made = splits.leave_last(table)
-    assert made.test["item"].tolist() == ["a", "b"]
-    assert made.counts["users_not_in_time_order"] == 1
+    split = splits.leave_last(table)
+    assert split.test["item"].tolist() == ["a", "b"]
+    assert split.counts["users_not_in_time_order"] == 1
     assert "users_not_in_time_order" not in splits.leave_last(frame()).counts
 
 
@@ -165,8 +165,8 @@ def test_times_that_are_none():
 def test_ratings_outside_the_scale_and_missing_ones():
     with pytest.raises(SplitError, match=r"2 of 6 rows have a rating outside 1 to 4.*row 4"):
         splits.leave_last(frame(), scale=(1, 4))
-    made = splits.leave_last(frame(), scale=(1, 4), bad_rows="exclude")
-    assert made.reasons["rating outside 1 to 4"] == 2
+    split = splits.leave_last(frame(), scale=(1, 4), bad_rows="exclude")
+    assert split.reasons["rating outside 1 to 4"] == 2
     gaps = frame(rating=[1, 2, float("nan"), 4, 5, 5])
     with pytest.raises(SplitError, match="1 of 6 rows are without a rating"):
         splits.random_ratio(gaps)
@@ -193,18 +193,37 @@ def test_empty_sides_after_filtering():
         splits.min_interactions(frame(), 4, 4)
 
 
+def test_the_error_for_an_empty_part_says_what_helps_this_strategy():
+    one_row = {"ann": ["a"]}
+    with pytest.raises(SplitError) as caught:
+        splits.leave_last(one_row)
+    assert str(caught.value).startswith(
+        "leave_last: no row is left for train "
+        "(of 1 row; excluded: 1 row: user with too few rows to be on every side)."
+    )
+    assert caught.value.hint == "Pass data with more rows, or exclude fewer rows."
+    for make, remedy in (
+        (lambda: splits.leave_last(one_row, short="train"), "Pass data with more rows."),
+        (lambda: splits.per_user_ratio(one_row), "or change test=."),
+        (lambda: splits.global_temporal(frame(), at=100), "or move the border at=."),
+    ):
+        with pytest.raises(SplitError) as caught:
+            make()
+        assert caught.value.hint.endswith(remedy)
+
+
 def test_a_core_and_warm_filters_are_accounted_for():
     rng = np.random.default_rng(0)
     table = pd.DataFrame(
         {"user": rng.integers(0, 60, 400), "item": rng.integers(0, 60, 400), "timestamp": np.arange(400)}
     )
-    made = splits.global_temporal(table, 0.3, min_user=5, min_item=5, warm_users=True, warm_items=True)
+    split = splits.global_temporal(table, 0.3, min_user=5, min_item=5, warm_users=True, warm_items=True)
     core = splits.min_interactions(table, 5, 5)
     reason = "user with fewer than 5 or item with fewer than 5 rows"
-    assert made.reasons[reason] == len(core.excluded)
-    assert set(made.test["item"]) <= set(made.train["item"])
-    assert set(made.test["user"]) <= set(made.train["user"])
-    assert made.warm().counts["rows"] == made.counts["rows"]
+    assert split.reasons[reason] == len(core.excluded)
+    assert set(split.test["item"]) <= set(split.train["item"])
+    assert set(split.test["user"]) <= set(split.train["user"])
+    assert split.warm().counts["rows"] == split.counts["rows"]
 
 
 def test_empty_and_strange_data():
@@ -256,7 +275,7 @@ def test_any_column_of_times_splits_or_raises_ours(times):
         {"user": [0] * len(times), "item": range(len(times)), "time": pd.Series(times, dtype=object)}
     )
     try:
-        made = splits.leave_last(table, bad_rows="exclude", short="train")
+        split = splits.leave_last(table, bad_rows="exclude", short="train")
     except RecsysError:
         return
-    assert sum(map(len, [*made, made.excluded])) == len(table)
+    assert sum(map(len, [*split, split.excluded])) == len(table)

@@ -40,18 +40,18 @@ def hundred(tmp_path):
 
 
 def test_movielens_100k(hundred):
-    made = data.movielens(hundred)
-    assert made.interactions.to_dict("list") == {
+    dataset = data.movielens(hundred)
+    assert dataset.interactions.to_dict("list") == {
         "user_id": [196, 186, 22], "item_id": [242, 302, 377], "rating": [3.0, 3.0, 1.0],
         "timestamp": [881250949, 891717742, 878887116],
     }  # fmt: skip
-    assert made.items["title"].tolist() == ["Kolya (1996)", "L.A. Confidential, é (1997)"]
-    assert made.items["genres"].tolist() == ["Comedy", "Crime|Film-Noir"]
-    assert made.users["zip_code"].tolist() == ["55105", "00000"]
-    assert made.roles == {"user": "user_id", "item": "item_id", "grade": "rating", "time": "timestamp"}
-    assert made.notes["published_rows"] == 100_000
-    told = "3 rows (100,000 were published), 3 users, 3 items, with tables of items and users"
-    assert told in repr(made)
+    assert dataset.items["title"].tolist() == ["Kolya (1996)", "L.A. Confidential, é (1997)"]
+    assert dataset.items["genres"].tolist() == ["Comedy", "Crime|Film-Noir"]
+    assert dataset.users["zip_code"].tolist() == ["55105", "00000"]
+    assert dataset.roles == {"user": "user_id", "item": "item_id", "grade": "rating", "time": "timestamp"}
+    assert dataset.notes["published_rows"] == 100_000
+    facts = "3 rows (100,000 were published), 3 users, 3 items, with tables of items and users"
+    assert facts in repr(dataset)
 
 
 def test_movielens_with_colons(tmp_path):
@@ -62,11 +62,11 @@ def test_movielens_with_colons(tmp_path):
         '1193::"Quoted" One, A: B (1975)::Drama|War\n661::Caf\xe9::Comedy\n'.encode("latin-1")
     )
     (tmp_path / "users.dat").write_text("1::F::1::10::48067\n")
-    made = data.movielens(tmp_path)
-    assert made.interactions["item_id"].tolist() == [1193, 661, 1193]
-    assert made.interactions["rating"].tolist() == [5.0, 3.0, 0.5]
-    assert made.items["title"].tolist() == ['"Quoted" One, A: B (1975)', "Café"]
-    assert made.users["gender"].tolist() == ["F"]
+    dataset = data.movielens(tmp_path)
+    assert dataset.interactions["item_id"].tolist() == [1193, 661, 1193]
+    assert dataset.interactions["rating"].tolist() == [5.0, 3.0, 0.5]
+    assert dataset.items["title"].tolist() == ['"Quoted" One, A: B (1975)', "Café"]
+    assert dataset.users["gender"].tolist() == ["F"]
 
 
 def test_movielens_with_a_header(tmp_path):
@@ -74,10 +74,10 @@ def test_movielens_with_a_header(tmp_path):
         "userId,movieId,rating,timestamp\n1,31,2.5,1260759144\n1,1029,3.0,1260759179\n"
     )
     (tmp_path / "movies.csv").write_text('movieId,title,genres\n31,"Dangerous Minds, The",Drama\n')
-    made = data.movielens(tmp_path)
-    assert made.interactions["timestamp"].dtype == np.int64
-    assert made.items["title"].tolist() == ["Dangerous Minds, The"]
-    assert made.roles["item"] == "movieId"
+    dataset = data.movielens(tmp_path)
+    assert dataset.interactions["timestamp"].dtype == np.int64
+    assert dataset.items["title"].tolist() == ["Dangerous Minds, The"]
+    assert dataset.roles["item"] == "movieId"
 
 
 def test_an_archive_is_read_without_unpacking_and_its_sum_is_checked(hundred, tmp_path, monkeypatch):
@@ -89,10 +89,10 @@ def test_an_archive_is_read_without_unpacking_and_its_sum_is_checked(hundred, tm
         data.read(path)
     found = hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
     monkeypatch.setitem(datasets.ARCHIVES, "ml-100k.zip", found)
-    made = data.read(path)
-    assert len(made.interactions) == 3
-    assert made.items is not None
-    assert made.notes["md5"] == f"{found}, as published"
+    dataset = data.read(path)
+    assert len(dataset.interactions) == 3
+    assert dataset.items is not None
+    assert dataset.notes["md5"] == f"{found}, as published"
     (tmp_path / "other.zip").write_bytes(b"PK\x03\x04nonsense")
     with pytest.raises(FileError, match="no zip archive"):
         data.read(tmp_path / "other.zip")
@@ -129,7 +129,7 @@ def test_what_is_not_there_is_told_where_to_get(tmp_path, name, words):
 
 def test_a_folder_of_nothing_known(tmp_path):
     (tmp_path / "notes.txt").write_text("hello")
-    with pytest.raises(FileError, match="no data set that is known"):
+    with pytest.raises(FileError, match="no data set of a known format"):
         data.read(tmp_path)
     with pytest.raises(FileError, match="not MovieLens"):
         data.movielens(tmp_path)
@@ -140,12 +140,12 @@ def test_recbole_atomic_files(tmp_path):
         "user_id:token\titem_id:token\trating:float\ttimestamp:float\nu1\ti1\t4\t881250949.5\nu2\ti1\t3\t1\n"
     )
     (tmp_path / "x.item").write_text("item_id:token\tprice:float\ttags:token_seq\ni1\t1.5\ta b\n")
-    made = data.read(tmp_path)
-    assert list(made.interactions.columns) == ["user_id", "item_id", "rating", "timestamp"]
-    assert made.interactions["timestamp"].tolist() == [881250949.5, 1.0]
-    assert made.items["price"].tolist() == [1.5]
-    assert made.items["tags"].tolist() == ["a b"]
-    assert made.roles["time"] == "timestamp"
+    dataset = data.read(tmp_path)
+    assert list(dataset.interactions.columns) == ["user_id", "item_id", "rating", "timestamp"]
+    assert dataset.interactions["timestamp"].tolist() == [881250949.5, 1.0]
+    assert dataset.items["price"].tolist() == [1.5]
+    assert dataset.items["tags"].tolist() == ["a b"]
+    assert dataset.roles["time"] == "timestamp"
     assert len(data.read(tmp_path / "x.inter").interactions) == 2
     (tmp_path / "y.inter").write_text("user_id:token\titem_id:token\nu1\ti1\n")
     with pytest.raises(FileError, match=r"2 \.inter files"):
@@ -155,14 +155,14 @@ def test_recbole_atomic_files(tmp_path):
 def test_amazon_in_both_orders(tmp_path):
     old = tmp_path / "ratings_Books.csv"
     old.write_text("A2CX7LUOHB2NDG,0321732944,5.0,1341100800\nA2NWSAGRHCP8N5,0439886341,1.0,1367193600\n")
-    made = data.read(old)
-    assert made.interactions["item_id"].tolist() == ["0321732944", "0439886341"]
-    assert made.notes["order"] == "user_first"
+    dataset = data.read(old)
+    assert dataset.interactions["item_id"].tolist() == ["0321732944", "0439886341"]
+    assert dataset.notes["order"] == "user_first"
     new = tmp_path / "Books.csv"
     new.write_text("0321732944,A2CX7LUOHB2NDG,5.0,1341100800\n0439886341,A2NWSAGRHCP8N5,1.0,1367193600\n")
-    made = data.amazon(new)
-    assert made.interactions["user_id"].tolist() == ["A2CX7LUOHB2NDG", "A2NWSAGRHCP8N5"]
-    assert made.notes["order"] == "item_first"
+    dataset = data.amazon(new)
+    assert dataset.interactions["user_id"].tolist() == ["A2CX7LUOHB2NDG", "A2NWSAGRHCP8N5"]
+    assert dataset.notes["order"] == "item_first"
     assert data.amazon(new, order="user_first").interactions["user_id"].tolist() == [
         "0321732944",
         "0439886341",
@@ -179,14 +179,14 @@ def test_plain_tables_with_their_own_columns(tmp_path):
     path.write_text("when,who,what,note\n2026-01-01,007,a,x\n2026-01-02,008,NA,\n")
     with pytest.raises(ColumnError, match="recognised as the user"):
         data.table(path)
-    made = data.table(path, columns={"user": "who", "item": "what", "time": "when"})
-    assert made.interactions["who"].tolist() == ["007", "008"]
-    assert made.interactions["what"].tolist() == ["a", "NA"]
-    assert made.interactions["note"].tolist() == ["x", ""]
+    dataset = data.table(path, columns={"user": "who", "item": "what", "time": "when"})
+    assert dataset.interactions["who"].tolist() == ["007", "008"]
+    assert dataset.interactions["what"].tolist() == ["a", "NA"]
+    assert dataset.interactions["note"].tolist() == ["x", ""]
     parquet = tmp_path / "interactions.parquet"
-    write_table(parquet, made.interactions)
+    write_table(parquet, dataset.interactions)
     again = data.read(tmp_path, columns={"user": "who", "item": "what", "time": "when"})
-    pd.testing.assert_frame_equal(again.interactions, made.interactions, check_dtype=False)
+    pd.testing.assert_frame_equal(again.interactions, dataset.interactions, check_dtype=False)
     assert (
         data.table(parquet, columns={"user": "who", "item": "what"}, ids="str").interactions["who"][0]
         == "007"
@@ -208,7 +208,7 @@ def test_a_table_that_is_none(tmp_path):
     with pytest.raises(FileError, match="no table"):
         write_table(tmp_path / "t.csv", 3)
     (tmp_path / "twice.csv").write_text("user,item,item\n1,2,3\n")
-    with pytest.raises(FileError, match="stands twice"):
+    with pytest.raises(FileError, match="occurs twice"):
         read_table(tmp_path / "twice.csv")
 
 
@@ -242,8 +242,8 @@ def test_judgements_stay_judgements(tmp_path):
 
 @pytest.mark.shared
 def test_a_folder_of_parquet_files(shared_dir):
-    made = data.read(shared_dir / "data" / "ml-100k")
-    assert repr(made) == (
+    dataset = data.read(shared_dir / "data" / "ml-100k")
+    assert repr(dataset) == (
         "Dataset(ml-100k: 100,000 rows, 943 users, 1,682 items, with tables of items and users)"
     )
     small = data.read(shared_dir / "data" / "ml-latest-small")
@@ -264,8 +264,8 @@ def test_real_ratings_in_every_published_format(shared_dir, tmp_path):
     frame.to_csv(tmp_path / "ml-20m" / "ratings.csv", index=False)
     frame.rename(columns=lambda c: f"{c}:token").to_csv(tmp_path / "x.inter", sep="\t", index=False)
     for path in ("ml-100k", "ml-1m", "ml-20m", "x.inter"):
-        made = data.read(tmp_path / path)
-        pd.testing.assert_frame_equal(made.interactions.astype(np.int64), frame.astype(np.int64), obj=path)
+        dataset = data.read(tmp_path / path)
+        pd.testing.assert_frame_equal(dataset.interactions.astype(np.int64), frame.astype(np.int64), obj=path)
 
 
 CELLS = st.sampled_from(
@@ -284,10 +284,10 @@ def test_whatever_a_file_holds_it_is_read_or_refused(tmp_path_factory, lines, ma
     (folder / name).write_text("\n".join(mark.join(line) for line in lines))
     for path in (folder, folder / name):
         try:
-            made = data.read(path)
+            dataset = data.read(path)
         except RecsysError:
             continue
-        assert len(made.interactions) > 0
+        assert len(dataset.interactions) > 0
 
 
 @given(

@@ -24,13 +24,13 @@ def test_sets_are_those_of_a_double_loop(spans, moments):
     items = pd.DataFrame(
         {"item": range(len(spans)), "from": [a for a, _ in spans], "until": [b for _, b in spans]}
     )
-    made = splits.eligible_by_time(items, moments)
+    eligible = splits.eligible_by_time(items, moments)
     for user, moment in moments.items():
         expected = [
             i for i, (a, b) in enumerate(spans) if (a is None or a <= moment) and (b is None or moment < b)
         ]
-        assert made.items_of(user).tolist() == expected
-    assert made.n_sets <= min(len(moments), 2 * len(spans) + 1)
+        assert eligible.items_of(user).tolist() == expected
+    assert eligible.n_sets <= min(len(moments), 2 * len(spans) + 1)
 
 
 def test_a_table_of_moments_and_one_moment_for_all():
@@ -44,9 +44,9 @@ def test_a_table_of_moments_and_one_moment_for_all():
             "timestamp": pd.to_datetime(["2026-01-05", "2026-02-05", "2026-01-05"]),
         }
     )
-    made = splits.eligible_by_time(items, test)
-    assert made.items_of(1).tolist() == ["a", "b"]
-    assert made.items_of(2).tolist() == ["a"]
+    eligible = splits.eligible_by_time(items, test)
+    assert eligible.items_of(1).tolist() == ["a", "b"]
+    assert eligible.items_of(2).tolist() == ["a"]
     everyone = splits.eligible_by_time(items, "2026-02-10", test)
     assert everyone.n_sets == 1
     assert len(everyone.codes) == 2
@@ -96,10 +96,10 @@ def test_many_users_share_few_sets():
     rng = np.random.default_rng(1)
     items = pd.DataFrame({"item": range(1000), "from": rng.integers(0, 50, 1000)})
     moments = pd.DataFrame({"user": np.arange(200_000), "time": rng.integers(0, 60, 200_000)})
-    made = splits.eligible_by_time(items, moments)
-    assert made.n_sets <= 51
-    assert len(made.codes) <= 51 * 1000
-    assert made.sizes.sum() > 50_000_000
+    eligible = splits.eligible_by_time(items, moments)
+    assert eligible.n_sets <= 51
+    assert len(eligible.codes) <= 51 * 1000
+    assert eligible.sizes.sum() > 50_000_000
 
 
 def test_tables_that_say_nothing():

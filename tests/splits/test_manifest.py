@@ -18,7 +18,7 @@ from recsys.errors import ColumnError, FileError, ManifestError, RecsysError
 from recsys.inputs.files.whole_tables import read_table
 from recsys.kernels.keyed_random import digest
 from recsys.splits.manifest import row_keys
-from recsys.splits.split_table import table_of
+from recsys.splits.split_table import as_interaction_table
 
 CASES = [
     ("random_ratio", {"test": 0.3, "validation": 0.1, "seed": 9}),
@@ -49,17 +49,17 @@ def table():
 
 @pytest.mark.parametrize(("how", "parameters"), CASES)
 def test_a_manifest_makes_the_same_split_again(table, how, parameters, tmp_path):
-    made = recsys.split(table, how, **parameters)
-    made = made[1] if isinstance(made, splits.Folds) else made
+    split = recsys.split(table, how, **parameters)
+    split = split[1] if isinstance(split, splits.Folds) else split
     path = tmp_path / "manifest.json"
-    path.write_text(splits.to_json(made.manifest))
+    path.write_text(splits.to_json(split.manifest))
     again = splits.rerun(path, table, ordered=True)
-    for name in [*made.names, "excluded"]:
-        assert getattr(made, name).to_csv() == getattr(again, name).to_csv()
+    for name in [*split.names, "excluded"]:
+        assert getattr(split, name).to_csv() == getattr(again, name).to_csv()
     assert splits.to_json(again.manifest) == path.read_text()
     shuffled = table.sample(frac=1, random_state=1)
     if parameters.get("on_tie") != "row_order":
-        assert set(splits.rerun(path, shuffled).test.index) == set(made.test.index)
+        assert set(splits.rerun(path, shuffled).test.index) == set(split.test.index)
     with pytest.raises(ManifestError, match="another order") as caught:
         splits.rerun(path, shuffled, ordered=True)
     assert caught.value.differs == ["order of the data"]
@@ -92,8 +92,8 @@ def test_a_file_that_is_no_manifest(tmp_path, table):
 
 
 def test_the_manifest_says_what_a_reader_needs(table):
-    made = splits.leave_last(table, 1, 1, seed=7)
-    manifest = made.manifest
+    split = splits.leave_last(table, 1, 1, seed=7)
+    manifest = split.manifest
     assert manifest["seed"] == 7
     assert manifest["parameters"] == {"n": 1, "validation": 1, "seed": 7}
     assert manifest["counts"]["rows"]["input"] == 500
@@ -126,7 +126,7 @@ def test_values_count_not_types(table):
 def test_the_hash_is_that_of_a_collection_of_rows(rows, random):
     def keys(some):
         frame = pl.DataFrame(some, schema=["user", "item", "x"], orient="row")
-        return row_keys(table_of(frame, None))
+        return row_keys(as_interaction_table(frame, None))
 
     shuffled = rows[:]
     random.shuffle(shuffled)
@@ -173,16 +173,16 @@ def test_columns_that_could_be_several_matter_only_where_they_are_needed(table):
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
 def test_parts_are_saved_with_their_manifest(tmp_path, table, kind):
     data = table if kind is pd.DataFrame else pl.from_pandas(table)
-    made = splits.leave_last(data, min_user=15)
-    manifest = splits.save(made, tmp_path / "out")[0]
+    split = splits.leave_last(data, min_user=15)
+    manifest = splits.save(split, tmp_path / "out")[0]
     for name in ("train", "test"):
         stored = pd.read_parquet(tmp_path / "out" / f"{name}.parquet")
         assert len(stored) == manifest["counts"]["rows"][name]
     excluded = pd.read_parquet(tmp_path / "out" / "excluded.parquet")
-    assert set(excluded["excluded_because"]) == set(made.reasons)
-    assert repr(splits.rerun(tmp_path / "out" / "manifest.json", data, ordered=True)) == repr(made)
-    with pytest.raises(FileError, match="there already"):
-        splits.save(made, tmp_path / "out")
+    assert set(excluded["excluded_because"]) == set(split.reasons)
+    assert repr(splits.rerun(tmp_path / "out" / "manifest.json", data, ordered=True)) == repr(split)
+    with pytest.raises(FileError, match="already exists"):
+        splits.save(split, tmp_path / "out")
     splits.save(splits.k_fold(data, 2), tmp_path / "folds", ending=".csv")
     assert sorted(p.name for p in (tmp_path / "folds" / "fold-2").iterdir()) == [
         "manifest.json",

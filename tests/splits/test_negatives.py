@@ -118,7 +118,7 @@ def test_draws_belong_to_the_user():
 def test_blocks_of_users_change_nothing(monkeypatch):
     train = {user: {user % 7, user % 11} for user in range(200)}
     whole = negatives.sample(train, 20, catalogue=range(60), too_few="fewer")
-    monkeypatch.setattr(negatives, "_CELLS", 64)
+    monkeypatch.setattr(negatives, "_CELLS_PER_BLOCK", 64)
     assert negatives.sample(train, 20, catalogue=range(60), too_few="fewer").to_dict() == whole.to_dict()
 
 

@@ -27,13 +27,13 @@ def test_users_whose_newest_time_is_shared(shared_dir, name, file, tied, users):
     newest = frame.groupby("user")["timestamp"].transform("max") == frame["timestamp"]
     n_newest = newest.groupby(frame["user"]).sum()
     assert (n_newest > 1).sum() == tied
-    made = splits.leave_last(frame)
-    assert made.counts["ties_at_border"] == tied
+    split = splits.leave_last(frame)
+    assert split.counts["ties_at_border"] == tied
     # every row of the newest time is held out, unless nothing would be left to train on
     whole = (n_newest == frame.groupby("user").size()).reindex(frame["user"]).to_numpy()
-    assert made.mask("test").tolist() == (newest & ~whole).tolist()
-    assert made.mask("excluded").tolist() == whole.tolist()
-    assert made.counts["rows"]["excluded"] + len(made.train) + len(made.test) == len(frame)
+    assert split.mask("test").tolist() == (newest & ~whole).tolist()
+    assert split.mask("excluded").tolist() == whole.tolist()
+    assert split.counts["rows"]["excluded"] + len(split.train) + len(split.test) == len(frame)
     exact = splits.leave_last(frame, on_tie="by_item", short="train")
     assert (exact.test.groupby("user").size() == 1).all()
     assert len(exact.test) == (frame.groupby("user").size() > 1).sum()
@@ -45,11 +45,11 @@ def test_users_whose_newest_time_is_shared(shared_dir, name, file, tied, users):
 
 def test_global_time_on_ml_100k(shared_dir):
     frame = table(shared_dir, "ml-100k")
-    made = splits.global_temporal(frame, 0.2)
+    split = splits.global_temporal(frame, 0.2)
     border = frame["timestamp"].sort_values().iloc[80_000]
-    assert made.test["timestamp"].min() == border
-    assert made.train["timestamp"].max() < border
-    assert len(made.test) == 20_001
+    assert split.test["timestamp"].min() == border
+    assert split.train["timestamp"].max() < border
+    assert len(split.test) == 20_001
     by_date = splits.global_temporal(frame, at="1998-03-01", unit="s")
     assert len(by_date.test) == (frame["timestamp"] >= pd.Timestamp("1998-03-01").timestamp()).sum()
 
@@ -63,19 +63,19 @@ def test_the_core_of_ml_latest_small(shared_dir):
         if len(fewer) == len(left):
             break
         left = fewer
-    made = splits.min_interactions(frame, 20, 10)
-    assert made.kept.index.tolist() == left.index.tolist()
-    assert made.counts["rounds"] > 2
+    selection = splits.min_interactions(frame, 20, 10)
+    assert selection.kept.index.tolist() == left.index.tolist()
+    assert selection.counts["rounds"] > 2
 
 
 def test_the_order_of_the_file_is_the_last_item_where_asked(shared_dir):
     """The NCF paper's held-out item is not the last by position for about a quarter of the users of ml-1m."""
     frame = table(shared_dir, "ml-1m")
     frame = frame[frame["position"] >= 0]
-    made = splits.leave_last(frame, columns={"time": "position"})
-    assert len(made.test) == frame["user"].nunique() == 6040
+    split = splits.leave_last(frame, columns={"time": "position"})
+    assert len(split.test) == frame["user"].nunique() == 6040
     ncf = table(shared_dir, "ml-1m", "ncf_test").set_index("user")["item"]
-    assert int((made.test.set_index("user")["item"] == ncf).sum()) == 4369
+    assert int((split.test.set_index("user")["item"] == ncf).sum()) == 4369
 
 
 def test_folds_and_shares_of_ml_100k(shared_dir):

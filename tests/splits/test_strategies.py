@@ -26,10 +26,10 @@ TIES = ("together", "train", "by_item", "random", "row_order")
 
 def sides_of(split):
     """The part each row went to, as words."""
-    made = np.full(len(split._side), "", dtype=object)
+    sides = np.full(len(split._side), "", dtype=object)
     for name in [*split.names, "excluded"]:
-        made[split.mask(name)] = name
-    return made.tolist()
+        sides[split.mask(name)] = name
+    return sides.tolist()
 
 
 def draws(frame, seed=0):
@@ -117,10 +117,10 @@ def test_the_core_is_the_oracles(frame, user, item, iterative):
         with pytest.raises(SplitError, match="no row is left"):
             splits.min_interactions(frame, user, item, iterative=iterative)
         return
-    made = splits.min_interactions(frame, user, item, iterative=iterative)
-    assert made.kept.index.tolist() == rows
-    assert len(made.kept) + len(made.excluded) == len(frame)
-    assert made.counts["kept"] == len(rows)
+    selection = splits.min_interactions(frame, user, item, iterative=iterative)
+    assert selection.kept.index.tolist() == rows
+    assert len(selection.kept) + len(selection.excluded) == len(frame)
+    assert selection.counts["kept"] == len(rows)
 
 
 @given(frames(), st.integers(1, 3), st.integers(1, 5), st.sampled_from([0, 1]), st.sampled_from([None, 2]))
@@ -164,16 +164,16 @@ def test_every_row_is_tested_in_one_fold(frame, n_folds, by):
 def test_unseen_users_are_unseen(frame, test, validation, by):
     n_users = frame["user"].nunique()
     try:
-        made = splits.unseen_users(frame, test, validation, known=0.6, by=by)
+        split = splits.unseen_users(frame, test, validation, known=0.6, by=by)
     except SplitError:
         return
-    users = {name: set(frame["user"][made.mask(name)]) for name in made.names}
+    users = {name: set(frame["user"][split.mask(name)]) for name in split.names}
     assert users["test"] == users["known"]
     assert not users["train"] & users["test"]
     if validation:
         assert users["validation"] == users["validation_known"]
         assert not users["validation"] & (users["train"] | users["test"])
-    left_out = set(frame["user"][made.mask("excluded")])
+    left_out = set(frame["user"][split.mask("excluded")])
     assert len(users["test"]) <= oracle.share(n_users, test)
     assert (
         len(users["train"]) + sum(len(users[n]) for n in ("test", "validation") if n in users) + len(left_out)
@@ -182,8 +182,8 @@ def test_unseen_users_are_unseen(frame, test, validation, by):
     if by == "time":
         for user in users["test"]:
             own = frame[frame["user"] == user]
-            newest = own["timestamp"][made.mask("test")[own.index]].min()
-            assert newest > own["timestamp"][made.mask("known")[own.index]].max()
+            newest = own["timestamp"][split.mask("test")[own.index]].min()
+            assert newest > own["timestamp"][split.mask("known")[own.index]].max()
 
 
 @given(frames(), st.booleans(), st.booleans())
@@ -235,15 +235,15 @@ def table():
 
 @pytest.mark.parametrize("how", STRATEGIES)
 def test_parts_hold_every_row_once_in_order_with_index_and_types(table, how):
-    made = recsys.split(table, how, **STRATEGIES[how])
-    parts = [*made, made.excluded]
-    assert sum(map(len, parts)) == len(table) == made.counts["rows"]["input"]
-    for name in [*made.names, "excluded"]:
-        part = getattr(made, name)
-        pd.testing.assert_frame_equal(part, table[made.mask(name)])
+    split = recsys.split(table, how, **STRATEGIES[how])
+    parts = [*split, split.excluded]
+    assert sum(map(len, parts)) == len(table) == split.counts["rows"]["input"]
+    for name in [*split.names, "excluded"]:
+        part = getattr(split, name)
+        pd.testing.assert_frame_equal(part, table[split.mask(name)])
         assert part.dtypes.equals(table.dtypes)
-        assert len(part) == made.counts["rows"][name]
-    assert len(made.reason_of_row) == len(made.excluded) == sum(made.reasons.values())
+        assert len(part) == split.counts["rows"][name]
+    assert len(split.reason_of_row) == len(split.excluded) == sum(split.reasons.values())
 
 
 @pytest.mark.parametrize("how", STRATEGIES)
@@ -261,11 +261,11 @@ def test_the_order_of_rows_decides_nothing(table, how):
 def test_all_kinds_of_tables_split_alike(table, how):
     plain = recsys.split(table, how, **STRATEGIES[how])
     for kind in (pl.from_pandas(table), pa.Table.from_pandas(table, preserve_index=False)):
-        made = recsys.split(kind, how, **STRATEGIES[how])
-        assert type(made.train) is type(kind)
-        np.testing.assert_array_equal(made._side, plain._side)
-        assert made.train.schema == kind.schema
-        assert made.manifest == plain.manifest
+        split = recsys.split(kind, how, **STRATEGIES[how])
+        assert type(split.train) is type(kind)
+        np.testing.assert_array_equal(split._side, plain._side)
+        assert split.train.schema == kind.schema
+        assert split.manifest == plain.manifest
 
 
 def test_another_seed_draws_other_rows_and_the_same_seed_the_same(table):
@@ -285,8 +285,8 @@ def test_a_draw_does_not_depend_on_other_users():
 def test_drawn_shares_are_uniform():
     """Each of a user's rows is held out as often as any other: a chi-square test over 5,000 users."""
     frame = pd.DataFrame({"user": np.repeat(np.arange(5000), 20), "item": np.tile(np.arange(20), 5000)})
-    for made in (splits.per_user_ratio(frame, 0.25), splits.random_ratio(frame, 0.25)):
-        counts = np.bincount(made.test["item"], minlength=20)
+    for split in (splits.per_user_ratio(frame, 0.25), splits.random_ratio(frame, 0.25)):
+        counts = np.bincount(split.test["item"], minlength=20)
         assert counts.sum() == 5000 * 5
         statistic = float((((counts - 1250) ** 2) / (5000 * 0.25 * 0.75)).sum())
         assert statistic < 19 + 5 * math.sqrt(38)
@@ -300,8 +300,8 @@ def test_drawn_shares_are_uniform():
 def test_shares_are_rounded_as_asked_and_exactly(size, test, rounding):
     wanted = oracle.share(size, Fraction(1, 3) if test == 1 / 3 else test, rounding)
     if wanted < size:
-        made = splits.global_temporal(np.arange(size)[:, None], test, columns={"time": 0}, rounding=rounding)
-        assert len(made.test) == wanted
+        split = splits.global_temporal(np.arange(size)[:, None], test, columns={"time": 0}, rounding=rounding)
+        assert len(split.test) == wanted
 
 
 def test_text_and_number_ids_are_both_drawn(table):
@@ -327,9 +327,9 @@ def test_containers_come_back_as_they_came(table):
     train, test = splits.per_user_ratio(ratings, 1)
     assert {u: {**train[u], **test[u]} for u in ratings} == ratings
     interactions = recsys.read_interactions(table)
-    made = splits.leave_last(interactions)
-    assert isinstance(made.train, recsys.Interactions)
-    assert len(made.train.codes) + len(made.test.codes) + made.counts["rows"]["excluded"] == len(
+    split = splits.leave_last(interactions)
+    assert isinstance(split.train, recsys.Interactions)
+    assert len(split.train.codes) + len(split.test.codes) + split.counts["rows"]["excluded"] == len(
         interactions.codes
     )
     array = np.array([[1, 10, 5], [1, 11, 6], [2, 10, 7], [2, 12, 9]])

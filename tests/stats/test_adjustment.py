@@ -54,11 +54,11 @@ def compared(a, b, *, clusters=None, weights=None, **options):
 
 def fit(y, *columns):
     """Intercept of a regression and its HC1 error."""
-    found = OLS(y, np.column_stack([np.ones(len(y)), *columns])).fit()
-    return found.params[0], found.get_robustcov_results("HC1").bse[0], found
+    result = OLS(y, np.column_stack([np.ones(len(y)), *columns])).fit()
+    return result.params[0], result.get_robustcov_results("HC1").bse[0], result
 
 
-def test_known_means_are_a_regression_read_off_at_them(world) -> None:
+def test_known_means_are_a_regression_evaluated_at_them(world) -> None:
     x, _, new, old = world
     row = compared(new, old, covariates=users_table(age=x[:, 0], taste=x[:, 1]))
     value, error, _ = fit(new - old, x[:N] - x.mean(axis=0))
@@ -97,7 +97,7 @@ def test_sides_are_adjusted_alike(world) -> None:
     assert row.non_inferiority.p_value == pytest.approx(stats.t.sf((mean + 0.1) / error, N - 2), rel=1e-8)
     assert row.bayes.scale == pytest.approx(error, rel=1e-9)
     assert row.bayes.df == N - 2
-    # What describes the users is theirs.
+    # Effect, wins and losses describe the users, so they are not adjusted.
     plain = compared(new, old)
     assert (row.effect, row.wins, row.ties, row.losses) == (
         plain.effect,
@@ -107,15 +107,15 @@ def test_sides_are_adjusted_alike(world) -> None:
     )
 
 
-def test_same_users_only_lose_what_is_explained(world) -> None:
+def test_same_users_only_reduce_the_variance(world) -> None:
     x, _, new, old = world
     with pytest.warns(PopulationWarning, match="not for users at large"):
         row = compared(new, old, covariates=users_table(age=x[:N, 0], taste=x[:N, 1]))
     plain = compared(new, old)
-    _, _, found = fit(new - old, x[:N])
+    _, _, result = fit(new - old, x[:N])
     assert row.difference == pytest.approx(plain.difference, abs=1e-12)
-    assert row.standard_error == pytest.approx(math.sqrt(found.ssr / (N - 3) / N), abs=1e-10)
-    assert row.variance_saved == pytest.approx(found.rsquared_adj, abs=1e-10)
+    assert row.standard_error == pytest.approx(math.sqrt(result.ssr / (N - 3) / N), abs=1e-10)
+    assert row.variance_saved == pytest.approx(result.rsquared_adj, abs=1e-10)
     assert "covariate_means=" in row.notes[0]
 
 
@@ -184,13 +184,13 @@ def test_several_cases_of_a_user_count_as_one_unit() -> None:
 
 
 @pytest.mark.parametrize("test", ["t", "permutation", "studentised", "bca"])
-def test_every_test_of_a_mean_is_given_the_same_values(world, test) -> None:
+def test_every_test_of_a_mean_uses_the_same_values(world, test) -> None:
     x, _, new, old = world
-    asked = {"test": test, "n_resamples": 999}
-    row = compared(new, old, covariates=users_table(age=x[:, 0]), **asked)
-    found = calibrate(x[:N, :1], x[:, :1].mean(axis=0))
-    values = found.values(np.stack([new, old]))
-    same = compared(*values, **asked)
+    options = {"test": test, "n_resamples": 999}
+    row = compared(new, old, covariates=users_table(age=x[:, 0]), **options)
+    result = calibrate(x[:N, :1], x[:, :1].mean(axis=0))
+    values = result.values(np.stack([new, old]))
+    same = compared(*values, **options)
     assert row.difference == pytest.approx(same.difference, abs=1e-12)
     assert row.standard_error == pytest.approx(same.standard_error, abs=1e-12)
     assert row.test == f"{same.test}, adjusted"
@@ -217,7 +217,7 @@ def test_max_t_draws_adjusted_values(world) -> None:
     tables = {name: PerCase(ids, {"m": v, "half": v / 2}) for name, v in (("new", new), ("old", old))}
     options = Options(correction="max-t", n_resamples=999, covariates=users_table(age=x[:, 0]))
     rows = compare_tables(tables, baseline="old", options=options).rows
-    # The same question asked twice is one question.
+    # A repeated comparison does not make the family larger under max-T.
     assert rows[0].adjusted_p == rows[1].adjusted_p
     assert rows[0].adjusted_p == pytest.approx(rows[0].p_value, abs=0.02)
 
@@ -245,13 +245,13 @@ def test_seeds_are_adjusted_run_by_run(world, clustered) -> None:
     ratio = gaps.mean(axis=1, keepdims=True)
     values = ratio + (totals - ratio * sizes) / sizes.mean()
     known = calibrate(x[here, :1], x[:, :1].mean(axis=0))
-    found, plain = seeds(known.values(values)), seeds(values)
-    assert row.difference == pytest.approx(found.difference, abs=1e-12)
-    assert row.standard_error == pytest.approx(found.standard_error, abs=1e-12)
+    result, plain = seeds(known.values(values)), seeds(values)
+    assert row.difference == pytest.approx(result.difference, abs=1e-12)
+    assert row.standard_error == pytest.approx(result.standard_error, abs=1e-12)
     assert row.value - row.baseline_value == pytest.approx(row.difference, abs=1e-12)
-    assert row.interval.high == pytest.approx(found.interval.high, abs=1e-12)
+    assert row.interval.high == pytest.approx(result.interval.high, abs=1e-12)
     assert row.equivalence.interval.high < row.interval.high
-    assert row.variance_saved == pytest.approx(1 - (found.standard_error / plain.standard_error) ** 2)
+    assert row.variance_saved == pytest.approx(1 - (result.standard_error / plain.standard_error) ** 2)
     assert row.test == "users and runs crossed, adjusted"
     assert "adjusted for age: the difference among the 5,000 users of the table" in row.notes
 
@@ -265,13 +265,13 @@ def test_cases_without_a_value_are_left_out_of_the_row_only(world) -> None:
         "old": PerCase(np.arange(N), {"all": old, "some": old}),
     }
     options = Options(covariates=users_table(age=x[:, 0]))
-    found = compare_tables(tables, baseline="old", options=options)
+    result = compare_tables(tables, baseline="old", options=options)
     off = x[:N, 0] - x[:, 0].mean()
-    assert found["new", "all"].difference == pytest.approx(fit(new - old, off)[0], abs=1e-10)
-    assert found["new", "some"].difference == pytest.approx(fit((new - old)[10:], off[10:])[0], abs=1e-10)
+    assert result["new", "all"].difference == pytest.approx(fit(new - old, off)[0], abs=1e-10)
+    assert result["new", "some"].difference == pytest.approx(fit((new - old)[10:], off[10:])[0], abs=1e-10)
 
 
-def test_missing_values_count_as_average_and_are_said(world) -> None:
+def test_missing_values_count_as_average_and_are_noted(world) -> None:
     x, band, new, old = world
     holes = {u: v for u, v in enumerate(x[:, 0].tolist()) if u not in (3, 7)}
     holes[11] = None
@@ -350,7 +350,7 @@ def test_refusals(world) -> None:
         compare_tables(runs, options=Options(covariates=age))
 
 
-def test_words_about_the_population(world) -> None:
+def test_notes_on_the_population(world) -> None:
     x, _, new, old = world
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -373,13 +373,13 @@ def results():
         for name, gain in (("old", 0.0), ("new", 0.2))
     }
     metrics = ["hit@1", "precision(average=pooled)@2", "coverage@1"]
-    made = {name: recsys.evaluate(one, truth, metrics) for name, one in lists.items()}
+    evaluations = {name: recsys.evaluate(one, truth, metrics) for name, one in lists.items()}
     users = pd.DataFrame({"user": np.arange(4000), "habit": habit, "land": rng.choice(["a", "b"], 4000)})
-    return made, users
+    return evaluations, users
 
 
 def test_compare_takes_any_table(results) -> None:
-    made, users = results
+    evaluations, users = results
     habit = users[["user", "habit"]]
     forms = (
         habit,
@@ -389,42 +389,42 @@ def test_compare_takes_any_table(results) -> None:
         {"habit": dict(zip(users.user, users.habit, strict=True))},
         dict(zip(users.user, users.habit, strict=True)),
     )
-    rows = [recsys.compare(made, "old", "hit@1", covariates=one)["new", "hit@1"] for one in forms]
+    rows = [recsys.compare(evaluations, "old", "hit@1", covariates=one)["new", "hit@1"] for one in forms]
     assert len({(row.difference, row.standard_error, row.verdict) for row in rows}) == 1
     assert rows[0].variance_saved > 0.02
-    named = recsys.compare(made, "old", "hit@1", covariates=users, strata="land")["new", "hit@1"]
-    apart = recsys.compare(made, "old", "hit@1", covariates=habit, strata=users[["user", "land"]])[0]
+    named = recsys.compare(evaluations, "old", "hit@1", covariates=users, strata="land")["new", "hit@1"]
+    apart = recsys.compare(evaluations, "old", "hit@1", covariates=habit, strata=users[["user", "land"]])[0]
     assert (named.difference, named.standard_error) == (apart.difference, apart.standard_error)
     with pytest.raises(UnknownNameError, match="unknown stratum"):
-        recsys.compare(made, "old", covariates=habit, strata="land")
+        recsys.compare(evaluations, "old", covariates=habit, strata="land")
     crossed = recsys.compare(
-        made, "old", "hit@1", strata=users.assign(half=users.user % 2)[["user", "land", "half"]]
+        evaluations, "old", "hit@1", strata=users.assign(half=users.user % 2)[["user", "land", "half"]]
     )
     assert crossed[0].notes[0].startswith("stratified by land, half")
 
 
 def test_compare_shows_what_was_saved(results) -> None:
-    made, users = results
-    found = recsys.compare(made, "old", covariates=users, strata="land")
-    frame = found.to_frame()
+    evaluations, users = results
+    result = recsys.compare(evaluations, "old", covariates=users, strata="land")
+    frame = result.to_frame()
     assert frame["variance_saved"].notna().tolist() == [True, True, False]
     assert frame["notes"].str.contains("the difference among the 4,000 users of the table").tolist() == [
         True,
         True,
         False,
     ]
-    assert frame["notes"].iloc[2].endswith("coverage@1: not adjusted, it is no mean over users")
-    rows = json.loads(found.to_json())["rows"]
-    assert rows[0]["variance_saved"] == found[0].variance_saved
+    assert frame["notes"].iloc[2].endswith("coverage@1: not adjusted, it is not a mean over users")
+    rows = json.loads(result.to_json())["rows"]
+    assert rows[0]["variance_saved"] == result[0].variance_saved
     assert rows[2]["variance_saved"] is None
-    assert "variance saved" in str(found)
-    assert str(found).count("adjusted for habit: the difference among the 4,000 users of the table") == 1
-    plain = recsys.compare(made, "old")
+    assert "variance saved" in str(result)
+    assert str(result).count("adjusted for habit: the difference among the 4,000 users of the table") == 1
+    plain = recsys.compare(evaluations, "old")
     assert "variance_saved" not in plain.to_frame()
     assert math.isnan(plain[0].variance_saved)
-    again = found.pairs(correction="holm")
-    assert again[0].difference == found[0].difference
+    again = result.pairs(correction="holm")
+    assert again[0].difference == result[0].difference
     # A number that is made of sums is adjusted through its values per user.
-    pooled = found["new", "precision(average=pooled)@2"]
-    assert pooled.difference == pytest.approx(found[0].difference / 2, abs=1e-12)
-    assert pooled.variance_saved == pytest.approx(found[0].variance_saved, abs=1e-9)
+    pooled = result["new", "precision(average=pooled)@2"]
+    assert pooled.difference == pytest.approx(result[0].difference / 2, abs=1e-12)
+    assert pooled.variance_saved == pytest.approx(result[0].variance_saved, abs=1e-9)

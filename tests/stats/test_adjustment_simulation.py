@@ -42,7 +42,7 @@ def noise(rng, x):
     return (rng.exponential(size=x.shape) - 1.0) * (0.3 + 0.2 * x)
 
 
-def test_known_mean_covers_and_saves_what_it_says() -> None:
+def test_known_mean_covers_and_saves_as_reported() -> None:
     """x is exponential with mean 1: E gap = 0.3 + 0.05 * 2 - 0.5 = -0.1."""
     rng = np.random.default_rng(1)
     covered, saved, estimates = 0, [], []
@@ -77,19 +77,19 @@ def test_a_table_of_more_users_covers_its_own_mean() -> None:
 
 
 def test_what_holds_beyond_the_table() -> None:
-    """In a table of twice the users evaluated, half of the saving holds for users at large, as is said."""
+    """With a table of twice the users evaluated, half of the saving holds beyond it, as the note says."""
     rng = np.random.default_rng(3)
     x = rng.normal(size=(WORLDS, 2 * N))
     gaps = 0.8 * x[:, :N] + 0.6 * rng.normal(size=(WORLDS, N))
-    found = [row_of(g, covariates=table(np.arange(2 * N), one)) for g, one in zip(gaps, x, strict=True)]
-    assert "for users beyond it 50% of that saving holds" in found[0].notes[-1]
-    saved = 1 - np.var([row.difference for row in found]) / np.var(gaps.mean(axis=1))
-    assert np.mean([row.variance_saved for row in found]) == pytest.approx(0.64, abs=0.005)
+    results = [row_of(g, covariates=table(np.arange(2 * N), one)) for g, one in zip(gaps, x, strict=True)]
+    assert "for users beyond it 50% of that saving holds" in results[0].notes[-1]
+    saved = 1 - np.var([row.difference for row in results]) / np.var(gaps.mean(axis=1))
+    assert np.mean([row.variance_saved for row in results]) == pytest.approx(0.64, abs=0.005)
     assert saved == pytest.approx(0.64 / 2, abs=0.05)
 
 
 def test_same_users_cover_what_is_conditional_and_nothing_else() -> None:
-    """The users stay, their luck is drawn anew: covered. Other users at large: not, which is the warning."""
+    """The interval covers new outcomes of the same users, but not other users, as the warning says."""
     rng = np.random.default_rng(4)
     fixed = rng.normal(1.0, 1.0, size=N)
     here = elsewhere = 0
@@ -105,7 +105,7 @@ def test_same_users_cover_what_is_conditional_and_nothing_else() -> None:
     assert elsewhere / WORLDS == pytest.approx(2 * stats.norm.cdf(0.6 * 1.96) - 1, abs=0.025)
 
 
-def test_same_users_are_on_the_safe_side_of_a_bent_line() -> None:
+def test_same_users_are_conservative_for_a_curve() -> None:
     rng = np.random.default_rng(5)
     x = rng.exponential(size=N)
     target = gap_at(x).mean()
@@ -172,14 +172,14 @@ def test_null_holds_for_every_test() -> None:
                 for one, g in zip(x, gaps, strict=True)
             ]
         )
-        drawn = replicate(alone(values), Resampler(unit_keys(np.arange(N)), 1999, seed=start))
-        found = {
+        replicates = replicate(alone(values), Resampler(unit_keys(np.arange(N)), 1999, seed=start))
+        results = {
             "t": t_p(values),
             "sign-flip": flip_p(values, start),
-            "studentised": drawn.p_values("studentised"),
-            "bca": drawn.p_values("bca"),
+            "studentised": replicates.p_values("studentised"),
+            "bca": replicates.p_values("bca"),
         }
-        for name, p in found.items():
+        for name, p in results.items():
             rejected[name] = rejected.get(name, 0) + int(np.sum(p <= ALPHA))
     rates = {name: count / worlds for name, count in rejected.items()}
     assert max(rates.values()) <= upper(ALPHA, worlds), rates

@@ -95,9 +95,11 @@ def test_the_spread_of_the_scale_is_counted(effect) -> None:
     for _ in range(600):
         pick = rng.integers(0, 300, 300)
         again.append(effect(pair(a[pick], b[pick])).value)
-    found = effect(pair(a, b))
-    assert found.value > 1.5
-    assert (found.interval.high - found.interval.low) / (2 * 1.968) == pytest.approx(np.std(again), rel=0.15)
+    result = effect(pair(a, b))
+    assert result.value > 1.5
+    assert (result.interval.high - result.interval.low) / (2 * 1.968) == pytest.approx(
+        np.std(again), rel=0.15
+    )
 
 
 @pytest.mark.parametrize("effect", [d_z, pooled_d, glass_delta, cliffs_delta, rank_biserial])
@@ -143,7 +145,7 @@ def test_dominance_has_its_own_labels() -> None:
     ]
 
 
-def test_no_spread_is_said_not_hidden() -> None:
+def test_no_spread_is_reported() -> None:
     assert d_z(pair(np.full(5, 0.2))).value == np.inf
     assert np.isnan(d_z(pair(np.zeros(5))).value)
     assert d_z(pair(np.zeros(5))).label == "undefined"
@@ -164,7 +166,7 @@ def test_a_case_of_weight_three_counts_as_three_cases(effect) -> None:
     assert effect(pair(a, b, weights=np.full(200, 7.0))).value == pytest.approx(effect(pair(a, b)).value)
 
 
-def test_dominance_weighs_too() -> None:
+def test_dominance_is_weighted_too() -> None:
     rng = np.random.default_rng(9)
     a, b, w = rng.integers(0, 4, 40) / 4, rng.integers(0, 4, 40) / 4, rng.random(40)
     slow = sum(p * q * np.sign(x - y) for x, p in zip(a, w, strict=True) for y, q in zip(b, w, strict=True))
@@ -188,16 +190,16 @@ def test_the_effect_has_the_sign_of_the_weighted_difference(effect) -> None:
     assert effect(pair(a, b)).value < 0 < effect(pair(a, b, weights=np.where(gains, 20.0, 1.0))).value
 
 
-def test_cases_without_weight_are_not_there(sides) -> None:
+def test_cases_without_weight_do_not_count(sides) -> None:
     a, b = sides
     w = np.where(np.arange(80) < 50, 1.0, 0.0)
     for effect in ALL:
-        found, expected = effect(pair(a, b, weights=w)), effect(pair(a[:50], b[:50]))
-        assert (found.value, found.n) == (pytest.approx(expected.value), 50)
-        assert found.interval.low == pytest.approx(expected.interval.low)
+        result, expected = effect(pair(a, b, weights=w)), effect(pair(a[:50], b[:50]))
+        assert (result.value, result.n) == (pytest.approx(expected.value), 50)
+        assert result.interval.low == pytest.approx(expected.interval.low)
 
 
-def test_a_side_against_itself_is_exactly_nothing() -> None:
+def test_a_side_against_itself_has_an_effect_of_exactly_zero() -> None:
     a = np.random.default_rng(0).random(30)
-    found = cliffs_delta(pair(a, a))
-    assert (found.value, found.interval.low, found.interval.high) == (0.0, 0.0, 0.0)
+    result = cliffs_delta(pair(a, a))
+    assert (result.value, result.interval.low, result.interval.high) == (0.0, 0.0, 0.0)

@@ -30,7 +30,7 @@ def test_tost_is_statsmodels(sides) -> None:
     )
 
 
-def test_tost_says_yes_exactly_when_its_interval_fits(sides) -> None:
+def test_tost_rejects_exactly_when_its_interval_fits(sides) -> None:
     wide = equivalence(pair(*sides), 1.0).interval
     assert wide.confidence == pytest.approx(0.9)
     edge = max(abs(wide.low), abs(wide.high))
@@ -73,7 +73,7 @@ def test_correlated_folds_widen_the_posterior() -> None:
     assert wide.p_better < plain.p_better
 
 
-def test_no_spread_leaves_the_signs() -> None:
+def test_no_spread_uses_the_signs() -> None:
     """One-sided, one of the 2^6 ways to flip six signs is as far from the bound."""
     with pytest.warns(ZeroVarianceWarning):
         assert equivalence(np.full(6, 0.1), 0.2).p_value == 2.0**-6

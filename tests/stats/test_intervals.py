@@ -16,13 +16,13 @@ from recsys.stats.catalogue_intervals import (
     jackknife,
 )
 from recsys.stats.intervals import (
-    interval_of,
     mean_interval,
     ratio_difference,
     ratio_interval,
     ratio_units,
+    units_interval,
 )
-from recsys.stats.jackknife_plan import plan_of
+from recsys.stats.jackknife_plan import plan_groups
 from recsys.stats.resampling import Resampler, groups_of
 from recsys.stats.statistics_warnings import SmallSampleWarning, ZeroVarianceWarning
 
@@ -76,9 +76,9 @@ def test_studentised_limits_are_the_plain_definition(values) -> None:
     for w in weights.T:
         sample = np.repeat(values, w.astype(int))
         t.append((sample.mean() - values.mean()) / stats.sem(sample))
-    drawn = replicate(units, resampler)
-    np.testing.assert_allclose(drawn.t_values()[0], t, rtol=1e-9)
-    low, high = drawn.limits("studentised", 0.9)[0]
+    replicates = replicate(units, resampler)
+    np.testing.assert_allclose(replicates.t_values()[0], t, rtol=1e-9)
+    low, high = replicates.limits("studentised", 0.9)[0]
     error = stats.sem(values)
     assert low == pytest.approx(values.mean() - error * np.quantile(t, 0.95, method="higher"))
     assert high == pytest.approx(values.mean() - error * np.quantile(t, 0.05, method="lower"))
@@ -90,13 +90,13 @@ def test_studentised_ratio_is_the_plain_definition() -> None:
     over = rng.binomial(under.astype(int), 0.4).astype(float)
     units = ratio_units(over, under)
     resampler = Resampler(units.keys, 200)
-    drawn = replicate(units, resampler)
+    replicates = replicate(units, resampler)
     for b, w in enumerate(resampler.weighted(np.eye(40)).T):
         ratio = (w @ over) / (w @ under)
         rest = over - ratio * under
         error = np.sqrt((w * rest**2).sum() * 40 / 39) / (w @ under)
-        assert drawn.deviations[0, b] == pytest.approx(ratio - over.sum() / under.sum(), abs=1e-12)
-        assert drawn.errors[0, b] == pytest.approx(error, rel=1e-9)
+        assert replicates.deviations[0, b] == pytest.approx(ratio - over.sum() / under.sum(), abs=1e-12)
+        assert replicates.errors[0, b] == pytest.approx(error, rel=1e-9)
 
 
 def test_excluded_cases_do_not_count(values) -> None:
@@ -161,7 +161,7 @@ def test_cautions_and_refusals() -> None:
         mean_interval([1.0, 2.0, 3.0], method="studentized")
     with pytest.raises(InputError, match="add up to zero"):
         ratio_interval([1.0, 2.0], [0.0, 0.0])
-    with pytest.raises(InputError, match="one cluster a case"):
+    with pytest.raises(InputError, match="one cluster per case"):
         mean_interval([1.0, 2.0, 3.0], clusters=[1, 2])
 
 
@@ -182,23 +182,23 @@ def exposures(rng, n_users=640, n_items=200, k=5) -> tuple[np.ndarray, np.ndarra
 
 
 def test_catalogue_jackknife_of_a_mean_is_the_textbook_error() -> None:
-    """With one user a group and a statistic that is a mean, the jackknife is s / sqrt(n)."""
+    """With one user per group and a statistic that is a mean, the jackknife is s / sqrt(n)."""
     scores = np.random.default_rng(3).normal(size=64)
     exposure = np.abs(np.stack([scores - scores.min(), np.ones(64)], axis=1))
-    found = catalogue_interval(exposure, lambda c: c[0] / c[1], sizes=np.ones(64))
-    assert found.standard_error == pytest.approx(stats.sem(scores), rel=1e-10)
+    result = catalogue_interval(exposure, lambda c: c[0] / c[1], sizes=np.ones(64))
+    assert result.standard_error == pytest.approx(stats.sem(scores), rel=1e-10)
 
 
-def slow_jackknife(value_of, kept):
-    """The plain jackknife of some groups, what neighbours bring only together, and what each does."""
-    n = len(kept)
-    full = value_of(kept)
-    without = np.array([value_of(np.delete(kept, i)) for i in range(n)])
+def slow_jackknife(value_of, groups):
+    """The plain jackknife of some groups, the interactions of neighbours, and the influence of each group."""
+    n = len(groups)
+    full = value_of(groups)
+    without = np.array([value_of(np.delete(groups, i)) for i in range(n)])
     gaps = without - without.mean()
     together = [
         n * full
         - (n - 1) * (without[i] + without[(i + step) % n])
-        + (n - 2) * value_of(np.delete(kept, [i, (i + step) % n]))
+        + (n - 2) * value_of(np.delete(groups, [i, (i + step) % n]))
         for step in (1, 2)
         for i in range(n)
     ]
@@ -208,13 +208,13 @@ def slow_jackknife(value_of, kept):
 def slow_spread(value_of):
     """Variance and degrees of freedom over 64 groups, written out.
 
-    The plain jackknife, over what it has too much at half the size, times the growth of what pairs bring.
+    The plain jackknife divided by its excess at half the size, scaled by the growth of pair interactions.
     """
     plain, excess, gaps = slow_jackknife(value_of, np.arange(64))
     signs = hadamard(64)[1:]
     halves = [(np.flatnonzero(row > 0), np.flatnonzero(row < 0)) for row in signs]
-    apart = np.array([value_of(a) - value_of(b) for a, b in halves])
-    truth = (apart**2).sum() / 62 / 2
+    gaps_of_halves = np.array([value_of(a) - value_of(b) for a, b in halves])
+    truth = (gaps_of_halves**2).sum() / 62 / 2
     chosen = [half for split in (1, 38) for half in halves[split]]
     inside = [slow_jackknife(value_of, half) for half in chosen]
     half_plain, half_excess = np.mean([one[0] for one in inside]), np.mean([one[1] for one in inside])
@@ -226,12 +226,12 @@ def slow_spread(value_of):
     inner = np.zeros(64)
     for half, one in zip(chosen, inside, strict=True):
         inner[half] += one[2]
-    slopes = np.linalg.lstsq(np.stack([signs @ gaps, signs @ inner], axis=1), apart, rcond=None)[0]
-    told = slopes[0] * gaps + slopes[1] * inner
-    share = [x**2 / (x**2).sum() for x in (gaps, inner, told)]
+    slopes = np.linalg.lstsq(np.stack([signs @ gaps, signs @ inner], axis=1), gaps_of_halves, rcond=None)[0]
+    explained = slopes[0] * gaps + slopes[1] * inner
+    share = [x**2 / (x**2).sum() for x in (gaps, inner, explained)]
     by_halves = growth * at_half / over
     parts = share[0] + by_halves * (share[2] - share[1]) + (1 - 1 / over) * (share[0] - share[1])
-    rest = by_halves**2 * np.var(apart**2 / 2 - (signs @ told) ** 2 / 2, ddof=1) / 63 / truth**2
+    rest = by_halves**2 * np.var(gaps_of_halves**2 / 2 - (signs @ explained) ** 2 / 2, ddof=1) / 63 / truth**2
     bias = 64 * np.cov(parts - share[0], parts)[0, 1] + rest
     df = 2 / max(64 * np.var(parts, ddof=1) + rest, 2 / 62)
     return plain * (64 / 63) ** power / over / (1 + max(bias, 0)), df
@@ -239,40 +239,40 @@ def slow_spread(value_of):
 
 def test_catalogue_interval_is_the_formula_for_equal_groups() -> None:
     counts, _ = exposures(np.random.default_rng(4))
-    found = catalogue_interval(counts, gini, sizes=np.ones(64))
-    assert found.value == pytest.approx(gini(counts.sum(axis=0)))
+    result = catalogue_interval(counts, gini, sizes=np.ones(64))
+    assert result.value == pytest.approx(gini(counts.sum(axis=0)))
     variance, df = slow_spread(lambda kept: gini(counts[kept].sum(axis=0)))
-    assert found.standard_error**2 == pytest.approx(variance, rel=1e-9)
+    assert result.standard_error**2 == pytest.approx(variance, rel=1e-9)
     reach = stats.t(df).ppf(0.975) * np.sqrt(variance)
-    np.testing.assert_allclose(ends(found), [found.value - reach, found.value + reach], rtol=1e-9)
-    assert "test set of this size" in found.notes[0]
+    np.testing.assert_allclose(ends(result), [result.value - reach, result.value + reach], rtol=1e-9)
+    assert "test set of this size" in result.notes[0]
 
 
-def test_coverage_jackknife_is_leaving_out_groups() -> None:
+def test_coverage_jackknife_leaves_out_groups() -> None:
     counts, _ = exposures(np.random.default_rng(8), n_items=400)
-    found = coverage_interval(counts, sizes=np.ones(64))
+    result = coverage_interval(counts, sizes=np.ones(64))
     variance, _ = slow_spread(lambda kept: np.mean(counts[kept].sum(axis=0) > 0))
-    assert found.standard_error**2 == pytest.approx(variance, rel=1e-9)
+    assert result.standard_error**2 == pytest.approx(variance, rel=1e-9)
     generic = catalogue_interval(counts, lambda c: float(np.mean(c > 0)), sizes=np.ones(64))
-    assert found.standard_error == pytest.approx(generic.standard_error, rel=1e-12)
+    assert result.standard_error == pytest.approx(generic.standard_error, rel=1e-12)
     many = np.concatenate([counts, counts[:6]])
-    assert coverage_interval(many).value == found.value
+    assert coverage_interval(many).value == result.value
 
 
 def test_halves_of_the_groups_are_balanced() -> None:
-    """Every split halves the groups, no two agree: a mean's gaps then tell its jackknife exactly."""
-    signs = plan_of(64, together=True).signs
+    """Every split halves the groups, no two agree: a mean's gaps then give its jackknife variance exactly."""
+    signs = plan_groups(64, together=True).signs
     assert not signs.sum(axis=1).any()
     assert np.array_equal(signs @ signs.T, 64 * np.eye(63))
-    odd = plan_of(33, together=True)
+    odd = plan_groups(33, together=True)
     assert np.array_equal(np.abs(odd.signs.sum(axis=1)), np.ones(63))
-    few = plan_of(8, together=True)
-    assert len(few.gone) == 9
-    assert len(plan_of(64, together=False).gone) == 65
+    few = plan_groups(8, together=True)
+    assert len(few.left_out) == 9
+    assert len(plan_groups(64, together=False).left_out) == 65
 
 
-def test_degrees_of_freedom_say_how_well_the_variance_is_known() -> None:
-    """All there are for even groups, the fewest where one group makes up the spread."""
+def test_degrees_of_freedom_reflect_the_error_of_the_variance() -> None:
+    """The maximum for even groups, the minimum if one group makes up the spread."""
     rng = np.random.default_rng(9)
     sums = np.where(np.arange(64) % 2, 1.0, -1.0)
     even = jackknife(lambda gone: np.delete(sums, gone).mean(), np.ones(64), together=False)
@@ -284,7 +284,7 @@ def test_degrees_of_freedom_say_how_well_the_variance_is_known() -> None:
     assert lone.variance() == pytest.approx(np.var(sums, ddof=1) / 64)
 
 
-def test_an_interval_that_hangs_on_few_items_says_so() -> None:
+def test_an_interval_that_depends_on_few_items_says_so() -> None:
     """Every item but a handful is shown by many groups: no single group changes much."""
     rng = np.random.default_rng(10)
     counts = rng.poisson(0.03, size=(64, 3000)).astype(float)
@@ -332,7 +332,7 @@ def test_catalogue_refusals() -> None:
         catalogue_interval(np.ones((2, 5)), gini)
     with pytest.raises(InputError, match="zero or positive"):
         coverage_interval(-np.ones((8, 5)))
-    with pytest.raises(InputError, match="one number a group"):
+    with pytest.raises(InputError, match="one number per group"):
         coverage_interval(np.ones((8, 5)), sizes=[1, 2])
     with pytest.raises(InputError, match="same groups"):
         catalogue_difference(np.ones((8, 5)), np.ones((9, 5)), gini)
@@ -341,5 +341,5 @@ def test_catalogue_refusals() -> None:
 def test_one_row_of_many_is_what_is_asked() -> None:
     rng = np.random.default_rng(1)
     units = ratio_units(rng.normal(size=50), np.ones(50))
-    assert interval_of(units, method="bca", rng=3) == interval_of(units, method="bca", rng=3)
-    assert interval_of(units, method="bca", rng=3) != interval_of(units, method="bca", rng=4)
+    assert units_interval(units, method="bca", rng=3) == units_interval(units, method="bca", rng=3)
+    assert units_interval(units, method="bca", rng=3) != units_interval(units, method="bca", rng=4)

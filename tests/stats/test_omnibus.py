@@ -38,16 +38,16 @@ def test_corrections_are_statsmodels_and_monotone(p, method) -> None:
     assert ours.max() <= 1
 
 
-def test_known_defects_of_others_are_not_ours() -> None:
+def test_defects_of_other_libraries_are_absent() -> None:
     assert adjust([0.010, 0.011, 0.012], "holm") == pytest.approx([0.03, 0.03, 0.03])
     assert (adjust([0.005, 0.01, 0.03, 0.04], "holm") < 0.05).tolist() == [True, True, False, False]
     assert (adjust([0.02, 0.024, 0.03, 0.9], "bh") < 0.05).tolist() == [True, True, True, False]
 
 
-def test_untestable_stays_untestable_and_is_not_counted() -> None:
-    found = adjust([0.01, np.nan, 0.02], "bonferroni")
-    assert np.isnan(found[1])
-    assert found[[0, 2]] == pytest.approx([0.02, 0.04])
+def test_nan_stays_nan_and_is_not_counted() -> None:
+    result = adjust([0.01, np.nan, 0.02], "bonferroni")
+    assert np.isnan(result[1])
+    assert result[[0, 2]] == pytest.approx([0.02, 0.04])
     assert adjust([], "holm").tolist() == []
 
 
@@ -97,16 +97,16 @@ def test_friedman_refuses() -> None:
 
 def test_step_down_is_westfall_and_youngs_recipe() -> None:
     rng = np.random.default_rng(3)
-    observed, drawn = np.array([2.5, -3.0, 0.4, 1.9]), rng.normal(size=(4, 500))
-    raw, adjusted = step_down(observed, drawn)
+    observed, draws = np.array([2.5, -3.0, 0.4, 1.9]), rng.normal(size=(4, 500))
+    raw, adjusted = step_down(observed, draws)
     order = [1, 0, 3, 2]
     steps, worst = [], 0.0
     for j in range(4):
-        rivals = np.abs(drawn[order[j:]]).max(axis=0)
+        rivals = np.abs(draws[order[j:]]).max(axis=0)
         worst = max(worst, (1 + np.sum(rivals >= abs(observed[order[j]]))) / 501)
         steps.append(worst)
     assert adjusted[order] == pytest.approx(steps)
-    assert raw == pytest.approx([(1 + np.sum(np.abs(drawn[i]) >= abs(observed[i]))) / 501 for i in range(4)])
+    assert raw == pytest.approx([(1 + np.sum(np.abs(draws[i]) >= abs(observed[i]))) / 501 for i in range(4)])
 
 
 @pytest.mark.parametrize("null", ["bootstrap", "sign-flip"])
@@ -114,15 +114,15 @@ def test_max_t_uses_the_dependence(null) -> None:
     """Ten copies of one comparison are one comparison to max-T, ten to Holm."""
     d = np.random.default_rng(5).normal(0.21, 1, size=200)
     rows = np.stack([d] * 10)
-    found = max_t(
+    result = max_t(
         Units(unit_keys(np.arange(200)), rows, np.ones_like(rows)),
         Resampler(unit_keys(np.arange(200)), 4000),
         null=null,
     )
-    assert found.adjusted == pytest.approx(found.p_values)
-    assert adjust(found.p_values, "holm")[0] == pytest.approx(10 * found.p_values[0])
-    assert found.p_values[0] == pytest.approx(stats.ttest_1samp(d, 0).pvalue, abs=0.01)
-    assert found.family == 10
+    assert result.adjusted == pytest.approx(result.p_values)
+    assert adjust(result.p_values, "holm")[0] == pytest.approx(10 * result.p_values[0])
+    assert result.p_values[0] == pytest.approx(stats.ttest_1samp(d, 0).pvalue, abs=0.01)
+    assert result.family == 10
 
 
 def test_max_t_is_monotone_never_zero_and_skips_the_untestable() -> None:
@@ -130,13 +130,13 @@ def test_max_t_is_monotone_never_zero_and_skips_the_untestable() -> None:
     rows = rng.normal(size=(5, 300)) + np.array([0, 0.1, 0.2, 3.0, 0])[:, None]
     rows[4] = 0
     units = Units(unit_keys(np.arange(300)), rows, np.ones_like(rows))
-    found = max_t(units, Resampler(units.keys, 999))
-    assert np.isnan(found.adjusted[4])
-    assert found.family == 4
-    assert found.adjusted[:4].min() == 1 / 1000
-    order = np.argsort(-np.abs(found.statistics[:4]))
-    assert np.all(np.diff(found.adjusted[:4][order]) >= 0)
-    assert np.all(found.adjusted[:4] >= found.p_values[:4])
+    result = max_t(units, Resampler(units.keys, 999))
+    assert np.isnan(result.adjusted[4])
+    assert result.family == 4
+    assert result.adjusted[:4].min() == 1 / 1000
+    order = np.argsort(-np.abs(result.statistics[:4]))
+    assert np.all(np.diff(result.adjusted[:4][order]) >= 0)
+    assert np.all(result.adjusted[:4] >= result.p_values[:4])
     with pytest.raises(UnknownNameError):
         max_t(units, Resampler(units.keys, 9), null="permutation")
 
@@ -148,7 +148,7 @@ def test_large_friedman_warns() -> None:
     assert [w.category.__name__ for w in caught] == ["RankTestWarning"]
 
 
-def test_what_is_no_table_is_an_error_that_says_so():
+def test_a_value_that_is_not_a_table_is_refused():
     with pytest.raises(InputError, match="units x models"):
         friedman({"a": [1.0, 2.0], "b": [2.0, 3.0], "c": [0.0, 1.0]})
 
@@ -160,7 +160,7 @@ def test_names_must_fit_the_models() -> None:
         friedman(np.eye(3), ["a", "b", "b"])
 
 
-def test_what_is_no_p_value_is_refused() -> None:
+def test_a_value_that_is_not_a_p_value_is_refused() -> None:
     for wrong in (["a"], {"a": 0.1}):
         with pytest.raises(InputError, match="p-values must be numbers"):
             adjust(wrong)

@@ -14,12 +14,12 @@ from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError
 from recsys.stats.group_sequential import boundaries
 from recsys.stats.online_experiments import Looks, ab
 from recsys.stats.statistics_warnings import SampleRatioWarning, SmallSampleWarning, StatisticsWarning
-from recsys.stats.verdicts import said_p
+from recsys.stats.verdicts import format_p
 
 
 @pytest.fixture
 def log() -> pd.DataFrame:
-    """Several rows a user; variant b converts more, c earns more."""
+    """Several rows per user; variant b converts more, c earns more."""
     rng = np.random.default_rng(0)
     user = np.repeat(np.arange(3000), rng.integers(1, 5, size=3000))
     arm = np.array(["a", "b", "c"])[user % 3]
@@ -90,9 +90,9 @@ def test_cuped_saves_what_the_past_explains(log) -> None:
 
 
 def test_multiple_variants_are_corrected(log) -> None:
-    found = ab(log, unit="user", variant="arm", metric=["revenue", "bought"], correction="bonferroni")
-    assert found.family == "4 comparisons (2 variants x 2 metrics), bonferroni"
-    for row in found.rows:
+    result = ab(log, unit="user", variant="arm", metric=["revenue", "bought"], correction="bonferroni")
+    assert result.family == "4 comparisons (2 variants x 2 metrics), bonferroni"
+    for row in result.rows:
         assert row.adjusted_p == pytest.approx(min(1, 4 * row.p_value))
         assert row.control == "a"
     named = ab(log, unit="user", variant="arm", metric="revenue", control="c")
@@ -100,9 +100,9 @@ def test_multiple_variants_are_corrected(log) -> None:
 
 
 def test_sample_ratio_is_the_chi_square_and_warns(log) -> None:
-    found = ab(log, unit="user", variant="arm", metric="revenue").sample_ratio
-    assert found.ok
-    assert found.p_value == pytest.approx(stats.chisquare([1000, 1000, 1000]).pvalue)
+    result = ab(log, unit="user", variant="arm", metric="revenue").sample_ratio
+    assert result.ok
+    assert result.p_value == pytest.approx(stats.chisquare([1000, 1000, 1000]).pvalue)
     broken = log[~((log.arm == "b") & (log.user % 5 == 0))]
     with pytest.warns(SampleRatioWarning, match="planned size"):
         bad = ab(broken, unit="user", variant="arm", metric="revenue")
@@ -144,15 +144,15 @@ def test_rows_may_come_in_any_order(log) -> None:
     assert [r.p_value for r in a.rows] == pytest.approx([r.p_value for r in b.rows], rel=1e-10)
 
 
-def test_a_unit_in_two_variants_is_an_error_or_dropped_and_said(log) -> None:
+def test_a_unit_in_two_variants_is_an_error_or_dropped_with_a_note(log) -> None:
     torn = pd.concat([log, log.iloc[[0]].assign(arm="b")])
     with pytest.raises(InputError, match="1 unit"):
         ab(torn, unit="user", variant="arm", metric="revenue")
-    found = ab(torn, unit="user", variant="arm", metric="revenue", mixed="drop")
-    assert found.sample_ratio.counts["a"] == 999
-    assert "1 of 3000 units" in found.notes[0]
+    result = ab(torn, unit="user", variant="arm", metric="revenue", mixed="drop")
+    assert result.sample_ratio.counts["a"] == 999
+    assert "1 of 3000 units" in result.notes[0]
     without = ab(log[log.user != 0], unit="user", variant="arm", metric="revenue")
-    assert found.rows[0].p_value == pytest.approx(without.rows[0].p_value, rel=1e-12)
+    assert result.rows[0].p_value == pytest.approx(without.rows[0].p_value, rel=1e-12)
 
 
 def test_few_conversions_warn() -> None:
@@ -181,21 +181,21 @@ def test_refusals(log) -> None:
 
 
 def test_an_experiment_prints_and_tabulates(log) -> None:
-    found = ab(log, unit="user", variant="arm", metric=["bought", "revenue"])
-    said = str(found)
-    assert "against" in said
-    assert "group sizes" in said
-    assert "as planned" in said
-    assert len(found.to_frame()) == len(found.rows)
-    assert {"lift_low", "verdict"} <= set(found.to_frame().columns)
+    result = ab(log, unit="user", variant="arm", metric=["bought", "revenue"])
+    text = str(result)
+    assert "against" in text
+    assert "group sizes" in text
+    assert "as planned" in text
+    assert len(result.to_frame()) == len(result.rows)
+    assert {"lift_low", "verdict"} <= set(result.to_frame().columns)
 
 
 def test_a_column_of_texts_is_no_metric_and_notes_are_printed(log: pd.DataFrame) -> None:
     with pytest.raises(InputError, match="holds no numbers"):
         ab(log.assign(bought="yes"), unit="user", variant="arm", metric="bought")
     with pytest.warns(SmallSampleWarning):
-        found = ab(log.assign(bought=0), unit="user", variant="arm", metric="bought")
-    assert "fewer than 10 conversions" in str(found)
+        result = ab(log.assign(bought=0), unit="user", variant="arm", metric="bought")
+    assert "fewer than 10 conversions" in str(result)
 
 
 def test_a_ratio_of_nothing_and_a_missing_variant_are_errors(log: pd.DataFrame) -> None:
@@ -208,17 +208,17 @@ def test_a_ratio_of_nothing_and_a_missing_variant_are_errors(log: pd.DataFrame) 
 
 
 @pytest.mark.parametrize("sequential", [Looks((0.5, 1.0)), "msprt", None])
-def test_where_nothing_varies_nothing_is_found(log, sequential) -> None:
+def test_without_variation_nothing_is_significant(log, sequential) -> None:
     flat = log.assign(flat=1.5)
-    found = ab(flat, unit="user", variant="arm", metric=["views", "flat/flat"], sequential=sequential)
-    row = found["b", "flat/flat"]
+    result = ab(flat, unit="user", variant="arm", metric=["views", "flat/flat"], sequential=sequential)
+    row = result["b", "flat/flat"]
     assert np.isnan(row.adjusted_p)
     assert row.verdict.startswith("no clear difference")
-    assert np.isfinite(found["b", "views"].adjusted_p)
+    assert np.isfinite(result["b", "views"].adjusted_p)
 
 
 @pytest.mark.parametrize("sequential", [Looks((0.5, 1.0)), "msprt", None])
-def test_one_unit_finds_nothing(log, sequential) -> None:
+def test_one_unit_is_never_significant(log, sequential) -> None:
     few = log[(log.arm == "a") | (log.user == 1)]
     choices = {"unit": "user", "variant": "arm", "metric": "revenue", "covariate": "before"}
     with warnings.catch_warnings():
@@ -229,7 +229,7 @@ def test_one_unit_finds_nothing(log, sequential) -> None:
     assert (row.interval.low, row.interval.high) == (-np.inf, np.inf)
 
 
-def test_the_interval_beside_a_sequential_verdict_is_sequential(log) -> None:
+def test_a_sequential_verdict_shows_the_sequential_interval(log) -> None:
     choices = {"unit": "user", "variant": "arm", "metric": "revenue"}
     look = ab(log, **choices, sequential=Looks((0.25, 0.5)))["c", "revenue"]
     # Two comparisons share the error; the interval leaves out 0 exactly when |z| passes the boundary.
@@ -252,7 +252,7 @@ def test_an_arrow_table_and_a_column_with_a_slash(log) -> None:
     assert (row.kind, row.p_value) == ("mean", expected.p_value)
 
 
-def test_odd_logs_are_refused_in_words(log) -> None:
+def test_odd_logs_are_refused_with_a_clear_message(log) -> None:
     choices = {"unit": "user", "variant": "arm", "metric": "revenue"}
     texts = log.assign(user=[str(u) if u % 2 else u for u in log.user])
     with pytest.raises(IdTypeError, match="user holds int and str"):
@@ -271,22 +271,22 @@ def test_odd_logs_are_refused_in_words(log) -> None:
 
 
 @pytest.mark.parametrize("given", [{"fractions": [float("nan")]}, {"fractions": [0.5, 1.0], "alpha": 5.0}])
-def test_boundaries_refuse_what_is_no_plan(given) -> None:
+def test_boundaries_refuse_invalid_fractions(given) -> None:
     with pytest.raises(InputError, match=r"fractions|alpha"):
         boundaries(**given)
 
 
-def test_the_table_has_what_was_looked_at(log) -> None:
+def test_the_frame_has_the_sequential_columns(log) -> None:
     choices = {"unit": "user", "variant": "arm", "metric": "revenue"}
     for sequential, name in ((Looks((0.25, 0.5)), "boundary"), ("msprt", "sequential_p")):
-        found = ab(log, **choices, sequential=sequential)
-        frame = found.to_frame()
-        assert frame[name].tolist() == [getattr(row, name) for row in found.rows]
-        assert frame["sequential_low"].tolist() == [row.sequential_interval.low for row in found.rows]
+        result = ab(log, **choices, sequential=sequential)
+        frame = result.to_frame()
+        assert frame[name].tolist() == [getattr(row, name) for row in result.rows]
+        assert frame["sequential_low"].tolist() == [row.sequential_interval.low for row in result.rows]
     assert "sequential_low" not in ab(log, **choices).to_frame()
 
 
-def test_numbers_are_said_as_everywhere(log) -> None:
+def test_numbers_are_formatted_as_in_other_verdicts(log) -> None:
     one = ab(log, unit="user", variant="arm", metric="revenue")
     assert one.family == "2 comparisons (2 variants x 1 metric), holm"
     two_arms = log[log.arm != "c"]
@@ -294,13 +294,13 @@ def test_numbers_are_said_as_everywhere(log) -> None:
         "1 comparison (1 variant x 1 metric), holm"
     )
     row = one.rows[0]
-    assert row.verdict.endswith(said_p(row.adjusted_p, "holm"))
+    assert row.verdict.endswith(format_p(row.adjusted_p, "holm"))
     watched = ab(log, unit="user", variant="arm", metric="revenue", sequential="msprt").rows[0]
-    assert watched.verdict.endswith(f"always-valid {said_p(watched.adjusted_p, 'holm')}")
+    assert watched.verdict.endswith(f"always-valid {format_p(watched.adjusted_p, 'holm')}")
     flat = log.assign(flat=1.5)
-    for sequential, said in ((None, "p_holm not defined"), ("msprt", "always-valid p_holm not defined")):
-        found = ab(flat, unit="user", variant="arm", metric="flat/flat", sequential=sequential)
-        assert found.rows[0].verdict.endswith(said)
-        assert "nan" not in found.rows[0].verdict.rpartition("]")[2]
+    for sequential, text in ((None, "p_holm not defined"), ("msprt", "always-valid p_holm not defined")):
+        result = ab(flat, unit="user", variant="arm", metric="flat/flat", sequential=sequential)
+        assert result.rows[0].verdict.endswith(text)
+        assert "nan" not in result.rows[0].verdict.rpartition("]")[2]
     look = ab(flat, unit="user", variant="arm", metric="flat/flat", sequential=Looks((0.5, 1.0))).rows[0]
     assert "|z| not defined against a boundary" in look.verdict

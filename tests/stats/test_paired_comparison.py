@@ -41,8 +41,8 @@ def models() -> dict[str, PerCase]:
 
 
 def test_a_row_is_scipys_t_test(models) -> None:
-    found = compare_tables(models, baseline="pop")
-    row = found["als", "ndcg@10"]
+    result = compare_tables(models, baseline="pop")
+    row = result["als", "ndcg@10"]
     a, b = models["als"].columns["ndcg@10"], models["pop"].columns["ndcg@10"]
     theirs = stats.ttest_rel(a, b)
     limits = theirs.confidence_interval()
@@ -73,48 +73,48 @@ def test_the_lift_interval_is_that_of_a_ratio(models) -> None:
 
 
 def test_the_family_is_models_times_metrics(models) -> None:
-    found = compare_tables(models, baseline="pop", options=Options(correction="holm"))
-    assert len(found.rows) == 4
-    assert found.family == "4 comparisons (2 pairs of models x 2 metrics), holm"
-    assert [r.adjusted_p for r in found.rows] == pytest.approx(
-        adjust([r.p_value for r in found.rows], "holm")
+    result = compare_tables(models, baseline="pop", options=Options(correction="holm"))
+    assert len(result.rows) == 4
+    assert result.family == "4 comparisons (2 pairs of models x 2 metrics), holm"
+    assert [r.adjusted_p for r in result.rows] == pytest.approx(
+        adjust([r.p_value for r in result.rows], "holm")
     )
 
 
 def test_without_a_baseline_all_pairs(models) -> None:
-    found = compare_tables(models, metrics=["ndcg@10"], options=Options(correction="max-t", n_resamples=500))
-    assert [(r.model, r.baseline) for r in found.rows] == [("als", "pop"), ("bpr", "pop"), ("bpr", "als")]
-    assert found["als", "ndcg@10"].adjusted_p == pytest.approx(1 / 501)
-    assert all(r.adjusted_p >= 1 / 501 for r in found.rows)
+    result = compare_tables(models, metrics=["ndcg@10"], options=Options(correction="max-t", n_resamples=500))
+    assert [(r.model, r.baseline) for r in result.rows] == [("als", "pop"), ("bpr", "pop"), ("bpr", "als")]
+    assert result["als", "ndcg@10"].adjusted_p == pytest.approx(1 / 501)
+    assert all(r.adjusted_p >= 1 / 501 for r in result.rows)
 
 
 def test_verdicts_say_what_was_found(models) -> None:
-    found = compare_tables(models, baseline="pop")
-    said = found["als", "ndcg@10"].verdict
-    assert said.startswith("better: +")
-    assert "d_z 0." in said
-    assert said.endswith("p_holm < 1e-4")
-    assert found["bpr", "ndcg@10"].verdict.startswith("no clear difference")
+    result = compare_tables(models, baseline="pop")
+    text = result["als", "ndcg@10"].verdict
+    assert text.startswith("better: +")
+    assert "d_z 0." in text
+    assert text.endswith("p_holm < 1e-4")
+    assert result["bpr", "ndcg@10"].verdict.startswith("no clear difference")
     turned = compare_tables(models, baseline="pop", options=Options(lower_is_better=frozenset({"ndcg@10"})))
     assert turned["als", "ndcg@10"].verdict.startswith("worse")
-    assert turned["als", "ndcg@10"].wins == found["als", "ndcg@10"].losses
+    assert turned["als", "ndcg@10"].wins == result["als", "ndcg@10"].losses
     same = compare_tables(models, baseline="pop", options=Options(margin=0.05, rope=0.05))
     assert same["bpr", "ndcg@10"].verdict.startswith("equivalent")
     assert same["bpr", "ndcg@10"].bayes.p_equal > 0.99
 
 
-def test_pairs_by_id_never_by_place(models) -> None:
+def test_pairs_by_id_never_by_position(models) -> None:
     whole = compare_tables({name: models[name] for name in ("pop", "als")}, baseline="pop")
     with pytest.warns(UnpairedWarning, match="als lacks 20"):
-        found = compare_tables(
+        result = compare_tables(
             {"pop": models["pop"], "als": cut(models["als"], slice(20, None))}, baseline="pop"
         )
-    row = found["als", "ndcg@10"]
+    row = result["als", "ndcg@10"]
     d = (models["als"].columns["ndcg@10"] - models["pop"].columns["ndcg@10"])[20:]
     assert row.n_cases == N - 20
     assert row.difference == pytest.approx(d.mean(), rel=1e-10)
     assert row.difference != pytest.approx(whole["als", "ndcg@10"].difference, rel=1e-6)
-    assert found.missing["als"].tolist() == list(range(20))
+    assert result.missing["als"].tolist() == list(range(20))
     assert any("one side only" in note for note in row.notes)
 
 
@@ -123,47 +123,47 @@ def test_excluded_cases_are_left_out_of_their_metric_only(models) -> None:
         n: PerCase(t.ids, {**t.columns, "ndcg@10": np.where(t.ids < 50, np.nan, t.columns["ndcg@10"])})
         for n, t in models.items()
     }
-    found = compare_tables(holed, baseline="pop")
-    assert found["als", "ndcg@10"].n_cases == N - 50
-    assert found["als", "recall@10"].n_cases == N
-    assert found["als", "ndcg@10"].notes == ()
+    result = compare_tables(holed, baseline="pop")
+    assert result["als", "ndcg@10"].n_cases == N - 50
+    assert result["als", "recall@10"].n_cases == N
+    assert result["als", "ndcg@10"].notes == ()
 
 
 @pytest.mark.parametrize("test", ["t", "permutation", "studentised", "bca", "wilcoxon", "sign"])
 def test_every_test_sees_the_difference_and_spares_the_null(models, test) -> None:
-    found = compare_tables(
+    result = compare_tables(
         models, baseline="pop", options=Options(test=test, n_resamples=2000, correction="none")
     )
-    assert found["als", "ndcg@10"].p_value < 0.005
-    assert found["bpr", "ndcg@10"].p_value > 0.01
-    assert min(r.p_value for r in found.rows) > 0
+    assert result["als", "ndcg@10"].p_value < 0.005
+    assert result["bpr", "ndcg@10"].p_value > 0.01
+    assert min(r.p_value for r in result.rows) > 0
 
 
 @pytest.mark.parametrize("interval", ["t", "normal", "studentised", "bca", "percentile"])
 def test_every_interval_is_about_the_same_here(models, interval) -> None:
     plain = compare_tables(models, baseline="pop")["als", "ndcg@10"].interval
-    found = compare_tables(models, baseline="pop", options=Options(interval=interval))[
+    result = compare_tables(models, baseline="pop", options=Options(interval=interval))[
         "als", "ndcg@10"
     ].interval
-    assert found.method == interval
+    assert result.method == interval
     width = plain.high - plain.low
-    assert found.low == pytest.approx(plain.low, abs=0.08 * width)
-    assert found.high == pytest.approx(plain.high, abs=0.08 * width)
+    assert result.low == pytest.approx(plain.low, abs=0.08 * width)
+    assert result.high == pytest.approx(plain.high, abs=0.08 * width)
 
 
 @pytest.mark.parametrize(
     ("test", "method"), [("t", "t"), ("permutation", "t"), ("studentised", "studentised"), ("bca", "bca")]
 )
 def test_the_interval_goes_with_the_test(models, test, method) -> None:
-    found = compare_tables(models, baseline="pop", options=Options(test=test, n_resamples=200))
-    assert {r.interval.method for r in found.rows} == {method}
+    result = compare_tables(models, baseline="pop", options=Options(test=test, n_resamples=200))
+    assert {r.interval.method for r in result.rows} == {method}
     named = compare_tables(
         models, baseline="pop", options=Options(test=test, interval="normal", n_resamples=200)
     )
     assert {r.interval.method for r in named.rows} == {"normal"}
 
 
-def test_clusters_carry_the_inference(models) -> None:
+def test_inference_is_over_clusters(models) -> None:
     """Each case three times under its user: same difference, same error."""
 
     def tripled(one: PerCase) -> PerCase:
@@ -173,8 +173,8 @@ def test_clusters_carry_the_inference(models) -> None:
 
     for options in (Options(), Options(test="studentised", interval="bca", n_resamples=1000)):
         plain = compare_tables(models, baseline="pop", options=options)
-        found = compare_tables({n: tripled(t) for n, t in models.items()}, baseline="pop", options=options)
-        for a, b in zip(plain.rows, found.rows, strict=True):
+        result = compare_tables({n: tripled(t) for n, t in models.items()}, baseline="pop", options=options)
+        for a, b in zip(plain.rows, result.rows, strict=True):
             assert b.n_units == N
             assert b.n_cases == 3 * N
             assert b.p_value == pytest.approx(a.p_value, rel=0.01)
@@ -191,7 +191,7 @@ def test_order_of_models_and_ids_as_text_do_not_matter(models) -> None:
         assert turned[row.model, row.metric].p_value == row.p_value
 
 
-def test_weights_weigh() -> None:
+def test_weights_are_used() -> None:
     rng = np.random.default_rng(0)
     w = rng.random(N)
     a, b = rng.normal(size=N), rng.normal(size=N)
@@ -205,32 +205,32 @@ def test_weights_weigh() -> None:
 
 def test_seeds_add_the_spread_between_runs(models) -> None:
     shaky = [table(0.03 + s, seed=10 + j) for j, s in enumerate([-0.05, 0.05, -0.02, 0.03, 0.0])]
-    found = compare_tables({"pop": models["pop"], "als": shaky}, baseline="pop")["als", "ndcg@10"]
+    result = compare_tables({"pop": models["pop"], "als": shaky}, baseline="pop")["als", "ndcg@10"]
     once = compare_tables({"pop": models["pop"], "als": shaky[1]}, baseline="pop")["als", "ndcg@10"]
-    assert found.runs.n_runs == 5
-    assert found.interval.high - found.interval.low > 3 * (once.interval.high - once.interval.low)
-    assert "better in" in found.verdict
-    assert "of 5 runs" in found.verdict
+    assert result.runs.n_runs == 5
+    assert result.interval.high - result.interval.low > 3 * (once.interval.high - once.interval.low)
+    assert "better in" in result.verdict
+    assert "of 5 runs" in result.verdict
 
 
 def test_a_case_missing_in_a_seed_is_missing(models) -> None:
     runs = [table(0.03, seed=20), cut(table(0.03, seed=21), slice(7, None)), table(0.03, seed=22)]
-    found = compare_tables({"pop": models["pop"], "als": runs}, baseline="pop", metrics=["ndcg@10"]).rows[0]
-    assert found.n_cases == N - 7
-    assert found.runs.n_users == N - 7
+    result = compare_tables({"pop": models["pop"], "als": runs}, baseline="pop", metrics=["ndcg@10"]).rows[0]
+    assert result.n_cases == N - 7
+    assert result.runs.n_users == N - 7
 
 
 def test_folds_get_the_corrected_test(models) -> None:
     parts = np.array_split(np.arange(N), 5)
     folded = {name: [cut(models[name], part) for part in parts] for name in ("pop", "als")}
-    found = compare_tables(folded, baseline="pop")["als", "ndcg@10"]
+    result = compare_tables(folded, baseline="pop")["als", "ndcg@10"]
     gaps = [
         (models["als"].columns["ndcg@10"] - models["pop"].columns["ndcg@10"])[part].mean() for part in parts
     ]
     t = np.mean(gaps) / np.sqrt((1 / 5 + 1 / 4) * np.var(gaps, ddof=1))
-    assert found.p_value == pytest.approx(2 * stats.t.sf(abs(t), 4), rel=1e-10)
-    assert found.test == "corrected resampled t"
-    assert found.n_cases == N
+    assert result.p_value == pytest.approx(2 * stats.t.sf(abs(t), 4), rel=1e-10)
+    assert result.test == "corrected resampled t"
+    assert result.n_cases == N
 
 
 def test_few_cases_permute_exactly() -> None:
@@ -247,23 +247,23 @@ def test_few_cases_permute_exactly() -> None:
 @pytest.mark.parametrize("test", ["t", "permutation", "wilcoxon", "sign", "studentised", "bca"])
 def test_a_model_against_itself_is_identical(models, test) -> None:
     with pytest.warns(ZeroVarianceWarning):
-        found = compare_tables(
+        result = compare_tables(
             {"a": models["als"], "b": models["als"]},
             baseline="a",
             options=Options(test=test, n_resamples=200),
         )
-    for row in found.rows:
+    for row in result.rows:
         assert row.verdict == "identical: all 300 units have the same value"
         assert row.difference == 0
         assert np.isnan(row.p_value) or row.p_value == 1
 
 
 @pytest.mark.parametrize("n", [1, 2])
-def test_hardly_any_case_is_answered_with_a_caution(models, n) -> None:
+def test_very_few_cases_give_a_caution(models, n) -> None:
     few = {name: cut(one, slice(0, n)) for name, one in models.items()}
     with pytest.warns(SmallSampleWarning):
-        found = compare_tables(few, baseline="pop")
-    assert not any(row.adjusted_p < 0.05 for row in found.rows)
+        result = compare_tables(few, baseline="pop")
+    assert not any(row.adjusted_p < 0.05 for row in result.rows)
 
 
 def test_rank_tests_warn_in_a_large_comparison() -> None:
@@ -299,7 +299,7 @@ def test_refusals(models) -> None:
         Options(margin=-1.0)
     with pytest.raises(InputError, match="one by one"):
         compare_tables({"a": [models["als"]] * 3, "b": [models["bpr"]] * 2}, baseline="b")
-    with pytest.raises(InputError, match="knows nothing of runs"):
+    with pytest.raises(InputError, match="ignores the spread between runs"):
         compare_tables(
             {"a": [models["als"]] * 3, "b": models["bpr"]}, baseline="b", options=Options(correction="max-t")
         )
@@ -334,13 +334,13 @@ def test_equivalence_is_corrected_over_the_family():
     alone = compare_tables({n: tables[n] for n in "ab"}, options=options)
     whole = compare_tables(tables, options=options)
     raw = np.array([row.equivalence.p_value for row in whole.rows])
-    said = np.array([row.verdict.startswith("equivalent") for row in whole.rows])
-    assert (said == (adjust(raw, "holm") < 0.05)).all()
-    assert (raw < 0.05).sum() > said.sum()
+    text = np.array([row.verdict.startswith("equivalent") for row in whole.rows])
+    assert (text == (adjust(raw, "holm") < 0.05)).all()
+    assert (raw < 0.05).sum() > text.sum()
     assert alone.rows[0].verdict.startswith("equivalent") == (alone.rows[0].equivalence.p_value < 0.05)
 
 
-def test_folds_weigh_as_the_metric_does() -> None:
+def test_folds_use_the_weights_of_the_metric() -> None:
     rng = np.random.default_rng(0)
     w, a, b = rng.random(N) * 5, rng.random(N), rng.random(N)
     parts = np.array_split(np.arange(N), 5)
@@ -348,17 +348,17 @@ def test_folds_weigh_as_the_metric_does() -> None:
         name: [PerCase(part, {"m": (b + shift * w * a)[part]}, weights=w[part]) for part in parts]
         for name, shift in (("b", 0.0), ("a", 0.1))
     }
-    found = compare_tables(sides, baseline="b").rows[0]
+    result = compare_tables(sides, baseline="b").rows[0]
     gaps = [np.average((0.1 * w * a)[part], weights=w[part]) for part in parts]
-    assert found.runs.per_run == pytest.approx(gaps, rel=1e-12)
+    assert result.runs.per_run == pytest.approx(gaps, rel=1e-12)
 
 
-def test_what_runs_replace_is_said(models) -> None:
+def test_options_that_runs_ignore_are_noted(models) -> None:
     runs = {n: [table(s, seed=seed + j) for j in range(3)] for n, s, seed in (("b", 0, 30), ("a", 0.03, 40))}
-    asked = Options(test="bca", interval="percentile", test_over_train=0.2)
-    row = compare_tables(runs, baseline="b", options=asked)["a", "ndcg@10"]
-    for said in ("test='bca' is of users alone", "interval='percentile' is", "test_over_train is of folds"):
-        assert any(note.startswith(said) for note in row.notes), row.notes
+    options = Options(test="bca", interval="percentile", test_over_train=0.2)
+    row = compare_tables(runs, baseline="b", options=options)["a", "ndcg@10"]
+    for text in ("test='bca' is for users alone", "interval='percentile' is", "test_over_train is for folds"):
+        assert any(note.startswith(text) for note in row.notes), row.notes
     plain = compare_tables(runs, baseline="b")["a", "ndcg@10"]
     assert (row.p_value, row.interval, plain.notes) == (plain.p_value, plain.interval, ())
     lone = compare_tables({"b": runs["b"][0], "a": runs["a"]}, baseline="b")["a", "ndcg@10"]
@@ -389,24 +389,24 @@ def test_repeated_folds_are_corrected_for_the_share_tested(models) -> None:
     """Twice 5-fold is ten runs, but each is trained on four fifths: n_test / n_train is 1/4, not 1/9."""
     parts = [np.arange(N)[j::5] for j in range(5)] + np.array_split(np.arange(N), 5)
     folded = {name: [cut(models[name], part) for part in parts] for name in ("pop", "als")}
-    found = compare_tables(folded, baseline="pop")["als", "ndcg@10"]
+    result = compare_tables(folded, baseline="pop")["als", "ndcg@10"]
     gaps = [
         (models["als"].columns["ndcg@10"] - models["pop"].columns["ndcg@10"])[part].mean() for part in parts
     ]
     t = np.mean(gaps) / np.sqrt((1 / 10 + 1 / 4) * np.var(gaps, ddof=1))
-    assert found.p_value == pytest.approx(2 * stats.t.sf(abs(t), 9), rel=1e-9)
+    assert result.p_value == pytest.approx(2 * stats.t.sf(abs(t), 9), rel=1e-9)
 
 
 @pytest.mark.parametrize("test", ["t", "permutation", "studentised", "bca"])
-def test_no_correction_makes_a_p_smaller(models, test) -> None:
-    """Also where max-T draws its own: few draws wander around the p of the test."""
+def test_corrections_never_lower_p(models, test) -> None:
+    """Also under max-T, whose few draws vary around the p of the test."""
     for seed in range(20):
         options = Options(test=test, correction="max-t", n_resamples=99, rng=seed)
         for row in compare_tables(models, baseline="pop", options=options).rows:
             assert row.adjusted_p >= row.p_value
 
 
-def test_max_t_is_of_means() -> None:
+def test_max_t_is_for_means() -> None:
     for test in ("wilcoxon", "sign"):
         with pytest.raises(InputError, match="max-T corrects tests of the mean"):
             Options(test=test, correction="max-t")
@@ -421,13 +421,13 @@ def test_the_statistic_of_a_permutation_is_t(models, n) -> None:
 
 
 def test_every_row_says_how_it_was_tested() -> None:
-    """Few differences are enumerated, many have the normal limit: within one comparison, both."""
+    """Few differences are enumerated, many use the normal limit; one comparison may have both."""
     rng = np.random.default_rng(0)
     a, b = rng.random((2, N)), rng.random((2, N))
     a[0, 30:] = np.nan
     sides = {name: PerCase(np.arange(N), dict(zip("xy", m, strict=True))) for name, m in (("b", b), ("a", a))}
-    found = compare_tables(sides, baseline="b", options=Options(test="wilcoxon"))
-    assert [row.test for row in found.rows] == [
+    result = compare_tables(sides, baseline="b", options=Options(test="wilcoxon"))
+    assert [row.test for row in result.rows] == [
         "Wilcoxon (exact)",
         "Wilcoxon (normal, continuity correction)",
     ]
@@ -436,11 +436,11 @@ def test_every_row_says_how_it_was_tested() -> None:
 @pytest.mark.filterwarnings("ignore::recsys.stats.statistics_warnings.StatisticsWarning")
 @pytest.mark.parametrize(
     ("test", "correction"),
-    # max-T is of means only.
+    # max-T is for means only.
     [(test, "holm") for test in ("t", "permutation", "studentised", "bca", "wilcoxon", "sign")]
     + [(test, "max-t") for test in ("t", "permutation", "studentised", "bca")],
 )
-def test_two_users_with_the_same_gain_are_no_proof(test, correction) -> None:
+def test_two_users_with_the_same_gain_are_not_significant(test, correction) -> None:
     def row(n: int):
         base = np.linspace(0.1, 0.5, n)
         tables = {"b": PerCase(np.arange(n), {"m": base}), "a": PerCase(np.arange(n), {"m": base + 0.25})}
@@ -457,6 +457,6 @@ def test_two_users_with_the_same_gain_are_no_proof(test, correction) -> None:
     assert ten.interval.low == pytest.approx(0.25)
 
 
-def test_the_share_tested_is_of_folds(models) -> None:
-    with pytest.raises(InputError, match=r"test_over_train=0.25 is of folds, and every model has one run"):
+def test_test_over_train_is_for_folds(models) -> None:
+    with pytest.raises(InputError, match=r"test_over_train=0.25 is for folds, but every model has one run"):
         compare_tables(models, baseline="pop", options=Options(test_over_train=0.25))

@@ -51,13 +51,13 @@ def test_covariates_save_variance_where_their_mean_is_known() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(3, 1, size=400)
     y = 0.8 * x + 0.6 * rng.normal(size=400)
-    found = covariate_adjusted(y, x, 3.0)
+    result = covariate_adjusted(y, x, 3.0)
     fit = OLS(y, np.column_stack([np.ones(400), x - 3.0])).fit()
-    assert found.estimate.value == pytest.approx(fit.params[0], rel=1e-10)
-    assert found.variance_saved == pytest.approx(0.64, abs=0.08)
-    assert found.coefficients == pytest.approx(fit.params[1:])
-    assert found.estimate.interval.high - found.estimate.interval.low < 0.7 * (
-        found.plain.interval.high - found.plain.interval.low
+    assert result.estimate.value == pytest.approx(fit.params[0], rel=1e-10)
+    assert result.variance_saved == pytest.approx(0.64, abs=0.08)
+    assert result.coefficients == pytest.approx(fit.params[1:])
+    assert result.estimate.interval.high - result.estimate.interval.low < 0.7 * (
+        result.plain.interval.high - result.plain.interval.low
     )
     nothing = covariate_adjusted(y, x, x.mean())
     assert nothing.estimate.value == pytest.approx(y.mean())
@@ -76,10 +76,10 @@ def test_covariate_adjustment_covers() -> None:
 
 def test_post_stratification_by_hand() -> None:
     y = [1.0, 3.0, 10.0, 14.0, 12.0]
-    found = post_stratified(y, ["low", "low", "high", "high", "high"], {"low": 0.7, "high": 0.3})
-    assert found.estimate.value == pytest.approx(0.7 * 2 + 0.3 * 12)
-    assert found.estimate.standard_error == pytest.approx(np.sqrt(0.49 * 2 / 2 + 0.09 * 4 / 3))
-    assert found.variance_saved > 0.5
+    result = post_stratified(y, ["low", "low", "high", "high", "high"], {"low": 0.7, "high": 0.3})
+    assert result.estimate.value == pytest.approx(0.7 * 2 + 0.3 * 12)
+    assert result.estimate.standard_error == pytest.approx(np.sqrt(0.49 * 2 / 2 + 0.09 * 4 / 3))
+    assert result.variance_saved > 0.5
 
 
 def test_refusals() -> None:
@@ -97,14 +97,14 @@ def test_refusals() -> None:
         post_stratified([1.0, 2.0], ["a", "a"], {"b": 1.0})
     with pytest.raises(InputError, match="fewer than 2"):
         post_stratified([1.0, 2.0, 3.0], ["a", "a", "b"], {"a": 0.5, "b": 0.5})
-    with pytest.raises(InputError, match="one mean a covariate"):
+    with pytest.raises(InputError, match="one mean per covariate"):
         covariate_adjusted([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0], [1.0, 2.0])
     with pytest.raises(InputError, match="too few"):
         covariate_adjusted([1.0, 2.0, 3.0], [1.0, 2.0, 4.0], 2.0)
 
 
 def test_covariates_of_another_length_are_an_error():
-    with pytest.raises(InputError, match="one row a value"):
+    with pytest.raises(InputError, match="one row per value"):
         covariate_adjusted([1.0, 2.0, 3.0, 4.0], [1.0, 2.0], 0.0)
 
 
@@ -112,8 +112,8 @@ def test_covariates_of_another_length_are_an_error():
     ("effect", "n", "expected"),
     [(0.3, 1000, 1.0), (10.0, 1000, 1.0), (1e200, 100, 1.0), (0.3, 10**7, 1.0)],
 )
-def test_a_sure_thing_is_sure(effect, n, expected) -> None:
-    """The tail on the other side is empty, where libraries answer NaN."""
+def test_huge_effects_have_full_power(effect, n, expected) -> None:
+    """The tail on the other side is empty, for which libraries return NaN."""
     assert power(effect, n) == pytest.approx(expected, abs=1e-9)
     assert power(effect, n, alternative="less") == pytest.approx(0.0, abs=1e-9)
 
@@ -126,7 +126,7 @@ def test_small_levels_need_what_the_normal_formula_says(effect, alpha) -> None:
     assert power(effect, n - 1, alpha=alpha) < 0.8 <= power(effect, n, alpha=alpha)
 
 
-def test_two_users_find_only_what_is_huge() -> None:
+def test_two_users_detect_only_huge_effects() -> None:
     assert power(minimal_effect(2), 2) == pytest.approx(0.8)
     assert minimal_effect(2) == pytest.approx(11.55, abs=0.01)
     with pytest.raises(InputError, match="NaN"):
@@ -140,10 +140,10 @@ HALVES = {"a": 0.5, "b": 0.5}
 @pytest.mark.parametrize(
     ("values", "strata", "shares", "says"),
     [
-        (VALUES, ["a", "b", "a"], HALVES, r"4 values and 3 strata\. Pass one label a value"),
+        (VALUES, ["a", "b", "a"], HALVES, r"4 values and 3 strata\. Pass one label per value"),
         (VALUES, ["a", 1, "a", 1], {"a": 0.5, 1: 0.5}, r"int and str.*Make them one type"),
-        (VALUES, ["a", None, "a", "b"], HALVES, r"hold None\. \[row 1\] A stratum is a text or a number"),
-        (VALUES, [0.0, 1.0, math.nan, 0.0], HALVES, r"hold nan\. \[row 2\]"),
+        (VALUES, ["a", None, "a", "b"], HALVES, r"hold None\. A stratum is a text or a number.*\[row 1\]"),
+        (VALUES, [0.0, 1.0, math.nan, 0.0], HALVES, r"hold nan\. .*\[row 2\]"),
         (VALUES, [["a"]] * 4, HALVES, "A stratum is a text or a number"),
         (VALUES, {1: "a"}, HALVES, "strata came as dict"),
         (VALUES, 3, HALVES, "strata came as int"),
@@ -159,11 +159,11 @@ def test_strata_that_cannot_be_used_say_what_to_type(values, strata, shares, say
 @pytest.mark.parametrize(
     ("covariates", "means", "says"),
     [
-        ([1.0, 2.0, 3.0], [0.0], r"shape \(3,\)\. Pass one row a value"),
+        ([1.0, 2.0, 3.0], [0.0], r"shape \(3,\)\. Pass one row per value"),
         (["a", "b", "c", "d"], [0.0], "covariates must hold numbers.*Texts are for strata"),
         ([[1.0], [2.0, 3.0], [4.0], [4.0]], [0.0], "covariates must hold numbers"),
         ([1.0, 2.0, 4.0, 4.0], "x", "population_means must hold numbers"),
-        ([1.0, 2.0, 4.0, 4.0], [1.0, 2.0], "one mean a covariate"),
+        ([1.0, 2.0, 4.0, 4.0], [1.0, 2.0], "one mean per covariate"),
         ([1.0, 2.0, 4.0, 4.0], [math.nan], "must be finite"),
     ],
 )
@@ -173,7 +173,7 @@ def test_covariates_that_cannot_be_used_say_what_to_type(covariates, means, says
 
 
 def test_labels_of_any_container_are_the_same_strata() -> None:
-    found = post_stratified(VALUES, ["a", "b", "a", "b"], HALVES).estimate
+    result = post_stratified(VALUES, ["a", "b", "a", "b"], HALVES).estimate
     for strata in (np.array(["a", "b"] * 2), np.array(["a", "b"] * 2, dtype=object), tuple("abab")):
-        assert post_stratified(VALUES, strata, HALVES).estimate == found
-    assert post_stratified(VALUES, [0, 1, 0, 1], {0: 0.5, 1: 0.5}).estimate == found
+        assert post_stratified(VALUES, strata, HALVES).estimate == result
+    assert post_stratified(VALUES, [0, 1, 0, 1], {0: 0.5, 1: 0.5}).estimate == result

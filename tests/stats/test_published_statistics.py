@@ -43,12 +43,12 @@ ROUNDING = [
 
 
 def test_t_test_of_sleep() -> None:
-    found = paired_t(pair(SLEEP_1, SLEEP_2))
-    assert found.statistic == pytest.approx(-4.0621, abs=5e-5)
-    assert found.df == 9
-    assert found.p_value == pytest.approx(0.002833, abs=5e-7)
-    assert found.interval.low == pytest.approx(-2.4598858, abs=5e-8)
-    assert found.interval.high == pytest.approx(-0.7001142, abs=5e-8)
+    result = paired_t(pair(SLEEP_1, SLEEP_2))
+    assert result.statistic == pytest.approx(-4.0621, abs=5e-5)
+    assert result.df == 9
+    assert result.p_value == pytest.approx(0.002833, abs=5e-7)
+    assert result.interval.low == pytest.approx(-2.4598858, abs=5e-8)
+    assert result.interval.high == pytest.approx(-0.7001142, abs=5e-8)
 
 
 def test_signed_ranks_of_depression() -> None:
@@ -58,9 +58,9 @@ def test_signed_ranks_of_depression() -> None:
 
 
 def test_friedman_of_rounding_times() -> None:
-    found = friedman(-np.array(ROUNDING))
-    assert found.statistic == pytest.approx(11.143, abs=5e-4)
-    assert found.p_value == pytest.approx(0.003805, abs=5e-7)
+    result = friedman(-np.array(ROUNDING))
+    assert result.statistic == pytest.approx(11.143, abs=5e-4)
+    assert result.p_value == pytest.approx(0.003805, abs=5e-7)
 
 
 def test_adjusted_p_of_benjamini_and_hochbergs_paper() -> None:
@@ -89,10 +89,10 @@ DEMSAR = [
 
 
 def test_critical_difference_of_demsar() -> None:
-    found = friedman(DEMSAR)
+    result = friedman(DEMSAR)
     # He ranks the best 1, we rank it last; 3.143, 2.000, 2.893 and 1.964, but for a tie of voting he breaks.
-    assert [5 - rank for rank in found.mean_ranks] == pytest.approx([3.143, 2.0, 2.893, 1.964], abs=0.04)
-    assert found.critical_difference == pytest.approx(1.25, abs=0.005)
+    assert [5 - rank for rank in result.mean_ranks] == pytest.approx([3.143, 2.0, 2.893, 1.964], abs=0.04)
+    assert result.critical_difference == pytest.approx(1.25, abs=0.005)
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,8 @@ def test_critical_difference_of_demsar() -> None:
 def test_nemenyis_critical_values(alpha, table) -> None:
     rng = np.random.default_rng(0)
     for k, q in enumerate(table, 3):
-        found = friedman(rng.random((20, k)), alpha=alpha)
-        assert found.critical_difference / np.sqrt(k * (k + 1) / 120) == pytest.approx(q, abs=1e-3)
+        result = friedman(rng.random((20, k)), alpha=alpha)
+        assert result.critical_difference / np.sqrt(k * (k + 1) / 120) == pytest.approx(q, abs=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,8 @@ def test_nemenyis_critical_values(alpha, table) -> None:
 )
 def test_boundaries_of_lan_and_demets(spending, bounds) -> None:
     """Five equal looks at two-sided 0.05, as the tables of group-sequential software print them."""
-    found = boundaries([0.2, 0.4, 0.6, 0.8, 1.0], spending=spending)
-    assert found == pytest.approx(bounds, abs=2e-4)
+    result = boundaries([0.2, 0.4, 0.6, 0.8, 1.0], spending=spending)
+    assert result == pytest.approx(bounds, abs=2e-4)
 
 
 def test_signed_ranks_of_scipys_manual() -> None:
@@ -144,9 +144,9 @@ def test_friedman_of_pulse_rates() -> None:
     """Sprent and Smeeton's seven students, as SciPy's manual prints them."""
     rates = [[72, 120, 76], [96, 120, 95], [88, 132, 104], [92, 120, 96], [74, 101, 84], [76, 96, 72],
              [82, 112, 76]]  # fmt: skip
-    found = friedman(rates)
-    assert found.statistic == pytest.approx(10.57142857142857, abs=1e-12)
-    assert found.p_value == pytest.approx(0.005063414171757498, abs=1e-12)
+    result = friedman(rates)
+    assert result.statistic == pytest.approx(10.57142857142857, abs=1e-12)
+    assert result.p_value == pytest.approx(0.005063414171757498, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_the_sign_test_is_mcnemars_exact_one() -> None:
 def test_bootstrap_of_the_spatial_test(method, low, high) -> None:
     """Efron and Tibshirani (1993), table 14.2: 90 % intervals of a variance; theirs are 2,000 draws."""
     a = [48, 36, 20, 29, 42, 42, 20, 42, 22, 41, 45, 14, 6, 0, 33, 28, 34, 4, 32, 24, 47, 41, 24, 26, 30, 41]
-    found = statistic_interval(a, lambda x: float(np.var(x)), method=method, confidence=0.9)
-    assert found.value == pytest.approx(171.5, abs=0.05)
-    assert found.interval.low == pytest.approx(low, abs=6)
-    assert found.interval.high == pytest.approx(high, abs=6)
+    result = statistic_interval(a, lambda x: float(np.var(x)), method=method, confidence=0.9)
+    assert result.value == pytest.approx(171.5, abs=0.05)
+    assert result.interval.low == pytest.approx(low, abs=6)
+    assert result.interval.high == pytest.approx(high, abs=6)

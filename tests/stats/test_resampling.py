@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from recsys.errors import InputError, UnknownNameError
-from recsys.stats.resampling import Resampler, groups_of, random_order, seed_of, unit_keys
+from recsys.stats.resampling import Resampler, groups_of, random_order, seed_from_rng, unit_keys
 
 
 @pytest.fixture
@@ -102,13 +102,13 @@ def test_few_units_are_drawn_multinomially() -> None:
     assert Resampler(unit_keys(np.arange(1000))).resolved_scheme == "poisson"
 
 
-def test_progress_is_told(columns: np.ndarray) -> None:
-    told: list[tuple[int, int]] = []
+def test_progress_is_reported(columns: np.ndarray) -> None:
+    calls: list[tuple[int, int]] = []
     Resampler(
-        unit_keys(np.arange(1500)), 500, budget=1 << 20, progress=lambda a, b: told.append((a, b))
+        unit_keys(np.arange(1500)), 500, budget=1 << 20, progress=lambda a, b: calls.append((a, b))
     ).weighted(columns)
-    assert told[-1] == (500, 500)
-    assert [a for a, _ in told] == sorted({a for a, _ in told})
+    assert calls[-1] == (500, 500)
+    assert [a for a, _ in calls] == sorted({a for a, _ in calls})
 
 
 def test_groups_are_even_and_do_not_depend_on_order() -> None:
@@ -128,12 +128,12 @@ def test_random_order_depends_on_ids_and_seed_only() -> None:
     assert not np.array_equal(random_order(ids, 4), order)
 
 
-def test_what_cannot_be_drawn_is_refused() -> None:
+def test_impossible_resamples_are_refused() -> None:
     keys = unit_keys(np.arange(3))
     with pytest.raises(UnknownNameError, match="poisson"):
         Resampler(keys, scheme="poison")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="n_resamples"):
         Resampler(keys, 0)
     with pytest.raises(InputError, match="rng"):
-        seed_of("7")  # type: ignore[arg-type]
-    assert seed_of(np.random.default_rng(0)) == seed_of(np.random.default_rng(0))
+        seed_from_rng("7")  # type: ignore[arg-type]
+    assert seed_from_rng(np.random.default_rng(0)) == seed_from_rng(np.random.default_rng(0))

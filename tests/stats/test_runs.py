@@ -1,4 +1,4 @@
-"""Several runs a model: variances that add up, folds corrected."""
+"""Several runs per model: variances that add up, folds corrected."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def test_seeds_recover_both_variances() -> None:
     rng = np.random.default_rng(0)
     users, runs = rng.normal(0, 1, size=2000), rng.normal(0, 0.5, size=400)
     table = users + runs[:, None] + rng.normal(0, 1, size=(400, 2000))
-    found = seeds(table)
-    assert found.variance_users * 2000 == pytest.approx(1.0, rel=0.1)
-    assert found.variance_runs * 400 == pytest.approx(0.25, rel=0.2)
-    assert found.standard_error**2 == pytest.approx(found.variance_users + found.variance_runs, rel=1e-6)
+    result = seeds(table)
+    assert result.variance_users * 2000 == pytest.approx(1.0, rel=0.1)
+    assert result.variance_runs * 400 == pytest.approx(0.25, rel=0.2)
+    assert result.standard_error**2 == pytest.approx(result.variance_users + result.variance_runs, rel=1e-6)
 
 
 def test_seeds_hold_their_level_where_a_test_over_users_does_not() -> None:
@@ -37,19 +37,19 @@ def test_seeds_hold_their_level_where_a_test_over_users_does_not() -> None:
 
 def test_identical_runs_are_one_run() -> None:
     d = np.random.default_rng(2).normal(0.1, 1, size=200)
-    found = seeds(np.stack([d] * 5))
-    assert found.standard_error == pytest.approx(stats.sem(d), rel=1e-9)
-    assert found.variance_runs == pytest.approx(0, abs=1e-20)
-    assert found.says == "better in 5 of 5 runs"
+    result = seeds(np.stack([d] * 5))
+    assert result.standard_error == pytest.approx(stats.sem(d), rel=1e-9)
+    assert result.variance_runs == pytest.approx(0, abs=1e-20)
+    assert result.says == "better in 5 of 5 runs"
 
 
 def test_folds_are_nadeau_and_bengios_formula() -> None:
     d = np.array([0.021, 0.014, 0.030, -0.002, 0.018])
-    found = folds(d)
+    result = folds(d)
     t = d.mean() / np.sqrt((1 / 5 + 1 / 4) * d.var(ddof=1))
-    assert found.p_value == pytest.approx(2 * stats.t.sf(t, 4), rel=1e-10)
-    assert found.better_in == 4
-    assert found.p_value > stats.ttest_1samp(d, 0).pvalue
+    assert result.p_value == pytest.approx(2 * stats.t.sf(t, 4), rel=1e-10)
+    assert result.better_in == 4
+    assert result.p_value > stats.ttest_1samp(d, 0).pvalue
     repeated = folds(np.tile(d, 2), test_over_train=0.25)
     plain = np.tile(d, 2)
     t = plain.mean() / np.sqrt((1 / 10 + 0.25) * plain.var(ddof=1))
@@ -80,7 +80,7 @@ def tables(means: list[float], *, noise: int = 100) -> list[PerCase]:
     ]
 
 
-def test_where_lower_is_better_so_are_runs_and_the_posterior() -> None:
+def test_lower_is_better_applies_to_runs_and_the_posterior() -> None:
     options = Options(lower_is_better=frozenset({"rank"}), rope=0.05)
     for sides in (
         {"old": tables([5.0] * 5), "new": tables([4.0] * 5, noise=7)},
@@ -94,7 +94,7 @@ def test_where_lower_is_better_so_are_runs_and_the_posterior() -> None:
             assert row.runs.says == "better in 5 of 5 runs"
 
 
-def test_equivalence_knows_how_runs_vary() -> None:
+def test_equivalence_includes_the_spread_between_runs() -> None:
     shifts = [0.3, -0.3, 0.2, -0.25, 0.1]
     sides = {"old": tables([5.0] * 5), "new": tables([5.0 + shift for shift in shifts])}
     with pytest.warns(ZeroVarianceWarning):

@@ -1,4 +1,4 @@
-"""Sampled ranks corrected: against exact enumeration, against simulation, and against what everybody does."""
+"""Corrections of sampled ranks, checked by enumeration, by simulation and against uncorrected metrics."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from recsys import sampled
 from recsys.errors import CutoffError, InputError, NotDefinedError, UnknownNameError
-from recsys.stats.sampled.correction import corrected, prior_of
-from recsys.stats.sampled.rank_chances import binned_value, chances, grid_of
-from recsys.stats.sampled.rank_values import asked, value_of_rank
+from recsys.stats.sampled.correction import corrected_values, rank_prior
+from recsys.stats.sampled.rank_chances import binned_values, chances, rank_grid
+from recsys.stats.sampled.rank_values import parse_rank_metric, values_by_rank
 from recsys.stats.sampled.sampled_ranks import Cases
 
 N_ITEMS, N_NEGATIVES, N_CASES = 2000, 99, 4000
@@ -22,7 +22,7 @@ METRICS = ("hit@10", "ndcg@10", "map")
 
 
 def true_ranks(alpha=0.6, n_cases=N_CASES, n_items=N_ITEMS, seed=0):
-    """Ranks as good models have them: likelier at the top, by a power law."""
+    """Ranks of a good model: more likely at the top, by a power law."""
     chance = np.arange(1, n_items + 1.0) ** -alpha
     return 1 + np.random.default_rng(seed).choice(n_items, n_cases, p=chance / chance.sum())
 
@@ -35,7 +35,7 @@ def sample(ranks, n=N_NEGATIVES, n_items=N_ITEMS, *, replacement=False, seed=1):
 
 
 def truth_of(metric, ranks, n_items=N_ITEMS):
-    return float(value_of_rank(asked(metric), n_items)[ranks - 1].mean())
+    return float(values_by_rank(parse_rank_metric(metric), n_items)[ranks - 1].mean())
 
 
 class TestValues:
@@ -52,17 +52,19 @@ class TestValues:
             ("average_rank", lambda r, _n: r),
         ],
     )
-    def test_they_are_the_definitions(self, metric, value):
-        assert value_of_rank(asked(metric), 9).tolist() == pytest.approx([value(r, 9) for r in range(1, 10)])
+    def test_values_are_the_definitions(self, metric, value):
+        assert values_by_rank(parse_rank_metric(metric), 9).tolist() == pytest.approx(
+            [value(r, 9) for r in range(1, 10)]
+        )
 
-    def test_what_is_no_metric_of_the_place_is_refused(self):
+    def test_a_metric_that_is_not_of_the_rank_is_refused(self):
         with pytest.raises(UnknownNameError):
-            asked("accuracy_of_nothing@3")
+            parse_rank_metric("accuracy_of_nothing@3")
         with pytest.raises(NotDefinedError, match="sampling does not apply"):
-            asked("mcc@3")
+            parse_rank_metric("mcc@3")
         for wrong in ("ndcg@x", "ndcg@0", "auc@3", "pauc"):
             with pytest.raises(CutoffError):
-                asked(wrong)
+                parse_rank_metric(wrong)
 
 
 class TestChances:
@@ -75,8 +77,8 @@ class TestChances:
         draws = list(draws)
         for rank in range(1, n_items + 1):
             above = np.array([sum(each < rank - 1 for each in draw) for draw in draws])
-            found = np.bincount(above, minlength=n + 1) / len(draws)
-            assert table[rank - 1] == pytest.approx(found, abs=1e-12)
+            result = np.bincount(above, minlength=n + 1) / len(draws)
+            assert table[rank - 1] == pytest.approx(result, abs=1e-12)
 
     @given(st.integers(2, 5000), st.data())
     def test_rows_are_distributions_with_the_right_mean(self, n_items, data):
@@ -85,17 +87,17 @@ class TestChances:
             table = chances(n, n_items, replacement=replacement)
             assert table.sum(axis=1) == pytest.approx(np.ones(len(table)))
             mean = table @ np.arange(n + 1)
-            share = (grid_of(n_items).rank - 1) / (n_items - 1)
+            share = (rank_grid(n_items).rank - 1) / (n_items - 1)
             assert mean == pytest.approx(n * share, rel=1e-6, abs=1e-6)
 
     @given(st.integers(1, 200_000))
     def test_bins_hold_every_rank_once(self, n_items):
-        grid = grid_of(n_items)
+        grid = rank_grid(n_items)
         assert grid.size.sum() == n_items
         assert ((grid.start <= grid.rank) & (grid.rank < grid.start + grid.size)).all()
         assert (grid.start[1:] == grid.start[:-1] + grid.size[:-1]).all()
 
-    def test_what_cannot_be_drawn(self):
+    def test_impossible_samples_are_refused(self):
         with pytest.raises(InputError, match="cannot come from"):
             chances(10, 5, replacement=False)
         with pytest.raises(InputError, match="cannot be sampled"):
@@ -107,64 +109,75 @@ class TestCorrections:
         """n = N - 1 without replacement: the sampled rank is the true one, and every method says so."""
         ranks = np.array([1, 2, 7, 20])
         for method in ("uncorrected", "rank", "cls", "bv"):
-            found = sampled.estimate(ranks, 19, 20, "ndcg@5", method=method)
-            assert found.value == pytest.approx(truth_of("ndcg@5", ranks, 20), abs=1e-6)
+            result = sampled.estimate(ranks, 19, 20, "ndcg@5", method=method)
+            assert result.value == pytest.approx(truth_of("ndcg@5", ranks, 20), abs=1e-6)
 
     def test_cls_is_monotone_and_no_other_monotone_correction_is_less_biased(self):
-        metric, n, n_items = asked("ndcg@10"), 20, 300
-        table, wanted = chances(n, n_items, replacement=False), binned_value(asked("ndcg@10"), n_items)
-        weight = prior_of("uniform", n_items)
+        metric, n, n_items = parse_rank_metric("ndcg@10"), 20, 300
+        table, truth = (
+            chances(n, n_items, replacement=False),
+            binned_values(parse_rank_metric("ndcg@10"), n_items),
+        )
+        weight = rank_prior("uniform", n_items)
 
         def bias(values):
-            return float(weight @ (table @ values - wanted) ** 2)
+            return float(weight @ (table @ values - truth) ** 2)
 
-        found = corrected(metric, "cls", n, n_items)
-        assert (np.diff(found) <= 1e-12).all()
+        result = corrected_values(metric, "cls", n, n_items)
+        assert (np.diff(result) <= 1e-12).all()
         rng = np.random.default_rng(0)
         for _ in range(300):
-            other = np.maximum(found + rng.normal(0, 0.02, n + 1), 0)
-            assert bias(np.maximum.accumulate(other[::-1])[::-1]) >= bias(found) - 1e-12
-        assert bias(found) < bias(corrected(metric, "uncorrected", n, n_items))
+            other = np.maximum(result + rng.normal(0, 0.02, n + 1), 0)
+            assert bias(np.maximum.accumulate(other[::-1])[::-1]) >= bias(result) - 1e-12
+        assert bias(result) < bias(corrected_values(metric, "uncorrected", n, n_items))
 
     @pytest.mark.parametrize("gamma", [0.01, 0.1, 1.0])
     def test_bv_minimises_bias_and_variance_together(self, gamma):
         n, n_items = 20, 300
-        table, wanted = chances(n, n_items, replacement=True), binned_value(asked("hit@10"), n_items)
-        weight = prior_of("uniform", n_items)
+        table, truth = (
+            chances(n, n_items, replacement=True),
+            binned_values(parse_rank_metric("hit@10"), n_items),
+        )
+        weight = rank_prior("uniform", n_items)
 
         def loss(values):
             mean = table @ values
             variance = table @ values**2 - mean**2
-            return float(weight @ ((mean - wanted) ** 2 + gamma * variance))
+            return float(weight @ ((mean - truth) ** 2 + gamma * variance))
 
-        found = corrected(asked("hit@10"), "bv", n, n_items, replacement=True, gamma=gamma)
+        result = corrected_values(
+            parse_rank_metric("hit@10"), "bv", n, n_items, replacement=True, gamma=gamma
+        )
         rng = np.random.default_rng(0)
         for _ in range(200):
-            assert loss(found + rng.normal(0, 0.01, n + 1)) >= loss(found) - 1e-9
+            assert loss(result + rng.normal(0, 0.01, n + 1)) >= loss(result) - 1e-9
 
     def test_gamma_one_is_the_posterior_mean(self):
         n, n_items = 20, 300
-        table, wanted = chances(n, n_items, replacement=False), binned_value(asked("hit@10"), n_items)
-        weight = prior_of("log", n_items)
+        table, truth = (
+            chances(n, n_items, replacement=False),
+            binned_values(parse_rank_metric("hit@10"), n_items),
+        )
+        weight = rank_prior("log", n_items)
         joint = weight[:, None] * table
-        posterior = (wanted @ joint) / joint.sum(axis=0)
-        found = corrected(asked("hit@10"), "bv", n, n_items, gamma=1.0, prior="log")
-        assert found == pytest.approx(posterior, abs=1e-4)
+        posterior = (truth @ joint) / joint.sum(axis=0)
+        result = corrected_values(parse_rank_metric("hit@10"), "bv", n, n_items, gamma=1.0, prior="log")
+        assert result == pytest.approx(posterior, abs=1e-4)
 
     @pytest.mark.parametrize("replacement", [False, True])
     @pytest.mark.parametrize("metric", METRICS)
     @pytest.mark.parametrize("alpha", [0.4, 0.7, 1.0])
     def test_every_correction_beats_the_uncorrected_metric(self, metric, replacement, alpha):
         ranks = true_ranks(alpha)
-        drawn = sample(ranks, replacement=replacement)
+        sampled_ranks = sample(ranks, replacement=replacement)
         truth = truth_of(metric, ranks)
         errors = {}
         for method in ("uncorrected", "cls", "bv"):
-            found = sampled.estimate(
-                drawn, N_NEGATIVES, N_ITEMS, metric, method=method, replacement=replacement
+            result = sampled.estimate(
+                sampled_ranks, N_NEGATIVES, N_ITEMS, metric, method=method, replacement=replacement
             )
-            errors[method] = abs(found.value - truth)
-        fitted = sampled.fit_ranks(drawn, N_NEGATIVES, N_ITEMS, replacement=replacement)
+            errors[method] = abs(result.value - truth)
+        fitted = sampled.fit_ranks(sampled_ranks, N_NEGATIVES, N_ITEMS, replacement=replacement)
         errors["mle"] = abs(fitted.mean_of(metric) - truth)
         for method in ("cls", "bv", "mle"):
             assert errors[method] < 0.5 * errors["uncorrected"], errors
@@ -172,14 +185,14 @@ class TestCorrections:
     @pytest.mark.parametrize("method", sampled.METHODS)
     def test_auc_needs_no_correction_and_gets_none(self, method):
         ranks = true_ranks()
-        found = sampled.estimate(sample(ranks), N_NEGATIVES, N_ITEMS, "auc", method=method)
-        assert found.value == pytest.approx(truth_of("auc", ranks), abs=0.01)
-        assert found.low < truth_of("auc", ranks) < found.high
+        result = sampled.estimate(sample(ranks), N_NEGATIVES, N_ITEMS, "auc", method=method)
+        assert result.value == pytest.approx(truth_of("auc", ranks), abs=0.01)
+        assert result.low < truth_of("auc", ranks) < result.high
 
     def test_the_wrong_kind_of_draw_is_another_distribution(self):
         """Half of all items drawn: with replacement the ranks spread more, and the corrections differ."""
-        without = corrected(asked("hit@10"), "bv", 50, 101)
-        with_ = corrected(asked("hit@10"), "bv", 50, 101, replacement=True)
+        without = corrected_values(parse_rank_metric("hit@10"), "bv", 50, 101)
+        with_ = corrected_values(parse_rank_metric("hit@10"), "bv", 50, 101, replacement=True)
         assert not np.allclose(without, with_, atol=0.01)
 
     def test_intervals_hold_the_expected_value_as_often_as_they_say(self):
@@ -187,25 +200,25 @@ class TestCorrections:
         chance = np.arange(1, N_ITEMS + 1.0) ** -0.6
         chance /= chance.sum()
         rng = np.random.default_rng(0)
-        correction = corrected(asked("hit@10"), "bv", 20, N_ITEMS)
+        correction = corrected_values(parse_rank_metric("hit@10"), "bv", 20, N_ITEMS)
         expected = float(
             (chances(20, N_ITEMS, replacement=False) @ correction)
-            @ np.add.reduceat(chance, grid_of(N_ITEMS).start - 1)
+            @ np.add.reduceat(chance, rank_grid(N_ITEMS).start - 1)
         )
         inside = 0
         for at in range(200):
             ranks = 1 + rng.choice(N_ITEMS, 300, p=chance)
-            found = sampled.estimate(sample(ranks, 20, seed=at), 20, N_ITEMS, "hit@10")
-            inside += found.low <= expected <= found.high
+            result = sampled.estimate(sample(ranks, 20, seed=at), 20, N_ITEMS, "hit@10")
+            inside += result.low <= expected <= result.high
         assert 180 <= inside <= 200
 
     def test_the_worst_bias_is_the_worst_over_all_ranks(self):
-        found = sampled.estimate([1, 5, 19], 20, 300, "hit@10", method="uncorrected")
+        result = sampled.estimate([1, 5, 19], 20, 300, "hit@10", method="uncorrected")
         table = chances(20, 300, replacement=False)
-        wanted = value_of_rank(asked("hit@10"), 300)
-        seen = table @ value_of_rank(asked("hit@10"), 21)
-        by_hand = max(abs(seen[at] - wanted[r - 1]) for at, r in enumerate(grid_of(300).rank))
-        assert found.worst_bias == pytest.approx(by_hand)
+        truth = values_by_rank(parse_rank_metric("hit@10"), 300)
+        seen = table @ values_by_rank(parse_rank_metric("hit@10"), 21)
+        by_hand = max(abs(seen[at] - truth[r - 1]) for at, r in enumerate(rank_grid(300).rank))
+        assert result.worst_bias == pytest.approx(by_hand)
 
 
 class TestCases:
@@ -218,7 +231,7 @@ class TestCases:
     @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 5)), min_size=1, max_size=8))
     def test_counts_of_shared_places_add_up(self, rows):
         rows = [(above, min(tied, 10 - above)) for above, tied in rows]
-        cases = Cases.of([a + 1 for a, _ in rows], 9, 50, tied=[t for _, t in rows])
+        cases = Cases.from_ranks([a + 1 for a, _ in rows], 9, 50, tied=[t for _, t in rows])
         (every,) = cases.classes
         expected = np.zeros(10)
         for above, tied in rows:
@@ -226,28 +239,28 @@ class TestCases:
         assert cases.counts(every) == pytest.approx(expected)
 
     def test_cases_may_differ_in_negatives_and_items(self):
-        found = sampled.estimate([1, 3, 2], [9, 9, 19], [50, 80, 80], "hit@5", method="cls")
+        result = sampled.estimate([1, 3, 2], [9, 9, 19], [50, 80, 80], "hit@5", method="cls")
         rows = ((1, 9, 50), (3, 9, 80), (2, 19, 80))
-        alone = [corrected(asked("hit@5"), "cls", n, items)[r - 1] for r, n, items in rows]
-        assert found.per_case == pytest.approx(alone)
+        alone = [corrected_values(parse_rank_metric("hit@5"), "cls", n, items)[r - 1] for r, n, items in rows]
+        assert result.per_case == pytest.approx(alone)
 
     def test_many_sizes_of_catalogue_are_few_classes_and_change_little(self):
         items = np.random.default_rng(0).integers(1500, 2000, N_CASES)
         ranks = np.minimum(true_ranks(), items)
-        drawn = 1 + np.random.default_rng(1).hypergeometric(ranks - 1, items - ranks, N_NEGATIVES)
-        cases = Cases.of(drawn, N_NEGATIVES, items)
+        sampled_ranks = 1 + np.random.default_rng(1).hypergeometric(ranks - 1, items - ranks, N_NEGATIVES)
+        cases = Cases.from_ranks(sampled_ranks, N_NEGATIVES, items)
         assert len(cases.classes) < 40
         truth = float((ranks <= 10).mean())
-        found = sampled.estimate(drawn, N_NEGATIVES, items, "hit@10", method="bv")
-        assert found.value == pytest.approx(truth, abs=0.03)
-        auc = sampled.estimate(drawn, N_NEGATIVES, items, "auc", method="mle")
+        result = sampled.estimate(sampled_ranks, N_NEGATIVES, items, "hit@10", method="bv")
+        assert result.value == pytest.approx(truth, abs=0.03)
+        auc = sampled.estimate(sampled_ranks, N_NEGATIVES, items, "auc", method="mle")
         assert auc.value == pytest.approx(float(((items - ranks) / (items - 1)).mean()), abs=0.01)
 
     @pytest.mark.parametrize(
         ("given_ranks", "n", "items", "words"),
         [
-            ([0], 9, 50, "cannot be"),
-            ([11], 9, 50, "cannot be"),
+            ([0], 9, 50, "is impossible"),
+            ([11], 9, 50, "is impossible"),
             ([], 9, 50, "no sampled ranks"),
             ([1.5], 9, 50, "whole number"),
             ([1], 60, 50, "cannot come from"),
@@ -255,41 +268,46 @@ class TestCases:
             ([1, 2], [9], 50, "1 values for 2 cases"),
         ],
     )
-    def test_what_cannot_be(self, given_ranks, n, items, words):
+    def test_impossible_ranks_are_refused(self, given_ranks, n, items, words):
         with pytest.raises(InputError, match=words):
             sampled.estimate(given_ranks, n, items, "hit@10")
 
     def test_clusters_widen_the_interval(self):
-        drawn = np.repeat(sample(true_ranks(n_cases=200)), 5)
-        alone = sampled.estimate(drawn, N_NEGATIVES, N_ITEMS, "hit@10", method="bv")
+        sampled_ranks = np.repeat(sample(true_ranks(n_cases=200)), 5)
+        alone = sampled.estimate(sampled_ranks, N_NEGATIVES, N_ITEMS, "hit@10", method="bv")
         for method in ("bv", "mle"):
-            alone = sampled.estimate(drawn, N_NEGATIVES, N_ITEMS, "hit@10", method=method)
+            alone = sampled.estimate(sampled_ranks, N_NEGATIVES, N_ITEMS, "hit@10", method=method)
             together = sampled.estimate(
-                drawn, N_NEGATIVES, N_ITEMS, "hit@10", method=method, clusters=np.repeat(np.arange(200), 5)
+                sampled_ranks,
+                N_NEGATIVES,
+                N_ITEMS,
+                "hit@10",
+                method=method,
+                clusters=np.repeat(np.arange(200), 5),
             )
             assert together.value == pytest.approx(alone.value)
             assert together.high - together.low > 1.5 * (alone.high - alone.low)
 
-    def test_counted_candidates_are_taken_as_they_are(self):
+    def test_counted_candidates_are_accepted(self):
         from recsys.evaluation.candidates import Candidates
 
         rng = np.random.default_rng(0)
         cases = Candidates.of(np.arange(50), np.full(50, 99), rng.integers(0, 99, (50, 20)))
         counted = cases.judge(lambda _u, i: rng.permutation(len(i)).astype(float))
-        found = sampled.estimate(counted, None, 100, "hit@5", method="bv")
+        result = sampled.estimate(counted, None, 100, "hit@5", method="bv")
         by_hand = sampled.estimate(counted.above + 1, counted.n_candidates - 1, 100, "hit@5", method="bv")
-        assert found.value == by_hand.value  # repeated negatives were collapsed, so cases differ in n
+        assert result.value == by_hand.value  # repeated negatives were collapsed, so cases differ in n
 
 
 class TestRankDistribution:
     def test_the_likelihood_rises_and_the_chances_add_up(self):
-        drawn = sample(true_ranks())
-        few = sampled.fit_ranks(drawn, N_NEGATIVES, N_ITEMS, iterations=3)
-        many = sampled.fit_ranks(drawn, N_NEGATIVES, N_ITEMS, iterations=200)
+        sampled_ranks = sample(true_ranks())
+        few = sampled.fit_ranks(sampled_ranks, N_NEGATIVES, N_ITEMS, iterations=3)
+        many = sampled.fit_ranks(sampled_ranks, N_NEGATIVES, N_ITEMS, iterations=200)
         table = chances(N_NEGATIVES, N_ITEMS, replacement=False)
 
         def likelihood(fitted):
-            return float(np.log(fitted.chance @ table)[drawn - 1].sum())
+            return float(np.log(fitted.chance @ table)[sampled_ranks - 1].sum())
 
         assert likelihood(many) > likelihood(few)
         assert many.chance.sum() == pytest.approx(1)
@@ -305,7 +323,7 @@ class TestPlanning:
     @pytest.mark.parametrize("method", ["uncorrected", "cls", "bv"])
     def test_the_expected_error_is_what_a_simulation_shows(self, method, replacement):
         ranks = true_ranks(n_cases=500)
-        found = sampled.expected_error(
+        result = sampled.expected_error(
             "hit@10", 50, N_ITEMS, n_cases=500, ranks=ranks, method=method, replacement=replacement
         )
         values = [
@@ -315,10 +333,10 @@ class TestPlanning:
             ).value
             for s in range(150)
         ]  # fmt: skip
-        assert found.truth == pytest.approx(truth_of("hit@10", ranks))
-        assert np.mean(values) == pytest.approx(found.expected, abs=4 * found.deviation / math.sqrt(150))
-        assert np.std(values) == pytest.approx(found.deviation, rel=0.25)
-        assert found.error == pytest.approx(math.hypot(found.bias, found.deviation))
+        assert result.truth == pytest.approx(truth_of("hit@10", ranks))
+        assert np.mean(values) == pytest.approx(result.expected, abs=4 * result.deviation / math.sqrt(150))
+        assert np.std(values) == pytest.approx(result.deviation, rel=0.25)
+        assert result.error == pytest.approx(math.hypot(result.bias, result.deviation))
 
     def test_the_example_of_the_ml_1m_test(self):
         """99 negatives of 3,705: an item at rank 200 counts as a top-10 hit almost always."""
@@ -346,27 +364,27 @@ class TestPlanning:
     def test_the_winners_probability_is_how_often_a_sample_names_it(self):
         ranks = true_ranks(0.7, n_cases=400)
         other = np.minimum(N_ITEMS, (ranks * 1.15).astype(int) + 1)
-        said = sampled.winner_probability(ranks, other, 50, N_ITEMS, "hit@10", known="true")
+        text = sampled.winner_probability(ranks, other, 50, N_ITEMS, "hit@10", known="true")
         wins = [
             (sample(ranks, 50, seed=2 * s) <= 10).sum() > (sample(other, 50, seed=2 * s + 1) <= 10).sum()
             for s in range(400)
         ]
-        assert said == pytest.approx(np.mean(wins), abs=0.08)
+        assert text == pytest.approx(np.mean(wins), abs=0.08)
         swapped = sampled.winner_probability(other, ranks, 50, N_ITEMS, "hit@10", known="true")
-        assert swapped == pytest.approx(said)
+        assert swapped == pytest.approx(text)
 
     def test_a_sampled_winner_can_be_the_true_loser(self):
         """One model is good at the very top, the other never bad: samples see only the second."""
         top = np.where(np.arange(1000) < 300, 5, 1500)
         steady = np.full(1000, 60)
         assert truth_of("hit@10", top) > truth_of("hit@10", steady)
-        said = sampled.winner_probability(top, steady, N_NEGATIVES, N_ITEMS, "hit@10", known="true")
-        assert said < 0.01
-        drawn = sample(top), sample(steady, seed=2)
-        sure = sampled.winner_probability(*drawn, N_NEGATIVES, N_ITEMS, "hit@10")
+        text = sampled.winner_probability(top, steady, N_NEGATIVES, N_ITEMS, "hit@10", known="true")
+        assert text < 0.01
+        sampled_ranks = sample(top), sample(steady, seed=2)
+        sure = sampled.winner_probability(*sampled_ranks, N_NEGATIVES, N_ITEMS, "hit@10")
         assert sure < 0.5  # the corrected difference points the other way
 
-    def test_equal_models_are_a_coin(self):
+    def test_equal_models_win_half_the_time(self):
         ranks = true_ranks(n_cases=300)
         assert sampled.winner_probability(ranks, ranks, 50, N_ITEMS, "hit@10", known="true") == 0.5
 
@@ -381,7 +399,7 @@ class TestPlanning:
             (lambda: sampled.winner_probability([1], [2], 9, 50, known="maybe"), "neither"),
         ],
     )
-    def test_what_cannot_be_planned(self, call, words):
+    def test_impossible_plans_are_refused(self, call, words):
         with pytest.raises(InputError, match=words):
             call()
 
@@ -397,22 +415,22 @@ class TestImportance:
         own = rng.normal(np.quantile(scores, 0.985), 0.8, n_cases)
         ranks = 1 + (scores > own[:, None]).sum(axis=1)
         if replacement:
-            drawn = rng.choice(n_items - 1, (n_cases, n), p=share)
-            chance = share[drawn]
+            sampled_ranks = rng.choice(n_items - 1, (n_cases, n), p=share)
+            chance = share[sampled_ranks]
         else:
             keys = rng.exponential(size=(n_cases, n_items - 1)) / weight
-            drawn = np.argpartition(keys, n, axis=1)[:, :n]
-            chance = included[drawn]
-        above = np.take_along_axis(scores, drawn, axis=1) > own[:, None]
+            sampled_ranks = np.argpartition(keys, n, axis=1)[:, :n]
+            chance = included[sampled_ranks]
+        above = np.take_along_axis(scores, sampled_ranks, axis=1) > own[:, None]
         return ranks, above, chance
 
     @pytest.mark.parametrize("replacement", [False, True])
     def test_weights_bring_the_ranks_back_without_bias(self, replacement):
         worlds = [self.popular_world(replacement=replacement, seed=s) for s in range(5)]
         ranks, above, chance = (np.concatenate(part) for part in zip(*worlds, strict=True))
-        found = sampled.weighted_ranks(above, chance, 2000, replacement=replacement)
+        result = sampled.weighted_ranks(above, chance, 2000, replacement=replacement)
         naive = 1 + above.mean(axis=1) * 1999
-        assert abs(found.mean() - ranks.mean()) < 0.05 * abs(naive.mean() - ranks.mean())
+        assert abs(result.mean() - ranks.mean()) < 0.05 * abs(naive.mean() - ranks.mean())
 
     @pytest.mark.parametrize("replacement", [False, True])
     @pytest.mark.parametrize("metric", ["hit@10", "ndcg@10", "map", "auc"])
@@ -428,23 +446,23 @@ class TestImportance:
 
     def test_equal_chances_are_uniform_sampling(self):
         above = np.random.default_rng(0).random((20, 30)) < 0.4
-        found = sampled.weighted_ranks(above, np.full((20, 30), 30 / 199), 200)
-        assert found == pytest.approx(1 + above.sum(axis=1) * 199 / 30)
+        result = sampled.weighted_ranks(above, np.full((20, 30), 30 / 199), 200)
+        assert result == pytest.approx(1 + above.sum(axis=1) * 199 / 30)
         by_draw = sampled.weighted_ranks(above, np.full((20, 30), 1 / 199), 200, replacement=True)
-        assert by_draw == pytest.approx(found)
+        assert by_draw == pytest.approx(result)
 
     def test_cases_may_differ_in_items(self):
-        found = sampled.estimate_weighted([[1, 0]] * 3, [[0.5, 0.5]] * 3, [5, 9, 17], "auc")
-        assert found.per_case == pytest.approx([0.5, 0.75, 0.875])
+        result = sampled.estimate_weighted([[1, 0]] * 3, [[0.5, 0.5]] * 3, [5, 9, 17], "auc")
+        assert result.per_case == pytest.approx([0.5, 0.75, 0.875])
 
     def test_inclusion_chances_are_those_of_drawing(self):
         weight = np.array([8.0, 4.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
         rng = np.random.default_rng(0)
         keys = rng.exponential(size=(40_000, 10)) / weight
         taken = np.bincount(np.argsort(keys, axis=1)[:, :3].reshape(-1), minlength=10) / 40_000
-        found = sampled.inclusion_chances(weight, 3)
-        assert found.sum() == pytest.approx(3)
-        assert found == pytest.approx(taken, abs=0.03)
+        result = sampled.inclusion_chances(weight, 3)
+        assert result.sum() == pytest.approx(3)
+        assert result == pytest.approx(taken, abs=0.03)
         assert sampled.inclusion_chances(weight, 10).tolist() == [1.0] * 10
 
     @pytest.mark.parametrize(
@@ -452,24 +470,24 @@ class TestImportance:
         [
             (lambda: sampled.weighted_ranks([[1, 0]], [[0.5]], 10), "shape"),
             (lambda: sampled.weighted_ranks([[1, 0]], [[0.5, 0.0]], 10), "outside"),
-            (lambda: sampled.weighted_ranks([1, 0], [0.5, 0.5], 10), "one row a case"),
+            (lambda: sampled.weighted_ranks([1, 0], [0.5, 0.5], 10), "one row per case"),
             (lambda: sampled.inclusion_chances([1.0, 0.0], 2), "1 items"),
             (lambda: sampled.inclusion_chances([1.0, -1.0], 1), "at least 0"),
         ],
     )
-    def test_what_cannot_be_weighted(self, call, words):
+    def test_invalid_weights_are_refused(self, call, words):
         with pytest.raises(InputError, match=words):
             call()
 
 
-def test_all_methods_at_once_are_each_of_them():
-    drawn = sample(true_ranks())
-    found = sampled.estimate_all(drawn, N_NEGATIVES, N_ITEMS, ["hit@10", "auc"])
-    for metric, row in found.items():
+def test_all_methods_at_once_equal_single_calls():
+    sampled_ranks = sample(true_ranks())
+    result = sampled.estimate_all(sampled_ranks, N_NEGATIVES, N_ITEMS, ["hit@10", "auc"])
+    for metric, row in result.items():
         assert list(row) == list(sampled.METHODS)
         for method, value in row.items():
-            alone = sampled.estimate(drawn, N_NEGATIVES, N_ITEMS, metric, method=method)
+            alone = sampled.estimate(sampled_ranks, N_NEGATIVES, N_ITEMS, metric, method=method)
             assert (value.value, value.low, value.high) == (alone.value, alone.low, alone.high)
-    assert str(found["hit@10"]["cls"]).startswith("hit@10 0.")
+    assert str(result["hit@10"]["cls"]).startswith("hit@10 0.")
     with pytest.raises(UnknownNameError, match="cls"):
-        sampled.estimate(drawn, N_NEGATIVES, N_ITEMS, method="clss")
+        sampled.estimate(sampled_ranks, N_NEGATIVES, N_ITEMS, method="clss")

@@ -60,8 +60,8 @@ def test_interval_only_shrinks_and_ends_at_the_mean(bounds) -> None:
     assert ("asymptotic" in sequence.interval.method) == (bounds is None)
 
 
-def test_knowing_the_rest_helps() -> None:
-    """Late in a finite set the interval beats anything that forgets the set is finite."""
+def test_a_finite_set_narrows_the_interval() -> None:
+    """Late in a finite set the interval is narrower than one that ignores that the set is finite."""
     rng = np.random.default_rng(2)
     values = rng.random(1000)
     nearly = ConfidenceSequence(1000, bounds=(0, 1))
@@ -81,7 +81,7 @@ def test_blocks_do_not_matter_to_the_last_interval_much() -> None:
     assert once.interval.high == pytest.approx(often.interval.high, abs=2e-3)
 
 
-def test_watch_spreads_the_error_and_says_what_was_saved() -> None:
+def test_watch_divides_the_error_and_reports_the_share_saved() -> None:
     rng = np.random.default_rng(4)
     names = {f"m{j}": (-1.0, 1.0) for j in range(10)}
     watch = Watch(names, 5000, alpha=0.05)
@@ -101,14 +101,14 @@ def test_watch_spreads_the_error_and_says_what_was_saved() -> None:
 
 def test_watch_sees_losses_and_waits_for_all() -> None:
     watch = Watch({"a": (-1.0, 1.0), "b": (-1.0, 1.0)}, 1000)
-    found = watch.update({"a": np.full(300, -0.5), "b": np.tile([0.5, -0.5], 150)})
-    assert [v.decided for v in found] == ["below", None]
+    result = watch.update({"a": np.full(300, -0.5), "b": np.tile([0.5, -0.5], 150)})
+    assert [v.decided for v in result] == ["below", None]
     assert not watch.clear
 
 
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), None])
-def test_cases_outside_the_mean_are_neither_won_nor_lost(bounds) -> None:
-    """NaN anywhere: the interval holds the mean of those present, and ends at it."""
+def test_cases_outside_the_mean_place_no_bet(bounds) -> None:
+    """With NaN values the interval covers the mean of those present, and ends at it."""
     rng = np.random.default_rng(4)
     missed = 0
     for _ in range(100):
@@ -116,8 +116,8 @@ def test_cases_outside_the_mean_are_neither_won_nor_lost(bounds) -> None:
         values[rng.random(600) < np.where(values > 0.3, 0.5, 0.1)] = np.nan
         truth = np.nanmean(values)
         sequence = ConfidenceSequence(600, bounds=bounds)
-        found = [sequence.update(values[start : start + 60]) for start in range(0, 600, 60)]
-        missed += not all(one.low - 1e-12 <= truth <= one.high + 1e-12 for one in found)
+        results = [sequence.update(values[start : start + 60]) for start in range(0, 600, 60)]
+        missed += not all(one.low - 1e-12 <= truth <= one.high + 1e-12 for one in results)
         assert sequence.mean == pytest.approx(truth)
     assert sequence.interval.low == pytest.approx(truth)
     assert missed <= 10
@@ -135,8 +135,8 @@ def test_weights_make_it_the_weighted_mean(bounds) -> None:
         assert abs(truth - values.mean()) > 0.02
         sequence = ConfidenceSequence(600, bounds=bounds)
         blocks = range(0, 600, 60)
-        found = [sequence.update(values[b : b + 60], weights[b : b + 60]) for b in blocks]
-        missed += not all(one.low - 1e-9 <= truth <= one.high + 1e-9 for one in found)
+        results = [sequence.update(values[b : b + 60], weights[b : b + 60]) for b in blocks]
+        missed += not all(one.low - 1e-9 <= truth <= one.high + 1e-9 for one in results)
     assert sequence.mean == pytest.approx(truth)
     assert missed <= 10
     with pytest.raises(InputError, match="weights"):
@@ -169,8 +169,8 @@ def test_sequences_refuse() -> None:
     ],
 )
 def test_boundaries_are_the_published_ones(spending, published) -> None:
-    found = boundaries([0.2, 0.4, 0.6, 0.8, 1.0], spending=spending)
-    assert found == pytest.approx(published, abs=6e-4)
+    result = boundaries([0.2, 0.4, 0.6, 0.8, 1.0], spending=spending)
+    assert result == pytest.approx(published, abs=6e-4)
     assert boundaries([1.0], spending=spending) == pytest.approx([1.959964], abs=1e-5)
 
 

@@ -15,7 +15,7 @@ from recsys.stats.effects import cliffs_delta, d_z, glass_delta, pooled_d, rank_
 from recsys.stats.group_sequential import boundaries, msprt
 from recsys.stats.inference_results import t_interval
 from recsys.stats.intervals import delta_values, mean_interval
-from recsys.stats.jackknife_plan import Plan, plan_of
+from recsys.stats.jackknife_plan import Plan, plan_groups
 from recsys.stats.omnibus_tests import max_t
 from recsys.stats.online_experiments import _Group, _lift
 from recsys.stats.paired_comparison import compare_tables
@@ -31,13 +31,13 @@ pytestmark = pytest.mark.slow
 
 
 def covers(share: float, n: int, target: tuple[float, float] = (0.945, 0.955)) -> bool:
-    """Whether n intervals of 95 % held the truth as often as on target; three standard errors are chance."""
+    """Whether n intervals of 95 % cover the truth as often as targeted, up to three standard errors."""
     low, high = target
     return low - 3 * np.sqrt(low * (1 - low) / n) <= share <= upper(high, n)
 
 
 def batches(world, n_worlds: int, seed: int, size: int = 500):
-    """Worlds in batches, each batch with draws of its own: shared draws would share their luck."""
+    """Worlds in batches, each with its own draws: shared draws would make their errors dependent."""
     rng = np.random.default_rng(seed)
     for start in range(0, n_worlds, size):
         yield start, np.stack([world(rng) for _ in range(size)])
@@ -61,18 +61,18 @@ def test_null_a_every_test_holds() -> None:
     worlds = 2000
     rejected: dict[str, int] = {}
     for start, rows in batches(swapped, worlds, seed=1):
-        drawn = replicate(alone(rows), Resampler(unit_keys(np.arange(1000)), 1999, seed=start))
-        found = {
+        replicates = replicate(alone(rows), Resampler(unit_keys(np.arange(1000)), 1999, seed=start))
+        results = {
             "t": t_p(rows),
             "sign-flip": flip_p(rows, start),
-            "studentised": drawn.p_values("studentised"),
-            "bca": drawn.p_values("bca"),
+            "studentised": replicates.p_values("studentised"),
+            "bca": replicates.p_values("bca"),
         }
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", StatisticsWarning)
-            found["wilcoxon"] = np.array([wilcoxon(row).p_value for row in rows])
-            found["sign"] = np.array([sign_test(row).p_value for row in rows])
-        for name, p in found.items():
+            results["wilcoxon"] = np.array([wilcoxon(row).p_value for row in rows])
+            results["sign"] = np.array([sign_test(row).p_value for row in rows])
+        for name, p in results.items():
             rejected[name] = rejected.get(name, 0) + int(np.sum(p <= ALPHA))
     rates = {name: count / worlds for name, count in rejected.items()}
     assert max(rates.values()) <= upper(ALPHA, worlds), rates
@@ -83,16 +83,16 @@ def test_null_b_means_hold_and_ranks_fail() -> None:
     worlds = 4000
     rejected: dict[str, int] = {}
     for start, rows in batches(skewed, worlds, seed=2, size=1000):
-        drawn = replicate(alone(rows), Resampler(unit_keys(np.arange(1000)), 1999, seed=start))
-        found = {
+        replicates = replicate(alone(rows), Resampler(unit_keys(np.arange(1000)), 1999, seed=start))
+        results = {
             "t": t_p(rows),
-            "studentised": drawn.p_values("studentised"),
-            "studentised less": drawn.p_values("studentised", "less"),
-            "studentised greater": drawn.p_values("studentised", "greater"),
+            "studentised": replicates.p_values("studentised"),
+            "studentised less": replicates.p_values("studentised", "less"),
+            "studentised greater": replicates.p_values("studentised", "greater"),
             "sign-flip": flip_p(rows, start),
             "sign-flip less": flip_p(rows, start, "less"),
         }
-        for name, p in found.items():
+        for name, p in results.items():
             rejected[name] = rejected.get(name, 0) + int(np.sum(p <= ALPHA))
     rates = {name: count / worlds for name, count in rejected.items()}
     limit = upper(ALPHA, worlds)
@@ -128,12 +128,12 @@ def test_intervals_of_means_cover() -> None:
     inside: dict[str, int] = {}
     for start, rows in batches(ndcg_like, worlds, seed=4, size=1000):
         units = alone(rows)
-        drawn = replicate(units, Resampler(units.keys, 1999, seed=start))
-        limits = {name: drawn.limits(name, 0.95) for name in ("studentised", "bca", "percentile")}
+        replicates = replicate(units, Resampler(units.keys, 1999, seed=start))
+        limits = {name: replicates.limits(name, 0.95) for name in ("studentised", "bca", "percentile")}
         for name, df in (("t", 999.0), ("normal", np.inf)):
             pairs = zip(units.estimates(), units.standard_errors(), strict=True)
-            found = [t_interval(float(m), float(e), df, 0.95) for m, e in pairs]
-            limits[name] = np.array([(one.low, one.high) for one in found])
+            results = [t_interval(float(m), float(e), df, 0.95) for m, e in pairs]
+            limits[name] = np.array([(one.low, one.high) for one in results])
         for name, ends in limits.items():
             hits = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
             inside[name] = inside.get(name, 0) + int(hits.sum())
@@ -151,12 +151,12 @@ def test_intervals_of_ratios_and_clusters_cover() -> None:
         level = 0.5 + 0.05 * sizes + rng.exponential(0.3, size=sizes.shape) - 0.3
         totals = sizes * level + np.sqrt(sizes) * rng.normal(0, 0.2, size=sizes.shape)
         units = Units(unit_keys(np.arange(1000)), totals, sizes)
-        drawn = replicate(units, Resampler(units.keys, 1499, seed=start))
+        replicates = replicate(units, Resampler(units.keys, 1499, seed=start))
         reach = stats.t.ppf(0.975, 999) * units.standard_errors()
         limits = {
             "t": np.stack([units.estimates() - reach, units.estimates() + reach], axis=1),
-            "studentised": drawn.limits("studentised", 0.95),
-            "bca": drawn.limits("bca", 0.95),
+            "studentised": replicates.limits("studentised", 0.95),
+            "bca": replicates.limits("bca", 0.95),
         }
         for name, ends in limits.items():
             inside[name] += int(((ends[:, 0] <= truth) & (truth <= ends[:, 1])).sum())
@@ -278,28 +278,28 @@ def exposure_of(lists: np.ndarray, groups: np.ndarray, n_items: int) -> np.ndarr
     return np.bincount(cells, minlength=64 * n_items).reshape(64, n_items)
 
 
-def sound(values: np.ndarray, found: list[Jackknife], factor: float = 1.0) -> tuple[bool, bool, str]:
+def sound(values: np.ndarray, jackknives: list[Jackknife], factor: float = 1.0) -> tuple[bool, bool, str]:
     """Whether intervals hold the mean of `values` in 94 to 96 of 100, and variances are theirs within 5 %.
 
     Both limits are wider by three standard errors of the simulation. `factor` is what variances are made
     wrong by. Coverage alone hardly sees a quarter (it is 97 % then); the variance does.
     """
     truth, spread = values.mean(), values.var(ddof=1)
-    variances = factor * np.array([one.variance() for one in found])
-    limits = [t_interval(j.value, np.sqrt(v), j.df, 0.95) for j, v in zip(found, variances, strict=True)]
+    variances = factor * np.array([one.variance() for one in jackknives])
+    limits = [t_interval(j.value, np.sqrt(v), j.df, 0.95) for j, v in zip(jackknives, variances, strict=True)]
     share, ratio = np.mean([truth in one for one in limits]), variances.mean() / spread
     kurtosis = ((values - truth) ** 4).mean() / spread**2
-    chance = (kurtosis - 1) / len(values) + variances.var() / variances.mean() ** 2 / len(found)
-    held = covers(share, len(found), (0.94, 0.96)), abs(ratio - 1) <= 0.05 + 3 * np.sqrt(chance)
-    return *held, f"{share:.4f} held, variance {ratio:.3f} (chance {np.sqrt(chance):.3f})"
+    chance = (kurtosis - 1) / len(values) + variances.var() / variances.mean() ** 2 / len(jackknives)
+    checks = covers(share, len(jackknives), (0.94, 0.96)), abs(ratio - 1) <= 0.05 + 3 * np.sqrt(chance)
+    return *checks, f"{share:.4f} held, variance {ratio:.3f} (chance {np.sqrt(chance):.3f})"
 
 
-def assert_sound(values: np.ndarray, found: list[Jackknife]) -> None:
+def assert_sound(values: np.ndarray, jackknives: list[Jackknife]) -> None:
     """The jackknife is sound, and the check would see a variance that is wrong by a quarter."""
-    *held, said = sound(values, found)
-    assert all(held), said
+    *checks, text = sound(values, jackknives)
+    assert all(checks), text
     for factor in (0.75, 1.25):
-        assert not all(sound(values, found, factor)[:2]), (factor, said)
+        assert not all(sound(values, jackknives, factor)[:2]), (factor, text)
 
 
 def shown(lists: np.ndarray, n_items: int) -> float:
@@ -317,8 +317,8 @@ def test_coverage_intervals_cover_and_a_bootstrap_does_not(make, n_items) -> Non
         return pool[rng.integers(0, len(pool), size=n_users)]
 
     values = np.array([shown(draw(), n_items) for _ in range(8000)])
-    made = [coverage_jackknife(exposure_of(draw(), groups, n_items), sizes=sizes) for _ in range(800)]
-    assert_sound(values, made)
+    jackknives = [coverage_jackknife(exposure_of(draw(), groups, n_items), sizes=sizes) for _ in range(800)]
+    assert_sound(values, jackknives)
     for _ in range(10):
         lists = draw()
         again = [shown(lists[rng.integers(0, n_users, n_users)], n_items) for _ in range(100)]
@@ -326,7 +326,7 @@ def test_coverage_intervals_cover_and_a_bootstrap_does_not(make, n_items) -> Non
 
 
 def test_differences_of_coverage_cover() -> None:
-    """Two models that share half of each list: pairing matters, and the interval knows it."""
+    """Two models that share half of each list: pairing matters, and the interval accounts for it."""
     rng = np.random.default_rng(17)
     one, other = pool_of_lists(rng), pool_of_lists(rng)
     other[:, :5] = one[:, :5]
@@ -338,11 +338,11 @@ def test_differences_of_coverage_cover() -> None:
         return one[users], other[users]
 
     values = np.array([shown(a, 1000) - shown(b, 1000) for a, b in (draw() for _ in range(8000))])
-    made = []
+    jackknives = []
     for _ in range(800):
         a, b = (coverage_jackknife(exposure_of(lists, groups, 1000), sizes=sizes) for lists in draw())
-        made.append(a - b)
-    assert_sound(values, made)
+        jackknives.append(a - b)
+    assert_sound(values, jackknives)
 
 
 def evenness(exposure: np.ndarray, kept: np.ndarray) -> np.ndarray:
@@ -363,18 +363,18 @@ def evenness(exposure: np.ndarray, kept: np.ndarray) -> np.ndarray:
 def test_evenness_of_many_sets_is_that_of_each() -> None:
     rng = np.random.default_rng(28)
     exposure = rng.poisson(0.05, size=(64, 300))
-    plan = plan_of(64, together=True)
+    plan = plan_groups(64, together=True)
     kept = kept_by(plan)
-    found = evenness(exposure, kept)
-    for at in (0, 5, 100, 300, len(plan.gone) - 1):
-        left = np.delete(exposure, plan.gone[at], axis=0).sum(axis=0).astype(float)
+    result = evenness(exposure, kept)
+    for at in (0, 5, 100, 300, len(plan.left_out) - 1):
+        left = np.delete(exposure, plan.left_out[at], axis=0).sum(axis=0).astype(float)
         expected = gini(left), gini(left[left > 0]), entropy(left)
-        np.testing.assert_allclose(found[:, at], expected, rtol=1e-12)
+        np.testing.assert_allclose(result[:, at], expected, rtol=1e-12)
 
 
 def kept_by(plan: Plan) -> np.ndarray:
-    kept = np.ones((len(plan.gone), 64), dtype=np.float32)
-    for row, gone in zip(kept, plan.gone, strict=True):
+    kept = np.ones((len(plan.left_out), 64), dtype=np.float32)
+    for row, gone in zip(kept, plan.left_out, strict=True):
         row[gone] = 0
     return kept
 
@@ -386,7 +386,7 @@ def test_intervals_of_evenness_cover(n_items, worlds) -> None:
     pool, n_users = pool_of_lists(rng, n_items=n_items), 1000
     groups = groups_of(np.arange(n_users))
     sizes = np.bincount(groups, minlength=64).astype(float)
-    plan = plan_of(64, together=True)
+    plan = plan_groups(64, together=True)
     kept, whole = kept_by(plan), np.ones((1, 1), dtype=np.float32)
 
     def draw() -> np.ndarray:
@@ -396,9 +396,9 @@ def test_intervals_of_evenness_cover(n_items, worlds) -> None:
         return np.bincount(draw().ravel(), minlength=n_items)[None, :]
 
     values = np.stack([evenness(total(), whole)[:, 0] for _ in range(8000)])
-    made = [evenness(exposure_of(draw(), groups, n_items), kept) for _ in range(worlds)]
+    jackknives = [evenness(exposure_of(draw(), groups, n_items), kept) for _ in range(worlds)]
     for row in range(3):
-        assert_sound(values[:, row], [Jackknife(one[row], sizes, plan) for one in made])
+        assert_sound(values[:, row], [Jackknife(one[row], sizes, plan) for one in jackknives])
 
 
 @pytest.mark.parametrize("bounds", [(-1.0, 1.0), None])
@@ -417,7 +417,7 @@ def test_confidence_sequences_hold_at_every_time(bounds) -> None:
     assert ever_missed / worlds <= upper(ALPHA, worlds)
 
 
-def test_watching_many_still_errs_rarely() -> None:
+def test_watching_many_keeps_the_error_rate() -> None:
     rng = np.random.default_rng(9)
     worlds, wrong = 200, 0
     names = [f"m{j}" for j in range(6)]
@@ -444,14 +444,14 @@ def test_max_t_bounds_the_family_error_and_beats_holm() -> None:
             max_t(alone(rows), Resampler(unit_keys(np.arange(400)), 399, seed=world)).adjusted.min() <= ALPHA
         )
         rows[0] += 0.13
-        found = max_t(alone(rows), Resampler(unit_keys(np.arange(400)), 399, seed=world))
-        ours += found.adjusted[0] <= ALPHA
-        holms += 8 * found.p_values[0] <= ALPHA
+        result = max_t(alone(rows), Resampler(unit_keys(np.arange(400)), 399, seed=world))
+        ours += result.adjusted[0] <= ALPHA
+        holms += 8 * result.p_values[0] <= ALPHA
     assert any_wrong / worlds <= upper(ALPHA, worlds)
     assert ours > 1.1 * holms
 
 
-def test_looking_often_is_paid_for() -> None:
+def test_repeated_looks_need_a_correction() -> None:
     """Ten looks: naive z-tests err far too often, mSPRT and a boundary do not."""
     rng = np.random.default_rng(11)
     worlds, looks = 4000, np.arange(1, 11) / 10

@@ -45,8 +45,10 @@ def test_t_is_scipys(sides, alternative) -> None:
     ours = paired_t(pair(*sides), alternative=alternative, confidence=0.9)
     theirs = stats.ttest_rel(*sides, alternative=alternative)
     limits = theirs.confidence_interval(0.9)
-    found = [ours.statistic, ours.p_value, ours.interval.low, ours.interval.high, ours.df]
-    np.testing.assert_allclose(found, [theirs.statistic, theirs.pvalue, limits.low, limits.high, 39], **EXACT)
+    results = [ours.statistic, ours.p_value, ours.interval.low, ours.interval.high, ours.df]
+    np.testing.assert_allclose(
+        results, [theirs.statistic, theirs.pvalue, limits.low, limits.high, 39], **EXACT
+    )
 
 
 def test_t_over_clusters_is_the_cluster_robust_regression(sides) -> None:
@@ -61,8 +63,8 @@ def test_t_over_clusters_is_the_cluster_robust_regression(sides) -> None:
         use_t=True,
     )
     # The regression also multiplies by (n - 1) / (n - k), which is 1 for a lone mean.
-    found = [ours.difference, ours.statistic, ours.p_value]
-    np.testing.assert_allclose(found, [fit.params[0], fit.tvalues[0], fit.pvalues[0]], **EXACT)
+    results = [ours.difference, ours.statistic, ours.p_value]
+    np.testing.assert_allclose(results, [fit.params[0], fit.tvalues[0], fit.pvalues[0]], **EXACT)
     assert ours.n == 10
     assert ours.p_value != pytest.approx(paired_t(pair(*sides)).p_value)
 
@@ -120,7 +122,7 @@ def test_sign_flip_of_few_units_is_scipys_exact_permutation(alternative) -> None
     assert "exact" in ours.method
 
 
-def test_sign_flip_never_says_zero() -> None:
+def test_sign_flip_p_is_never_zero() -> None:
     rng = np.random.default_rng(0)
     certain = sign_flip(1 + 0.01 * rng.normal(size=200), n_resamples=1000)
     assert certain.p_value == 1 / 1001
@@ -154,7 +156,7 @@ def test_swapping_the_sides_swaps_the_answer(d, test) -> None:
 
 @pytest.mark.parametrize("method", ["studentised", "bca"])
 def test_bootstrap_test_and_interval_agree(sides, method) -> None:
-    """Zero lies inside the interval of confidence 1 - p and a bit, and outside that of 1 - p less a bit."""
+    """Zero lies inside the interval of confidence 1 - p and a bit, and outside that of 1 - p minus a bit."""
     result = bootstrap_test(pair(*sides), method=method)
     assert 1e-3 < result.p_value < 0.9
     for shift, inside in ((0.01, True), (-0.01, False)):
@@ -166,7 +168,7 @@ def test_bootstrap_test_and_interval_agree(sides, method) -> None:
 @pytest.mark.parametrize("method", ["studentised", "bca"])
 @pytest.mark.parametrize("side", [-1.0, 1.0])
 def test_bootstrap_inversion_is_sharp_on_skewed_values(method, side) -> None:
-    """Here the acceleration matters: with its sign turned the interval and the p-value part company."""
+    """Here the acceleration matters: with its sign reversed the interval and the p-value disagree."""
     d = side * (np.random.default_rng(4).exponential(size=40) - 1.0)
     result = bootstrap_test(d, method=method, n_resamples=20_000)
     assert 0.005 < result.p_value < 0.5
@@ -237,7 +239,7 @@ def test_what_cannot_be_tested_is_refused() -> None:
         paired_t([1.0, 2.0, 4.0], confidence=95)
 
 
-def test_clusters_are_what_is_flipped_and_ranked() -> None:
+def test_clusters_are_flipped_and_ranked() -> None:
     """Copying every case three times within its cluster must not make the evidence stronger."""
     d = np.random.default_rng(2).normal(0.2, 1, size=14)
     copied = pair(np.repeat(d, 3), clusters=np.repeat(np.arange(14), 3))
@@ -259,7 +261,7 @@ def test_scipy_is_imported_only_when_needed() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_series_beside_plain_values_keeps_its_order():
+def test_a_series_paired_with_an_array_keeps_its_order():
     a, b = [0.1, 0.5, 0.3, 0.9, 0.2], [0.2, 0.4, 0.1, 0.5, 0.1]
     expected = stats.ttest_rel(a, b).pvalue
     for index in (list("edcba"), [4, 3, 2, 1, 0], [1, 1, 1, 1, 1]):
@@ -271,17 +273,17 @@ def test_a_series_beside_plain_values_keeps_its_order():
     assert tables["a"].columns["score"].tolist() == a
 
 
-def test_clusters_by_place_stay_with_their_values():
+def test_clusters_by_position_stay_with_their_values():
     x = pd.Series([1.0, 2, 3, 4, 5, 7], index=[5, 3, 1, 0, 2, 4])
     clusters = [0, 0, 1, 1, 2, 2]
     plain = paired_t(pair(x.to_numpy(), np.zeros(6), clusters=clusters))
     assert paired_t(pair(x, 0 * x, clusters=clusters)).p_value == plain.p_value
     assert pair(x, clusters=clusters).first.tolist() == x.tolist()
-    with pytest.raises(InputError, match="by place"):
+    with pytest.raises(InputError, match="by position"):
         pair(x, x.sort_index(), clusters=clusters)
 
 
-def test_what_is_tied_on_paper_is_tied() -> None:
+def test_ties_up_to_rounding_are_ties() -> None:
     """Tenths are not exact in binary: 0.3 - 0.1 and 0.8 - 0.6 differ in the last bit, 3 - 1 and 8 - 6 not."""
     rng = np.random.default_rng(1)
     a, b = rng.integers(0, 11, 400), rng.integers(0, 11, 400)
@@ -304,23 +306,23 @@ def test_cases_of_a_unit_that_cancel_are_no_difference(test) -> None:
 @pytest.mark.parametrize("method", ["studentised", "bca"])
 def test_one_unit_has_no_bootstrap_interval(method) -> None:
     with pytest.warns(SmallSampleWarning):
-        found = bootstrap_test([0.3], method=method)
-    assert (found.interval.low, found.interval.high) == (-np.inf, np.inf)
+        result = bootstrap_test([0.3], method=method)
+    assert (result.interval.low, result.interval.high) == (-np.inf, np.inf)
 
 
 @pytest.mark.parametrize(
     ("given", "match"),
     [
-        ({"weights": [1.0, 2.0]}, "weights must hold one a case"),
+        ({"weights": [1.0, 2.0]}, "weights must hold one entry per case"),
         ({"weights": [1.0, -2.0, 1.0]}, "at least 0"),
         ({"weights": [1.0, np.nan, 1.0]}, "at least 0"),
         ({"weights": [0.0, 0.0, 0.0]}, "not all 0"),
-        ({"clusters": [1, 2]}, "clusters must hold one a case"),
-        ({"ids": [1, 2]}, "ids must hold one a case"),
+        ({"clusters": [1, 2]}, "clusters must hold one entry per case"),
+        ({"ids": [1, 2]}, "ids must hold one entry per case"),
         ({"ids": [1, 1, 2]}, "more than once"),
     ],
 )
-def test_what_goes_beside_a_sample_must_fit(given, match) -> None:
+def test_arguments_of_a_sample_must_have_its_length(given, match) -> None:
     with pytest.raises(InputError, match=match):
         pair([1.0, 2.0, 3.0], [0.0, 1.0, 1.0], **given)
 
@@ -328,19 +330,19 @@ def test_what_goes_beside_a_sample_must_fit(given, match) -> None:
 def test_masked_values_are_left_out() -> None:
     masked = np.ma.array([1, 2, 3], mask=[0, 1, 0])
     with pytest.warns(UnpairedWarning, match="1 of 3"):
-        found = pair(masked, [0.0, 0.0, 0.0])
-    assert found.values.tolist() == [1.0, 3.0]
+        result = pair(masked, [0.0, 0.0, 0.0])
+    assert result.values.tolist() == [1.0, 3.0]
 
 
-def test_numbers_of_any_type_can_be_looked_for_in_an_interval() -> None:
-    found = recsys.stats.Interval(-1.0, 1.0, 0.95, "t")
-    assert all(number in found for number in (0, 0.5, np.int64(1), np.float32(-1)))
-    assert np.int64(2) not in found
-    assert "0" not in found
+def test_intervals_contain_numbers_of_any_type() -> None:
+    result = recsys.stats.Interval(-1.0, 1.0, 0.95, "t")
+    assert all(number in result for number in (0, 0.5, np.int64(1), np.float32(-1)))
+    assert np.int64(2) not in result
+    assert "0" not in result
 
 
 @pytest.mark.parametrize("draws", [0, -1, 10.5])
-def test_draws_are_a_whole_number(draws) -> None:
+def test_n_resamples_is_a_whole_number(draws) -> None:
     with pytest.raises(InputError, match="n_resamples"):
         bootstrap_test([1.0, 2.0, 3.0], n_resamples=draws)
 
@@ -348,24 +350,24 @@ def test_draws_are_a_whole_number(draws) -> None:
 @pytest.mark.filterwarnings("ignore::recsys.stats.statistics_warnings.StatisticsWarning")
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
 @pytest.mark.parametrize("n", [2, 5, 6, 12])
-def test_the_same_gain_for_all_is_as_sure_as_their_signs(n, alternative) -> None:
+def test_constant_differences_have_the_p_of_sign_flips(n, alternative) -> None:
     """Without spread t is not defined: p is that of all 2^n sign flips, and the interval goes with it."""
     gains = np.full(n, 0.3)
     flips = np.array([0.3 * sum(signs) for signs in itertools.product([-1, 1], repeat=n)])
     beyond = {"greater": flips >= gains.sum() - 1e-9, "less": flips <= gains.sum() + 1e-9}
     p = np.mean(beyond.get(alternative, np.abs(flips) >= gains.sum() - 1e-9))
-    found = paired_t(gains, alternative=alternative)
-    assert found.p_value == p == sign_flip(gains, alternative=alternative).p_value
+    result = paired_t(gains, alternative=alternative)
+    assert result.p_value == p == sign_flip(gains, alternative=alternative).p_value
     for method in ("studentised", "bca"):
-        drawn = bootstrap_test(gains, method=method, alternative=alternative, n_resamples=199)
-        assert drawn.p_value >= p
-        assert np.isinf(drawn.interval.low) == (n < 6)
+        replicates = bootstrap_test(gains, method=method, alternative=alternative, n_resamples=199)
+        assert replicates.p_value >= p
+        assert np.isinf(replicates.interval.low) == (n < 6)
     if alternative != "less":
-        assert np.isinf(found.interval.low) == (p > 0.05)
+        assert np.isinf(result.interval.low) == (p > 0.05)
     assert paired_t(-gains).p_value == 2.0 ** (1 - n)
 
 
-def test_faces_of_the_seeds_keep_scipys_t_test_without_variance() -> None:
+def test_documents_keep_scipys_t_test_without_variance() -> None:
     """The documents name scipy.stats.ttest_rel, and 001 the effect: 0.0 unless std_diff > 0."""
     from recsys.cf.evaluation import StatisticalTester, cohens_d, paired_t_test
 

@@ -1,4 +1,4 @@
-"""Worlds so small that every list there is can be tried, and what each metric makes of all of them."""
+"""Worlds so small that every possible list can be evaluated, and the best and mean value of each metric."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VARIANTS = (
 
 
 class Small(NamedTuple):
-    """A few users with truths and histories, and what evaluate is told besides."""
+    """A few users with truths and histories, and the other keywords of evaluate."""
 
     users: list[int]
     truth: dict[int, dict[str, int]]
@@ -35,11 +35,11 @@ class Small(NamedTuple):
         """Every full list of candidates."""
         return [list(order) for order in permutations(self.candidates[user], self.k)]
 
-    def evaluate(self, lists: dict[int, list[str]], asked: list[str]) -> Any:
-        return recsys.evaluate(lists, self.truth, asked, **self.known)
+    def evaluate(self, lists: dict[int, list[str]], names: list[str]) -> Any:
+        return recsys.evaluate(lists, self.truth, names, **self.known)
 
 
-class Tried(NamedTuple):
+class BestAndMean(NamedTuple):
     """The best value of a metric over all lists, and its mean over them."""
 
     best: float
@@ -51,12 +51,14 @@ def small_world(seed: int, n_users: int, n_items: int, k: int) -> Small:
     rng = np.random.default_rng(seed)
     items, users, plain = list("abcdefg"[:n_items]), list(range(n_users)), seed % 2 == 0
 
-    def some(size: int) -> list[str]:
+    def sample_items(size: int) -> list[str]:
         return rng.choice(items, size, replace=False).tolist()
 
-    seen = {u: some(int(rng.integers(0, 2))) for u in users}
-    truth = {u: {i: int(rng.integers(0, 4)) for i in some(3)} | {some(1)[0]: 2} for u in users}
-    train = {u: some(int(rng.integers(1, 4))) for u in [*users, 7, 8]}
+    seen = {u: sample_items(int(rng.integers(0, 2))) for u in users}
+    truth = {
+        u: {i: int(rng.integers(0, 4)) for i in sample_items(3)} | {sample_items(1)[0]: 2} for u in users
+    }
+    train = {u: sample_items(int(rng.integers(1, 4))) for u in [*users, 7, 8]}
     labels = ("x", "y", "z") if plain else ("x", "x|y", "y|z", "z", "")
     kinds = {i: str(rng.choice(labels)) for i in items}
     known = {
@@ -66,14 +68,14 @@ def small_world(seed: int, n_users: int, n_items: int, k: int) -> Small:
         "items": {"kind": {i: kind for i, kind in kinds.items() if kind}},
         "intents": "kind",
         "embeddings": {i: rng.normal(size=3).round(2) for i in items if plain or rng.random() < 0.8},
-        "reference": {u: some(3) for u in users},
+        "reference": {u: sample_items(3) for u in users},
         "conventions": {"max_grade": 3},
     }
     return Small(users, truth, known, {u: [i for i in items if i not in seen[u]] for u in users}, k)
 
 
 def metrics_at(k: int) -> list[str]:
-    """Every metric of lists that end, with the variants above; values of items have a world of their own."""
+    """Every metric that can read cut-off lists, with the variants above, but not those of item values."""
     out = []
     for name in (*METRICS, *VARIANTS):
         metric = Request.parse(
@@ -84,42 +86,43 @@ def metrics_at(k: int) -> list[str]:
     return out
 
 
-def try_all(world: Small, asked: list[str]) -> dict[str, Tried]:
-    """Every list of every user for metrics with a value a user, every choice of lists for the others."""
-    of_all = [a for a in asked if Request.parse(a).metric.kind == "catalogue"]
-    of_users = [a for a in asked if a not in of_all]
+def try_all(world: Small, names: list[str]) -> dict[str, BestAndMean]:
+    """Every list of every user for metrics with a value per user, every combination of lists for others."""
+    of_all = [a for a in names if Request.parse(a).metric.kind == "catalogue"]
+    of_users = [a for a in names if a not in of_all]
     own = {u: world.lists(u) for u in world.users}
     runs = [
         world.evaluate({u: own[u][turn % len(own[u])] for u in world.users}, of_users)
         for turn in range(max(map(len, own.values())))
     ]
     out = {}
-    for asked_for in of_users:
-        columns = np.array([run.values_of(asked_for) for run in runs])
+    for name in of_users:
+        columns = np.array([run.values_of(name) for run in runs])
         per_user = [columns[: len(own[u]), at] for at, u in enumerate(world.users)]
-        out[asked_for] = _of_users(Request.parse(asked_for), per_user)
+        out[name] = _summarise_users(Request.parse(name), per_user)
     choices = product(*own.values())
-    every = (
-        [world.evaluate(dict(zip(world.users, one, strict=True)), of_all) for one in choices]
+    runs_of_all = (
+        [world.evaluate(dict(zip(world.users, lists, strict=True)), of_all) for lists in choices]
         if of_all
         else []
     )
-    for asked_for in of_all:
-        values = np.array([run[asked_for] for run in every])
-        out[asked_for] = Tried(float(_best(Request.parse(asked_for), values)), float(values.mean()))
+    for name in of_all:
+        values = np.array([run[name] for run in runs_of_all])
+        out[name] = BestAndMean(float(_best(Request.parse(name), values)), float(values.mean()))
     return out
 
 
-def _of_users(request: Request, per_user: list[Any]) -> Tried:
-    told = [column[~np.isnan(column)] for column in per_user]
-    told = [column for column in told if len(column)]
-    if not told:
-        return Tried(math.nan, math.nan)
-    best = np.array([_best(request, column) for column in told])
-    if request.metric.summary is None:
-        return Tried(float(best.mean()), float(np.mean([column.mean() for column in told])))
-    made = [request.metric.summary(np.array(one), None, **request.own_params) for one in product(*told)]
-    return Tried(request.metric.summary(best, None, **request.own_params), float(np.mean(made)))
+def _summarise_users(request: Request, per_user: list[Any]) -> BestAndMean:
+    defined = [column[~np.isnan(column)] for column in per_user]
+    columns = [column for column in defined if len(column)]
+    if not columns:
+        return BestAndMean(math.nan, math.nan)
+    best = np.array([_best(request, column) for column in columns])
+    summary, params = request.metric.summary, request.own_params
+    if summary is None:
+        return BestAndMean(float(best.mean()), float(np.mean([column.mean() for column in columns])))
+    summaries = [summary(np.array(values), None, **params) for values in product(*columns)]
+    return BestAndMean(summary(best, None, **params), float(np.mean(summaries)))
 
 
 def _best(request: Request, values: Any) -> Any:

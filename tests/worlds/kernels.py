@@ -1,4 +1,4 @@
-"""Small worlds for the scan kernels, and the definition they are held to, in plain Python."""
+"""Small worlds for the scan kernels, and the definition of a scan in plain Python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recsys import kernels
 LEVELS = kernels.backends().cpu_levels
 
 plain = st.sampled_from([0.0, 1.0, -1.0, 0.5, 2.0, -3.0, 0.1, 0.3])
-# Neighbours in the last bit, float32's subnormals and extremes: where a fast pass cannot tell.
+# Neighbours in the last bit, float32's subnormals and extremes: where a fast pass cannot decide the order.
 close = st.sampled_from([1.0, 1.0 + 2**-23, 1.0 - 2**-24, 1.0 + 2**-22, -1.0, 0.0])
 tiny = st.sampled_from([0.0, 1e-45, -1e-45, 1e-40, 1e-38, 1.0, 3e-39])
 huge = st.sampled_from([3e38, -3e38, 1e30, 1e-30, 1.0, 0.0])
@@ -20,7 +20,7 @@ wide64 = st.sampled_from([1e150, -1e150, 1e-160, 1e-200, 5e-324, 1.0, 1.0 + 2**-
 any32 = st.floats(width=32, allow_nan=False, allow_infinity=False, min_value=-1e6, max_value=1e6)
 
 
-def rows_of(draw, n_cases, n_items, most=6):
+def draw_rows(draw, n_cases, n_items, most=6):
     rows = [
         sorted(draw(st.sets(st.integers(0, n_items - 1), max_size=most))) if n_items else []
         for _ in range(n_cases)
@@ -46,16 +46,16 @@ def worlds(draw):
             st.lists(st.lists(values, min_size=n_factors, max_size=n_factors), min_size=1, max_size=8)
         )
         picks = draw(st.lists(st.integers(0, len(pool) - 1), min_size=n_rows, max_size=n_rows))
-        made = np.array([pool[i] for i in picks], dtype).reshape(n_rows, n_factors)
-        return np.asfortranarray(made) if draw(st.booleans()) else made
+        array = np.array([pool[i] for i in picks], dtype).reshape(n_rows, n_factors)
+        return np.asfortranarray(array) if draw(st.booleans()) else array
 
     options = {"ties": draw(st.sampled_from(["by_id", "by_id_desc"]))}
     if draw(st.booleans()):
         options["k"] = draw(st.integers(1, 45))
     if draw(st.booleans()) or "k" not in options:
-        options["truth"] = rows_of(draw, n_cases, n_items)
+        options["truth"] = draw_rows(draw, n_cases, n_items)
     if draw(st.booleans()):
-        options["seen"] = rows_of(draw, n_cases, n_items, most=n_items)
+        options["seen"] = draw_rows(draw, n_cases, n_items, most=n_items)
     if draw(st.booleans()):
         options["item_bias"] = np.array(draw(st.lists(plain, min_size=n_items, max_size=n_items)), np.float64)
     if draw(st.booleans()):
@@ -63,7 +63,7 @@ def worlds(draw):
             draw(st.lists(st.booleans(), min_size=n_items, max_size=n_items)), np.bool_
         )
     if draw(st.integers(0, 4)) == 0:
-        options["eligible"] = rows_of(draw, n_cases, n_items, most=n_items)
+        options["eligible"] = draw_rows(draw, n_cases, n_items, most=n_items)
     if draw(st.booleans()):
         options["item_rank"] = np.array(draw(st.permutations(range(n_items))), np.int32)
     return matrix(n_cases), matrix(n_items), options
@@ -109,11 +109,11 @@ def oracle(users, items, options):
     )
 
 
-def assert_same(found, expected, what=""):
-    for name, mine, wanted in zip(kernels.ScanResult._fields, found, expected, strict=True):
-        assert mine.shape == np.shape(wanted), (what, name, mine.shape, np.shape(wanted))
-        same = mine.astype(np.float64).tobytes() == np.asarray(wanted, np.float64).tobytes()
-        assert same, (what, name, mine.tolist()[:40], np.asarray(wanted).tolist()[:40])
+def assert_same(actual, expected, what=""):
+    for name, mine, theirs in zip(kernels.ScanResult._fields, actual, expected, strict=True):
+        assert mine.shape == np.shape(theirs), (what, name, mine.shape, np.shape(theirs))
+        same = mine.astype(np.float64).tobytes() == np.asarray(theirs, np.float64).tobytes()
+        assert same, (what, name, mine.tolist()[:40], np.asarray(theirs).tolist()[:40])
 
 
 def variants():

@@ -1,4 +1,4 @@
-"""Small worlds for Hypothesis, made of what goes wrong in real ones, and the containers they may come in.
+"""Small worlds for Hypothesis, full of what goes wrong in real data, and the containers they may come in.
 
 A world is a few cases with short lists and a truth: repeats, ties, cases on one side only, unknown items,
 grades that are 0 or broken, cut-offs beyond the list and the catalogue, ids of every awkward spelling.
@@ -53,7 +53,7 @@ class World:
         return sorted(set(self.lists) | set(self.truth))
 
     def list_rows(self) -> list[tuple[Any, ...]]:
-        """(case, item, place) or (case, item, score), one row an entry."""
+        """(case, item, place) or (case, item, score), one row per entry."""
         if self.scored:
             return [(case, item, score) for case, pairs in self.lists.items() for item, score in pairs]
         return [
@@ -78,10 +78,10 @@ def scored_lists(draw: st.DrawFn, items: Sequence[Any]) -> list[tuple[Any, float
     """The items with scores, the best not always first, at most MOST_TIED of them equal."""
     levels = draw(st.lists(st.sampled_from(LEVELS), min_size=len(items), max_size=len(items)))
     spare = iter(range(100, 100 + len(items)))
-    kept: list[float] = []
+    scores: list[float] = []
     for level in levels:
-        kept.append(level if kept.count(level) < MOST_TIED else float(next(spare)))
-    return list(zip(items, kept, strict=True))
+        scores.append(level if scores.count(level) < MOST_TIED else float(next(spare)))
+    return list(zip(items, scores, strict=True))
 
 
 @st.composite
@@ -140,7 +140,7 @@ def worlds(
 def known_of(world: World) -> Known:
     """What metrics about the items shown need: items without a vector, a kind or a price, and zero vectors.
 
-    It goes by the order in which the world holds its items, so other names for them change nothing.
+    It depends on the order of the world's items only, so renaming them changes nothing.
     """
     items, cases = list(world.item_weights), list(world.case_weights)
     kinds = ("a", "b|a", "", "c", "b", "a|b|c")

@@ -1,4 +1,4 @@
-"""Random users, lists and truths to hand to a peer and to us, and the comparison of what comes back."""
+"""Random users, lists and truths for a peer and for us, and the comparison of the results."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def make_world(
         )
         if user == 0 or rng.random() >= without_list:
             lists[f"u{user:04}"] = rows
-        wanted = rng.permutation(n_items)[: rng.integers(n_relevant[0], n_relevant[1] + 1) + judged]
-        marks = [*rng.integers(1, grades + 1, len(wanted) - judged), *[0] * judged]
-        truth[f"u{user:04}"] = {f"i{i:03}": int(g) for i, g in zip(wanted, marks, strict=True)}
+        relevant = rng.permutation(n_items)[: rng.integers(n_relevant[0], n_relevant[1] + 1) + judged]
+        marks = [*rng.integers(1, grades + 1, len(relevant) - judged), *[0] * judged]
+        truth[f"u{user:04}"] = {f"i{i:03}": int(g) for i, g in zip(relevant, marks, strict=True)}
     return World(lists, truth, n_items)
 
 
@@ -105,8 +105,10 @@ def agree(result: object, request: str, theirs: Mapping[str, float], within: flo
     """The same users, the same value of each of them, the same mean."""
     mine = per_user(result, request)
     assert set(mine) == set(theirs), (request, set(mine) ^ set(theirs))
-    far = [(u, mine[u], theirs[u]) for u in mine if not abs(mine[u] - theirs[u]) <= within]
-    assert not far, f"{request}: {len(far)} users differ, first (user, ours, theirs): {far[0]}"
+    differing = [(u, mine[u], theirs[u]) for u in mine if not abs(mine[u] - theirs[u]) <= within]
+    assert not differing, (
+        f"{request}: {len(differing)} users differ, first (user, ours, theirs): {differing[0]}"
+    )
     if mine:
         assert abs(result[request] - float(np.mean(list(theirs.values())))) <= within, request
 

@@ -1,4 +1,4 @@
-"""Small worlds for the tests of the report: whole-number ids, so that nothing but the report is at stake."""
+"""Small worlds for the tests of the report, with whole-number ids so that only the report is tested."""
 
 import numpy as np
 import pandas as pd
@@ -42,12 +42,12 @@ def world(n_users=120, n_items=60, seed=0, n_models=3):
     train = pd.DataFrame([(u, i) for u, items in had.items() for i in items], columns=["user_id", "item_id"])
     lists = {}
     for m in range(n_models):
-        made = {}
-        for u, wanted in truth.items():
-            kept = [i for i in sorted(wanted) if rng.random() < 0.15 + 0.3 * m]
-            rest = [int(i) for i in rng.permutation(n_items) if i not in kept][: 10 - len(kept)]
-            made[u] = rng.permutation(kept + rest).tolist()
-        lists[f"model {m}"] = made
+        by_user = {}
+        for u, relevant in truth.items():
+            hits = [i for i in sorted(relevant) if rng.random() < 0.15 + 0.3 * m]
+            rest = [int(i) for i in rng.permutation(n_items) if i not in hits][: 10 - len(hits)]
+            by_user[u] = rng.permutation(hits + rest).tolist()
+        lists[f"model {m}"] = by_user
     items = pd.DataFrame({
         "item_id": np.arange(n_items),
         "title": [f"Item number {i}" for i in range(n_items)],
@@ -56,5 +56,5 @@ def world(n_users=120, n_items=60, seed=0, n_models=3):
     return lists, truth, train, items
 
 
-def evaluations(lists, truth, metrics=("ndcg", "recall", "mrr"), k=(1, 5, 10), **given):
-    return {n: recsys.evaluate(held, truth, list(metrics), k=list(k), **given) for n, held in lists.items()}
+def evaluations(lists, truth, metrics=("ndcg", "recall", "mrr"), k=(1, 5, 10), **options):
+    return {n: recsys.evaluate(own, truth, list(metrics), k=list(k), **options) for n, own in lists.items()}

@@ -1,4 +1,4 @@
-"""Cold items: which they are, and how much of them each list shows."""
+"""Cold items: which items have few interactions, and what share of them each list shows."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from recsys.models.baselines import item_scores_of
 from recsys.types import Array, Float
 
 
-def _cold(item_counts: Any, below: float) -> tuple[Array, Array]:
-    """Ids of the cold items, and of all."""
+def _cold_and_all_ids(item_counts: Any, below: float) -> tuple[Array, Array]:
+    """Ids of the cold items, and of all items."""
     ids, counts = item_scores_of(item_counts)
-    everything = np.arange(len(counts)) if ids is None else ids
-    return everything[counts < below], everything
+    all_ids = np.arange(len(counts)) if ids is None else ids
+    return all_ids[counts < below], all_ids
 
 
 def cold_items(item_counts: Any, below: float = 5) -> dict[str, Any]:
@@ -24,13 +24,13 @@ def cold_items(item_counts: Any, below: float = 5) -> dict[str, Any]:
     >>> cold_items([9, 0, 4], below=5)["cold_items"]
     [1, 2]
     """
-    cold, everything = _cold(item_counts, below)
+    cold, all_ids = _cold_and_all_ids(item_counts, below)
     return {
         "cold_threshold": below,
-        "total_items": len(everything),
+        "total_items": len(all_ids),
         "num_cold_items": len(cold),
-        "num_warm_items": len(everything) - len(cold),
-        "cold_percentage": 100.0 * len(cold) / max(len(everything), 1),
+        "num_warm_items": len(all_ids) - len(cold),
+        "cold_percentage": 100.0 * len(cold) / max(len(all_ids), 1),
         "cold_items": cold.tolist(),
     }
 
@@ -41,11 +41,11 @@ def cold_shares(lists: Any, item_counts: Any, below: float = 5) -> Float:
     >>> cold_shares({0: [1, 2], 1: [0]}, [9, 0, 4], below=5).tolist()
     [1.0, 0.0]
     """
-    cold, _ = _cold(item_counts, below)
+    cold, _ = _cold_and_all_ids(item_counts, below)
     rows = read_lists(lists)
-    known = set(cold.tolist())
-    is_cold = np.array([item in known for item in rows.items.values.tolist()], dtype=bool)[rows.codes]
+    cold_ids = set(cold.tolist())
+    is_cold = np.array([item in cold_ids for item in rows.items.values.tolist()], dtype=bool)[rows.codes]
     case = np.repeat(np.arange(len(rows.cases)), rows.sizes).astype(np.int64)
     pairs = np.unique(case[is_cold] * max(len(rows.items), 1) + rows.codes[is_cold])
-    shown = np.bincount(pairs // max(len(rows.items), 1), minlength=len(rows.cases))
-    return np.asarray(shown / max(len(cold), 1))
+    n_cold_shown = np.bincount(pairs // max(len(rows.items), 1), minlength=len(rows.cases))
+    return np.asarray(n_cold_shown / max(len(cold), 1))

@@ -1,7 +1,7 @@
 """Failure cases: users with too little history, items with too few interactions, the worst users and why.
 
-Everything is counted on arrays; a reason is the first that applies, in the order a person would look. Among
-equally bad users those whose first relevant item stands lowest come first, where MRR was evaluated.
+A user gets the first reason that applies, in the order a person would look. Among equally bad users, those
+whose first relevant item is ranked lowest come first if MRR was evaluated, else those with more test items.
 """
 
 from __future__ import annotations
@@ -53,10 +53,13 @@ def failure_cases(
         train: the training interactions.
         truth: the test set that was evaluated against.
         lists: the recommendations, for how often niche items are shown.
-        metric: which metric; the first evaluated without.
+        metric: which metric; by default the first one evaluated.
         cold_user: users with fewer training interactions are cold.
-        niche_item: items with fewer are niche.
-        most: how many of the worst users (worse than the mean) to name.
+        niche_item: items with fewer training interactions are niche.
+        most: how many of the worst users (worse than the mean) to list.
+
+    Returns:
+        The frames `cold_users`, `niche_items` and `worst`, and the dictionary `summary`.
 
     >>> import recsys
     >>> train, truth = {1: [5, 6, 7], 2: [5]}, {1: [8], 2: [6]}
@@ -68,13 +71,13 @@ def failure_cases(
     (4, 1)
     """
     name = next(iter(evaluation)) if metric is None else metric
-    taken, wanted = read_interactions(train, table="train"), read_interactions(truth)
-    shown = None if lists is None else read_lists(lists)
-    users = _users(evaluation, name, taken, wanted, niche_item)
+    train_rows, truth_rows = read_interactions(train, table="train"), read_interactions(truth)
+    list_rows = None if lists is None else read_lists(lists)
+    users = _user_frame(evaluation, name, train_rows, truth_rows, niche_item)
     cold = users[users["n_train"] < cold_user]
-    items = _items(taken, wanted, shown)
+    items = _item_frame(train_rows, truth_rows, list_rows)
     niche = items[items["n_train"] < niche_item]
-    worst = _worst(users, cold_user, niche_item, most, lower=lower_is_better(evaluation, name))
+    worst = _worst_with_reasons(users, cold_user, niche_item, most, lower=lower_is_better(evaluation, name))
     rest = users[users["n_train"] >= cold_user]
     summary: dict[str, float] = {
         "users": len(users),
@@ -86,7 +89,7 @@ def failure_cases(
         "niche items": len(niche),
         "test interactions on niche items": int(niche["n_relevant"].sum()),
     }
-    if shown is not None:
+    if list_rows is not None:
         summary["niche items never recommended"] = int((niche["n_recommended"] == 0).sum())
     return FailureCases(cold, niche, worst, summary)
 
@@ -101,73 +104,80 @@ def worst_users(
     niche_item: int = NICHE_ITEM,
     most: int = 20,
 ) -> Any:
-    """The users furthest on the bad side of the mean and why, as far as data tells: a frame by user id."""
+    """The users furthest on the bad side of the mean, with a reason: a frame by user id.
+
+    The arguments are those of failure_cases.
+    """
     name = next(iter(evaluation)) if metric is None else metric
-    taken, wanted = read_interactions(train, table="train"), read_interactions(truth)
-    users = _users(evaluation, name, taken, wanted, niche_item)
-    return _worst(users, cold_user, niche_item, most, lower=lower_is_better(evaluation, name))
+    train_rows, truth_rows = read_interactions(train, table="train"), read_interactions(truth)
+    users = _user_frame(evaluation, name, train_rows, truth_rows, niche_item)
+    return _worst_with_reasons(users, cold_user, niche_item, most, lower=lower_is_better(evaluation, name))
 
 
-def _users(
-    evaluation: Evaluation, metric: str, taken: Interactions, wanted: Interactions, niche_item: int
+def _user_frame(
+    evaluation: Evaluation, metric: str, train: Interactions, truth: Interactions, niche_item: int
 ) -> Any:
-    """One row an evaluated user: value, history, and how familiar the test items are."""
+    """One row per evaluated user: value, size of the history, and how well known the test items are."""
     import pandas as pd
 
     ids, values = evaluation.per_case.ids, evaluation.values_of(metric)
-    at = wanted.cases.code_of(ids)
-    popularity = _counts_in(taken, wanted.items.values)[wanted.codes]
-    case = np.repeat(np.arange(len(wanted.cases)), wanted.sizes)
+    codes = truth.cases.code_of(ids)
+    popularity = _item_counts(train, truth.items.values)[truth.codes]
+    case = np.repeat(np.arange(len(truth.cases)), truth.sizes)
     frame = pd.DataFrame(
         {
             "value": values,
-            "n_train": _sizes_of(taken, ids),
-            "n_test": _per_case(np.ones(len(case)), case, wanted, at),
-            "n_test_niche": _per_case(popularity < niche_item, case, wanted, at),
-            "n_test_new": _per_case(popularity == 0, case, wanted, at),
+            "n_train": _case_sizes(train, ids),
+            "n_test": _sum_per_case(np.ones(len(case)), case, truth, codes),
+            "n_test_niche": _sum_per_case(popularity < niche_item, case, truth, codes),
+            "n_test_new": _sum_per_case(popularity == 0, case, truth, codes),
         },
         index=pd.Index(ids, name="user"),
     )
     if "mrr" in evaluation.per_case.columns:
-        first = evaluation.values_of("mrr")
-        frame["first_hit"] = np.divide(1.0, first, out=np.full(len(first), np.inf), where=first > 0)
+        mrr = evaluation.values_of("mrr")
+        frame["first_hit"] = np.divide(1.0, mrr, out=np.full(len(mrr), np.inf), where=mrr > 0)
     return frame[~np.isnan(values)]
 
 
-def _per_case(flags: Bool | Float, case: Int, wanted: Interactions, at: Int) -> Int:
-    total = np.bincount(case, weights=flags, minlength=max(len(wanted.cases), 1)).astype(np.int64)
-    return np.where(at >= 0, total[at], 0)
+def _sum_per_case(flags: Bool | Float, case: Int, truth: Interactions, codes: Int) -> Int:
+    """The sum of flags of the cases with these codes; 0 for cases outside the truth."""
+    total = np.bincount(case, weights=flags, minlength=max(len(truth.cases), 1)).astype(np.int64)
+    return np.where(codes >= 0, total[codes], 0)
 
 
-def _sizes_of(taken: Interactions, ids: Array) -> Int:
-    at = taken.cases.code_of(ids)
-    return np.where(at >= 0, taken.sizes[at], 0) if len(taken.cases) else np.zeros(len(ids), dtype=np.int64)
+def _case_sizes(rows: Interactions, ids: Array) -> Int:
+    """The number of entries of each of these cases."""
+    if len(rows.cases) == 0:
+        return np.zeros(len(ids), dtype=np.int64)
+    codes = rows.cases.code_of(ids)
+    return np.where(codes >= 0, rows.sizes[codes], 0)
 
 
-def _counts_in(rows: Interactions | Lists, items: Array) -> Int:
+def _item_counts(rows: Interactions | Lists, items: Array) -> Int:
     """How often each of these items occurs."""
     total = np.bincount(rows.codes, minlength=max(len(rows.items), 1))
-    at = rows.items.code_of(items)
-    return np.where(at >= 0, total[at], 0)
+    codes = rows.items.code_of(items)
+    return np.where(codes >= 0, total[codes], 0)
 
 
-def _items(taken: Interactions, wanted: Interactions, shown: Lists | None) -> Any:
-    """One row an item that occurs anywhere: how often taken, relevant and recommended."""
+def _item_frame(train: Interactions, truth: Interactions, lists: Lists | None) -> Any:
+    """One row per item of any table: how often it occurs in training, in the truth and in the lists."""
     import pandas as pd
 
-    held = [rows for rows in (taken, wanted, shown) if rows is not None]
-    ids = np.unique(np.concatenate([rows.items.values[np.unique(rows.codes)] for rows in held]))
-    columns = {"n_train": _counts_in(taken, ids), "n_relevant": _counts_in(wanted, ids)}
-    if shown is not None:
-        columns["n_recommended"] = _counts_in(shown, ids)
+    tables = [rows for rows in (train, truth, lists) if rows is not None]
+    ids = np.unique(np.concatenate([rows.items.values[np.unique(rows.codes)] for rows in tables]))
+    columns = {"n_train": _item_counts(train, ids), "n_relevant": _item_counts(truth, ids)}
+    if lists is not None:
+        columns["n_recommended"] = _item_counts(lists, ids)
     return pd.DataFrame(columns, index=pd.Index(ids, name="item")).sort_values("n_train", kind="stable")
 
 
-def _worst(users: Any, cold_user: int, niche_item: int, most: int, *, lower: bool) -> Any:
+def _worst_with_reasons(users: Any, cold_user: int, niche_item: int, most: int, *, lower: bool) -> Any:
     mean = users["value"].mean()
     bad = users[users["value"] > mean if lower else users["value"] < mean]
-    later = "first_hit" if "first_hit" in bad else "n_test"
-    frame = bad.sort_values(["value", later], ascending=[not lower, False], kind="stable").head(most)
+    tie_break = "first_hit" if "first_hit" in bad else "n_test"
+    frame = bad.sort_values(["value", tie_break], ascending=[not lower, False], kind="stable").head(most)
     reasons = [_reason(row, cold_user, niche_item) for row in frame.itertuples(index=False)]
     return frame.assign(reason=reasons)
 

@@ -1,4 +1,4 @@
-"""One user's recommendations, readable: names for numbers, hits marked, the history beside the list."""
+"""The recommendations of one user as a table: item names, marked hits, the history beside the list."""
 
 from __future__ import annotations
 
@@ -14,7 +14,16 @@ from recsys.inputs.frames import ROLES
 from recsys.ranks.sources import Factors, Scores, from_model
 from recsys.types import Array
 
-_SHOWN = ("product_name", "brand", "avg_star", "num_sold_time", "title", "name", "category", "genres")
+_PRODUCT_COLUMNS = (
+    "product_name",
+    "brand",
+    "avg_star",
+    "num_sold_time",
+    "title",
+    "name",
+    "category",
+    "genres",
+)
 
 
 def inspect_user_recommendations(
@@ -29,19 +38,19 @@ def inspect_user_recommendations(
     exclude_seen: bool = True,
     columns: Iterable[str] | None = None,
 ) -> Any:
-    """The k best items of a user as a frame, best first, with what is known about them.
+    """The k best items of a user as a frame, best first, with columns of the product table.
 
     Args:
-        u_id: the user, as people write it.
+        u_id: the id of the user.
         model: anything with U and V, or user_factors and item_factors, or Factors, Scores, (U, V).
-        mappings: {"user_to_idx": {user: row}, "idx_to_item": {row: item}}; without, the ids are the rows
-            or those of the source.
-        products_df: a table with the items' ids (a column such as product_id) and whatever is known.
-        k: how many.
-        history: what the user took before (ids): left out of the list, and shown beside it.
-        truth: what turned out to be relevant (ids): marked in `hit`.
+        mappings: {"user_to_idx": {user: row}, "idx_to_item": {row: item}}; by default ids are those of the
+            source, or its row numbers.
+        products_df: a table with item ids (a column such as product_id) and other columns.
+        k: how many items.
+        history: ids of the user's earlier items: left out of the list, and shown beside it.
+        truth: ids of the relevant items: marked in `hit`.
         exclude_seen: False keeps history items in the list; `seen` then marks them.
-        columns: which columns of products_df to show; those usual for products without.
+        columns: which columns of products_df to show; by default the usual ones of products.
 
     `frame.attrs["history"]` is the whole history, newest last, with the same columns.
 
@@ -54,12 +63,13 @@ def inspect_user_recommendations(
     >>> shown[["product_name", "hit", "history_product_name"]].values.tolist()
     [['Oil', False, 'Soap'], ['Balm', True, '']]
     """
-    source, user, item_of = _located(model, mappings, u_id)
-    taken = [] if history is None else list(history)
-    rows = _rows_of(taken, item_of)
-    seen = {user: rows} if rows and exclude_seen else None
+    source, user, item_ids = _resolve_ids(model, mappings, u_id)
+    rows = {item: row for row, item in enumerate(item_ids)}
+    history = None if history is None else list(history)
+    history_rows = [rows[item] for item in history or () if item in rows]
+    seen = {user: history_rows} if history_rows and exclude_seen else None
     lists = recommend(source, k, users=[user], seen=seen)
-    items = [item_of[int(c)] for c in lists.codes.tolist()]
+    items = [item_ids[int(c)] for c in lists.codes.tolist()]
     frame = described_list(
         items, products_df, scores=lists.scores, history=history, truth=truth, columns=columns
     )
@@ -76,39 +86,34 @@ def described_list(
     truth: Iterable[Any] | None = None,
     columns: Iterable[str] | None = None,
 ) -> Any:
-    """A ready list as such a frame; arguments as in inspect_user_recommendations.
+    """A ready list as the frame that inspect_user_recommendations returns; the arguments are its own.
 
     >>> described_list(["b", "a"], history=["c"], truth={"a"})["hit"].tolist()
     [False, True]
     """
-    taken = [] if history is None else list(history)
-    wanted = set() if truth is None else set(truth)
-    frame = _described(items, products_df, columns)
+    past_items = [] if history is None else list(history)
+    relevant = set() if truth is None else set(truth)
+    frame = _product_rows(items, products_df, columns)
     frame.insert(0, "rank", np.arange(1, len(items) + 1))
     if scores is not None:
         frame["score"] = scores
     if truth is not None:
-        frame["hit"] = [item in wanted for item in items]
-    if taken:
-        frame["seen"] = [item in set(taken) for item in items]
-        before = _described(taken, products_df, columns)
-        frame = _beside(frame, before.tail(len(items))[::-1])
-        frame.attrs["history"] = before
-    frame.attrs.update(n_history=len(taken), n_relevant=len(wanted))
+        frame["hit"] = [item in relevant for item in items]
+    if past_items:
+        frame["seen"] = [item in set(past_items) for item in items]
+        past_rows = _product_rows(past_items, products_df, columns)
+        # The newest items first, in columns of their own; empty cells where the history is shorter.
+        newest = past_rows.tail(len(items))[::-1].reset_index(drop=True)
+        newest = newest.add_prefix("history_").reindex(frame.index).astype(object)
+        frame = frame.join(newest.where(newest.notna(), ""))
+        frame.attrs = {"history": past_rows}
+    frame.attrs.update(n_history=len(past_items), n_relevant=len(relevant))
     return frame
 
 
-def _beside(frame: Any, before: Any) -> Any:
-    """The newest of the history, newest first, in columns of their own; empty cells where it is shorter."""
-    beside = before.reset_index(drop=True).add_prefix("history_").reindex(frame.index).astype(object)
-    joined = frame.join(beside.where(beside.notna(), ""))
-    joined.attrs = {}
-    return joined
-
-
-def _located(model: Any, mappings: Mapping[str, Any] | None, user: Any) -> tuple[Any, Any, Any]:
-    """The source, the user as the source knows them, and the item of each code of its lists."""
-    source = _source(model)
+def _resolve_ids(model: Any, mappings: Mapping[str, Any] | None, user: Any) -> tuple[Any, Any, Any]:
+    """The source, the id of the user in it, and the item id of each code of its lists."""
+    source = _read_source(model)
     if mappings is None:
         return source, user, source.item_rows.ids.values.tolist()
     for name in ("user_to_idx", "idx_to_item"):
@@ -122,10 +127,10 @@ def _located(model: Any, mappings: Mapping[str, Any] | None, user: Any) -> tuple
             f"user {user!r} is not in mappings['user_to_idx'], which has {len(mappings['user_to_idx']):,}.",
             hint="Check the id and its type.",
         )
-    return source, int(mappings["user_to_idx"][user]), _item_names(mappings["idx_to_item"], source.n_items)
+    return source, int(mappings["user_to_idx"][user]), _item_ids(mappings["idx_to_item"], source.n_items)
 
 
-def _source(model: Any) -> Factors | Scores:
+def _read_source(model: Any) -> Factors | Scores:
     if isinstance(model, Factors | Scores):
         return model
     if isinstance(model, tuple | list) and len(model) == 2:
@@ -135,26 +140,22 @@ def _source(model: Any) -> Factors | Scores:
     return from_model(model)
 
 
-def _item_names(named: Any, n_items: int) -> list[Any]:
-    if not hasattr(named, "get"):
-        return list(named)
-    missing = [row for row in range(n_items) if row not in named and str(row) not in named]
+def _item_ids(idx_to_item: Any, n_items: int) -> list[Any]:
+    """The item id of each row; the keys of a mapping may be text, as in a JSON file."""
+    if not hasattr(idx_to_item, "get"):
+        return list(idx_to_item)
+    missing = [row for row in range(n_items) if row not in idx_to_item and str(row) not in idx_to_item]
     if missing:
         raise InputError(f"idx_to_item has no entry for {missing[0]} ({len(missing)} such rows).")
-    return [named[row] if row in named else named[str(row)] for row in range(n_items)]
-
-
-def _rows_of(items: list[Any], item_of: list[Any]) -> list[int]:
-    place = {item: row for row, item in enumerate(item_of)}
-    return [place[item] for item in items if item in place]
+    return [idx_to_item[row] if row in idx_to_item else idx_to_item[str(row)] for row in range(n_items)]
 
 
 def key_column(products: Any) -> str:
-    """The column with the items' ids, by the names tables of interactions go by."""
-    plain = {re.sub(r"[\W_]", "", str(name).lower()): name for name in products.columns}
-    found = [str(plain[name]) for name in ROLES["item"] if name in plain]
-    if found:
-        return found[0]
+    """The column with item ids, found by the names it may have in tables of interactions."""
+    by_plain_name = {re.sub(r"[\W_]", "", str(name).lower()): name for name in products.columns}
+    for name in ROLES["item"]:
+        if name in by_plain_name:
+            return str(by_plain_name[name])
     raise ColumnError(
         f"no column holds item ids; there are {', '.join(map(str, products.columns))}.",
         table="products",
@@ -162,20 +163,20 @@ def key_column(products: Any) -> str:
     )
 
 
-def _described(items: list[Any], products: Any, columns: Iterable[str] | None) -> Any:
-    """One row an item, in this order; an item the table does not know has empty cells."""
+def _product_rows(items: list[Any], products: Any, columns: Iterable[str] | None) -> Any:
+    """One row per item, in order; an item that is not in the table has empty cells."""
     import pandas as pd
 
     if products is None:
         return pd.DataFrame({"item": items})
     key = key_column(products)
-    wanted = [c for c in _SHOWN if c in products.columns] if columns is None else list(columns)
-    for name in wanted:
+    names = [c for c in _PRODUCT_COLUMNS if c in products.columns] if columns is None else list(columns)
+    for name in names:
         if name not in products.columns:
             raise UnknownNameError("column of the products", name, map(str, products.columns))
-    table = products.drop_duplicates(key).set_index(key)[[c for c in wanted if c != key]]
+    table = products.drop_duplicates(key).set_index(key)[[c for c in names if c != key]]
     try:
-        found: Array = table.index.get_indexer(pd.Index(items, dtype=table.index.dtype if items else None))
+        rows: Array = table.index.get_indexer(pd.Index(items, dtype=table.index.dtype if items else None))
     except (TypeError, ValueError) as error:
         raise IdTypeError(
             f"the products' {key} is {table.index.dtype}, and the list holds {items[0]!r}.",
@@ -183,6 +184,6 @@ def _described(items: list[Any], products: Any, columns: Iterable[str] | None) -
             column=key,
             hint="Ids are all int or all str on both sides.",
         ) from error
-    described = table.reset_index(drop=True).reindex(found).reset_index(drop=True)
-    described.insert(0, key, items)
-    return described
+    frame = table.reset_index(drop=True).reindex(rows).reset_index(drop=True)
+    frame.insert(0, key, items)
+    return frame

@@ -1,8 +1,8 @@
-"""Items on a plane: do the embeddings put like with like? By any method that has fit_transform."""
+"""A map of items in two dimensions: whether similar items have similar embeddings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -22,19 +22,19 @@ def item_map(
     seed: int = 0,
     **options: Any,
 ) -> Any:
-    """Each item's place on a plane: a frame with x, y, and the label it may be coloured by.
+    """The coordinates of each item in two dimensions: a frame with x, y, and the labels if there are any.
 
     Args:
-        embeddings: one row an item, such as the item factors V; rows of zeros or NaN have no place.
+        embeddings: one row per item, such as the item factors V; rows of zeros or NaN get NaN coordinates.
         method: "tsne" and "pca" (scikit-learn), "umap" or "pacmap" where installed, or any object with
             fit_transform(matrix) -> two columns.
         labels: category, brand, … of each row, or {item id: label}.
-        item_ids: the index of the frame; row numbers without.
-        seed: of the methods that draw.
+        item_ids: the index of the frame; by default row numbers.
+        seed: the random seed of the method.
         options: passed on to the method.
 
-    `frame.attrs["neighbours"]` says how often an item's nearest neighbour on the map has its label, and what
-    chance would give, where there are labels: a number for "do they cluster by category?".
+    With labels, `frame.attrs["neighbours"]` says how often the nearest neighbour on the map has the same
+    label, and how often it would by chance: whether items cluster by category.
 
     >>> import numpy as np
     >>> rows = np.vstack([np.zeros((5, 4)), np.ones((5, 4))]) + np.random.default_rng(0).normal(
@@ -55,47 +55,46 @@ def item_map(
     if int(present.sum()) < 3:
         raise InputError("fewer than three items have an embedding.", table="embeddings")
     if rows.shape[1] < 2 or not np.ptp(rows[present], axis=0).any():
-        # Not left to the methods: t-SNE of equal rows brings the interpreter down.
+        # Checked here: t-SNE of equal rows crashes the interpreter.
         raise InputError("all items have the same embedding, or one number each.", table="embeddings")
-    kinds = None if labels is None else _labels(labels, range(len(rows)) if item_ids is None else item_ids)
-    if kinds is not None and len(kinds) != len(rows):
-        raise InputError(f"there are {len(rows)} items and {len(kinds)} labels.", table="labels")
+    row_labels = None
+    if isinstance(labels, Mapping):
+        row_labels = [labels.get(i) for i in (range(len(rows)) if item_ids is None else item_ids)]
+    elif labels is not None:
+        row_labels = list(labels)
+    if row_labels is not None and len(row_labels) != len(rows):
+        raise InputError(f"there are {len(rows)} items and {len(row_labels)} labels.", table="labels")
     places = np.full((len(rows), 2), np.nan)
     flat = np.asarray(_reducer(method, int(present.sum()), seed, options).fit_transform(rows[present]))
     if flat.ndim != 2 or flat.shape[0] != int(present.sum()) or flat.shape[1] < 2:
-        raise InputError(f"the method gave shape {flat.shape}, expected two columns an item.")
+        raise InputError(f"the method gave shape {flat.shape}, expected two columns per item.")
     places[present] = flat[:, :2]
     frame = pd.DataFrame({"x": places[:, 0], "y": places[:, 1]}, index=item_ids)
-    if kinds is not None:
-        frame["label"] = kinds
-        frame.attrs["neighbours"] = _agreement(places[present], np.asarray(frame["label"])[present])
+    if row_labels is not None:
+        frame["label"] = row_labels
+        frame.attrs["neighbours"] = _neighbour_agreement(places[present], np.asarray(frame["label"])[present])
     frame.attrs["without_embedding"] = int((~present).sum())
     return frame
-
-
-def _labels(labels: Iterable[Any], ids: Iterable[Any]) -> list[Any]:
-    """One label a row; {item: label} goes by id, None where it has none."""
-    return [labels.get(one) for one in ids] if isinstance(labels, Mapping) else list(labels)
 
 
 def _reducer(method: Any, n: int, seed: int, options: dict[str, Any]) -> Any:
     if hasattr(method, "fit_transform"):
         return method
     if method == "tsne":
-        chosen = {"perplexity": min(30.0, (n - 1) / 3), "init": "pca", **options}
-        return _imported("sklearn.manifold", "scikit-learn").TSNE(random_state=seed, **chosen)
+        settings = {"perplexity": min(30.0, (n - 1) / 3), "init": "pca", **options}
+        return _import_optional("sklearn.manifold", "scikit-learn").TSNE(random_state=seed, **settings)
     if method == "pca":
-        return _imported("sklearn.decomposition", "scikit-learn").PCA(
+        return _import_optional("sklearn.decomposition", "scikit-learn").PCA(
             n_components=2, random_state=seed, **options
         )
     if method == "umap":
-        return _imported("umap", "umap-learn").UMAP(n_components=2, random_state=seed, **options)
+        return _import_optional("umap", "umap-learn").UMAP(n_components=2, random_state=seed, **options)
     if method == "pacmap":
-        return _imported("pacmap", "pacmap").PaCMAP(n_components=2, random_state=seed, **options)
+        return _import_optional("pacmap", "pacmap").PaCMAP(n_components=2, random_state=seed, **options)
     raise UnknownNameError("method", method, METHODS)
 
 
-def _imported(module: str, package: str) -> Any:
+def _import_optional(module: str, package: str) -> Any:
     from importlib import import_module
 
     try:
@@ -104,14 +103,11 @@ def _imported(module: str, package: str) -> Any:
         raise MissingExtraError(package, "embed", "A map of the items") from error
 
 
-def _agreement(places: Float, labels: Array) -> dict[str, float]:
-    """How often the nearest neighbour has the same label, and how often a random other item would.
-
-    Among items that have a label.
-    """
+def _neighbour_agreement(places: Float, labels: Array) -> dict[str, float]:
+    """Among labelled items: how often the nearest neighbour has the same label, and how often by chance."""
     from scipy.spatial import KDTree
 
-    labelled = np.array([not (one is None or one != one) for one in labels.tolist()])  # noqa: PLR0124 - NaN
+    labelled = np.array([not (label is None or label != label) for label in labels.tolist()])  # noqa: PLR0124 - NaN
     places, labels = places[labelled], labels[labelled]
     if len(labels) < 2:
         return {"same label": np.nan, "by chance": np.nan}

@@ -1,4 +1,4 @@
-"""A metric over the users: its distribution, by activity, and who a better model loses on."""
+"""A metric over users: its distribution, its means by activity, and the users a better model loses on."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ import numpy as np
 from recsys.errors import InputError
 from recsys.evaluation.results import Evaluation
 from recsys.inputs.frames import read_interactions
-from recsys.types import Array, Bool, Float, Int
+from recsys.types import Array, Bool, Int
 
 _THIRDS = ("low", "medium", "high")
 
 
 def number_summary(values: Any) -> dict[str, float]:
-    """Count, mean, standard deviation (of these values, not of a sample), quartiles, extremes; without NaN.
+    """Count, mean, standard deviation (of the population), quartiles and extremes; NaN are left out.
 
     >>> number_summary([1.0, 2.0, 6.0])["median"], number_summary([])["count"]
     (2.0, 0)
     """
-    given = np.asarray(values, dtype=np.float64)
-    kept = given[~np.isnan(given)]
+    numbers = np.asarray(values, dtype=np.float64)
+    numbers = numbers[~np.isnan(numbers)]
     names = ("mean", "std", "min", "q25", "median", "q75", "max")
-    if len(kept) == 0:
+    if len(numbers) == 0:
         return {"count": 0, **dict.fromkeys(names, math.nan)}
-    quarters = np.quantile(kept, [0.0, 0.25, 0.5, 0.75, 1.0])
-    numbers = (kept.mean(), kept.std(), *quarters)
-    return {"count": len(kept), **{name: float(n) for name, n in zip(names, numbers, strict=True)}}
+    quartiles = np.quantile(numbers, [0.0, 0.25, 0.5, 0.75, 1.0])
+    statistics = (numbers.mean(), numbers.std(), *quartiles)
+    return {"count": len(numbers), **{name: float(s) for name, s in zip(names, statistics, strict=True)}}
 
 
 def improvement(value: float, base: float) -> dict[str, float]:
-    """How far a value lies above another, and in percent of it; NaN percent of what is not above 0.
+    """How far a value lies above `base`, absolute and relative; relative is NaN unless `base` is above 0.
 
     >>> improvement(0.5, 0.25)["relative_percent"]
     100.0
@@ -44,9 +44,9 @@ def improvement(value: float, base: float) -> dict[str, float]:
 
 
 def pareto_front(points: Mapping[str, tuple[float, float]]) -> list[str]:
-    """The names no other point beats in one number without losing in the other; higher is better.
+    """The names of the points that no other point dominates; higher is better in both numbers.
 
-    A point that lacks a number is never one of them.
+    Points with NaN are left out.
 
     >>> pareto_front({"a": (0.1, 0.9), "b": (0.5, 0.5), "c": (0.4, 0.4)})
     ['a', 'b']
@@ -60,46 +60,45 @@ def pareto_front(points: Mapping[str, tuple[float, float]]) -> list[str]:
 
 
 def activity_of(ids: Array, counts: Any) -> Int:
-    """How many training interactions each user has; a user nobody counted has none.
+    """How many training interactions each user has; 0 for a user without a count.
 
-    `counts` is {user: number}, a Series, one number a user by index, or the training data itself.
+    `counts` is {user: number}, a Series, a sequence with one number per user index, or the training data.
     """
-    if _are_by_index(counts):
+    if _is_number_sequence(counts):
         counts = dict(enumerate(counts))
-    if not _are_numbers(counts):
+    if not _is_number_mapping(counts):
         counts = read_interactions(counts, table="train")
     if hasattr(counts, "indptr"):
-        at = counts.cases.code_of(ids)
-        return (
-            np.where(at >= 0, counts.sizes[at], 0)
-            if len(counts.cases)
-            else np.zeros(len(ids), dtype=np.int64)
-        )
-    held = {(k.item() if isinstance(k, np.generic) else k): int(v) for k, v in counts.items()}
-    return np.array([held.get(user, 0) for user in ids.tolist()], dtype=np.int64)
+        if len(counts.cases) == 0:
+            return np.zeros(len(ids), dtype=np.int64)
+        codes = counts.cases.code_of(ids)
+        return np.where(codes >= 0, counts.sizes[codes], 0)
+    by_user = {(k.item() if isinstance(k, np.generic) else k): int(v) for k, v in counts.items()}
+    return np.array([by_user.get(user, 0) for user in ids.tolist()], dtype=np.int64)
 
 
-def _are_by_index(counts: Any) -> bool:
+def _is_number_sequence(counts: Any) -> bool:
     if isinstance(counts, np.ndarray):
         return counts.ndim == 1 and counts.dtype.kind in "iuf"
     return isinstance(counts, list | tuple) and all(isinstance(n, int | float | np.number) for n in counts)
 
 
-def _are_numbers(counts: Any) -> bool:
+def _is_number_mapping(counts: Any) -> bool:
     if not hasattr(counts, "items") or hasattr(counts, "columns") or hasattr(counts, "indptr"):
         return False
-    return all(isinstance(held, int | float | np.number) for held in dict(counts).values())
+    return all(isinstance(n, int | float | np.number) for n in dict(counts).values())
 
 
 def by_activity(
     evaluation: Evaluation, counts: Any, bins: Sequence[tuple[float, float]] | None = None
 ) -> dict[str, dict[str, float]]:
-    """{bin: {metric: mean, "num_users": how many}} by training interactions; only metrics that are by user.
+    """{bin: {metric: mean, "num_users": how many}} by training interactions; only per-user metrics.
 
     Args:
         evaluation: what was evaluated.
-        counts: {user: number of training interactions}, one number a user by index, or the training data.
-        bins: (from, below) pairs; without, thirds of the users called low, medium and high.
+        counts: {user: number of training interactions}, a sequence with one number per user index, or the
+            training data.
+        bins: (from, below) pairs; by default thirds of the users, called low, medium and high.
 
     >>> import recsys
     >>> result = recsys.evaluate({1: [5], 2: [6], 3: [7]}, {1: [5], 2: [9], 3: [7]}, ["hit@1"])
@@ -107,36 +106,33 @@ def by_activity(
     {'low': 1.0, 'medium': 0.0, 'high': 1.0}
     """
     activity = activity_of(evaluation.per_case.ids, counts)
-    groups = _thirds(activity) if bins is None else _binned(activity, bins)
-    grouped = evaluation.values_by(groups)
-    inside = _evaluated(evaluation)
-    names = evaluation.per_case.columns
+    groups = _thirds(activity) if bins is None else _bin_masks(activity, bins)
+    values = evaluation.values_by(groups)
+    columns = evaluation.per_case.columns
+    evaluated = ~np.isnan(np.column_stack([*columns.values()])).all(axis=1)
     return {
         label: {
-            "num_users": int((mask & inside).sum()),
-            **{name: value for name, value in grouped[label].items() if name in names},
+            "num_users": int((mask & evaluated).sum()),
+            **{name: value for name, value in values[label].items() if name in columns},
         }
         for label, mask in groups.items()
     }
 
 
-def _evaluated(evaluation: Evaluation) -> Bool:
-    columns = [*evaluation.per_case.columns.values()]
-    return np.asarray(~np.isnan(np.column_stack(columns)).all(axis=1))
-
-
 def _thirds(activity: Int) -> dict[str, Bool]:
+    """Which users are in each third by activity."""
     first, second = np.quantile(activity, [1 / 3, 2 / 3]) if len(activity) else (0.0, 0.0)
     masks = (activity <= first, (activity > first) & (activity <= second), activity > second)
     return dict(zip(_THIRDS, masks, strict=True))
 
 
-def _binned(activity: Int, bins: Sequence[Any]) -> dict[str, Bool]:
+def _bin_masks(activity: Int, bins: Sequence[Any]) -> dict[str, Bool]:
+    """Which users are in each bin; "other" are those in none."""
     groups = {}
-    for one in bins:
-        if isinstance(one, str) or not hasattr(one, "__len__") or len(one) != 2:
-            raise InputError(f"{one!r} is no bin.", hint="Bins are (from, below): bins=[(0, 5), (5, 20)].")
-        low, high = one
+    for pair in bins:
+        if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
+            raise InputError(f"{pair!r} is no bin.", hint="Bins are (from, below): bins=[(0, 5), (5, 20)].")
+        low, high = pair
         if not low < high:
             raise InputError(f"the bin ({low}, {high}) is empty.", hint="Bins are (from, below).")
         name = f"{low:g}+" if math.isinf(high) else f"{low:g}-{high:g}"
@@ -146,7 +142,7 @@ def _binned(activity: Int, bins: Sequence[Any]) -> dict[str, Bool]:
 
 
 def per_user_distribution(evaluation: Evaluation, metric: str, *, bins: int = 20) -> dict[str, Any]:
-    """The histogram of a metric over its users, its summary, and how many users get nothing.
+    """The histogram of a metric over its users, its summary, and how many users are at 0.
 
     >>> import recsys
     >>> result = recsys.evaluate({1: [5], 2: [6]}, {1: [5], 2: [9]}, ["hit@1"])
@@ -163,19 +159,18 @@ def distribution(values: Any, *, bins: int = 20) -> dict[str, Any]:
     >>> distribution([0.0, 0.5, float("nan"), 1.0], bins=2)["counts"].tolist()
     [1, 2]
     """
-    given = np.asarray(values, dtype=np.float64)
-    kept = given[~np.isnan(given)]
-    counts, edges = np.histogram(kept, bins=bins, range=(0.0, 1.0) if _in_unit(kept) else None)
-    found = {"counts": counts, "edges": edges, "n_at_zero": int((kept == 0).sum())}
-    return {"values": kept, **found, **number_summary(kept)}
-
-
-def _in_unit(values: Float) -> bool:
-    return bool(len(values)) and bool(values.min() >= 0 and values.max() <= 1)
+    numbers = np.asarray(values, dtype=np.float64)
+    numbers = numbers[~np.isnan(numbers)]
+    in_unit_interval = len(numbers) > 0 and numbers.min() >= 0 and numbers.max() <= 1
+    counts, edges = np.histogram(numbers, bins=bins, range=(0.0, 1.0) if in_unit_interval else None)
+    n_at_zero = int((numbers == 0).sum())
+    return {
+        "values": numbers, "counts": counts, "edges": edges, "n_at_zero": n_at_zero, **number_summary(numbers)
+    }  # fmt: skip
 
 
 def lower_is_better(evaluation: Evaluation, metric: str) -> bool:
-    """Whether a lower value of an evaluated metric is the better one."""
+    """Whether lower values of an evaluated metric are better."""
     name = evaluation._key(metric)  # noqa: SLF001
     return next(r for r in evaluation.requests if str(r) == name).metric.better == "lower"
 
@@ -186,8 +181,8 @@ def losing_users(
     """The users the better model serves worse, largest loss first: a frame by user id.
 
     Columns: `winner`, `other` and `difference` of the metric, and with `counts` the number of training
-    interactions. Users who have no value in both are left out; `frame.attrs` says how many, and how many
-    users win, tie and lose.
+    interactions. Users without a value in both are left out; `frame.attrs` counts them as `unpaired`, and the
+    users won, tied and lost.
 
     >>> import recsys
     >>> truth = {1: [5], 2: [6], 3: [7]}

@@ -1,7 +1,7 @@
-"""audit(): what the numbers of an evaluation were measured on, and what is wrong with it.
+"""audit(): what is wrong with a split, or with the lists evaluated on it.
 
-Every check is one small function in the list `CHECKS`; it runs where what it needs is there, and the report
-says which did not. All work is on whole arrays, so a million rows take seconds.
+Every check is one function in the registry `CHECKS`. It runs if its inputs are there; the report names those
+that did not run. All work is on whole arrays, so a million rows take seconds.
 """
 
 from __future__ import annotations
@@ -16,11 +16,17 @@ import numpy as np
 from recsys.audit import bias, candidate_checks, identity, leakage, sampling
 from recsys.audit.check_registry import CHECKS, NEEDS, Check
 from recsys.audit.evidence import Evidence, RawTable
-from recsys.audit.evidence_reader import items_of, lists_of, read_side, shared_ids, side_of
+from recsys.audit.evidence_reader import (
+    read_catalogue,
+    read_lists_or_source,
+    read_table,
+    shared_ids,
+    to_split_side,
+)
 from recsys.audit.findings import SEVERITIES, Audit, Finding
 from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import CutoffError, InputError, RecsysError, RecsysWarning, UnknownNameError
-from recsys.types import Float, Ids
+from recsys.types import Ids
 
 __all__ = ["CHECKS", "SEVERITIES", "Audit", "Check", "Finding", "audit"]
 
@@ -45,38 +51,47 @@ def audit(
     examples: int = 5,
     columns: Mapping[str, Any] | None = None,
 ) -> Audit:
-    """Look for leaks, impossible candidates, biases and wrong ids in a split and what was recommended for it.
+    """Look for leaks, impossible candidates, biases and wrong ids in a split and in its recommendations.
 
     Args:
         train: what the model learnt from: a table with user, item and, if possible, time columns; a dict, a
             sparse matrix, Interactions.
-        test: what is to be predicted, likewise.
-        lists: what was recommended, as for recsys.evaluate; Factors and Scores are ranked here.
+        test: what is to be predicted, in the same forms.
+        lists: what was recommended, as for recsys.evaluate; Factors and Scores are ranked by the audit.
         items: the catalogue: item ids, or a table with an item column (and a popularity column).
         models: {name: lists} of several models, to see whether metrics agree on the best.
-        popularity: {item: number} a baseline or metric used, to see what it was counted on.
-        sampled: how many negatives were sampled for each user, where they were.
+        popularity: {item: number} as used by a baseline or metric, to see what it was counted on.
+        sampled: how many negatives were sampled for each user, if any.
         k: the cut-off.
-        metrics: names for the checks that evaluate; recall and NDCG at k unless given.
+        metrics: names for the checks that evaluate; by default recall and NDCG at k.
         conventions: as for recsys.evaluate.
-        checks: names of the checks to run; all unless given.
+        checks: names of the checks to run; by default all.
         examples: how many to show for each finding.
-        columns: names where detection fails: {"user": "uid", "item": "sku", "time": "when"}.
+        columns: names of columns that are not detected: {"user": "uid", "item": "sku", "time": "when"}.
+
+    Returns:
+        The findings, most severe first, with the checks that ran and those that were skipped.
+
+    Raises:
+        CutoffError: k is not a positive whole number.
+        UnknownNameError: a check does not exist.
 
     >>> train = {"ann": ["a", "b"], "bob": ["b"]}
     >>> found = audit(train, {"ann": ["b"], "bob": ["c"]}, checks=["pairs_in_both", "cold_items"])
     >>> found.passed, [f.name for f in found]
     (False, ['pairs_in_both', 'cold_items'])
     """
-    wanted = _wanted(checks)
+    names = _check_names(checks)
     if type(k) is not int or k < 1:
         raise CutoffError(f"k={k!r} is not a positive whole number.", hint="Use k >= 1, such as k=10.")
-    evidence, found = _evidence(train, test, lists, items, columns)
+    evidence, findings = _gather_evidence(train, test, lists, items, columns)
     if evidence is None:
-        return Audit(found, ["reading"], dict.fromkeys(wanted, "the tables cannot be brought together"))
+        return Audit(findings, ["reading"], dict.fromkeys(names, "the tables cannot be brought together"))
     evidence = replace(
         evidence,
-        models={name: lists_of(each) for name, each in (models or {}).items()},
+        models={
+            name: read_lists_or_source(lists_of_model) for name, lists_of_model in (models or {}).items()
+        },
         k=k,
         metrics=tuple(metrics or ()),
         conventions=Conventions.of(conventions),
@@ -84,14 +99,19 @@ def audit(
         sampled=sampled,
     )
     if popularity is not None:
-        evidence = replace(evidence, given_popularity=_numbers(popularity, evidence.items))
-    return _run(evidence, wanted, found)
+        if not hasattr(popularity, "items"):
+            raise InputError(f"popularity came as {type(popularity).__name__}.", hint="Pass {item: number}.")
+        by_item = dict(popularity.items())
+        numbers = np.array([float(by_item.get(i, 0.0)) for i in evidence.items.values.tolist()])
+        evidence = replace(evidence, given_popularity=numbers)
+    return _run_checks(evidence, names, findings)
 
 
-def _run(e: Evidence, wanted: list[str], found: list[Finding]) -> Audit:
+def _run_checks(e: Evidence, names: list[str], findings: list[Finding]) -> Audit:
+    """Run the checks whose needs are met, and add their findings to those of reading the tables."""
     skipped: dict[str, str] = {}
     ran: list[str] = []
-    for name in wanted:
+    for name in names:
         check = CHECKS[name]
         missing = [NEEDS[n][0] for n in check.needs if not NEEDS[n][1](e)]
         if missing:
@@ -99,22 +119,23 @@ def _run(e: Evidence, wanted: list[str], found: list[Finding]) -> Audit:
             continue
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", RecsysWarning)  # what they say is a finding of its own
-                made = check.run(e)
+                warnings.simplefilter("ignore", RecsysWarning)  # the audit reports the same as findings
+                result = check.run(e)
         except RecsysError as error:
             skipped[name] = str(error)
             continue
         ran.append(name)
-        several = [] if made is None else [made] if isinstance(made, Finding) else list(made)
-        found += [replace(finding, area=check.area) for finding in several]
+        new = [] if result is None else [result] if isinstance(result, Finding) else list(result)
+        findings += [replace(finding, area=check.area) for finding in new]
     facts = {
         "train_rows": len(e.train), "test_rows": len(e.test), "users": e.n_users, "items": e.n_items,
         "k": e.k,
     }  # fmt: skip
-    return Audit(found, ran, skipped, facts)
+    return Audit(findings, ran, skipped, facts)
 
 
-def _wanted(checks: Iterable[str] | None) -> list[str]:
+def _check_names(checks: Iterable[str] | None) -> list[str]:
+    """The names of the checks to run, by area; an unknown one is an error."""
     if checks is None:
         areas = [area.__name__ for area in (identity, leakage, candidate_checks, sampling, bias)]
         return sorted(CHECKS, key=lambda name: areas.index(CHECKS[name].run.__module__))
@@ -125,44 +146,46 @@ def _wanted(checks: Iterable[str] | None) -> list[str]:
     return names
 
 
-def _evidence(
+def _gather_evidence(
     train: Any, test: Any, lists: Any, items: Any, columns: Mapping[str, Any] | None
 ) -> tuple[Evidence | None, list[Finding]]:
+    """The tables over shared ids, or None where their ids cannot be compared; and what reading them found."""
     raw: dict[str, RawTable] = {}
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for name, data in (("train", train), ("test", test)):
-        raw[name], seen = read_side(data, name, columns)
-        found += seen
+        raw[name], new = read_table(data, name, columns)
+        findings += new
     clocks = {name: r.clock.kind for name, r in raw.items() if r.clock is not None}
     if len(set(clocks.values())) > 1:
-        found.append(_clocks(clocks))
+        findings.append(_different_time_kinds(clocks))
         raw = {name: r._replace(clock=None) for name, r in raw.items()}
-    ranked = lists_of(lists)
-    catalogue, numbers = items_of(items, columns)
-    kinds = _kinds(raw, ranked, catalogue)
-    if kinds is not None:
-        return None, [*found, kinds]
+    ranked = read_lists_or_source(lists)
+    catalogue, numbers = read_catalogue(items, columns)
+    mismatch = _different_id_kinds(raw, ranked, catalogue)
+    if mismatch is not None:
+        return None, [*findings, mismatch]
     users = shared_ids([raw["train"].users, raw["test"].users])
-    both = shared_ids(
+    item_ids = shared_ids(
         [raw["train"].items, raw["test"].items, *([catalogue] if catalogue is not None else [])]
     )
     ticks = [r.clock.tick for r in raw.values() if r.clock is not None and r.clock.tick is not None]
     unit = min(ticks) if ticks else None
-    given = None
+    popularity = None
     if numbers is not None and catalogue is not None:
-        given = np.zeros(len(both))
-        given[both.code_of(catalogue.values)] = numbers
+        popularity = np.zeros(len(item_ids))
+        popularity[item_ids.code_of(catalogue.values)] = numbers
     clock = raw["train"].clock
-    made = Evidence(
-        raw, users, both, side_of(raw["train"], users, both, unit),
-        side_of(raw["test"], users, both, unit), ranked=ranked, catalogue=catalogue, given_popularity=given,
+    evidence = Evidence(
+        raw, users, item_ids, to_split_side(raw["train"], users, item_ids, unit),
+        to_split_side(raw["test"], users, item_ids, unit),
+        ranked=ranked, catalogue=catalogue, given_popularity=popularity,
         clock=clock if clock is None or unit is None else replace(clock, tick=unit),
     )  # fmt: skip
-    return made, found
+    return evidence, findings
 
 
-def _kinds(raw: Mapping[str, RawTable], ranked: Any, catalogue: Ids | None) -> Finding | None:
-    """Ids that are numbers in one table and text in another: nothing could be compared."""
+def _different_id_kinds(raw: Mapping[str, RawTable], ranked: Any, catalogue: Ids | None) -> Finding | None:
+    """Ids that are numbers in one table and text in another, so that none would match."""
     tables = {
         "train": (raw["train"].users, raw["train"].items),
         "test": (raw["test"].users, raw["test"].items),
@@ -174,11 +197,11 @@ def _kinds(raw: Mapping[str, RawTable], ranked: Any, catalogue: Ids | None) -> F
     for at, column in enumerate(("user", "item")):
         kinds = {name: ids[at].kind for name, ids in tables.items() if len(ids[at])}
         if len(set(kinds.values())) > 1:
-            said = ", ".join(f"{kind} in {name}" for name, kind in kinds.items())
+            text = ", ".join(f"{kind} in {name}" for name, kind in kinds.items())
             return Finding(
                 "ids_of_different_kinds",
                 "error",
-                f"{column} ids are {said}: none of them would match",
+                f"{column} ids are {text}: none of them would match",
                 1,
                 tuple(tables[name][at].name(0) for name in kinds),
                 "Make them the same, for example with .astype(str) on both sides.",
@@ -187,23 +210,20 @@ def _kinds(raw: Mapping[str, RawTable], ranked: Any, catalogue: Ids | None) -> F
     return None
 
 
-def _clocks(kinds: Mapping[str, str]) -> Finding:
-    """Dates with a zone on one side and without on the other, or numbers: they have no common order."""
-    words = {"number": "numbers", "plain": "dates without a time zone", "zoned": "dates with a time zone"}
-    said = " and ".join(f"{words[kind]} in {name}" for name, kind in kinds.items())
+def _different_time_kinds(kinds: Mapping[str, str]) -> Finding:
+    """Numbers, dates with a time zone and dates without one, which have no common order."""
+    kind_names = {
+        "number": "numbers",
+        "plain": "dates without a time zone",
+        "zoned": "dates with a time zone",
+    }
+    text = " and ".join(f"{kind_names[kind]} in {name}" for name, kind in kinds.items())
     return Finding(
         "times_of_different_kinds",
         "error",
-        f"times are {said}, which cannot be compared",
+        f"times are {text}, which cannot be compared",
         1,
         (),
         "Write both sides the same way.",
         dict(kinds),
     )
-
-
-def _numbers(given: Mapping[Any, float], items: Ids) -> Float:
-    if not hasattr(given, "items"):
-        raise InputError(f"popularity came as {type(given).__name__}.", hint="Pass {item: number}.")
-    table = dict(given.items())
-    return np.array([float(table.get(i, 0.0)) for i in items.values.tolist()])

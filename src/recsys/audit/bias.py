@@ -1,4 +1,4 @@
-"""Whom the numbers favour: popular items, observed items, or one metric's winner."""
+"""Checks for biases: towards popular items, towards observed items, towards the winner of one metric."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from recsys.audit.check_registry import Found, check
+from recsys.audit.check_registry import CheckResult, check
 from recsys.audit.evidence import Evidence
-from recsys.audit.evidence_reader import lists_of
+from recsys.audit.evidence_reader import read_lists_or_source
 from recsys.audit.findings import Finding
-from recsys.debias.propensities import YANG, powered, weights_of
+from recsys.debias.propensities import YANG_POWER, inverse_propensity_weights, popularity_power
 from recsys.errors import RecsysWarning
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
@@ -20,38 +20,39 @@ from recsys.ranks.sources import Factors, Scores
 from recsys.types import Bool, Float, Interactions
 
 HEAD = 0.2  # the most popular fifth of the items
-_PRESETS = ("default", "trec_eval", "rectools", "recbole", "lenskit")
+_PRESETS = ("trec_eval", "rectools", "recbole", "lenskit")
 _CUTS = (5, 10, 20)
-_FAMILY = ("precision", "recall", "ndcg", "map", "mrr", "hit")
-_SAME = 1e-12
-_LITTLE = 0.05
+_METRICS = ("precision", "recall", "ndcg", "map", "mrr", "hit")
+_TIE = 1e-12
+_SMALL_SAMPLE = 0.05  # effective share of the test below which it is a warning
 _EVEN = 0.5  # observed so evenly that weighting would cost less than half the sample
 
 
 @check("lists")
-def popularity_baseline(e: Evidence) -> Found:
-    """What recommending the most popular unseen items to everyone would score, beside the lists."""
-    yours, floor = _scored(e, e.ranked), _scored(e, e.popular(e.train_counts))
-    names = list(yours)
-    worse = [m for m in names if not yours[m] > floor[m]]
-    table = {m: {"yours": yours[m], "popularity": floor[m]} for m in names}
-    said = ", ".join(f"{m} {yours[m]:.4f} (popularity {floor[m]:.4f})" for m in names)
+def popularity_baseline(e: Evidence) -> CheckResult:
+    """The metrics of the lists beside those of the most popular unseen items."""
+    lists, popular = _metric_values(e, e.ranked), _metric_values(e, e.popular(e.train_counts))
+    not_better = [m for m in lists if not lists[m] > popular[m]]
+    table = {m: {"yours": lists[m], "popularity": popular[m]} for m in lists}
+    text = ", ".join(f"{m} {lists[m]:.4f} (popularity {popular[m]:.4f})" for m in lists)
     return Finding(
         "popularity_baseline",
-        "warning" if worse else "info",
-        said + (f"; not better than popularity in {', '.join(worse)}" if worse else "") + _sample_words(e),
-        len(worse),
+        "warning" if not_better else "info",
+        text
+        + (f"; not better than popularity in {', '.join(not_better)}" if not_better else "")
+        + _sample_note(e),
+        len(not_better),
         (),
         "Compare with recsys.compare({...}, baseline='popularity') to see whether the difference is real."
-        if not worse
+        if not not_better
         else "A model that does not beat the most popular items has not learnt what users differ in.",
         table,
     )
 
 
 @check("lists")
-def head_and_tail(e: Evidence) -> Found:
-    """Every metric on the test's popular items and on its others, apart."""
+def head_and_tail(e: Evidence) -> CheckResult:
+    """Every metric on popular items of the test and on the others, separately."""
     order = np.argsort(-e.train_counts, kind="stable")
     n_head = max(1, int(np.ceil(HEAD * int((e.train_counts > 0).sum()))))
     head = np.zeros(e.n_items, dtype=bool)
@@ -60,7 +61,7 @@ def head_and_tail(e: Evidence) -> Found:
     if in_head.all() or not in_head.any():
         return None
     parts = {
-        name: _scored(e, e.ranked, e.truth.kept(mask))
+        name: _metric_values(e, e.ranked, e.truth.kept(mask))
         for name, mask in (("head", in_head), ("tail", ~in_head))
     }
     share = float(in_head.mean())
@@ -68,117 +69,111 @@ def head_and_tail(e: Evidence) -> Found:
     top = (
         np.zeros(0, dtype=np.int64) if shown is None else shown.item[(shown.place <= e.k) & (shown.item >= 0)]
     )
-    listed = float(head[top].mean()) if len(top) else 0.0
-    lost = [m for m in parts["head"] if parts["tail"][m] < 0.1 * parts["head"][m]]
-    said = ", ".join(f"{m} {parts['head'][m]:.4f} / {parts['tail'][m]:.4f}" for m in parts["head"])
+    list_share = float(head[top].mean()) if len(top) else 0.0
+    hardly_found = [m for m in parts["head"] if parts["tail"][m] < 0.1 * parts["head"][m]]
+    text = ", ".join(f"{m} {parts['head'][m]:.4f} / {parts['tail'][m]:.4f}" for m in parts["head"])
     return Finding(
         "head_and_tail",
-        "warning" if lost else "info",
-        f"the most popular {HEAD:.0%} of items are {share:.0%} of the test and {listed:.0%} of the "
-        f"top {e.k}; head / "
-        f"tail: {said}"
-        + (f"; almost nothing of the tail is found ({', '.join(lost)})" if lost else "")
-        + _sample_words(e),
-        len(lost),
+        "warning" if hardly_found else "info",
+        f"the most popular {HEAD:.0%} of items are {share:.0%} of the test and {list_share:.0%} of the "
+        f"top {e.k}; head / tail: {text}"
+        + (f"; almost nothing of the tail is found ({', '.join(hardly_found)})" if hardly_found else "")
+        + _sample_note(e),
+        len(hardly_found),
         (),
         "Report head and tail apart; recsys.debias.evaluate weighs items by how likely they were to "
         "be observed.",
-        {"head_share_of_test": share, "head_share_of_lists": listed, **parts},
+        {"head_share_of_test": share, "head_share_of_lists": list_share, **parts},
     )
 
 
 @check()
-def missing_not_at_random(e: Evidence) -> Found:
-    """How unequally items were observed, and what is left of the test once that is undone."""
+def missing_not_at_random(e: Evidence) -> CheckResult:
+    """How unequally items were observed, and the effective size of the test once that is corrected."""
     used = np.flatnonzero((e.train_counts + e.test_counts) > 0)
-    chance = np.ones(e.n_items)
-    chance[used] = powered(np.maximum(e.train_counts[used], 1), YANG)
-    _, weighed = weights_of(chance[e.test.item], None)
-    if weighed.share >= _EVEN:
+    propensity = np.ones(e.n_items)
+    propensity[used] = popularity_power(np.maximum(e.train_counts[used], 1), YANG_POWER)
+    _, weights = inverse_propensity_weights(propensity[e.test.item], None)
+    if weights.share >= _EVEN:
         return None
-    counted = np.sort(e.train_counts[used])[::-1]
-    head = float(counted[: max(1, int(HEAD * len(used)))].sum() / max(counted.sum(), 1))
+    counts = np.sort(e.train_counts[used])[::-1]
+    head = float(counts[: max(1, int(HEAD * len(used)))].sum() / max(counts.sum(), 1))
     return Finding(
         "missing_not_at_random",
-        "warning" if weighed.share < _LITTLE else "info",
+        "warning" if weights.share < _SMALL_SAMPLE else "info",
         f"items are observed very unequally: the most popular {HEAD:.0%} have {head:.0%} of train. Weighted "
-        f"by 1 / propensity (popularity to the power of {YANG:g}), the {weighed.n:,} test rows are worth "
-        f"{weighed.effective:,.0f} ({weighed.share:.1%}); propensities from {weighed.lowest:.2g} to 1",
-        weighed.n,
+        f"by 1 / propensity (popularity to the power of {YANG_POWER:g}), the {weights.n:,} test rows "
+        f"are worth {weights.effective:,.0f} ({weights.share:.1%}); propensities from {weights.lowest:.2g} "
+        "to 1",
+        weights.n,
         (),
         "Offline numbers favour what users were shown. recsys.debias.evaluate gives the metrics as if items "
         "had been observed alike, with intervals.",
-        {**weighed.__dict__, "share": weighed.share, "head_share_of_train": head},
+        {**weights.__dict__, "share": weights.share, "head_share_of_train": head},
     )
 
 
 @check("models")
-def metric_disagreement(e: Evidence) -> Found:
-    """Whether another metric, cut-off or convention would rank the models otherwise."""
-    columns = _columns(e)
+def metric_disagreement(e: Evidence) -> CheckResult:
+    """Whether another metric, cut-off or convention has another winner."""
+    columns = _values_by_column(e)
     names = list(e.models)
     values = np.array([[column[name] for name in names] for column in columns.values()])
     winners = [
-        frozenset(n for n, v in zip(names, row, strict=True) if v >= row.max() - _SAME) for row in values
+        frozenset(n for n, v in zip(names, row, strict=True) if v >= row.max() - _TIE) for row in values
     ]
     first = next(iter(columns))
     moved = [c for c, w in zip(columns, winners, strict=True) if not w & winners[0]]
     least, pair = _least_agreement(values, list(columns))
-    said = f"{len(columns)} columns (metric, cut-off, convention) of {len(names)} models: "
+    text = f"{len(columns)} columns (metric, cut-off, convention) of {len(names)} models: "
     if not moved:
         return Finding(
             "metric_disagreement",
             "info",
-            said + f"{'/'.join(sorted(winners[0]))} is best in all; least rank correlation {least:.2f}",
+            text + f"{'/'.join(sorted(winners[0]))} is best in all; least rank correlation {least:.2f}",
             0,
             pair if least < 1 else (),
             "",
             {"winner": sorted(winners[0]), "least_correlation": least, "columns": columns},
         )
-    who = {c: sorted(w) for c, w in zip(columns, winners, strict=True)}
+    winners_by_column = {c: sorted(w) for c, w in zip(columns, winners, strict=True)}
     return Finding(
         "metric_disagreement",
         "warning",
-        said + f"{'/'.join(who[first])} is best in {first}, but not in {len(moved)} others; least rank "
-        "correlation "
-        f"{least:.2f}",
+        text + f"{'/'.join(winners_by_column[first])} is best in {first}, but not in {len(moved)} others; "
+        f"least rank correlation {least:.2f}",
         len(moved),
-        tuple(f"{c}: {'/'.join(who[c])}" for c in moved[: e.n_examples]),
+        tuple(f"{c}: {'/'.join(winners_by_column[c])}" for c in moved[: e.n_examples]),
         "Choose the metric by what the product needs before looking at results; say which "
-        "conventions were used, and "
-        "test differences with recsys.compare.",
-        {"winners": who, "least_correlation": least, "least_between": pair, "columns": columns},
+        "conventions were used, and test differences with recsys.compare.",
+        {"winners": winners_by_column, "least_correlation": least, "least_between": pair, "columns": columns},
     )
 
 
-def _columns(e: Evidence) -> dict[str, dict[str, float]]:
-    """{metric under a convention: {model: value}}."""
-    wanted = [f"{m}@{k}" for m in _FAMILY for k in _CUTS] if not e.metrics else list(e.metrics)
-    presets = [p for p in _PRESETS if p != "default"]
-    out: dict[str, dict[str, float]] = {}
+def _values_by_column(e: Evidence) -> dict[str, dict[str, float]]:
+    """{metric under a preset: {model: value}}; the audit's own conventions first, without a name."""
+    metrics = [f"{m}@{k}" for m in _METRICS for k in _CUTS] if not e.metrics else list(e.metrics)
+    columns: dict[str, dict[str, float]] = {}
     for name, lists in e.models.items():
-        result = _evaluated(e, lists_of(lists), e.truth, wanted)
-        for label, again in {"": result, **{p: _quiet_under(result, p) for p in presets}}.items():
-            for metric, value in again.items():
-                key = f"{metric} ({label})" if label else metric
-                out.setdefault(key, {})[name] = value if value == value else 0.0  # noqa: PLR0124 - NaN
-    return {key: column for key, column in out.items() if len(column) == len(e.models)}
-
-
-def _quiet_under(result: Evaluation, preset: str) -> Evaluation:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RecsysWarning)
-        return result.under(preset)
+        result = _evaluate_quietly(e, read_lists_or_source(lists), e.truth, metrics)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RecsysWarning)
+            results = {"": result} | {preset: result.under(preset) for preset in _PRESETS}
+        for preset, evaluation in results.items():
+            for metric, value in evaluation.items():
+                key = f"{metric} ({preset})" if preset else metric
+                columns.setdefault(key, {})[name] = value if value == value else 0.0  # noqa: PLR0124 - NaN
+    return {key: column for key, column in columns.items() if len(column) == len(e.models)}
 
 
 def _least_agreement(values: Float, names: list[str]) -> tuple[float, tuple[str, ...]]:
-    """The least Kendall tau-b of two columns, and which they are."""
+    """The lowest Kendall tau-b between two columns, and their names."""
     signs = [
         np.array([np.sign(row[i] - row[j]) for i, j in combinations(range(len(row)), 2)]) for row in values
     ]
     distinct: dict[bytes, int] = {}
-    for at, sign in enumerate(signs):
-        distinct.setdefault(sign.tobytes(), at)
+    for column, sign in enumerate(signs):
+        distinct.setdefault(sign.tobytes(), column)
     least, pair = 1.0, ("", "")
     for a, b in combinations(distinct.values(), 2):
         size = float(np.sqrt((signs[a] @ signs[a]) * (signs[b] @ signs[b])))
@@ -188,41 +183,42 @@ def _least_agreement(values: Float, names: list[str]) -> tuple[float, tuple[str,
     return least, pair
 
 
-def _scored(e: Evidence, ranked: Any, truth: Interactions | None = None) -> dict[str, float]:
-    wanted = list(e.metrics) or [f"recall@{e.k}", f"ndcg@{e.k}"]
-    found = _evaluated(e, ranked, e.truth if truth is None else truth, wanted)
-    return {name: value if value == value else 0.0 for name, value in found.items()}  # noqa: PLR0124 - NaN
+def _metric_values(e: Evidence, ranked: Any, truth: Interactions | None = None) -> dict[str, float]:
+    """The metrics of the audit for lists or a source; 0 for NaN."""
+    metrics = list(e.metrics) or [f"recall@{e.k}", f"ndcg@{e.k}"]
+    result = _evaluate_quietly(e, ranked, e.truth if truth is None else truth, metrics)
+    return {name: value if value == value else 0.0 for name, value in result.items()}  # noqa: PLR0124 - NaN
 
 
-def _evaluated(e: Evidence, ranked: Any, truth: Interactions, metrics: list[str]) -> Evaluation:
-    """Metrics of lists or of a source for the users of the audit."""
+def _evaluate_quietly(e: Evidence, ranked: Any, truth: Interactions, metrics: list[str]) -> Evaluation:
+    """An evaluation of lists or of a source for the sampled users, without warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecsysWarning)
         if isinstance(ranked, Factors | Scores):
             return evaluate(ranked, truth, metrics, seen=e.history, conventions=e.conventions)
-        return evaluate(_of_sample(e, ranked), truth, metrics, conventions=e.conventions)
+        return evaluate(_restrict_to_truth(e, ranked), truth, metrics, conventions=e.conventions)
 
 
-def _of_sample(e: Evidence, lists: Any) -> Any:
-    """The lists of the users that are evaluated; those of others have no truth to be held against."""
+def _restrict_to_truth(e: Evidence, lists: Any) -> Any:
+    """The lists of the users in the truth; others have nothing to be compared with."""
     from dataclasses import replace
 
     from recsys.types import Ids
 
-    keep: Bool = e.truth.cases.code_of(lists.cases.values) >= 0
-    if keep.all():
+    in_truth: Bool = e.truth.cases.code_of(lists.cases.values) >= 0
+    if in_truth.all():
         return lists
     sizes = lists.sizes
-    rows = np.repeat(keep, sizes)
+    rows = np.repeat(in_truth, sizes)
     return replace(
         lists,
-        cases=Ids(lists.cases.values[keep]),
-        indptr=np.concatenate([[0], np.cumsum(sizes[keep])]),
+        cases=Ids(lists.cases.values[in_truth]),
+        indptr=np.concatenate([[0], np.cumsum(sizes[in_truth])]),
         codes=lists.codes[rows],
         scores=None if lists.scores is None else lists.scores[rows],
-        clusters=None if lists.clusters is None else lists.clusters[keep],
+        clusters=None if lists.clusters is None else lists.clusters[in_truth],
     )
 
 
-def _sample_words(e: Evidence) -> str:
+def _sample_note(e: Evidence) -> str:
     return f" (on {len(e.sample):,} evenly chosen users)" if e.is_sampled else ""

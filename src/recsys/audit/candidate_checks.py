@@ -1,66 +1,64 @@
-"""What was ranked, for whom, and whether it could be right: candidates, cold and seen items, ties."""
+"""Checks of what was ranked: candidates, cold and seen items, missing users, ties."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from recsys.audit.check_registry import Found, check
-from recsys.audit.evidence import Evidence, ListEntries, among, known_rows
+from recsys.audit.check_registry import CheckResult, check
+from recsys.audit.evidence import Evidence, ListEntries, contained_in, has_row
 from recsys.audit.findings import Finding
-from recsys.metrics.shown_items import distinct
+from recsys.metrics.shown_items import sorted_unique
 from recsys.types import Array, Bool, Int
 
-_SURE = 7.0  # expected number of items that are missing: exp(-7) is below one in a thousand
-_SMALL = 0.01
-_FULL = 0.95
+_MIN_EXPECTED = 7.0  # expected number of missing items: none by chance has a probability of exp(-7)
+_SMALL_SHARE = 0.01
+_NEARLY_ALL = 0.95
 
 
 @check("lists")
-def candidates_from_the_test(e: Evidence) -> Found:
+def candidates_from_the_test(e: Evidence) -> CheckResult:
     """Lists that hold items of the test only, as if candidates had been taken from it."""
     shown = e.lists
     if shown is None:
         return None
-    own = _own_items_only(e, shown)
-    if own is not None:
-        return own
-    known = np.flatnonzero(np.bincount(shown.item[shown.item >= 0], minlength=e.n_items))
+    finding = _own_items_only(e, shown)
+    if finding is not None:
+        return finding
+    listed = np.flatnonzero(np.bincount(shown.item[shown.item >= 0], minlength=e.n_items))
     in_test = e.test_counts > 0
-    outside = known[~in_test[known]]
-    missing = _chance_outside(e, in_test)[known].sum()
-    if len(outside) or missing < _SURE:
+    expected = _chance_outside(e, in_test)[listed].sum()
+    if not in_test[listed].all() or expected < _MIN_EXPECTED:
         return None
     unused = int(((e.train_counts > 0) & ~in_test).sum())
     return Finding(
         "candidates_from_the_test",
         "error",
-        f"all {len(known):,} different items in the lists occur in the test, though {unused:,} "
+        f"all {len(listed):,} different items in the lists occur in the test, though {unused:,} "
         "items of train do not, "
-        f"and about {missing:.0f} of those as popular would be expected: candidates look restricted "
+        f"and about {expected:.0f} of those as popular would be expected: candidates look restricted "
         "to the test set",
-        len(known),
+        len(listed),
         (),
         "Rank the whole catalogue (items of train), or say that the numbers hold for these candidates only.",
-        {"expected_outside": float(missing), "train_items_outside_test": unused},
+        {"expected_outside": float(expected), "train_items_outside_test": unused},
     )
 
 
 def _own_items_only(e: Evidence, shown: ListEntries) -> Finding | None:
-    """Every list holds nothing but its own user's test items."""
+    """A finding if the lists hold almost only test items of their own user."""
     known = (shown.user >= 0) & (shown.item >= 0)
     if not known.any():
         return None
-    own = among(e.pairs(shown), e.test_pairs) & known
+    own = contained_in(e.pairs(shown), e.test_pairs) & known
     share = float(own.mean())
     n_lists = int((np.bincount(shown.user[known], minlength=e.n_users) > 0).sum())
-    if share < _FULL or n_lists < 5 or int(known.sum()) < 2 * n_lists:
+    if share < _NEARLY_ALL or n_lists < 5 or int(known.sum()) < 2 * n_lists:
         return None
     return Finding(
         "candidates_from_the_test",
         "error",
         f"{share:.0%} of the list entries are test items of the same user: each user's own test "
-        "items were ranked, "
-        "which measures the order of known items, not recommendation",
+        "items were ranked, which measures the order of known items, not recommendation",
         int(own.sum()),
         e.examples(own, shown),
         "Rank the whole catalogue, or report the numbers as re-ranking of the users' own items.",
@@ -69,19 +67,19 @@ def _own_items_only(e: Evidence, shown: ListEntries) -> Finding | None:
 
 
 def _chance_outside(e: Evidence, in_test: Bool) -> Array:
-    """How many of the items with about the same train count are not in the test, as a share, per item."""
+    """For each item of train, the share of items with a similar train count that are not in the test."""
     level = np.floor(np.log2(np.maximum(e.train_counts, 1))).astype(np.int64)
-    there = e.train_counts > 0
-    n = np.bincount(level[there], minlength=int(level.max(initial=0)) + 1)
-    out = np.bincount(level[there & ~in_test], minlength=len(n))
-    return np.where(there, (out / np.maximum(n, 1))[level], 0.0)
+    in_train = e.train_counts > 0
+    n = np.bincount(level[in_train], minlength=int(level.max(initial=0)) + 1)
+    n_outside = np.bincount(level[in_train & ~in_test], minlength=len(n))
+    return np.where(in_train, (n_outside / np.maximum(n, 1))[level], 0.0)
 
 
 @check()
-def cold_users(e: Evidence) -> Found:
-    """Test users train knows nothing of."""
+def cold_users(e: Evidence) -> CheckResult:
+    """Test users that are not in train."""
     cold = np.bincount(e.train.user, minlength=e.n_users)[e.test.user] == 0
-    return _cold(
+    return _cold_finding(
         e,
         cold,
         e.test.user,
@@ -91,10 +89,10 @@ def cold_users(e: Evidence) -> Found:
 
 
 @check()
-def cold_items(e: Evidence) -> Found:
-    """Test items train knows nothing of."""
+def cold_items(e: Evidence) -> CheckResult:
+    """Test items that are not in train."""
     cold = e.train_counts[e.test.item] == 0
-    return _cold(
+    return _cold_finding(
         e,
         cold,
         e.test.item,
@@ -103,31 +101,32 @@ def cold_items(e: Evidence) -> Found:
     )
 
 
-def _cold(e: Evidence, cold: Bool, codes: Array, what: str, todo: str) -> Finding | None:
+def _cold_finding(e: Evidence, cold: Bool, codes: Array, what: str, todo: str) -> Finding | None:
     if not cold.any():
         return None
-    who, all_ = distinct(codes[cold]), len(distinct(codes))
+    cold_codes, n_all = sorted_unique(codes[cold]), len(sorted_unique(codes))
     share = float(cold.mean())
     ids = e.users if what == "users" else e.items
     return Finding(
         f"cold_{what}",
-        "info" if share < _SMALL else "warning",
-        f"{len(who):,} of {all_:,} test {what} are not in train ({int(cold.sum()):,} test rows, {share:.1%})",
-        len(who),
-        tuple(ids.name(c) for c in who[: e.n_examples]),
+        "info" if share < _SMALL_SHARE else "warning",
+        f"{len(cold_codes):,} of {n_all:,} test {what} are not in train "
+        f"({int(cold.sum()):,} test rows, {share:.1%})",
+        len(cold_codes),
+        tuple(ids.name(c) for c in cold_codes[: e.n_examples]),
         todo,
         {"rows": int(cold.sum()), "share": share},
     )
 
 
 @check("items")
-def truth_outside_the_catalogue(e: Evidence) -> Found:
-    """Test items that cannot be recommended at all."""
+def truth_outside_the_catalogue(e: Evidence) -> CheckResult:
+    """Test items that cannot be recommended."""
     known = np.ones(e.n_items, dtype=bool)
     if e.catalogue is not None:
         known &= e.catalogue.code_of(e.items.values) >= 0
     if e.is_source:
-        known &= known_rows(e.ranked.item_rows, e.items)
+        known &= has_row(e.ranked.item_rows, e.items)
     lost = ~known[e.test.item]
     n = int(lost.sum())
     if n == 0:
@@ -136,8 +135,7 @@ def truth_outside_the_catalogue(e: Evidence) -> Found:
         "truth_outside_the_catalogue",
         "warning",
         f"{n:,} of {len(e.test):,} test rows ({n / len(e.test):.1%}) are items outside the "
-        "catalogue: they can only be "
-        "missed",
+        "catalogue: they can only be missed",
         n,
         e.examples(lost, e.test),
         "Add them to the catalogue, or take them out of the truth with unknown_items='drop' and say so.",
@@ -146,52 +144,51 @@ def truth_outside_the_catalogue(e: Evidence) -> Found:
 
 
 @check("factors")
-def users_outside_the_model(e: Evidence) -> Found:
-    """Test users the model has no row for."""
-    unknown = ~known_rows(e.ranked.user_rows, e.users)[e.test.user]
-    return _lost_users(
+def users_outside_the_model(e: Evidence) -> CheckResult:
+    """Test users without a row in the model."""
+    unknown = ~has_row(e.ranked.user_rows, e.users)[e.test.user]
+    return _missing_users_finding(
         e,
         "users_outside_the_model",
-        distinct(e.test.user[unknown]),
+        sorted_unique(e.test.user[unknown]),
         "have no row in the model",
         "Pass user_ids= where rows have names, or leave these users out and say how many.",
     )
 
 
-def _lost_users(e: Evidence, name: str, who: Int, words: str, todo: str) -> Finding | None:
-    if len(who) == 0:
+def _missing_users_finding(e: Evidence, name: str, users: Int, fault: str, todo: str) -> Finding | None:
+    if len(users) == 0:
         return None
-    everyone = len(e.test_users)
+    n_all = len(e.test_users)
     return Finding(
         name,
-        "error" if len(who) == everyone else "warning",
-        f"{len(who):,} of {everyone:,} test users {words}",
-        len(who),
-        tuple(e.name_user(u) for u in who[: e.n_examples]),
+        "error" if len(users) == n_all else "warning",
+        f"{len(users):,} of {n_all:,} test users {fault}",
+        len(users),
+        tuple(e.name_user(u) for u in users[: e.n_examples]),
         todo,
     )
 
 
 @check("ready lists")
-def unknown_in_lists(e: Evidence) -> Found:
-    """Recommended items that occur neither in train nor in the catalogue."""
+def unknown_in_lists(e: Evidence) -> CheckResult:
+    """Recommended items that occur neither in train or test nor in the catalogue."""
     shown = e.lists
     if shown is None or e.ranked.items.kind != e.items.kind:
         return None
-    used = np.unique(e.ranked.codes)
-    names = e.ranked.items.values[used]
+    names = e.ranked.items.values[np.unique(e.ranked.codes)]
     known = e.items.code_of(names) >= 0
     if e.catalogue is not None and e.catalogue.kind == e.ranked.items.kind:
         known |= e.catalogue.code_of(names) >= 0
     n = int((~known).sum())
     if n == 0:
         return None
-    nothing = n == len(names)
+    all_unknown = n == len(names)
     return Finding(
         "unknown_in_lists",
-        "error" if nothing else "warning",
+        "error" if all_unknown else "warning",
         f"{n:,} of {len(names):,} recommended items occur nowhere in train, test or catalogue"
-        + (": the ids do not match" if nothing else ""),
+        + (": the ids do not match" if all_unknown else ""),
         n,
         tuple(names[~known][: e.n_examples].tolist()),
         "Check that lists use the same item ids as the interactions, not row numbers or another table's.",
@@ -199,12 +196,12 @@ def unknown_in_lists(e: Evidence) -> Found:
 
 
 @check("ready lists")
-def users_without_lists(e: Evidence) -> Found:
-    """Test users nobody made a list for."""
+def users_without_lists(e: Evidence) -> CheckResult:
+    """Test users without a list."""
     if e.lists is None:
         return None
     has_list = np.bincount(e.lists.user[e.lists.user >= 0], minlength=e.n_users) > 0
-    return _lost_users(
+    return _missing_users_finding(
         e,
         "users_without_lists",
         e.test_users[~has_list[e.test_users]],
@@ -214,8 +211,8 @@ def users_without_lists(e: Evidence) -> Found:
 
 
 @check("ready lists")
-def seen_in_lists(e: Evidence) -> Found:
-    """Recommendations of what the user had already."""
+def seen_in_lists(e: Evidence) -> CheckResult:
+    """Recommended items that the user has in train."""
     shown = e.lists
     if shown is None:
         return None
@@ -224,24 +221,25 @@ def seen_in_lists(e: Evidence) -> Found:
     n = int(seen.sum())
     if n == 0:
         return None
-    users = len(distinct(shown.user[seen]))
-    right = bool(e.seen(e.test).any())
+    n_users = len(sorted_unique(shown.user[seen]))
+    can_be_relevant = bool(e.seen(e.test).any())
     return Finding(
         "seen_in_lists",
-        "info" if right else "warning",
+        "info" if can_be_relevant else "warning",
         f"{n:,} of {int(top.sum()):,} places of the top {e.k} ({n / max(int(top.sum()), 1):.1%}, "
-        f"{users:,} users) "
-        "hold items the user has in train" + ("" if right else ", none of which is ever right in the test"),
+        f"{n_users:,} users) "
+        "hold items the user has in train"
+        + ("" if can_be_relevant else ", none of which is ever right in the test"),
         n,
         e.examples(seen, shown),
         "Take seen items out before cutting the list (seen= for factors and scores), unless users have items "
         "again.",
-        {"users": users, "share": n / max(int(top.sum()), 1)},
+        {"users": n_users, "share": n / max(int(top.sum()), 1)},
     )
 
 
 @check("ready lists")
-def repeats_in_lists(e: Evidence) -> Found:
+def repeats_in_lists(e: Evidence) -> CheckResult:
     """An item twice in one list."""
     shown = e.lists
     if shown is None:
@@ -264,8 +262,8 @@ def repeats_in_lists(e: Evidence) -> Found:
 
 
 @check("scores")
-def constant_scores(e: Evidence) -> Found:
-    """Users all of whose items have the same score."""
+def constant_scores(e: Evidence) -> CheckResult:
+    """Users whose listed items all have the same score."""
     low, high, size = _score_range(e)
     flat = (low == high) & (size > 1)
     n = int(flat.sum())
@@ -284,11 +282,12 @@ def constant_scores(e: Evidence) -> Found:
 
 
 def _score_range(e: Evidence) -> tuple[Array, Array, Array]:
+    """The lowest and highest score and the number of entries of each user."""
     shown = e.lists
     if shown is None or shown.score is None:
         return np.zeros(0), np.zeros(0), np.zeros(0)
-    keep = shown.user >= 0
-    user, score = shown.user[keep], shown.score[keep]
+    known = shown.user >= 0
+    user, score = shown.user[known], shown.score[known]
     low, high = np.full(e.n_users, np.inf), np.full(e.n_users, -np.inf)
     np.minimum.at(low, user, score)
     np.maximum.at(high, user, score)
@@ -296,28 +295,27 @@ def _score_range(e: Evidence) -> tuple[Array, Array, Array]:
 
 
 @check("scores")
-def tied_scores(e: Evidence) -> Found:
-    """Equal scores across the cut-off, so that chance decides who is in the list."""
+def tied_scores(e: Evidence) -> CheckResult:
+    """Equal scores in a row; across the cut-off, chance decides which items are in the list."""
     shown = e.lists
     if shown is None or shown.score is None:
         return None
-    same = (shown.user[1:] == shown.user[:-1]) & (shown.score[1:] == shown.score[:-1])
-    across = same & (shown.place[:-1] == e.k)
-    n, everyone = int(same.sum()), max(int((shown.user[1:] == shown.user[:-1]).sum()), 1)
+    same_list = shown.user[1:] == shown.user[:-1]
+    tied = same_list & (shown.score[1:] == shown.score[:-1])
+    across = tied & (shown.place[:-1] == e.k)
+    n = int(tied.sum())
     low, high, size = _score_range(e)
     if n == 0 or ((low == high) & (size > 1)).all():
         return None
-    share = n / everyone
+    share = n / max(int(same_list.sum()), 1)
     return Finding(
         "tied_scores",
-        "info" if share < _SMALL and not across.any() else "warning",
+        "info" if share < _SMALL_SHARE and not across.any() else "warning",
         f"{n:,} neighbours in the lists ({share:.1%}) have equal scores; for {int(across.sum()):,} "
-        "users a tie "
-        f"crosses the cut at {e.k}",
+        f"users a tie crosses the cut at {e.k}",
         n,
-        tuple(e.name_user(u) for u in shown.user[1:][same][: e.n_examples]),
+        tuple(e.name_user(u) for u in shown.user[1:][tied][: e.n_examples]),
         "Evaluate with ties='expected', which does not depend on the order, or give the range with "
-        "ties='best' and "
-        "'worst'.",
+        "ties='best' and 'worst'.",
         {"share": share, "across_the_cut": int(across.sum())},
     )

@@ -1,4 +1,4 @@
-"""The list of checks: each is one small function of the evidence that returns a finding, some, or none."""
+"""The registry of checks: each is one function of the evidence that returns a finding, several, or None."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from typing import NamedTuple
 from recsys.audit.evidence import Evidence
 from recsys.audit.findings import Finding
 
-Found = Finding | Iterable[Finding] | None
+CheckResult = Finding | Iterable[Finding] | None
 
 
 class Check(NamedTuple):
-    """A check, what it looks at in words, and what must be there for it to run."""
+    """A check: its name, the inputs it needs (keys of NEEDS) and its function."""
 
     name: str
     needs: tuple[str, ...]
-    run: Callable[[Evidence], Found]
+    run: Callable[[Evidence], CheckResult]
 
     @property
     def area(self) -> str:
-        """What it is about: the module it stands in."""
-        return {"identity": "ids"}.get(name := self.run.__module__.rpartition(".")[2], name)
+        """What it is about: ids, leakage, candidates, sampling or bias; the name of its module by default."""
+        module = self.run.__module__.rpartition(".")[2]
+        return _AREAS.get(module, module)
 
     @property
     def meaning(self) -> str:
@@ -30,7 +31,9 @@ class Check(NamedTuple):
 
 
 CHECKS: dict[str, Check] = {}
+_AREAS = {"identity": "ids", "candidate_checks": "candidates"}  # by module
 
+# What a check may need: what to do if it is missing, and whether it is there.
 NEEDS: dict[str, tuple[str, Callable[[Evidence], bool]]] = {
     "times": (
         "both sides need a time column without gaps",
@@ -55,10 +58,10 @@ NEEDS: dict[str, tuple[str, Callable[[Evidence], bool]]] = {
 }
 
 
-def check(*needs: str) -> Callable[[Callable[[Evidence], Found]], Callable[[Evidence], Found]]:
-    """Add a function to the list of checks, under its own name."""
+def check(*needs: str) -> Callable[[Callable[[Evidence], CheckResult]], Callable[[Evidence], CheckResult]]:
+    """Register a function as a check under its own name; `needs` are keys of NEEDS."""
 
-    def register(run: Callable[[Evidence], Found]) -> Callable[[Evidence], Found]:
+    def register(run: Callable[[Evidence], CheckResult]) -> Callable[[Evidence], CheckResult]:
         CHECKS[run.__name__] = Check(run.__name__, needs, run)
         return run
 

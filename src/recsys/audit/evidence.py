@@ -1,6 +1,6 @@
 """What the checks look at: both sides of a split, the lists and the catalogue, over one set of ids.
 
-Rows stand as they were read, before repeats are merged; what is derived from them is kept.
+Rows are as they were read, before repeats are merged; values derived from them are cached.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.inputs.rows import Rows, to_interactions
 from recsys.inputs.timestamps import Clock
-from recsys.metrics.shown_items import distinct
+from recsys.metrics.shown_items import sorted_unique
 from recsys.models.baselines import ItemScores, popularity
 from recsys.ranks.sources import Factors, RankingOptions, Scores
 from recsys.types import Array, Bool, Float, Ids, Int, Interactions
 
-_SOME = 0.01
-MANY_USERS = 20_000  # from here on, checks that evaluate look at an even sample of the users
+_NATURAL_REPEATS = 0.01  # the share of repeated pairs in train above which repeats are natural
+MANY_USERS = 20_000  # with more, checks that evaluate look at an evenly spaced sample of the users
 
 
 @dataclass(frozen=True, eq=False)
 class SplitSide:
-    """Rows of one side: codes of user and item, times and grades where there are any."""
+    """Rows of one side: codes of user and item, times and grades if there are any."""
 
     user: Int
     item: Int
     time: Array | None = None
     grade: Float | None = None
-    repeated: int = 0  # rows that were merged before they came here
+    repeated: int = 0  # rows that were merged before the audit
 
     def __len__(self) -> int:
         return len(self.user)
@@ -93,11 +93,12 @@ class Evidence:
 
     @cached_property
     def train_counts(self) -> Int:
-        """Users of each item in train; a user who had it twice counts once."""
+        """The number of users of each item in train."""
         return np.bincount(self.train_pairs % self.width, minlength=self.n_items)
 
     @cached_property
     def test_counts(self) -> Int:
+        """The number of users of each item in the test."""
         return np.bincount(self.test_pairs % self.width, minlength=self.n_items)
 
     @property
@@ -110,15 +111,15 @@ class Evidence:
 
     @cached_property
     def train_pairs(self) -> Int:
-        return distinct(self.pairs(self.train))
+        return sorted_unique(self.pairs(self.train))
 
     @cached_property
     def test_pairs(self) -> Int:
-        return distinct(self.pairs(self.test))
+        return sorted_unique(self.pairs(self.test))
 
     def seen(self, side: SplitSide | ListEntries) -> Bool:
-        """Which rows are a pair of train."""
-        return among(self.pairs(side), self.train_pairs) & (side.user >= 0) & (side.item >= 0)
+        """Which rows are a (user, item) pair of train."""
+        return contained_in(self.pairs(side), self.train_pairs) & (side.user >= 0) & (side.item >= 0)
 
     @cached_property
     def test_users(self) -> Int:
@@ -127,7 +128,7 @@ class Evidence:
 
     @cached_property
     def last_train_time(self) -> Array | None:
-        """The newest training time of each user; the lowest number where there is none."""
+        """The newest training time of each user; the lowest possible number without one."""
         if self.train.time is None:
             return None
         low = np.iinfo(np.int64).min if self.train.time.dtype.kind == "i" else -np.inf
@@ -137,12 +138,12 @@ class Evidence:
 
     @cached_property
     def repeats_are_natural(self) -> bool:
-        """Whether users have items again within train, as in shops that sell milk."""
-        again = len(self.train) - len(self.train_pairs) - int(self.same_again(self.train).sum())
-        return again + self.train.repeated > _SOME * (len(self.train) + self.train.repeated)
+        """Whether users have the same item at several times within train, as in shops that sell milk."""
+        n_repeats = len(self.train) - len(self.train_pairs) - int(self.exact_repeats(self.train).sum())
+        return n_repeats + self.train.repeated > _NATURAL_REPEATS * (len(self.train) + self.train.repeated)
 
-    def same_again(self, side: SplitSide) -> Bool:
-        """Rows after the first of their user, item and time; without times, none can be told apart."""
+    def exact_repeats(self, side: SplitSide) -> Bool:
+        """Rows that repeat the user, item and time of another; none where there are no times."""
         rows = np.zeros(len(side), dtype=bool)
         if side.time is None:
             return rows
@@ -154,7 +155,7 @@ class Evidence:
 
     @cached_property
     def lists(self) -> ListEntries | None:
-        """The lists, or the k best unseen candidates of what ranks the catalogue."""
+        """The entries of the lists, or the k best unseen items of a source."""
         if self.ranked is None:
             return None
         lists = self.ranked
@@ -168,36 +169,38 @@ class Evidence:
 
     @property
     def is_source(self) -> bool:
-        """Whether the whole catalogue is ranked, so that nothing can be listed that should not be."""
+        """Whether Factors or Scores rank the whole catalogue instead of ready lists."""
         return isinstance(self.ranked, Factors | Scores)
 
     @cached_property
     def history(self) -> Interactions:
+        """Train as interactions."""
         return self._interactions(self.train, graded=False)
 
     @cached_property
     def truth(self) -> Interactions:
-        """The test as a truth; of an even sample of its users where there are many."""
-        chosen = np.zeros(self.n_users, dtype=bool)
-        chosen[self.users.code_of(self.sample)] = True
-        mask = chosen[self.test.user]
+        """The test of the users in `sample` as interactions."""
+        in_sample = np.zeros(self.n_users, dtype=bool)
+        in_sample[self.users.code_of(self.sample)] = True
+        mask = in_sample[self.test.user]
         if self.is_source:
-            mask &= known_rows(self.ranked.item_rows, self.items)[self.test.item]
+            mask &= has_row(self.ranked.item_rows, self.items)[self.test.item]
         grade = None if self.test.grade is None else self.test.grade[mask]
         side = SplitSide(self.test.user[mask], self.test.item[mask], grade=grade)
         return self._interactions(side, graded=True)
 
     @cached_property
     def sample(self) -> Array:
-        """Test users that are evaluated: all the model knows, or evenly spaced ones of them."""
+        """The test users that are evaluated: all that the model knows, or an evenly spaced sample of many."""
         present = self.test_users
         if self.is_source:
-            present = present[known_rows(self.ranked.user_rows, self.users)[present]]
+            present = present[has_row(self.ranked.user_rows, self.users)[present]]
         step = -(-len(present) // MANY_USERS)
         return self.users.values[present[::step]]
 
     @cached_property
     def is_sampled(self) -> bool:
+        """Whether only a part of the test users is evaluated because they are many."""
         return len(self.sample) < len(self.test_users) and len(self.sample) > MANY_USERS // 2
 
     def _interactions(self, side: SplitSide, *, graded: bool) -> Interactions:
@@ -217,7 +220,7 @@ class Evidence:
         )
 
     def popular(self, counts: Array) -> Factors:
-        """A model that gives everybody the items with the highest counts."""
+        """A model that recommends the items with the highest counts to everyone."""
         return popularity(
             ItemScores(self.items.values, counts.astype(np.float64)), users=self.sample.tolist()
         )
@@ -229,15 +232,16 @@ class Evidence:
         return self.items.name(code)
 
     def examples(self, mask: Bool, side: SplitSide | ListEntries) -> tuple[Any, ...]:
-        """The first rows of a mask as (user, item)."""
+        """The first rows of a mask as (user, item) ids."""
         rows = np.flatnonzero(mask)[: self.n_examples]
         return tuple((self.name_user(side.user[r]), self.name_item(side.item[r])) for r in rows)
 
-    def shown_time(self, value: Any) -> str:
+    def format_time(self, value: Any) -> str:
+        """A time as the table writes it."""
         return str(value) if self.clock is None else self.clock.shown(value)
 
 
-def among(keys: Int, ordered: Int) -> Bool:
+def contained_in(keys: Int, ordered: Int) -> Bool:
     """Which keys occur in an ascending array."""
     if len(ordered) == 0:
         return np.zeros(len(keys), dtype=bool)
@@ -245,8 +249,8 @@ def among(keys: Int, ordered: Int) -> Bool:
     return np.asarray(ordered[at] == keys)
 
 
-def known_rows(rows: Any, ids: Ids) -> Bool:
-    """Which ids a source has a row for: its own ids, or numbers below the number of its rows."""
+def has_row(rows: Any, ids: Ids) -> Bool:
+    """Which ids a source has a row for: its own ids, or numbers below its number of rows."""
     if rows.named:
         if rows.ids.kind != ids.kind:
             return np.zeros(len(ids), dtype=bool)

@@ -1,4 +1,4 @@
-"""What an audit hands back: findings, each with what was seen, how often, examples and what to do."""
+"""The result of an audit: findings, each with a message, a count, examples and what to do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEVERITIES = ("error", "warning", "info")
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was noticed. An error makes the audit fail; a warning wants a look; info is said."""
+    """One finding. An error makes the audit fail, a warning needs attention, info is worth knowing."""
 
     name: str
     severity: str
@@ -36,16 +36,16 @@ class Finding:
             "area": self.area,
             "message": self.message,
             "count": self.count,
-            "examples": [_plain(e) for e in self.examples],
+            "examples": [_json_value(e) for e in self.examples],
             "todo": self.todo,
-            "values": _plain(dict(self.values)),
+            "values": _json_value(dict(self.values)),
         }
 
 
 class Audit(Sequence[Finding]):
-    """The findings, most severe first; prints as a report, passes when none is an error.
+    """The findings, most severe first; prints as a report, passes if none is an error.
 
-    `checked` names the checks that ran, `skipped` says why others did not.
+    `checked` lists the checks that ran; `skipped` is {check: why it did not run}.
     """
 
     def __init__(
@@ -62,11 +62,11 @@ class Audit(Sequence[Finding]):
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was found that makes the numbers wrong."""
+        """Whether no finding is an error."""
         return self.passes("error")
 
     def passes(self, fail_on: str = "error") -> bool:
-        """Whether no finding is as severe as `fail_on`."""
+        """Whether no finding is as severe as `fail_on` (error, warning or info)."""
         if fail_on not in SEVERITIES:
             raise UnknownNameError("severity", fail_on, SEVERITIES)
         worst = SEVERITIES.index(fail_on)
@@ -81,7 +81,7 @@ class Audit(Sequence[Finding]):
         return [f for f in self.findings if f.severity == "warning"]
 
     def __getitem__(self, key: Any) -> Any:
-        """A finding by place, or the first of a name."""
+        """A finding by position, or the first one with a name."""
         if not isinstance(key, str):
             return self.findings[key]
         for finding in self.findings:
@@ -104,7 +104,7 @@ class Audit(Sequence[Finding]):
             "findings": [f.to_dict() for f in self.findings],
             "checked": self.checked,
             "skipped": self.skipped,
-            "facts": _plain(self.facts),
+            "facts": _json_value(self.facts),
         }
 
     def to_json(self, *, indent: int | None = 2) -> str:
@@ -124,59 +124,58 @@ class Audit(Sequence[Finding]):
             "area": [f.area for f in self.findings],
             "count": [f.count for f in self.findings],
             "message": [f.message for f in self.findings],
-            "examples": [_shown(f.examples) for f in self.findings],
+            "examples": [_format_examples(f.examples) for f in self.findings],
             "todo": [f.todo for f in self.findings],
         }
 
     def _summary(self) -> str:
         counts = {s: sum(f.severity == s for f in self.findings) for s in SEVERITIES}
-        said = ", ".join(f"{n} {s}{'' if n == 1 or s == 'info' else 's'}" for s, n in counts.items() if n)
+        totals = ", ".join(f"{n} {s}{'' if n == 1 or s == 'info' else 's'}" for s, n in counts.items() if n)
         verdict = "passed" if self.passed else "failed"
-        return (
-            f"audit {verdict}: {said or 'nothing found'} ({tables.many(len(self.checked), 'check|checks')})"
-        )
+        n_checks = tables.count_with_noun(len(self.checked), "check|checks")
+        return f"audit {verdict}: {totals or 'nothing found'} ({n_checks})"
 
     def __repr__(self) -> str:
         lines = [self._summary()]
         for f in self.findings:
-            lines += ["", f"{f.severity}: {f.name} ({f.area})", _wrapped(f.message)]
-            lines += [_wrapped(f"for example {_shown(f.examples)}")] if f.examples else []
-            lines += [_wrapped(f"-> {f.todo}")] if f.todo else []
+            lines += ["", f"{f.severity}: {f.name} ({f.area})", _wrap(f.message)]
+            lines += [_wrap(f"for example {_format_examples(f.examples)}")] if f.examples else []
+            lines += [_wrap(f"-> {f.todo}")] if f.todo else []
         if self.skipped:
-            reasons: dict[str, list[str]] = {}
-            for name, why in self.skipped.items():
-                reasons.setdefault(why, []).append(name)
-            said = (f"{why}: {', '.join(names)}" for why, names in reasons.items())
-            lines += ["", "not checked:", *map(_wrapped, said)]
+            checks_by_reason: dict[str, list[str]] = {}
+            for name, reason in self.skipped.items():
+                checks_by_reason.setdefault(reason, []).append(name)
+            skipped = (f"{reason}: {', '.join(names)}" for reason, names in checks_by_reason.items())
+            lines += ["", "not checked:", *map(_wrap, skipped)]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         return tables.html(self._columns(), [self._summary()])
 
 
-def _shown(examples: Sequence[Any]) -> str:
-    """Examples in a line; a pair is a user and an item."""
-    said = (
+def _format_examples(examples: Sequence[Any]) -> str:
+    """Examples in one line; a pair is a user and an item."""
+    texts = (
         f"user {e[0]!r} item {e[1]!r}" if isinstance(e, tuple) and len(e) == 2 else str(e) for e in examples
     )
-    return "; ".join(said)
+    return "; ".join(texts)
 
 
-def _wrapped(text: str) -> str:
-    """Indented lines a terminal can show, without control characters."""
+def _wrap(text: str) -> str:
+    """Indented lines for a terminal, without control characters."""
     return textwrap.fill(
-        tables.shown(text), 100, initial_indent="  ", subsequent_indent="    ", break_long_words=False
+        tables.format_cell(text), 100, initial_indent="  ", subsequent_indent="    ", break_long_words=False
     )
 
 
-def _plain(value: Any) -> Any:
-    """Values a JSON file can hold."""
+def _json_value(value: Any) -> Any:
+    """A value as JSON can hold it, nested ones included; None for NaN."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): _json_value(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
+        return [_json_value(v) for v in value]
     if isinstance(value, float) and value != value:  # noqa: PLR0124 - NaN is no JSON
         return None
     return value

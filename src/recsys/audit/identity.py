@@ -1,30 +1,31 @@
-"""Whether ids are what they seem: whole, of one kind, spelt one way, in the right columns."""
+"""Checks of ids: whole, of one kind, spelt one way, in the right columns; and of time units."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 
 import numpy as np
 
-from recsys.audit.check_registry import Found, check
+from recsys.audit.check_registry import CheckResult, check
 from recsys.audit.evidence import Evidence, RawTable
 from recsys.audit.findings import Finding
 from recsys.ranks.sources import Factors
 from recsys.types import Ids
 
-_MISREAD = re.compile("[\ufffd\ufeff\x00-\x1f\x7f-\x9f]|\u00c3[\u0080-\u00bf]|\u00e2\u20ac")
+_WRONG_ENCODING = re.compile("[\ufffd\ufeff\x00-\x1f\x7f-\x9f]|\u00c3[\u0080-\u00bf]|\u00e2\u20ac")
 _FLOAT = re.compile(r"-?\d+\.0")
-_MANY = 0.1
-_LONG_AGO = 1e8
-_NEAR = 0.2
-_CLEAR = 0.1  # how much better the other column must fit before columns look swapped
+_ERROR_SHARE = 0.1  # of the unknown ids, those in another spelling from which on it is an error
+_LEAST_TIMESTAMP = 1e8  # smaller numbers are no seconds since 1970
+_POWER_TOLERANCE = 0.2  # of the ratio of two units, in powers of ten
+_SWAP_MARGIN = 0.1  # how much better the other column must fit before columns look swapped
 
 
 @check()
-def whitespace_in_ids(e: Evidence) -> Found:
+def whitespace_in_ids(e: Evidence) -> CheckResult:
     """Ids that begin or end with a blank, so that they match nothing."""
-    return _odd(
+    return _flag_ids(
         e,
         "whitespace_in_ids",
         lambda text: text != text.strip(),
@@ -34,9 +35,9 @@ def whitespace_in_ids(e: Evidence) -> Found:
 
 
 @check()
-def ids_like_floats(e: Evidence) -> Found:
+def ids_like_floats(e: Evidence) -> CheckResult:
     """Ids that are the text of a float, such as '12.0'."""
-    return _odd(
+    return _flag_ids(
         e,
         "ids_like_floats",
         lambda text: _FLOAT.fullmatch(text) is not None,
@@ -46,58 +47,63 @@ def ids_like_floats(e: Evidence) -> Found:
 
 
 @check()
-def misread_encoding(e: Evidence) -> Found:
+def misread_encoding(e: Evidence) -> CheckResult:
     """Ids with signs of text that was read in the wrong encoding."""
-    return _odd(
+    return _flag_ids(
         e,
         "misread_encoding",
-        lambda text: _MISREAD.search(text) is not None,
+        lambda text: _WRONG_ENCODING.search(text) is not None,
         "hold control characters or the marks of a wrong encoding",
         "Read the file as UTF-8 (encoding='utf-8-sig' for one that starts with a byte order mark).",
     )
 
 
-def _odd(e: Evidence, name: str, is_odd: object, words: str, todo: str) -> list[Finding]:
-    out = []
-    for table, column, ids in _columns(e):
+def _flag_ids(e: Evidence, name: str, is_odd: Callable[[str], bool], fault: str, todo: str) -> list[Finding]:
+    """One finding per table and column with odd ids."""
+    findings = []
+    for table, column, ids in _id_columns(e):
         if ids.kind != "str":
             continue
-        odd = [value for value in ids.values.tolist() if is_odd(value)]  # type: ignore[operator]
+        odd = [value for value in ids.values.tolist() if is_odd(value)]
         if odd:
-            out.append(
+            findings.append(
                 Finding(
                     name,
                     "warning",
-                    f"{len(odd):,} of {len(ids):,} {column} ids of {table} {words}",
+                    f"{len(odd):,} of {len(ids):,} {column} ids of {table} {fault}",
                     len(odd),
                     tuple(map(repr, odd[: e.n_examples])),
                     todo,
                     {"table": table, "column": column},
                 )
             )
-    return out
+    return findings
 
 
 @check()
-def ids_that_differ_in_spelling(e: Evidence) -> Found:
+def ids_that_differ_in_spelling(e: Evidence) -> CheckResult:
     """Ids of the two sides that are the same but for case, blanks, leading zeros or a trailing .0."""
-    out = []
+    findings = []
     for column in ("user", "item"):
         train, test = (_ids(e.raw[side], column) for side in ("train", "test"))
         if train.kind != "str" or test.kind != "str":
             continue
         known = set(train.values.tolist())
-        strangers = [value for value in test.values.tolist() if value not in known]
-        if not strangers:
+        unknown = [value for value in test.values.tolist() if value not in known]
+        if not unknown:
             continue
-        by_form = {_form(value): value for value in known}
-        alike = [(value, by_form[_form(value)]) for value in strangers if _form(value) in by_form]
+        by_normal_form = {_normalise(value): value for value in known}
+        alike = [
+            (value, by_normal_form[_normalise(value)])
+            for value in unknown
+            if _normalise(value) in by_normal_form
+        ]
         if alike:
-            out.append(
+            findings.append(
                 Finding(
                     "ids_that_differ_in_spelling",
-                    # A few may be different things whose names differ in case only.
-                    "error" if len(alike) >= _MANY * len(strangers) else "warning",
+                    # A few may be different ids that differ in case only.
+                    "error" if len(alike) >= _ERROR_SHARE * len(unknown) else "warning",
                     f"{len(alike):,} {column} ids of test are not in train, but are there in "
                     "another spelling",
                     len(alike),
@@ -106,40 +112,38 @@ def ids_that_differ_in_spelling(e: Evidence) -> Found:
                     {"column": column},
                 )
             )
-    return out
+    return findings
 
 
-def _form(value: str) -> str:
-    bare = value.strip().casefold()
-    bare = bare[:-2] if _FLOAT.fullmatch(bare) else bare
-    return bare.lstrip("0") or "0" if bare.isdigit() else bare
+def _normalise(value: str) -> str:
+    """An id without case, blanks, leading zeros and a trailing .0."""
+    text = value.strip().casefold()
+    text = text[:-2] if _FLOAT.fullmatch(text) else text
+    return text.lstrip("0") or "0" if text.isdigit() else text
 
 
 @check()
-def swapped_columns(e: Evidence) -> Found:
+def swapped_columns(e: Evidence) -> CheckResult:
     """Users and items exchanged on one of the two sides."""
     train, test = e.raw["train"], e.raw["test"]
-    finding = _swapped("test", (test.users, test.items), (train.users, train.items))
-    found = [] if finding is None else [finding]
+    findings = [_swap_finding("test", (test.users, test.items), (train.users, train.items))]
     if e.ranked is not None and not e.is_source:
-        lists = _swapped("lists", (e.ranked.cases, e.ranked.items), (e.users, e.items))
-        found += [] if lists is None else [lists]
-    return found
+        findings.append(_swap_finding("lists", (e.ranked.cases, e.ranked.items), (e.users, e.items)))
+    return [finding for finding in findings if finding is not None]
 
 
-def _swapped(name: str, sides: tuple[Ids, Ids], known: tuple[Ids, Ids]) -> Finding | None:
-    own = (_share(sides[0], known[0]), _share(sides[1], known[1]))
-    other = (_share(sides[0], known[1]), _share(sides[1], known[0]))
-    # Cold users alone fit badly, too: both columns must fit at least as well the other way round.
+def _swap_finding(name: str, sides: tuple[Ids, Ids], known: tuple[Ids, Ids]) -> Finding | None:
+    own = (_share_known(sides[0], known[0]), _share_known(sides[1], known[1]))
+    other = (_share_known(sides[0], known[1]), _share_known(sides[1], known[0]))
+    # Cold users fit badly, too: both columns must fit at least as well when exchanged.
     worse = other[0] < own[0] or other[1] < own[1]
-    if worse or min(other) < 0.5 or sum(other) < sum(own) + _CLEAR:
+    if worse or min(other) < 0.5 or sum(other) < sum(own) + _SWAP_MARGIN:
         return None
     return Finding(
         "swapped_columns",
         "error",
         f"{other[0]:.0%} of the users of {name} are items of train and {other[1]:.0%} of its items "
-        "are users: the "
-        f"columns look swapped ({own[0]:.0%} and {own[1]:.0%} fit as they are)",
+        f"are users: the columns look swapped ({own[0]:.0%} and {own[1]:.0%} fit as they are)",
         len(sides[0]),
         tuple(sides[0].values[:3].tolist()),
         f"Exchange the user and item columns of {name}, or name them with columns=.",
@@ -147,32 +151,31 @@ def _swapped(name: str, sides: tuple[Ids, Ids], known: tuple[Ids, Ids]) -> Findi
     )
 
 
-def _share(these: Ids, those: Ids) -> float:
-    """How many of these ids are among those."""
-    if these.kind != those.kind or len(these) == 0 or len(those) == 0:
+def _share_known(ids: Ids, known: Ids) -> float:
+    """The share of ids that are among the known ones."""
+    if ids.kind != known.kind or len(ids) == 0 or len(known) == 0:
         return 0.0
-    return float((those.code_of(these.values) >= 0).mean())
+    return float((known.code_of(ids.values) >= 0).mean())
 
 
 @check("factors")
-def swapped_factors(e: Evidence) -> Found:
-    """Matrices of users and items exchanged: the ids fit only the other way round."""
+def swapped_factors(e: Evidence) -> CheckResult:
+    """Matrices of users and items exchanged: the ids fit only after a swap."""
     if not isinstance(e.ranked, Factors) or e.users.kind != "int" or e.items.kind != "int":
         return None
     n_users, n_items = len(e.ranked.users), len(e.ranked.items)
     if e.ranked.user_rows.named or e.ranked.item_rows.named:
         return None
-    most_user, most_item = int(e.users.values.max()), int(e.items.values.max())
-    fits = most_user < n_users and most_item < n_items
-    fits_swapped = most_user < n_items and most_item < n_users
+    highest_user, highest_item = int(e.users.values.max()), int(e.items.values.max())
+    fits = highest_user < n_users and highest_item < n_items
+    fits_swapped = highest_user < n_items and highest_item < n_users
     if fits or not fits_swapped:
         return None
     return Finding(
         "swapped_factors",
         "error",
         f"the user matrix has {n_users:,} rows and the item matrix {n_items:,}, while users go up "
-        f"to {most_user:,} and "
-        f"items up to {most_item:,}: the matrices look swapped",
+        f"to {highest_user:,} and items up to {highest_item:,}: the matrices look swapped",
         1,
         (),
         "Exchange them: Factors(V, U).",
@@ -181,7 +184,7 @@ def swapped_factors(e: Evidence) -> Found:
 
 
 @check()
-def time_units_differ(e: Evidence) -> Found:
+def time_units_differ(e: Evidence) -> CheckResult:
     """Times that count seconds on one side and milliseconds on the other."""
     clocks = [e.raw[side].clock for side in ("train", "test")]
     if any(c is None or c.kind != "number" or c.missing.all() for c in clocks):
@@ -189,15 +192,16 @@ def time_units_differ(e: Evidence) -> Found:
     train, test = (float(np.median(np.abs(c.values[~c.missing]))) for c in clocks if c is not None)
     low, high = sorted((train, test))
     ratio = high / max(low, 1.0)
-    # Seconds since 1970 have ten digits; small numbers are places in a row and may differ as they like.
-    if low < _LONG_AGO or all(abs(math.log10(ratio) - power) > _NEAR for power in (3, 6, 9)):
+    # Seconds since 1970 have ten digits; smaller numbers count events and may differ between the sides.
+    if low < _LEAST_TIMESTAMP or all(
+        abs(math.log10(ratio) - power) > _POWER_TOLERANCE for power in (3, 6, 9)
+    ):
         return None
     return Finding(
         "time_units_differ",
         "error",
         f"times of one side are about {ratio:,.0f} times those of the other: seconds on one, "
-        "milliseconds on the "
-        "other?",
+        "milliseconds on the other?",
         1,
         (f"train {train:g}", f"test {test:g}"),
         "Bring both to one unit.",
@@ -205,12 +209,14 @@ def time_units_differ(e: Evidence) -> Found:
     )
 
 
-def _columns(e: Evidence) -> list[tuple[str, str, Ids]]:
-    """(table, column, ids) of everything that has ids."""
-    out = [(side, column, _ids(raw, column)) for side, raw in e.raw.items() for column in ("user", "item")]
+def _id_columns(e: Evidence) -> list[tuple[str, str, Ids]]:
+    """(table, column, ids) of both sides and of ready lists."""
+    columns = [
+        (side, column, _ids(raw, column)) for side, raw in e.raw.items() for column in ("user", "item")
+    ]
     if e.ranked is not None and not e.is_source:
-        out += [("lists", "user", e.ranked.cases), ("lists", "item", e.ranked.items)]
-    return out
+        columns += [("lists", "user", e.ranked.cases), ("lists", "item", e.ranked.items)]
+    return columns
 
 
 def _ids(raw: RawTable, column: str) -> Ids:

@@ -1,21 +1,21 @@
-"""Whether the training side knows what the test is about to ask."""
+"""Checks for leaks: whether the training side knows something of the test."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from recsys.audit.check_registry import Found, check
-from recsys.audit.evidence import Evidence, SplitSide, among
+from recsys.audit.check_registry import CheckResult, check
+from recsys.audit.evidence import Evidence, SplitSide, contained_in
 from recsys.audit.findings import Finding
 from recsys.evaluation.evaluate import recommend
-from recsys.metrics.shown_items import distinct
+from recsys.metrics.shown_items import sorted_unique
 from recsys.types import Array, Float, Int
 
-_SAME = 0.99  # share of items whose number agrees, from which on a popularity is that count
+_SAME_SHARE = 0.99  # of items with equal numbers, from which on a popularity is that count
 
 
 @check("times")
-def test_before_train(e: Evidence) -> Found:
+def test_before_train(e: Evidence) -> CheckResult:
     """Test events older than the newest training event of the same user."""
     last, time = e.last_train_time, e.test.time
     if last is None or time is None:
@@ -24,13 +24,12 @@ def test_before_train(e: Evidence) -> Found:
     n = int(early.sum())
     if n == 0:
         return None
-    users = len(distinct(e.test.user[early]))
+    users = len(sorted_unique(e.test.user[early]))
     return Finding(
         "test_before_train",
         "error",
         f"{n:,} of {len(e.test):,} test events ({n / len(e.test):.1%}) are older than a training "
-        "event of the "
-        f"same user ({users:,} users): the model has seen their future",
+        f"event of the same user ({users:,} users): the model has seen their future",
         n,
         e.examples(early, e.test),
         "Split by time: recsys.splits.global_temporal, or recsys.splits.leave_last for each user.",
@@ -39,7 +38,7 @@ def test_before_train(e: Evidence) -> Found:
 
 
 @check("times")
-def test_before_border(e: Evidence) -> Found:
+def test_before_border(e: Evidence) -> CheckResult:
     """Test events older than the newest training event of anyone."""
     if e.train.time is None or e.test.time is None:
         return None
@@ -52,23 +51,24 @@ def test_before_border(e: Evidence) -> Found:
         "test_before_border",
         "warning",
         f"{n:,} of {len(e.test):,} test events ({n / len(e.test):.1%}) are older than the newest "
-        "training event "
-        f"({e.shown_time(border)}): other users' later behaviour helps to predict them",
+        f"training event ({e.format_time(border)}): other users' later behaviour helps to predict them",
         n,
         e.examples(early, e.test),
-        "If the numbers shall say how the model does when it is live, split at one time for everyone: "
+        "If the numbers should say how the model does when it is live, split at one time for everyone: "
         "recsys.splits.global_temporal.",
-        {"border": e.shown_time(border), "share": n / len(e.test)},
+        {"border": e.format_time(border), "share": n / len(e.test)},
     )
 
 
 @check("times")
-def items_from_the_future(e: Evidence) -> Found:
-    """Items that exist only after the test begins, and still are in train."""
+def items_from_the_future(e: Evidence) -> CheckResult:
+    """Items of train that first appear after the test begins."""
     if e.train.time is None or e.test.time is None:
         return None
     start = e.test.time.min()
-    first = _first_times(e.train, e.n_items)
+    latest = np.iinfo(np.int64).max if e.train.time.dtype.kind == "i" else np.inf
+    first = np.full(e.n_items, latest, dtype=e.train.time.dtype)
+    np.minimum.at(first, e.train.item, e.train.time)
     later = (first > start) & (e.train_counts > 0)
     rows = later[e.train.item]
     n = int(later.sum())
@@ -78,7 +78,7 @@ def items_from_the_future(e: Evidence) -> Found:
         "items_from_the_future",
         "warning",
         f"{n:,} items of train appear for the first time after the test begins "
-        f"({e.shown_time(start)}); they have "
+        f"({e.format_time(start)}); they have "
         f"{int(rows.sum()):,} training events and can be recommended before they exist",
         n,
         tuple(e.name_item(i) for i in np.flatnonzero(later)[: e.n_examples]),
@@ -88,45 +88,37 @@ def items_from_the_future(e: Evidence) -> Found:
     )
 
 
-def _first_times(side: SplitSide, n_items: int) -> Array:
-    time = np.zeros(0) if side.time is None else side.time
-    high = np.iinfo(np.int64).max if time.dtype.kind == "i" else np.inf
-    first = np.full(n_items, high, dtype=time.dtype)
-    np.minimum.at(first, side.item, time)
-    return first
-
-
 @check("times")
-def ties_at_the_border(e: Evidence) -> Found:
-    """Users whose newest training and oldest test event have the same time."""
+def ties_at_the_border(e: Evidence) -> CheckResult:
+    """Users with a test event at the same time as their newest training event."""
     last, time = e.last_train_time, e.test.time
     if last is None or time is None:
         return None
-    level = time == last[e.test.user]
-    users = distinct(e.test.user[level])
+    tied = time == last[e.test.user]
+    users = sorted_unique(e.test.user[tied])
     if len(users) == 0:
         return None
     return Finding(
         "ties_at_the_border",
         "warning",
         f"for {len(users):,} of {len(e.test_users):,} users a test event has the same time as their "
-        f"newest training event ({int(level.sum()):,} events): which came first is not in the data",
+        f"newest training event ({int(tied.sum()):,} events): which came first is not in the data",
         len(users),
         tuple(e.name_user(u) for u in users[: e.n_examples]),
         "Keep equal times together (on_tie='together' in recsys.splits), or say how they are ordered.",
-        {"events": int(level.sum())},
+        {"events": int(tied.sum())},
     )
 
 
 @check()
-def missing_times(e: Evidence) -> Found:
+def missing_times(e: Evidence) -> CheckResult:
     """Rows without a time in a table that has times."""
-    out = []
+    findings = []
     for name, raw in e.raw.items():
         if raw.clock is None or not raw.clock.missing.any():
             continue
         n = int(raw.clock.missing.sum())
-        out.append(
+        findings.append(
             Finding(
                 "missing_times",
                 "warning",
@@ -136,14 +128,14 @@ def missing_times(e: Evidence) -> Found:
                 "Fill them in or drop them before splitting.",
             )
         )
-    return out
+    return findings
 
 
 @check()
-def pairs_in_both(e: Evidence) -> Found:
+def pairs_in_both(e: Evidence) -> CheckResult:
     """Pairs of user and item on both sides."""
-    again = e.seen(e.test)
-    n = int(again.sum())
+    in_train = e.seen(e.test)
+    n = int(in_train.sum())
     if n == 0:
         return None
     natural = e.repeats_are_natural
@@ -153,24 +145,23 @@ def pairs_in_both(e: Evidence) -> Found:
         f"{n:,} of {len(e.test):,} test rows ({n / len(e.test):.1%}) are pairs of user and item "
         "that train holds too" + (" (users have items again within train as well)" if natural else ""),
         n,
-        e.examples(again, e.test),
+        e.examples(in_train, e.test),
         "If users really have items again, do not filter seen items (seen=None); otherwise remove "
-        "the pairs from "
-        "one side.",
+        "the pairs from one side.",
         {"share": n / len(e.test)},
     )
 
 
 @check()
-def duplicate_rows(e: Evidence) -> Found:
+def duplicate_rows(e: Evidence) -> CheckResult:
     """Rows that repeat user, item and time within a side."""
-    out = []
+    findings = []
     for name, side in (("train", e.train), ("test", e.test)):
-        rows = _repeats(e, side)
+        rows = _repeated_rows(e, side)
         n = int(rows.sum()) + side.repeated
         if n == 0:
             continue
-        out.append(
+        findings.append(
             Finding(
                 "duplicate_rows",
                 "warning",
@@ -182,13 +173,13 @@ def duplicate_rows(e: Evidence) -> Found:
                 {"side": name},
             )
         )
-    return out
+    return findings
 
 
-def _repeats(e: Evidence, side: SplitSide) -> Array:
-    """Rows after the first of their user and item, and time where there is one."""
+def _repeated_rows(e: Evidence, side: SplitSide) -> Array:
+    """Rows that repeat the user and item of another, and its time if there are times."""
     if side.time is not None:
-        return e.same_again(side)
+        return e.exact_repeats(side)
     key = e.pairs(side)
     order = np.argsort(key, kind="stable")
     rows = np.zeros(len(side), dtype=bool)
@@ -197,72 +188,69 @@ def _repeats(e: Evidence, side: SplitSide) -> Array:
 
 
 @check("popularity")
-def popularity_knows_the_test(e: Evidence) -> Found:
-    """Whether a popularity that was handed over was counted on the test as well."""
+def popularity_knows_the_test(e: Evidence) -> CheckResult:
+    """Whether the popularity= passed in was counted on the test as well."""
     if e.given_popularity is None:
         return None
-    return _popularity_finding(e.given_popularity, e.train_counts, e.test_counts)
-
-
-def _popularity_finding(given: Float, train: Int, test: Int) -> Finding | None:
-    judged = (train + test) > 0
-    told = (test > 0) & judged  # only there do the counts differ
-    if not told.any() or float((given == train)[judged].mean()) >= _SAME:
+    given, train, test = e.given_popularity, e.train_counts, e.test_counts
+    used = (train + test) > 0
+    in_test = test > 0  # only there do the counts differ
+    if not in_test.any() or float((given == train)[used].mean()) >= _SAME_SHARE:
         return None
     for what, counts in (("train and test together", train + test), ("the test alone", test)):
-        if float((given == counts)[told].mean()) >= _SAME:
+        if float((given == counts)[in_test].mean()) >= _SAME_SHARE:
             return Finding(
                 "popularity_knows_the_test",
                 "error",
                 f"the popularity is the count over {what}, so it knows what will be asked",
-                int((given != train)[judged].sum()),
+                int((given != train)[used].sum()),
                 (),
                 "Count popularity on train only.",
             )
-    share = _partial_correlation(given[judged], train[judged], test[judged])
-    if share < 0.3 or int(judged.sum()) < 50:
+    correlation = _partial_correlation(given[used], train[used], test[used])
+    if correlation < 0.3 or int(used.sum()) < 50:
         return None
     return Finding(
         "popularity_knows_the_test",
         "warning",
         "the popularity follows the test counts beyond what train explains (partial correlation "
-        f"{share:.2f})",
-        int((given != train)[judged].sum()),
+        f"{correlation:.2f})",
+        int((given != train)[used].sum()),
         (),
         "Count popularity on train only.",
-        {"partial_correlation": share},
+        {"partial_correlation": correlation},
     )
 
 
 def _partial_correlation(given: Float, train: Int, test: Int) -> float:
-    """Correlation of log popularity and log test counts, both without what log train counts explain."""
+    """Correlation of log popularity and log test counts, given log train counts."""
     x = np.column_stack([np.ones(len(given)), np.log1p(train)])
 
-    def rest(values: Array) -> Array:
+    def residual(values: Array) -> Array:
         y = np.log1p(np.maximum(values, 0))
         return np.asarray(y - x @ np.linalg.lstsq(x, y, rcond=None)[0])
 
-    a, b = rest(given), rest(test)
+    a, b = residual(given), residual(test)
     size = float(np.sqrt((a @ a) * (b @ b)))
     return float(a @ b) / size if size > 1e-9 else 0.0
 
 
 def _top_share(items: Int, counts: Int, k: int) -> float:
-    """How many entries are among the k items counted most, ties included; 0 where ties leave no top."""
+    """The share of entries among the k items with the highest counts, ties included; 0 if too many tie."""
     top = np.flatnonzero(counts >= max(np.sort(counts)[-k:][0], 1))
     return float(np.isin(items, top).mean()) if len(top) <= 2 * k else 0.0
 
 
 @check("ready lists")
-def lists_follow_test_popularity(e: Evidence) -> Found:
+def lists_follow_test_popularity(e: Evidence) -> CheckResult:
     """Lists that are the most popular items of the test rather than of train."""
     shown = e.lists
     if shown is None:
         return None
     k = min(e.k, int(shown.place.max(initial=0)))
     inside = (shown.place <= k) & (shown.user >= 0)
-    have = distinct(e.pairs(shown)[inside & (shown.item >= 0)])
-    if len(have) == 0:
+    listed_pairs = sorted_unique(e.pairs(shown)[inside & (shown.item >= 0)])
+    if len(listed_pairs) == 0:
         return None
     overlap = {}
     for what, counts in (
@@ -275,8 +263,11 @@ def lists_follow_test_popularity(e: Evidence) -> Found:
             np.repeat(e.users.code_of(best.cases.values), best.sizes) * e.width
             + e.items.code_of(best.items.values)[best.codes]
         )
-        # The same list for everyone is one more way to recommend what is popular.
-        overlap[what] = max(float(among(have, distinct(keys)).mean()), _top_share(have % e.width, counts, k))
+        # Popular items may also be recommended as the same list for everyone, seen or not.
+        overlap[what] = max(
+            float(contained_in(listed_pairs, sorted_unique(keys)).mean()),
+            _top_share(listed_pairs % e.width, counts, k),
+        )
     leak = max(overlap["test"], overlap["both"])
     if leak < 0.95 or overlap["train"] > 0.9 or overlap["train"] > leak - 0.05:
         return None
@@ -284,9 +275,8 @@ def lists_follow_test_popularity(e: Evidence) -> Found:
         "lists_follow_test_popularity",
         "error",
         f"{leak:.1%} of the list entries are the most popular items counted with the test, "
-        f"{overlap['train']:.1%} "
-        "those of train",
-        int(leak * len(have)),
+        f"{overlap['train']:.1%} those of train",
+        int(leak * len(listed_pairs)),
         (),
         "Count popularity on train only.",
         overlap,

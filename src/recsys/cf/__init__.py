@@ -1,4 +1,4 @@
-"""Collaborative filtering as the seeds write it: names and words of theirs over the engine of `recsys`."""
+"""The package five design documents describe: their names and result keys, computed by `recsys.evaluate`."""
 
 from __future__ import annotations
 

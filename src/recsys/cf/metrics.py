@@ -1,4 +1,4 @@
-"""Where seed 000's comparison script imports its evaluation from."""
+"""The names that the comparison script of document 000 imports from `recsys.cf.metrics`."""
 
 from recsys.cf.evaluation.hybrid import (
     compute_all_user_profiles,

@@ -1,4 +1,4 @@
-"""The group of verbs; each lives in a module of its own that is imported when it is called."""
+"""The group of verbs; each verb is a module that is imported when it is called."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from recsys import __version__
-from recsys.cli.error_messages import guarded
+from recsys.cli.error_messages import exit_on_errors
 
 VERBS = {
     "demo": "Compare recommenders on the embedded demo world.",
@@ -32,9 +32,9 @@ VERBS = {
 }
 
 
-# What shells complete with names of files. Whether they can be read is said by who reads them.
-_PATH = click.Path(readable=False, allow_dash=True)
-_PATHS = (
+# Arguments that shells complete with file names. Whoever reads a file checks that it can be read.
+_PATH_TYPE = click.Path(readable=False, allow_dash=True)
+_PATH_METAVARS = (
     "FILE", "FOLDER", "PATH", "LISTS", "[LISTS]", "[TRUTH]", "TRAIN", "TEST", "NEW", "A", "B", "A B …",
     "RESULT…", "U V",
 )  # fmt: skip
@@ -53,16 +53,16 @@ class LazyGroup(click.Group):
             return None
         command: click.Command = import_module(f"recsys.cli.verb_{cmd_name}").command
         for parameter in command.params:
-            if parameter.metavar in _PATHS and parameter.type is click.STRING:
-                parameter.type = _PATH
+            if parameter.metavar in _PATH_METAVARS and parameter.type is click.STRING:
+                parameter.type = _PATH_TYPE
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        near = get_close_matches(args[0], VERBS, n=1)
-        if near and args[0] not in VERBS and not ctx.resilient_parsing:
-            ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
+        matches = get_close_matches(args[0], VERBS, n=1)
+        if matches and args[0] not in VERBS and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {matches[0]!r}?")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -71,7 +71,7 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(VERBS.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
-        with guarded(debug=bool(ctx.params.get("debug"))):
+        with exit_on_errors(debug=bool(ctx.params.get("debug"))):
             return super().invoke(ctx)
 
 
@@ -79,5 +79,5 @@ class LazyGroup(click.Group):
 @click.version_option(__version__, message="recsys %(version)s")
 @click.option("--debug", is_flag=True, help="Show the whole traceback of an error.")
 def cli(*, debug: bool) -> None:
-    """Evaluate recommender systems: every ranking metric, under conventions that are named."""
+    """Evaluate recommender systems: every ranking metric, under named conventions."""
     del debug

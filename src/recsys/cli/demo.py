@@ -23,16 +23,16 @@ def demo_text(seed: int = 0) -> str:
     by_model: dict[str, list[object]] = {"model": list(results)}
     by_model |= {metric: [result[metric] for result in results.values()] for metric in METRICS}
     best = max(results, key=lambda name: results[name]["ndcg@10"])
-    under = {name: results[best].under(name) for name in PRESETS}
+    results_by_preset = {name: results[best].under(name) for name in PRESETS}
     by_preset: dict[str, list[object]] = {"conventions": list(PRESETS)}
-    by_preset |= {metric: [result[metric] for result in under.values()] for metric in METRICS}
-    users = results[best].counts["cases"]
+    by_preset |= {metric: [result[metric] for result in results_by_preset.values()] for metric in METRICS}
+    n_users = results[best].counts["cases"]
     return "\n".join([
-        described(world),
+        describe_world(world),
         "",
         tables.text(by_model),
         "",
-        f"{users:,} users, conventions: {Conventions()}",
+        f"{n_users:,} users, conventions: {Conventions()}",
         "",
         f"The lists of {best}, unchanged, as other libraries would score them:",
         "",
@@ -42,7 +42,7 @@ def demo_text(seed: int = 0) -> str:
     ])  # fmt: skip
 
 
-def described(world: DemoWorld) -> str:
+def describe_world(world: DemoWorld) -> str:
     """One line on the world."""
     n_users, share = world.events["user_id"].nunique(), len(world.test) / len(world.events)
     return (

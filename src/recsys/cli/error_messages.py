@@ -1,6 +1,6 @@
 """What a person at the terminal reads when something is wrong, and the exit code a script reads.
 
-The library's errors speak of keyword arguments; here they are told as options of the command.
+The library's errors speak of keyword arguments; here they are worded as options of the command.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from recsys.errors import (
 
 FAILED, USAGE, DATA, EXTRA, INTERNAL, INTERRUPTED, PIPE = 1, 2, 3, 4, 5, 130, 141
 _USAGE_ERRORS = (UnknownNameError, ConventionError, CutoffError, NotDefinedError)
-_ASKED = "|".join([*DECISIONS, "relevant_from", "max_grade"])
-_OPTIONS: tuple[tuple[str, str], ...] = (
+_DECISION_NAMES = "|".join([*DECISIONS, "relevant_from", "max_grade"])
+_OPTION_WORDING: tuple[tuple[str, str], ...] = (
     (r"columns=\{'(\w+)': \.\.\.\}", r"--\1 COLUMN"),
     (r"columns=\{'(\w+)': '?([^'}]*)'?\}", r"--\1 \2"),
     (r"\brecsys\.(compare|explain)(\(a, b\))?(?= says)", r"`recsys \1`"),
@@ -39,8 +39,8 @@ _OPTIONS: tuple[tuple[str, str], ...] = (
     (r"\bcatalogue= ?\([^)]*\)", "--catalogue N"),
     (r"\bids='(\w+)'", r"--ids \1"),
     (r"\b(format|encoding)='([\w-]+)'", r"--\1 \2"),
-    # Not within a metric's own parentheses: "ndcg(gain=exp2)@10" is written so here, too.
-    (rf"(?<!\()(?<!--set )\b({_ASKED})='?([\w.]+)'?", r"--set \1=\2"),
+    # Not within a metric's parentheses: "ndcg(gain=exp2)@10" is what one types here, too.
+    (rf"(?<!\()(?<!--set )\b({_DECISION_NAMES})='?([\w.]+)'?", r"--set \1=\2"),
     (r"\b(user|item)_ids=", r"--\1-ids"),
     (r"\border= \(times, or places in time\)", "--time COLUMN"),
     (r"\b(train|items|users|reference|seen|at|length)=(?=[ ,.)]|$)", r"--\1"),
@@ -56,12 +56,12 @@ _OPTIONS: tuple[tuple[str, str], ...] = (
 )
 
 
-_SETTINGS: tuple[tuple[str, str], ...] = (
+_SETTING_WORDING: tuple[tuple[str, str], ...] = (
     (r"columns=\{'(\w+)': \.\.\.\}", r'[data.columns] \1 = "COLUMN" (of lists: [models.NAME.columns])'),
     (r"columns=\{'(\w+)': '?([^'}]*)'?\}", r'[data.columns] \1 = "\2" (of lists: [models.NAME.columns])'),
     (r"\bids='(\w+)'", r'ids = "\1" in [data]'),
     (r"\b(user|item)_ids=", r'\1_ids = "FILE"'),
-    (rf"(?<!\()\b({_ASKED})='?([\w.]+)'?", r'\1 = "\2" in [conventions]'),
+    (rf"(?<!\()\b({_DECISION_NAMES})='?([\w.]+)'?", r'\1 = "\2" in [conventions]'),
     (r"\btrain=(?=[ ,.)]|$)", 'train = "FILE" in [data]'),
     (r"\b(\w+)='([\w-]+)'", r'\1 = "\2"'),
     (r", for example with \.astype\(str\)", ""),
@@ -70,16 +70,16 @@ _SETTINGS: tuple[tuple[str, str], ...] = (
 
 @contextmanager
 def in_protocol() -> Iterator[None]:
-    """Errors are told as settings of the protocol file, not as options of the command."""
+    """Reword errors as settings of the protocol file, not as options of the command."""
     try:
         yield
     except RecsysError as error:
-        error.message, error.hint = (_reworded(t, _SETTINGS) for t in (error.message, error.hint or ""))
-        raise _ReportedError(str(error), _code(error)) from error
+        error.message, error.hint = (_reword(t, _SETTING_WORDING) for t in (error.message, error.hint or ""))
+        raise _ReportedError(str(error), _exit_code(error)) from error
 
 
 class _ReportedError(RecsysError):
-    """An error that is said in the right words already."""
+    """An error whose message is worded already."""
 
     def __init__(self, text: str, code: int) -> None:
         super().__init__(text)
@@ -87,8 +87,8 @@ class _ReportedError(RecsysError):
 
 
 @contextmanager
-def guarded(*, debug: bool) -> Iterator[None]:
-    """Errors become one paragraph and an exit code; with `debug` the traceback comes first."""
+def exit_on_errors(*, debug: bool) -> Iterator[None]:
+    """Turn errors into one paragraph and an exit code; with `debug` the traceback comes first."""
     try:
         yield
     except (click.exceptions.Exit, click.ClickException, click.Abort):
@@ -97,21 +97,21 @@ def guarded(*, debug: bool) -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(PIPE)
     except KeyboardInterrupt:
-        _leave("interrupted.", INTERRUPTED, debug=debug)
+        _exit_with("interrupted.", INTERRUPTED, debug=debug)
     except RecsysError as error:
-        _leave(_paragraph(error), _code(error), debug=debug)
+        _exit_with(_paragraph(error), _exit_code(error), debug=debug)
     except OSError as error:
-        what = f"{error.filename}: " if error.filename else ""
-        said = f"{what}{error.strerror or error}. Check the path, its permissions and the space left."
-        _leave(said, DATA, debug=debug)
+        file = f"{error.filename}: " if error.filename else ""
+        text = f"{file}{error.strerror or error}. Check the path, its permissions and the space left."
+        _exit_with(text, DATA, debug=debug)
     except Exception as error:  # noqa: BLE001 - the last line of defence
-        said = f"{type(error).__name__}: {error}. This is a defect; recsys --debug … shows where."
-        _leave(f"internal error: {said}", INTERNAL, debug=debug)
+        text = f"{type(error).__name__}: {error}. This is a defect; recsys --debug … shows where."
+        _exit_with(f"internal error: {text}", INTERNAL, debug=debug)
 
 
 @contextmanager
-def told_warnings(*, quiet: bool) -> Iterator[None]:
-    """Each warning becomes one line on standard error, or none."""
+def print_warnings(*, quiet: bool) -> Iterator[None]:
+    """Print each warning as one line on standard error, or not at all."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         if not quiet:
@@ -124,11 +124,11 @@ def told_warnings(*, quiet: bool) -> Iterator[None]:
 
 
 def note(text: str, *, head: str = "note") -> None:
-    """One line on standard error, without control characters; coloured on a terminal but for NO_COLOR."""
+    """Print one line on standard error, without control characters; in colour unless piped or NO_COLOR."""
     colour = {"error": "red", "warning": "yellow"}.get(head, "cyan")
-    plain = re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", text)
+    line = re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", text)
     coloured = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-    click.echo(f"{click.style(head, fg=colour) if coloured else head}: {plain}", err=True)
+    click.echo(f"{click.style(head, fg=colour) if coloured else head}: {line}", err=True)
 
 
 def as_options(text: str) -> str:
@@ -137,12 +137,12 @@ def as_options(text: str) -> str:
     >>> as_options("Say which: columns={'user': 'uid'}, or use ties='best'.")
     'Say which: --user uid, or use --set ties=best.'
     """
-    return _reworded(text, _OPTIONS)
+    return _reword(text, _OPTION_WORDING)
 
 
-def _reworded(text: str, words: tuple[tuple[str, str], ...]) -> str:
-    for pattern, option in words:
-        text = re.sub(pattern, option, text)
+def _reword(text: str, wording: tuple[tuple[str, str], ...]) -> str:
+    for pattern, replacement in wording:
+        text = re.sub(pattern, replacement, text)
     return text
 
 
@@ -155,7 +155,7 @@ def _paragraph(error: RecsysError) -> str:
     return text
 
 
-def _code(error: RecsysError) -> int:
+def _exit_code(error: RecsysError) -> int:
     if isinstance(error, _ReportedError):
         return error.code
     if isinstance(error, MissingExtraError):
@@ -165,7 +165,7 @@ def _code(error: RecsysError) -> int:
     return INTERNAL if isinstance(error, OutOfBoundsError) else DATA
 
 
-def _leave(text: str, code: int, *, debug: bool) -> None:
+def _exit_with(text: str, code: int, *, debug: bool) -> None:
     if debug:
         traceback.print_exc()
     note(text, head="error")

@@ -1,4 +1,4 @@
-"""What the registry and the presets know, as plain data: the command prints it, docs are made from it."""
+"""Metrics and presets as plain data: the command prints it, and the docs are made from it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from recsys.conventions.presets import PRESETS, Preset
 from recsys.metrics import METRICS, Metric
 from recsys.metrics.needs import NEEDS
 
-_CUT = {"optional": "optional", "required": "yes", "never": "no"}
-_TIES = {
+_AT_K = {"optional": "optional", "required": "yes", "never": "no"}
+_TIE_WORDS = {
     "linear": "exact expectation: the mean weight over the places of a group of equal scores",
     "own": "exact expectation, by its own formula",
     "shown": "none: the items shown are those of one order, by id unless the conventions say otherwise",
@@ -27,16 +27,16 @@ def metric_facts(metric: Metric) -> dict[str, Any]:
         "meaning": metric.meaning,
         "details": metric.details,
         "formula": metric.formula,
-        "at_k": _CUT[metric.at_k],
+        "at_k": _AT_K[metric.at_k],
         "better": metric.better,
-        "bounds": [_bound(low), _bound(high)],
+        "bounds": [_json_bound(low), _json_bound(high)],
         "aliases": list(metric.aliases),
         "parameters": dict(metric.params),
         "conventions": list(metric.reads),
         "own_conventions": list(metric.conventions),
         "about_lists": "lists" in metric.needs,
         "needs": [NEEDS[need].words for need in metric.needs],
-        "ties": _TIES[metric.ties],
+        "ties": _TIE_WORDS[metric.ties],
         "item_weights": metric.weighted,
         "reference": metric.reference,
     }
@@ -55,7 +55,7 @@ def bounds_text(facts: dict[str, Any]) -> str:
 
 
 def preset_facts(row: Preset) -> dict[str, Any]:
-    """Everything there is to know about one preset: what differs from the default, in words too."""
+    """Everything there is to know about one preset; its decisions where they differ from the default."""
     return {
         "name": row.name,
         "library": row.library,
@@ -70,7 +70,7 @@ def preset_facts(row: Preset) -> dict[str, Any]:
 
 
 def all_presets() -> list[dict[str, Any]]:
-    """Every preset, in the order they are kept."""
+    """Every preset, in the order of the registry."""
     return [preset_facts(row) for row in PRESETS.values()]
 
 
@@ -84,13 +84,13 @@ def decisions(conventions: Conventions) -> dict[str, dict[str, Any]]:
 
 
 def choices(name: str) -> dict[str, str]:
-    """What a decision may be, and what each does."""
+    """The values a decision may take, and what each does."""
     if name in DECISIONS:
         return DECISIONS[name]
     return {"none": describe(name, None), "a number": describe(name, 4.0).replace("4", "g")}
 
 
-def _bound(value: float) -> float | int | None:
+def _json_bound(value: float) -> float | int | None:
     if math.isinf(value):
         return None
     return int(value) if value == int(value) else value

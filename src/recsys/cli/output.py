@@ -12,43 +12,45 @@ from typing import Any
 
 import click
 
-_PAGE = (".html", ".htm")
-_KINDS = {"per-user": (".csv", ".tsv", ".parquet"), "save": (".json",), "report": _PAGE, "output": _PAGE}
+_HTML = (".html", ".htm")
+_SUFFIXES = {"per-user": (".csv", ".tsv", ".parquet"), "save": (".json",), "report": _HTML, "output": _HTML}
 
 
 def print_result(result: Any, *, as_json: bool, as_csv: bool) -> None:
-    """One result, for people or for programs; files and programs get every digit."""
+    """Print one result as a table, or with every digit as JSON or CSV."""
     if as_json:
         click.echo(result.to_json())
     elif as_csv:
         columns = result.to_frame("pandas").to_dict("list")  # with a group column where there are groups
-        click.echo(separated(list(columns), zip(*columns.values(), strict=True)), nl=False)
+        click.echo(csv_text(list(columns), zip(*columns.values(), strict=True)), nl=False)
     else:
         click.echo(str(result))
 
 
-def check_target(path: Path, option: str, *, spare: Iterable[str | None] = (), makes: bool = False) -> None:
-    """Say that a file cannot be written before the work is done, not after.
+def check_target(
+    path: Path, option: str, *, inputs: Iterable[str | None] = (), makes_folder: bool = False
+) -> None:
+    """Refuse a file that cannot be written, before the work is done.
 
     Args:
-        path: where it would go.
-        option: what named it.
-        spare: the files that are read, which it must not overwrite.
-        makes: whether its folder is made where there is none.
+        path: the file to write.
+        option: the option that named it, without dashes.
+        inputs: the files that are read, which it must not overwrite.
+        makes_folder: whether a missing folder will be created.
     """
-    kinds = _KINDS.get(option, ())
-    if kinds and path.suffix.lower() not in kinds:
-        raise click.UsageError(f"--{option} {path}: the name must end in {', '.join(kinds)}.")
-    if not makes and not path.parent.is_dir():
+    suffixes = _SUFFIXES.get(option, ())
+    if suffixes and path.suffix.lower() not in suffixes:
+        raise click.UsageError(f"--{option} {path}: the name must end in {', '.join(suffixes)}.")
+    if not makes_folder and not path.parent.is_dir():
         raise click.UsageError(f"--{option} {path}: there is no folder {path.parent}.")
-    for given in spare:
-        if given not in (None, "-") and Path(given).resolve() == path.resolve():
-            raise click.UsageError(f"--{option} {given} would overwrite an input file.")
+    for input_path in inputs:
+        if input_path not in (None, "-") and Path(input_path).resolve() == path.resolve():
+            raise click.UsageError(f"--{option} {input_path} would overwrite an input file.")
 
 
 @contextmanager
 def progress_bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar with the time left on standard error; none when it is piped, or when asked for quiet."""
+    """A progress bar on standard error; None where that is no terminal, or with --quiet."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
@@ -66,7 +68,7 @@ def progress_bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], Non
 
 
 def write_per_user(result: Any, path: Path) -> None:
-    """One row a user, sorted by id; an empty cell says the user is not in that mean."""
+    """Write one row per user, sorted by id; an empty cell means the user is not in that mean."""
     from recsys.inputs.files import write_bytes, write_text
     from recsys.inputs.files.whole_tables import parquet_bytes
 
@@ -76,12 +78,13 @@ def write_per_user(result: Any, path: Path) -> None:
     frame = result.per_user
     names = [frame.index.name, *frame.columns]
     rows = (
-        [index, *map(_digits, row)] for index, row in zip(frame.index, frame.to_numpy().tolist(), strict=True)
+        [index, *map(_csv_cell, row)]
+        for index, row in zip(frame.index, frame.to_numpy().tolist(), strict=True)
     )
-    write_text(path, separated(names, rows, "\t" if path.suffix.lower() == ".tsv" else ","))
+    write_text(path, csv_text(names, rows, "\t" if path.suffix.lower() == ".tsv" else ","))
 
 
-def separated(names: Sequence[Any], rows: Iterable[Sequence[Any]], delimiter: str = ",") -> str:
+def csv_text(names: Sequence[Any], rows: Iterable[Sequence[Any]], delimiter: str = ",") -> str:
     """Rows as CSV text."""
     out = io.StringIO()
     writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
@@ -90,7 +93,7 @@ def separated(names: Sequence[Any], rows: Iterable[Sequence[Any]], delimiter: st
     return out.getvalue()
 
 
-def _digits(value: Any) -> Any:
+def _csv_cell(value: Any) -> Any:
     if isinstance(value, float):
         return "" if value != value else repr(value)  # noqa: PLR0124 - NaN
     return value

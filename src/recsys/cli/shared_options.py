@@ -1,7 +1,7 @@
-"""What several verbs are told in the same words: files and their columns, metrics, conventions.
+"""Options that several verbs share: files and their columns, metrics, conventions.
 
-One decorator a group of options, one function that turns them into what the library takes; what was asked is
-checked before any file is read.
+One decorator per group of options, and one function that turns them into what the library takes. Metrics and
+conventions are checked before any file is read.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from recsys.cli.error_messages import note
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError, UnknownNameError
 
-_NUMBERS = ("relevant_from", "max_grade")
-_ROLES = ("user", "item", "score", "rank", "grade", "case")
-_SAID = {
+_NUMERIC_DECISIONS = ("relevant_from", "max_grade")
+_COLUMN_ROLES = ("user", "item", "score", "rank", "grade", "case")
+_NOTE_WORDS = {
     "comments": "comment lines skipped",
     "unjudged": "rows without a judgement (-1) left out",
     "padded_user_ids": "user ids that begin or end with a blank",
@@ -27,7 +27,7 @@ _SAID = {
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def all_of(*options: Callable[[Any], Any]) -> Callable[[_Function], _Function]:
+def combine_options(*options: Callable[[Any], Any]) -> Callable[[_Function], _Function]:
     """Several options as one decorator, in the order they are given."""
 
     def decorate(function: _Function) -> _Function:
@@ -38,16 +38,16 @@ def all_of(*options: Callable[[Any], Any]) -> Callable[[_Function], _Function]:
     return decorate
 
 
-def _column(role: str, what: str) -> Callable[[Any], Any]:
+def _column_option(role: str, what: str) -> Callable[[Any], Any]:
     return click.option(f"--{role}", metavar="COLUMN", help=f"Column of the {what}.")
 
 
-def _truth_column(role: str, what: str) -> Callable[[Any], Any]:
-    words = f"Column of the {what} in TRUTH, if it has another name there."
-    return click.option(f"--truth-{role}", metavar="COLUMN", help=words)
+def _truth_column_option(role: str, what: str) -> Callable[[Any], Any]:
+    text = f"Column of the {what} in TRUTH, if it has another name there."
+    return click.option(f"--truth-{role}", metavar="COLUMN", help=text)
 
 
-metric_options = all_of(
+metric_options = combine_options(
     click.option(
         "-m", "--metric", "metrics", multiple=True,
         help="Such as ndcg@10 or 'ndcg(gain=exp2)@10'; repeatable.",
@@ -61,15 +61,15 @@ metric_options = all_of(
     ),
 )  # fmt: skip
 
-file_options = all_of(
-    _column("user", "users"),
-    _column("item", "items"),
-    _column("score", "scores, in LISTS"),
-    _column("rank", "ranks from 1 on, in LISTS"),
-    _column("grade", "grades, in TRUTH"),
-    _column("case", "cases, where a user has several rankings"),
-    _truth_column("user", "users"),
-    _truth_column("item", "items"),
+file_options = combine_options(
+    _column_option("user", "users"),
+    _column_option("item", "items"),
+    _column_option("score", "scores, in LISTS"),
+    _column_option("rank", "ranks from 1 on, in LISTS"),
+    _column_option("grade", "grades, in TRUTH"),
+    _column_option("case", "cases, where a user has several rankings"),
+    _truth_column_option("user", "users"),
+    _truth_column_option("item", "items"),
     click.option("--ids", type=click.Choice(["str", "int", "auto"]), default="str", show_default=True,
                  help="Read ids as text or as whole numbers."),
     click.option("--format", "form", metavar="FORMAT",
@@ -77,7 +77,7 @@ file_options = all_of(
     click.option("--encoding", default="utf-8", show_default=True, help="Of text files."),
 )  # fmt: skip
 
-data_options = all_of(
+data_options = combine_options(
     click.option("--seen", metavar="FILE",
                  help="Training interactions: never recommended by factors; counted among relevant items."),
     click.option("--catalogue", type=click.IntRange(min=1), metavar="N", help="How many items there are."),
@@ -85,7 +85,7 @@ data_options = all_of(
                  help="Each list ranks every candidate (for auc, average_rank, …)."),
 )  # fmt: skip
 
-about_options = all_of(
+context_options = combine_options(
     click.option("--train", metavar="FILE",
                  help="What users had before: for novelty, popularity, calibration and --by."),
     click.option("--items", metavar="FILE",
@@ -104,34 +104,34 @@ quiet_option = click.option("-q", "--quiet", is_flag=True, help="No notes, warni
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, with all digits.")
 
 
-def asked_metrics(options: dict[str, Any]) -> list[Any]:
+def metric_requests(options: dict[str, Any]) -> list[Any]:
     """The requests of -m and -k."""
     from recsys.metrics.requests import parse_all
 
     return parse_all(",".join(options["metrics"]) or None, list(options["cuts"]) or None)
 
 
-def asked_conventions(options: dict[str, Any]) -> Conventions:
+def chosen_conventions(options: dict[str, Any]) -> Conventions:
     """The preset of --conventions with the decisions of --set."""
-    made: dict[str, Any] = {}
+    decisions: dict[str, Any] = {}
     for change in options["changes"]:
         decision, sign, value = (part.strip() for part in change.partition("="))
         if not sign or decision == "per_metric":
             raise ConventionError(f"--set {change} is not decision=value.", hint="Write --set ties=expected.")
-        made[decision] = _value(decision, value)
-    return Conventions.of(options["preset"]).but(**made)
+        decisions[decision] = _decision_value(decision, value)
+    return Conventions.of(options["preset"]).but(**decisions)
 
 
 def read(path: str, kind: Any, options: dict[str, Any]) -> Any:
-    """A file of lists, or of interactions (kind "truth"), read as the options say; oddities are told."""
+    """A file of lists, or of interactions (kind "truth"), read as the options say; oddities are noted."""
     from recsys.inputs.files import read_file
 
-    columns = {role: options[role] for role in _ROLES if options.get(role) is not None}
+    columns = {role: options[role] for role in _COLUMN_ROLES if options.get(role) is not None}
     if kind == "truth":
         columns |= {
             r: options[f"truth_{r}"] for r in ("user", "item") if options.get(f"truth_{r}") is not None
         }
-    made = read_file(
+    data = read_file(
         path,
         kind,
         columns=columns or None,
@@ -140,10 +140,10 @@ def read(path: str, kind: Any, options: dict[str, Any]) -> Any:
         encoding=options.get("encoding", "utf-8"),
     )
     if not options.get("quiet"):
-        for name, words in _SAID.items():
-            if made.notes.get(name):
-                note(f"{path}: {words}: {made.notes[name]:,}")
-    return made
+        for name, words in _NOTE_WORDS.items():
+            if data.notes.get(name):
+                note(f"{path}: {words}: {data.notes[name]:,}")
+    return data
 
 
 def read_cells(path: str, encoding: str = "utf-8") -> Any:
@@ -155,58 +155,60 @@ def read_cells(path: str, encoding: str = "utf-8") -> Any:
 
 def read_items(path: str, options: dict[str, Any]) -> Any:
     """A table of the items."""
-    return _about(path, "item", options)
+    return _read_attributes(path, "item", options)
 
 
-def read_users(path: str, options: dict[str, Any], wanted: Sequence[str] | None = None) -> Any:
-    """A table of the users, with these columns only where some are named."""
-    frame = _about(path, "user", options)
-    if wanted is None:
+def read_users(path: str, options: dict[str, Any], columns: Sequence[str] | None = None) -> Any:
+    """A table of the users; with `columns`, only those and the ids."""
+    frame = _read_attributes(path, "user", options)
+    if columns is None:
         return frame
-    for name in wanted:
+    for name in columns:
         if name not in frame.columns:
             raise UnknownNameError(f"column of {path}", name, map(str, frame.columns))
-    return frame[[name for name in frame.columns if name in wanted or _plays(name, "user")]]
+    return frame[[name for name in frame.columns if name in columns or _has_role(name, "user")]]
 
 
-def _about(path: str, role: str, options: dict[str, Any]) -> Any:
-    """A table of items or users; ids as --ids says, other columns as numbers where all of them are."""
+def _read_attributes(path: str, role: str, options: dict[str, Any]) -> Any:
+    """A table of items or users; ids as --ids says, other columns as numbers where every cell is one."""
     import pandas as pd
 
     frame = read_cells(path, options["encoding"])
     for name in frame.columns:
-        is_id = name == options[role] or _plays(name, role)
+        is_id = name == options[role] or _has_role(name, role)
         if not is_id or options["ids"] != "str":
             numbers = pd.to_numeric(frame[name].replace("", None), errors="coerce")
             frame[name] = numbers if numbers.notna().sum() == (frame[name] != "").sum() else frame[name]
     return frame if options[role] is None else frame.rename(columns={options[role]: role})
 
 
-def _plays(name: str, role: str) -> bool:
+def _has_role(name: str, role: str) -> bool:
     from recsys.inputs.frames import ROLES
 
     return name.replace("_", "").lower() in ROLES[role]
 
 
-def named_results(paths: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    """{name: path}: the names given, else the files' own, with their folders where two are equal."""
+def paths_by_model(paths: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """{model: path}, named by `names` or by the files, with their folders where two share a name."""
     if names and len(names) != len(paths):
-        raise click.UsageError(f"{len(names)} names for {len(paths)} files: give one --name a file, or none.")
+        raise click.UsageError(
+            f"{len(names)} names for {len(paths)} files: give one --name per file, or none."
+        )
     stems = [Path(path).name.split(".")[0] or path for path in paths]
     if len(set(stems)) < len(stems):
         stems = [str(Path(path).with_suffix("")) for path in paths]
     if len(set(stems)) < len(stems):
         stems = list(paths)
-    made = dict(zip(names or stems, paths, strict=True))
-    if len(made) < len(paths):
+    named = dict(zip(names or stems, paths, strict=True))
+    if len(named) < len(paths):
         raise click.UsageError(
             "two models have the same name: give each file once, with a --name of its own."
         )
-    return made
+    return named
 
 
 def is_result(path: str) -> bool:
-    """Whether a file is a saved result rather than lists: told by its first lines."""
+    """Whether a file is a saved result rather than lists, judged by its first bytes."""
     place = Path(path)
     if place.suffix.lower() != ".json" or not place.is_file():
         return False
@@ -215,8 +217,8 @@ def is_result(path: str) -> bool:
     return head.startswith(b'"result"')
 
 
-def _value(decision: str, text: str) -> Any:
-    if decision not in _NUMBERS:
+def _decision_value(decision: str, text: str) -> Any:
+    if decision not in _NUMERIC_DECISIONS:
         return text
     if text.lower() == "none":
         return None

@@ -1,6 +1,6 @@
-"""The demo world with real models: six of them ranked, compared and reported on, in seconds.
+"""The demo world with real models: six of them are ranked, compared and reported on, in seconds.
 
-Models whose package is not installed are left out, and that is said; the plain demo needs none of them.
+Models whose package is not installed are left out, with a note.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from recsys.cli.demo import described
+from recsys.cli.demo import describe_world
 from recsys.comparison.compare import Comparison, compare
 from recsys.errors import MissingExtraError
 from recsys.evaluation import tables
@@ -31,7 +31,7 @@ _DEPTH = 20
 
 @dataclass
 class Showcase:
-    """What the demo found, and the material its report is made of."""
+    """The results of the demo, and the data its report is made from."""
 
     world: DemoWorld
     evaluations: dict[str, Evaluation] = field(default_factory=dict)
@@ -46,44 +46,44 @@ class Showcase:
         columns[f"ndcg@10 against {BASELINE}"] = [
             next((row.verdict for row in rows if row.model == name), "") for name in self.evaluations
         ]
-        return "\n".join([described(self.world), "", tables.text(columns), *self.left_out])
+        return "\n".join([describe_world(self.world), "", tables.text(columns), *self.left_out])
 
     def write(self, path: Path) -> Path:
-        """The report of everything above."""
+        """Write the report and return its path."""
         from recsys.audit import audit
         from recsys.report import write_report
 
         world = self.world
         truth, train = world.test[["user_id", "item_id"]], world.train[["user_id", "item_id"]]
         best = max(self.evaluations, key=lambda name: self.evaluations[name]["ndcg@10"])
-        found = audit(world.train, world.test, lists=self.lists[best])
+        findings = audit(world.train, world.test, lists=self.lists[best])
         vectors = dict(zip(world.items["item_id"], world.embeddings, strict=True))
         return write_report(
             path, self.evaluations, baseline=BASELINE, metric="ndcg@10", title="The demo world",
-            audit=found, items=world.items, lists=self.lists, truth=truth, train=train, embeddings=vectors,
+            audit=findings, items=world.items, lists=self.lists, truth=truth, train=train, embeddings=vectors,
         )  # fmt: skip
 
 
 def showcase(seed: int = 0, say: Callable[[str], object] = lambda _: None) -> Showcase:
-    """Train, rank, evaluate and compare."""
+    """Train, rank, evaluate and compare the models; `say` is called with each name."""
     world = demo_world(seed)
-    made = Showcase(world)
+    result = Showcase(world)
     train, truth = world.train[["user_id", "item_id"]], world.test[["user_id", "item_id"]]
     history = read_interactions(train, table="train")
     vectors = (world.items["item_id"].tolist(), world.embeddings)
-    for name, source in _sources(world, history, seed, made.left_out):
+    for name, source in _sources(world, history, seed, result.left_out):
         say(name)
-        made.lists[name] = recommend(source, _DEPTH, seen=history)
-        made.evaluations[name] = evaluate(
+        result.lists[name] = recommend(source, _DEPTH, seen=history)
+        result.evaluations[name] = evaluate(
             source, truth, METRICS, seen=history, train=train, embeddings=vectors
         )  # fmt: skip
-    made.comparison = compare(made.evaluations, BASELINE, ["ndcg@10", "recall@10"])
-    return made
+    result.comparison = compare(result.evaluations, BASELINE, ["ndcg@10", "recall@10"])
+    return result
 
 
 def _sources(world: DemoWorld, history: Any, seed: int, left_out: list[str]) -> list[tuple[str, Any]]:
     users, items = history.cases.values.tolist(), world.items["item_id"].tolist()
-    found: list[tuple[str, Any]] = [
+    sources: list[tuple[str, Any]] = [
         ("random", shuffled(users=users, item_ids=items, seed=seed)),
         (BASELINE, popularity(training_counts(history, catalogue=items), users=users)),
         ("item similarity", similar_items(history, embeddings=world.embeddings, item_ids=items)),
@@ -92,21 +92,16 @@ def _sources(world: DemoWorld, history: Any, seed: int, left_out: list[str]) -> 
 
     try:
         # One thread: the same numbers on every machine.
-        plain = {"factors": 16, "seed": seed, "num_threads": 1}
-        fitted: Any = from_model(als(history, iterations=15, regularization=5.0, **plain))
-        found.append(("bpr", from_model(bpr(history, iterations=150, **plain))))
-        found.append(("als", fitted))
-        known = fitted.item_rows.ids.values.tolist()
-        near = content(
-            history, _in_order(known, world), users=fitted.user_rows.ids.values.tolist(), item_ids=known
-        )
-        found.append(("hybrid", blend(fitted, near, 0.8)))
+        options = {"factors": 16, "seed": seed, "num_threads": 1}
+        als_factors: Any = from_model(als(history, iterations=15, regularization=5.0, **options))
+        sources.append(("bpr", from_model(bpr(history, iterations=150, **options))))
+        sources.append(("als", als_factors))
+        known = als_factors.item_rows.ids.values.tolist()
+        row = {item: number for number, item in enumerate(items)}
+        vectors = world.embeddings[[row[item] for item in known]]
+        users = als_factors.user_rows.ids.values.tolist()
+        near = content(history, vectors, users=users, item_ids=known)
+        sources.append(("hybrid", blend(als_factors, near, 0.8)))
     except MissingExtraError as error:
         left_out += ["", f"als, bpr and the hybrid are left out: {error}"]
-    return found
-
-
-def _in_order(items: list[Any], world: DemoWorld) -> Any:
-    """The embeddings in the order of the model's items."""
-    place = {item: row for row, item in enumerate(world.items["item_id"].tolist())}
-    return world.embeddings[[place[item] for item in items]]
+    return sources

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from recsys.cli import shared_options
-from recsys.cli.error_messages import FAILED, note, told_warnings
+from recsys.cli.error_messages import FAILED, note, print_warnings
 
 
 @click.command("audit", short_help="Look for leaks and biases in a split and its recommendations.")
@@ -19,7 +19,7 @@ from recsys.cli.error_messages import FAILED, note, told_warnings
 @click.option("--model", "models", multiple=True, metavar="NAME=FILE",
               help="Lists of a model, to see whether metrics agree on the best one; repeatable.")  # fmt: skip
 @click.option(
-    "--items", metavar="FILE", help="The catalogue: a table with an item column, or one id a line (.txt)."
+    "--items", metavar="FILE", help="The catalogue: a table with an item column, or one id per line (.txt)."
 )
 @click.option(
     "--sampled", type=click.IntRange(min=1), metavar="N", help="Candidates were N sampled negatives."
@@ -56,32 +56,34 @@ def command(**options: Any) -> None:
         if name in models:
             raise click.UsageError(f"--model {name} is given twice: give each model a name of its own.")
         models[name] = path
-    with told_warnings(quiet=options["quiet"]):
-        made = audit(
-            _table(options["train"], options),
-            _table(options["test"], options),
+    with print_warnings(quiet=options["quiet"]):
+        report = audit(
+            _read_interactions(options["train"], options),
+            _read_interactions(options["test"], options),
             None if options["lists"] is None else shared_options.read(options["lists"], "lists", options),
-            None if options["items"] is None else _items(options["items"], options),
+            None if options["items"] is None else _read_items(options["items"], options),
             models={name: shared_options.read(path, "lists", options) for name, path in models.items()}
             or None,
             sampled=options["sampled"],
             k=options["k"],
             metrics=options["metrics"] or None,
-            conventions=shared_options.asked_conventions(options),
+            conventions=shared_options.chosen_conventions(options),
             checks=options["checks"] or None,
         )
-    click.echo(
-        made.to_json() if options["as_json"] else made.to_markdown() if options["markdown"] else _told(made)
-    )
-    if not made.passes(options["fail_on"]):
-        if made.passed:  # by its own measure, not by the one asked for
+    if options["as_json"]:
+        click.echo(report.to_json())
+    elif options["markdown"]:
+        click.echo(report.to_markdown())
+    else:
+        click.echo(_with_option_names(str(report)))
+    if not report.passes(options["fail_on"]):
+        if report.passed:  # no errors, but --fail-on is stricter
             note(f"there are findings, and --fail-on {options['fail_on']} was asked for.", head="error")
         sys.exit(FAILED)
 
 
-def _told(made: Any) -> str:
-    """The report in the words of the command."""
-    text = str(made)
+def _with_option_names(text: str) -> str:
+    """The report with options of the command in place of keyword arguments."""
     for keyword, option in (
         ("pass lists=", "pass --lists"),
         ("pass items=", "pass --items"),
@@ -91,7 +93,7 @@ def _told(made: Any) -> str:
     return text
 
 
-def _table(path: str, options: dict[str, Any]) -> Any:
+def _read_interactions(path: str, options: dict[str, Any]) -> Any:
     """Interactions with their times."""
     from recsys.inputs.files import read_file
 
@@ -103,12 +105,12 @@ def _table(path: str, options: dict[str, Any]) -> Any:
     )  # fmt: skip
 
 
-def _items(path: str, options: dict[str, Any]) -> Any:
-    """Item ids: one a line (.txt), or a table with an item column."""
+def _read_items(path: str, options: dict[str, Any]) -> Any:
+    """Item ids: one per line (.txt), or a table with an item column."""
     import pandas as pd
 
     from recsys.errors import FileError
-    from recsys.inputs.files.reader import retyped_ids
+    from recsys.inputs.files.reader import convert_ids
     from recsys.inputs.frames import find_columns
     from recsys.inputs.ids import encode_strings
 
@@ -123,10 +125,10 @@ def _items(path: str, options: dict[str, Any]) -> Any:
             raise
         raise FileError(f"{path} cannot be read as items ({error}).", hint="Check the path.") from error
     named = {"item": options["item"]} if options["item"] in frame.columns else None
-    name = find_columns(list(frame.columns), ("item",), named, path, needed=("item",))["item"]
-    texts = frame[name].astype(str)
+    column = find_columns(list(frame.columns), ("item",), named, path, needed=("item",))["item"]
+    texts = frame[column].astype(str)
     if options["ids"] != "int":
-        return frame.assign(**{name: texts})
-    made, codes = encode_strings(texts.to_numpy(dtype=object), table=path, column=name)
-    made, codes = retyped_ids(made, codes, "int", f"{name} ids of {path}", lambda row: f", row {row}")
-    return frame.assign(**{name: made.values[codes]})
+        return frame.assign(**{column: texts})
+    ids, codes = encode_strings(texts.to_numpy(dtype=object), table=path, column=column)
+    ids, codes = convert_ids(ids, codes, "int", f"{column} ids of {path}", lambda row: f", row {row}")
+    return frame.assign(**{column: ids.values[codes]})

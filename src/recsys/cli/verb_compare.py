@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from recsys.cli import shared_options
-from recsys.cli.error_messages import note, told_warnings
+from recsys.cli.error_messages import note, print_warnings
 from recsys.stats.comparison_options import EFFECTS, TESTS
 from recsys.stats.corrections import CORRECTIONS
 
@@ -16,12 +16,14 @@ from recsys.stats.corrections import CORRECTIONS
 @click.command("compare", short_help="Say whether models differ, by how much and how surely.")
 @click.argument("files", nargs=-1, required=True, metavar="A B …")
 @click.option("--truth", metavar="FILE", help="What was relevant; not needed for saved results.")
-@click.option("--baseline", metavar="NAME", help="The model the others are held against; every pair without.")
+@click.option(
+    "--baseline", metavar="NAME", help="The model the others are compared with; by default every pair."
+)
 @click.option("--name", "names", multiple=True, help="What a file's model is called, in the files' order.")
 @shared_options.metric_options
 @shared_options.file_options
 @shared_options.data_options
-@click.option("--train", metavar="FILE", help="What users had before: for novelty and its like.")
+@click.option("--train", metavar="FILE", help="What users had before: for novelty and similar metrics.")
 @click.option("--test", type=click.Choice(TESTS), default="t", show_default=True, help="The paired test.")
 @click.option("--correction", type=click.Choice([*CORRECTIONS, "max-t"]), default="holm", show_default=True,
               help="Over all models and metrics.")  # fmt: skip
@@ -50,27 +52,30 @@ def command(**options: Any) -> None:
     from recsys.cli.output import check_target, progress_bar
     from recsys.comparison.compare import compare
 
-    paths = shared_options.named_results(options["files"], options["names"])
+    paths = shared_options.paths_by_model(options["files"], options["names"])
     if options["report"] is not None:
-        named = (*options["files"], *(options[name] for name in ("truth", "seen", "train", "users")))
-        check_target(options["report"], "report", spare=named, makes=True)
+        inputs = (*options["files"], *(options[name] for name in ("truth", "seen", "train", "users")))
+        check_target(options["report"], "report", inputs=inputs, makes_folder=True)
     if len(paths) < 2:
         raise click.UsageError("there is nothing to compare: name two files or more.")
     baseline = options["baseline"]
     if baseline is not None and baseline not in paths:
-        known = {path: name for name, path in paths.items()}
-        if baseline not in known:
+        name_by_path = {path: name for name, path in paths.items()}
+        if baseline not in name_by_path:
             raise click.UsageError(f"--baseline {baseline} is none of {', '.join(paths)}.")
-        baseline = known[baseline]
+        baseline = name_by_path[baseline]
     with (
-        told_warnings(quiet=options["quiet"]),
+        print_warnings(quiet=options["quiet"]),
         progress_bar("resampling", quiet=options["quiet"]) as progress,
     ):
-        results, _ = evaluated(paths, options)
-        made = compare(
+        results, _ = evaluate_files(paths, options)
+        names = None
+        if options["metrics"]:
+            names = [str(request) for request in shared_options.metric_requests(options)]
+        comparison = compare(
             results,
             baseline,
-            _names(options),
+            names,
             test=options["test"],
             correction=options["correction"],
             effect=options["effect"],
@@ -80,7 +85,7 @@ def command(**options: Any) -> None:
             rope=options["rope"],
             progress=progress,
             rng=options["seed"],
-            **_about_users(options),
+            **_covariates_and_strata(options),
         )
     if options["report"] is not None:
         from recsys.report import write_report
@@ -88,40 +93,49 @@ def command(**options: Any) -> None:
         written = write_report(options["report"], results, baseline=baseline)
         if not options["quiet"]:
             note(f"report {written}")
-    _print(made, options["form_out"])
+    form = options["form_out"]
+    if form == "csv":
+        click.echo(comparison.to_frame().to_csv(index=False), nl=False)
+    elif form is None:
+        click.echo(str(comparison))
+    else:
+        click.echo(getattr(comparison, f"to_{form}")())
 
 
-def evaluated(paths: dict[str, str], options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """{name: evaluation} of list files and saved results, {name: lists} of the former; each is read once."""
+def evaluate_files(paths: dict[str, str], options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """{name: evaluation} of list files and saved results, and {name: lists} of the list files."""
     from recsys.evaluation.evaluate import evaluate
     from recsys.evaluation.results import load
-    from recsys.inputs.files.content import open_source
+    from recsys.inputs.files.content import open_file
 
-    conventions, requests = shared_options.asked_conventions(options), shared_options.asked_metrics(options)
-    lists = [path for path in paths.values() if not shared_options.is_result(path)]
-    for path in lists:
+    conventions = shared_options.chosen_conventions(options)
+    requests = shared_options.metric_requests(options)
+    list_paths = [path for path in paths.values() if not shared_options.is_result(path)]
+    for path in list_paths:
         if path != "-" and (Path(path).is_file() or not Path(path).exists()):  # a pipe is read once only
-            open_source(path)  # a misspelt name is told as one, whatever else is missing
-    if lists and options["truth"] is None:
-        raise click.UsageError(f"{lists[0]} holds lists: say what was relevant with --truth FILE.")
-    truth = shared_options.read(options["truth"], "truth", options) if lists else None
-    seen = shared_options.read(options["seen"], "truth", options) if lists and options["seen"] else None
-    train = shared_options.read(options["train"], "truth", options) if lists and options["train"] else None
-    made, read = {}, {}
+            open_file(path)  # a misspelt name is reported before anything else that is missing
+    if list_paths and options["truth"] is None:
+        raise click.UsageError(f"{list_paths[0]} holds lists: say what was relevant with --truth FILE.")
+    truth = shared_options.read(options["truth"], "truth", options) if list_paths else None
+    seen = shared_options.read(options["seen"], "truth", options) if list_paths and options["seen"] else None
+    train = (
+        shared_options.read(options["train"], "truth", options) if list_paths and options["train"] else None
+    )
+    results, lists = {}, {}
     for name, path in paths.items():
         if shared_options.is_result(path):
-            made[name] = load(path)
+            results[name] = load(path)
             continue
-        read[name] = shared_options.read(path, "lists", options)
-        made[name] = evaluate(
-            read[name], truth, requests, conventions=conventions, seen=seen, train=train,
+        lists[name] = shared_options.read(path, "lists", options)
+        results[name] = evaluate(
+            lists[name], truth, requests, conventions=conventions, seen=seen, train=train,
             catalogue=options["catalogue"], complete=options["complete"],
         )  # fmt: skip
-    return made, read
+    return results, lists
 
 
-def _about_users(options: dict[str, Any]) -> dict[str, Any]:
-    """The choices covariates= and strata=; a table without either says nothing."""
+def _covariates_and_strata(options: dict[str, Any]) -> dict[str, Any]:
+    """The arguments covariates= and strata= of compare; a table of users needs one of them."""
     columns = {
         "covariates": options["covariates"],
         "strata": [options["strata"]] if options["strata"] else [],
@@ -129,22 +143,7 @@ def _about_users(options: dict[str, Any]) -> dict[str, Any]:
     if (options["users"] is None) != (not any(columns.values())):
         raise click.UsageError("--covariate COLUMN and --strata COLUMN go with --users FILE, which has them.")
     return {
-        choice: shared_options.read_users(options["users"], options, wanted)
-        for choice, wanted in columns.items()
-        if wanted
+        argument: shared_options.read_users(options["users"], options, names)
+        for argument, names in columns.items()
+        if names
     }
-
-
-def _names(options: dict[str, Any]) -> list[str] | None:
-    if not options["metrics"]:
-        return None
-    return [str(request) for request in shared_options.asked_metrics(options)]
-
-
-def _print(comparison: Any, form: str | None) -> None:
-    if form == "csv":
-        click.echo(comparison.to_frame().to_csv(index=False), nl=False)
-    elif form is None:
-        click.echo(str(comparison))
-    else:
-        click.echo(getattr(comparison, f"to_{form}")())

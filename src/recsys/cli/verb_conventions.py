@@ -20,24 +20,31 @@ def command(first: str | None, second: str | None, *, as_json: bool) -> None:
     """List the presets; with FIRST describe one; with SECOND say which decisions differ between the two."""
     if second is not None and first is not None:
         changes = differences(first, second)
-        told = json.dumps(changes, indent=2, ensure_ascii=False) if as_json else compared(first, second)
-        click.echo(told)
+        text = json.dumps(changes, indent=2, ensure_ascii=False) if as_json else format_changes(first, second)
+        click.echo(text)
     elif first == "default":
-        facts = {"name": first, "decisions": _decided(Conventions())}
-        click.echo(json.dumps(facts, indent=2, ensure_ascii=False) if as_json else "\n".join(_told(facts)))
+        decisions = {
+            name: {"value": value, "words": describe(name, value)}
+            for name, value in Conventions().items()
+            if name != "per_metric"
+        }
+        facts = {"name": first, "decisions": decisions}
+        click.echo(
+            json.dumps(facts, indent=2, ensure_ascii=False) if as_json else "\n".join(_decision_lines(facts))
+        )
     elif first is not None:
         facts = preset_facts(preset(first))
-        click.echo(json.dumps(facts, indent=2, ensure_ascii=False) if as_json else described(facts))
+        click.echo(json.dumps(facts, indent=2, ensure_ascii=False) if as_json else format_preset(facts))
     elif as_json:
         click.echo(json.dumps(all_presets(), indent=2, ensure_ascii=False))
     else:
-        _table(all_presets())
+        _print_table(all_presets())
 
 
-def described(facts: dict[str, Any]) -> str:
+def format_preset(facts: dict[str, Any]) -> str:
     """One preset in full, as lines."""
     lines = [f"{facts['name']}: {facts['library']} {facts['version']}, checked {facts['checked']}", ""]
-    lines += _told(facts)
+    lines += _decision_lines(facts)
     for metric, changes in facts["per_metric"].items():
         lines.append(f"for {metric} only: " + ", ".join(f"{n}={v}" for n, v in changes.items()))
     lines += [f"not copied: {defect}" for defect in facts["defects"]]
@@ -45,35 +52,28 @@ def described(facts: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _told(facts: dict[str, Any]) -> list[str]:
-    return [f"{name}={made['value']}: {made['words']}" for name, made in facts["decisions"].items()]
-
-
-def _decided(conventions: Conventions) -> dict[str, dict[str, Any]]:
-    """Every decision, whatever it is in the default."""
-    return {
-        name: {"value": value, "words": describe(name, value)}
-        for name, value in conventions.items()
-        if name != "per_metric"
-    }
+def _decision_lines(facts: dict[str, Any]) -> list[str]:
+    return [
+        f"{name}={decision['value']}: {decision['words']}" for name, decision in facts["decisions"].items()
+    ]
 
 
 def differences(first: str, second: str) -> dict[str, dict[str, Any]]:
-    """{decision: from, to and what the second one means} where two presets differ."""
+    """{decision: {from, to, words}} where two presets differ; the words explain the second."""
     changes = Conventions.of(first).diff(Conventions.of(second))
     return {n: {"from": a, "to": b, "words": describe(n, b)} for n, (a, b) in changes.items()}
 
 
-def compared(first: str, second: str) -> str:
+def format_changes(first: str, second: str) -> str:
     """Which decisions differ between two presets, from what to what, and what the second one means."""
     lines = [f"{first} -> {second}"]
-    for name, made in differences(first, second).items():
-        change = "" if name == "per_metric" else f" {made['from']} -> {made['to']},"
-        lines.append(f"- {name}:{change} {made['words']}")
+    for name, change in differences(first, second).items():
+        values = "" if name == "per_metric" else f" {change['from']} -> {change['to']},"
+        lines.append(f"- {name}:{values} {change['words']}")
     return "\n".join(lines) if len(lines) > 1 else f"{lines[0]}: no decision differs"
 
 
-def _table(rows: list[dict[str, Any]]) -> None:
+def _print_table(rows: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
     from recsys.cli.output import console

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from recsys.cli import shared_options
-from recsys.cli.error_messages import note, told_warnings
+from recsys.cli.error_messages import note, print_warnings
 
 
 @click.command("demo", short_help="Compare recommenders on the embedded demo world.")
@@ -22,13 +22,13 @@ def command(**options: Any) -> None:
     from recsys.cli.showcase import showcase
     from recsys.errors import MissingExtraError
 
-    with told_warnings(quiet=options["quiet"]):
-        made = showcase(options["seed"])
-        click.echo(str(made))
+    with print_warnings(quiet=options["quiet"]):
+        result = showcase(options["seed"])
+        click.echo(str(result))
         if options["no_report"]:
             return
         try:
-            written = made.write(options["output"])
+            written = result.write(options["output"])
         except MissingExtraError as error:
             note(f"no report: {error}")
             return

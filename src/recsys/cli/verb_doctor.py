@@ -1,4 +1,4 @@
-"""`recsys doctor`: what is installed, what is in use, and what to type for what is missing."""
+"""`recsys doctor`: what is installed, what is in use, and the command that installs what is missing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def command(*, as_json: bool) -> None:
         "packages": {name: _version(name) for name in ("numpy", "scipy", "pandas", "narwhals")},
         "extras": _extras(),
     }
-    click.echo(json.dumps(facts, indent=2) if as_json else _told(facts))
+    click.echo(json.dumps(facts, indent=2) if as_json else _format_facts(facts))
 
 
 def _extras() -> dict[str, dict[str, str | None]]:
@@ -43,9 +43,9 @@ def _extras() -> dict[str, dict[str, str | None]]:
         return {}
     extras: dict[str, dict[str, str | None]] = {}
     for line in declared:
-        found = _REQUIREMENT.match(line)
-        if found and found.group(1) != _DISTRIBUTION:
-            extras.setdefault(found.group(2), {})[found.group(1)] = _version(found.group(1))
+        match = _REQUIREMENT.match(line)
+        if match and match.group(1) != _DISTRIBUTION:
+            extras.setdefault(match.group(2), {})[match.group(1)] = _version(match.group(1))
     return extras
 
 
@@ -56,13 +56,13 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _told(facts: dict[str, Any]) -> str:
+def _format_facts(facts: dict[str, Any]) -> str:
     lines = [f"recsys {facts['recsys']}, Python {facts['python']}, {facts['system']}", ""]
     lines += [*facts["kernels"].splitlines(), ""]
-    lines += [", ".join(f"{name} {held}" for name, held in facts["packages"].items()), ""]
+    lines += [", ".join(f"{name} {number}" for name, number in facts["packages"].items()), ""]
     for extra, packages in facts["extras"].items():
-        missing = [name for name, held in packages.items() if held is None]
-        held = ", ".join(f"{name} {number}" for name, number in packages.items() if number)
-        state = held if not missing else f"missing: pip install '{_DISTRIBUTION}[{extra}]'"
+        missing = [name for name, number in packages.items() if number is None]
+        installed = ", ".join(f"{name} {number}" for name, number in packages.items() if number)
+        state = installed if not missing else f"missing: pip install '{_DISTRIBUTION}[{extra}]'"
         lines.append(f"{extra:<12} {state}")
     return "\n".join(lines)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from recsys.cli import shared_options
-from recsys.cli.error_messages import told_warnings
+from recsys.cli.error_messages import print_warnings
 
 
 @click.command("explain", short_help="Say why two numbers differ, decision by decision.")
@@ -29,20 +29,20 @@ def command(**options: Any) -> None:
 
     if (options["lists"] is None) != (options["truth"] is None):
         raise click.UsageError("--lists and --truth go together.")
-    sides = [_side(options[name]) for name in ("first", "second")]
+    sides = [_conventions_or_result(options[name]) for name in ("first", "second")]
     data: dict[str, Any] = {}
     if options["lists"] is not None:
         data = {
             "lists": shared_options.read(options["lists"], "lists", options),
             "truth": shared_options.read(options["truth"], "truth", options),
-            "metrics": shared_options.asked_metrics(options),
+            "metrics": shared_options.metric_requests(options),
         }
-    with told_warnings(quiet=options["quiet"]):
+    with print_warnings(quiet=options["quiet"]):
         click.echo(str(explain(*sides, **data)))
 
 
-def _side(text: str) -> Any:
-    """A result where a file is named, whether it is there or not; else the name of conventions."""
+def _conventions_or_result(text: str) -> Any:
+    """The result in a file, or the name of conventions; whatever has a suffix is taken as a file."""
     if shared_options.is_result(text) or Path(text).suffix or Path(text).exists():
         from recsys.evaluation.results import load
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from recsys.cli import shared_options
-from recsys.cli.error_messages import FAILED, told_warnings
+from recsys.cli.error_messages import FAILED, print_warnings
 from recsys.cli.output import check_target
 
 
@@ -19,7 +19,7 @@ from recsys.cli.output import check_target
 @click.option("-m", "--metric", "metrics", multiple=True, required=True, help="Such as ndcg@10; repeatable.")
 @click.option("--non-inferior", "margin", metavar="MARGIN", default="1%", show_default=True,
               help="How much worse it may be: 1% of the old value, or 0.005 in its units.")  # fmt: skip
-@click.option("--better", is_flag=True, help="Ask that it is shown to be better.")
+@click.option("--better", is_flag=True, help="Require that it is shown to be better.")
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
 @click.option("--summary", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Write the Markdown summary here, too.")  # fmt: skip
@@ -38,21 +38,27 @@ def command(**options: Any) -> None:
         raise click.UsageError("--json and --markdown exclude each other.")
     margins: dict[str, str] = {}
     for text in options["metrics"]:
-        name, sign, own = text.rpartition("=")
-        if not sign or ")" in own:  # no margin of its own: an "=" in parentheses is the metric's
-            name, own = text, options["margin"]
+        name, sign, margin = text.rpartition("=")
+        if not sign or ")" in margin:  # no margin of its own: an "=" in parentheses is the metric's
+            name, margin = text, options["margin"]
         if name in margins:
             raise click.UsageError(f"-m {name} is given twice: name each metric once.")
-        margins[name] = "0" if options["better"] else own
+        margins[name] = "0" if options["better"] else margin
     if options["summary"] is not None:
-        check_target(options["summary"], "summary", spare=(options["new"], options["against"]))
-    with told_warnings(quiet=options["quiet"]):
-        made = gate(load(options["new"]), load(options["against"]), margins, confidence=options["confidence"])
+        check_target(options["summary"], "summary", inputs=(options["new"], options["against"]))
+    with print_warnings(quiet=options["quiet"]):
+        decision = gate(
+            load(options["new"]), load(options["against"]), margins, confidence=options["confidence"]
+        )
     if options["summary"] is not None:
         from recsys.inputs.files import write_text
 
-        write_text(options["summary"], made.to_markdown() + "\n")
-    shown = made.to_json() if options["as_json"] else made.to_markdown() if options["markdown"] else str(made)
-    click.echo(shown)
-    if not made.passed:
+        write_text(options["summary"], decision.to_markdown() + "\n")
+    if options["as_json"]:
+        click.echo(decision.to_json())
+    elif options["markdown"]:
+        click.echo(decision.to_markdown())
+    else:
+        click.echo(str(decision))
+    if not decision.passed:
         sys.exit(FAILED)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from recsys.cli import shared_options
-from recsys.cli.error_messages import note, told_warnings
+from recsys.cli.error_messages import note, print_warnings
 
 
 @click.command("inspect", short_help="Show one user's recommendations beside their history.")
@@ -32,21 +32,21 @@ def command(**options: Any) -> None:
     LISTS is a file of recommendations, or a factor model: a folder with *_U.npy and *_V.npy, an .npz or a
     .safetensors file, whose users and items are row numbers.
     """
-    with told_warnings(quiet=options["quiet"]):
-        frame = _frame(options)
+    with print_warnings(quiet=options["quiet"]):
+        frame = _recommendation_frame(options)
     if options["as_csv"]:
         click.echo(frame.to_csv(index=False, lineterminator="\n"), nl=False)
         return
     from recsys.evaluation import tables
 
-    shown = {str(name): frame[name].tolist() for name in frame}
-    for name in set(shown) - {"rank", "score"}:  # ids that are numbers are still names
-        shown[name] = [
-            "" if cell is None else str(cell) if type(cell) is int else cell for cell in shown[name]
+    columns = {str(name): frame[name].tolist() for name in frame}
+    for name in set(columns) - {"rank", "score"}:  # ids that are numbers are still names
+        columns[name] = [
+            "" if cell is None else str(cell) if type(cell) is int else cell for cell in columns[name]
         ]
-    for name in {"hit", "seen"} & set(shown):
-        shown[name] = ["yes" if flag else "" for flag in shown[name]]
-    click.echo(tables.text(shown))
+    for name in {"hit", "seen"} & set(columns):
+        columns[name] = ["yes" if flag else "" for flag in columns[name]]
+    click.echo(tables.text(columns))
     if not options["quiet"]:
         parts = [f"{frame.attrs['n_history']:,} training interactions"] if options["seen"] else []
         if options["truth"]:
@@ -55,58 +55,58 @@ def command(**options: Any) -> None:
             note(f"user {options['who']}: {', '.join(parts)}")
 
 
-def _frame(options: dict[str, Any]) -> Any:
+def _recommendation_frame(options: dict[str, Any]) -> Any:
     from recsys.analysis import described_list, inspect_user_recommendations
 
-    place = Path(options["lists"])
-    is_model = place.is_dir() or place.suffix.lower() in (".npz", ".safetensors")
+    path = Path(options["lists"])
+    is_model = path.is_dir() or path.suffix.lower() in (".npz", ".safetensors")
     if is_model:
         options["ids"] = "int"
-    user = _user(options)
-    known: dict[str, Any] = {
-        "history": _row(options, "seen", user),
-        "truth": _row(options, "truth", user),
+    user = _parse_user(options)
+    context: dict[str, Any] = {
+        "history": _read_user_items(options, "seen", user),
+        "truth": _read_user_items(options, "truth", user),
         "columns": options["columns"] or None,
     }
-    items = None if options["items"] is None else _items(options)
+    items = None if options["items"] is None else _read_items(options)
     if is_model:
         from recsys.cf.evaluation.loading import load_model
 
-        return inspect_user_recommendations(user, load_model(place), None, items, options["k"], **known)
-    listed, scores = _listed(options, user)
-    return described_list(listed, items, scores=scores, **known)
+        return inspect_user_recommendations(user, load_model(path), None, items, options["k"], **context)
+    recommended, scores = _read_list(options, user)
+    return described_list(recommended, items, scores=scores, **context)
 
 
-def _user(options: dict[str, Any]) -> Any:
+def _parse_user(options: dict[str, Any]) -> Any:
     text = options["who"]
     if options["ids"] != "int":
         return text
     try:
         return int(text)
     except ValueError:
-        words = f"USER {text} is not a whole number, as --ids int and models ask for."
-        raise click.UsageError(words) from None
+        message = f"USER {text} is not a whole number, as --ids int and models require."
+        raise click.UsageError(message) from None
 
 
-def _listed(options: dict[str, Any], user: Any) -> tuple[list[Any], Any]:
+def _read_list(options: dict[str, Any], user: Any) -> tuple[list[Any], Any]:
+    """The first k items recommended to the user, and their scores where there are scores."""
     from recsys.errors import InputError
 
     lists = shared_options.read(options["lists"], "lists", options)
-    at = [code for code, name in enumerate(lists.cases.values.tolist()) if name == user]
-    if not at:
+    codes = [code for code, name in enumerate(lists.cases.values.tolist()) if name == user]
+    if not codes:
         raise InputError(
             f"user {user!r} is not in {options['lists']}, which has {len(lists.cases):,} users.",
             hint="Check the id, and --ids.",
         )
-    start = int(lists.indptr[at[0]])
-    part = slice(start, min(int(lists.indptr[at[0] + 1]), start + options["k"]))
-    return lists.items.values[lists.codes[part]].tolist(), None if lists.scores is None else lists.scores[
-        part
-    ]
+    start = int(lists.indptr[codes[0]])
+    part = slice(start, min(int(lists.indptr[codes[0] + 1]), start + options["k"]))
+    scores = None if lists.scores is None else lists.scores[part]
+    return lists.items.values[lists.codes[part]].tolist(), scores
 
 
-def _row(options: dict[str, Any], name: str, user: Any) -> list[Any] | None:
-    """One user's items, by time where there are times."""
+def _read_user_items(options: dict[str, Any], name: str, user: Any) -> list[Any] | None:
+    """One user's items in a file, in order of time where there are times."""
     import numpy as np
 
     if options[name] is None:
@@ -116,26 +116,28 @@ def _row(options: dict[str, Any], name: str, user: Any) -> list[Any] | None:
     if len(codes) == 0 or codes[0] < 0:
         return []
     part = slice(int(rows.indptr[codes[0]]), int(rows.indptr[codes[0] + 1]))
-    order = slice(None) if rows.times is None else np.argsort(_moments(rows.times[part]), kind="stable")
-    held: list[Any] = rows.items.values[rows.codes[part]][order].tolist()
-    return held
+    order = (
+        slice(None) if rows.times is None else np.argsort(_comparable_times(rows.times[part]), kind="stable")
+    )
+    items: list[Any] = rows.items.values[rows.codes[part]][order].tolist()
+    return items
 
 
-def _moments(times: Any) -> Any:
-    """Times as numbers to compare, whatever zones they are written in; 0 for all where they are none."""
+def _comparable_times(times: Any) -> Any:
+    """Times as seconds, whatever their time zones; all 0 where they cannot be read as times."""
     import numpy as np
 
     from recsys.errors import RecsysError
-    from recsys.inputs.timestamps import seconds_of
+    from recsys.inputs.timestamps import to_seconds
 
     try:
-        return seconds_of(times)
+        return to_seconds(times)
     except RecsysError:
         return np.zeros(len(times))
 
 
-def _items(options: dict[str, Any]) -> Any:
-    """The table about the items, its ids as the other files' are."""
+def _read_items(options: dict[str, Any]) -> Any:
+    """The table of the items, with ids of the same type as in the other files."""
     from recsys.analysis.inspection import key_column
     from recsys.errors import ColumnError
 
@@ -145,7 +147,7 @@ def _items(options: dict[str, Any]) -> Any:
     try:
         table[key] = table[key].astype("int64" if options["ids"] == "int" else str)
     except ValueError as error:
-        raise ColumnError(f"an id is no whole number ({error}).", table=path, column=key) from error
+        raise ColumnError(f"an id is not a whole number ({error}).", table=path, column=key) from error
     for name in options["columns"]:
         if name not in table.columns:
             raise ColumnError(

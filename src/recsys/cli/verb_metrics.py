@@ -1,4 +1,4 @@
-"""`recsys metrics`: what the registry holds."""
+"""`recsys metrics`: the metrics of the registry, or one of them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def command(name: str | None, *, as_json: bool) -> None:
         if as_json:
             click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         else:
-            _table(rows)
+            _print_table(rows)
         return
     bare = re.split(r"[(@]", name)[0].strip().replace("-", "_")
     facts = metric_facts(lookup(bare)[0])
-    click.echo(json.dumps(facts, indent=2, ensure_ascii=False) if as_json else described(facts))
+    click.echo(json.dumps(facts, indent=2, ensure_ascii=False) if as_json else format_metric(facts))
 
 
-def described(facts: dict[str, Any]) -> str:
+def format_metric(facts: dict[str, Any]) -> str:
     """One metric in full, as lines."""
     lines = [
         f"{facts['name']}: {facts['meaning']}",
@@ -56,7 +56,7 @@ def described(facts: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _table(rows: list[dict[str, Any]]) -> None:
+def _print_table(rows: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
     from recsys.cli.output import console
@@ -67,5 +67,5 @@ def _table(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         table.add_row(row["name"], row["at_k"], row["better"], bounds_text(row), row["meaning"])
     console().print(table)
-    rated = [name for name in RATINGS if not name.startswith("user_")]
-    click.echo(f"\nof predicted ratings and clicks, for recsys.evaluate_ratings: {', '.join(rated)}")
+    rating_metrics = [name for name in RATINGS if not name.startswith("user_")]
+    click.echo(f"\nof predicted ratings and clicks, for recsys.evaluate_ratings: {', '.join(rating_metrics)}")

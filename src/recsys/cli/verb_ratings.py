@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from recsys.cli import shared_options
-from recsys.cli.error_messages import told_warnings
+from recsys.cli.error_messages import print_warnings
 
 
 @click.command("ratings", short_help="Score predicted ratings or click probabilities.")
@@ -22,12 +22,12 @@ from recsys.cli.error_messages import told_warnings
 @click.option("--clip", is_flag=True, help="Move predictions outside the scale to its border.")
 @click.option("--encoding", default="utf-8", show_default=True, help="Of text files.")
 @click.option("--per-user", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="Write one row a user: .csv, .tsv or .parquet.")  # fmt: skip
+              help="Write one row per user: .csv, .tsv or .parquet.")  # fmt: skip
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV: metric, value, cases, all digits.")
 @shared_options.json_option
 @shared_options.quiet_option
 def command(**options: Any) -> None:
-    """Score the predictions in FILE (CSV, TSV or Parquet; - is standard input): a row a rating or impression.
+    """Score the predictions in FILE (CSV, TSV, Parquet; - is standard input): one row per rating or click.
 
     It needs a user, a rating (or label, click) and a prediction column. A plain name (rmse) is over all rows,
     user_rmse the mean over users.
@@ -38,10 +38,10 @@ def command(**options: Any) -> None:
     if options["as_json"] and options["as_csv"]:
         raise click.UsageError("--json and --csv exclude each other.")
     if options["per_user"] is not None:
-        check_target(options["per_user"], "per-user", spare=(options["file"],))
-    with told_warnings(quiet=options["quiet"]):
+        check_target(options["per_user"], "per-user", inputs=(options["file"],))
+    with print_warnings(quiet=options["quiet"]):
         result = evaluate_ratings(
-            _table(options),
+            _read_predictions(options),
             metrics=",".join(options["metrics"]) or None,
             scale=options["scale"] or None,
             clip=options["clip"],
@@ -51,8 +51,8 @@ def command(**options: Any) -> None:
     print_result(result, as_json=options["as_json"], as_csv=options["as_csv"])
 
 
-def _table(options: dict[str, Any]) -> Any:
-    """User, rating and prediction columns under their roles' names; ids stay text, the others are numbers."""
+def _read_predictions(options: dict[str, Any]) -> Any:
+    """The user, actual and prediction columns under these names; ids stay text, the others are numbers."""
     import pandas as pd
 
     from recsys.errors import InputError
@@ -62,19 +62,19 @@ def _table(options: dict[str, Any]) -> Any:
     path = options["file"]
     frame = shared_options.read_cells(path, options["encoding"])
     roles = ("user", "actual", "prediction")
-    given = {role: options[role] for role in roles if options[role] is not None}
-    found = find_columns([str(n) for n in frame.columns], roles, given, path, needed=roles)
-    users = frame[found["user"]]
+    named = {role: options[role] for role in roles if options[role] is not None}
+    columns = find_columns([str(n) for n in frame.columns], roles, named, path, needed=roles)
+    users = frame[columns["user"]]
     missing = users.isna() | (users == "")
     if missing.any():
-        refuse_missing(int(missing.to_numpy().argmax()), path, found["user"])
-    # Floats are left to the reader of ids, which says what it makes of them.
-    columns = {"user": users if users.dtype.kind == "f" else users.astype(str)}
+        refuse_missing(int(missing.to_numpy().argmax()), path, columns["user"])
+    # The reader of ids handles floats and says what it makes of them.
+    data = {"user": users if users.dtype.kind == "f" else users.astype(str)}
     for role in roles[1:]:
         try:
-            columns[role] = pd.to_numeric(frame[found[role]])
+            data[role] = pd.to_numeric(frame[columns[role]])
         except (TypeError, ValueError) as error:
             raise InputError(
-                f"a value is no number ({error}).", table=path, column=found[role], hint="Mend the row."
+                f"a value is not a number ({error}).", table=path, column=columns[role], hint="Mend the row."
             ) from error
-    return pd.DataFrame(columns)
+    return pd.DataFrame(data)

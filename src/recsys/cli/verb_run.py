@@ -9,13 +9,13 @@ from typing import Any
 import click
 
 from recsys.cli import shared_options
-from recsys.cli.error_messages import in_protocol, note, told_warnings
+from recsys.cli.error_messages import in_protocol, note, print_warnings
 
 
 @click.command("run", short_help="Execute a protocol file and keep its results.")
 @click.argument("protocol", type=click.Path(dir_okay=False, path_type=Path), metavar="PROTOCOL.toml")
 @click.option("-o", "--output", "folder", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
-              help="Where results are added; what the protocol says without.")  # fmt: skip
+              help="Where results are added; by default where the protocol says.")  # fmt: skip
 @click.option("--report", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Also write the report (.html).")  # fmt: skip
 @click.option("--check", is_flag=True, help="Only check the file and its inputs.")
@@ -27,28 +27,28 @@ def command(**options: Any) -> None:
     from recsys.cli.protocol import read_protocol, run_protocol
     from recsys.cli.protocol.protocol_run import fingerprints
 
-    asked = read_protocol(options["protocol"])
+    protocol = read_protocol(options["protocol"])
     if options["fingerprints"]:
-        found = fingerprints(asked, check=False)
-        rows = [f'{json.dumps(name, ensure_ascii=False)} = "{digest}"' for name, digest in found.items()]
+        digests = fingerprints(protocol, check=False)
+        rows = [f'{json.dumps(name, ensure_ascii=False)} = "{digest}"' for name, digest in digests.items()]
         click.echo("\n".join(["[data.sha256]", *rows]))
         return
     if options["check"]:
-        fingerprints(asked)
-        click.echo(f"{options['protocol']}: {len(asked.content['models'])} models, "
-                   f"{len(asked.requests)} metrics, all inputs there.")  # fmt: skip
+        fingerprints(protocol)
+        click.echo(f"{options['protocol']}: {len(protocol.content['models'])} models, "
+                   f"{len(protocol.requests)} metrics, all inputs found.")  # fmt: skip
         return
-    with told_warnings(quiet=options["quiet"]), in_protocol():
-        made = run_protocol(
-            asked,
+    with print_warnings(quiet=options["quiet"]), in_protocol():
+        outcome = run_protocol(
+            protocol,
             folder=options["folder"],
             report=options["report"],
             progress=None if options["quiet"] else note,
         )
-    click.echo(made.to_json() if options["as_json"] else str(made))
+    click.echo(outcome.to_json() if options["as_json"] else str(outcome))
     if options["quiet"]:
         return
-    for path in made.paths.values():
+    for path in outcome.paths.values():
         note(f"kept {path}")
-    if made.report is not None:
-        note(f"report {made.report}")
+    if outcome.report is not None:
+        note(f"report {outcome.report}")

@@ -12,12 +12,12 @@ from typing import Any
 
 import click
 
-from recsys.cli.error_messages import told_warnings
-from recsys.cli.shared_options import all_of
+from recsys.cli.error_messages import print_warnings
+from recsys.cli.shared_options import combine_options
 
-_HOW = {
-    "random_ratio": "a share of all rows, drawn",
-    "per_user_ratio": "a share of each user's rows, drawn",
+_STRATEGIES = {
+    "random_ratio": "a share of all rows, drawn at random",
+    "per_user_ratio": "a share of each user's rows, drawn at random",
     "k_fold": "every row tested once",
     "leave_one_out": "one row of each user, the last or a drawn one",
     "leave_last": "the last n rows of each user",
@@ -29,14 +29,14 @@ _HOW = {
 _HELP = (
     "Split the interactions in FILE and write train, test (validation, excluded) and manifest.json to DIR."
 )
-_WAYS = "\b\n" + "\n".join(
-    f"{name:17}  {words}" for name, words in _HOW.items()
+_STRATEGY_LINES = "\b\n" + "\n".join(
+    f"{name:17}  {words}" for name, words in _STRATEGIES.items()
 )  # \b: lines stay as they are
-_ENDINGS = {
+_SUFFIXES = {
     "csv": ".csv", "tsv": ".tsv", "inter": ".inter", "parquet": ".parquet", "ratings": ".csv", "json": ".csv",
     "jsonl": ".csv",
 }  # fmt: skip
-# What the command calls a parameter, and what the library does.
+# The command's name of a parameter, and the library's.
 _RENAMED = {"n_last": "n", "folds": "n_folds", "windows": "n_windows", "train_length": "train"}
 _SAME = (
     "test", "validation", "which", "at", "validation_at", "by", "length", "step", "gap", "start", "known",
@@ -58,31 +58,31 @@ def _number_or_text(_: Any, __: Any, value: str | None) -> Any:
     return value
 
 
-def _said(name: str, words: str, metavar: str) -> Callable[[Any], Any]:
-    return click.option(f"--{name}", metavar=metavar, callback=_number_or_text, help=words)
+def _value_option(name: str, text: str, metavar: str) -> Callable[[Any], Any]:
+    return click.option(f"--{name}", metavar=metavar, callback=_number_or_text, help=text)
 
 
-_amounts = all_of(
-    _said("test", "Share to test (0.2), or number of rows (or users).", "SHARE"),
-    _said("validation", "Share or number for validation.", "SHARE"),
+_amounts = combine_options(
+    _value_option("test", "Share to test (0.2), or number of rows (or users).", "SHARE"),
+    _value_option("validation", "Share or number for validation.", "SHARE"),
     click.option("-n", "n_last", type=click.IntRange(min=1), metavar="N",
                  help="leave_last: how many rows of each user."),
     click.option("--which", type=click.Choice(["last", "random"]), help="leave_one_out: which row."),
-    _said("at", "global_temporal: when the test begins: a date, or a number.", "TIME"),
-    _said("validation-at", "global_temporal: when the validation begins.", "TIME"),
+    _value_option("at", "global_temporal: when the test begins: a date, or a number.", "TIME"),
+    _value_option("validation-at", "global_temporal: when the validation begins.", "TIME"),
     click.option("--folds", type=click.IntRange(min=2), metavar="N", help="k_fold: how many."),
     click.option("--by", metavar="WHAT",
                  help="k_fold: rows, user_rows or users. unseen_users: random or time."),
-    _said("length", "rolling_windows: how long a test window is: 7d, or a number.", "LENGTH"),
+    _value_option("length", "rolling_windows: how long a test window is: 7d, or a number.", "LENGTH"),
     click.option("--windows", type=click.IntRange(min=1), metavar="N", help="rolling_windows: how many."),
-    _said("step", "rolling_windows: from one window to the next.", "LENGTH"),
-    _said("train-length", "rolling_windows: how far training reaches back.", "LENGTH"),
-    _said("gap", "rolling_windows: between training and test.", "LENGTH"),
-    _said("start", "rolling_windows: when the first window begins.", "TIME"),
+    _value_option("step", "rolling_windows: from one window to the next.", "LENGTH"),
+    _value_option("train-length", "rolling_windows: how far training reaches back.", "LENGTH"),
+    _value_option("gap", "rolling_windows: between training and test.", "LENGTH"),
+    _value_option("start", "rolling_windows: when the first window begins.", "TIME"),
     click.option("--known", type=float, metavar="SHARE", help="unseen_users: what is known of a user."),
 )  # fmt: skip
-_rules = all_of(
-    click.option("--seed", type=int, metavar="N", help="Of all draws; 0 unless said."),
+_rules = combine_options(
+    click.option("--seed", type=int, metavar="N", help="Of all draws; by default 0."),
     click.option("--on-tie", metavar="RULE",
                  help="Equal times at a border: together, train, by_item, random, row_order or error."),
     click.option("--rounding", metavar="RULE", help="Of shares: down (but at least 1), nearest or up."),
@@ -97,7 +97,7 @@ _rules = all_of(
     click.option("--warm-users", is_flag=True, default=None, help="Exclude users that are not in train."),
     click.option("--warm-items", is_flag=True, default=None, help="Exclude items that are not in train."),
 )  # fmt: skip
-_reading = all_of(
+_reading = combine_options(
     *(click.option(f"--{role}", metavar="COLUMN", help=f"Column of the {what}.")
       for role, what in (("user", "users"), ("item", "items"), ("time", "times"), ("grade", "ratings"))),
     click.option("--ids", type=click.Choice(["str", "int", "auto"]), default="str", show_default=True,
@@ -109,12 +109,14 @@ _reading = all_of(
 
 
 @click.command(
-    "split", help=f"{_HELP}\n\n{_WAYS}", short_help="Split interactions into parts that do not leak."
+    "split",
+    help=f"{_HELP}\n\n{_STRATEGY_LINES}",
+    short_help="Split interactions into parts that do not leak.",
 )
 @click.argument("file", metavar="FILE")
-@click.option("--how", type=click.Choice(list(_HOW)), metavar="HOW", help="Which way; see above.")
+@click.option("--how", type=click.Choice(list(_STRATEGIES)), metavar="HOW", help="Which way; see above.")
 @click.option("-o", "--out", "folder", required=True, type=click.Path(path_type=Path), metavar="DIR",
-              help="Folder for the parts and manifest.json; made here, must not hold anything.")  # fmt: skip
+              help="Folder for the parts and manifest.json; created if missing, must be empty.")  # fmt: skip
 @click.option("--rerun", "manifest", type=click.Path(path_type=Path, dir_okay=False), metavar="MANIFEST",
               help="Make the split of a manifest again, and check that it is the same.")  # fmt: skip
 @_amounts
@@ -131,16 +133,16 @@ def command(**options: Any) -> None:
 
     folder = options["folder"]
     _check_folder(folder)
-    with told_warnings(quiet=options["quiet"]):
-        made, raw, form = _split(options)
-        ending = _ENDINGS[options["to"] or form]
-        manifests = save(made, folder, ending=ending, rows=raw)
+    with print_warnings(quiet=options["quiet"]):
+        splits, raw, form = _split(options)
+        suffix = _SUFFIXES[options["to"] or form]
+        manifests = save(splits, folder, ending=suffix, rows=raw)
     if options["as_json"]:
         click.echo(
             json.dumps(manifests[0] if len(manifests) == 1 else manifests, indent=2, ensure_ascii=False)
         )
     elif not options["quiet"]:
-        click.echo("\n\n".join(str(each) for each in made))
+        click.echo("\n\n".join(str(part) for part in splits))
         click.echo(f"Written to {folder}.")
 
 
@@ -153,13 +155,13 @@ def _check_folder(folder: Path) -> None:
 
 def _split(options: dict[str, Any]) -> tuple[list[Any], Any, str]:
     """The splits, what their rows are written from, and the format the file came in."""
-    from recsys.inputs.files.content import format_of, open_source
+    from recsys.inputs.files.content import detect_format, open_file
     from recsys.inputs.files.whole_tables import read_table
     from recsys.splits import Folds, rerun, split
 
     columns = {role: options[role] for role in ("user", "item", "time", "grade") if options[role] is not None}
-    source = open_source(options["file"])
-    form = options["form"] or format_of(source)
+    source = open_file(options["file"])
+    form = options["form"] or detect_format(source)
     reading = {
         "columns": columns or None,
         "ids": options["ids"],
@@ -170,24 +172,26 @@ def _split(options: dict[str, Any]) -> tuple[list[Any], Any, str]:
     raw = frame if form == "parquet" else read_table(source, **reading, text=True)[0]
     if options["manifest"] is not None:
         return [rerun(options["manifest"], frame)], raw, form
-    given = {ours: options[theirs] for theirs, ours in _PARAMETERS.items() if options[theirs] is not None}
-    _refuse_others(options["how"], given)
-    made = split(frame, options["how"], columns=columns or None, **given)
-    return list(made) if isinstance(made, Folds) else [made], raw, form
+    parameters = {
+        parameter: options[option] for option, parameter in _PARAMETERS.items() if options[option] is not None
+    }
+    _check_parameters(options["how"], parameters)
+    result = split(frame, options["how"], columns=columns or None, **parameters)
+    return list(result) if isinstance(result, Folds) else [result], raw, form
 
 
-def _refuse_others(how: str, given: dict[str, Any]) -> None:
-    """An option that this way of splitting does not know."""
+def _check_parameters(how: str, parameters: dict[str, Any]) -> None:
+    """Refuse options that this way of splitting does not have, and ask for those it needs."""
     import inspect
 
     from recsys.splits import STRATEGIES
     from recsys.splits.job import DEFAULTS
 
     known = {*inspect.signature(STRATEGIES[how]).parameters, *DEFAULTS}
-    for name in given:
+    for name in parameters:
         if name not in known:
-            option = next(theirs for theirs, ours in _PARAMETERS.items() if ours == name)
+            option = next(option for option, parameter in _PARAMETERS.items() if parameter == name)
             shown = "-n" if option == "n_last" else f"--{option.replace('_', '-')}"
             raise click.UsageError(f"{shown} means nothing to --how {how}.")
-    if how == "rolling_windows" and "length" not in given:
+    if how == "rolling_windows" and "length" not in parameters:
         raise click.UsageError("--how rolling_windows needs --length, such as 7d.")

@@ -8,13 +8,13 @@ from typing import Any
 import click
 
 from recsys.cli import shared_options
-from recsys.cli.error_messages import note, told_warnings
+from recsys.cli.error_messages import note, print_warnings
 
 
 @click.command("study", short_help="Run one of five small studies of evaluation itself.")
 @click.argument("name", required=False)
 @click.option(
-    "--data", metavar="PATH", help="A MovieLens folder or a table of ratings; the demo world without."
+    "--data", metavar="PATH", help="A MovieLens folder or a table of ratings; by default the demo world."
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("-o", "--output", "folder", type=click.Path(file_okay=False, path_type=Path),
@@ -29,9 +29,9 @@ def command(**options: Any) -> None:
         for name, question in STUDIES.items():
             click.echo(f"{name:<20} {question}")
         return
-    with told_warnings(quiet=options["quiet"]):
-        made = run_study(options["name"], options["data"], seed=options["seed"])
-        page, picture = made.save(options["folder"])
-    click.echo(str(made))
+    with print_warnings(quiet=options["quiet"]):
+        study = run_study(options["name"], options["data"], seed=options["seed"])
+        page, picture = study.save(options["folder"])
+    click.echo(str(study))
     if not options["quiet"]:
         note(f"written {page} and {picture}")

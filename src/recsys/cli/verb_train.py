@@ -1,4 +1,4 @@
-"""`recsys train ncf`: interactions in, a model in a file out, the number of epochs chosen honestly."""
+"""`recsys train ncf`: interactions in, a model file out, the number of epochs chosen on held-out items."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from recsys.cli import shared_options
-from recsys.cli.error_messages import note, told_warnings
+from recsys.cli.error_messages import note, print_warnings
 from recsys.cli.output import print_result, progress_bar
 
 
@@ -58,11 +58,11 @@ def ncf(**options: Any) -> None:
     from recsys.models.callbacks import FinalTest
 
     _check_target(options)
-    with told_warnings(quiet=options["quiet"]):
-        pairs, test = _data(options)
+    with print_warnings(quiet=options["quiet"]):
+        pairs, test = _read_data(options)
         if pairs.tied_last() and not options["all_epochs"] and not options["quiet"]:
             note(f"{pairs.tied_last():,} users have several last items; of these the highest id was held out")
-        fitted = _trained(options, pairs)
+        fitted = _train(options, pairs)
         save_model(fitted.model, options["out"], user_ids=pairs.user_ids, item_ids=pairs.item_ids)
         result = None if test is None else FinalTest(test).evaluate(fitted.model)
     if not options["quiet"]:
@@ -72,59 +72,60 @@ def ncf(**options: Any) -> None:
 
 
 def _check_target(options: dict[str, Any]) -> None:
-    """Say that the model cannot be written before it is trained, not after."""
+    """Refuse a file that cannot be written, before the model is trained."""
     target: Path = options["out"]
     if target.suffix not in (".safetensors", ".npz"):
         raise click.UsageError(f"--out {target}: the name must end in .safetensors or .npz.")
     if not target.parent.is_dir():
         raise click.UsageError(f"--out {target}: there is no folder {target.parent}.")
-    given = [options["file"], *(options["test"] or ())]
-    if target.resolve() in [Path(path).resolve() for path in given]:
+    inputs = [options["file"], *(options["test"] or ())]
+    if target.resolve() in [Path(path).resolve() for path in inputs]:
         raise click.UsageError(f"--out {target} would overwrite an input file.")
 
 
-def _data(options: dict[str, Any]) -> tuple[Any, Any]:
+def _read_data(options: dict[str, Any]) -> tuple[Any, Any]:
     """The training pairs, and the test cases as rows of the same tables."""
     from recsys.evaluation.candidates import Candidates
     from recsys.inputs.files import read_file, read_ncf_files
-    from recsys.inputs.files.ncf import is_plain, read_pairs
-    from recsys.inputs.timestamps import seconds_of
+    from recsys.inputs.files.ncf import has_no_header, read_pairs
+    from recsys.inputs.timestamps import to_seconds
     from recsys.models import Pairs
 
     columns = {role: options[role] for role in ("user", "item", "time") if options[role] is not None}
     users: Any
-    if is_plain(options["file"]):
+    if has_no_header(options["file"]):
         users, items, _, order = read_pairs(options["file"])
     else:
-        read = read_file(options["file"], "truth", columns=columns or None, ids=options["ids"])
-        made = Pairs.from_interactions(read)
-        users, items = read.cases.values[made.users], read.items.values[made.items]
-        order = None if made.order is None else seconds_of(made.order)
+        interactions = read_file(options["file"], "truth", columns=columns or None, ids=options["ids"])
+        pairs = Pairs.from_interactions(interactions)
+        users, items = interactions.cases.values[pairs.users], interactions.items.values[pairs.items]
+        order = None if pairs.order is None else to_seconds(pairs.order)
     if options["test"] is None:
         return Pairs.of_ids(users, items, order=order), None
     test = read_ncf_files(*options["test"])
     negatives = list(test.negatives)
-    every = np.concatenate([test.items, *negatives])
-    pairs = Pairs.of_ids(users, items, order=order, more_users=test.users, more_items=every)
+    test_items = np.concatenate([test.items, *negatives])
+    pairs = Pairs.of_ids(users, items, order=order, more_users=test.users, more_items=test_items)
     rows = [pairs.rows_of(row, "items") for row in negatives]
     return pairs, Candidates.of(pairs.rows_of(test.users, "users"), pairs.rows_of(test.items, "items"), rows)
 
 
-def _trained(options: dict[str, Any], pairs: Any) -> Any:
+def _train(options: dict[str, Any], pairs: Any) -> Any:
+    """The fitted model; NeuMF starts from a GMF and an MLP that are trained first."""
     from recsys.models import NeuMF, network, train
     from recsys.models.callbacks import Fitted, fit
 
     training = {name: options[name] for name in ("batch", "negatives", "learning_rate", "weight_decay")}
     training |= {"device": options["device"], "seed": options["seed"], "epochs": options["epochs"]}
     shape = {"factors": options["factors"]}
-    deep = {"layers": _layers(options["layers"]), "dropout": options["dropout"]}
+    deep = {"layers": _parse_layers(options["layers"]), "dropout": options["dropout"]}
     shapes = {"mlp": deep, "neumf": shape | deep}
 
-    def made(kind: str) -> Any:
+    def build(kind: str) -> Any:
         return network(kind, pairs.n_users, pairs.n_items, seed=options["seed"], **shapes.get(kind, shape))
 
-    def fitted(kind: str, make: Any) -> Any:
-        def told(epoch: int, result: Any) -> None:
+    def fit_network(kind: str, make: Any) -> Any:
+        def note_epoch(epoch: int, result: Any) -> None:
             values = ", ".join(f"{name} {value:.4f}" for name, value in result.items())
             note(f"{kind}, epoch {epoch}: {values} (held out)")
 
@@ -134,21 +135,23 @@ def _trained(options: dict[str, Any], pairs: Any) -> Any:
                 return Fitted(model, model, None, train(model, pairs, progress=bar, **training))
             return fit(
                 make, pairs, patience=options["patience"], metric=options["metric"], progress=bar,
-                told=None if options["quiet"] else told, **training,
+                told=None if options["quiet"] else note_epoch, **training,
             )  # fmt: skip
 
     kind = options["model"]
     if kind != "neumf":
-        return fitted(kind, lambda _: made(kind))
-    parts = {part: fitted(part, lambda _, part=part: made(part)) for part in ("gmf", "mlp")}
+        return fit_network(kind, lambda _: build(kind))
+    parts = {part: fit_network(part, lambda _, part=part: build(part)) for part in ("gmf", "mlp")}
     # Pre-trained parts need smaller steps from there on.
     training["learning_rate"] /= 6
-    stages = {"tuned": "tuned", "final": "model"}
-    return fitted(kind, lambda stage: NeuMF.of(*(getattr(parts[p], stages[stage]) for p in ("gmf", "mlp"))))
+    attribute_of_stage = {"tuned": "tuned", "final": "model"}
+    return fit_network(
+        kind, lambda stage: NeuMF.of(*(getattr(parts[p], attribute_of_stage[stage]) for p in ("gmf", "mlp")))
+    )
 
 
-def _layers(text: str) -> list[int]:
+def _parse_layers(text: str) -> list[int]:
     try:
         return [int(width) for width in text.split(",")]
     except ValueError:
-        raise click.UsageError(f"--layers {text} is no list of widths such as 64,32,16,8.") from None
+        raise click.UsageError(f"--layers {text} is not a list of widths such as 64,32,16,8.") from None

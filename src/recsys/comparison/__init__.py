@@ -1,6 +1,6 @@
-"""Several results held against each other: which model is better, why numbers differ, what may ship.
+"""Comparisons of results: which model is better, why numbers differ, whether a model may ship.
 
-The verbs (compare, explain, gate, race, history) are names of `recsys`.
+The functions (compare, explain, gate, race, history) are names of `recsys`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """compare(): is the new model really better? Evaluations in, a table with verdicts out.
 
-Pairs by id, corrects over the whole family, and prints one line a model and metric; the arithmetic is
-in recsys.stats, this module only hands it the tables and shows what comes back.
+Pairs by id, corrects over the whole family, and prints one line per model and metric; the arithmetic is in
+recsys.stats, this module passes it the tables and presents the results.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from recsys.errors import (
 )
 from recsys.evaluation import tables
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.uncertainty import group_jackknife, is_grouped, mean_column
+from recsys.evaluation.uncertainty import group_jackknife, mean_column, needs_jackknife
 from recsys.metrics.requests import Request
-from recsys.stats.comparison_columns import footnotes, numbers, printed
+from recsys.stats.comparison_columns import display_columns, footnotes, number_columns
 from recsys.stats.comparison_options import Options
 from recsys.stats.comparison_table import ComparisonTable, Row
 from recsys.stats.omnibus_tests import FriedmanResult, omnibus
 from recsys.stats.paired_comparison import compare_tables
-from recsys.stats.run_tables import merged_runs
+from recsys.stats.run_tables import merge_runs
 from recsys.stats.statistics_warnings import StoppedWarning, caution
-from recsys.stats.user_covariates import tables_of_users
+from recsys.stats.user_covariates import read_user_tables
 from recsys.types import PerCase
 
 Evaluations = Mapping[str, Evaluation | Sequence[Evaluation]] | Sequence[Evaluation]
 
 
 class Comparison(tables.Tabled, Sequence[Row]):
-    """One row a model and metric, each with its verdict; prints as a table."""
+    """One row per model and metric, each with its verdict; prints as a table."""
 
     def __init__(
         self, table: ComparisonTable, evaluations: Mapping[str, Sequence[Evaluation]] | None = None
@@ -57,19 +57,19 @@ class Comparison(tables.Tabled, Sequence[Row]):
 
     @property
     def family(self) -> str:
-        """What the correction is over."""
+        """The family of tests that the correction covers."""
         return self.table.family
 
     @property
     def missing(self) -> Mapping[str, Any]:
-        """Users a model lacks that another one has: {model: ids}."""
+        """Users that other models have and a model lacks: {model: ids}."""
         return self.table.missing
 
     @cached_property
     def omnibus(self) -> dict[str, FriedmanResult]:
         """{metric: Friedman's test of all models at once, with Nemenyi's p for every pair}; 3 models or more.
 
-        By ranks within each user: how often a model is ahead, never by how much.
+        It uses ranks within each user: how often a model is ahead, not by how much.
         """
         if len(self.evaluations) < 3:
             raise InputError(
@@ -77,53 +77,55 @@ class Comparison(tables.Tabled, Sequence[Row]):
                 hint="The rows of the comparison answer for two.",
             )
         names = list(dict.fromkeys(row.metric for row in self.rows if row.effect.name))
-        tables_of = {
-            n: merged_runs([e.per_case for e in v], "folds", names) for n, v in self.evaluations.items()
+        tables_by_model = {
+            n: merge_runs([e.per_case for e in v], "folds", names) for n, v in self.evaluations.items()
         }
         lower = self.table.options.lower_is_better
         alpha = 1.0 - self.table.options.confidence
-        return {m: omnibus(tables_of, m, alpha=alpha, lower_is_better=m in lower) for m in names}
+        return {m: omnibus(tables_by_model, m, alpha=alpha, lower_is_better=m in lower) for m in names}
 
     def pairs(self, correction: str = "max-t", **choices: Any) -> Comparison:
-        """Every pair of models on the same metrics, corrected over all pairs at once (max-T unless said).
+        """Every pair of models on the same metrics, corrected over all pairs at once (by max-T by default).
 
-        Other choices are as in this comparison unless given.
+        Other choices default to those of this comparison.
         """
-        kept = {f.name: getattr(self.table.options, f.name) for f in fields(Options) if f.init}
-        kept.pop("lower_is_better")
+        options = {f.name: getattr(self.table.options, f.name) for f in fields(Options) if f.init}
+        options.pop("lower_is_better")
         metrics = list(dict.fromkeys(row.metric for row in self.rows))
-        return compare(self.evaluations, None, metrics, **(kept | choices | {"correction": correction}))
+        return compare(self.evaluations, None, metrics, **(options | choices | {"correction": correction}))
 
     def __getitem__(self, key: Any) -> Any:
-        """A row by place, by (model, metric), or by (model, baseline, metric) where there are several."""
+        """A row by place, by (model, metric), or by (model, baseline, metric) if there are several."""
         if isinstance(key, int | slice | np.integer):
             return self.rows[key]
         if not isinstance(key, tuple) or len(key) not in (2, 3):
-            raise self._unnamed(key)
+            raise self._unknown_row_error(key)
         model, *base, metric = key
         name = str(Request.parse(metric))
-        found = [r for r in self.rows if (r.model, r.metric) == (model, name) and base in ([], [r.baseline])]
-        if len(found) == 1:
-            return found[0]
+        matches = [
+            r for r in self.rows if (r.model, r.metric) == (model, name) and base in ([], [r.baseline])
+        ]
+        if len(matches) == 1:
+            return matches[0]
         known = [f"{r.model}, {r.baseline}, {r.metric}" for r in self.rows]
-        if not found:
+        if not matches:
             raise UnknownNameError("comparison", ", ".join(map(str, key)), known)
         raise InputError(
-            f"{model!r} is compared with {', '.join(repr(r.baseline) for r in found)} on {name}.",
-            hint=f"Say which: comparison[{model!r}, {found[0].baseline!r}, {name!r}].",
+            f"{model!r} is compared with {', '.join(repr(r.baseline) for r in matches)} on {name}.",
+            hint=f"Say which: comparison[{model!r}, {matches[0].baseline!r}, {name!r}].",
         )
 
-    def _unnamed(self, key: Any) -> RecsysError:
-        """What to say to a key that names no row: a model alone, or a metric alone."""
-        alone = key[0] if isinstance(key, tuple) and len(key) == 1 else key
-        first = next((r for r in self.rows if alone in (r.model, r.metric)), None)
+    def _unknown_row_error(self, key: Any) -> RecsysError:
+        """The error for a key that names no row: a model alone, or a metric alone."""
+        name = key[0] if isinstance(key, tuple) and len(key) == 1 else key
+        first = next((r for r in self.rows if name in (r.model, r.metric)), None)
         if first is not None:
             return InputError(
-                f"{alone!r} alone does not name a row: a row is of one model and one metric.",
+                f"{name!r} alone does not name a row: a row is of one model and one metric.",
                 hint=f"Write comparison[{first.model!r}, {first.metric!r}].",
             )
         known = [f"{r.model}, {r.metric}" for r in self.rows]
-        return UnknownNameError("comparison", str(alone), known, hint="Write comparison[model, metric].")
+        return UnknownNameError("comparison", str(name), known, hint="Write comparison[model, metric].")
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -131,11 +133,11 @@ class Comparison(tables.Tabled, Sequence[Row]):
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
 
-    def report(self, path: str | os.PathLike[str], **given: Any) -> Path:
-        """Write an HTML report about it; see recsys.report.write_report for what else may be given."""
+    def report(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Write an HTML report; see recsys.report.write_report for further arguments."""
         from recsys.report.page import write_report
 
-        return write_report(path, self, **given)
+        return write_report(path, self, **options)
 
     @property
     def plot(self) -> Any:
@@ -153,11 +155,13 @@ class Comparison(tables.Tabled, Sequence[Row]):
 
     def to_frame(self, kind: str = "pandas") -> Any:
         """Every number of every row as a pandas, polars or arrow table."""
-        return tables.frame(numbers(self.table), kind)
+        return tables.frame(number_columns(self.table), kind)
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        columns = numbers(self.table)
-        rows = [{name: _number(column[i]) for name, column in columns.items()} for i in range(len(self.rows))]
+        columns = number_columns(self.table)
+        rows = [
+            {name: _json_number(column[i]) for name, column in columns.items()} for i in range(len(self.rows))
+        ]
         document = {
             "family": self.family,
             "rows": rows,
@@ -166,7 +170,7 @@ class Comparison(tables.Tabled, Sequence[Row]):
         return json.dumps(document, indent=indent, ensure_ascii=False)
 
     def _columns(self) -> tables.Columns:
-        return printed(self.table)
+        return display_columns(self.table)
 
     def _footnotes(self) -> list[str]:
         return footnotes(self.table)
@@ -178,18 +182,18 @@ def compare(
     metrics: str | Sequence[str] | None = None,
     **choices: Any,
 ) -> Comparison:
-    """Say whether models differ, by how much and how surely, paired user by user.
+    """Test whether models differ, and estimate by how much, paired user by user.
 
     Args:
         evaluations: {name: evaluation}, or {name: [run, run, …]} for several runs of a model, or a list.
-        baseline: the model the others are held against; every pair without one.
-        metrics: which metrics; those all evaluations share without.
+        baseline: the model that the others are compared with; by default every pair is compared.
+        metrics: which metrics; by default those that all evaluations share.
         choices: test= ("t", "permutation", "wilcoxon", "sign", "studentised", "bca"), interval=, correction=
             ("holm", "bonferroni", "hochberg", "bh", "by", "max-t"), effect=, confidence=, margin= for
             equivalence, no_worse_than= for non-inferiority, rope= for the Bayesian view, n_resamples=, rng=,
             progress=; covariates= and strata= lower the variance: a table with a user column,
             {user: value} or {name: {user: value}}, strata= also a column of covariates=; with
-            covariate_means= and stratum_shares= what is known of them; see recsys.stats.Options.
+            covariate_means= and stratum_shares= for known means and shares; see recsys.stats.Options.
 
     >>> import recsys
     >>> truth = {u: {u} for u in range(300)}
@@ -198,62 +202,67 @@ def compare(
     >>> compare({"old": old, "new": new}, baseline="old")["new", "hit@1"].verdict
     'better: +50.0% [23.8, 84.2], d_z 0.24 small, p_holm < 1e-4'
     """
-    named = (
+    by_name = (
         evaluations
         if isinstance(evaluations, Mapping)
-        else dict(zip(_letters(len(evaluations)), evaluations, strict=True))
+        else {f"model {number}": one for number, one in enumerate(evaluations, 1)}
     )
-    runs = {name: list(e) if isinstance(e, Sequence) else [e] for name, e in named.items()}
-    _check(runs)
-    wanted = _wanted(runs, metrics)
-    lower = {str(r) for r in wanted if r.metric.better == "lower"}
-    known = set(Options.__dataclass_fields__) - {"lower_is_better"}  # every metric knows that of itself
+    runs = {name: list(e) if isinstance(e, Sequence) else [e] for name, e in by_name.items()}
+    _check_runs(runs)
+    requests = _requests_to_compare(runs, metrics)
+    lower = {str(r) for r in requests if r.metric.better == "lower"}
+    known = set(Options.__dataclass_fields__) - {"lower_is_better"}  # metrics define their direction
     for name in choices:
         if name not in known:
             raise UnknownNameError("choice", name, known)
-    options = Options(lower_is_better=frozenset(lower), **tables_of_users(choices))
-    apart = [r for r in wanted if is_grouped(r)]
+    options = Options(lower_is_better=frozenset(lower), **read_user_tables(choices))
+    grouped_requests = [r for r in requests if needs_jackknife(r)]
     table = compare_tables(
-        {name: [_means(e, wanted) for e in several] for name, several in runs.items()},
+        {name: [_mean_columns(e, requests) for e in model_runs] for name, model_runs in runs.items()},
         baseline=baseline,
-        metrics=[str(r) for r in wanted],
+        metrics=[str(r) for r in requests],
         options=options,
         grouped={
-            name: {str(r): [group_jackknife(e.partial, r, e.conventions) for e in several] for r in apart}
-            for name, several in runs.items()
+            name: {
+                str(r): [group_jackknife(e.partial, r, e.conventions) for e in model_runs]
+                for r in grouped_requests
+            }
+            for name, model_runs in runs.items()
         },
-        counted={name: [e.per_case for e in several] for name, several in runs.items()}
-        if any(str(r) in e.partial.terms for r in wanted for several in runs.values() for e in several)
+        counted={name: [e.per_case for e in model_runs] for name, model_runs in runs.items()}
+        if any(
+            str(r) in e.partial.terms for r in requests for model_runs in runs.values() for e in model_runs
+        )
         else None,
     )
-    said = _catalogues(runs) if any(r.metric.kind == "catalogue" for r in wanted) else ()
-    said += _stopped(runs) + (_left_out(runs) if metrics is None else ())
-    return Comparison(replace(table, notes=table.notes + said), runs)
+    notes = _note_catalogue_sizes(runs) if any(r.metric.kind == "catalogue" for r in requests) else ()
+    notes += _note_early_stops(runs) + (_note_unpaired_metrics(runs) if metrics is None else ())
+    return Comparison(replace(table, notes=table.notes + notes), runs)
 
 
-def _left_out(runs: Mapping[str, list[Evaluation]]) -> tuple[str, ...]:
-    """A word about metrics all evaluations have that are not differences of anything paired."""
-    every = [e for several in runs.values() for e in several]
-    gone = {
+def _note_unpaired_metrics(runs: Mapping[str, list[Evaluation]]) -> tuple[str, ...]:
+    """A note on shared metrics that have no paired differences."""
+    all_evaluations = [e for model_runs in runs.values() for e in model_runs]
+    reasons = {
         str(r): r.metric.unpaired
-        for r in every[0].requests
-        if r.metric.unpaired and all(str(r) in e.overall for e in every)
+        for r in all_evaluations[0].requests
+        if r.metric.unpaired and all(str(r) in e.overall for e in all_evaluations)
     }
-    return tuple(f"not compared: {name}, {why}" for name, why in gone.items())
+    return tuple(f"not compared: {name}, {why}" for name, why in reasons.items())
 
 
-def _catalogues(runs: Mapping[str, list[Evaluation]]) -> tuple[str, ...]:
-    """A word where models were counted over catalogues of different size: their shares are not comparable."""
-    sizes = {name: several[0].partial.catalogue for name, several in runs.items()}
-    known = {name: one.n for name, one in sizes.items() if one is not None}
+def _note_catalogue_sizes(runs: Mapping[str, list[Evaluation]]) -> tuple[str, ...]:
+    """A note if models have catalogues of different size, so that their shares are not comparable."""
+    catalogues = {name: model_runs[0].partial.catalogue for name, model_runs in runs.items()}
+    known = {name: one.n for name, one in catalogues.items() if one is not None}
     if len(set(known.values())) < 2:
         return ()
-    held = ", ".join(f"{name} {n:,}" for name, n in known.items())
-    return (f"catalogues differ ({held} items): evaluate all models with the same catalogue=",)
+    sizes_text = ", ".join(f"{name} {n:,}" for name, n in known.items())
+    return (f"catalogues differ ({sizes_text} items): evaluate all models with the same catalogue=",)
 
 
-def _stopped(runs: Mapping[str, list[Evaluation]]) -> tuple[str, ...]:
-    """A word where a result was stopped when it looked clear: no p-value here knows of that."""
+def _note_early_stops(runs: Mapping[str, list[Evaluation]]) -> tuple[str, ...]:
+    """A note if a result was stopped early, which p-values and intervals do not account for."""
     saved = {n: max(e.notes.get("stopped", {}).get("share_saved", 0.0) for e in s) for n, s in runs.items()}
     early = ", ".join(name for name, share in saved.items() if share > 0)
     if not early:
@@ -264,59 +273,59 @@ def _stopped(runs: Mapping[str, list[Evaluation]]) -> tuple[str, ...]:
     return (caution(StoppedWarning, text + "fixed beforehand; go by what the stop itself says"),)
 
 
-def _wanted(runs: Mapping[str, list[Evaluation]], metrics: str | Sequence[str] | None) -> list[Request]:
-    """The metrics to compare: those named, or those every evaluation has."""
-    first, *others = [e for several in runs.values() for e in several]
-    have = {str(r): r for r in first.requests}
+def _requests_to_compare(
+    runs: Mapping[str, list[Evaluation]], metrics: str | Sequence[str] | None
+) -> list[Request]:
+    """The metrics to compare: those named, or those that every evaluation has."""
+    first, *others = [e for model_runs in runs.values() for e in model_runs]
+    available = {str(r): r for r in first.requests}
     if metrics is None:
         shared = [
-            r for name, r in have.items() if all(name in e.overall for e in others) and not r.metric.unpaired
+            r
+            for name, r in available.items()
+            if all(name in e.overall for e in others) and not r.metric.unpaired
         ]
         if not shared:
             raise InputError(
                 "the evaluations share no metric.", hint="Evaluate all models with the same metrics."
             )
         return shared
-    named = dict.fromkeys(str(Request.parse(m)) for m in ([metrics] if isinstance(metrics, str) else metrics))
-    if not named:
+    names = dict.fromkeys(str(Request.parse(m)) for m in ([metrics] if isinstance(metrics, str) else metrics))
+    if not names:
         raise InputError("metrics= is empty.", hint="Name some, or leave it out for all that are shared.")
-    for name in named:
-        for model, several in runs.items():
-            if any(name not in e.overall for e in several):
+    for name in names:
+        for model, model_runs in runs.items():
+            if any(name not in e.overall for e in model_runs):
                 raise ColumnError(
                     f"{model!r} has no metric {name!r}.",
                     table=model,
                     column=name,
-                    hint=f"It has: {', '.join(several[0].overall)}.",
+                    hint=f"It has: {', '.join(model_runs[0].overall)}.",
                 )
-    for name in named:
-        if have[name].metric.unpaired:
+    for name in names:
+        if available[name].metric.unpaired:
             raise NotDefinedError(
-                f"models are not compared on {name}: {have[name].metric.unpaired}.",
+                f"models are not compared on {name}: {available[name].metric.unpaired}.",
                 hint="Name other metrics, such as rmse, mae or user_auc.",
             )
-    return [have[name] for name in named]
+    return [available[name] for name in names]
 
 
-def _means(evaluation: Evaluation, wanted: Sequence[Request]) -> PerCase:
-    """Values per case whose means are the numbers reported: pooled and derived ones by the delta method."""
-    columns = {str(r): mean_column(evaluation.partial, r) for r in wanted if not is_grouped(r)}
+def _mean_columns(evaluation: Evaluation, requests: Sequence[Request]) -> PerCase:
+    """Values per case whose means are the reported numbers; pooled and derived ones by the delta method."""
+    columns = {str(r): mean_column(evaluation.partial, r) for r in requests if not needs_jackknife(r)}
     return replace(evaluation.per_case, columns=columns)
 
 
-def _letters(n: int) -> list[str]:
-    return [f"model {i}" for i in range(1, n + 1)]
-
-
-def _check(runs: Mapping[str, list[Evaluation]]) -> None:
+def _check_runs(runs: Mapping[str, list[Evaluation]]) -> None:
     if len(runs) < 2:
         raise InputError(
             f"a comparison needs at least two models, got {list(runs)}.",
             hint="Such as recsys.compare({'old': old, 'new': new}, baseline='old').",
         )
     first: Evaluation | None = None
-    for name, several in runs.items():
-        for result in several:
+    for name, model_runs in runs.items():
+        for result in model_runs:
             if not isinstance(result, Evaluation):
                 raise InputError(
                     f"{name!r} is {type(result).__name__}.", hint="Pass what recsys.evaluate returned."
@@ -330,5 +339,5 @@ def _check(runs: Mapping[str, list[Evaluation]]) -> None:
             first = first or result
 
 
-def _number(value: Any) -> Any:
+def _json_number(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value

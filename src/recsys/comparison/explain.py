@@ -1,6 +1,6 @@
-"""Why two numbers differ: the decisions that differ, in words, and what each does to the value here.
+"""explain(): why two numbers differ: the decisions that differ, in words, and the effect of each.
 
-One decision is switched after the other, in a fixed order, on the same lists and truth; the steps add
+Decisions are switched one after the other, in a fixed order, on the same lists and truth; the steps add
 up to the whole difference.
 """
 
@@ -17,15 +17,15 @@ from recsys.conventions.decisions import Conventions, describe
 from recsys.errors import InputError, TieWarning
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.tables import shown
+from recsys.evaluation.tables import format_cell
 from recsys.types import Ids
 
-_SAME = 1e-12
+_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True)
 class Step:
-    """One decision, switched: what it was, what it became, what that does to each metric."""
+    """One switched decision: its value before and after, and its effect on each metric."""
 
     decision: str
     before: Any
@@ -35,16 +35,16 @@ class Step:
 
     @property
     def effect(self) -> str:
-        """What the switch did to the numbers; nothing where there was no data to try it on."""
+        """The effect on the numbers; empty if there was no data to try it on."""
         if self.moved is None:
             return ""
-        moves = [f"{m} {shown(a)} -> {shown(b)}" for m, (a, b) in self.moved.items()]
+        moves = [f"{m} {format_cell(a)} -> {format_cell(b)}" for m, (a, b) in self.moved.items()]
         return ("; ".join(moves) or "no change here") + ", because "
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What differs between two conventions or results; prints as a readable account."""
+    """The differences between two conventions or results; prints as readable text."""
 
     first: str
     second: str
@@ -60,7 +60,7 @@ class Explanation:
     __repr__ = __str__
 
 
-_GONE = "the lists behind the results are gone: with lists and truth, each decision is tried on them"
+_LISTS_GONE = "the lists behind the results are gone: with lists and truth, each decision is tried on them"
 
 
 def explain(
@@ -72,7 +72,7 @@ def explain(
     metrics: Any = None,
     **options: Any,
 ) -> Explanation:
-    """Say which decisions differ between two results or two conventions, and what each one does.
+    """List the decisions that differ between two results or two conventions, and the effect of each.
 
     With a result (or `lists` and `truth`) every decision is tried on that data; with names alone, or results
     whose lists are gone (merged, or read from files), the differences are listed in words.
@@ -86,28 +86,28 @@ def explain(
     - ties: no change here, because equal scores keep the order they were given in
     - duplicates: no change here, because an item listed twice counts twice
     """  # noqa: E501 - the printed line is that long
-    first, second = _conventions(a), _conventions(b)
-    held = [side for side in (a, b) if isinstance(side, Evaluation)]
+    first, second = _conventions_of(a), _conventions_of(b)
+    results = [side for side in (a, b) if isinstance(side, Evaluation)]
     start = a if isinstance(a, Evaluation) and a.has_lists else None
     if start is None and lists is not None and truth is not None:
-        start = _quiet(lambda: evaluate(lists, truth, metrics, conventions=first, **options))
+        start = _without_tie_warnings(lambda: evaluate(lists, truth, metrics, conventions=first, **options))
     elif start is None and isinstance(b, Evaluation) and b.has_lists:
         start = b.under(first)
-    steps = _walk(first, second, start)
-    gone = (_GONE,) if held and steps and start is None else ()
-    return Explanation(_title(a, first), _title(b, second), steps, _remarks(a, b) + gone)
+    steps = _switch_decisions(first, second, start)
+    missing_lists = (_LISTS_GONE,) if results and steps and start is None else ()
+    return Explanation(_title(a, first), _title(b, second), steps, _remarks(a, b) + missing_lists)
 
 
-def _walk(first: Conventions, second: Conventions, start: Evaluation | None) -> tuple[Step, ...]:
-    steps, here, now = [], first, start
+def _switch_decisions(first: Conventions, second: Conventions, start: Evaluation | None) -> tuple[Step, ...]:
+    steps, conventions, current = [], first, start
     for name, (before, after) in first.diff(second).items():
-        here = replace(here, **{name: after})
+        conventions = replace(conventions, **{name: after})
         moved: dict[str, tuple[float, float]] | None = None
-        if now is not None:
-            step_from, step_to = now, here
-            then = _quiet(lambda: step_from.under(step_to))  # noqa: B023 - called at once
-            moved = {m: (now[m], then[m]) for m in now if not _same(now[m], then[m])}
-            now = then
+        if current is not None:
+            step_from, step_to = current, conventions
+            switched = _without_tie_warnings(lambda: step_from.under(step_to))  # noqa: B023 - called at once
+            moved = {m: (current[m], switched[m]) for m in current if not _equal(current[m], switched[m])}
+            current = switched
         steps.append(Step(name, before, after, describe(name, after), moved))
     return tuple(steps)
 
@@ -116,22 +116,22 @@ def _remarks(a: Any, b: Any) -> tuple[str, ...]:
     if not (isinstance(a, Evaluation) and isinstance(b, Evaluation)):
         return ()
     remarks = []
-    mine, theirs = a.per_case.ids, b.per_case.ids
-    if (mine.dtype == object) == (theirs.dtype == object):
-        only_a = int((Ids(theirs).code_of(mine) < 0).sum())
-        only_b = int((Ids(mine).code_of(theirs) < 0).sum())
+    ids_a, ids_b = a.per_case.ids, b.per_case.ids
+    if (ids_a.dtype == object) == (ids_b.dtype == object):
+        only_a = int((Ids(ids_b).code_of(ids_a) < 0).sum())
+        only_b = int((Ids(ids_a).code_of(ids_b) < 0).sum())
         if only_a or only_b:
             remarks.append(
                 f"different users: {only_a:,} only in the first result, {only_b:,} only in the second"
             )
     if set(a) != set(b):
         remarks.append(f"different metrics: {', '.join(sorted(set(a) ^ set(b)))} are in one result only")
-    if a.conventions == b.conventions and not remarks and not all(_same(a[m], b[m]) for m in a if m in b):
+    if a.conventions == b.conventions and not remarks and not all(_equal(a[m], b[m]) for m in a if m in b):
         remarks.append("same decisions and same users: the lists or the truth differ")
     return tuple(remarks)
 
 
-def _conventions(value: Any) -> Conventions:
+def _conventions_of(value: Any) -> Conventions:
     if isinstance(value, Evaluation):
         return value.conventions
     if isinstance(value, Conventions | str):
@@ -145,12 +145,12 @@ def _title(value: Any, conventions: Conventions) -> str:
     return value if isinstance(value, str) else str(conventions)
 
 
-def _same(a: float, b: float) -> bool:
-    return bool(np.isclose(a, b, rtol=_SAME, atol=0, equal_nan=True))
+def _equal(a: float, b: float) -> bool:
+    return bool(np.isclose(a, b, rtol=_TOLERANCE, atol=0, equal_nan=True))
 
 
-def _quiet(make: Any) -> Evaluation:
+def _without_tie_warnings(compute: Any) -> Evaluation:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TieWarning)
-        result: Evaluation = make()
+        result: Evaluation = compute()
         return result

@@ -1,7 +1,7 @@
-"""gate(): may the new model ship? Shown to be no worse than the old one by more than a margin, or refused.
+"""gate(): may the new model ship? Only if it is shown to be no worse than the old one by more than a margin.
 
-A gate asks the opposite of a significance test: the burden of proof is on "no worse", so too few users fail
-it instead of passing it. Every metric must pass, and therefore none of the tests needs a correction.
+A gate reverses a significance test: the burden of proof is on "no worse", so with too few users it fails
+instead of passing. Every metric must pass, so none of the tests needs a correction.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from recsys.errors import ConventionError, InputError, NotDefinedError
 from recsys.evaluation import tables
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.uncertainty import is_grouped, mean_column
+from recsys.evaluation.uncertainty import mean_column, needs_jackknife
 from recsys.metrics.requests import Request
 from recsys.stats.alignment import Aligned, Differences, align
 from recsys.stats.inference_results import check_confidence
@@ -29,7 +29,7 @@ from recsys.types import Float, PerCase
 
 @dataclass(frozen=True)
 class GateCheck:
-    """One metric held against its margin; `change` is the new value's gain (positive: better), relative."""
+    """One metric compared with its margin; `change` is the relative gain of the new value."""
 
     metric: str
     value: float
@@ -46,18 +46,18 @@ class GateCheck:
     def words(self) -> str:
         """The verdict on this metric."""
         limit = f"{100 * self.margin:.3g}%" if self.relative else f"{self.margin:.3g}"
-        reached = f"{self.bound:+.2%}" if self.relative else f"{self.bound:+.4g}"
-        reached = reached if math.isfinite(self.bound) else "anything"
+        bound = f"{self.bound:+.2%}" if self.relative else f"{self.bound:+.4g}"
+        bound = bound if math.isfinite(self.bound) else "anything"
         if self.passed:
             how = "better" if self.margin == 0 else f"no worse than {limit}"
-            return f"shown to be {how}: at least {reached}"
-        wanted = "that it is better" if self.margin == 0 else f"that it is no worse than {limit}"
-        return f"not shown {wanted}: it may be {reached}"
+            return f"shown to be {how}: at least {bound}"
+        claim = "that it is better" if self.margin == 0 else f"that it is no worse than {limit}"
+        return f"not shown {claim}: it may be {bound}"
 
 
 @dataclass(frozen=True, repr=False)
 class Gate(tables.Tabled):
-    """All the checks; passed when every one of them is."""
+    """All checks; passed if every one of them is."""
 
     checks: tuple[GateCheck, ...]
     confidence: float
@@ -77,7 +77,9 @@ class Gate(tables.Tabled):
         return "\n".join([head, "", tables.markdown(self._columns()), "", *notes])
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        checks = [{name: _plain(value) for name, value in asdict(check).items()} for check in self.checks]
+        checks = [
+            {name: _json_value(value) for name, value in asdict(check).items()} for check in self.checks
+        ]
         document = {"passed": self.passed, "confidence": self.confidence, "checks": checks}
         return json.dumps(document | {"notes": list(self.notes)}, indent=indent, ensure_ascii=False)
 
@@ -93,10 +95,12 @@ class Gate(tables.Tabled):
 
     def _footnotes(self) -> list[str]:
         users = sorted({c.users for c in self.checks})
-        many = (f"{users[0]:,} to " if len(users) > 1 else "") + tables.many(users[-1], "user|users")
+        users_text = (f"{users[0]:,} to " if len(users) > 1 else "") + tables.count_with_noun(
+            users[-1], "user|users"
+        )
         return [
             "passed" if self.passed else "FAILED",
-            f"{many}, paired by id; one-sided bounds of {self.confidence:.0%} confidence",
+            f"{users_text}, paired by id; one-sided bounds of {self.confidence:.0%} confidence",
             "every metric must pass, so none is corrected for the others",
             *self.notes,
         ]
@@ -109,11 +113,11 @@ def gate(
     *,
     confidence: float = 0.95,
 ) -> Gate:
-    """Whether each metric is shown to be no worse than before by more than a margin.
+    """Test whether each metric is no worse than before by more than a margin.
 
     Args:
-        new: the evaluation that asks to pass.
-        against: the one in force, of the same users under the same conventions.
+        new: the evaluation of the new model.
+        against: the evaluation of the current model, of the same users under the same conventions.
         margins: how much worse each metric may be: "1%" of the old value, or 0.005 in its own units; 0 asks
             that it is shown to be better.
         confidence: of the one-sided bound.
@@ -128,7 +132,7 @@ def gate(
     if not isinstance(margins, Mapping):
         raise InputError(
             f"the margins came as {type(margins).__name__}.",
-            hint='Pass a margin a metric: {"ndcg@10": "1%"}.',
+            hint='Pass a margin for each metric: {"ndcg@10": "1%"}.',
         )
     if not margins:
         raise InputError("no metric was named.", hint='Say which: {"ndcg@10": "1%"}.')
@@ -138,43 +142,46 @@ def gate(
     if new.conventions != against.conventions:
         raise ConventionError(
             f"the new result was evaluated under other conventions ({new.conventions}) than the one it is "
-            f"held against ({against.conventions}).",
+            f"compared with ({against.conventions}).",
             hint="recsys.explain(a, b) says what differs.",
         )
-    known = {str(r): r for r in new.requests}
-    requests = [known.get(str(asked), asked) for asked in map(Request.parse, margins)]
+    evaluated = {str(r): r for r in new.requests}
+    requests = [evaluated.get(str(request), request) for request in map(Request.parse, margins)]
     for at, request in enumerate(requests):
-        _check_pairs(request)
+        _check_pairable(request)
         if str(request) in map(str, requests[:at]):
             raise InputError(f"{request} has two margins.", hint="Name each metric once.")
-        for name, side in (("new result", new), ("result it is held against", against)):
+        for name, side in (("new result", new), ("result it is compared with", against)):
             if str(request) not in side:
                 raise InputError(
                     f"the {name} has no {request}.", column=str(request), hint=f"It has {', '.join(side)}."
                 )
-    rows = {"new": _means(new, requests), "old": _means(against, requests)}
+    rows = {"new": _mean_columns(new, requests), "old": _mean_columns(against, requests)}
     aligned = align(rows, [str(r) for r in requests])
     with warnings.catch_warnings():
         # Few users or no spread fail the gate by themselves; the verdict says so.
         warnings.simplefilter("ignore", StatisticsWarning)
         checks = tuple(
-            _checked(aligned, request, given, confidence)
-            for request, given in zip(requests, margins.values(), strict=True)
+            _check_metric(aligned, request, margin_text, confidence)
+            for request, margin_text in zip(requests, margins.values(), strict=True)
         )
-    said = (aligned.note(), _stopped({"the new result": new, "the one it is held against": against}))
-    return Gate(checks, confidence, tuple(note for note in said if note))
+    notes = (
+        aligned.note(),
+        _note_early_stops({"the new result": new, "the one it is compared with": against}),
+    )
+    return Gate(checks, confidence, tuple(note for note in notes if note))
 
 
-def _stopped(sides: Mapping[str, Evaluation]) -> str:
-    """A word where a result was stopped once it looked clear: no bound here knows of that."""
+def _note_early_stops(sides: Mapping[str, Evaluation]) -> str:
+    """A note if a result was stopped early, which the bounds do not account for."""
     early = [name for name, e in sides.items() if e.notes.get("stopped", {}).get("share_saved", 0.0) > 0]
     how = "stopped early, and the bounds take the number of users for fixed beforehand"
     return f"{' and '.join(early)} {how}" if early else ""
 
 
-def _check_pairs(request: Request) -> None:
-    """Refuse what is no mean over users: no value of a user's own says what the number gained."""
-    if is_grouped(request):
+def _check_pairable(request: Request) -> None:
+    """Refuse metrics that are no mean over users: they have no value per user to pair."""
+    if needs_jackknife(request):
         raise NotDefinedError(
             f"{request} is one number of all lists, no mean: there is no value for each user to pair.",
             hint="recsys.compare says whether it differs; gate on metrics with a value for each user.",
@@ -186,34 +193,39 @@ def _check_pairs(request: Request) -> None:
         )
 
 
-def _means(evaluation: Evaluation, requests: Sequence[Request]) -> PerCase:
-    """Values per case whose means are the numbers reported: pooled and derived ones by the delta method."""
-    held = {str(r): r for r in requests if str(r) in evaluation.per_case.columns}
+def _mean_columns(evaluation: Evaluation, requests: Sequence[Request]) -> PerCase:
+    """Values per case whose means are the reported numbers; pooled and derived ones by the delta method."""
+    available = {str(r): r for r in requests if str(r) in evaluation.per_case.columns}
     return replace(
-        evaluation.per_case, columns={name: mean_column(evaluation.partial, r) for name, r in held.items()}
+        evaluation.per_case,
+        columns={name: mean_column(evaluation.partial, r) for name, r in available.items()},
     )
 
 
-def _checked(aligned: Aligned, request: Request, given: str | float, confidence: float) -> GateCheck:
+def _check_metric(
+    aligned: Aligned, request: Request, margin_text: str | float, confidence: float
+) -> GateCheck:
     name = str(request)
-    margin, relative = _margin(name, given)
+    margin, relative = _parse_margin(name, margin_text)
     new, old = aligned.tables["new"][name], aligned.tables["old"][name]
     keep = ~(np.isnan(new) | np.isnan(old))
     if not keep.any():
         raise InputError(f"no user has {name} in both results.")
     sign = 1.0 if request.metric.better == "higher" else -1.0
-    mine, theirs = sign * new[keep], sign * old[keep]
+    new_values, old_values = sign * new[keep], sign * old[keep]
 
     def paired(first: Float, second: Float) -> Differences:
         clusters = None if aligned.clusters is None else aligned.clusters[keep]
         weights = None if aligned.weights is None else aligned.weights[keep]
         return Differences(first, second, clusters, unit_keys(aligned.ids[keep]), weights)
 
-    base = float(paired(theirs, np.zeros_like(theirs)).units().estimates()[0])
-    difference = float(paired(mine, theirs).units().estimates()[0])
-    # A relative margin moves with each user's own old value: no estimated mean is plugged in. Taken with the
-    # sign of the mean, these add up to that share of it, also where some users lie on the other side of 0.
-    shifted = paired(mine + (math.copysign(margin, base) * theirs if relative else margin), theirs)
+    base = float(paired(old_values, np.zeros_like(old_values)).units().estimates()[0])
+    difference = float(paired(new_values, old_values).units().estimates()[0])
+    # A relative margin is a share of each user's own old value: no estimated mean is plugged in. With the
+    # sign of the mean, these add up to that share of it, even if some users lie on the other side of 0.
+    shifted = paired(
+        new_values + (math.copysign(margin, base) * old_values if relative else margin), old_values
+    )
     test = paired_t(shifted, alternative="greater", confidence=confidence)
     bound = math.nan if test.interval is None else test.interval.low
     low = bound - (margin * abs(base) if relative else margin)
@@ -227,18 +239,18 @@ def _checked(aligned: Aligned, request: Request, given: str | float, confidence:
         margin=margin,
         relative=relative,
         p_value=test.p_value,
-        users=len(mine),
+        users=len(new_values),
         passed=test.p_value <= 1 - confidence,
     )
 
 
-def _plain(value: object) -> object:
-    """A value as JSON knows it: nothing where there is no number."""
+def _json_value(value: object) -> object:
+    """A value as JSON: None if it is not finite."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _margin(metric: str, given: str | float) -> tuple[float, bool]:
-    text = str(given).strip()
+def _parse_margin(metric: str, margin_text: str | float) -> tuple[float, bool]:
+    text = str(margin_text).strip()
     relative = text.endswith("%")
     try:
         value = float(text[:-1]) / 100 if relative else float(text)
@@ -246,7 +258,7 @@ def _margin(metric: str, given: str | float) -> tuple[float, bool]:
         value = math.nan
     if not 0 <= value < math.inf or (relative and value >= 1):
         raise InputError(
-            f"the margin {given!r} of {metric} is neither a share nor a number.",
+            f"the margin {margin_text!r} of {metric} is neither a share nor a number.",
             hint="Write '1%' of the old value, or 0.005 in the metric's own units.",
         )
     return value, relative

@@ -1,7 +1,7 @@
-"""A folder that results are only ever added to, and what it tells: a metric over nights, and when it moved.
+"""history(): a folder of results over time, a metric per night, and when it changed.
 
-Files are named by time, model and content, so two machines may write into one folder and nothing is ever
-overwritten. Reading goes by what the files say, not by their names.
+Results are only added: files are named by time, model and content, so two machines may write into one folder
+and nothing is overwritten. Reading relies on the contents of the files, not on their names.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from recsys.errors import FileError, InputError
 from recsys.evaluation import tables
 from recsys.evaluation.results import Evaluation, load
-from recsys.inputs.files.atomic_write import put_new
+from recsys.inputs.files.atomic_write import rename_if_absent
 from recsys.metrics.requests import Request
 from recsys.stats.change_points import Change, change_points
 from recsys.stats.statistics_warnings import StatisticsWarning
@@ -61,16 +61,16 @@ class ResultHistory(Sequence[Night]):
             yield key, [night for night in self.nights if (night.name, night.metric) == key]
 
     def changes(self) -> dict[tuple[str, str], list[tuple[Night, Change]]]:
-        """Where a model's metric moved: the first night of each new level."""
-        found = {}
+        """The changes of each (model, metric): the first night of each new level."""
+        changes = {}
         for key, nights in self.series():
-            moved = change_points([n.value for n in nights], [n.error for n in nights])
-            if moved:
-                found[key] = [(nights[change.at], change) for change in moved]
-        return found
+            points = change_points([n.value for n in nights], [n.error for n in nights])
+            if points:
+                changes[key] = [(nights[change.at], change) for change in points]
+        return changes
 
     def to_frame(self, kind: str = "pandas") -> Any:
-        """One row a night, model and metric."""
+        """One row per night, model and metric."""
         names = ("finished", "name", "metric", "value", "low", "high", "users", "path")
         return tables.frame({name: [getattr(n, name) for n in self.nights] for name in names}, kind)
 
@@ -92,7 +92,7 @@ class ResultHistory(Sequence[Night]):
             "model": [n.name for n in self.nights],
             "metric": [n.metric for n in self.nights],
             "value": [n.value for n in self.nights],
-            # Too few users, or groups of them, to tell how far the value moves by chance.
+            # No interval: too few users, or groups of them, to estimate the noise.
             "95% interval": [f"[{n.low:.4f}, {n.high:.4f}]" if n.low < n.high else "-" for n in self.nights],
             "users": [n.users for n in self.nights],
             "": ["<- new level" if (n.path, (n.name, n.metric)) in starts else "" for n in self.nights],
@@ -112,73 +112,76 @@ class ResultHistory(Sequence[Night]):
 def history(
     folder: str | Path, metrics: str | Sequence[str] | None = None, *, name: str | None = None
 ) -> ResultHistory:
-    """What the results of a folder say about some metrics (all without), for one model or every one."""
-    place = Path(folder)
-    if not place.is_dir():
-        raise FileError(f"there is no folder {place}.", hint="recsys run fills one.")
-    wanted = [metrics] if isinstance(metrics, str) else metrics
-    asked = None if wanted is None else [str(Request.parse(m)) for m in wanted]
+    """The results of a folder over time, for some metrics (all by default) and one model or all of them."""
+    directory = Path(folder)
+    if not directory.is_dir():
+        raise FileError(f"there is no folder {directory}.", hint="recsys run fills one.")
+    names = [metrics] if isinstance(metrics, str) else metrics
+    requested = None if names is None else [str(Request.parse(m)) for m in names]
     nights: list[Night] = []
-    skipped, found = [], set()
-    for path in sorted(place.glob("*.json")):
+    skipped, available = [], set()
+    for path in sorted(directory.glob("*.json")):
         try:
             result = load(path)
         except FileError as error:
             skipped.append(str(error))
             continue
-        found |= {f"{result.name or path.name}: {metric}" for metric in result}
+        available |= {f"{result.name or path.name}: {metric}" for metric in result}
         if name is None or result.name == name:
-            nights += _nights(result, asked, path.name)
+            nights += _nights(result, requested, path.name)
     if not nights:
-        if found:
-            raise InputError(f"{place} holds no such metric of such a model.", hint=f"It has {_few(found)}.")
-        said = f" ({skipped[0]})" if skipped else ""
-        raise InputError(f"{place} holds no result{said}.", hint="Check the folder.")
+        if available:
+            raise InputError(
+                f"{directory} holds no such metric of such a model.", hint=f"It has {_abbreviate(available)}."
+            )
+        reason = f" ({skipped[0]})" if skipped else ""
+        raise InputError(f"{directory} holds no result{reason}.", hint="Check the folder.")
     return ResultHistory(nights, skipped)
 
 
 def record(folder: str | Path, evaluation: Evaluation, name: str, **facts: Any) -> Path:
-    """Add a result to a folder under a name of its own; nothing there is ever changed."""
-    place = Path(folder)
+    """Add a result to a folder under a new name; existing files are never changed."""
+    directory = Path(folder)
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"the folder {place} cannot be made: {error.strerror}.") from error
+        raise FileError(f"the folder {directory} cannot be made: {error.strerror}.") from error
     now = dt.datetime.now(dt.UTC)
     document = json.loads(evaluation.to_json())
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "model"
-    stem = f"{now:%Y%m%dT%H%M%SZ}-{plain[:60]}-{document['sha256'][:8]}"
-    made = place / f".{stem}.{secrets.token_hex(6)}.part"
+    safe_name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "model"
+    stem = f"{now:%Y%m%dT%H%M%SZ}-{safe_name[:60]}-{document['sha256'][:8]}"
+    temporary = directory / f".{stem}.{secrets.token_hex(6)}.part"
     try:
-        evaluation.save(made, name=name, **facts)
+        evaluation.save(temporary, name=name, **facts)
         for attempt in range(1000):
-            path = place / f"{stem}{f'-{attempt}' if attempt else ''}.json"
-            if put_new(made, path):
+            path = directory / f"{stem}{f'-{attempt}' if attempt else ''}.json"
+            if rename_if_absent(temporary, path):
                 return path
     except OSError as error:
         if isinstance(error, FileError):
             raise
-        raise FileError(f"{place} cannot be added to: {error.strerror or error}.") from error
+        raise FileError(f"{directory} cannot be added to: {error.strerror or error}.") from error
     finally:
-        made.unlink(missing_ok=True)
-    raise FileError(f"{place} holds a thousand results of this second.", hint="Use another folder.")
+        temporary.unlink(missing_ok=True)
+    raise FileError(f"{directory} holds a thousand results of this second.", hint="Use another folder.")
 
 
-def _few(names: Collection[str], most: int = 8) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(sorted(names)[:most]) + more
+def _abbreviate(names: Collection[str], limit: int = 8) -> str:
+    rest = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(sorted(names)[:limit]) + rest
 
 
-def _nights(result: Evaluation, asked: Sequence[str] | None, path: str) -> list[Night]:
+def _nights(result: Evaluation, requested: Sequence[str] | None, path: str) -> list[Night]:
     out = []
     for metric, value in result.items():
-        if (asked is not None and metric not in asked) or value != value:  # noqa: PLR0124 - NaN
+        if (requested is not None and metric not in requested) or value != value:  # noqa: PLR0124 - NaN
             continue
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", StatisticsWarning)  # what is rough about one night is no news
-            found = result.intervals(metrics=[metric])[metric]
-        error = found.standard_error if math.isfinite(found.standard_error) else 0.0
-        low, high = (found.interval.low, found.interval.high) if error else (value, value)
+            # Warnings about a single night do not matter here.
+            warnings.simplefilter("ignore", StatisticsWarning)
+            estimate = result.intervals(metrics=[metric])[metric]
+        error = estimate.standard_error if math.isfinite(estimate.standard_error) else 0.0
+        low, high = (estimate.interval.low, estimate.interval.high) if error else (value, value)
         out.append(
             Night(str(result.run.get("finished", "")), result.name or path, metric, value, low, high, error,
                   result.n_cases.get(metric, 0), path)

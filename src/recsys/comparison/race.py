@@ -1,7 +1,7 @@
-"""Several models over the same users, in the same random order, until the winner is clear.
+"""race(): several models on the same users in the same random order, until the winner is clear.
 
-Every difference between two models is watched by a confidence sequence; the error rate holds whenever the
-race stops and covers all pairs and metrics watched. A model that can no longer win is not evaluated further.
+A confidence sequence watches every difference between two models; the error rate holds whenever the race
+stops and covers all watched pairs and metrics. A model that can no longer win is not evaluated further.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.partials import merge
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.stopping import RaceEntry, StopWhen, apart, watchable
-from recsys.evaluation.tables import Tabled, many
+from recsys.evaluation.stopping import RaceEntry, StopWhen, difference_bounds, watched_metrics
+from recsys.evaluation.tables import Tabled, count_with_noun
 from recsys.inputs.frames import read_interactions
 from recsys.metrics.requests import Metrics
 from recsys.stats.inference_results import Interval
@@ -40,7 +40,7 @@ class Leg:
 
 
 class Race(Tabled, Mapping[str, Evaluation]):
-    """{model: its evaluation, over the users it was evaluated on}; prints what was settled, and the cost."""
+    """{model: evaluation over the users it was evaluated on}; prints the verdicts and the work saved."""
 
     def __init__(
         self,
@@ -78,11 +78,11 @@ class Race(Tabled, Mapping[str, Evaluation]):
 
     @property
     def settled(self) -> bool:
-        """Whether every metric watched has its winner."""
+        """Whether every watched metric has a winner."""
         return all(name is not None for name in self.winner.values())
 
     def _columns(self) -> dict[str, list[Any]]:
-        """One row a pair of models and metric."""
+        """One row per pair of models and metric."""
         return {
             "model": [leg.model for leg in self.legs],
             "against": [leg.against for leg in self.legs],
@@ -95,15 +95,15 @@ class Race(Tabled, Mapping[str, Evaluation]):
         }
 
     def _footnotes(self) -> list[str]:
-        won = [f"{metric}: {name or 'no clear winner'}" for metric, name in self.winner.items()]
+        winners = [f"{metric}: {name or 'no clear winner'}" for metric, name in self.winner.items()]
         methods = ", ".join(dict.fromkeys(leg.interval.method for leg in self.legs))
         seen = ", ".join(f"{name} {n:,}" for name, n in self.n_seen.items())
-        holds = "it holds" if len(self.legs) == 1 else "they hold together"
-        together = f"{holds}, at all times, with {self.confidence:.0%}"
+        validity = "it holds" if len(self.legs) == 1 else "they hold together"
+        guarantee = f"{validity}, at all times, with {self.confidence:.0%}"
         return [
-            f"winner by {', '.join(won)}",
+            f"winner by {', '.join(winners)}",
             f"{self.share_saved:.1%} of the work saved: {seen} of {self.n_total:,} users",
-            f"{many(len(self.legs), 'difference|differences')} watched by {methods}; {together}",
+            f"{count_with_noun(len(self.legs), 'difference|differences')} watched by {methods}; {guarantee}",
         ]
 
 
@@ -122,12 +122,12 @@ def race(
     Args:
         models: {name: what evaluate takes as lists: factors, scores, a model, ready lists}.
         truth: what was relevant, as for evaluate.
-        metrics: which; every one that is a mean over users is watched unless stop_when names some.
-        baseline: stop when every other model is known to be better or worse than this one; without one, when
-            for every metric watched the best model is known.
+        metrics: which metrics; all means over users are watched unless stop_when names some.
+        baseline: stop when every other model is known to be better or worse than this one; by default stop
+            when the best model is known for every watched metric.
         stop_when: a half-width: differences known this well need not be settled; or a StopWhen.
         conventions: as for evaluate.
-        given: whatever else evaluate takes: k=, seen=, train=, case_weights=, threads=, …
+        given: other arguments of evaluate: k=, seen=, train=, case_weights=, threads=, …
 
     >>> import recsys
     >>> truth = {u: [u % 50] for u in range(3000)}
@@ -147,68 +147,70 @@ def race(
             "a race is between its models; threshold= and against= are for one.",
             hint="Use evaluate(..., stop_when=...).",
         )
-    known = truth if hasattr(truth, "__fspath__") or isinstance(truth, str) else read_interactions(
+    interactions = truth if hasattr(truth, "__fspath__") or isinstance(truth, str) else read_interactions(
         truth, table="truth", columns=(given.get("columns") or {}).get("truth", given.get("columns"))
     )  # fmt: skip
-    lanes = {name: RaceEntry(stop) for name in models}
+    entries = {name: RaceEntry(stop) for name in models}
     started = {
-        name: evaluate(model, known, metrics, conventions=conventions, stop_when=lanes[name], **given)
+        name: evaluate(
+            model, interactions, metrics, conventions=conventions, stop_when=entries[name], **given
+        )
         for name, model in models.items()
     }
-    track = _RaceState(lanes, started, baseline, stop)
-    track.run()
-    finished = {name: _finished(started[name], lane, track, stop) for name, lane in lanes.items()}
-    return Race(finished, track.legs(), track.winners(), n_total=track.n_total, confidence=stop.confidence)
+    state = _RaceState(entries, started, baseline, stop)
+    state.run()
+    finished = {name: _final_evaluation(started[name], entry, state, stop) for name, entry in entries.items()}
+    return Race(finished, state.legs(), state.winners(), n_total=state.n_total, confidence=stop.confidence)
 
 
 class _RaceState:
-    """Where the race stands: a confidence sequence for every pair of models and metric."""
+    """The state of the race: a confidence sequence for every pair of models and metric."""
 
     def __init__(
         self,
-        lanes: Mapping[str, RaceEntry],
+        entries: Mapping[str, RaceEntry],
         started: Mapping[str, Evaluation],
         baseline: str | None,
         stop: StopWhen,
     ) -> None:
         first = next(iter(started))
-        self.lanes, self.baseline, self.stop = lanes, baseline, stop
-        self.n_total = len(lanes[first].steps.cases)
-        watched = watchable(started[first].partial, started[first].requests, stop)
+        self.entries, self.baseline, self.stop = entries, baseline, stop
+        self.n_total = len(entries[first].steps.cases)
+        watched = watched_metrics(started[first].partial, started[first].requests, stop)
         self.metrics = list(watched)
         self.lower = {str(r) for r in started[first].requests if r.metric.better == "lower"}
         pairs = (
-            list(itertools.combinations(lanes, 2))
+            list(itertools.combinations(entries, 2))
             if baseline is None
-            else [(name, baseline) for name in lanes if name != baseline]
+            else [(name, baseline) for name in entries if name != baseline]
         )
         share = (1.0 - stop.confidence) / (len(pairs) * len(watched))
         self.sequences: dict[Key, ConfidenceSequence] = {
-            (*pair, metric): ConfidenceSequence(self.n_total, bounds=apart(bounds), alpha=share)
+            (*pair, metric): ConfidenceSequence(self.n_total, bounds=difference_bounds(bounds), alpha=share)
             for pair in pairs
             for metric, bounds in watched.items()
         }
-        self.running = set(lanes)
+        self.running = set(entries)
 
     def run(self) -> None:
-        """Block after block, until nothing is open."""
-        self._look()
+        """Evaluate block after block until no pair is open."""
+        self._update_sequences()
         while self.running:
-            # Models leave for good, so those still running have seen the same blocks.
-            if not all(self.lanes[name].advance() for name in self.lanes if name in self.running):
+            # Models never return, so those still running have seen the same blocks.
+            if not all(self.entries[name].advance() for name in self.entries if name in self.running):
                 return
-            self._look()
+            self._update_sequences()
 
-    def _look(self) -> None:
+    def _update_sequences(self) -> None:
         for (one, other, metric), sequence in self.sequences.items():
             if {one, other} <= self.running:
-                a, b = self.lanes[one], self.lanes[other]
+                a, b = self.entries[one], self.entries[other]
                 sequence.update(a.latest(metric) - b.latest(metric), a.weights())
         open_pairs = {key[:2] for key in self.sequences if self._is_open(key)}
         self.running &= {name for pair in open_pairs for name in pair}
 
     def _is_open(self, key: Key) -> bool:
-        """Whether more users could still change what is to be told."""
+        """Whether more users could still change the verdict."""
         one, other, metric = key
         width = self.stop.width_of(metric)
         interval = self.sequences[key].interval
@@ -226,21 +228,21 @@ class _RaceState:
         return one if (interval.low > 0) != (metric in self.lower) else other
 
     def candidates(self, metric: str) -> set[str]:
-        """Models that nobody is clearly better than."""
+        """Models that no other model clearly beats."""
         keys = [key for key in self.sequences if key[2] == metric]
         beaten = {name for key in keys for name in key[:2] if self.ahead(key) not in (None, name)}
-        return set(self.lanes) - beaten
+        return set(self.entries) - beaten
 
     def winners(self) -> dict[str, str | None]:
-        """The best model by each metric, where it is known."""
-        found: dict[str, str | None] = {}
+        """The best model by each metric, or None if it is not known."""
+        winners: dict[str, str | None] = {}
         for metric in self.metrics:
-            left = self.candidates(metric)
-            found[metric] = left.pop() if len(left) == 1 else None
-        return found
+            remaining = self.candidates(metric)
+            winners[metric] = remaining.pop() if len(remaining) == 1 else None
+        return winners
 
     def legs(self) -> tuple[Leg, ...]:
-        """What is known about each pair and metric."""
+        """The difference and the verdict of each pair and metric."""
         out = []
         for key, sequence in self.sequences.items():
             best = self.ahead(key)
@@ -249,9 +251,9 @@ class _RaceState:
         return tuple(out)
 
 
-def _finished(begun: Evaluation, lane: RaceEntry, track: _RaceState, stop: StopWhen) -> Evaluation:
-    saved = 1.0 - lane.n_seen / track.n_total
-    line = f"a race: {lane.n_seen:,} of {track.n_total:,} users ({saved:.1%} of the work saved)"
-    stopped = {"n_seen": lane.n_seen, "n_total": track.n_total, "share_saved": saved, "says": line}
-    notes = {**begun.notes, "stopped": {**stopped, "confidence": stop.confidence}}
-    return Evaluation(merge(lane.parts), begun.requests, begun.conventions, notes=notes)
+def _final_evaluation(started: Evaluation, entry: RaceEntry, state: _RaceState, stop: StopWhen) -> Evaluation:
+    saved = 1.0 - entry.n_seen / state.n_total
+    line = f"a race: {entry.n_seen:,} of {state.n_total:,} users ({saved:.1%} of the work saved)"
+    stopped = {"n_seen": entry.n_seen, "n_total": state.n_total, "share_saved": saved, "says": line}
+    notes = {**started.notes, "stopped": {**stopped, "confidence": stop.confidence}}
+    return Evaluation(merge(entry.parts), started.requests, started.conventions, notes=notes)

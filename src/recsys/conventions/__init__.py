@@ -1,4 +1,4 @@
-"""Decisions that the definition of a metric leaves open, as values; presets are those of other libraries."""
+"""Decisions that the definition of a metric leaves open; presets hold the decisions of other libraries."""
 
 from __future__ import annotations
 

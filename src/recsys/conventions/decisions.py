@@ -1,8 +1,8 @@
 """Decisions a metric's definition leaves open, as values that are printed with every result.
 
 A `Conventions` is a frozen value: compare it, hash it, print it, change one decision with `but`.
-What each decision may be, and what it does in words, stands once in `DECISIONS`; the named sets that
-reproduce other libraries are rows of `presets.py`.
+`DECISIONS` is the only place that lists the choices of each decision and describes them; the named sets
+that reproduce other libraries are rows of `presets.py`.
 """
 
 from __future__ import annotations
@@ -133,23 +133,35 @@ class Conventions:
         for name in DECISIONS:
             _check_choice(name, getattr(self, name))
         for name in ("relevant_from", "max_grade"):
-            object.__setattr__(self, name, _number_or_none(name, getattr(self, name)))
-        object.__setattr__(self, "gain", _frozen_gain(self.gain))
-        object.__setattr__(self, "discount", _frozen_discount(self.discount))
+            object.__setattr__(self, name, _check_number(name, getattr(self, name)))
+        object.__setattr__(self, "gain", _freeze_gain(self.gain))
+        object.__setattr__(self, "discount", _freeze_discount(self.discount))
         if isinstance(self.per_metric, Mapping):
             rows = tuple((m, tuple(sorted(v.items()))) for m, v in sorted(self.per_metric.items()))
             object.__setattr__(self, "per_metric", rows)
 
     @classmethod
     def named(cls, name: str) -> Conventions:
-        """The conventions of another library or seed, such as "trec_eval"."""
+        """The conventions of a preset, by its name or an alias, such as "trec_eval".
+
+        Raises:
+            UnknownNameError: no preset has this name.
+        """
         from recsys.conventions.presets import preset
 
         return preset(name).conventions
 
     @classmethod
     def of(cls, value: AnyConventions) -> Conventions:
-        """What a caller may pass: nothing, a preset's name, a mapping of decisions, or conventions."""
+        """Conventions from any form a caller may pass.
+
+        Args:
+            value: None for the defaults, the name of a preset, a mapping of decisions, or conventions.
+
+        Raises:
+            ConventionError: `value` is none of these.
+            UnknownNameError: no preset or decision has this name.
+        """
         if value is None:
             return cls()
         if isinstance(value, cls):
@@ -165,46 +177,48 @@ class Conventions:
 
     def but(self, **changes: Any) -> Conventions:
         """The same conventions with some decisions changed, for every metric."""
-        known = self._names()
+        known = self._field_names()
         for name in changes:
             if name not in known:
                 raise UnknownNameError("convention", name, known)
         if self.per_metric and "per_metric" not in changes:
-            kept = {m: {n: v for n, v in rows if n not in changes} for m, rows in self.per_metric}
-            changes["per_metric"] = {m: rows for m, rows in kept.items() if rows}
+            overrides = {m: {n: v for n, v in rows if n not in changes} for m, rows in self.per_metric}
+            changes["per_metric"] = {m: rows for m, rows in overrides.items() if rows}
         return replace(self, **changes)
 
     def diff(self, other: Conventions) -> dict[str, tuple[Any, Any]]:
         """The decisions that differ: {name: (mine, theirs)}."""
-        return {n: (a, b) for n in self._names() if (a := getattr(self, n)) != (b := getattr(other, n))}
+        return {n: (a, b) for n in self._field_names() if (a := getattr(self, n)) != (b := getattr(other, n))}
 
     def for_metric(self, name: str) -> Conventions:
-        """These conventions as the metric `name` sees them: some peers decide differently per metric."""
+        """These conventions as the metric `name` sees them: some libraries decide differently per metric."""
         for metric, overrides in self.per_metric:
             if metric == name:
                 return replace(self, per_metric=(), **dict(overrides))
         return replace(self, per_metric=()) if self.per_metric else self
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for a result file; a callable is named, not stored."""
-        return {name: _plain(value) for name, value in self.items()}
+        """Values that a JSON file can hold; a function is replaced by its name."""
+        return {name: _json_value(value) for name, value in self.items()}
 
     def items(self) -> Iterator[tuple[str, Any]]:
-        return ((name, getattr(self, name)) for name in self._names())
+        return ((name, getattr(self, name)) for name in self._field_names())
 
     def __str__(self) -> str:
-        from recsys.conventions.presets import name_of
+        from recsys.conventions.presets import preset_name
 
-        known = name_of(self)
-        if known is not None:
-            return known
-        parts = [f"{n}={_plain(a)}" for n, (a, _) in self.diff(Conventions()).items() if n != "per_metric"]
+        name = preset_name(self)
+        if name is not None:
+            return name
+        parts = [
+            f"{n}={_json_value(a)}" for n, (a, _) in self.diff(Conventions()).items() if n != "per_metric"
+        ]
         if self.per_metric:
             parts.append("per_metric(" + ", ".join(name for name, _ in self.per_metric) + ")")
         return "default but " + ", ".join(parts)
 
     @classmethod
-    def _names(cls) -> list[str]:
+    def _field_names(cls) -> list[str]:
         return [f.name for f in fields(cls)]
 
 
@@ -212,7 +226,7 @@ AnyConventions = Conventions | str | Mapping[str, Any] | None
 
 
 def relevant(grades: Any, least: float | None) -> Any:
-    """Which grades of an array are relevant: those from `least` on, and never 0 or less."""
+    """Which grades of an array are relevant: those of at least `least`, and never 0 or less."""
     return grades > 0 if least is None or least <= 0 else grades >= least
 
 
@@ -238,7 +252,7 @@ def describe(name: str, value: Any) -> str:
         return "some metrics decide differently: " + (", ".join(m for m, _ in value) if value else "none")
     if isinstance(value, str) and value in DECISIONS.get(name, {}):
         return DECISIONS[name][value]
-    return f"{name} is {_plain(value)}"
+    return f"{name} is {_json_value(value)}"
 
 
 def _check_choice(name: str, value: Any) -> None:
@@ -248,7 +262,7 @@ def _check_choice(name: str, value: Any) -> None:
         raise UnknownNameError(f"value of convention {name!r}", value, DECISIONS[name])
 
 
-def _number_or_none(name: str, value: Any) -> float | None:
+def _check_number(name: str, value: Any) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not -1e300 < value < 1e300:
@@ -258,13 +272,14 @@ def _number_or_none(name: str, value: Any) -> float | None:
     return float(value)
 
 
-def _frozen_gain(gain: Any) -> Gain:
+def _freeze_gain(gain: Any) -> Gain:
     if isinstance(gain, str):
         return gain
     if callable(gain):
         function: Callable[..., Any] = gain
         return function
-    pairs = tuple(sorted((float(g), float(v)) for g, v in _as_dict(gain).items()))
+    table = dict(gain) if isinstance(gain, Iterable) else {}
+    pairs = tuple(sorted((float(g), float(v)) for g, v in table.items()))
     if not pairs or not all(0 <= v < math.inf for _, v in pairs):
         raise ConventionError(
             f"gain={gain!r} must map each grade to a finite gain of at least 0.",
@@ -273,11 +288,7 @@ def _frozen_gain(gain: Any) -> Gain:
     return pairs
 
 
-def _as_dict(gain: Any) -> dict[Any, Any]:
-    return dict(gain) if isinstance(gain, Iterable) else {}
-
-
-def _frozen_discount(discount: Any) -> Discount:
+def _freeze_discount(discount: Any) -> Discount:
     if isinstance(discount, str):
         return discount
     if callable(discount):
@@ -292,9 +303,9 @@ def _frozen_discount(discount: Any) -> Discount:
     return weights
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if callable(value):
         return f"{getattr(value, '__module__', '?')}.{getattr(value, '__qualname__', repr(value))}"
     if isinstance(value, tuple):
-        return [_plain(v) for v in value]
+        return [_json_value(v) for v in value]
     return value

@@ -1,12 +1,12 @@
-"""The decisions of other libraries and of the seeds, one row each, with the version they were checked on.
+"""The decisions of other libraries and of five design documents, one row each, with the version checked.
 
-A row holds what a library decides, so its numbers come out again; what it gets wrong is listed as a
+A row holds what a library decides, so that its numbers can be reproduced; what it gets wrong is listed as a
 defect and not copied. A library's new version is a new row, never an edit: old results keep their name.
+The documents describe the package `recsys.cf.evaluation`; their rows are also found by their numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,9 @@ PerMetric = tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]
 
 @dataclass(frozen=True)
 class Preset:
-    """One library's decisions; `defects` are not copied, `facts` concern what it is handed and returns.
+    """The decisions of one library or document.
+
+    `defects` are errors of the library that are not copied; `facts` concern its inputs and outputs.
 
     >>> print(preset("pytrec_eval"))
     trec_eval (pytrec-eval-terrier 0.5.11, checked 2026-11-15)
@@ -35,7 +37,7 @@ class Preset:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """All there is to know beside the decisions: what is not copied first, then the facts."""
+        """Everything known besides the decisions: first what is not copied, then the facts."""
         return (*(f"Not copied: {defect}" for defect in self.defects), *self.facts)
 
     def __str__(self) -> str:
@@ -45,37 +47,38 @@ class Preset:
 def preset(name: str) -> Preset:
     """The row of this name or alias; case, spaces and hyphens do not matter.
 
-    >>> preset("recommenders").name, preset("Seed-000").conventions.ap_over
+    Raises:
+        UnknownNameError: no row has this name; the message suggests the nearest ones.
+
+    >>> preset("recommenders").name, preset("CF-evaluation").conventions.ap_over
     ('microsoft', 'hits')
     """
     key = str(name).strip().lower().replace("-", "_").replace(" ", "_")
-    if key in _NAMES:
-        return PRESETS[_NAMES[key]]
-    raise UnknownNameError("preset", name, ["default", *_NAMES])
+    if key in _NAME_BY_ALIAS:
+        return PRESETS[_NAME_BY_ALIAS[key]]
+    raise UnknownNameError("preset", name, ["default", *_NAME_BY_ALIAS])
 
 
-def name_of(conventions: Conventions) -> str | None:
-    """The first name these conventions go by, None if they have none.
+def preset_name(conventions: Conventions) -> str | None:
+    """The name of the preset with exactly these decisions, None if there is none.
 
-    >>> name_of(Conventions()), name_of(preset("ranx").conventions), name_of(Conventions(ap_over="k"))
-    ('default', 'ranx', None)
+    >>> preset_name(Conventions()), preset_name(Conventions(ap_over="k"))
+    ('default', None)
+    >>> preset_name(Conventions.named("pytrec_eval"))
+    'trec_eval'
     """
     if conventions == Conventions():
         return "default"
     return next((name for name, row in PRESETS.items() if row.conventions == conventions), None)
 
 
-def _only(metrics: str, **decisions: str) -> PerMetric:
+def _for_metrics(metrics: str, **decisions: str) -> PerMetric:
     """Decisions that hold for these metrics only."""
     return tuple((metric, tuple(sorted(decisions.items()))) for metric in sorted(metrics.split()))
 
 
-def _by_name(rows: Iterable[Preset]) -> dict[str, Preset]:
-    return {row.name: row for row in rows}
-
-
 # fmt: off
-PRESETS: dict[str, Preset] = _by_name((
+_ROWS = (
     Preset(
         "ranx", "ranx", "0.3.21",
         Conventions(ap_over="relevant", no_truth="zero", ties="given"),
@@ -91,7 +94,7 @@ PRESETS: dict[str, Preset] = _by_name((
         Conventions(ap_over="relevant", no_truth="unjudged", no_list="skip", ties="by_id_desc"),
         aliases=("pytrec_eval", "pytrec_eval_terrier", "trec"),
         facts=(
-            "Ids are text and equal scores are ordered by it: hand ids as str to get its order for 9 and 10.",
+            "Ids are text and equal scores are ordered by it: pass ids as str to get its order for 9 and 10.",
             "Scores are kept as float32, so two that differ beyond that are tied.",
             "recip_rank has no cut-off: ask for mrr without @k.",
         ),
@@ -131,14 +134,14 @@ PRESETS: dict[str, Preset] = _by_name((
         ),
         aliases=("lkpy",),
         facts=(
-            "NDCG with gain= is ndcg(gain=grade); RBP is rbp(p=0.85) unless it is told another patience.",
-            "Average precision is there from 2026 on.",
+            "NDCG with gain= is ndcg(gain=grade); RBP is rbp(p=0.85) unless another patience is given.",
+            "Average precision exists from version 2026 on.",
         ),
     ),
     Preset(
         "replay", "replay-rec", "0.22.0",
         Conventions(
-            gain="binary", ties="by_id_desc", per_metric=_only("dcg map ndcg", duplicates="all"),
+            gain="binary", ties="by_id_desc", per_metric=_for_metrics("dcg map ndcg", duplicates="all"),
         ),
         aliases=("replay_rec",),
         defects=("Another container, another number: in a dict, ties stay as given and no truth counts 0.",),
@@ -172,7 +175,7 @@ PRESETS: dict[str, Preset] = _by_name((
     ),
     Preset(
         "warprec", "warprec", "from source",
-        Conventions(gain="exp2_next", ties="by_id_desc", per_metric=_only("f", no_truth="zero")),
+        Conventions(gain="exp2_next", ties="by_id_desc", per_metric=_for_metrics("f", no_truth="zero")),
         facts=(
             "F1 counts users without relevant items as 0, precision and recall leave them out.",
             "Its later sources leave them out of F1 too: Conventions.of('warprec').but(per_metric=()).",
@@ -184,7 +187,7 @@ PRESETS: dict[str, Preset] = _by_name((
         "cornac", "cornac", "3.0.1",
         Conventions(
             gain="binary", ties="given", duplicates="all",
-            per_metric=_only("map", ties="worst", duplicates="first"),
+            per_metric=_for_metrics("map", ties="worst", duplicates="first"),
         ),
         defects=(
             "MRR raises an error for a user without a hit.",
@@ -192,7 +195,7 @@ PRESETS: dict[str, Preset] = _by_name((
             "F1 adds a small constant to its divisor, which shows in the seventh digit.",
         ),
         facts=(
-            "MAP has no cut-off and ranks the whole catalogue: hand complete rankings and ask for map.",
+            "MAP has no cut-off and ranks the whole catalogue: pass complete rankings and ask for map.",
             "Its evaluation takes unknown items out of the truth by default: unknown_items='drop'.",
         ),
     ),
@@ -200,7 +203,7 @@ PRESETS: dict[str, Preset] = _by_name((
         "microsoft", "recommenders", "1.2.1",
         Conventions(
             gain="binary", no_list="skip", ties="given", duplicates="all",
-            per_metric=_only("dcg ndcg", no_list="empty"),
+            per_metric=_for_metrics("dcg ndcg", no_list="empty"),
         ),
         aliases=("recommenders", "ms_recommenders", "microsoft_recommenders"),
         defects=(
@@ -227,7 +230,7 @@ PRESETS: dict[str, Preset] = _by_name((
         Conventions(ap_over="hits", no_truth="zero", ties="expected", duplicates="all"),
         defects=(
             "Ties are averaged in NDCG only; elsewhere they fall as torch.topk leaves them.",
-            "Every relevant item is a row: NDCG and hit rate credit a short list with what it never held.",
+            "Every relevant item is a row: NDCG and hit rate credit a short list with items it never held.",
             "An item listed twice is two relevant items.",
         ),
         facts=(
@@ -255,14 +258,15 @@ PRESETS: dict[str, Preset] = _by_name((
         "rs_metrics", "rs-metrics", "0.6.0",
         Conventions(
             precision_over="list", ap_over="relevant", gain="binary", no_truth="zero", ties="given",
-            duplicates="all", per_metric=_only("capped_recall recall", duplicates="first"),
+            duplicates="all", per_metric=_for_metrics("capped_recall recall", duplicates="first"),
         ),
         defects=("One user without relevant items or without a list turns the whole mean into NaN.",),
     ),
     Preset(
         "recmetrics", "recmetrics", "0.1.5",
         Conventions(
-            no_truth="zero", ties="given", duplicates="all", per_metric=_only("mar", duplicates="first"),
+            no_truth="zero", ties="given", duplicates="all",
+            per_metric=_for_metrics("mar", duplicates="first"),
         ),
         defects=(
             "Recall is rounded to four places, and one user without relevant items raises an error.",
@@ -288,51 +292,55 @@ PRESETS: dict[str, Preset] = _by_name((
         facts=("recall_with_cutoff is recall(over=min); Gini and entropy are over items in lists or truth.",),
     ),
     Preset(
-        "seed000", "seed 000, the text", "text",
+        "cf_evaluation", "design document 000", "text",
         Conventions(
-            ap_over="hits", gain="binary", ties="given", per_metric=_only("dcg map ndcg", duplicates="all"),
+            ap_over="hits", gain="binary", ties="given",
+            per_metric=_for_metrics("dcg map ndcg", duplicates="all"),
         ),
-        aliases=("seed000_text", "seed_000"),
+        aliases=("seed000", "seed000_text", "seed_000"),
         facts=("MRR has no cut-off.", "AP divides by the hits in the top k, so one early hit gives 1."),
     ),
     Preset(
-        "seed000_code", "seed 000, the repository", "from source",
+        "cf_evaluation_code", "the repository of design document 000", "from source",
         Conventions(
             precision_over="list", ap_over="list", ideal="list", gain="binary", ties="given",
-            per_metric=_only("dcg map ndcg", duplicates="all"),
+            per_metric=_for_metrics("dcg map ndcg", duplicates="all"),
         ),
+        aliases=("seed000_code",),
         facts=("MRR has no cut-off, but lists are as long as the largest k, so it moves with k_values.",),
     ),
     Preset(
-        "seed001", "seed 001", "text",
+        "recommender_evaluator", "design document 001", "text",
         Conventions(gini_over="recommended", no_truth="zero", no_list="skip", ties="given", duplicates="all"),
-        aliases=("seed_001",),
+        aliases=("seed001", "seed_001"),
         facts=("f1_at_k is per user; the evaluator's F1 is f(f1_of=means).",),
     ),
     Preset(
-        "seed002", "seed 002", "text",
+        "ncf_evaluator", "design document 002", "text",
         Conventions(gain="exp2", ties="expected"),
-        aliases=("seed_002",),
+        aliases=("seed002", "seed_002"),
         defects=("The positive comes first and ties stay as given: a constant scorer gets a hit rate of 1.",),
         facts=("One positive is ranked among sampled negatives.",),
     ),
     Preset(
-        "seed003", "seed 003", "text",
+        "rating_threshold", "design document 003", "text",
         Conventions(
-            gain="binary", ties="given", duplicates="all", per_metric=_only("hit precision", no_truth="zero"),
+            gain="binary", ties="given", duplicates="all",
+            per_metric=_for_metrics("hit precision", no_truth="zero"),
         ),
-        aliases=("seed_003",),
+        aliases=("seed003", "seed_003"),
         facts=(
             "Only the user's own test items are ranked; relevant from a threshold on, say relevant_from=3.5.",
         ),
     ),
     Preset(
-        "seed004", "seed 004", "text",
-        Conventions(gain="exp2", ties="given", per_metric=_only("dcg map ndcg", duplicates="all")),
-        aliases=("seed_004",),
+        "rating_and_ranking", "design document 004", "text",
+        Conventions(gain="exp2", ties="given", per_metric=_for_metrics("dcg map ndcg", duplicates="all")),
+        aliases=("seed004", "seed_004"),
         facts=("Only items of the test set are ranked; relevant from a threshold on, say relevant_from=4.",),
     ),
-))
+)
 # fmt: on
 
-_NAMES: dict[str, str] = {key: row.name for row in PRESETS.values() for key in (row.name, *row.aliases)}
+PRESETS: dict[str, Preset] = {row.name: row for row in _ROWS}
+_NAME_BY_ALIAS: dict[str, str] = {key: row.name for row in _ROWS for key in (row.name, *row.aliases)}

@@ -1,8 +1,8 @@
 """What a metric would be if every relevant item had been observed, and what a policy would have earned.
 
 Clicks and ratings are not missing at random: popular items are seen, and so judged, more often. Weighting
-each observed item by one over its chance of being observed undoes that on average; what it costs is
-variance, so every estimate comes with an interval and the effective sample size. Names load when first used.
+each observed item by one over its chance of being observed corrects that on average, at the cost of variance,
+so every estimate comes with an interval and the effective sample size. Names load when first used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What debiasing hands back: an estimate with its interval for each metric and estimator, and the weights."""
+"""The result of debiasing: one estimate per metric and estimator, and facts about the weights."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from recsys.evaluation.tables import Tabled
 from recsys.stats.inference_results import Estimate
 from recsys.stats.statistics_warnings import StatisticsWarning
 
-LOW_SHARE = 0.1  # below this share of the sample, weights leave little of it
+LOW_SHARE = 0.1  # effective over actual sample size below which a warning is printed
 
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """The weights: how many, what they are worth, how much the largest decides, what was clipped."""
+    """Facts about the weights: their number, effective sample size, share of the largest, number clipped."""
 
     n: int
     effective: float
@@ -34,16 +34,16 @@ class Diagnostics:
 
     def lines(self) -> list[str]:
         """The diagnostics in words."""
-        worth = (
+        sample = (
             f"{self.n:,} weighted observations are worth {self.effective:,.0f} equal ones "
             f"({self.share:.1%}); the largest weight decides {self.largest_share:.1%}"
         )
-        out = [worth, f"propensities from {self.lowest:.3g} to {self.highest:.3g}"]
+        lines = [sample, f"propensities from {self.lowest:.3g} to {self.highest:.3g}"]
         if self.clipped:
-            out.append(f"{self.clipped:,} weights were clipped, which biases towards the naive estimate")
+            lines.append(f"{self.clipped:,} weights were clipped, which biases towards the naive estimate")
         if self.share < LOW_SHARE:
-            out.append("few observations carry the estimate: clip the weights, or use snips")
-        return out
+            lines.append("few observations carry the estimate: clip the weights, or use snips")
+        return lines
 
 
 class Debiased(Tabled):
@@ -109,8 +109,8 @@ class Debiased(Tabled):
         return [*self.diagnostics.lines(), *self.notes]
 
 
-def quietly(make: Callable[[], Estimate]) -> Estimate:
-    """An estimate whose cautions stay in its notes: there is one a metric and estimator."""
+def without_warnings(make: Callable[[], Estimate]) -> Estimate:
+    """Make an estimate without warnings, which would repeat per metric; they stay in its notes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StatisticsWarning)
         return make()

@@ -1,8 +1,8 @@
 """What a policy would have earned, from the log of another one: IPS, SNIPS, direct method, doubly robust.
 
-A row of the log is one decision: what was shown, how likely the logging policy was to show it, what came of
-it. The reward model is a table of means that is fitted without the row it is used for, so that the doubly
-robust estimate stays unbiased where the propensities are right.
+A row of the log is one decision: the action, its probability under the logging policy, and the reward. The
+reward model is a table of means that is fitted without the row it is used for, so that the doubly robust
+estimate is unbiased where the propensities are right.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.debias.debiased_estimates import Debiased, quietly
-from recsys.debias.propensities import checked, diagnosed
+from recsys.debias.debiased_estimates import Debiased, without_warnings
+from recsys.debias.propensities import check_propensities, weight_diagnostics
 from recsys.errors import ColumnError, InputError, UnknownNameError
-from recsys.inputs.frames import as_frame, coded_column
+from recsys.inputs.frames import as_frame, encode_column
 from recsys.stats.inference_results import Estimate, t_interval
 from recsys.stats.intervals import mean_interval, ratio_interval
 from recsys.types import Array, Float, Ids
 
 ESTIMATORS = ("logged", "ips", "snips", "dm", "dr")
-_NAMES = {
+_COLUMN_NAMES = {
     "action": ("action", "item", "item_id", "itemid", "arm"),
     "reward": ("reward", "click", "clicked", "label", "rating", "conversion"),
     "propensity": ("propensity", "propensity_score", "pscore", "probability", "action_prob"),
 }
-_FAR = 4.0  # standard errors
-_PRIOR = 1.0  # a mean is drawn towards the overall one as by this many rows
+_MAX_STANDARD_ERRORS = 4.0  # the mean weight may differ from 1 by this many
+_PRIOR = 1.0  # the number of rows by which a mean is shrunk towards the overall one
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,49 +62,50 @@ def off_policy(
 
     Args:
         log: a table with what was shown (action or item_id), reward (or click) and propensity columns, one
-            row a decision.
+            row per decision.
         policy: {action: probability}; {context: {action: probability}} with `context=`; "uniform" over the
             actions of the log; or an array rows x actions, actions in order of their ids.
-        context: columns the policy and the reward model look at, such as "position".
-        reward_model: an array rows x actions of predicted rewards; the mean of each context and action,
-            fitted without the row's own fold, when it is not given.
+        context: columns the policy and the reward model depend on, such as "position".
+        reward_model: an array rows x actions of predicted rewards; by default the mean of each context and
+            action, fitted without the row's own fold.
         clip: the largest weight.
         estimators: some of logged, ips, snips, dm, dr.
-        folds: parts the table of means is fitted in.
-        clusters: column of what is resampled together (a user or session); rows by themselves otherwise.
-        columns: names where detection fails: {"action": "ad", "reward": "bought", "propensity": "p"}.
-        confidence: of the intervals. That of dm knows how few rows the means have, not that a model is wrong.
+        folds: the number of parts for fitting the table of means.
+        clusters: column of what is resampled together (a user or session); by default each row by itself.
+        columns: names that are not detected: {"action": "ad", "reward": "bought", "propensity": "p"}.
+        confidence: of the intervals. That of dm reflects how few rows the means have, not a wrong model.
 
     >>> import pandas as pd
     >>> log = pd.DataFrame({"action": list("aabb"), "reward": [1, 0, 1, 1], "propensity": [0.5] * 4})
-    >>> found = off_policy(log, {"a": 0.25, "b": 0.75})
-    >>> found["ips"].value, found["snips"].value
+    >>> values = off_policy(log, {"a": 0.25, "b": 0.75})
+    >>> values["ips"].value, values["snips"].value
     (0.875, 0.875)
     """
     for name in estimators:
         if name not in ESTIMATORS:
             raise UnknownNameError("estimator", name, ESTIMATORS)
-    rows, who = _read(log, context, clusters, columns)
-    target = _target(policy, rows)
-    raw = target.chance[target.row, rows.action] / rows.propensity
+    rows, cluster = _read_log(log, context, clusters, columns)
+    target = _read_policy(policy, rows)
+    raw = target.probability[target.row, rows.action] / rows.propensity
     if clip is not None and not clip > 0:
-        raise InputError(f"clip={clip!r} is no largest weight.", hint="Use a number above 0, such as 100.")
+        raise InputError(f"clip={clip!r} is not a largest weight.", hint="Use a number above 0, such as 100.")
     weights = raw if clip is None else np.minimum(raw, clip)
     error = 0.0 if reward_model is not None else _table_error(rows, target)
-    values = _Values(rows, weights, *_fitted(rows, target, reward_model, folds), model_error=error)
-    estimates = {("reward", name): values.estimate(name, who, confidence) for name in estimators}
-    diagnostics = diagnosed(weights, n_clipped=int((raw > weights).sum()), chance=rows.propensity)
+    predictions = _predict_rewards(rows, target, reward_model, folds)
+    values = _PolicyValues(rows, weights, *predictions, model_error=error)
+    estimates = {("reward", name): values.estimate(name, cluster, confidence) for name in estimators}
+    diagnostics = weight_diagnostics(weights, n_clipped=int((raw > weights).sum()), chance=rows.propensity)
     return Debiased(estimates, diagnostics, notes=_notes(rows, target, weights))
 
 
 @dataclass(frozen=True, eq=False)
-class _Values:
-    """What the estimators are made of, a number a row."""
+class _PolicyValues:
+    """What the estimators are computed from, one number per row."""
 
     rows: Log
     weights: Float
-    of_policy: Float
-    of_logged: Float
+    predicted_under_policy: Float
+    predicted_of_logged: Float
     model_error: float
 
     def estimate(self, name: str, clusters: Array | None, confidence: float) -> Estimate:
@@ -112,47 +113,45 @@ class _Values:
         if name == "snips":
             if not w.any():
                 raise InputError("the policy never does what the log shows.", hint="Log other actions.")
-            return quietly(lambda: ratio_interval(w * reward, w, clusters=clusters, confidence=confidence))
-        missed = w * (reward - self.of_logged)
-        made = {
+            return without_warnings(
+                lambda: ratio_interval(w * reward, w, clusters=clusters, confidence=confidence)
+            )
+        correction = w * (reward - self.predicted_of_logged)
+        values = {
             "logged": reward,
             "ips": w * reward,
-            "dm": self.of_policy,
-            "dr": self.of_policy + missed,
+            "dm": self.predicted_under_policy,
+            "dr": self.predicted_under_policy + correction,
         }[name]
-        if name == "dm":
-            return self._direct(made, clusters, confidence)
-        return quietly(lambda: mean_interval(made, clusters=clusters, confidence=confidence))
-
-    def _direct(self, made: Float, clusters: Array | None, confidence: float) -> Estimate:
-        """The mean prediction, as unsure as the rows' contexts and the means of the table are."""
-        found = quietly(lambda: mean_interval(made, clusters=clusters, confidence=confidence))
-        error = math.hypot(found.standard_error, self.model_error)
-        return replace(
-            found, standard_error=error, interval=t_interval(found.value, error, math.inf, confidence)
-        )
+        estimate = without_warnings(lambda: mean_interval(values, clusters=clusters, confidence=confidence))
+        if name != "dm":
+            return estimate
+        # The mean prediction is as uncertain as the rows' contexts and the table of means together.
+        error = math.hypot(estimate.standard_error, self.model_error)
+        interval = t_interval(estimate.value, error, math.inf, confidence)
+        return replace(estimate, standard_error=error, interval=interval)
 
 
 def _table_error(rows: Log, target: _Policy) -> float:
-    """Standard error the table of means brings to the direct method: its cells are means of few rows."""
+    """The standard error that the table of means, whose cells have few rows, adds to the direct method."""
     n_actions = len(rows.actions)
     cell = rows.context * n_actions + rows.action
     size = np.bincount(cell, minlength=rows.n_contexts * n_actions)
-    if len(target.chance) == rows.n_contexts:
+    if len(target.probability) == rows.n_contexts:
         in_context = np.bincount(rows.context, minlength=rows.n_contexts) / len(cell)
-        share = (target.chance * in_context[:, None]).ravel()
+        share = (target.probability * in_context[:, None]).ravel()
     else:
         share = np.zeros((rows.n_contexts, n_actions))
-        np.add.at(share, rows.context, target.chance[target.row] / len(cell))
+        np.add.at(share, rows.context, target.probability[target.row] / len(cell))
         share = share.ravel()
     mean = np.bincount(cell, weights=rows.reward, minlength=len(size)) / np.maximum(size, 1)
     spread = np.bincount(cell, weights=(rows.reward - mean[cell]) ** 2, minlength=len(size))
-    # A cell of few rows says little about its own spread; all rows together say the rest.
+    # A cell's variance is shrunk towards that of all rows, as a cell with few rows says little about it.
     variance = (spread + _PRIOR * float(rows.reward.var())) / (size + _PRIOR)
     return float(np.sqrt((share**2 * variance * size / (size + _PRIOR) ** 2).sum()))
 
 
-def _read(
+def _read_log(
     log: Any, context: str | Sequence[str], clusters: str | None, columns: Mapping[str, str] | None
 ) -> tuple[Log, Array | None]:
     frame = as_frame(log)
@@ -162,37 +161,38 @@ def _read(
             table="log",
             hint="Pass a table with action, reward and propensity columns.",
         )
-    names = {role: _column(list(frame.columns), role, columns) for role in _NAMES}
-    actions, action = coded_column(frame, names["action"], "log")
-    reward = _finite(frame, names["reward"], "reward")
-    propensity = checked(_finite(frame, names["propensity"], "propensity"))
-    wanted = [context] if isinstance(context, str) else list(context)
-    keys, code = _contexts(frame, wanted)
-    who = None
+    names = {role: _find_column(list(frame.columns), role, columns) for role in _COLUMN_NAMES}
+    actions, action = encode_column(frame, names["action"], "log")
+    reward = _finite_column(frame, names["reward"], "reward")
+    propensity = check_propensities(_finite_column(frame, names["propensity"], "propensity"))
+    context_columns = [context] if isinstance(context, str) else list(context)
+    contexts, context_code = _contexts(frame, context_columns)
+    cluster = None
     if clusters is not None:
-        who = coded_column(frame, _present(frame, clusters), "log")[1]
-    return Log(actions, action, len(keys), code, keys, propensity, reward), who
+        cluster = encode_column(frame, _check_column(frame, clusters), "log")[1]
+    return Log(actions, action, len(contexts), context_code, contexts, propensity, reward), cluster
 
 
-def _column(names: list[str], role: str, given: Mapping[str, str] | None) -> str:
+def _find_column(names: list[str], role: str, given: Mapping[str, str] | None) -> str:
     if given and role in given:
         if given[role] not in names:
             raise ColumnError(
                 f"there is no column {given[role]!r}.", table="log", hint=f"They are: {', '.join(names)}."
             )
         return given[role]
-    found = [n for n in names if n.lower() in _NAMES[role]]
-    if len(found) != 1:
+    matches = [n for n in names if n.lower() in _COLUMN_NAMES[role]]
+    if len(matches) != 1:
         raise ColumnError(
-            f"{'several columns' if found else 'no column'} of {', '.join(names)} could be the {role}.",
+            f"{'several columns' if matches else 'no column'} of {', '.join(names)} could be the {role}.",
             table="log",
             column=role,
             hint=f"Say which: columns={{{role!r}: ...}}.",
         )
-    return found[0]
+    return matches[0]
 
 
-def _present(frame: Any, name: str) -> str:
+def _check_column(frame: Any, name: str) -> str:
+    """The name, if the log has such a column."""
     if name not in frame.columns:
         raise ColumnError(
             f"there is no column {name!r}.", table="log", hint=f"They are: {', '.join(frame.columns)}."
@@ -200,24 +200,24 @@ def _present(frame: Any, name: str) -> str:
     return name
 
 
-def _finite(frame: Any, name: str, what: str) -> Float:
+def _finite_column(frame: Any, name: str, what: str) -> Float:
     values = np.asarray(frame[name].to_numpy())
     if values.dtype.kind not in "iufb" or not np.isfinite(values.astype(np.float64)).all():
         raise InputError(
-            f"the {what} column {name!r} holds something that is no finite number.", table="log", column=name
+            f"the {what} column {name!r} holds a value that is not a finite number.", table="log", column=name
         )
     return values.astype(np.float64)
 
 
 def _contexts(frame: Any, names: list[str]) -> tuple[tuple[Any, ...], Array]:
-    """The different contexts, as a value or a tuple of them, and the context of each row."""
+    """The distinct contexts, each a value or a tuple of values, and the code of the context of each row."""
     if not names:
         return (None,), np.zeros(len(frame), dtype=np.int64)
-    parts = [coded_column(frame, _present(frame, name), "log") for name in names]
+    parts = [encode_column(frame, _check_column(frame, name), "log") for name in names]
     code = np.zeros(len(frame), dtype=np.int64)
     for ids, codes in parts:
         code = code * len(ids) + codes
-    distinct, back = np.unique(code, return_inverse=True)
+    distinct, context = np.unique(code, return_inverse=True)
     keys = []
     for key in distinct.tolist():
         rest, values = key, []
@@ -225,50 +225,48 @@ def _contexts(frame: Any, names: list[str]) -> tuple[tuple[Any, ...], Array]:
             rest, place = divmod(rest, len(ids))
             values.append(ids.name(place))
         keys.append(values[0] if len(values) == 1 else tuple(reversed(values)))
-    return tuple(keys), np.ravel(back)
+    return tuple(keys), np.ravel(context)
 
 
 class _Policy(NamedTuple):
-    """Probabilities, a row a context (or a decision), and which row belongs to each decision."""
+    """Probabilities of the actions, one row per context (or decision), and the row of each decision."""
 
-    chance: Array
+    probability: Array
     row: Array
 
 
-def _target(policy: Any, rows: Log) -> _Policy:
+def _read_policy(policy: Any, rows: Log) -> _Policy:
     n = len(rows.actions)
     if isinstance(policy, str):
         if policy != "uniform":
             raise UnknownNameError("policy", policy, ("uniform",))
         return _Policy(np.full((rows.n_contexts, n), 1.0 / n), rows.context)
     if isinstance(policy, Mapping):
-        nested = any(isinstance(v, Mapping) for v in policy.values())
-        tables = (
-            [_row_of(policy, key) for key in rows.context_names] if nested else [policy] * rows.n_contexts
-        )
-        made = _Policy(np.stack([_probabilities(table, rows) for table in tables]), rows.context)
+        tables = [policy] * rows.n_contexts
+        if any(isinstance(v, Mapping) for v in policy.values()):
+            for key in rows.context_names:
+                if key not in policy:
+                    raise InputError(
+                        f"the policy has no probabilities for the context {key!r}.",
+                        hint=f"It knows {[*policy]}.",
+                    )
+            tables = [policy[key] for key in rows.context_names]
+        target = _Policy(np.stack([_probabilities(table, rows) for table in tables]), rows.context)
     else:
-        made = _Policy(np.asarray(policy, dtype=np.float64), np.arange(len(rows.reward)))
-        if made.chance.shape != (len(rows.reward), n):
+        target = _Policy(np.asarray(policy, dtype=np.float64), np.arange(len(rows.reward)))
+        if target.probability.shape != (len(rows.reward), n):
             raise InputError(
-                f"the policy came with shape {made.chance.shape}, expected rows x actions "
+                f"the policy came with shape {target.probability.shape}, expected rows x actions "
                 f"{(len(rows.reward), n)}.",
-                hint="Pass {action: probability}, or an array with a row a row of the log.",
+                hint="Pass {action: probability}, or an array with one row per row of the log.",
             )
-    total = made.chance.sum(axis=1)
-    if not ((made.chance >= 0).all() and np.allclose(total, 1.0, atol=1e-6)):
+    total = target.probability.sum(axis=1)
+    if not ((target.probability >= 0).all() and np.allclose(total, 1.0, atol=1e-6)):
         raise InputError(
             f"the policy's probabilities add up to between {total.min():.6g} and {total.max():.6g}.",
             hint="They must be at least 0 and add up to 1.",
         )
-    return made
-
-
-def _row_of(policy: Mapping[Any, Any], key: Any) -> Mapping[Any, float]:
-    if key not in policy:
-        raise InputError(f"the policy says nothing of the context {key!r}.", hint=f"It knows {[*policy]}.")
-    table: Mapping[Any, float] = policy[key]
-    return table
+    return target
 
 
 def _probabilities(table: Mapping[Any, float], rows: Log) -> Float:
@@ -276,14 +274,14 @@ def _probabilities(table: Mapping[Any, float], rows: Log) -> Float:
     outside = [a for a, p in table.items() if a not in known and p]
     if outside:
         raise InputError(
-            f"the policy shows {outside[0]!r}, which the log never shows, so its worth cannot be estimated.",
+            f"the policy shows {outside[0]!r}, which the log never shows, so its reward cannot be estimated.",
             hint="Leave such actions out of the policy.",
         )
     return np.array([float(table.get(a, 0.0)) for a in rows.actions.values.tolist()])
 
 
-def _fitted(rows: Log, target: _Policy, given: Any, folds: int) -> tuple[Float, Float]:
-    """Predicted reward under the policy and of the logged action, a number a row."""
+def _predict_rewards(rows: Log, target: _Policy, given: Any, folds: int) -> tuple[Float, Float]:
+    """Predicted reward under the policy and of the logged action, one number per row."""
     n, n_actions = len(rows.reward), len(rows.actions)
     if given is not None:
         q = np.asarray(given, dtype=np.float64)
@@ -291,43 +289,45 @@ def _fitted(rows: Log, target: _Policy, given: Any, folds: int) -> tuple[Float, 
             raise InputError(
                 f"the reward model came with shape {q.shape}, expected rows x actions {(n, n_actions)}."
             )
-        return np.einsum("ij,ij->i", target.chance[target.row], q), q[np.arange(n), rows.action]
+        return np.einsum("ij,ij->i", target.probability[target.row], q), q[np.arange(n), rows.action]
     if folds < 2 or n < 2:
         raise InputError(f"{folds!r} folds of {n} rows cannot be fitted.", hint="Use folds=5, and more rows.")
     folds = min(folds, n)
     fold = np.arange(n) % folds
     cells = rows.n_contexts * n_actions
     cell = rows.context * n_actions + rows.action
-    at = fold * cells + cell
-    sums = np.bincount(at, weights=rows.reward, minlength=folds * cells).reshape(folds, cells)
-    sizes = np.bincount(at, minlength=folds * cells).reshape(folds, cells)
-    of_policy, of_logged = np.empty(n), np.empty(n)
+    fold_cell = fold * cells + cell
+    sums = np.bincount(fold_cell, weights=rows.reward, minlength=folds * cells).reshape(folds, cells)
+    sizes = np.bincount(fold_cell, minlength=folds * cells).reshape(folds, cells)
+    under_policy, of_logged = np.empty(n), np.empty(n)
     for f in range(folds):
         total, size = sums.sum(axis=0) - sums[f], sizes.sum(axis=0) - sizes[f]
         overall = total.sum() / size.sum()
         q = (total + _PRIOR * overall) / (size + _PRIOR)
-        here = np.flatnonzero(fold == f)
-        of_logged[here] = q[cell[here]]
-        of_policy[here] = _expected(target, q.reshape(rows.n_contexts, n_actions), rows.context, here)
-    return of_policy, of_logged
+        in_fold = np.flatnonzero(fold == f)
+        of_logged[in_fold] = q[cell[in_fold]]
+        under_policy[in_fold] = _expected_reward(
+            target, q.reshape(rows.n_contexts, n_actions), rows.context, in_fold
+        )
+    return under_policy, of_logged
 
 
-def _expected(target: _Policy, q: Float, context: Array, here: Array) -> Float:
-    """The mean of q under the policy for some rows; a context once where the policy knows contexts only."""
-    if len(target.chance) == len(q):
-        return np.asarray((target.chance * q).sum(axis=1)[context[here]])
-    return np.asarray(np.einsum("ij,ij->i", target.chance[target.row[here]], q[context[here]]))
+def _expected_reward(target: _Policy, q: Float, context: Array, rows: Array) -> Float:
+    """The mean of q under the policy for some rows; computed per context where the policy is given so."""
+    if len(target.probability) == len(q):
+        return np.asarray((target.probability * q).sum(axis=1)[context[rows]])
+    return np.asarray(np.einsum("ij,ij->i", target.probability[target.row[rows]], q[context[rows]]))
 
 
 def _notes(rows: Log, target: _Policy, weights: Float) -> tuple[str, ...]:
     notes = [f"{len(rows.reward):,} decisions, {len(rows.actions):,} actions"]
     mean = float(weights.mean())
     error = float(weights.std(ddof=1)) / len(weights) ** 0.5 if len(weights) > 1 else 0.0
-    if error and abs(mean - 1.0) > _FAR * error:
+    if error and abs(mean - 1.0) > _MAX_STANDARD_ERRORS * error:
         notes.append(f"the weights average {mean:.3f} instead of 1: were these the propensities in use?")
     shown = np.zeros((rows.n_contexts, len(rows.actions)), dtype=bool)
     shown[rows.context, rows.action] = True
-    unseen = float(np.where(shown[rows.context], 0.0, target.chance[target.row]).sum(axis=1).max())
+    unseen = float(np.where(shown[rows.context], 0.0, target.probability[target.row]).sum(axis=1).max())
     if unseen > 0:
         notes.append(f"up to {unseen:.1%} of the policy's choices never occur in the log in that context")
     return tuple(notes)

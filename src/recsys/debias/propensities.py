@@ -1,4 +1,4 @@
-"""How likely each relevant item was to be observed, and what weights of one over that do to a sample."""
+"""The chance of each relevant item to be observed, and weights of one over that chance."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import numpy as np
 
 from recsys.debias.debiased_estimates import Diagnostics
 from recsys.errors import ColumnError, InputError
-from recsys.inputs.frames import as_frame, coded_column, find_columns, read_interactions
-from recsys.inputs.ids import encode, of_sequence
-from recsys.types import Array, Float, Ids, Interactions
+from recsys.inputs.frames import as_frame, encode_column, find_columns, read_interactions
+from recsys.inputs.ids import encode, ids_from_sequence
+from recsys.types import Array, Float, Interactions
 
-YANG = 1.5  # (gamma + 1) / 2 with gamma = 2
+YANG_POWER = 1.5  # (gamma + 1) / 2 with gamma = 2
 
 
 def popularity_propensities(
     train: Any,
     *,
-    power: float = YANG,
+    power: float = YANG_POWER,
     gamma: float | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> dict[Any, float]:
-    """{item: chance of being observed}, taken to grow with a power of how many users had the item.
+    """{item: chance of being observed}, which grows with a power of how many users had the item.
 
     Yang et al. (2018) derive (users of the item)^((gamma + 1) / 2) for a catalogue whose popularity follows a
-    power law; power=1.5 is gamma=2, which may be given instead, power=0 makes all items alike. Only ratios
+    power law; power=1.5 is gamma=2, which may be given instead; power=0 makes all items equal. Only ratios
     are known, so the most popular item gets 1.
 
     >>> popularity_propensities({1: ["a", "b"], 2: ["a"], 3: ["a"], 4: ["a", "b"]}, power=0.5)
@@ -36,109 +36,107 @@ def popularity_propensities(
         power = (gamma + 1) / 2
     known = read_interactions(train, table="train", columns=columns)
     counts = np.bincount(known.codes, minlength=len(known.items))
-    used = np.flatnonzero(counts)
-    chance = powered(counts[used], power)
-    return dict(zip(known.items.values[used].tolist(), chance.tolist(), strict=True))
+    seen = np.flatnonzero(counts)
+    chance = popularity_power(counts[seen], power)
+    return dict(zip(known.items.values[seen].tolist(), chance.tolist(), strict=True))
 
 
-def powered(counts: Array, power: float) -> Float:
+def popularity_power(counts: Array, power: float) -> Float:
     """(counts / the largest)^power."""
     if not 0 <= power < 100:
-        raise InputError(f"power={power!r} is no power of popularity.", hint="Use 0.5, 1 or 1.5.")
+        raise InputError(f"power={power!r} is not a power of popularity.", hint="Use 0.5, 1 or 1.5.")
     return np.asarray((counts / counts.max()) ** power, dtype=np.float64)
 
 
-def propensities_of(
-    truth: Interactions, given: Any, train: Any, power: float
+def truth_propensities(
+    truth: Interactions, propensities: Any, train: Any, power: float
 ) -> tuple[Float, dict[str, int]]:
-    """The propensity of each entry of the truth, and what was counted on the way."""
-    if given is None:
+    """The propensity of each entry of the truth, and counts for the result."""
+    if propensities is None:
         if train is None:
             raise InputError(
-                "there is nothing to tell how likely an item was to be observed.",
+                "how likely an item was to be observed is not known.",
                 hint="Pass propensities= ({item: chance} or a table with user, item, propensity), or train= "
                 "for propensities from popularity.",
             )
-        given = popularity_propensities(train, power=power)
-        least = min(given.values())
-        return _by_item(truth, given, otherwise=least)
-    frame = as_frame(given)
+        by_item = popularity_propensities(train, power=power)
+        return _propensities_by_item(truth, by_item, default=min(by_item.values()))
+    frame = as_frame(propensities)
     if frame is not None:
-        return _by_pair(truth, frame), {}
-    if not hasattr(given, "items"):
+        return _propensities_by_pair(truth, frame), {}
+    if not hasattr(propensities, "items"):
         raise InputError(
-            f"propensities came as {type(given).__name__}.",
+            f"propensities came as {type(propensities).__name__}.",
             hint="Pass {item: chance}, or a table with user, item and propensity columns.",
         )
-    return _by_item(truth, given, otherwise=None)
+    return _propensities_by_item(truth, propensities, default=None)
 
 
-def _by_item(truth: Interactions, given: Any, *, otherwise: float | None) -> tuple[Float, dict[str, int]]:
-    names = of_sequence(list(given.keys()), table="propensities", column="item")
+def _propensities_by_item(
+    truth: Interactions, by_item: Any, *, default: float | None
+) -> tuple[Float, dict[str, int]]:
+    names = ids_from_sequence(list(by_item.keys()), table="propensities", column="item")
     ids, codes = encode(names, table="propensities", column="item")
     ids.same_kind(truth.items, what="item")
     chance = np.empty(len(ids))
-    chance[codes] = checked(np.asarray(list(given.values()), dtype=np.float64))
-    place = ids.code_of(truth.items.values)[truth.codes]
-    unknown = place < 0
-    if unknown.any() and otherwise is None:
+    chance[codes] = check_propensities(np.asarray(list(by_item.values()), dtype=np.float64))
+    code = ids.code_of(truth.items.values)[truth.codes]
+    unknown = code < 0
+    if unknown.any() and default is None:
         item = truth.items.name(truth.codes[int(np.argmax(unknown))])
         raise InputError(
             f"{int(unknown.sum())} relevant items have no propensity, {item!r} for one.",
             table="propensities",
             hint="Give every relevant item its chance of being observed.",
         )
-    out = np.where(unknown, 1.0 if otherwise is None else otherwise, chance[np.maximum(place, 0)])
+    out = np.where(unknown, 1.0 if default is None else default, chance[np.maximum(code, 0)])
     return out, {"without_propensity": int(unknown.sum())}
 
 
-def _by_pair(truth: Interactions, frame: Any) -> Float:
+def _propensities_by_pair(truth: Interactions, frame: Any) -> Float:
     names = list(frame.columns)
-    found = find_columns(names, ("user", "item"), None, "propensities")
-    rest = [n for n in names if n not in found.values()]
-    like = [n for n in rest if "propens" in n.lower()] or rest
-    if len(like) != 1:
+    columns = find_columns(names, ("user", "item"), None, "propensities")
+    rest = [n for n in names if n not in columns.values()]
+    candidates = [n for n in rest if "propens" in n.lower()] or rest
+    if len(candidates) != 1:
         raise ColumnError(
             f"which of {', '.join(rest) or 'no column'} holds the propensities?",
             table="propensities",
             hint="Call the column 'propensity'.",
         )
-    cases, case = coded_column(frame, found["user"], "propensities")
-    items, item = coded_column(frame, found["item"], "propensities")
+    cases, case = encode_column(frame, columns["user"], "propensities")
+    items, item = encode_column(frame, columns["item"], "propensities")
     cases.same_kind(truth.cases, what="user")
     items.same_kind(truth.items, what="item")
-    chance = checked(np.asarray(frame[like[0]].to_numpy(), dtype=np.float64))
-    have = _keys(cases.values[case], items.values[item], truth)
-    order = np.argsort(have, kind="stable")
-    want = _keys(np.repeat(truth.cases.values, truth.sizes), truth.items.values[truth.codes], truth)
-    at = np.minimum(np.searchsorted(have[order], want), len(order) - 1)
-    lost = have[order][at] != want
-    if lost.any():
+    chance = check_propensities(np.asarray(frame[candidates[0]].to_numpy(), dtype=np.float64))
+    table_key = _pair_keys(cases.values[case], items.values[item], truth)
+    order = np.argsort(table_key, kind="stable")
+    truth_key = _pair_keys(np.repeat(truth.cases.values, truth.sizes), truth.items.values[truth.codes], truth)
+    at = np.minimum(np.searchsorted(table_key[order], truth_key), len(order) - 1)
+    missing = table_key[order][at] != truth_key
+    if missing.any():
         raise InputError(
-            f"{int(lost.sum())} relevant pairs of user and item have no propensity.",
+            f"{int(missing.sum())} relevant pairs of user and item have no propensity.",
             table="propensities",
             hint="The table needs a row for every pair in the truth.",
         )
     return np.asarray(chance[order[at]])
 
 
-def _keys(users: Array, items: Array, truth: Interactions) -> Array:
-    case, item = _code(truth.cases, users), _code(truth.items, items)
+def _pair_keys(users: Array, items: Array, truth: Interactions) -> Array:
+    """One number per pair of user and item; -1 where the truth does not know both."""
+    case, item = truth.cases.code_of(users), truth.items.code_of(items)
     return np.where((case < 0) | (item < 0), -1, case * max(len(truth.items), 1) + item)
 
 
-def _code(ids: Ids, values: Array) -> Array:
-    return ids.code_of(values)
-
-
-def checked(chance: Float) -> Float:
-    """Propensities that are probabilities above 0."""
-    wrong = ~((chance > 0) & (chance <= 1))
-    if wrong.any():
+def check_propensities(chance: Float) -> Float:
+    """The propensities, if all are probabilities above 0."""
+    invalid = ~((chance > 0) & (chance <= 1))
+    if invalid.any():
         raise InputError(
-            f"the propensity {float(chance[np.argmax(wrong)]):g} is no probability above 0.",
+            f"the propensity {float(chance[np.argmax(invalid)]):g} is not a probability above 0.",
             table="propensities",
-            row=int(np.argmax(wrong)),
+            row=int(np.argmax(invalid)),
             hint="A propensity is the chance that a relevant item is observed: above 0, at most 1.",
         )
     return chance
@@ -155,17 +153,17 @@ def effective_sample_size(weights: Any) -> float:
     return float(w.sum()) ** 2 / square if square else 0.0
 
 
-def weights_of(chance: Float, clip: float | None) -> tuple[Float, Diagnostics]:
-    """1 / propensity, at most `clip`, and what the weights look like."""
+def inverse_propensity_weights(chance: Float, clip: float | None) -> tuple[Float, Diagnostics]:
+    """The weights 1 / propensity, at most `clip`, and their diagnostics."""
     raw = 1.0 / chance
     if clip is not None and not clip > 0:
-        raise InputError(f"clip={clip!r} is no largest weight.", hint="Use a number above 0, such as 100.")
+        raise InputError(f"clip={clip!r} is not a largest weight.", hint="Use a number above 0, such as 100.")
     weights = raw if clip is None else np.minimum(raw, clip)
-    return weights, diagnosed(weights, n_clipped=int((raw > weights).sum()), chance=chance)
+    return weights, weight_diagnostics(weights, n_clipped=int((raw > weights).sum()), chance=chance)
 
 
-def diagnosed(weights: Float, *, n_clipped: int, chance: Float) -> Diagnostics:
-    """What there is to know about a set of weights."""
+def weight_diagnostics(weights: Float, *, n_clipped: int, chance: Float) -> Diagnostics:
+    """Sample size, effective sample size and extremes of a set of weights."""
     total = float(weights.sum())
     return Diagnostics(
         n=len(weights),

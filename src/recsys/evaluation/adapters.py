@@ -1,7 +1,7 @@
-"""What other libraries hand out, as lists and truth; and our metrics in the shapes theirs expect.
+"""Results of other libraries as lists and truth, and our metrics in the shapes they expect.
 
-Tables with known columns (RecTools, RecBole, LensKit) need no adapter: evaluate reads them. Here is the rest:
-objects and arrays whose meaning only their library knows. None of the libraries is imported.
+Tables with known columns (RecTools, RecBole, LensKit) need no adapter: evaluate reads them. This module holds
+the rest: objects and arrays whose meaning only their library knows. None of the libraries is imported.
 """
 
 from __future__ import annotations
@@ -34,19 +34,21 @@ def from_implicit(users: Iterable[Any], items: Any, scores: Any = None, *, item_
     >>> lists.sizes.tolist()
     [2, 1]
     """
-    rows, who = np.asarray(items), list(users)
-    if rows.ndim != 2 or len(rows) != len(who):
-        raise InputError(f"{len(who)} users came with item numbers of shape {rows.shape}.")
+    rows, user_list = np.asarray(items), list(users)
+    if rows.ndim != 2 or len(rows) != len(user_list):
+        raise InputError(f"{len(user_list)} users came with item numbers of shape {rows.shape}.")
     names = None if item_ids is None else np.asarray(item_ids)
-    worth = None if scores is None else np.asarray(scores, dtype=np.float64)
+    score_rows = None if scores is None else np.asarray(scores, dtype=np.float64)
     # implicit fills a list that is too short with -1 and the lowest float.
-    made: dict[Any, Any] = {}
-    for place, user in enumerate(who):
-        inside = rows[place] >= 0
-        kept = rows[place][inside]
-        shown = (kept if names is None else names[kept]).tolist()
-        made[user] = shown if worth is None else list(zip(shown, worth[place][inside].tolist(), strict=True))
-    return read_lists(made)
+    lists: dict[Any, Any] = {}
+    for place, user in enumerate(user_list):
+        valid = rows[place] >= 0
+        item_numbers = rows[place][valid]
+        shown = (item_numbers if names is None else names[item_numbers]).tolist()
+        lists[user] = (
+            shown if score_rows is None else list(zip(shown, score_rows[place][valid].tolist(), strict=True))
+        )
+    return read_lists(lists)
 
 
 def from_lenskit(collection: Any) -> Any:
@@ -80,12 +82,12 @@ def from_recbole(users: Any, top_items: Any, *, dataset: Any = None) -> dict[Any
     >>> from_recbole([1], [[3, 2]])
     {1: [3, 2]}
     """
-    who, rows = np.asarray(_on_cpu(users)).tolist(), np.asarray(_on_cpu(top_items)).tolist()
-    if len(who) != len(rows):
-        raise InputError(f"{len(who)} users came with {len(rows)} rows of items.")
+    user_list, rows = np.asarray(_on_cpu(users)).tolist(), np.asarray(_on_cpu(top_items)).tolist()
+    if len(user_list) != len(rows):
+        raise InputError(f"{len(user_list)} users came with {len(rows)} rows of items.")
     if dataset is None:
-        return dict(zip(who, rows, strict=True))
-    names = dataset.id2token(dataset.uid_field, who)
+        return dict(zip(user_list, rows, strict=True))
+    names = dataset.id2token(dataset.uid_field, user_list)
     return {
         str(name): [str(item) for item in dataset.id2token(dataset.iid_field, row)]
         for name, row in zip(names, rows, strict=True)
@@ -93,7 +95,7 @@ def from_recbole(users: Any, top_items: Any, *, dataset: Any = None) -> dict[Any
 
 
 def score_function(metric: str, **options: Any) -> Callable[[Any, Any], float]:
-    """A metric as scikit-learn spells one: `f(y_true, y_score)`, both (cases, items) arrays, as ndcg_score.
+    """A metric in the form of scikit-learn: `f(y_true, y_score)`, both (cases, items) arrays, as ndcg_score.
 
     `sklearn.metrics.make_scorer(score_function("ndcg@10"), response_method="predict")` makes a scorer of it.
 
@@ -131,16 +133,16 @@ def scorer(metric: str, *, k: int = 10, seen: Any = None, **options: Any) -> Cal
 
         if hasattr(estimator, "user_factors") or not hasattr(estimator, "recommend"):
             return float(evaluate(from_model(estimator), y, [metric], seen=seen, **options)[metric])
-        lists = {user: estimator.recommend(user, k) for user in _plain(users)}
+        lists = {user: estimator.recommend(user, k) for user in _user_ids(users)}
         return float(evaluate(lists, y, [metric], seen=seen, **options)[metric])
 
     return score
 
 
-def _plain(users: Any) -> Sequence[Any]:
+def _user_ids(users: Any) -> Sequence[Any]:
     if isinstance(users, Mapping | Interactions):
         raise InputError(
-            "X holds the users to recommend to, one a row.", hint="Pass a list or an array of ids."
+            "X holds the users to recommend to, one per row.", hint="Pass a list or an array of ids."
         )
     return np.asarray(users).ravel().tolist() if not isinstance(users, list) else users
 

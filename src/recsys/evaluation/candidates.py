@@ -1,7 +1,7 @@
-"""Evaluate what ranks one positive among its own candidates: a model, a function, or scores that are there.
+"""Evaluate rankings of one positive among its own candidates: by a model, a function, or ready scores.
 
-Wiring only: candidates are counted by `sources`, measured by the engine. The result says that the items were
-sampled; `recsys.sampled` says what that hides.
+`ranks.sources` counts the candidates above each positive, the engine measures. The result says that the
+candidates were sampled; `recsys.sampled` says what that hides.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from recsys.types import Context
 
 __all__ = ["Candidates", "count_candidates", "evaluate_candidates", "rank_metrics"]
 
-_DEFAULT = ("hit@10", "ndcg@10", "mrr", "auc")
+_DEFAULT_METRICS = ("hit@10", "ndcg@10", "mrr", "auc")
 
 
 def evaluate_candidates(
@@ -47,27 +47,27 @@ def evaluate_candidates(
         model: a torch module or any callable `(users, items) -> scores`, or the scores themselves: a pair of
             arrays (of the positives, of the negatives), or one matrix with the positives' column first.
         cases: a Dataset, DataLoader or iterable of (user, positive, negatives), or Candidates.
-        metrics: as for `evaluate`; hit@10, ndcg@10, mrr and auc unless said.
+        metrics: as for `evaluate`; by default hit@10, ndcg@10, mrr and auc.
         k: cut-offs for the metrics that name none.
-        conventions: as for `evaluate`; equal scores count with their expected value unless it says otherwise.
+        conventions: as for `evaluate`; by default equal scores count with their expected value.
         duplicates: a negative that is the case's positive, or repeats another, is the same item
             ("collapse"), or a candidate of its own that comes before the positive ("pessimistic").
-        device: where a module computes; where it lies when not given. It is put back afterwards.
+        device: where a module computes; by default where it is. It is moved back afterwards.
         autocast: "bfloat16" or "float16" for mixed precision.
-        batch: pairs in one forward pass; follows from the memory at hand.
+        batch: pairs in one forward pass; by default as many as the memory allows.
 
     >>> cases = [(0, 3, [1, 2]), (1, 2, [0, 3])]
     >>> result = evaluate_candidates(np.array([[0.9, 0.1, 0.2], [0.5, 0.7, 0.1]]), cases, ["hit@1", "mrr"])
     >>> dict(result)
     {'hit@1': 0.5, 'mrr': 0.75}
     """
-    read = read_candidates(cases)
+    candidates = read_candidates(cases)
     counted = count_candidates(
-        model, read, duplicates=duplicates, device=device, autocast=autocast, batch=batch
+        model, candidates, duplicates=duplicates, device=device, autocast=autocast, batch=batch
     )
     chosen = Conventions(ties="expected") if conventions is None else Conventions.of(conventions)
-    requests = parse_all(_DEFAULT if metrics is None and k is None else metrics, k)
-    return measured(counted, requests, chosen)
+    requests = parse_all(_DEFAULT_METRICS if metrics is None and k is None else metrics, k)
+    return evaluate_counted(counted, requests, chosen)
 
 
 def count_candidates(
@@ -79,7 +79,7 @@ def count_candidates(
     autocast: Any = None,
     batch: int | None = None,
 ) -> CountedTruth:
-    """Where each positive lands: negatives above it and level with it."""
+    """The rank of each positive: how many negatives score higher, and how many the same."""
     if isinstance(model, tuple) and len(model) == 2:
         return cases.judge_scores(*model, duplicates=duplicates)
     if isinstance(model, np.ndarray):
@@ -88,8 +88,10 @@ def count_candidates(
         return cases.judge(score, duplicates=duplicates)
 
 
-def measured(counted: CountedTruth, requests: Sequence[Request], conventions: Conventions) -> Evaluation:
-    """Every request of places that were counted; tied positives are told."""
+def evaluate_counted(
+    counted: CountedTruth, requests: Sequence[Request], conventions: Conventions
+) -> Evaluation:
+    """Every request for counted ranks; warns of tied positives."""
     tied = int(((counted.tied > 1) & (counted.above >= 0)).sum())
     if tied:
         warn(
@@ -98,9 +100,9 @@ def measured(counted: CountedTruth, requests: Sequence[Request], conventions: Co
             f"score as a negative; they count by the rule ties={conventions.ties!r}. "
             "ties='best' and ties='worst' give the range.",
         )
-    most = int(counted.n_candidates.max(initial=0))
-    least = int(counted.n_candidates.min(initial=most))
-    span = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    largest = int(counted.n_candidates.max(initial=0))
+    smallest = int(counted.n_candidates.min(initial=largest))
+    span = f"{smallest:,}" if smallest == largest else f"{smallest:,} to {largest:,}"
     notes = {"sampled": f"each positive was ranked among {span} candidates, not among the whole catalogue"}
 
     def run(under: Conventions) -> Evaluation:
@@ -113,7 +115,7 @@ def measured(counted: CountedTruth, requests: Sequence[Request], conventions: Co
 
 
 def rank_metrics(k: Sequence[int], *, tied: bool) -> list[Request]:
-    """Every registered metric that places alone decide, at every cut-off where it has one."""
+    """Every registered metric that depends on ranks only, at every cut-off if it has one."""
     usable = [
         metric
         for metric in METRICS.values()

@@ -1,7 +1,7 @@
-"""The verbs evaluate and recommend. Wiring only; nothing is computed here.
+"""The functions evaluate and recommend: they read the inputs and connect the steps; nothing is computed here.
 
-Inputs are read once into Lists and Interactions, paired, judged, measured and summed up; each step
-lives in the module named after it.
+Inputs are read once into Lists and Interactions, matched, measured and summarised; each step lives in the
+module named after it.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import CutoffError, InputError
 from recsys.evaluation.bounds import Bounds, bounds_of
 from recsys.evaluation.intake import (
-    asked_of,
-    history_if_given,
-    history_of,
+    ask_model,
     list_length,
-    ranked_of,
-    reference_of,
+    load_interactions,
+    load_optional_interactions,
+    load_ranking,
+    read_reference_lists,
 )
 from recsys.evaluation.options import EvaluationOptions, with_max_grade
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.run import judged_of, one_pass, until_clear
+from recsys.evaluation.run import rank_truth, run_once, run_until_clear
 from recsys.evaluation.stopping import RaceEntry, StopWhen
-from recsys.metrics.attributes import context_of
+from recsys.metrics.attributes import read_context
 from recsys.metrics.requests import Metrics, max_place_read, parse_all
 from recsys.ranks.sources import Factors, RankingOptions, Scores, from_model, recommends
 from recsys.types import Lists
@@ -69,41 +69,41 @@ def evaluate(
         lists: who was recommended what, best first: {user: [items]}, {user: [(item, score)]}, a table with
             user and item columns (and rank or score), a 2-D array, a scipy sparse matrix of scores, Lists;
             a file's path; what ranks the whole catalogue: Factors(U, V), Scores(matrix), a factor model; or
-            any model with recommend(user, k), which is asked for the users of the truth.
+            any model with recommend(user, k), which is called for the users of the truth.
         truth: what was relevant: {user: {items}}, {user: {item: grade}}, a table (with a grade column if
             relevance is graded), a scipy sparse matrix, a file's path, Interactions.
         metrics: names such as "ndcg@10" or "ndcg(gain=exp2)@10"; `recsys metrics` lists them.
         k: cut-offs for the metrics that name none.
         conventions: a preset's name ("trec_eval", "rectools", …), a dict of decisions, or Conventions.
         by: results per group: {user: group}, a function of the user id, "activity", "cold_user",
-            "popularity", "cold_item", "item_age" (made of train), or a column of users or items.
-        columns: names where detection fails: {"user": "uid", "item": "sku"}, or one such mapping under
+            "popularity", "cold_item", "item_age" (built from train), or a column of users or items.
+        columns: column names if detection fails: {"user": "uid", "item": "sku"}, or one such mapping under
             "lists" and one under "truth".
-        catalogue: all item ids, or how many there are, for metrics and conventions that need them.
+        catalogue: all item ids, or their number, for metrics and conventions that need them.
         seen: what each user had already: never recommended by factors and scores; with ready lists it only
             counts relevant items among it.
         complete: True when each list ranks every candidate (needed by auc, average_rank, …).
-        full_ranking: another word for `complete`.
-        clusters: user of each case, where a user has several cases.
+        full_ranking: another name for `complete`.
+        clusters: user of each case, if users have several cases.
         case_weights: weight of each user in the means.
         item_weights: weight of each relevant item (recall, hits, dcg, ndcg).
         never: items no user may be recommended (factors and scores).
-        exclude: another word for `never`.
+        exclude: another name for `never`.
         eligible: the only items each user may be recommended, like `truth` (factors and scores).
         train: what each user had before, like `truth`: popularity, novelty, histories, strata.
-        popularity: {item: how many users had it}, where there is no train.
-        items: what is known about the items: a table with an item column, or {column: {item: value}}.
-        users: what is known about the users: a table with a user column, or {column: {user: value}}.
-        embeddings: a vector for each item: {item: vector}, (ids, matrix), or a matrix with a row an item.
-        profiles: a vector for each user, likewise; the mean of what the user had in train without.
-        reference: other lists to hold these against: like `lists`, or one list everybody would get.
+        popularity: {item: how many users had it}, if there is no train.
+        items: attributes of the items: a table with an item column, or {column: {item: value}}.
+        users: attributes of the users: a table with a user column, or {column: {user: value}}.
+        embeddings: a vector for each item: {item: vector}, (ids, matrix), or a matrix with one row per item.
+        profiles: a vector for each user, likewise; by default the mean of the user's items in train.
+        reference: other lists to compare these with: like `lists`, or one list for everybody.
         intents: what a relevant item is relevant for: a column of items, or {user: {item: [intents]}}.
         backend: "auto", "native" (compiled), "reference" (NumPy) or "cuda" (a GPU, through torch); the result
             has the same bits.
         threads: how many threads; the result is the same.
         progress: called with (blocks done, blocks in all) while factors or scores are ranked.
         stop_when: take users in random order and stop when the intervals are this narrow (0.01), or as a
-            StopWhen says; they hold at whatever time it stops, and the share of work saved is shown.
+            StopWhen says; the intervals are valid whenever it stops, and the share of work saved is printed.
 
     >>> print(
     ...     evaluate(
@@ -122,67 +122,74 @@ def evaluate(
     """
     requests = parse_all(metrics, k)
     chosen = Conventions.of(conventions)
-    never, complete = _excluded(never, exclude), complete or full_ranking
-    ready = None if recommends(lists) else ranked_of(lists, columns)
-    known = history_of(truth, "truth", columns)
-    read = ready if ready is not None else ranked_of(asked_of(lists, known, requests), columns)
-    shows = any("lists" in r.metric.needs for r in requests)
-    judges = any("eligible" in r.metric.needs for r in requests)
-    if isinstance(read, Lists) and (never is not None or eligible is not None) and not judges:
+    never, complete = _excluded_items(never, exclude), complete or full_ranking
+    ready = None if recommends(lists) else load_ranking(lists, columns)
+    known = load_interactions(truth, "truth", columns)
+    ranking = ready if ready is not None else load_ranking(ask_model(lists, known, requests), columns)
+    needs_lists = any("lists" in r.metric.needs for r in requests)
+    needs_eligible = any("eligible" in r.metric.needs for r in requests)
+    if isinstance(ranking, Lists) and (never is not None or eligible is not None) and not needs_eligible:
         raise InputError("never= and eligible= choose candidates, and ready lists have none.", table="lists")
-    if not isinstance(read, Lists) and catalogue is not None:
+    if not isinstance(ranking, Lists) and catalogue is not None:
         raise InputError(
             "the items of the model are the catalogue.", hint="Leave out catalogue=, or use never=."
         )
-    asked = RankingOptions(
-        seen=history_if_given(seen, "seen", columns),
-        eligible=history_if_given(eligible, "eligible", columns),
+    ranking_options = RankingOptions(
+        seen=load_optional_interactions(seen, "seen", columns),
+        eligible=load_optional_interactions(eligible, "eligible", columns),
         never=never,
         backend=backend,
         threads=threads,
         progress=progress,
-        k=list_length(requests, read) if shows else None,
+        k=list_length(requests, ranking) if needs_lists else None,
         deepest=max_place_read(requests),
     )
     options = EvaluationOptions(
         catalogue=catalogue,
-        asked=asked,
+        ranking_options=ranking_options,
         complete=complete,
         clusters=clusters,
         case_weights=case_weights,
         item_weights=item_weights,
-        context=context_of(
-            train=history_if_given(train, "train", columns),
+        context=read_context(
+            train=load_optional_interactions(train, "train", columns),
             popularity=popularity,
             items=items,
             users=users,
             embeddings=embeddings,
             profiles=profiles,
-            reference=None if reference is None else reference_of(reference, requests),
+            reference=None if reference is None else read_reference_lists(reference, requests),
             intents=intents,
-            eligible=asked.eligible,
+            eligible=ranking_options.eligible,
             never=never,
         ),
         by=by,
     )
 
-    # It is handed itself: a function that knew its own name would keep lists and truth in memory.
-    def run(rerun: Callable[..., Evaluation], wanted: Conventions) -> Evaluation:
-        under = with_max_grade(wanted, requests, known)
-        notes = {"lists": dict(read.notes) if isinstance(read, Lists) else {}, "truth": dict(known.notes)}
+    # The function receives itself: a closure over its own name would be a cycle that keeps lists in memory.
+    def run(rerun: Callable[..., Evaluation], new_conventions: Conventions) -> Evaluation:
+        effective = with_max_grade(new_conventions, requests, known)
+        notes = {
+            "lists": dict(ranking.notes) if isinstance(ranking, Lists) else {},
+            "truth": dict(known.notes),
+        }
         if stop_when is None:
-            partial = one_pass(read, known, requests, under, options)
+            partial = run_once(ranking, known, requests, effective, options)
         else:
-            partial, notes["stopped"] = until_clear(
-                read, known, requests, under, options=options, stop_when=stop_when
+            partial, notes["stopped"] = run_until_clear(
+                ranking, known, requests, effective, options=options, stop_when=stop_when
             )
 
-        def limits(values: Mapping[str, float]) -> Bounds:
-            judged, context = judged_of(read, known, under, options)
-            return bounds_of(judged, requests, values, rules=under, context=context, seen=asked.seen)
+        def compute_bounds(values: Mapping[str, float]) -> Bounds:
+            judged, context = rank_truth(ranking, known, effective, options)
+            return bounds_of(
+                judged, requests, values, rules=effective, context=context, seen=ranking_options.seen
+            )
 
-        again = partial_of(rerun, rerun)
-        return Evaluation(partial, requests, under, notes=notes, reevaluate=again, compute_bounds=limits)
+        reevaluate = partial_of(rerun, rerun)
+        return Evaluation(
+            partial, requests, effective, notes=notes, reevaluate=reevaluate, compute_bounds=compute_bounds
+        )
 
     return run(run, chosen)
 
@@ -210,18 +217,18 @@ def recommend(
     ranked = source if isinstance(source, Factors | Scores) else from_model(source)
     if type(k) is not int or k < 1:
         raise CutoffError(f"k={k!r} is not a positive whole number.", hint="Use k >= 1, such as k=10.")
-    asked = RankingOptions(
-        seen=history_if_given(seen, "seen"),
-        eligible=history_if_given(eligible, "eligible"),
-        never=_excluded(never, exclude),
+    ranking_options = RankingOptions(
+        seen=load_optional_interactions(seen, "seen"),
+        eligible=load_optional_interactions(eligible, "eligible"),
+        never=_excluded_items(never, exclude),
         backend=backend,
         threads=threads,
     )
-    return ranked.top(users, int(k), asked)
+    return ranked.top(users, int(k), ranking_options)
 
 
-def _excluded(never: Iterable[Any] | None, exclude: Iterable[Any] | None) -> Iterable[Any] | None:
-    """`never` and `exclude` are two words for one thing."""
+def _excluded_items(never: Iterable[Any] | None, exclude: Iterable[Any] | None) -> Iterable[Any] | None:
+    """The items of `never` or its other name `exclude`."""
     if never is not None and exclude is not None:
         raise InputError("never= and exclude= mean the same, and both were given.", hint="Pass one of them.")
     return exclude if never is None else never

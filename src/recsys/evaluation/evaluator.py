@@ -9,26 +9,26 @@ from typing import Any
 
 from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import ConventionError, InputError, MergeError, UnknownNameError
-from recsys.evaluation.intake import history_of, list_length, ranked_of
+from recsys.evaluation.intake import list_length, load_interactions, load_ranking
 from recsys.evaluation.options import EvaluationOptions, with_max_grade
 from recsys.evaluation.partials import merge
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.run import one_pass
-from recsys.metrics.attributes import context_of
+from recsys.evaluation.run import run_once
+from recsys.metrics.attributes import read_context
 from recsys.metrics.requests import Metrics, parse_all
 from recsys.types import Partial
 
-_KNOWN = (
+_CONTEXT_KEYWORDS = (
     "train", "popularity", "items", "users", "embeddings", "profiles", "reference", "intents",
 )  # fmt: skip
-_NO_BATCHES = "What evaluate takes besides (by=, seen=, stop_when=, …) needs all users at once."
+_NEEDS_ALL_USERS = "Other arguments of evaluate (by=, seen=, stop_when=, …) need all users at once."
 
 
 class Evaluator:
-    """Evaluates users batch by batch; memory holds one row a user, never the lists.
+    """Evaluates users batch by batch; memory holds one row per user, never the lists.
 
-    `known` is what metrics about the items shown need, as for evaluate: train=, popularity=, items=, users=,
-    embeddings=, profiles=, reference=, intents=.
+    `known` is the context that metrics about the items shown need, as for evaluate: train=, popularity=,
+    items=, users=, embeddings=, profiles=, reference=, intents=.
 
     >>> evaluator = Evaluator(["recall@2"])
     >>> _ = evaluator.update({1: [3, 4]}, {1: [3]}).update({2: [5, 6]}, {2: [7]})
@@ -51,26 +51,29 @@ class Evaluator:
         self.conventions = Conventions.of(conventions)
         self._columns = columns
         for name in known:
-            if name not in _KNOWN:
-                raise UnknownNameError("keyword of Evaluator", name, _KNOWN, hint=_NO_BATCHES)
-        context = context_of(**known)
+            if name not in _CONTEXT_KEYWORDS:
+                raise UnknownNameError("keyword of Evaluator", name, _CONTEXT_KEYWORDS, hint=_NEEDS_ALL_USERS)
+        context = read_context(**known)
         self._options = EvaluationOptions(
             catalogue=catalogue, complete=complete, shared=False, context=context
         )
         self._parts: list[Partial] = []
 
     def update(self, lists: Any, truth: Any) -> Evaluator:
-        """Add users that no earlier batch held."""
-        read, known = ranked_of(lists, self._columns), history_of(truth, "truth", self._columns)
+        """Add users that are in no earlier batch."""
+        ranking, interactions = (
+            load_ranking(lists, self._columns),
+            load_interactions(truth, "truth", self._columns),
+        )
         options = copy(self._options)
         if any("lists" in r.metric.needs for r in self.requests):
-            options.asked = replace(options.asked, k=list_length(self.requests, read))
-        if with_max_grade(self.conventions, self.requests, known) != self.conventions:
+            options.ranking_options = replace(options.ranking_options, k=list_length(self.requests, ranking))
+        if with_max_grade(self.conventions, self.requests, interactions) != self.conventions:
             raise ConventionError(
                 "err needs to know the highest grade, which a batch cannot tell.",
                 hint="Pass conventions={'max_grade': 5} to the Evaluator.",
             )
-        self._parts.append(one_pass(read, known, self.requests, self.conventions, options))
+        self._parts.append(run_once(ranking, interactions, self.requests, self.conventions, options))
         return self
 
     def merge(self, other: Evaluator) -> Evaluator:

@@ -1,4 +1,4 @@
-"""What a Partial says by group: who is in each, the values of each, and how far apart groups are."""
+"""Values by group: the members of each group, its values, and the gap between the best and the worst."""
 
 from __future__ import annotations
 
@@ -11,31 +11,32 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.evaluation.partials import summarise
 from recsys.metrics.requests import Request
-from recsys.types import Array, Bool, Float, Ids, Partial, Stratum
+from recsys.types import Array, Bool, Float, Ids, Partial
 
-_NORMAL = 1.959963984540054
-_FEWEST = 10  # users a group must have before its mean has an interval
+_Z_95 = 1.959963984540054
+_MIN_USERS = 10  # users a group must have before its mean has an interval
 
 
 def masks_of(partial: Partial) -> dict[Any, Bool]:
-    """{group: which cases are in it}; of a group of items, those that have something of it."""
-    return {label: _members(partial, stratum) for label, stratum in partial.strata.items()}
-
-
-def _members(partial: Partial, stratum: Stratum) -> Bool:
-    rows = stratum.partial.per_case
-    if stratum.of == "user":
-        mask = np.zeros(len(partial.per_case), dtype=bool)
-        mask[Ids(partial.per_case.ids).code_of(rows.ids)] = True
-        return mask
-    known = [~np.isnan(column) for column in rows.columns.values()]
-    return np.asarray(np.logical_or.reduce(known)) if known else np.ones(len(rows.ids), dtype=bool)
+    """{group: which cases are in it}; for a group of items, the cases that have one of its items."""
+    masks = {}
+    for label, stratum in partial.strata.items():
+        rows = stratum.partial.per_case
+        if stratum.of == "user":
+            mask = np.zeros(len(partial.per_case), dtype=bool)
+            mask[Ids(partial.per_case.ids).code_of(rows.ids)] = True
+        else:
+            mask = np.zeros(len(rows.ids), dtype=bool) if rows.columns else np.ones(len(rows.ids), dtype=bool)
+            for column in rows.columns.values():
+                mask |= ~np.isnan(column)
+        masks[label] = mask
+    return masks
 
 
 def values_by_group(
     partial: Partial, requests: Sequence[Request], conventions: Conventions, masks: Mapping[Any, Bool]
 ) -> dict[Any, dict[str, float]]:
-    """{group: {metric: value}}; a group of items has values of its own, one of users is part of the rows."""
+    """{group: {metric: value}}; a group of items has its own values, a group of users is part of the rows."""
     out = {}
     for label, mask in masks.items():
         stratum = partial.strata.get(label)
@@ -44,8 +45,8 @@ def values_by_group(
             continue
         out[label] = summarise(partial, requests, mask)
         if stratum is not None:
-            shelves = [r for r in requests if r.metric.kind == "catalogue"]
-            out[label] |= summarise(stratum.partial, shelves, conventions=conventions)
+            catalogue_requests = [r for r in requests if r.metric.kind == "catalogue"]
+            out[label] |= summarise(stratum.partial, catalogue_requests, conventions=conventions)
     return out
 
 
@@ -62,7 +63,7 @@ class Gap(NamedTuple):
 def gap_of(values: Mapping[Any, float], better: str) -> Gap:
     """The best and the worst of {group: value}; `better` is the direction of the metric.
 
-    Where 0 is best, the gap is between distances from 0.
+    If 0 is best, the gap is between distances from 0.
 
     >>> gap_of({"cold": 0.25, "warm": 0.5}, "higher")
     Gap(best='warm', worst='cold', difference=0.25, ratio=0.5, interval=None)
@@ -78,9 +79,9 @@ def gap_of(values: Mapping[Any, float], better: str) -> Gap:
 
 
 def with_interval(gap: Gap, column: Float, best: Array, worst: Array) -> Gap:
-    """The gap with a normal interval of the difference of two means; without where groups share users."""
+    """The gap with a normal interval of the difference of two means; without it if groups share users."""
     known = [column[mask & ~np.isnan(column)] for mask in (best, worst)]
-    if (best & worst).any() or min(map(len, known)) < _FEWEST:
+    if (best & worst).any() or min(map(len, known)) < _MIN_USERS:
         return gap
-    error = math.sqrt(sum(float(each.var(ddof=1)) / len(each) for each in known))
-    return gap._replace(interval=(gap.difference - _NORMAL * error, gap.difference + _NORMAL * error))
+    error = math.sqrt(sum(float(group.var(ddof=1)) / len(group) for group in known))
+    return gap._replace(interval=(gap.difference - _Z_95 * error, gap.difference + _Z_95 * error))

@@ -1,7 +1,7 @@
-"""What was handed in as lists, truth or history, read into what the engine takes.
+"""Read lists, truth and histories into the types of the engine.
 
-Lists may be ready, a file, a model's answers or something that ranks the whole catalogue; a history may be a
-file. How long the lists have to be follows from the metrics.
+Lists may be ready, a file, a model's answers or a source that ranks the whole catalogue; a history may be a
+file. The metrics decide how long the lists must be.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from recsys.metrics.requests import Request, largest_k
 from recsys.ranks.sources import Factors, RankingOptions, Scores, Source, from_model, recommended
 from recsys.types import Interactions, Lists
 
-_BARE = ("seen", "eligible")  # who had what is all that is asked of these, and it is read much quicker
+_PAIRS_ONLY = ("seen", "eligible")  # only (user, item) pairs are read of these, which is much faster
 
 
-def ranked_of(lists: Any, columns: Mapping[str, Any] | None = None) -> Lists | Source:
-    """Ready lists, or what ranks the catalogue."""
+def load_ranking(lists: Any, columns: Mapping[str, Any] | None = None) -> Lists | Source:
+    """Ready lists, or a source that ranks the catalogue."""
     if isinstance(lists, Factors | Scores):
         return lists
     if hasattr(lists, "user_factors") and hasattr(lists, "item_factors"):
@@ -32,20 +32,24 @@ def ranked_of(lists: Any, columns: Mapping[str, Any] | None = None) -> Lists | S
     return read_lists(lists, columns=_columns_for("lists", columns))
 
 
-def history_of(data: Any, table: str, columns: Mapping[str, Any] | None) -> Interactions:
-    """Who had what; `table` is what it is called in errors and in `columns`."""
+def load_interactions(data: Any, table: str, columns: Mapping[str, Any] | None) -> Interactions:
+    """The items each user had; `table` is the name in errors and in `columns`."""
     if isinstance(data, str | Path):
         data = read_file(data, "truth", columns=_columns_for(table, columns))
-    return read_interactions(data, table=table, columns=_columns_for(table, columns), bare=table in _BARE)
+    return read_interactions(
+        data, table=table, columns=_columns_for(table, columns), bare=table in _PAIRS_ONLY
+    )
 
 
-def history_if_given(data: Any, table: str, columns: Mapping[str, Any] | None = None) -> Interactions | None:
-    """The same of what may be left out."""
-    return None if data is None else history_of(data, table, columns)
+def load_optional_interactions(
+    data: Any, table: str, columns: Mapping[str, Any] | None = None
+) -> Interactions | None:
+    """The same, or None if there is no history."""
+    return None if data is None else load_interactions(data, table, columns)
 
 
 def _columns_for(table: str, columns: Any) -> Any:
-    """Names for one table, where each table has names of its own."""
+    """The column names of one table, if each table has its own."""
     if (
         columns is None
         or not isinstance(columns, Mapping)
@@ -55,8 +59,8 @@ def _columns_for(table: str, columns: Any) -> Any:
     return columns.get(table)
 
 
-def asked_of(lists: Any, truth: Interactions, requests: Sequence[Request]) -> Any:
-    """What a model recommends to the users of the truth, where lists are all that it gives."""
+def ask_model(lists: Any, truth: Interactions, requests: Sequence[Request]) -> Any:
+    """The lists of a model that can only recommend, for the users of the truth."""
     longest = largest_k(requests)
     if longest is None:
         raise CutoffError(
@@ -66,17 +70,17 @@ def asked_of(lists: Any, truth: Interactions, requests: Sequence[Request]) -> An
     return recommended(lists, truth.cases.values, longest)
 
 
-def reference_of(reference: Any, requests: Sequence[Request]) -> Lists:
+def read_reference_lists(reference: Any, requests: Sequence[Request]) -> Lists:
     """The lists of another model, as long as the metrics read them."""
     if isinstance(reference, Factors | Scores) or hasattr(reference, "item_factors"):
         ranked = reference if isinstance(reference, Factors | Scores) else from_model(reference)
-        wanted = [r for r in requests if "reference" in r.metric.needs]
-        return ranked.top(None, list_length(wanted or requests, ranked), RankingOptions())
+        of_reference = [r for r in requests if "reference" in r.metric.needs]
+        return ranked.top(None, list_length(of_reference or requests, ranked), RankingOptions())
     return read_reference(reference)
 
 
 def list_length(requests: Sequence[Request], ranked: Lists | Source) -> int:
-    """How long the lists have to be for the metrics about the items shown."""
+    """The length the lists must have for the metrics about the items shown."""
     longest = largest_k(r for r in requests if "lists" in r.metric.needs)
     if longest is not None:
         return longest

@@ -1,7 +1,7 @@
-"""Arrays and the types made of them as JSON, and back: what result files are made of.
+"""Arrays and the types made of them as JSON, and back: the contents of result files.
 
-A result file must be readable as text, small, and safe to open: numbers of a case are packed (little-endian,
-compressed, base64) beside a checksum, names stay JSON, and only the types listed here are ever built.
+A result file must be readable as text, small, and safe to open: arrays are packed (little-endian,
+compressed, base64) beside a checksum, ids stay JSON strings, and only the types listed here are built.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DAMAGED = "Write the result again."
 
 
 def pack(value: Any) -> Any:
-    """A value made of arrays, frozen types, mappings, tuples and plain values, as JSON would hold it.
+    """A value made of arrays, dataclasses, mappings, tuples and scalars as a JSON value.
 
     >>> pack(np.array([1.0, 2.0]))["dtype"], pack({"a": (1, None)})
     ('<f8', {'map': [['a', {'tuple': [1, None]}]]})
@@ -45,9 +45,9 @@ def pack(value: Any) -> Any:
         fields = {f.name: pack(getattr(value, f.name)) for f in dataclasses.fields(value)}
         return {"type": type(value).__name__, "fields": fields}
     if isinstance(value, Mapping):
-        return {"map": [[pack(key), pack(held)] for key, held in value.items()]}
+        return {"map": [[pack(key), pack(content)] for key, content in value.items()]}
     if isinstance(value, tuple | list):
-        return {"tuple": [pack(held) for held in value]}
+        return {"tuple": [pack(content) for content in value]}
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(value)}
     if value is None or isinstance(value, bool | int | float | str):
@@ -56,7 +56,7 @@ def pack(value: Any) -> Any:
 
 
 def unpack(value: Any) -> Any:
-    """What `pack` was given; anything else is a FileError, never code that runs.
+    """The value that was packed; anything else raises a FileError, and no code from the file runs.
 
     >>> unpack(pack({"a": (1, np.array([True, False]))}))
     {'a': (1, array([ True, False]))}
@@ -64,14 +64,14 @@ def unpack(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, dict):
-        for mark, read in _READERS.items():
-            if mark in value:
+        for key, read in _READERS.items():
+            if key in value:
                 return read(value)
     raise FileError("the result file holds something this version does not know.", hint=_DAMAGED)
 
 
 def fingerprint(value: Any) -> str:
-    """The sha256 of what JSON holds, however it is spelled there.
+    """The sha256 of a JSON value, independent of how it is written.
 
     >>> fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1})
     True
@@ -83,17 +83,17 @@ def fingerprint(value: Any) -> str:
 def _pack_array(array: Array) -> dict[str, Any]:
     if array.dtype == object:
         return {"names": [str(name) for name in array.tolist()]}
-    plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-    data = plain.tobytes()
+    little_endian = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    data = little_endian.tobytes()
     return {
-        "dtype": plain.dtype.str,
-        "shape": list(plain.shape),
+        "dtype": little_endian.dtype.str,
+        "shape": list(little_endian.shape),
         "sha256": hashlib.sha256(data).hexdigest(),
         "zlib": base64.b64encode(zlib.compress(data, 6)).decode("ascii"),
     }
 
 
-def _array(value: dict[str, Any]) -> Array:
+def _read_array(value: dict[str, Any]) -> Array:
     dtype, shape = value.get("dtype"), value.get("shape")
     if (
         dtype not in _DTYPES
@@ -104,7 +104,7 @@ def _array(value: dict[str, Any]) -> Array:
     size = math.prod(shape) * np.dtype(dtype).itemsize
     try:
         unpacker = zlib.decompressobj()
-        # One byte more than announced: a column that goes on is damaged, and is not unpacked to its end.
+        # One byte more than announced: a longer column is damaged, and is not unpacked to its end.
         data = unpacker.decompress(base64.b64decode(value["zlib"], validate=True), size + 1)
     except (KeyError, TypeError, binascii.Error, zlib.error) as error:
         raise FileError("a column of the result file cannot be unpacked.", hint=_DAMAGED) from error
@@ -113,18 +113,18 @@ def _array(value: dict[str, Any]) -> Array:
     return np.frombuffer(data, dtype=dtype).reshape(shape).astype(np.dtype(dtype).newbyteorder("="))
 
 
-def _names(value: dict[str, Any]) -> Array:
+def _read_names(value: dict[str, Any]) -> Array:
     out = np.empty(len(value["names"]), dtype=object)
     out[:] = [str(name) for name in value["names"]]
     return out
 
 
-def _frozen(value: dict[str, Any]) -> Any:
+def _read_dataclass(value: dict[str, Any]) -> Any:
     kind, fields = _TYPES.get(value["type"]), value.get("fields")
     if kind is None or not isinstance(fields, dict):
         raise FileError(f"the result file holds a {value['type']!r}, unknown here.", hint=_DAMAGED)
     try:
-        return kind(**{name: unpack(held) for name, held in fields.items()})
+        return kind(**{name: unpack(content) for name, content in fields.items()})
     except TypeError as error:
         raise FileError(
             f"the result file's {value['type']} has other fields than this version's ({error}).",
@@ -132,24 +132,24 @@ def _frozen(value: dict[str, Any]) -> Any:
         ) from error
 
 
-def _mapping(value: dict[str, Any]) -> dict[Any, Any]:
+def _read_mapping(value: dict[str, Any]) -> dict[Any, Any]:
     pairs = value["map"]
     if not isinstance(pairs, list) or not all(isinstance(p, list) and len(p) == 2 for p in pairs):
         raise FileError("a table of the result file is damaged.", hint=_DAMAGED)
-    return {unpack(key): unpack(held) for key, held in pairs}
+    return {unpack(key): unpack(content) for key, content in pairs}
 
 
-def _number(value: dict[str, Any]) -> float:
+def _read_float(value: dict[str, Any]) -> float:
     if value["float"] not in ("nan", "inf", "-inf"):
         raise FileError(f"{value['float']!r} is not a number.", hint=_DAMAGED)
     return float(value["float"])
 
 
 _READERS = {
-    "dtype": _array,
-    "names": _names,
-    "type": _frozen,
-    "map": _mapping,
+    "dtype": _read_array,
+    "names": _read_names,
+    "type": _read_dataclass,
+    "map": _read_mapping,
     "tuple": lambda value: tuple(map(unpack, value["tuple"])),
-    "float": _number,
+    "float": _read_float,
 }

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def library_version() -> str:
-    """The installed version; what the source says in a tree that was never installed."""
+    """The installed version, or the version of the source if the package is not installed."""
     try:
         return version("recsys-evaluation")
     except PackageNotFoundError:

@@ -1,7 +1,7 @@
 """Result files: one JSON document with a part that is reproducible byte for byte and one that is not.
 
-`result` is hashed, `cases` holds all that is behind it, `run` says when and where. What is read back must
-give the result that the file states.
+`result` is hashed, `cases` holds the values behind it, `run` says when and where. A file is accepted only if
+its values reproduce the result it states.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 _PARTS = {"result", "sha256", "cases", "cases_sha256", "run"}
-_RESULT = "Save one with evaluation.save(path), or recsys evaluate … --save FILE."
+_HOW_TO_SAVE = "Save one with evaluation.save(path), or recsys evaluate … --save FILE."
 
 
 def document_of(result: Evaluation) -> dict[str, Any]:
@@ -39,10 +39,11 @@ def document_of(result: Evaluation) -> dict[str, Any]:
     numbers = {
         "schema": SCHEMA,
         "metrics": [
-            {"metric": n, "value": _number(v), "cases": result.n_cases[n]} for n, v in result.overall.items()
+            {"metric": n, "value": _json_number(v), "cases": result.n_cases[n]}
+            for n, v in result.overall.items()
         ],
         "by": [
-            {"group": _plain(label), "metrics": {n: _number(v) for n, v in row.items()}}
+            {"group": _json_label(label), "metrics": {n: _json_number(v) for n, v in row.items()}}
             for label, row in result.by.items()
         ],
         "counts": dict(result.counts),
@@ -56,25 +57,25 @@ def document_of(result: Evaluation) -> dict[str, Any]:
 def write_result(
     path: str | os.PathLike[str], result: Evaluation, *, groups: Mapping[Any, Array], run: Mapping[str, Any]
 ) -> None:
-    """The document with all cases and the masks of `groups`, as a file that changes at once or not at all."""
+    """Write the document with all cases and the masks of `groups`; the file changes at once or not at all."""
     document = document_of(result)
-    document["run"] = {**document["run"], **{name: _fact(name, value) for name, value in run.items()}}
-    document["cases"] = pack({"partial": result.partial, "by": groups, "notes": _kept(result.notes)})
+    document["run"] = {**document["run"], **{name: _json_fact(name, value) for name, value in run.items()}}
+    document["cases"] = pack({"partial": result.partial, "by": groups, "notes": _json_notes(result.notes)})
     document["cases_sha256"] = fingerprint(document["cases"])
     write_text(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
 def read_result(path: str | os.PathLike[str], make: type[Evaluation]) -> Evaluation:
-    """What `write_result` wrote, made anew and held against what the file says."""
+    """Read what `write_result` wrote and check it against the result that the file states."""
     document = _read_document(path)
     try:
-        made = _made(document, make)
-        again = json.loads(made.to_json())
-        same = all(again[part] == document[part] for part in ("result", "sha256"))
+        evaluation = _evaluation_from_document(document, make)
+        recomputed = json.loads(evaluation.to_json())
+        same = all(recomputed[part] == document[part] for part in ("result", "sha256"))
     except FileError:
         raise
     except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
-        raise FileError(f"{path} is no result that recsys saved ({error!r}).", hint=_RESULT) from error
+        raise FileError(f"{path} is no result that recsys saved ({error!r}).", hint=_HOW_TO_SAVE) from error
     if document["cases_sha256"] != fingerprint(document["cases"]):
         raise FileError(
             f"{path}: the part about users does not match its checksum.",
@@ -85,17 +86,17 @@ def read_result(path: str | os.PathLike[str], make: type[Evaluation]) -> Evaluat
             f"{path}: the values per user do not give the result the file states.",
             hint="It was changed after it was saved, or saved by another version; evaluate again.",
         )
-    return made
+    return evaluation
 
 
-def _made(document: Mapping[str, Any], make: type[Evaluation]) -> Evaluation:
-    result, held = document["result"], unpack(document["cases"])
-    said = result["conventions"]
-    conventions = Conventions.of({**said, "per_metric": {m: dict(r) for m, r in said["per_metric"]}})
-    find = lookup_rating if "rows" in result["counts"] else lookup
-    requests = [Request.parse(row["metric"], find) for row in result["metrics"]]
+def _evaluation_from_document(document: Mapping[str, Any], make: type[Evaluation]) -> Evaluation:
+    result, cases = document["result"], unpack(document["cases"])
+    stated = result["conventions"]
+    conventions = Conventions.of({**stated, "per_metric": {m: dict(r) for m, r in stated["per_metric"]}})
+    find_metric = lookup_rating if "rows" in result["counts"] else lookup
+    requests = [Request.parse(row["metric"], find_metric) for row in result["metrics"]]
     return make(
-        held["partial"], requests, conventions, by=held["by"] or None, notes=held["notes"],
+        cases["partial"], requests, conventions, by=cases["by"] or None, notes=cases["notes"],
         run=document["run"],
     )  # fmt: skip
 
@@ -106,45 +107,45 @@ def _read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror}.", hint="Check the path.") from error
     except (RecursionError, ValueError) as error:
-        raise FileError(f"{path} is not JSON ({error}).", hint=_RESULT) from error
+        raise FileError(f"{path} is not JSON ({error}).", hint=_HOW_TO_SAVE) from error
     if (
         not isinstance(document, dict)
         or not document.keys() >= _PARTS
         or not isinstance(document["run"], dict)
     ):
-        raise FileError(f"{path} is no result that recsys saved with its users.", hint=_RESULT)
+        raise FileError(f"{path} is no result that recsys saved with its users.", hint=_HOW_TO_SAVE)
     return document
 
 
-def _fact(name: str, value: Any) -> Any:
-    """A fact about the run as JSON holds it."""
-    plain = value.item() if isinstance(value, np.generic) else value
+def _json_fact(name: str, value: Any) -> Any:
+    """A fact about the run as a JSON value."""
+    json_value = value.item() if isinstance(value, np.generic) else value
     try:
-        json.dumps(plain, allow_nan=False)
+        json.dumps(json_value, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InputError(
             f"the fact {name}={value!r} cannot be kept in JSON ({error}).",
             hint=f"Pass text, a finite number, or lists and dicts of them, such as {name}=str(value).",
         ) from error
-    return plain
+    return json_value
 
 
-def _kept(notes: Mapping[str, Any]) -> dict[str, Any]:
-    """What of the notes a file holds: plain values, by name."""
+def _json_notes(notes: Mapping[str, Any]) -> dict[str, Any]:
+    """The notes that a file can hold: JSON values, by name."""
     out: dict[str, Any] = {}
     for name, value in notes.items():
         if isinstance(value, Mapping):
-            out[name] = _kept(value)
+            out[name] = _json_notes(value)
         elif value is None or isinstance(value, bool | int | float | str):
             out[name] = value
     return out
 
 
-def _plain(label: Any) -> Any:
+def _json_label(label: Any) -> Any:
     if isinstance(label, np.generic):
         label = label.item()
     return label if isinstance(label, str | int | bool | None) else str(label)
 
 
-def _number(value: float) -> float | None:
+def _json_number(value: float) -> float | None:
     return None if math.isnan(value) else value

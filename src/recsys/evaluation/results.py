@@ -1,6 +1,6 @@
-"""What an evaluation hands back: a mapping that prints, and the tables behind it.
+"""The result of an evaluation: a mapping that prints, and the tables behind it.
 
-The numbers and the conventions they were made under travel together, also into files (`saved`).
+The numbers and the conventions they were computed under travel together, also into files.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from recsys.conventions.decisions import Conventions
 from recsys.errors import MergeError, NotDefinedError, RecsysError
 from recsys.evaluation import tables
 from recsys.evaluation.bounds import Bounds
-from recsys.evaluation.exposure import by_group, catalogue_value, exposure_key
+from recsys.evaluation.exposure import catalogue_value, exposure_by_group, exposure_key
 from recsys.evaluation.groups import Gap, gap_of, masks_of, values_by_group, with_interval
 from recsys.evaluation.partials import merge, summarise
 from recsys.evaluation.result_files import document_of, read_result, write_result
-from recsys.evaluation.uncertainty import Intervals, after_stop, estimate
+from recsys.evaluation.uncertainty import Intervals, estimate, warn_if_stopped
 from recsys.metrics import lookup
 from recsys.metrics.requests import Request
 from recsys.stats.inference_results import Estimate
 from recsys.stats.intervals import Method
 from recsys.stats.resampling import Rng
-from recsys.stats.statistics_warnings import said_once
+from recsys.stats.statistics_warnings import warn_once
 from recsys.types import Array, Exposure, Float, Partial, PerCase
 
 
@@ -41,7 +41,7 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
     {'recall@3': 0.5, 'mrr': 0.5}
     """
 
-    _find = staticmethod(lookup)  # which metrics its names may mean
+    _find = staticmethod(lookup)  # resolves metric names
 
     def __init__(
         self,
@@ -87,12 +87,12 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
 
     @property
     def per_case(self) -> PerCase:
-        """Ids and one float64 column a metric; NaN = not in the mean."""
+        """Ids and one float64 column per metric; NaN = not in the mean."""
         return self.partial.per_case
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Cases, exclusions, repeats, ties: what was counted instead of silently dropped."""
+        """Cases, exclusions, repeats, ties: everything that was counted instead of silently dropped."""
         return self.partial.counts
 
     @cached_property
@@ -102,7 +102,7 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
 
     @property
     def per_user(self) -> Any:
-        """A pandas table by user id with one column a metric."""
+        """A pandas table by user id with one column per metric."""
         return self.per_user_frame("pandas")
 
     def per_user_frame(self, kind: str = "pandas") -> Any:
@@ -126,7 +126,7 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
     def group_masks(self) -> Mapping[Any, Array]:
         """{group: which cases are in it} where `by=` was given, in the order of `per_case.ids`.
 
-        A group of items is a mask of the cases that have something of it in their truth or list.
+        For a group of items: the cases that have one of its items in their truth or list.
         """
         return masks_of(self.partial) | dict(self._by or {})
 
@@ -138,8 +138,8 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
     def gaps(self) -> dict[str, Gap]:
         """{metric: the best and the worst group, their difference and ratio} where `by=` was given.
 
-        Between groups of users the difference of a mean has a 95% interval, as if the two groups had been
-        named beforehand; with many groups, the extreme two differ by chance alone.
+        Between groups of users the difference of a mean has a 95% interval, which assumes that the two groups
+        were chosen beforehand; with many groups, the two extremes differ by chance alone.
         """
         if not self.by:
             raise NotDefinedError("there are no groups to compare.", hint="Pass by= to evaluate.")
@@ -156,7 +156,7 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         return with_interval(gap, self.per_case.columns[name], *masks)
 
     def _is_mean(self, request: Request) -> bool:
-        """Whether the number is the mean of the cases' values, and more or less of it is better."""
+        """Whether the number is a mean over cases, and higher or lower is better."""
         name, metric = str(request), request.metric
         is_mean = name in self.per_case.columns and name not in self.partial.terms and metric.summary is None
         return is_mean and metric.better != "zero"
@@ -165,22 +165,22 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         key = self._key(name)
         return next(r for r in self.requests if str(r) == key)
 
-    def _exposure_of(self, request: Request, held: Partial | None = None) -> Exposure:
+    def _exposure_of(self, request: Request, stratum_partial: Partial | None = None) -> Exposure:
         if request.metric.kind != "catalogue":
             raise NotDefinedError(
                 f"{request} is a mean over users, not a metric of the catalogue.",
                 hint="values_of(metric) holds its value for each user.",
             )
-        shown = (held or self.partial).exposure
+        shown = (stratum_partial or self.partial).exposure
         return shown[exposure_key(request, request.conventions(self.conventions))]
 
     def exposure(self, metric: str) -> tuple[Float, Array]:
         """How often each item was shown, by group of users: groups x items, and the item ids."""
-        known = self._exposure_of(self._request(metric))
-        return by_group(known), known.items.values
+        exposure_counts = self._exposure_of(self._request(metric))
+        return exposure_by_group(exposure_counts), exposure_counts.items.values
 
     def statistic(self, metric: str) -> Callable[[Float], float]:
-        """A catalogue metric as a function of how often each item was shown, as `exposure` orders them."""
+        """A catalogue metric as a function of how often each item was shown, in the order of `exposure`."""
         request = self._request(metric)
         self._exposure_of(request)
         return lambda counts: catalogue_value(self.partial, request, self.conventions, counts)
@@ -194,32 +194,32 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         n_resamples: int = 10_000,
         rng: Rng = 0,
     ) -> Intervals:
-        """Each value with its interval, as a mapping that prints: users are what is resampled.
+        """Each value with its interval, as a mapping that prints; users are resampled.
 
         Args:
             confidence: how often such intervals hold what they estimate.
             method: "t", "normal", "studentised", "bca" or "percentile", for means over users; metrics of the
                 catalogue have a jackknife over 64 groups of users.
-            metrics: which; all without.
+            metrics: which metrics; all by default.
             n_resamples: how often the bootstraps draw.
             rng: a seed or a numpy Generator.
         """
-        named = [metrics] if isinstance(metrics, str) else metrics
-        wanted = self.requests if named is None else [self._request(name) for name in named]
-        choices = {"method": method, "confidence": confidence, "n_resamples": n_resamples, "rng": rng}
-        with said_once():
-            found = {str(r): self._estimate(r, **choices) for r in wanted}
-            return Intervals({name: after_stop(one, self.notes) for name, one in found.items()})
+        names = [metrics] if isinstance(metrics, str) else metrics
+        selected = self.requests if names is None else [self._request(name) for name in names]
+        options = {"method": method, "confidence": confidence, "n_resamples": n_resamples, "rng": rng}
+        with warn_once():
+            estimates = {str(r): self._estimate(r, **options) for r in selected}
+            return Intervals({name: warn_if_stopped(value, self.notes) for name, value in estimates.items()})
 
-    def _estimate(self, request: Request, **choices: Any) -> Estimate:
-        return estimate(self.partial, request, self.conventions, **choices)
+    def _estimate(self, request: Request, **options: Any) -> Estimate:
+        return estimate(self.partial, request, self.conventions, **options)
 
     def bounds(self) -> Bounds:
-        """Each value beside the best any lists could reach here and what a random ranking has on average.
+        """Each value with the best value any lists could reach, and the mean value of random rankings.
 
-        Each side says how it is known: exact, drawn (the mean of random rankings, with its standard error) or
-        found (lists that reach it were built; better ones are not excluded). What could not be shown (seen,
-        unknown, not eligible) cannot be reached; where a limit cannot be known it is n/a with the reason.
+        Each limit says how it was obtained: exact, drawn (the mean of random rankings, with standard error)
+        or found (lists that reach it were built; better ones are not excluded). Items that could not be shown
+        (seen, unknown, not eligible) are not attainable; an unknown limit is n/a with the reason.
         """
         if self._compute_bounds is None:
             raise RecsysError(
@@ -230,7 +230,7 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         return self._compute_bounds(self.overall)
 
     def merge(self, *others: Evaluation) -> Evaluation:
-        """The result over the cases of all; equal to evaluating them at once."""
+        """The result over the cases of all results; equal to evaluating them at once."""
         for other in others:
             if not isinstance(other, Evaluation):
                 raise MergeError(
@@ -247,12 +247,12 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
                     f"the results have different conventions: {self.conventions} and {other.conventions}.",
                     hint="recsys.explain(a, b) says what differs.",
                 )
-        whole = merge([self.partial, *(o.partial for o in others)])
-        return Evaluation(whole, self.requests, self.conventions, notes=self.notes)
+        merged = merge([self.partial, *(o.partial for o in others)])
+        return Evaluation(merged, self.requests, self.conventions, notes=self.notes)
 
     @property
     def has_lists(self) -> bool:
-        """Whether lists and truth are at hand to be looked at again, as `under` and `explain` do."""
+        """Whether lists and truth are available for `under` and `explain`."""
         return self._reevaluate is not None
 
     def under(self, conventions: Conventions | str | Mapping[str, Any]) -> Evaluation:
@@ -264,11 +264,11 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
             )
         return self._reevaluate(Conventions.of(conventions))
 
-    def report(self, path: str | os.PathLike[str], **given: Any) -> Path:
-        """Write an HTML report about it; see recsys.report.write_report for what else may be given."""
+    def report(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Write an HTML report; see recsys.report.write_report for further arguments."""
         from recsys.report.page import write_report
 
-        return write_report(path, self, **given)
+        return write_report(path, self, **options)
 
     @property
     def plot(self) -> Any:
@@ -288,7 +288,7 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         return dict(self.overall)
 
     def log_to(self, tracker: Any, *, step: int | None = None, prefix: str = "") -> None:
-        """Hand the values to MLflow, Weights & Biases, TensorBoard, a Lightning logger or a function."""
+        """Log the values to MLflow, Weights & Biases, TensorBoard, a Lightning logger or a function."""
         from recsys.evaluation.trackers import log
 
         log(self.overall, tracker, step=step, prefix=prefix)
@@ -298,23 +298,23 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         return json.dumps(document_of(self), indent=indent, ensure_ascii=False)
 
     def save(self, path: str | os.PathLike[str], *, name: str | None = None, **facts: Any) -> None:
-        """Write all there is, per-user values included, as one JSON file that `recsys.load` reads back.
+        """Write the whole result, per-user values included, as one JSON file that `recsys.load` reads back.
 
         Args:
-            path: the file; it changes at once or not at all.
-            name: what the model is called in comparisons and histories; the file's name unless said.
-            facts: anything else worth keeping about the run, such as commit="1f3a".
+            path: the file; it is replaced at once or not at all.
+            name: the name of the model in comparisons and histories; the file's name by default.
+            facts: further facts about the run, such as commit="1f3a".
         """
-        called = Path(path).stem if name is None else name
-        write_result(path, self, groups=self._by or {}, run={"name": called, **facts})
+        model_name = Path(path).stem if name is None else name
+        write_result(path, self, groups=self._by or {}, run={"name": model_name, **facts})
 
     @cached_property
     def name(self) -> str | None:
-        """What the model was called when the result was saved."""
+        """The name of the model, if the result was saved under one."""
         return self.run.get("name")
 
     def _columns(self) -> dict[str, list[Any]]:
-        """metric, value, cases; with `by=` one block a group."""
+        """metric, value, cases; with `by=` one block per group."""
         rows = [("", self.overall)] + [(label, row) for label, row in self.by.items()]
         flat = [(label, name, value) for label, row in rows for name, value in row.items()]
         columns: dict[str, list[Any]] = {"group": [str(r[0]) for r in flat]} if self.by else {}
@@ -325,8 +325,12 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
     def _n_in_mean(self, label: Any, name: str) -> int:
         stratum = self.partial.strata.get(label) if label != "" or label in self.by else None
         if name not in self.per_case.columns:
-            held = self.partial if stratum is None else stratum.partial
-            return int(self._exposure_of(self._request(name), held).cases.sum()) if held.exposure else 0
+            stratum_partial = self.partial if stratum is None else stratum.partial
+            return (
+                int(self._exposure_of(self._request(name), stratum_partial).cases.sum())
+                if stratum_partial.exposure
+                else 0
+            )
         inside = ~np.isnan(self.per_case.columns[name])
         if stratum is not None and stratum.of == "item":
             inside = ~np.isnan(stratum.partial.per_case.columns[name])
@@ -335,7 +339,7 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         return int(inside.sum())
 
     def __getstate__(self) -> dict[str, Any]:
-        """What goes to another process: everything but the way back to the lists."""
+        """The state for another process: everything except the access to the lists."""
         return {**self.__dict__, "_reevaluate": None, "_compute_bounds": None}
 
     def _footnotes(self) -> list[str]:
@@ -361,7 +365,7 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
 
 
 def load(path: str | os.PathLike[str]) -> Evaluation:
-    """An evaluation that was saved; what the file says must be what its own values give.
+    """Read a saved evaluation; the result the file states must follow from its values.
 
     >>> import recsys, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "als.json"

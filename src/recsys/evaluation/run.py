@@ -1,6 +1,6 @@
-"""One pass over the cases: truth settled, judged, measured, by group; at once, or block by block.
+"""Run one evaluation: truth rules, ranks, metrics, groups; over all cases at once, or block by block.
 
-Wiring only: each step lives in the module named after it.
+Every step lives in the module named after it.
 """
 
 from __future__ import annotations
@@ -17,64 +17,70 @@ from recsys.errors import InputError, TieWarning, warn
 from recsys.evaluation.engine import measure
 from recsys.evaluation.options import (
     EvaluationOptions,
-    case_weights_of,
-    clusters_of,
-    item_weights_of,
-    settle_truth,
+    apply_truth_rules,
+    cluster_by_case,
+    weight_by_case,
+    weight_by_item,
 )
-from recsys.evaluation.stopping import RaceEntry, SteppedEvaluation, StopWhen, only, until
+from recsys.evaluation.stopping import (
+    RaceEntry,
+    SteppedEvaluation,
+    StopWhen,
+    evaluate_until,
+    restrict_to_cases,
+)
 from recsys.evaluation.strata import with_strata
 from recsys.metrics.requests import Request
 from recsys.ranks.counting import CountedTruth, RankedTruth
-from recsys.ranks.matching import MatchedTruth, pair
+from recsys.ranks.matching import MatchedTruth, match_truth
 from recsys.ranks.sources import Source
 from recsys.types import Context, Ids, Interactions, Lists, Partial
 
 
-def one_pass(
+def run_once(
     ranked: Lists | Source,
     truth: Interactions,
     requests: Sequence[Request],
     conventions: Conventions,
     options: EvaluationOptions,
 ) -> Partial:
-    """Every request for every case of the lists and the truth, by group where `by` asks for groups."""
-    judged, context = judged_of(ranked, truth, conventions, options)
+    """Every request for every case of the lists and the truth, by group if `by` is set."""
+    judged, context = rank_truth(ranked, truth, conventions, options)
     partial = measure(judged, requests, conventions, context)
     if options.by is not None:
         partial = with_strata(
             partial, judged, requests, conventions=conventions, context=context, by=options.by
         )
-    return _warned_of_ties(partial, judged, conventions)
+    return _count_ties(partial, judged, conventions)
 
 
-def judged_of(
+def rank_truth(
     ranked: Lists | Source, truth: Interactions, conventions: Conventions, options: EvaluationOptions
 ) -> tuple[MatchedTruth | CountedTruth, Context]:
-    """Where the judged items landed, and all that is known besides."""
+    """The ranks of the judged items, and the context of the metrics."""
     catalogue = options.catalogue if isinstance(ranked, Lists) else ranked.catalogue
-    truth, counts = settle_truth(truth, catalogue, options.asked.seen, conventions)
+    truth, counts = apply_truth_rules(truth, catalogue, options.ranking_options.seen, conventions)
     judged: MatchedTruth | CountedTruth
     if isinstance(ranked, Lists):
-        asked = options.asked
-        judged = pair(
+        ranking_options = options.ranking_options
+        judged = match_truth(
             ranked,
             truth,
             complete=options.complete,
-            backend=asked.backend,
-            threads=asked.threads,
+            backend=ranking_options.backend,
+            threads=ranking_options.threads,
             shared=options.shared,
         )
     else:
-        judged = ranked.judge(truth, options.asked)
+        judged = ranked.judge(truth, options.ranking_options)
         if options.shared and len(truth.cases) and not judged.n_candidates.any():
-            _check_known(ranked, truth)
+            _check_user_ids(ranked, truth)
     judged.counts.update(counts)
     if options.item_weights is not None:
-        judged = replace(judged, item_weights=item_weights_of(judged, options.item_weights), _found={})
+        judged = replace(judged, item_weights=weight_by_item(judged, options.item_weights), _hits_by_rule={})
     if options.clusters is not None:
-        judged = replace(judged, clusters=clusters_of(judged, options.clusters))
-    weights = None if options.case_weights is None else case_weights_of(judged, options.case_weights)
+        judged = replace(judged, clusters=cluster_by_case(judged, options.clusters))
+    weights = None if options.case_weights is None else weight_by_case(judged, options.case_weights)
     n_items = options.n_items if isinstance(ranked, Lists) else ranked.n_items
     complete = options.complete or not isinstance(ranked, Lists)
     if catalogue is None and not isinstance(ranked, Lists):
@@ -85,8 +91,8 @@ def judged_of(
     return judged, context
 
 
-def _check_known(ranked: Source, truth: Interactions) -> None:
-    """Nobody has a candidate: where that is because nobody is known, the ids are of two kinds."""
+def _check_user_ids(ranked: Source, truth: Interactions) -> None:
+    """Raise an error if no user of the truth is known to the model, so that the ids must differ."""
     rows = getattr(ranked, "user_rows", None)
     if rows is not None and rows.size and (rows.row_of(truth.cases.values, table="truth") < 0).all():
         raise InputError(
@@ -97,7 +103,7 @@ def _check_known(ranked: Source, truth: Interactions) -> None:
         )
 
 
-def until_clear(
+def run_until_clear(
     ranked: Lists | Source,
     truth: Interactions,
     requests: Sequence[Request],
@@ -106,26 +112,27 @@ def until_clear(
     options: EvaluationOptions,
     stop_when: float | StopWhen | RaceEntry,
 ) -> tuple[Partial, dict[str, Any]]:
-    """The result of as many cases as it takes, and what is to be said about that."""
-    cases, each = truth.cases, copy(options)
+    """The result of as many cases as needed, and the note about stopping."""
+    cases, block_options = truth.cases, copy(options)
     if isinstance(ranked, Lists):
-        pair(ranked, truth)
+        match_truth(ranked, truth)
         cases = ranked.cases.union(truth.cases, what="user")[0]
-    each.shared, each.asked = False, replace(options.asked, progress=None)
+    block_options.shared = False
+    block_options.ranking_options = replace(options.ranking_options, progress=None)
 
     def partial(block: Ids) -> Partial:
-        lists = only(ranked, block) if isinstance(ranked, Lists) else ranked
-        return one_pass(lists, only(truth, block), requests, conventions, each)
+        lists = restrict_to_cases(ranked, block) if isinstance(ranked, Lists) else ranked
+        return run_once(lists, restrict_to_cases(truth, block), requests, conventions, block_options)
 
     weights = options.case_weights
     largest = None if weights is None else max(map(float, weights.values()), default=None)
     steps = SteppedEvaluation(cases, truth.cases, partial, requests, conventions, largest)
     if isinstance(stop_when, RaceEntry):
         return stop_when.begin(steps)
-    return until(steps, StopWhen.of(stop_when), options.asked.progress)
+    return evaluate_until(steps, StopWhen.of(stop_when), options.ranking_options.progress)
 
 
-def _warned_of_ties(partial: Partial, judged: RankedTruth, conventions: Conventions) -> Partial:
+def _count_ties(partial: Partial, judged: RankedTruth, conventions: Conventions) -> Partial:
     found, undecided = judged.n_undecided()
     if not undecided:
         return partial

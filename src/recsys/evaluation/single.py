@@ -1,6 +1,6 @@
 """One user's list, scored in tens of microseconds by the same metric functions as everything else.
 
-Small inputs meet no table, no kernel and no thread: the hits are found with a dict.
+Small inputs need no table, kernel or thread: a dict finds the hits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from recsys.inputs.frames import read_interactions, read_lists
 from recsys.metrics import Terms
 from recsys.metrics.case_reading import Reading
 from recsys.metrics.requests import Request
-from recsys.ranks.matching import pair
+from recsys.ranks.matching import match_truth
 from recsys.types import Context, Hits
 
 _DEFAULT = Conventions()
@@ -35,76 +35,74 @@ def score_list(
     catalogue: int | None = None,
     complete: bool = False,
 ) -> float:
-    """One metric of one list; 0.0 (NaN for ranks and AUC) where nothing is relevant.
+    """One metric of one list; 0.0 (NaN for ranks and AUC) if nothing is relevant.
 
     >>> round(score_list([1, 5, 3, 8, 2], {3, 8, 10}, "ndcg@10"), 4)
     0.4367
     """
-    request = _request(metric)
+    request = _request_of_name(metric)
     chosen = _DEFAULT if conventions is None else Conventions.of(conventions)
     if isinstance(recommended, set | frozenset):
         raise InputError("the list came as a set, which has no order.", hint="Pass a list, best item first.")
     if isinstance(recommended, Mapping):
         recommended = list(recommended.items())
-    listed = recommended if isinstance(recommended, list) else _plain(recommended)
-    grades = relevant if isinstance(relevant, Mapping) else dict.fromkeys(_plain(relevant), 1.0)
-    here = request.conventions(chosen) if request.params or chosen.per_metric else chosen
+    listed = recommended if isinstance(recommended, list) else _id_list(recommended)
+    grades = relevant if isinstance(relevant, Mapping) else dict.fromkeys(_id_list(relevant), 1.0)
+    rules = request.conventions(chosen) if request.params or chosen.per_metric else chosen
     context = Context(n_items=catalogue, complete=complete)
     check_needs(request, context)
-    _refuse_shown(request)
+    if "lists" in request.metric.needs:
+        raise NotDefinedError(
+            f"{request.metric.name} is about the items shown to all users.", hint="Use recsys.evaluate."
+        )
     scored = bool(listed) and isinstance(listed[0], tuple)
     if not grades:
-        _check_ids([pair[0] for pair in listed] if scored else listed, grades)
-        return _nothing_relevant(request, here)
-    if scored or here.duplicates == "error":
-        return _through_tables(listed, grades, request, chosen, context)
+        _check_ids([match_truth[0] for match_truth in listed] if scored else listed, grades)
+        return _value_without_truth(request, rules)
+    if scored or rules.duplicates == "error":
+        return _score_with_engine(listed, grades, request, chosen, context)
     _check_ids(listed, grades)
-    reading = Reading(_hits(listed, grades, complete=complete), here.relevant_from, here.duplicates, context)
+    reading = Reading(
+        _hits(listed, grades, complete=complete), rules.relevant_from, rules.duplicates, context
+    )
     graded = reading.hits.truth_grade is not None
-    if graded and here.max_grade is None and "max_grade" in request.metric.conventions:
-        here = here.but(max_grade=float(max(grades.values())))
-    values = request.metric.body(reading, request.k, here, **request.own_params)
+    if graded and rules.max_grade is None and "max_grade" in request.metric.conventions:
+        rules = rules.but(max_grade=float(max(grades.values())))
+    values = request.metric.body(reading, request.k, rules, **request.own_params)
     value = float((values.value if isinstance(values, Terms) else np.asarray(values))[0])
     if not listed:
         value = request.metric.empty
     if request.metric.summary is not None:
         value = request.metric.summary(np.array([value]), None, **request.own_params)
-    if reading.nothing_wanted(request.metric.population) is not None:
-        return _nothing_relevant(request, here)
+    if reading.without_truth(request.metric.population) is not None:
+        return _value_without_truth(request, rules)
     low, high = request.metric.bounds
     if value > high or value < low:
-        return _through_tables(listed, grades, request, chosen, context)
+        return _score_with_engine(listed, grades, request, chosen, context)
     return value
 
 
-def _plain(ids: Any) -> list[Any]:
-    """Ids in a list; those of arrays and tensors are Python's own."""
-    made: list[Any] = ids.tolist() if hasattr(ids, "tolist") else list(ids)
-    return made
+def _id_list(ids: Any) -> list[Any]:
+    """Ids as a list; those of arrays and tensors become Python's own types."""
+    values: list[Any] = ids.tolist() if hasattr(ids, "tolist") else list(ids)
+    return values
 
 
-def _refuse_shown(request: Request) -> None:
-    if "lists" in request.metric.needs:
-        raise NotDefinedError(
-            f"{request.metric.name} is about the items shown to all users.", hint="Use recsys.evaluate."
-        )
-
-
-def _nothing_relevant(request: Request, here: Conventions) -> float:
-    if here.no_truth == "error":
+def _value_without_truth(request: Request, rules: Conventions) -> float:
+    if rules.no_truth == "error":
         raise InputError("nothing is relevant.", hint="Leave such users out, or set no_truth='skip'.")
     return math.nan if math.isnan(request.metric.empty) else 0.0
 
 
-def _request(metric: Any) -> Request:
+def _request_of_name(metric: Any) -> Request:
     if not isinstance(metric, str):
         hint = 'Name one, such as "ndcg@10"; recsys.evaluate takes several.'
         raise UnknownNameError("metric", metric, [], hint=hint)
-    return _parsed(metric)
+    return _parse_request(metric)
 
 
 @lru_cache(maxsize=1024)
-def _parsed(metric: str) -> Request:
+def _parse_request(metric: str) -> Request:
     return Request.parse(metric)
 
 
@@ -112,10 +110,10 @@ def _hits(listed: list[Any], grades: Mapping[Any, float], *, complete: bool) -> 
     ranks = [place for place, item in enumerate(listed, 1) if item in grades]
     found = [listed[place - 1] for place in ranks]
     size = len(listed)
-    flat = True
+    binary = True
     for grade in grades.values():
         if grade != 1:
-            flat = False
+            binary = False
             if not 0 <= grade < math.inf:
                 raise InputError(
                     f"the grade {grade!r} is not a finite number of at least 0.",
@@ -134,42 +132,42 @@ def _hits(listed: list[Any], grades: Mapping[Any, float], *, complete: bool) -> 
         case=np.zeros(len(ranks), dtype=np.int32),
         item=np.zeros(len(ranks), dtype=np.int32),
         rank=np.array(ranks, dtype=np.int64),
-        grade=None if flat else np.array([grades[item] for item in found], dtype=np.float64),
+        grade=None if binary else np.array([grades[item] for item in found], dtype=np.float64),
         n_listed=np.array([size]),
         truth_indptr=np.array([0, len(grades)]),
-        truth_grade=None if flat else np.sort(np.array(list(grades.values()), dtype=np.float64))[::-1],
+        truth_grade=None if binary else np.sort(np.array(list(grades.values()), dtype=np.float64))[::-1],
         repeat=repeat,
         n_candidates=np.array([size]) if complete else None,
     )
 
 
 def _check_ids(listed: list[Any], grades: Mapping[Any, float]) -> None:
-    kinds = {*map(type, listed), *map(type, grades)}
-    if len(kinds) <= 1 and kinds <= {int, str}:
+    types = {*map(type, listed), *map(type, grades)}
+    if len(types) <= 1 and types <= {int, str}:
         return
-    words = {_kind(k) for k in kinds}
-    if len(words) > 1 or "other" in words:
+    kinds = {_id_kind(k) for k in types}
+    if len(kinds) > 1 or "other" in kinds:
         raise IdTypeError(
-            f"the list and the relevant items hold {' and '.join(sorted(k.__name__ for k in kinds))} ids.",
+            f"the list and the relevant items hold {' and '.join(sorted(k.__name__ for k in types))} ids.",
             column="item",
             hint="Ids are all int or all str.",
         )
 
 
-def _kind(kind: type) -> str:
+def _id_kind(kind: type) -> str:
     if issubclass(kind, str):
         return "str"
     return "int" if issubclass(kind, int | np.integer) and kind is not bool else "other"
 
 
-def _through_tables(
+def _score_with_engine(
     listed: list[Any], grades: Mapping[Any, float], request: Request, chosen: Conventions, context: Context
 ) -> float:
-    """Scores, repeats as errors, range errors: the long way round, which says what is wrong."""
+    """Score the list with the ordinary engine: for scores, strict duplicates, and full error messages."""
     truth = read_interactions({0: dict(grades)})
     if "max_grade" in request.metric.conventions and chosen.max_grade is None:
         chosen = chosen.but(max_grade=float(max(grades.values())))
-    paired = pair(read_lists({0: listed}), truth, complete=context.complete)
+    paired = match_truth(read_lists({0: listed}), truth, complete=context.complete)
     partial = measure(paired, [request], chosen.but(no_truth="skip"), context)
     value = summarise(partial, [request])[str(request)]
-    return _nothing_relevant(request, chosen) if math.isnan(value) else value
+    return _value_without_truth(request, chosen) if math.isnan(value) else value

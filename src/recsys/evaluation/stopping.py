@@ -1,7 +1,7 @@
-"""Evaluate until it is clear: users in random order, block by block, watched by confidence sequences.
+"""Evaluate users in random order, block by block, until confidence sequences give a clear answer.
 
-Looking after every block costs nothing here: the error rate holds at all times at once and covers everything
-watched. The estimand is the mean over this test set; what is not a mean over users is reported, not watched.
+Looking after every block is free: the error rate holds at all times at once and covers all watched metrics.
+The estimand is the mean over this test set; metrics that are not means over users are reported, not watched.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from recsys.metrics.requests import Request
 from recsys.stats.inference_results import Interval, check_confidence, is_whole
 from recsys.stats.resampling import Rng, random_order
 from recsys.stats.sequential import Bounds, ConfidenceSequence
-from recsys.types import Array, Float, Ids, Interactions, Lists, Partial, entries_of
+from recsys.types import Array, Float, Ids, Interactions, Lists, Partial, entries_of_cases
 
-_LEAST_BLOCK = 100
+_MIN_BLOCK = 100
 _LOOKS = 50
 _GROWTH = 0.125
 
@@ -31,17 +31,17 @@ Data = TypeVar("Data", Interactions, Lists)
 
 @dataclass(frozen=True)
 class StopWhen:
-    """When enough users have been evaluated.
+    """The rule that says when enough users have been evaluated.
 
     Args:
         half_width: stop when no interval is longer than twice this: one number, or {metric: number}. For a
-            race: when every difference still open is known this well.
+            race: when every open difference is known this well.
         threshold: {metric: value}: stop when it is clear on which side of the value each metric lies.
         against: an evaluation of another model on the same users: stop when it is clear which is better (or
             the difference is known to half_width).
-        metrics: which metrics are watched (those named above, or all that are means over users, without).
+        metrics: which metrics are watched; by default those named above, or all that are means over users.
         confidence: of all intervals together, at all times.
-        block: users between two looks; without, a fiftieth of the test set (at least 100), and more as more
+        block: users between two looks; by default a fiftieth of the test set (at least 100), and more as more
             have been seen.
         rng: seed of the order in which users are taken.
     """
@@ -85,34 +85,34 @@ class StopWhen:
         )
 
     def named(self) -> list[str] | None:
-        """The metrics it speaks of, in full; None for all that can be watched."""
-        spoken = list(self.metrics or [])
-        for asked in (self.half_width, self.threshold):
-            spoken += list(asked) if isinstance(asked, Mapping) and not self.metrics else []
-        return [str(Request.parse(name)) for name in dict.fromkeys(spoken)] or None
+        """The metrics it names, in full; None for all that can be watched."""
+        names = list(self.metrics or [])
+        for option in (self.half_width, self.threshold):
+            names += list(option) if isinstance(option, Mapping) and not self.metrics else []
+        return [str(Request.parse(name)) for name in dict.fromkeys(names)] or None
 
     def width_of(self, metric: str) -> float | None:
-        """The half-width asked for this metric."""
+        """The half-width required of this metric."""
         if not isinstance(self.half_width, Mapping):
             return self.half_width
         return {str(Request.parse(n)): w for n, w in self.half_width.items()}.get(metric)
 
     def threshold_of(self, metric: str) -> float | None:
-        """The value this metric is to be told apart from."""
+        """The value that the interval of this metric must exclude."""
         return {str(Request.parse(n)): v for n, v in (self.threshold or {}).items()}.get(metric)
 
     def enough(self, metric: str, interval: Interval) -> bool:
-        """Whether the interval answers what was asked about this metric."""
-        width, mark = self.width_of(metric), self.threshold_of(metric)
+        """Whether the interval answers the question about this metric."""
+        width, threshold = self.width_of(metric), self.threshold_of(metric)
         narrow = width is None or interval.high - interval.low <= 2.0 * width
         if self.against is not None:
             return 0.0 not in interval or (width is not None and narrow)
-        return narrow and (mark is None or not interval.low <= mark <= interval.high)
+        return narrow and (threshold is None or not interval.low <= threshold <= interval.high)
 
 
 @dataclass(frozen=True, eq=False)
 class SteppedEvaluation:
-    """An evaluation that can be had in parts: who there is, who of them has truth, the result of some."""
+    """An evaluation in parts: all cases, those with truth, and a function that evaluates some of them."""
 
     cases: Ids
     judged: Ids
@@ -122,35 +122,35 @@ class SteppedEvaluation:
     largest_weight: float | None = None
 
     def blocks(self, stop: StopWhen) -> Iterator[Array]:
-        """The ids of the cases in random order, a block at a time."""
+        """The ids of the cases in random order, one block at a time."""
         order = random_order(self.cases.values, stop.rng, purpose="stop_when")
-        least = max(_LEAST_BLOCK, -(-len(order) // _LOOKS))
+        min_block = max(_MIN_BLOCK, -(-len(order) // _LOOKS))
         start = 0
         while start < len(order):
-            # A look costs as much as there was seen, so looks get rarer.
-            stop_at = start + (stop.block or max(least, int(_GROWTH * start)))
+            # The cost of a look grows with the number of cases seen, so looks get rarer.
+            stop_at = start + (stop.block or max(min_block, int(_GROWTH * start)))
             yield self.cases.values[order[start:stop_at]]
             start = stop_at
 
-    def taken(self, block: Array, *, first: bool) -> Partial:
-        """The result of a block; what it says about ties is said for the first only."""
+    def evaluate_block(self, block: Array, *, first: bool) -> Partial:
+        """The result of a block; ties are warned about for the first block only."""
         with warnings.catch_warnings():
             if not first:
                 warnings.simplefilter("ignore", TieWarning)
             return self.partial(Ids(np.sort(block)))
 
-    def shares(self, part: Partial, block: Array) -> Float | None:
-        """Weights of a block's cases as shares of the largest, in its order."""
+    def relative_weights(self, part: Partial, block: Array) -> Float | None:
+        """Weights of a block's cases relative to the largest weight, in the order of the block."""
         weights = part.per_case.weights
         if weights is None or not self.largest_weight:
             return None
-        return np.nan_to_num(_ordered(part, weights, block) / self.largest_weight)
+        return np.nan_to_num(_align_to_block(part, weights, block) / self.largest_weight)
 
 
 class RaceEntry:
-    """One model of a race: its first block is evaluated as always, the rest when the race asks for it.
+    """One model of a race: its first block is evaluated at once, the others when the race needs them.
 
-    Models may list different users; a race is over those with truth, whom all models share.
+    Models may list different users; a race compares them on the users with truth, which all models share.
     """
 
     def __init__(self, stop: StopWhen) -> None:
@@ -160,7 +160,7 @@ class RaceEntry:
         self.block: Array = np.empty(0)
 
     def begin(self, steps: SteppedEvaluation) -> tuple[Partial, dict[str, Any]]:
-        """Take the first block."""
+        """Evaluate the first block."""
         self.steps = replace(steps, cases=steps.judged)
         self._blocks = self.steps.blocks(self.stop)
         if not self.advance():
@@ -168,31 +168,31 @@ class RaceEntry:
         return self.parts[0], {}
 
     def advance(self) -> bool:
-        """Take the next block; False when there is none."""
+        """Evaluate the next block; False when there is none."""
         self.block = next(self._blocks, np.empty(0))
         if not len(self.block):
             return False
-        self.parts.append(self.steps.taken(self.block, first=not self.parts))
+        self.parts.append(self.steps.evaluate_block(self.block, first=not self.parts))
         self.n_seen += len(self.block)
         return True
 
     def latest(self, metric: str) -> Float:
         """The values of the latest block, in its order."""
-        return in_order(self.parts[-1], metric, self.block)
+        return values_in_order(self.parts[-1], metric, self.block)
 
     def weights(self) -> Float | None:
         """The weights of the latest block."""
-        return self.steps.shares(self.parts[-1], self.block)
+        return self.steps.relative_weights(self.parts[-1], self.block)
 
 
-def only(data: Data, cases: Ids) -> Data:
-    """Lists or interactions of these cases only; who is unknown is left out."""
+def restrict_to_cases(data: Data, cases: Ids) -> Data:
+    """Lists or interactions of these cases only; unknown cases are left out."""
     known = data.cases.code_of(cases.values)
-    kept = Ids(cases.values[known >= 0])
-    place, at = entries_of(data, kept)
-    sizes = np.bincount(place, minlength=len(kept))
+    known_cases = Ids(cases.values[known >= 0])
+    place, at = entries_of_cases(data, known_cases)
+    sizes = np.bincount(place, minlength=len(known_cases))
     changes: dict[str, Any] = {
-        "cases": kept,
+        "cases": known_cases,
         "indptr": np.concatenate([[0], np.cumsum(sizes)]),
         "codes": data.codes[at],
     }
@@ -205,72 +205,72 @@ def only(data: Data, cases: Ids) -> Data:
     return replace(data, **changes)
 
 
-def watchable(partial: Partial, requests: Sequence[Request], stop: StopWhen) -> dict[str, Bounds | None]:
-    """The metrics to watch with their bounds (None: unbounded); what is no mean over users cannot be."""
-    plain = {
+def watched_metrics(
+    partial: Partial, requests: Sequence[Request], stop: StopWhen
+) -> dict[str, Bounds | None]:
+    """The metrics to watch with their bounds (None: unbounded); only means over users can be watched."""
+    means = {
         str(r): r.metric.bounds if np.isfinite(r.metric.bounds).all() else None
         for r in requests
         if str(r) in partial.per_case.columns and str(r) not in partial.terms and r.metric.summary is None
     }
-    named = stop.named()
-    for name in named or []:
-        if name not in plain:
+    chosen = stop.named()
+    for name in chosen or []:
+        if name not in means:
             raise NotDefinedError(
                 f"{name} cannot be watched: it is not a mean over users, or was not asked for.",
-                hint=f"These can: {', '.join(plain)}." if plain else "Ask for a metric such as ndcg@10.",
+                hint=f"These can: {', '.join(means)}." if means else "Ask for a metric such as ndcg@10.",
             )
-    if not plain:
+    if not means:
         raise NotDefinedError("none of the metrics is a mean over users, so there is nothing to watch.")
-    return {name: bounds for name, bounds in plain.items() if named is None or name in named}
+    return {name: bounds for name, bounds in means.items() if chosen is None or name in chosen}
 
 
-def until(
+def evaluate_until(
     steps: SteppedEvaluation, stop: StopWhen, progress: Callable[[int, int], object] | None
 ) -> tuple[Partial, Any]:
-    """Evaluate blocks until the intervals are as asked; the parts merged, and what to say about it."""
+    """Evaluate blocks until the intervals satisfy `stop`; the merged parts, and the note about stopping."""
     if stop.half_width is None and stop.threshold is None and stop.against is None:
         raise InputError(
             "stop_when says neither how narrow nor against what.",
             hint="Try StopWhen(half_width=0.01), StopWhen(threshold={'ndcg@10': 0.3}) or against=.",
         )
-    other = None if stop.against is None else _other(stop.against, steps)
+    other = None if stop.against is None else _comparable_partial(stop.against, steps)
     parts: list[Partial] = []
     sequences: dict[str, ConfidenceSequence] = {}
     n_total, n_seen, reason = len(steps.cases), 0, "all users were needed"
     for block in steps.blocks(stop):
-        part = steps.taken(block, first=not parts)
+        part = steps.evaluate_block(block, first=not parts)
         parts.append(part)
         n_seen += len(block)
         if not sequences:
-            watched = watchable(part, steps.requests, stop)
+            watched = watched_metrics(part, steps.requests, stop)
             share = (1.0 - stop.confidence) / len(watched)
             sequences = {
                 name: ConfidenceSequence(
-                    n_total, bounds=bounds if other is None else apart(bounds), alpha=share
+                    n_total, bounds=bounds if other is None else difference_bounds(bounds), alpha=share
                 )
                 for name, bounds in watched.items()
             }
         for name, sequence in sequences.items():
-            values = in_order(part, name, block)
+            values = values_in_order(part, name, block)
             if other is not None:
-                values = values - in_order(other, name, block)
-            sequence.update(values, steps.shares(part, block))
+                values = values - values_in_order(other, name, block)
+            sequence.update(values, steps.relative_weights(part, block))
         if progress is not None:
             progress(n_seen, n_total)
         if all(stop.enough(name, s.interval) for name, s in sequences.items()) and n_seen < n_total:
             reason = "what was asked is clear" if other is None else "the winner is clear"
             break
-    found = told(sequences, n_seen, n_total, stop.confidence, reason=reason)
+    note = _stop_note(sequences, n_seen, n_total, stop.confidence, reason=reason)
     if other is not None:
         shared = len(np.intersect1d(other.per_case.ids, steps.cases.values))
-        _name_the_better(
-            found, steps.requests, "all users" if shared == n_total else f"{shared:,} users of both"
-        )
-    return merge(parts), found
+        _add_verdicts(note, steps.requests, "all users" if shared == n_total else f"{shared:,} users of both")
+    return merge(parts), note
 
 
-def _other(against: Any, steps: SteppedEvaluation) -> Partial:
-    """The result that is already there, if it can be held against this one."""
+def _comparable_partial(against: Any, steps: SteppedEvaluation) -> Partial:
+    """The other result, checked to be comparable with this evaluation."""
     if against.conventions != steps.conventions:
         raise ConventionError(
             f"the result in against= has other conventions ({against.conventions}) than this evaluation "
@@ -289,41 +289,43 @@ def _other(against: Any, steps: SteppedEvaluation) -> Partial:
     return partial
 
 
-def _name_the_better(found: dict[str, Any], requests: Sequence[Request], over: str) -> None:
-    """Say which side of each difference is the better one, and over whom."""
+def _add_verdicts(note: dict[str, Any], requests: Sequence[Request], over: str) -> None:
+    """Add to each difference a verdict: better, worse or not settled."""
     lower = {str(r) for r in requests if r.metric.better == "lower"}
-    lines = found["says"].split("\n")
-    for at, (name, one) in enumerate(found["intervals"].items(), 1):
-        settled = one["low"] > 0 or one["high"] < 0
-        better = (one["low"] > 0) != (name in lower)
-        one["verdict"] = ("better" if better else "worse") if settled else "not settled"
-        difference = f"[{one['low']:.4f}, {one['high']:.4f}]"
-        lines[at] = f"{name} is {one['verdict']}: difference over {over} in {difference}, {one['method']}"
-    found["says"] = "\n".join(lines)
+    lines = note["says"].split("\n")
+    for at, (name, interval) in enumerate(note["intervals"].items(), 1):
+        settled = interval["low"] > 0 or interval["high"] < 0
+        better = (interval["low"] > 0) != (name in lower)
+        interval["verdict"] = ("better" if better else "worse") if settled else "not settled"
+        difference = f"[{interval['low']:.4f}, {interval['high']:.4f}]"
+        lines[at] = (
+            f"{name} is {interval['verdict']}: difference over {over} in {difference}, {interval['method']}"
+        )
+    note["says"] = "\n".join(lines)
 
 
-def apart(bounds: Bounds | None) -> Bounds | None:
+def difference_bounds(bounds: Bounds | None) -> Bounds | None:
     """The bounds of a difference."""
     return None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
 
 
-def in_order(part: Partial, name: str, block: Array) -> Float:
-    """A metric's values in the order of the block; a case the result does not hold counts as excluded.
+def values_in_order(part: Partial, name: str, block: Array) -> Float:
+    """A metric's values in the order of the block; cases missing from the result count as excluded.
 
-    The order matters: within a block, too, a bet is made before its value is seen.
+    The order matters: within a block, too, each bet is placed before its value is seen.
     """
-    return _ordered(part, part.per_case.columns[name], block)
+    return _align_to_block(part, part.per_case.columns[name], block)
 
 
-def _ordered(part: Partial, column: Float, block: Array) -> Float:
+def _align_to_block(part: Partial, column: Float, block: Array) -> Float:
     at = Ids(part.per_case.ids).code_of(block)
     return np.where(at >= 0, column[at], np.nan)
 
 
-def told(
+def _stop_note(
     sequences: Mapping[str, ConfidenceSequence], n_seen: int, n_total: int, confidence: float, *, reason: str
 ) -> dict[str, Any]:
-    """What a result says about having stopped: plain values, so that they can be stored with it."""
+    """The note about stopping that a result carries: JSON values, so that it can be saved."""
     saved = 1.0 - n_seen / n_total if n_total else 0.0
     lines = [f"stopped after {n_seen:,} of {n_total:,} users ({saved:.1%} of the work saved): {reason}"]
     intervals = {}

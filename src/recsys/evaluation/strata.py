@@ -1,7 +1,7 @@
-"""Results by stratum: which users, or which items, belong to each group that `by=` asks for.
+"""Results by stratum: the users or items that belong to each group of `by=`.
 
-Groups are made of what was known before the test (train, tables of users and items), never of the users
-at hand, so that a part of the users falls into the same groups as all of them.
+Groups are built from what was known before the test (train, tables of users and items), never from the
+evaluated users, so that a part of the users falls into the same groups as all of them.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError, NotDefinedError, UnknownNameError
 from recsys.evaluation.engine import exposures, measure
-from recsys.evaluation.options import groups_by
-from recsys.inputs.timestamps import seconds_of
-from recsys.metrics.item_facts import labels_of
+from recsys.evaluation.options import masks_by_label
+from recsys.inputs.timestamps import to_seconds
+from recsys.metrics.item_facts import parse_labels
 from recsys.metrics.requests import Request
 from recsys.ranks.counting import CountedTruth, ItemSubset
 from recsys.ranks.matching import MatchedTruth
 from recsys.types import Array, Bool, Catalogue, Context, Float, Ids, Partial, PerCase, Stratum
 
 By = str | Mapping[Any, Any] | Callable[[Any], Any]
-_FORM = re.compile(r"\s*([^()]+?)\s*(?:\(\s*(\w+)\s*=\s*([\d.]+)\s*\))?\s*")
-_FEW = 12  # a column of numbers with more values than this is put into quarters
+_GROUP_SYNTAX = re.compile(r"\s*([^()]+?)\s*(?:\(\s*(\w+)\s*=\s*([\d.]+)\s*\))?\s*")
+_MAX_DISTINCT = 12  # a numeric column with more distinct values is split into quarters
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """A label for ids, several where an item has several; an id without one is in no group."""
+    """A label for each id, several if an item has several; an id without a label is in no group."""
 
     of: str
     ids: Ids
@@ -44,15 +44,15 @@ class Groups:
             self.ids.same_kind(ids, what=self.of)
         at = self.ids.code_of(ids.values)
         cells = [(type(cell), cell) for cell in self.cells.tolist()]  # 1 and True are two labels
-        kinds = {cell: number for number, cell in enumerate(dict.fromkeys(cells))}  # cells repeat: read once
+        kinds = {cell: number for number, cell in enumerate(dict.fromkeys(cells))}  # each distinct cell once
         kind = np.fromiter((kinds[cell] for cell in cells), dtype=np.int64, count=len(cells))
-        kind = np.append(kind, len(kinds))[at]  # the last kind stands for ids the table lacks
+        kind = np.append(kind, len(kinds))[at]  # the last kind is for ids that the table lacks
         with_label: dict[str, list[int]] = {}
         for (_, cell), number in kinds.items():
-            for label in labels_of(cell):
+            for label in parse_labels(cell):
                 with_label.setdefault(label, []).append(number)
         masks = {}
-        for label in sorted(with_label, key=_by_number):
+        for label in sorted(with_label, key=_numeric_sort_key):
             member = np.zeros(len(kinds) + 1, dtype=bool)
             member[with_label[label]] = True
             masks[label] = np.asarray(member[kind])
@@ -71,26 +71,26 @@ def with_strata(
     context: Context,
     by: By,
 ) -> Partial:
-    """The result with one result a group."""
+    """The result with one stratum per group."""
     if not isinstance(by, str):
-        masks = groups_by(judged.cases.values, by)
-        return _by_users(partial, judged, requests, (conventions, context), masks)
-    found = groups_named(by, context)
-    if found.of == "item":
-        return _by_items(partial, judged, requests, (conventions, context), found)
+        masks = masks_by_label(judged.cases.values, by)
+        return _stratify_by_users(partial, judged, requests, (conventions, context), masks)
+    groups = groups_from_name(by, context)
+    if groups.of == "item":
+        return _stratify_by_items(partial, judged, requests, (conventions, context), groups)
     users = judged.cases if judged.clusters is None else Ids(judged.clusters)
-    masks = {label: mask for label, mask in found.masks(users).items() if mask.any()}
-    return _by_users(partial, judged, requests, (conventions, context), masks)
+    masks = {label: mask for label, mask in groups.masks(users).items() if mask.any()}
+    return _stratify_by_users(partial, judged, requests, (conventions, context), masks)
 
 
-def _by_users(
+def _stratify_by_users(
     partial: Partial,
     judged: MatchedTruth | CountedTruth,
     requests: Sequence[Request],
     rules: tuple[Conventions, Context],
     masks: Mapping[Any, Bool],
 ) -> Partial:
-    """Users of each group; columns stay where they are, exposure is counted again."""
+    """One stratum per group of users; per-case columns are shared, exposure is counted per group."""
     strata = {}
     for label, shown in exposures(judged, requests, *rules, groups=masks).items():
         rows = PerCase(judged.cases.values[masks[label]], {})
@@ -99,36 +99,32 @@ def _by_users(
     return replace(partial, strata=strata)
 
 
-def _by_items(
+def _stratify_by_items(
     partial: Partial,
     judged: MatchedTruth | CountedTruth,
     requests: Sequence[Request],
     rules: tuple[Conventions, Context],
     groups: Groups,
 ) -> Partial:
-    """The same rankings, seen through the items of each group only."""
+    """One stratum per group of items: the same rankings, restricted to those items."""
     strata = {}
     whole = partial.catalogue
     inside = {} if whole is None else groups.masks(whole.ids)
     for label, mask in groups.masks(judged.items).items():
         part = measure(ItemSubset(judged, mask), requests, *rules)
         if whole is not None:
-            part = replace(part, catalogue=_of_catalogue(whole, inside[label]))
+            ids = Ids(whole.ids.values[inside[label]])
+            part = replace(part, catalogue=Catalogue(ids, len(ids), "ids" if whole.how == "ids" else "found"))
         strata[label] = Stratum("item", part)
     return replace(partial, strata=strata)
 
 
-def _of_catalogue(catalogue: Catalogue, mask: Bool) -> Catalogue:
-    ids = Ids(catalogue.ids.values[mask])
-    return Catalogue(ids, len(ids), "ids" if catalogue.how == "ids" else "found")
-
-
-def groups_named(by: str, context: Context) -> Groups:
-    """The groups a name stands for: one made of train, or a column of users or items."""
-    match = _FORM.fullmatch(by)
+def groups_from_name(by: str, context: Context) -> Groups:
+    """The groups of a name: one built from train, or a column of users or items."""
+    match = _GROUP_SYNTAX.fullmatch(by)
     name, param, number = match.groups() if match else (by, None, None)
-    if name in _MADE:
-        make, known, default = _MADE[name]
+    if name in _BUILT_IN_GROUPS:
+        make, known, default = _BUILT_IN_GROUPS[name]
         if param not in (None, known):
             raise UnknownNameError(f"parameter of {name}", param, [known])
         return make(context, default if number is None else float(number))
@@ -137,19 +133,21 @@ def groups_named(by: str, context: Context) -> Groups:
     holders = [s for s, table in tables.items() if column in table.columns and side in ("", s)]
     if len(holders) == 1:
         table = tables[holders[0]]
-        return Groups(holders[0], table.ids, _labelled(table.columns[column]))
+        return Groups(holders[0], table.ids, _column_labels(table.columns[column]))
     if holders:
         raise InputError(
             f"users and items both have a column {column!r}.",
             hint=f"Write by='user:{column}' or 'item:{column}'.",
         )
     names = [f"{s}:{c}" for s, table in tables.items() for c in table.columns]
-    raise UnknownNameError("group", by, [*_MADE, *names], hint="Pass users= or items= with such a column.")
+    raise UnknownNameError(
+        "group", by, [*_BUILT_IN_GROUPS, *names], hint="Pass users= or items= with such a column."
+    )
 
 
 def _activity(context: Context, bins: float) -> Groups:
     counts, users = _train_sizes(context)
-    return Groups("user", users, binned(counts, int(bins)), rest="0")
+    return Groups("user", users, quantile_labels(counts, int(bins)), rest="0")
 
 
 def _cold_user(context: Context, below: float) -> Groups:
@@ -158,47 +156,50 @@ def _cold_user(context: Context, below: float) -> Groups:
 
 
 def _train_sizes(context: Context) -> tuple[Float, Ids]:
-    train = _train(context)
+    train = _require_train(context)
     return train.sizes.astype(np.float64), train.cases
 
 
 def _popularity(context: Context, bins: float) -> Groups:
-    train = _train(context)
+    train = _require_train(context)
     counts = train.item_counts
-    had = np.flatnonzero(counts)
+    occurring = np.flatnonzero(counts)
     return Groups(
-        "item", Ids(train.items.values[had]), binned(counts[had].astype(np.float64), int(bins)), rest="0"
+        "item",
+        Ids(train.items.values[occurring]),
+        quantile_labels(counts[occurring].astype(np.float64), int(bins)),
+        rest="0",
     )
 
 
 def _cold_item(context: Context, below: float) -> Groups:
-    train = _train(context)
+    train = _require_train(context)
     return Groups(
         "item", train.items, np.where(train.item_counts < below, "cold", "warm").astype(object), rest="cold"
     )
 
 
 def _item_age(context: Context, bins: float) -> Groups:
-    train = _train(context)
+    train = _require_train(context)
     if train.times is None:
         raise NotDefinedError("by='item_age' needs the times of train.", hint="Give train a time column.")
-    seconds = seconds_of(train.times)
+    seconds = to_seconds(train.times)
     first = np.full(len(train.items), np.inf)
     np.fmin.at(first, train.codes, seconds)
-    had = np.flatnonzero(np.isfinite(first))
-    age = np.fmax.reduce(seconds, initial=0.0) - first[had]
+    occurring = np.flatnonzero(np.isfinite(first))
+    age = np.fmax.reduce(seconds, initial=0.0) - first[occurring]
     place = _quantile_bin(age, int(bins))
-    names = np.array([f"age {one + 1} of {int(bins)}" for one in range(int(bins))], dtype=object)
-    return Groups("item", Ids(train.items.values[had]), names[place], rest="new")
+    names = np.array([f"age {number + 1} of {int(bins)}" for number in range(int(bins))], dtype=object)
+    return Groups("item", Ids(train.items.values[occurring]), names[place], rest="new")
 
 
-def _train(context: Context) -> Any:
+def _require_train(context: Context) -> Any:
     if context.train is None:
         raise NotDefinedError("these groups are made of what users had before.", hint="Pass train=.")
     return context.train
 
 
-_MADE: dict[str, tuple[Callable[[Context, float], Groups], str, float]] = {
+_BUILT_IN_GROUPS: dict[str, tuple[Callable[[Context, float], Groups], str, float]] = {
     "activity": (_activity, "bins", 4.0),
     "cold_user": (_cold_user, "below", 3.0),
     "popularity": (_popularity, "bins", 10.0),
@@ -207,35 +208,35 @@ _MADE: dict[str, tuple[Callable[[Context, float], Groups], str, float]] = {
 }
 
 
-def _labelled(values: Array) -> Array:
-    if values.dtype.kind not in "fiu" or len(np.unique(values[~np.isnan(values * 1.0)])) <= _FEW:
-        return np.array([_plain(v) for v in values.tolist()], dtype=object)
+def _column_labels(values: Array) -> Array:
+    if values.dtype.kind not in "fiu" or len(np.unique(values[~np.isnan(values * 1.0)])) <= _MAX_DISTINCT:
+        return np.array([_whole_as_text(v) for v in values.tolist()], dtype=object)
     known = ~np.isnan(values * 1.0)
     out = np.full(len(values), None, dtype=object)
-    out[known] = binned(values[known].astype(np.float64), 4)
+    out[known] = quantile_labels(values[known].astype(np.float64), 4)
     return out
 
 
-def _plain(value: Any) -> Any:
+def _whole_as_text(value: Any) -> Any:
     if isinstance(value, float) and not np.isnan(value) and value == int(value):
         return str(int(value))
     return value
 
 
-def binned(values: Float, bins: int) -> Array:
+def quantile_labels(values: Float, bins: int) -> Array:
     """Labels "low-high" of groups about equally large; equal values stay together.
 
-    >>> binned(np.array([1.0, 1.0, 2.0, 5.0, 9.0, 9.0]), 3).tolist()
+    >>> quantile_labels(np.array([1.0, 1.0, 2.0, 5.0, 9.0, 9.0]), 3).tolist()
     ['1', '1', '2-5', '2-5', '9', '9']
     """
     if bins < 1:
         raise InputError(f"bins={bins} is not positive.", hint="Write by='activity(bins=4)'.")
     place = _quantile_bin(values, bins)
     out = np.empty(len(values), dtype=object)
-    for one in np.unique(place).tolist():
-        inside = values[place == one]
+    for number in np.unique(place).tolist():
+        inside = values[place == number]
         low, high = f"{inside.min():g}", f"{inside.max():g}"
-        out[place == one] = low if low == high else f"{low}-{high}"
+        out[place == number] = low if low == high else f"{low}-{high}"
     return out
 
 
@@ -247,7 +248,7 @@ def _quantile_bin(values: Float, bins: int) -> Array:
     return np.searchsorted(edges, values, side="left")
 
 
-def _by_number(label: str) -> tuple[float, str]:
+def _numeric_sort_key(label: str) -> tuple[float, str]:
     number = re.match(r"-?[\d.]+(?:e[+-]?\d+)?", label)
     try:
         return (float(number.group()) if number else np.inf), label

@@ -1,7 +1,7 @@
 """A result's columns as text, HTML, Markdown, LaTeX or a frame; names are escaped.
 
-Plain text and markup are written here by hand because they are a few lines each; frames are made by the
-library the caller asks for, imported only then.
+Text and markup are written here by hand, a few lines each; frames are built by the library the caller asks
+for, imported only then.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from recsys.types import Catalogue, PerCase
 
 Columns = Mapping[str, Sequence[Any]]
 KINDS = ("pandas", "polars", "arrow")
-_COUNTED = {
+_COUNT_NOTES = {
     "repeated_items": "item|items listed more than once",
     "repeated_rows": "repeated truth row|rows merged",
     "conflicting_grades": "pair|pairs with conflicting grades (the highest was kept)",
@@ -36,7 +36,7 @@ _COUNTED = {
     "repeated_negatives": "negative|negatives that its|their case held already",
     "tied": "relevant item|items found that shares|share its|their score with another item",
 }
-_RATINGS_COUNTED = {
+_RATING_COUNT_NOTES = {
     "clipped": "prediction|predictions moved to the border of the scale",
     "outside_scale": "prediction|predictions outside the scale",
     "certain_and_wrong": "prediction|predictions of exactly 0 or 1 that was|were wrong (moved by 2^-52)",
@@ -46,15 +46,15 @@ _RATINGS_COUNTED = {
 
 
 class Tabled(ABC):
-    """A result that is a table with notes below: it prints, and hands itself out in every form."""
+    """A result that is a table with notes below it; it prints and exports itself in every format."""
 
     @abstractmethod
     def _columns(self) -> Columns:
-        """The table."""
+        """The columns of the table."""
 
     @abstractmethod
     def _footnotes(self) -> Sequence[str]:
-        """What stands below it."""
+        """The notes below the table."""
 
     def to_frame(self, kind: str = "pandas") -> Any:
         """The table as a pandas, polars or arrow table."""
@@ -95,7 +95,7 @@ def frame(columns: Mapping[str, Any], kind: str) -> Any:
 
 
 def per_case_table(rows: PerCase, kind: str) -> Any:
-    """Per-case values; pandas is indexed by id, the others hold it as the first column."""
+    """Per-case values; a pandas table is indexed by id, the others hold it as the first column."""
     name = "user" if rows.clusters is None else "case"
     columns: dict[str, Any] = {name: rows.ids}
     if rows.clusters is not None:
@@ -106,7 +106,7 @@ def per_case_table(rows: PerCase, kind: str) -> Any:
 
 def text(columns: Columns) -> str:
     """Aligned columns, numbers to four places."""
-    cells = {name: [shown(v) for v in values] for name, values in columns.items()}
+    cells = {name: [format_cell(v) for v in values] for name, values in columns.items()}
     widths = {name: max([_width(name), *map(_width, cells[name])]) for name in cells}
     right = {name for name, values in columns.items() if _is_numeric(values)}
 
@@ -124,16 +124,20 @@ def html(columns: Columns, notes: Sequence[str]) -> str:
     head = "".join(f"<th>{markup.escape(n)}</th>" for n in columns)
     rows = zip(*columns.values(), strict=True)
     body = "".join(
-        "<tr>" + "".join(f"<td>{markup.escape(shown(v))}</td>" for v in row) + "</tr>" for row in rows
+        "<tr>" + "".join(f"<td>{markup.escape(format_cell(v))}</td>" for v in row) + "</tr>" for row in rows
     )
-    below = "".join(f"<div><small>{markup.escape(n)}</small></div>" for n in notes)
-    return f"<div><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}</div>"
+    footer = "".join(f"<div><small>{markup.escape(n)}</small></div>" for n in notes)
+    return f"<div><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{footer}</div>"
 
 
 def markdown(columns: Columns) -> str:
     """A pipe table."""
     rule = ["---:" if _is_numeric(v) else "---" for v in columns.values()]
-    rows = [list(columns), rule, *([shown(v) for v in row] for row in zip(*columns.values(), strict=True))]
+    rows = [
+        list(columns),
+        rule,
+        *([format_cell(v) for v in row] for row in zip(*columns.values(), strict=True)),
+    ]
     return "\n".join("| " + " | ".join(re.sub(r"([|\\`*_<])", r"\\\1", c) if r else c for c in row) + " |"
                      for r, row in enumerate(rows))  # fmt: skip
 
@@ -142,7 +146,9 @@ def latex(columns: Columns) -> str:
     """A booktabs tabular."""
     spec = "".join("r" if _is_numeric(v) else "l" for v in columns.values())
     lines = [" & ".join(_tex(n) for n in columns) + r" \\", r"\midrule"]
-    lines += [" & ".join(_tex(shown(v)) for v in row) + r" \\" for row in zip(*columns.values(), strict=True)]
+    lines += [
+        " & ".join(_tex(format_cell(v)) for v in row) + r" \\" for row in zip(*columns.values(), strict=True)
+    ]
     return "\n".join([rf"\begin{{tabular}}{{{spec}}}", r"\toprule", *lines, r"\bottomrule", r"\end{tabular}"])
 
 
@@ -154,24 +160,24 @@ def footnotes(
     n_users: int | None = None,
     catalogue: Catalogue | None = None,
 ) -> list[str]:
-    """What a reader must know to trust the numbers above; `n_users` where a user has several cases."""
+    """What a reader must know to trust the numbers; `n_users` is set if users have several cases."""
     if "rows" in counts:
         return _rating_footnotes(counts)
     n_cases = counts.get("cases", 0)
-    lines = [many(n_cases, "user|users")]
+    lines = [count_with_noun(n_cases, "user|users")]
     if n_users is not None:
-        lines = [f"{many(n_cases, 'case|cases')} of {many(n_users, 'user|users')}"]
+        lines = [f"{count_with_noun(n_cases, 'case|cases')} of {count_with_noun(n_users, 'user|users')}"]
     for name, words in (
         ("without_truth", "without relevant items ({})"),
         ("without_list", "without recommendations ({})"),
     ):
         if counts.get(name):
             rule = conventions.no_truth if name == "without_truth" else conventions.no_list
-            said = {"skip": "left out", "zero": "count as 0", "empty": "count as the worst value"}.get(
+            treatment = {"skip": "left out", "zero": "count as 0", "empty": "count as the worst value"}.get(
                 rule, rule
             )
-            lines[0] += f", {counts[name]:,} " + words.format(said)
-    lines += [many(counts[n], words) for n, words in _COUNTED.items() if counts.get(n)]
+            lines[0] += f", {counts[name]:,} " + words.format(treatment)
+    lines += [count_with_noun(counts[n], words) for n, words in _COUNT_NOTES.items() if counts.get(n)]
     if counts.get("found") == 0 and counts.get("judged"):
         lines.append("no listed item is in its user's truth: check that both sides use the same item ids")
     read = notes.get("lists", {}).get("read", {})
@@ -180,28 +186,29 @@ def footnotes(
     lines += [str(notes["sampled"])] if isinstance(notes.get("sampled"), str) else []
     if catalogue is not None:
         how = " (those of train, lists and truth)" if catalogue.how == "found" else ""
-        lines.append(f"catalogue: {many(catalogue.n, 'item|items')}{how}")
+        lines.append(f"catalogue: {count_with_noun(catalogue.n, 'item|items')}{how}")
     return [*lines, f"conventions: {conventions}"]
 
 
 def _rating_footnotes(counts: Mapping[str, int]) -> list[str]:
-    """The same for predicted numbers: they have rows instead of lists, and no conventions."""
-    lines = [f"{many(counts['rows'], 'row|rows')} of {many(counts.get('cases', 0), 'user|users')}"]
-    lines += [many(counts[n], words) for n, words in _RATINGS_COUNTED.items() if counts.get(n)]
+    """The footnotes of rating metrics, which have rows instead of lists, and no conventions."""
+    users = count_with_noun(counts.get("cases", 0), "user|users")
+    lines = [f"{count_with_noun(counts['rows'], 'row|rows')} of {users}"]
+    lines += [count_with_noun(counts[n], words) for n, words in _RATING_COUNT_NOTES.items() if counts.get(n)]
     return [*lines, "a plain name is over all rows, user_ the mean over users"]
 
 
-def many(n: int, words: str) -> str:
-    """A number and what it counts, written one|several.
+def count_with_noun(n: int, words: str) -> str:
+    """A count with its noun, in the singular or the plural.
 
-    >>> many(1, "item|items shown that has|have no vector"), many(2000, "user|users")
+    >>> count_with_noun(1, "item|items shown that has|have no vector"), count_with_noun(2000, "user|users")
     ('1 item shown that has no vector', '2,000 users')
     """
     return f"{n:,} " + re.sub(r"(\w+)\|(\w+)", r"\1" if n == 1 else r"\2", words)
 
 
-def shown(value: Any) -> str:
-    """A cell for people: four places, control characters removed."""
+def format_cell(value: Any) -> str:
+    """A cell as text: four decimals, control characters removed."""
     if isinstance(value, float | np.floating):
         return "n/a" if math.isnan(value) else f"{value:.4f}".replace("-0.0000", "0.0000")
     if isinstance(value, int | np.integer):
@@ -210,12 +217,12 @@ def shown(value: Any) -> str:
 
 
 def _width(cell: str) -> int:
-    """How many columns of a terminal it takes: two for wide signs (CJK, emoji), none for combining marks."""
+    """The width in a terminal: two columns for wide characters (CJK, emoji), none for combining marks."""
     if cell.isascii():
         return len(cell)
     return sum(
-        0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1
-        for sign in cell
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in cell
     )
 
 
@@ -229,9 +236,9 @@ def _is_object(column: Any) -> bool:
 
 _TEX = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
-    ">": r"\textgreater{}", "|": r"\textbar{}", **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    ">": r"\textgreater{}", "|": r"\textbar{}", **{char: f"\\{char}" for char in "&%$#_{}"},
 }  # fmt: skip
 
 
 def _tex(cell: str) -> str:
-    return "".join(_TEX.get(sign, sign) for sign in cell)
+    return "".join(_TEX.get(char, char) for char in cell)

@@ -1,7 +1,7 @@
-"""Results handed to experiment trackers: MLflow, Weights & Biases, TensorBoard, Lightning loggers.
+"""Log results to experiment trackers: MLflow, Weights & Biases, TensorBoard, Lightning loggers.
 
-A tracker is whatever object the caller has: it is recognised by the method it logs with, so none of these
-packages is ever imported here, and whatever speaks like one of them works too.
+A tracker is recognised by its logging method, so none of these packages is imported here, and anything with
+the same method works too.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Any
 
 from recsys.errors import InputError
 
-_PLAIN = re.compile(r"[^\w\-. :/]")
+_UNSAFE = re.compile(r"[^\w\-. :/]")
 
 
 def log(values: Mapping[str, float], tracker: Any, *, step: int | None = None, prefix: str = "") -> None:
-    """Hand each value to a tracker under its name; values that are not a number are left out.
+    """Log each value under its name; values that are not finite are left out.
 
     >>> log({"ndcg@10": 0.5}, lambda name, value, step: print(name, value, step), step=3)
     ndcg@10 0.5 3
     """
-    named = {prefix + name: float(value) for name, value in values.items() if math.isfinite(value)}
-    for recognised, send in _TRACKERS:
-        if recognised(tracker):
-            send(tracker, named, step)
+    finite = {prefix + name: float(value) for name, value in values.items() if math.isfinite(value)}
+    for matches, send in _TRACKERS:
+        if matches(tracker):
+            send(tracker, finite, step)
             return
     raise InputError(
         f"a {type(tracker).__name__} is no tracker that is known here.",
@@ -35,15 +35,15 @@ def log(values: Mapping[str, float], tracker: Any, *, step: int | None = None, p
 
 
 def plain_name(name: str) -> str:
-    """A metric's name in the characters every tracker takes.
+    """A metric's name in characters that every tracker accepts.
 
     >>> plain_name("ndcg(gain=exp2)@10")
     'ndcg.gain-exp2_at_10'
     """
-    spelled = (
+    readable = (
         name.replace("@", "_at_").replace("(", ".").replace(")", "").replace("=", "-").replace(", ", ".")
     )
-    return _PLAIN.sub("_", spelled)
+    return _UNSAFE.sub("_", readable)
 
 
 def _to_mlflow(tracker: Any, values: Mapping[str, float], step: int | None) -> None:
@@ -65,15 +65,15 @@ def _to_function(tracker: Any, values: Mapping[str, float], step: int | None) ->
         tracker(name, value, step)
 
 
-def _speaks(method: str) -> Callable[[Any], bool]:
+def _has_method(method: str) -> Callable[[Any], bool]:
     return lambda tracker: callable(getattr(tracker, method, None))
 
 
 _TRACKERS: tuple[
     tuple[Callable[[Any], bool], Callable[[Any, Mapping[str, float], int | None], None]], ...
 ] = (
-    (_speaks("add_scalar"), _to_tensorboard),
-    (_speaks("log_metrics"), _to_mlflow),
-    (_speaks("log"), _to_wandb),
+    (_has_method("add_scalar"), _to_tensorboard),
+    (_has_method("log_metrics"), _to_mlflow),
+    (_has_method("log"), _to_wandb),
     (callable, _to_function),
 )

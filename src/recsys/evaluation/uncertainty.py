@@ -1,7 +1,7 @@
-"""What the statistics need from an evaluation: values per case, or what a number is without some users.
+"""Input of the statistics: values per case, or the value of a metric without some of the users.
 
-A mean over cases is its column. A pooled or derived number becomes one value a case by the delta method.
-What is no mean at all (a metric of the catalogue, a geometric mean) is made again without one group of users
+A mean over cases is its column. A pooled or derived number becomes one value per case by the delta method.
+A number that is no mean (a catalogue metric, a geometric mean) is recomputed without one group of users
 after the other.
 """
 
@@ -19,25 +19,30 @@ from recsys.evaluation import tables
 from recsys.evaluation.exposure import catalogue_value, exposure_key
 from recsys.metrics.requests import Request
 from recsys.stats.alignment import collapse
-from recsys.stats.catalogue_intervals import Jackknife, jackknife, shown_jackknife, within
+from recsys.stats.catalogue_intervals import (
+    Jackknife,
+    clip_interval,
+    coverage_jackknife_from_pairs,
+    jackknife,
+)
 from recsys.stats.inference_results import Estimate, Interval
-from recsys.stats.intervals import Method, delta_values, interval_of
+from recsys.stats.intervals import Method, delta_values, units_interval
 from recsys.stats.resampling import Rng, groups_of, unit_keys
 from recsys.stats.statistics_warnings import StoppedWarning, caution
 from recsys.types import Catalogue, Exposure, Float, Int, Partial
 
 N_GROUPS = 64
-# Metrics that only count which items were shown at all; each item seen by one group only is lost with it.
+# Metrics that only count which items were shown at all; an item shown to one group only is lost with it.
 _COUNTS_SHOWN = {"coverage", "distinct_items"}
 
 
-def is_grouped(request: Request) -> bool:
-    """Whether the number is no mean over cases, and is resampled by leaving out groups of users."""
+def needs_jackknife(request: Request) -> bool:
+    """Whether the number is no mean over cases, so that it is resampled by leaving out groups of users."""
     return request.metric.kind == "catalogue" or request.metric.summary is not None
 
 
 def mean_column(partial: Partial, request: Request) -> Float:
-    """One value a case, whose mean is the number reported."""
+    """One value per case, whose mean is the reported number."""
     name = str(request)
     if name not in partial.terms:
         return partial.per_case.columns[name]
@@ -55,52 +60,54 @@ def group_jackknife(partial: Partial, request: Request, conventions: Conventions
     if request.metric.summary is not None:
         return _summary_jackknife(partial, request, request.metric.summary)
     key = exposure_key(request, request.conventions(conventions))
-    known = partial.exposure[key]
-    group = np.repeat(np.arange(len(known.cases)), np.diff(known.indptr))
+    exposure = partial.exposure[key]
+    group = np.repeat(np.arange(len(exposure.cases)), np.diff(exposure.indptr))
     if request.metric.name in _COUNTS_SHOWN and partial.catalogue is not None:
         catalogue = partial.catalogue
-        on_shelf = known.counts > 0
+        in_catalogue = exposure.counts > 0
         if catalogue.ids is not None:
-            on_shelf &= (catalogue.ids.code_of(known.items.values) >= 0)[known.codes]
-        item = known.codes[on_shelf].astype(np.int64)
-        found = shown_jackknife(group[on_shelf], item, catalogue.n, known.cases)
+            in_catalogue &= (catalogue.ids.code_of(exposure.items.values) >= 0)[exposure.codes]
+        item = exposure.codes[in_catalogue].astype(np.int64)
+        found = coverage_jackknife_from_pairs(group[in_catalogue], item, catalogue.n, exposure.cases)
         return found if request.metric.name == "coverage" else found.times(float(catalogue.n))
-    known = _on_catalogue(known, partial.catalogue)
-    left, aligned = _Left(known), replace(partial, exposure={key: known})
+    exposure = _align_to_catalogue(exposure, partial.catalogue)
+    remaining, aligned = _ExposureWithout(exposure), replace(partial, exposure={key: exposure})
 
-    def without(gone: Int) -> float:
-        n_cases = float(known.cases.sum() - known.cases[gone].sum())
-        return catalogue_value(aligned, request, conventions, left.without(gone), n_cases)
+    def without(groups: Int) -> float:
+        n_cases = float(exposure.cases.sum() - exposure.cases[groups].sum())
+        return catalogue_value(aligned, request, conventions, remaining.without(groups), n_cases)
 
-    return jackknife(without, known.cases)
-
-
-def _on_catalogue(known: Exposure, catalogue: Catalogue | None) -> Exposure:
-    """The exposure in the order of the catalogue, where it holds all items: nothing is looked up again."""
-    if catalogue is None or catalogue.ids is known.items:
-        return known
-    at = catalogue.ids.code_of(known.items.values).astype(np.int32)
-    return known if (at < 0).any() else replace(known, items=catalogue.ids, codes=at[known.codes])
+    return jackknife(without, exposure.cases)
 
 
-class _Left:
-    """The exposure without some groups, from that without the groups before: most sets differ by few."""
+def _align_to_catalogue(exposure: Exposure, catalogue: Catalogue | None) -> Exposure:
+    """The exposure in the order of the catalogue, if that holds all items: saves lookups later."""
+    if catalogue is None or catalogue.ids is exposure.items:
+        return exposure
+    at = catalogue.ids.code_of(exposure.items.values).astype(np.int32)
+    return exposure if (at < 0).any() else replace(exposure, items=catalogue.ids, codes=at[exposure.codes])
 
-    def __init__(self, known: Exposure) -> None:
-        self.known = known
-        self.counts = known.total.copy()
-        self.inside = np.ones(len(known.cases), dtype=bool)
 
-    def without(self, gone: Int) -> Float:
-        """Counts in whole units come and go exactly."""
-        wanted = np.ones(len(self.inside), dtype=bool)
-        wanted[gone] = False
-        known = self.known
-        for group in np.flatnonzero(wanted != self.inside):
-            here = slice(known.indptr[group], known.indptr[group + 1])
-            self.counts[known.codes[here]] += known.counts[here] if wanted[group] else -known.counts[here]
-        self.inside = wanted
-        return self.counts.astype(np.float64) * known.unit
+class _ExposureWithout:
+    """The exposure without some groups, updated from the previous call: most sets differ by few groups."""
+
+    def __init__(self, exposure: Exposure) -> None:
+        self.exposure = exposure
+        self.counts = exposure.total.copy()
+        self.inside = np.ones(len(exposure.cases), dtype=bool)
+
+    def without(self, groups: Int) -> Float:
+        """The exposure per item without these groups; counts are whole units, so updates are exact."""
+        included = np.ones(len(self.inside), dtype=bool)
+        included[groups] = False
+        exposure = self.exposure
+        for group in np.flatnonzero(included != self.inside):
+            entries = slice(exposure.indptr[group], exposure.indptr[group + 1])
+            self.counts[exposure.codes[entries]] += (
+                exposure.counts[entries] if included[group] else -exposure.counts[entries]
+            )
+        self.inside = included
+        return self.counts.astype(np.float64) * exposure.unit
 
 
 def _summary_jackknife(partial: Partial, request: Request, summary: Callable[..., float]) -> Jackknife:
@@ -109,8 +116,8 @@ def _summary_jackknife(partial: Partial, request: Request, summary: Callable[...
     group = groups_of(rows.ids if rows.clusters is None else rows.clusters, N_GROUPS)
     inside = ~np.isnan(column)
 
-    def without(gone: Int) -> float:
-        keep = inside & ~np.isin(group, gone)
+    def without(groups: Int) -> float:
+        keep = inside & ~np.isin(group, groups)
         weights = None if rows.weights is None else rows.weights[keep]
         return summary(column[keep], weights, **request.own_params)
 
@@ -134,26 +141,26 @@ class Intervals(tables.Tabled, Mapping[str, Estimate]):
 
     def to_frame(self, kind: str = "pandas") -> Any:
         """metric, value, low, high, standard_error, method, n as a pandas, polars or arrow table."""
-        return tables.frame({**self._columns(), "standard_error": self._of("standard_error")}, kind)
+        return tables.frame({**self._columns(), "standard_error": self._collect("standard_error")}, kind)
 
-    def _of(self, name: str) -> list[Any]:
+    def _collect(self, name: str) -> list[Any]:
         return [getattr(found, name) for found in self.estimates.values()]
 
     def _columns(self) -> tables.Columns:
-        intervals = self._of("interval")
+        intervals = self._collect("interval")
         return {
             "metric": list(self.estimates),
-            "value": self._of("value"),
+            "value": self._collect("value"),
             "low": [i.low for i in intervals],
             "high": [i.high for i in intervals],
             "interval": [i.method for i in intervals],
-            "n": self._of("n"),
+            "n": self._collect("n"),
         }
 
     def _footnotes(self) -> list[str]:
-        confidence = {i.confidence for i in self._of("interval")}
-        said = [f"intervals of {level:.0%} confidence" for level in sorted(confidence)]
-        return [*said, *dict.fromkeys(note for notes in self._of("notes") for note in notes)]
+        confidence = {i.confidence for i in self._collect("interval")}
+        lines = [f"intervals of {level:.0%} confidence" for level in sorted(confidence)]
+        return [*lines, *dict.fromkeys(note for notes in self._collect("notes") for note in notes)]
 
 
 def estimate(
@@ -166,31 +173,31 @@ def estimate(
     n_resamples: int = 10_000,
     rng: Rng = 0,
 ) -> Estimate:
-    """The number with its standard error and interval, cut at what the metric can be."""
-    if is_grouped(request):
+    """The value with its standard error and interval, clipped to the range of the metric."""
+    if needs_jackknife(request):
         found = group_jackknife(partial, request, conventions).estimate(confidence)
     else:
         rows = partial.per_case
         column = mean_column(partial, request)
         if np.isnan(column).all():
-            nothing = Interval(math.nan, math.nan, confidence, method)
-            return Estimate(math.nan, math.nan, nothing, 0, (f"{request}: no user counts",))
+            undefined = Interval(math.nan, math.nan, confidence, method)
+            return Estimate(math.nan, math.nan, undefined, 0, (f"{request}: no user counts",))
         units = collapse(column[None, :], rows.clusters, keys=unit_keys(rows.ids), weights=rows.weights)
-        found = interval_of(units, method=method, confidence=confidence, n_resamples=n_resamples, rng=rng)
-    return within(found, request.metric.bounds)
+        found = units_interval(units, method=method, confidence=confidence, n_resamples=n_resamples, rng=rng)
+    return clip_interval(found, request.metric.bounds)
 
 
-def after_stop(found: Estimate, notes: Mapping[str, Any]) -> Estimate:
-    """With a word where the result was stopped once it looked clear; `notes` are those of the result.
+def warn_if_stopped(found: Estimate, notes: Mapping[str, Any]) -> Estimate:
+    """The estimate with a warning if the evaluation stopped early; `notes` are those of the result.
 
-    An interval for a number of users fixed beforehand does not know that it was looked at in between.
+    An interval for a fixed number of users is not valid after looking at the result in between.
     """
     stop = notes.get("stopped", {})
     if not stop.get("share_saved", 0.0) > 0:
         return found
     watched = stop.get("intervals", {})
-    of = "differences" if any("verdict" in one for one in watched.values()) else "metrics watched"
-    where = f"those of the {of} that are valid are printed with the result, and in its notes['stopped']"
+    kind = "differences" if any("verdict" in row for row in watched.values()) else "metrics watched"
+    where = f"those of the {kind} that are valid are printed with the result, and in its notes['stopped']"
     if not watched:
         where = "those of the differences that are valid are printed with the race"
     text = (

@@ -1,4 +1,4 @@
-"""What a user hands over (containers, tables, files) becomes Lists and Interactions over coded ids."""
+"""Containers, tables and files to Lists and Interactions over coded ids."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Python containers and arrays to Rows: dicts, lists, 2-D arrays, scipy matrices.
 
-A dict's key is the case; a plain sequence or a matrix numbers its cases 0, 1, 2, … The kind of the
-first entry that is not empty decides how all are read; one that differs is an error naming its case.
+The key of a dict is the case; a sequence or a matrix numbers its cases 0, 1, 2, … The first entry that
+is not empty decides how all are read; an entry of another kind is an error that names its case.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import InputError
-from recsys.inputs.ids import encode, of_sequence
+from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.inputs.rows import Rows
 from recsys.types import Array, Codes, Ids
 
@@ -25,26 +25,26 @@ _EXPECTED = (
 
 
 def rows_of_container(data: Any, *, ordered: bool, table: str) -> Rows:
-    """Rows of anything that is not a frame. `ordered`: the order within a case is the ranking."""
+    """Rows of any data that is not a frame; `ordered`: the order within a case is the ranking."""
     if _is_sparse(data):
         return _rows_of_sparse(data, ordered=ordered, table=table)
     if isinstance(data, Mapping):
         keys, entries = list(data.keys()), list(data.values())
-        ids, codes = encode(of_sequence(keys, table=table, column="user"), table=table, column="user")
+        ids, codes = encode(ids_from_sequence(keys, table=table, column="user"), table=table, column="user")
     elif isinstance(data, np.ndarray):
         return _rows_of_array(data, ordered=ordered, table=table)
     elif isinstance(data, list | tuple):
         entries = list(data)
-        ids, codes = _numbered(len(entries))
+        ids, codes = _row_number_ids(len(entries))
     else:
         raise InputError(
             f"{table} came as {type(data).__name__}.", table=table, hint=f"Expected {_EXPECTED}."
         )
     if len(entries) == 0:
         raise InputError(f"{table} is empty.", table=table, hint=f"Expected {_EXPECTED}.")
-    flat, sizes, numbers = _flatten(entries, ids.values[codes], ordered=ordered, table=table)
+    flat, sizes, values_column = _flatten(entries, ids.values[codes], ordered=ordered, table=table)
     items, item = encode(
-        of_sequence(flat, table=table, column="item"), table=table, column="item", as_range=True
+        ids_from_sequence(flat, table=table, column="item"), table=table, column="item", as_range=True
     )
     if isinstance(data, Mapping):
         case = np.repeat(codes, sizes)
@@ -52,20 +52,24 @@ def rows_of_container(data: Any, *, ordered: bool, table: str) -> Rows:
         case = np.repeat(np.arange(len(entries), dtype=np.int32), sizes)
     notes = {} if isinstance(data, Mapping) else {"numbered": len(entries)}
     case = case.astype(np.int32, copy=False)
-    return Rows(table, ids, case, items, item, **_as_role(numbers, ordered=ordered), notes=notes)
+    return Rows(table, ids, case, items, item, **_score_or_grade(values_column, ordered=ordered), notes=notes)
 
 
 def _flatten(
-    entries: list[Any], names: Array, *, ordered: bool, table: str
+    entries: list[Any], user_names: Array, *, ordered: bool, table: str
 ) -> tuple[list[Any], Array, list[Any] | None]:
-    """All items in one list, how many each case has, and their scores or grades where given."""
-    form, kinds = _form_of(entries, names, ordered=ordered, table=table), set(map(type, entries))
-    for at, entry in enumerate(entries) if not kinds <= set(form.kinds) else ():
+    """All items in one list, the number of items per case, and scores or grades where there are any."""
+    form, entry_types = (
+        _detect_form(entries, user_names, ordered=ordered, table=table),
+        set(map(type, entries)),
+    )
+    for at, entry in enumerate(entries) if not entry_types <= set(form.kinds) else ():
         if not form.fits(entry) and (_is_scalar(entry) or not hasattr(entry, "__len__") or len(entry)):
+            user = _python_value(user_names[at])
             raise InputError(
-                f"user {_shown(names[at])} holds {type(entry).__name__}, the users before hold {form.name}.",
+                f"user {user} holds {type(entry).__name__}, the users before hold {form.name}.",
                 table=table,
-                row=_shown(names[at]),
+                row=user,
                 hint=f"Write every user the same way; expected {_EXPECTED}.",
             )
     if form.name == "one item":
@@ -77,20 +81,20 @@ def _flatten(
             sizes,
             list(chain.from_iterable(entry.values() for entry in entries if len(entry))),
         )
-    arrays = any(hasattr(kind, "tolist") for kind in kinds)
+    arrays = any(hasattr(kind, "tolist") for kind in entry_types)
     flat = list(chain.from_iterable(map(_as_list, entries) if arrays else entries))
     if form.name == "pairs":
-        _check_pairs(flat, sizes, names, table)
+        _check_pairs(flat, sizes, user_names, table)
         return list(map(itemgetter(0), flat)), sizes, list(map(itemgetter(1), flat))
     return flat, sizes, None
 
 
-class _Form:
-    """How one user's entry is written."""
+class _EntryForm:
+    """How the entry of one user is written: one item, a list, a dict or pairs."""
 
-    def __init__(self, name: str, kinds: tuple[type, ...], *, scalar: bool = False) -> None:
+    def __init__(self, name: str, entry_types: tuple[type, ...], *, scalar: bool = False) -> None:
         self.name = name
-        self.kinds = kinds
+        self.kinds = entry_types
         self.scalar = scalar
 
     def fits(self, entry: Any) -> bool:
@@ -105,57 +109,58 @@ class _Form:
 _SEQUENCES = (list, tuple, np.ndarray, range)
 
 
-def _form_of(entries: list[Any], names: Array, *, ordered: bool, table: str) -> _Form:
+def _detect_form(entries: list[Any], user_names: Array, *, ordered: bool, table: str) -> _EntryForm:
     for at, entry in enumerate(entries):
+        user = _python_value(user_names[at])
         if isinstance(entry, set | frozenset) and ordered:
             raise InputError(
-                f"user {_shown(names[at])} holds a set, which has no order.",
+                f"user {user} holds a set, which has no order.",
                 table=table,
-                row=_shown(names[at]),
+                row=user,
                 hint="A ranking must be a list, best item first.",
             )
         if entry is None or (not _is_scalar(entry) and not hasattr(entry, "__len__")):
             raise InputError(
-                f"user {_shown(names[at])} holds {type(entry).__name__}.",
+                f"user {user} holds {type(entry).__name__}.",
                 table=table,
-                row=_shown(names[at]),
+                row=user,
                 hint=f"Expected {_EXPECTED}.",
             )
         if _is_scalar(entry):
             if ordered:
                 raise InputError(
-                    f"user {_shown(names[at])} holds one item {entry!r}, not a list.",
+                    f"user {user} holds one item {entry!r}, not a list.",
                     table=table,
-                    row=_shown(names[at]),
+                    row=user,
                     hint="Write [item] even for a list of one.",
                 )
-            return _Form("one item", (), scalar=True)
+            return _EntryForm("one item", (), scalar=True)
         if len(entry):
-            return _form_of_entry(entry, ordered=ordered)
-    return _Form("a list", (*_SEQUENCES, set, frozenset, Mapping))
+            return _entry_form(entry, ordered=ordered)
+    return _EntryForm("a list", (*_SEQUENCES, set, frozenset, Mapping))
 
 
-def _form_of_entry(entry: Any, *, ordered: bool) -> _Form:
+def _entry_form(entry: Any, *, ordered: bool) -> _EntryForm:
     if isinstance(entry, Mapping):
-        return _Form("a dict", (dict, Mapping))
+        return _EntryForm("a dict", (dict, Mapping))
     if not ordered:
         if isinstance(entry, list | tuple) and isinstance(entry[0], tuple | list):
-            return _Form("pairs", _SEQUENCES)
-        return _Form("a list", (*_SEQUENCES, set, frozenset))
+            return _EntryForm("pairs", _SEQUENCES)
+        return _EntryForm("a list", (*_SEQUENCES, set, frozenset))
     first = next(iter(entry))
-    return _Form("pairs" if isinstance(first, tuple | list) else "a list", _SEQUENCES)
+    return _EntryForm("pairs" if isinstance(first, tuple | list) else "a list", _SEQUENCES)
 
 
-def _check_pairs(flat: Sequence[Any], sizes: Array, names: Array, table: str) -> None:
+def _check_pairs(flat: Sequence[Any], sizes: Array, user_names: Array, table: str) -> None:
     if set(map(type, flat)) <= {tuple, list} and set(map(len, flat)) == {2}:
         return
     for at, pair in enumerate(flat):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            user = names[int(np.searchsorted(np.cumsum(sizes), at, side="right"))]
+            user = user_names[int(np.searchsorted(np.cumsum(sizes), at, side="right"))]
             raise InputError(
-                f"user {_shown(user)} holds {pair!r} among (item, number) pairs.",
+                f"user {_python_value(user)} holds {pair!r} among (item, number) pairs.",
                 table=table,
-                row=_shown(user),
+                row=_python_value(user),
                 hint="Write every entry as (item, score).",
             )
 
@@ -166,7 +171,7 @@ def _rows_of_array(data: Array, *, ordered: bool, table: str) -> Rows:
             raise InputError(
                 f"{table} came as a 1-D array of {len(data)}.",
                 table=table,
-                hint="Expected one row a user (2-D).",
+                hint="Expected one row per user (2-D).",
             )
         data = data.reshape(-1, 1)
     if data.ndim == 1:
@@ -179,30 +184,30 @@ def _rows_of_array(data: Array, *, ordered: bool, table: str) -> Rows:
         raise InputError(
             f"{table} is empty (shape {data.shape}).", table=table, hint=f"Expected {_EXPECTED}."
         )
-    ids, _ = _numbered(len(data))
+    ids, _ = _row_number_ids(len(data))
     case = np.repeat(np.arange(len(data), dtype=np.int32), data.shape[1])
     flat = data.ravel()
     if data.dtype.kind == "i" and data.min() < 0:
-        flat, case = _unpadded(data, case, table)
+        flat, case = _drop_padding(data, case, table)
     items, item = encode(flat, table=table, column="item", as_range=True)
     return Rows(table, ids, case, items, item, notes={"numbered": len(data)})
 
 
-def _unpadded(data: Array, case: Codes, table: str) -> tuple[Array, Codes]:
-    """-1 fills up a row's end; anywhere else, or another negative number, is an error."""
-    pad = data == -1
-    wrong = (data < -1) | (
-        pad[:, :] & np.concatenate([~pad[:, 1:], np.zeros((len(data), 1), dtype=bool)], axis=1)
+def _drop_padding(data: Array, case: Codes, table: str) -> tuple[Array, Codes]:
+    """Drop the -1 that pad the end of a row; any other negative number is an error."""
+    is_padding = data == -1
+    misplaced = (data < -1) | (
+        is_padding[:, :] & np.concatenate([~is_padding[:, 1:], np.zeros((len(data), 1), dtype=bool)], axis=1)
     )
-    if wrong.any():
-        row = int(np.argmax(wrong.any(axis=1)))
+    if misplaced.any():
+        row = int(np.argmax(misplaced.any(axis=1)))
         raise InputError(
             f"row {row} holds a negative item before its end: {data[row].tolist()}.",
             table=table,
             row=row,
             hint="-1 may only fill up the end of a row; use a dict of lists for ids below 0.",
         )
-    keep = ~pad.ravel()
+    keep = ~is_padding.ravel()
     return data.ravel()[keep], case[keep]
 
 
@@ -214,22 +219,24 @@ def _rows_of_sparse(data: Any, *, ordered: bool, table: str) -> Rows:
             table=table,
             hint="Check the split.",
         )
-    ids, _ = _numbered(matrix.shape[0])
-    items, _ = _numbered(matrix.shape[1])
+    ids, _ = _row_number_ids(matrix.shape[0])
+    items, _ = _row_number_ids(matrix.shape[1])
     case = np.repeat(np.arange(matrix.shape[0], dtype=np.int32), np.diff(matrix.indptr))
-    numbers, notes = _as_role(matrix.data, ordered=ordered), {"numbered": matrix.shape[0]}
-    return Rows(table, ids, case, items, matrix.indices.astype(np.int32), **numbers, notes=notes)
+    values_column, notes = _score_or_grade(matrix.data, ordered=ordered), {"numbered": matrix.shape[0]}
+    return Rows(table, ids, case, items, matrix.indices.astype(np.int32), **values_column, notes=notes)
 
 
-def _as_role(numbers: Any, *, ordered: bool) -> dict[str, Any]:
-    if numbers is None:
+def _score_or_grade(values_column: Any, *, ordered: bool) -> dict[str, Any]:
+    if values_column is None:
         return {}
-    if isinstance(numbers, list):
-        numbers = np.asarray(numbers, dtype=object if any(n is None for n in numbers) else None)
-    return {"score" if ordered else "grade": np.asarray(numbers)}
+    if isinstance(values_column, list):
+        values_column = np.asarray(
+            values_column, dtype=object if any(n is None for n in values_column) else None
+        )
+    return {"score" if ordered else "grade": np.asarray(values_column)}
 
 
-def _numbered(size: int) -> tuple[Ids, Codes]:
+def _row_number_ids(size: int) -> tuple[Ids, Codes]:
     return Ids(np.arange(size, dtype=np.int64), is_range=True), np.arange(size, dtype=np.int32)
 
 
@@ -242,9 +249,9 @@ def _is_sparse(data: Any) -> bool:
 
 
 def _as_list(entry: Any) -> list[Any]:
-    plain: list[Any] = entry.tolist() if hasattr(entry, "tolist") else list(entry)  # arrays, tensors
-    return plain
+    items: list[Any] = entry.tolist() if hasattr(entry, "tolist") else list(entry)  # arrays, tensors
+    return items
 
 
-def _shown(value: Any) -> Any:
+def _python_value(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value

@@ -1,7 +1,7 @@
 """Tables and containers of any kind to Lists and Interactions.
 
-Frames come through narwhals (pandas, polars, Arrow and more), columns are found by name or named by
-the caller, and nothing is copied that need not be. What is not a frame goes to containers.py.
+Frames are read through narwhals (pandas, polars, Arrow and more). Columns are found by name or named by
+the caller; copies are avoided. Data that is not a frame goes to containers.py.
 """
 
 from __future__ import annotations
@@ -50,56 +50,56 @@ ROLES: dict[str, tuple[str, ...]] = {
 
 
 def read_lists(data: Any, *, columns: Mapping[str, str] | None = None, table: str = "lists") -> Lists:
-    """Recommendation lists from whatever holds them."""
+    """Recommendation lists from a table or container.
+
+    `columns` maps roles to column names; `table` is the name that error messages use.
+    """
     if isinstance(data, Lists):
         return data
-    return to_lists(_rows(data, ("case", "user", "item", "score", "rank"), columns, table, place=True))
+    roles = ("case", "user", "item", "score", "rank")
+    return to_lists(read_rows(data, roles, columns=columns, table=table, may_reorder=True))
 
 
 def read_interactions(
     data: Any, *, columns: Mapping[str, str] | None = None, table: str = "truth", bare: bool = False
 ) -> Interactions:
-    """Truth, training data or seen items from whatever holds them; `bare`: without grades and times."""
+    """Truth, training data or seen items from a table or container; `bare`: without grades and times."""
     if isinstance(data, Interactions):
         return data
     roles = ("case", "user", "item") if bare else ("case", "user", "item", "grade", "time")
-    return to_interactions(_rows(data, roles, columns, table, place=True))
+    return to_interactions(read_rows(data, roles, columns=columns, table=table, may_reorder=True))
 
 
 def read_rows(
-    data: Any, roles: tuple[str, ...], *, columns: Mapping[str, str] | None = None, table: str
-) -> Rows:
-    """A table as it came: coded ids, every row kept, the columns of these roles beside them."""
-    return _rows(data, roles, columns, table)
-
-
-def _rows(
     data: Any,
     roles: tuple[str, ...],
-    columns: Mapping[str, str] | None,
-    table: str,
     *,
-    place: bool = False,
+    columns: Mapping[str, str] | None = None,
+    table: str,
+    may_reorder: bool = False,
 ) -> Rows:
-    """Coded rows; `place`: they may be put in order on the way."""
+    """Coded ids and the columns of these roles, every row in its place.
+
+    `may_reorder`: a kernel may put the rows in the order of Lists or Interactions on the way.
+    """
     frame = as_frame(data)
     if frame is None:
         return rows_of_container(data, ordered="rank" in roles, table=table)
-    found = find_columns(list(frame.columns), roles, columns, table)
-    if "rank" in roles and "rank" not in found and "score" not in found:
-        _refuse_unused_score(frame, found, table)
+    column_of = find_columns(list(frame.columns), roles, columns, table)
+    if "rank" in roles and "rank" not in column_of and "score" not in column_of:
+        _refuse_unused_score(frame, column_of, table)
     if len(frame) == 0:
         raise InputError(
             f"the {table} table has no rows.", table=table, hint="Check the filter or the file it came from."
         )
-    placed = _placed(frame, found, table, ranked="rank" in roles) if place else None
-    return _rows_of_frame(frame, found, table) if placed is None else placed
+    ordered_rows = _kernel_rows(frame, column_of, table, ranked="rank" in roles) if may_reorder else None
+    return _rows_of_frame(frame, column_of, table) if ordered_rows is None else ordered_rows
 
 
-def _refuse_unused_score(frame: Any, found: Mapping[str, str], table: str) -> None:
-    """Lists without a rank or a score are read in row order, unless a column looks like the score."""
+def _refuse_unused_score(frame: Any, column_of: Mapping[str, str], table: str) -> None:
+    """Refuse lists without rank and score if an unused column looks like a score; else row order counts."""
     for name in frame.columns:
-        if name not in found.values() and frame[name].dtype.is_float():
+        if name not in column_of.values() and frame[name].dtype.is_float():
             raise ColumnError(
                 f"no column was recognised as the score or the rank, and {name!r} holds numbers.",
                 table=table,
@@ -108,15 +108,17 @@ def _refuse_unused_score(frame: Any, found: Mapping[str, str], table: str) -> No
             )
 
 
-def _rows_of_frame(frame: Any, found: Mapping[str, str], table: str) -> Rows:
-    case_name = found.get("case", found.get("user", ""))
-    cases, case, indptr = _grouped(frame, case_name, table)
-    items, item = coded_column(frame, found["item"], table, as_range=True)
+def _rows_of_frame(frame: Any, column_of: Mapping[str, str], table: str) -> Rows:
+    case_name = column_of.get("case", column_of.get("user", ""))
+    cases, case, indptr = _encode_cases(frame, case_name, table)
+    items, item = encode_column(frame, column_of["item"], table, as_range=True)
     user_ids, users = None, None
-    if "case" in found and "user" in found:
-        user_ids, users = coded_column(frame, found["user"], table)
+    if "case" in column_of and "user" in column_of:
+        user_ids, users = encode_column(frame, column_of["user"], table)
     extra: dict[str, Any] = {
-        role: _plain(frame, found[role]) for role in ("score", "rank", "grade", "time") if role in found
+        role: np.asarray(frame[column_of[role]].to_numpy())
+        for role in ("score", "rank", "grade", "time")
+        if role in column_of
     }
     return Rows(
         table,
@@ -128,87 +130,99 @@ def _rows_of_frame(frame: Any, found: Mapping[str, str], table: str) -> Rows:
         user_ids=user_ids,
         users=users,
         indptr=indptr,
-        notes=_as_read(found),
+        notes=_column_notes(column_of),
     )
 
 
-def _as_read(found: Mapping[str, str]) -> dict[str, Any]:
-    """Which column was taken for what."""
-    read = {f"{role}_column": name for role, name in found.items()}
-    if "rank" in found and "score" in found:
-        read["order"] = f"ordered by {found['rank']!r}; {found['score']!r} was not used"
-    return {"read": read}
+def _column_notes(column_of: Mapping[str, str]) -> dict[str, Any]:
+    """Notes on which column plays which role."""
+    notes = {f"{role}_column": name for role, name in column_of.items()}
+    if "rank" in column_of and "score" in column_of:
+        notes["order"] = f"ordered by {column_of['rank']!r}; {column_of['score']!r} was not used"
+    return {"read": notes}
 
 
-def _placed(frame: Any, found: Mapping[str, str], table: str, *, ranked: bool) -> Rows | None:
-    """Rows of whole numbers put in their last order by one kernel; None where columns or values forbid it."""
-    apart = ("case" in found) == ("user" in found)
-    if apart or "grade" in found or "time" in found or ("score" in found and "rank" not in found):
+def _kernel_rows(frame: Any, column_of: Mapping[str, str], table: str, *, ranked: bool) -> Rows | None:
+    """Rows of whole numbers put in their final order by one kernel; None if it cannot read the columns."""
+    ambiguous_case = ("case" in column_of) == ("user" in column_of)
+    if (
+        ambiguous_case
+        or "grade" in column_of
+        or "time" in column_of
+        or ("score" in column_of and "rank" not in column_of)
+    ):
         return None
-    names = [found.get("case", found.get("user", "")), found["item"]]
-    columns = [_whole_numbers(frame, name) for name in [*names, *filter(None, [found.get("rank")])]]
+    names = [column_of.get("case", column_of.get("user", "")), column_of["item"]]
+    columns = [_whole_numbers(frame, name) for name in [*names, *filter(None, [column_of.get("rank")])]]
     if any(column is None for column in columns):
         return None
-    way: kernels.Order = "by_rank" if "rank" in found else "given" if ranked else "ascending"
-    placed = kernels.place_rows(*columns, order=way, limit=range_limit(len(frame)))
-    if placed is None:
+    order: kernels.Order = "by_rank" if "rank" in column_of else "given" if ranked else "ascending"
+    ordered_rows = kernels.place_rows(*columns, order=order, limit=range_limit(len(frame)))
+    if ordered_rows is None:
         return None
-    items = Ids(np.arange(placed.highest + 1), is_range=True)
+    items = Ids(np.arange(ordered_rows.highest + 1), is_range=True)
     return Rows(
         table,
-        Ids(placed.case_ids),
+        Ids(ordered_rows.case_ids),
         None,
         items,
-        placed.items,
-        indptr=placed.indptr,
+        ordered_rows.items,
+        indptr=ordered_rows.indptr,
         ordered=True,
-        notes=_as_read(found),
+        notes=_column_notes(column_of),
     )
 
 
 def _whole_numbers(frame: Any, name: str) -> Array | None:
-    """A column of whole numbers that fit 64 bits, none missing; None otherwise."""
+    """A column of 64-bit integers without missing values; None for any other column."""
     series = frame.get_column(name)
     column = series.to_native()
-    kind = getattr(column, "dtype", None)
+    native_dtype = getattr(column, "dtype", None)
     values: Array
-    if isinstance(kind, np.dtype):  # pandas without its own types: nothing can be missing among whole numbers
-        if kind.kind not in "iu":
+    if isinstance(native_dtype, np.dtype):  # pandas without its own types: integers have no missing values
+        if native_dtype.kind not in "iu":
             return None
         values = column.to_numpy()
     elif series.dtype.is_integer() and not series.is_null().any():
         values = series.to_numpy()
     else:
         return None
-    fits = values.dtype.kind == "i" or (values.dtype.kind == "u" and values.dtype.itemsize < 8)
-    return values if fits else None
+    fits_int64 = values.dtype.kind == "i" or (values.dtype.kind == "u" and values.dtype.itemsize < 8)
+    return values if fits_int64 else None
 
 
 def find_columns(
     names: list[str],
     roles: tuple[str, ...],
-    given: Mapping[str, str] | None,
+    requested: Mapping[str, str] | None,
     table: str,
     *,
     needed: tuple[str, ...] = ("user", "item"),
 ) -> dict[str, str]:
-    """Which column plays which role.
+    """Which column plays which role; a needed role without a column is an error.
 
     >>> find_columns(["userId", "movieId", "rating"], ("user", "item", "grade"), None, "truth")
     {'user': 'userId', 'item': 'movieId', 'grade': 'rating'}
     """
-    found = known_columns(names, roles, given, table)
-    _require(found, names, table, needed)
-    return found
+    column_of = detect_columns(names, roles, requested, table)
+    for role in needed:
+        if role not in column_of and not (role == "user" and "case" in column_of):
+            raise ColumnError(
+                f"no column was recognised as the {role}.",
+                table=table,
+                column=role,
+                hint=f"The columns are: {', '.join(map(str, names))}. Say which: columns={{{role!r}: ...}}.",
+            )
+    return column_of
 
 
-def known_columns(
-    names: list[str], roles: tuple[str, ...], given: Mapping[str, str] | None, table: str
+def detect_columns(
+    names: list[str], roles: tuple[str, ...], requested: Mapping[str, str] | None, table: str
 ) -> dict[str, str]:
-    """Which column plays which role; roles nobody plays are left out."""
-    if given is not None and not isinstance(given, Mapping):
+    """Which column plays which role; roles without a column are left out."""
+    if requested is not None and not isinstance(requested, Mapping):
         raise ColumnError(
-            f"columns= came as {type(given).__name__}.",
+            f"columns= came as {type(requested).__name__}.",
             table=table,
             hint="Pass a dict: columns={'user': 'uid'}.",
         )
@@ -218,15 +232,15 @@ def known_columns(
             table=table,
             hint="Name them: table.columns = ['user', 'item', …].",
         )
-    given = dict(given or {})
-    unknown = [role for role in given if role not in ROLES]
+    requested = dict(requested or {})
+    unknown = [role for role in requested if role not in ROLES]
     if unknown:
         raise ColumnError(
             f"columns= names the role {unknown[0]!r}.", table=table, hint=f"Roles are {', '.join(ROLES)}."
         )
-    found: dict[str, str] = {}
+    column_of: dict[str, str] = {}
     for role in roles:
-        name = given[role] if role in given else _detect(names, role, given, table)
+        name = requested[role] if role in requested else _detect(names, role, requested, table)
         if name is not None and name not in names:
             raise ColumnError(
                 f"there is no column {name!r} for the {role}.",
@@ -236,16 +250,16 @@ def known_columns(
             )
         if name is not None and names.count(name) > 1:
             raise ColumnError(
-                f"the column {name!r} stands twice.", table=table, column=name, hint="Rename one of the two."
+                f"the column {name!r} occurs twice.", table=table, column=name, hint="Rename one of the two."
             )
         if name is not None:
-            found[role] = name
-    return found
+            column_of[role] = name
+    return column_of
 
 
-def _detect(names: list[str], role: str, given: Mapping[str, str], table: str) -> str | None:
-    taken = set(given.values())
-    matches = [n for n in names if n not in taken and _bare(n) in ROLES[role]]
+def _detect(names: list[str], role: str, requested: Mapping[str, str], table: str) -> str | None:
+    taken_columns = set(requested.values())
+    matches = [n for n in names if n not in taken_columns and _normalised_name(n) in ROLES[role]]
     if len(matches) > 1:
         exact = [n for n in matches if n == role]
         if len(exact) == 1 or len(set(matches)) == 1:
@@ -259,24 +273,13 @@ def _detect(names: list[str], role: str, given: Mapping[str, str], table: str) -
     return matches[0] if matches else None
 
 
-def _require(found: Mapping[str, str], names: list[str], table: str, needed: tuple[str, ...]) -> None:
-    for role in needed:
-        if role not in found and not (role == "user" and "case" in found):
-            raise ColumnError(
-                f"no column was recognised as the {role}.",
-                table=table,
-                column=role,
-                hint=f"The columns are: {', '.join(map(str, names))}. Say which: columns={{{role!r}: ...}}.",
-            )
-
-
-def _bare(name: Any) -> str:
-    """userId, user_id, user-id and RecBole's user_id:token are one name."""
+def _normalised_name(name: Any) -> str:
+    """The same name for userId, user_id, user-id and RecBole's user_id:token."""
     return re.sub(r"[\s_\-]", "", str(name).split(":")[0]).lower()
 
 
 def as_frame(data: Any) -> Any:
-    """A narwhals frame where the data is a table of any kind, None where it is not."""
+    """A narwhals frame of any kind of table; None if the data is not a table."""
     if isinstance(data, dict | list | tuple | set | frozenset | np.ndarray | str):
         return None
     import narwhals.stable.v2 as nw
@@ -292,7 +295,7 @@ def as_frame(data: Any) -> Any:
         return frame
     if hasattr(data, "collect") and hasattr(data, "collect_schema"):
         return nw.from_native(data.collect(), eager_only=True)
-    # Record batches and their readers. A column alone has the same door, and is no table.
+    # Record batches and their readers. A single column has the same interface but is no table.
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
         with suppress(ImportError, TypeError, ValueError):
             import pyarrow as pa
@@ -301,8 +304,8 @@ def as_frame(data: Any) -> Any:
     return None
 
 
-def _grouped(frame: Any, name: str, table: str) -> tuple[Ids, Codes | None, Int | None]:
-    """The cases of a table; where they stand in ascending groups, as borders instead of a code a row."""
+def _encode_cases(frame: Any, name: str, table: str) -> tuple[Ids, Codes | None, Int | None]:
+    """Ids of the cases, and a code per row; rows in ascending groups get an indptr instead of codes."""
     series = frame[name]
     values = series.to_numpy() if series.dtype.is_integer() and not series.is_null().any() else None
     if values is not None and values.dtype.kind == "i":
@@ -310,23 +313,23 @@ def _grouped(frame: Any, name: str, table: str) -> tuple[Ids, Codes | None, Int 
         firsts = values[starts].astype(np.int64)
         if (firsts[1:] > firsts[:-1]).all():
             return Ids(firsts), None, np.concatenate([starts, [len(values)]])
-    ids, codes = coded_column(frame, name, table)
+    ids, codes = encode_column(frame, name, table)
     return ids, codes, None
 
 
-def coded_column(frame: Any, name: str, table: str, *, as_range: bool = False) -> tuple[Ids, Codes]:
+def encode_column(frame: Any, name: str, table: str, *, as_range: bool = False) -> tuple[Ids, Codes]:
     """The ids of a column and the code of each row."""
     import narwhals.stable.v2 as nw
 
     series = frame[name]
-    kind = getattr(series.to_native(), "dtype", None)
-    if isinstance(kind, np.dtype) and kind.kind == "O":
-        # Strings in pandas before 3: looking at every object's type finds the missing ones too.
+    native_dtype = getattr(series.to_native(), "dtype", None)
+    if isinstance(native_dtype, np.dtype) and native_dtype.kind == "O":
+        # Strings in pandas before 3: checking the type of every object also finds missing values.
         return encode(series.to_numpy(), table=table, column=name, as_range=as_range)
     if series.is_null().any():
         refuse_missing(int(np.argmax(series.is_null().to_numpy())), table, name)
-    labels = getattr(getattr(kind, "categories", None), "dtype", None)
-    if series.dtype in (nw.Categorical, nw.Enum) and getattr(labels, "kind", None) not in ("i", "u"):
+    category_dtype = getattr(getattr(native_dtype, "categories", None), "dtype", None)
+    if series.dtype in (nw.Categorical, nw.Enum) and getattr(category_dtype, "kind", None) not in ("i", "u"):
         coded = encode_categories(series, table=table, column=name)
         if coded is not None:
             return coded
@@ -342,7 +345,3 @@ def _arrow_or_numpy(series: Any) -> Any:
         return series.to_arrow()
     except ImportError:
         return series.to_numpy().astype(object)
-
-
-def _plain(frame: Any, name: str) -> Array:
-    return np.asarray(frame[name].to_numpy())

@@ -1,7 +1,7 @@
 """Coded rows of one table, and how they become Lists and Interactions.
 
-Every container ends as Rows: a case code and an item code a row, with whatever else the table had.
-The work is one pass where rows are already grouped and ordered; sorting happens only when needed.
+Every container ends as Rows: a case code and an item code per row, and the other columns of the table.
+Rows that are grouped and ordered already take one pass; sorting happens only when needed.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from recsys import kernels
 from recsys.errors import DuplicateError, InputError
 from recsys.types import Array, Codes, Float, Ids, Int, Interactions, Lists
 
-# Up to here sorting is quick enough to do without SciPy.
+# Up to this many rows NumPy sorts fast enough; SciPy is not imported.
 _SMALL = 1 << 15
-# From here on floats no longer tell one whole number from the next.
-_MOST = 2.0**53
+# Floats from here on are not exact integers.
+_FLOAT_INT_LIMIT = 2.0**53
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
     """One table: codes, and optional columns of the same length. `users` are codes into `user_ids`.
 
-    Rows that came grouped by ascending case have `indptr` instead of a code a row; `ordered` ones stand in
-    their last order already, by rank or by ascending item.
+    Rows that came grouped by ascending case have `indptr` instead of a code per row; `ordered` rows are
+    already in their final order, by rank or by ascending item.
     """
 
     table: str
@@ -61,71 +61,73 @@ class Rows:
         return len(self.item)
 
     def name(self, row: int) -> str:
-        """A row as a person would find it."""
+        """A row as error messages name it."""
         user, item = self.cases.name(self.case[row]), self.items.name(self.item[row])
         return f"row {row} (user {user!r}, item {item!r})"
 
 
 def to_lists(rows: Rows) -> Lists:
-    """Rankings: by rank, by score from the highest, or as given."""
+    """Rankings: by rank, by descending score, or in the order of the rows."""
     scores: Float | None = None
     notes = rows.notes
-    placed = _placed(rows, "given" if rows.rank is None else "by_rank") if rows.score is None else None
-    if placed is not None:
-        return Lists(rows.cases, rows.items, placed.indptr, placed.items, None, _clusters(rows), rows.notes)
+    if rows.score is None:
+        ordered = _kernel_order(rows, "given" if rows.rank is None else "by_rank")
+        if ordered is not None:
+            users = _user_of_case(rows)
+            return Lists(rows.cases, rows.items, ordered.indptr, ordered.items, None, users, rows.notes)
     if rows.rank is not None:
-        codes, notes = _placed_by_rank(rows, rows.rank)
+        codes, notes = _items_by_rank(rows, rows.rank)
     else:
-        order = None if rows.indptr is not None else _group(rows.case, len(rows.cases))
+        order = None if rows.indptr is not None else _stable_order(rows.case, len(rows.cases))
         if rows.score is not None:
-            scores = numbers(rows.score, rows, "score")
+            scores = finite_numbers(rows.score, rows, "score")
             order = _order_by_score(rows, scores, order)
             scores = scores if order is None else scores[order]
         codes = _take(rows.item, order)
-    return Lists(rows.cases, rows.items, rows.starts, codes, scores, _clusters(rows), notes)
+    return Lists(rows.cases, rows.items, rows.starts, codes, scores, _user_of_case(rows), notes)
 
 
 def to_interactions(rows: Rows) -> Interactions:
-    """Truth or history: one entry a (case, item), items ascending; repeated rows are merged and counted."""
-    grade = None if rows.grade is None else _grades(rows)
+    """Truth or history: one entry per (case, item), items ascending; repeated rows are merged and counted."""
+    grade = None if rows.grade is None else _checked_grades(rows)
     notes = dict(rows.notes)
     indptr, item, time, counts = rows.starts, rows.item, rows.time, None
-    if rows.indptr is None or not (rows.ordered or _ascends(item, indptr)):
-        placed = _placed(rows, "ascending") if grade is None and time is None else None
-        if placed is not None:
-            indptr, item = placed.indptr, placed.items
+    if rows.indptr is None or not (rows.ordered or _is_ascending(item, indptr)):
+        ordered = _kernel_order(rows, "ascending") if grade is None and time is None else None
+        if ordered is not None:
+            indptr, item = ordered.indptr, ordered.items
         else:
-            indptr, item, grade, time, counts = _merged(rows, grade, notes)
+            indptr, item, grade, time, counts = _merge_repeats(rows, grade, notes)
     if grade is not None and (grade == 1).all():
         grade = None
-    return Interactions(rows.cases, rows.items, indptr, item, grade, time, counts, _clusters(rows), notes)
+    return Interactions(rows.cases, rows.items, indptr, item, grade, time, counts, _user_of_case(rows), notes)
 
 
-def _placed(rows: Rows, order: kernels.Order) -> kernels.PlacedRows | None:
-    """Rows put in order by one kernel, where they are not yet and it can."""
-    whole = rows.rank is None or rows.rank.dtype.kind == "i"
-    if rows.case_codes is None or not whole:
+def _kernel_order(rows: Rows, order: kernels.Order) -> kernels.PlacedRows | None:
+    """Rows put in order by one kernel; None if they are grouped already or the kernel does not take them."""
+    integer_ranks = rows.rank is None or rows.rank.dtype.kind == "i"
+    if rows.case_codes is None or not integer_ranks:
         return None
     limit = max(len(rows.cases), len(rows.items))
-    placed = kernels.place_rows(rows.case_codes, rows.item, rows.rank, order=order, limit=limit)
-    return placed if placed is not None and len(placed.case_ids) == len(rows.cases) else None
+    ordered = kernels.place_rows(rows.case_codes, rows.item, rows.rank, order=order, limit=limit)
+    return ordered if ordered is not None and len(ordered.case_ids) == len(rows.cases) else None
 
 
-def _ascends(item: Codes, indptr: Int) -> bool:
-    """Whether the items of every case are ascending and unique already."""
+def _is_ascending(item: Codes, indptr: Int) -> bool:
+    """Whether the items of every case are ascending and unique."""
     rises = item[1:] > item[:-1]
     borders = indptr[1:-1]
     rises[borders[(borders > 0) & (borders < len(item))] - 1] = True
     return bool(rises.all())
 
 
-def _merged(
+def _merge_repeats(
     rows: Rows, grade: Float | None, notes: dict[str, Any]
 ) -> tuple[Int, Codes, Float | None, Array | None, Int | None]:
-    """Rows sorted by case and item, equal ones made one: the highest grade stays."""
+    """Rows sorted by case and item; repeats are merged and keep the highest grade."""
     if grade is None and rows.time is None and len(rows) > _SMALL:
-        return _merged_pairs(rows, notes)
-    order = _by_case_and_item(rows)
+        return _merge_pairs(rows, notes)
+    order = _order_by_case_and_item(rows)
     case, item = _take(rows.case, order), _take(rows.item, order)
     grade, time = _take(grade, order), _take(rows.time, order)
     first = np.ones(len(item), dtype=bool)
@@ -143,19 +145,19 @@ def _merged(
     return _indptr(case, len(rows.cases)), item.astype(np.int32, copy=False), grade, time, counts
 
 
-def _by_case_and_item(rows: Rows) -> Array | None:
-    """Rows by case, then item, then as given; None where they are so already."""
+def _order_by_case_and_item(rows: Rows) -> Array | None:
+    """The stable order by case, then item; None if the rows are in it already."""
     if len(rows) <= _SMALL:
         return np.lexsort((rows.item, rows.case))
-    by_item = _group(rows.item, len(rows.items))
-    by_case = _group(_take(rows.case, by_item), len(rows.cases))
+    by_item = _stable_order(rows.item, len(rows.items))
+    by_case = _stable_order(_take(rows.case, by_item), len(rows.cases))
     return by_case if by_item is None else _take(by_item, by_case)
 
 
-def _merged_pairs(
+def _merge_pairs(
     rows: Rows, notes: dict[str, Any]
 ) -> tuple[Int, Codes, Float | None, Array | None, Int | None]:
-    """Without grades and times a sparse matrix does it: two counting sorts, equal entries added up."""
+    """Merge rows without grades and times in a sparse matrix: two counting sorts, repeats summed."""
     from scipy.sparse import csr_array
 
     ones: Array = np.ones(len(rows), dtype=np.int64)
@@ -167,7 +169,7 @@ def _merged_pairs(
     return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), None, None, matrix.data
 
 
-def numbers(values: Array, rows: Rows, column: str) -> Float:
+def finite_numbers(values: Array, rows: Rows, column: str) -> Float:
     """A column of finite numbers, or an error that names the first row that is not."""
     if values.dtype.kind not in "iufb":
         refusal = InputError(
@@ -195,8 +197,8 @@ def numbers(values: Array, rows: Rows, column: str) -> Float:
     return values
 
 
-def _grades(rows: Rows) -> Float:
-    grade = numbers(rows.grade if rows.grade is not None else np.zeros(0), rows, "grade")
+def _checked_grades(rows: Rows) -> Float:
+    grade = finite_numbers(rows.grade if rows.grade is not None else np.zeros(0), rows, "grade")
     if len(grade) and grade.min() < 0:
         row = int(np.argmin(grade))
         raise InputError(
@@ -215,47 +217,48 @@ def _indptr(case: Codes, n_cases: int) -> Int:
     return indptr
 
 
-def _group(case: Codes, n_cases: int) -> Array | None:
-    """Rows by case, in given order within a case; None where they are so already."""
-    if len(case) < 2 or (case[1:] >= case[:-1]).all():
+def _stable_order(codes: Codes, n_codes: int) -> Array | None:
+    """The stable order of rows by code; None if they are in it already."""
+    if len(codes) < 2 or (codes[1:] >= codes[:-1]).all():
         return None
     from scipy.sparse import csr_array
 
-    # A CSR with one entry a column is a counting sort: linear, and stable.
-    rows = np.arange(len(case), dtype=np.int32 if len(case) < 2**31 else np.int64)
-    ones: Array = np.ones(len(case), dtype=np.int8)
-    return np.asarray(csr_array((ones, (case, rows)), shape=(n_cases, len(case))).indices)
+    # A CSR matrix with one entry per column is a counting sort: linear and stable.
+    rows = np.arange(len(codes), dtype=np.int32 if len(codes) < 2**31 else np.int64)
+    ones: Array = np.ones(len(codes), dtype=np.int8)
+    return np.asarray(csr_array((ones, (codes, rows)), shape=(n_codes, len(codes))).indices)
 
 
-def _placed_by_rank(rows: Rows, rank: Array) -> tuple[Codes, dict[str, Any]]:
-    """Items in the order of their ranks, and the notes: a rank nobody has is said."""
-    whole = rank.dtype.kind in "iu"
-    if rows.indptr is not None and whole and _counts_up(rank, rows.indptr):
+def _items_by_rank(rows: Rows, rank: Array) -> tuple[Codes, dict[str, Any]]:
+    """Items in the order of their ranks, and notes that mention gaps between the ranks."""
+    integer_ranks = rank.dtype.kind in "iu"
+    if rows.indptr is not None and integer_ranks and _is_consecutive(rank, rows.indptr):
         return rows.item, rows.notes
-    place = rank.astype(np.int64) if whole else _whole_ranks(rows, rank)
+    place = rank.astype(np.int64) if integer_ranks else _ranks_to_ints(rows, rank)
     if len(place) and place.min() < 1:
         _refuse_rank(rows, place, int(np.argmin(place)))
-    at = rows.starts[rows.case] + (place - 1)
-    if (at < rows.starts[1:][rows.case]).all():
-        # As many rows as places: if every place is filled, every place is filled once.
-        out = np.full(len(at), -1, dtype=np.int32)
-        out[at] = rows.item
-        if not len(out) or out.min() >= 0:
-            return out, rows.notes
+    target = rows.starts[rows.case] + (place - 1)
+    if (target < rows.starts[1:][rows.case]).all():
+        # There are as many rows as places: if every place is filled, each is filled once.
+        items_by_place = np.full(len(target), -1, dtype=np.int32)
+        items_by_place[target] = rows.item
+        if not len(items_by_place) or items_by_place.min() >= 0:
+            return items_by_place, rows.notes
     order = _order_by_rank(rows, place)
-    last = np.zeros(len(rows.cases), dtype=np.int64)
-    np.maximum.at(last, rows.case, place)
-    n = int((last > np.diff(rows.starts)).sum())
-    said = f"closed up where the ranks of {n:,} user{'s leave' if n > 1 else ' leaves'} places out"
-    return rows.item[order], {**rows.notes, "read": {**rows.notes.get("read", {}), "gaps": said}}
+    highest_rank = np.zeros(len(rows.cases), dtype=np.int64)
+    np.maximum.at(highest_rank, rows.case, place)
+    n_gapped = int((highest_rank > np.diff(rows.starts)).sum())
+    who = f"{n_gapped:,} user{'s leave' if n_gapped > 1 else ' leaves'}"
+    gaps = f"closed up where the ranks of {who} places out"
+    return rows.item[order], {**rows.notes, "read": {**rows.notes.get("read", {}), "gaps": gaps}}
 
 
-def _whole_ranks(rows: Rows, rank: Array) -> Int:
-    given = numbers(rank, rows, "rank")
-    broken = (given != np.floor(given)) | (given >= _MOST)
-    if broken.any():
-        _refuse_rank(rows, given, int(np.argmax(broken)))
-    return given.astype(np.int64)
+def _ranks_to_ints(rows: Rows, rank: Array) -> Int:
+    ranks = finite_numbers(rank, rows, "rank")
+    not_whole = (ranks != np.floor(ranks)) | (ranks >= _FLOAT_INT_LIMIT)
+    if not_whole.any():
+        _refuse_rank(rows, ranks, int(np.argmax(not_whole)))
+    return ranks.astype(np.int64)
 
 
 def _refuse_rank(rows: Rows, rank: Array, row: int) -> None:
@@ -269,22 +272,22 @@ def _refuse_rank(rows: Rows, rank: Array, row: int) -> None:
 
 
 def _order_by_rank(rows: Rows, rank: Int) -> Array:
-    """Ranks with gaps: sorted; two items at one rank are an error."""
+    """The order of ranks with gaps; two items at one rank are an error."""
     order = np.lexsort((rank, rows.case))
-    same = (np.diff(rank[order]) == 0) & (np.diff(rows.case[order]) == 0)
-    if same.any():
-        row = int(order[int(np.argmax(same)) + 1])
+    same_rank = (np.diff(rank[order]) == 0) & (np.diff(rows.case[order]) == 0)
+    if same_rank.any():
+        row = int(order[int(np.argmax(same_rank)) + 1])
         raise DuplicateError(
             f"{rows.name(row)} has rank {rank[row]:g}, which another item of that user has too.",
             table=rows.table,
             column="rank",
             row=row,
-            hint="Give each item its own rank, or hand scores instead and choose ties=.",
+            hint="Give each item its own rank, or pass scores instead and choose ties=.",
         )
     return order
 
 
-def _counts_up(rank: Array, indptr: Int) -> bool:
+def _is_consecutive(rank: Array, indptr: Int) -> bool:
     """Whether the ranks of every case are 1, 2, 3, … in the order of the rows."""
     sizes = np.diff(indptr)
     if len(sizes) and (sizes == sizes[0]).all():
@@ -293,35 +296,35 @@ def _counts_up(rank: Array, indptr: Int) -> bool:
 
 
 def _order_by_score(rows: Rows, scores: Float, grouped: Array | None) -> Array | None:
-    s = _take(scores, grouped)
-    falls = s[1:] <= s[:-1]
+    grouped_scores = _take(scores, grouped)
+    not_rising = grouped_scores[1:] <= grouped_scores[:-1]
     borders = rows.starts[1:-1]
-    falls[borders[(borders > 0) & (borders < len(s))] - 1] = True
-    if falls.all():
+    not_rising[borders[(borders > 0) & (borders < len(grouped_scores))] - 1] = True
+    if not_rising.all():
         return grouped
-    order = _falling(s, rows.starts)
+    order = _descending_order(grouped_scores, rows.starts)
     return order if grouped is None else grouped[order]
 
 
-def _falling(scores: Float, indptr: Int) -> Array:
-    """Rows of each case from the highest score, equal ones as given; cases of one size go together."""
+def _descending_order(scores: Float, indptr: Int) -> Array:
+    """The order by descending score within each case, stable; cases of equal size are sorted together."""
     order = np.empty(len(scores), dtype=np.int64)
     sizes = np.diff(indptr)
     by_size = np.argsort(sizes, kind="stable")
     for cases in np.split(by_size, np.flatnonzero(np.diff(sizes[by_size])) + 1):
-        at = indptr[cases][:, None] + np.arange(sizes[cases[0]])
-        order[at] = np.take_along_axis(at, np.argsort(-scores[at], axis=1, kind="stable"), axis=1)
+        target = indptr[cases][:, None] + np.arange(sizes[cases[0]])
+        order[target] = np.take_along_axis(target, np.argsort(-scores[target], axis=1, kind="stable"), axis=1)
     return order
 
 
-def _clusters(rows: Rows) -> Array | None:
+def _user_of_case(rows: Rows) -> Array | None:
     if rows.users is None or rows.user_ids is None:
         return None
-    of_case = np.full(len(rows.cases), -1, dtype=np.int64)
-    of_case[rows.case] = rows.users
-    clash = of_case[rows.case] != rows.users
-    if clash.any():
-        row = int(np.argmax(clash))
+    user_codes = np.full(len(rows.cases), -1, dtype=np.int64)
+    user_codes[rows.case] = rows.users
+    conflict = user_codes[rows.case] != rows.users
+    if conflict.any():
+        row = int(np.argmax(conflict))
         raise InputError(
             f"case {rows.cases.name(rows.case[row])!r} belongs to two users.",
             table=rows.table,
@@ -329,7 +332,7 @@ def _clusters(rows: Rows) -> Array | None:
             row=row,
             hint="Each case must lie within one user.",
         )
-    return rows.user_ids.values[of_case]
+    return rows.user_ids.values[user_codes]
 
 
 def _take(values: Any, order: Array | None) -> Any:

@@ -1,6 +1,6 @@
-"""Which backend runs: the compiled kernels where they were built and load, NumPy otherwise.
+"""Which backend runs: the compiled kernels where they are installed and load, NumPy otherwise.
 
-Nothing is chosen for good: every call may name its backend, and tests may name the CPU level.
+The choice is made per call: every call may name its backend, and tests may name the CPU level.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy as np
 from recsys.errors import InputError, RecsysError, UnknownNameError
 
 BackendName = Literal["auto", "native", "reference", "cuda"]
-# More would only wait for each other; it also has to fit a C int.
-MOST_THREADS = 1 << 10
+# More threads would only wait for each other; the number must also fit a C int.
+MAX_THREADS = 1 << 10
 NAMES = ("auto", "native", "reference", "cuda")
 
 
 class Backends(NamedTuple):
-    """What is in use and why."""
+    """The backend in use, and why."""
 
     in_use: str
     native: bool
@@ -50,7 +50,7 @@ def _load() -> tuple[ModuleType | None, str]:
 
 
 def native_module(backend: str) -> Any:
-    """The compiled module if this call is to use it, None if NumPy is to do the work."""
+    """The compiled module if this call uses it, None if NumPy does the work."""
     if backend not in NAMES:
         raise UnknownNameError("backend", backend, NAMES)
     if backend == "reference":
@@ -92,4 +92,4 @@ def n_threads(threads: Any) -> int:
         raise InputError(
             f"threads is {threads!r}.", hint="Give a whole number from 1, or None for all cores."
         )
-    return min(int(threads), MOST_THREADS)
+    return min(int(threads), MAX_THREADS)

@@ -1,7 +1,7 @@
 """The state of floating-point arithmetic, which other libraries may have changed for this thread.
 
 Flushing subnormal numbers to zero (torch.set_flush_denormal, libraries compiled with -ffast-math) changes
-scores. The compiled kernels see to it themselves; NumPy has no word for it, but the C library has.
+scores. The compiled kernels set the state themselves; NumPy has no function for it, but the C library has.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-# An environment is 8 to 32 bytes on the platforms there are.
+# The size of the C type fenv_t is 8 to 32 bytes on all known platforms.
 ENVIRONMENT_BYTES = 256
 
 
 @contextmanager
 def exact_floats() -> Iterator[None]:
-    """Round to nearest and keep subnormal numbers, for this thread and for as long as the block lasts."""
-    found = _library()
-    if found is None:
+    """Round to nearest and keep subnormal numbers, for this thread, within the block."""
+    environment = _math_library()
+    if environment is None:
         yield
         return
-    library, default = found
+    library, default = environment
     before = ctypes.create_string_buffer(ENVIRONMENT_BYTES)
     library.fegetenv(before)
     library.fesetenv(default)
@@ -35,8 +35,8 @@ def exact_floats() -> Iterator[None]:
 
 
 @cache
-def _library() -> tuple[Any, Any] | None:
-    """The C library and its default environment; None where there is no way to ask for it."""
+def _math_library() -> tuple[Any, Any] | None:
+    """The C library and its default environment; None on platforms without access to it."""
     names = {"linux": "libm.so.6", "darwin": None}
     if sys.platform not in names:
         return None

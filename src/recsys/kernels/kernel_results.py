@@ -1,4 +1,4 @@
-"""What the kernels hand back: plain arrays with names, the same from every backend."""
+"""The results of the kernels: named arrays, the same from every backend."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Matches(NamedTuple):
     n_repeated: int
     """List entries, judged or not, that repeat an earlier entry of their case."""
     first_repeated: int
-    """Flat position of the first of them, -1 where there is none."""
+    """Flat position of the first of them, -1 if there is none."""
 
 
 class PlacedRows(NamedTuple):
-    """A table in CSR order: the items of each case in one piece, in the order asked for."""
+    """A table in CSR order: the items of each case next to each other, in the requested order."""
 
     case_ids: Int64s
     """The cases that occur, ascending."""
@@ -48,30 +48,30 @@ class ScanResult(NamedTuple):
     """Lists, rank counts or both, found in one pass over users x items."""
 
     list_indptr: Int64s
-    """Where the list of each case starts; all zeros where no lists were asked for."""
+    """Where the list of each case starts; all zeros if no lists were requested."""
     list_items: Int32s
     """The best candidates of each case, best first."""
     list_scores: Float64s
     """Their exact scores."""
     above: Int64s
-    """Per truth item: candidates that score strictly higher, -1 where it is no candidate itself."""
+    """Per truth item: candidates that score strictly higher, -1 if it is no candidate itself."""
     tied: Int64s
-    """Per truth item: candidates with the same score, itself included; 0 where it is no candidate."""
+    """Per truth item: candidates with the same score, itself included; 0 if it is no candidate."""
     ahead: Int64s
-    """Per truth item: of the candidates with the same score, those that go before it."""
+    """Per truth item: candidates with the same score that are ordered before it."""
     truth_scores: Float64s
     """Per truth item: its exact score, candidate or not."""
     n_candidates: Int64s
     """Per case: items that could have been recommended."""
 
 
-def closed_up(found: ScanResult, k: int) -> ScanResult:
-    """Lists without gaps, from k places a case and their lengths in place of where they start."""
-    lengths = found.list_indptr
+def close_gaps(result: ScanResult, k: int) -> ScanResult:
+    """Lists without gaps, from lists of k places per case with their lengths in `list_indptr`."""
+    lengths = result.list_indptr
     indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    if indptr[-1] == found.list_items.size:
-        return found._replace(list_indptr=indptr)
-    kept = (np.arange(k) < lengths[:, None]).ravel()
-    return found._replace(
-        list_indptr=indptr, list_items=found.list_items[kept], list_scores=found.list_scores[kept]
+    if indptr[-1] == result.list_items.size:
+        return result._replace(list_indptr=indptr)
+    filled = (np.arange(k) < lengths[:, None]).ravel()
+    return result._replace(
+        list_indptr=indptr, list_items=result.list_items[filled], list_scores=result.list_scores[filled]
     )

@@ -1,4 +1,4 @@
-"""What must hold before a kernel may touch the arrays; both backends rely on it and check no more."""
+"""Checks before a kernel may read the arrays; the backends rely on them and check no more."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from recsys.kernels.kernel_results import Csr
 
 
 def as_rows(name: str, indptr: Any, items: Any, n_cases: int | None = None) -> Csr:
-    """CSR rows as (int64 indptr, int32 items), contiguous; wrong shapes are named."""
+    """CSR rows as contiguous (int64 indptr, int32 items); an error names a wrong type or shape."""
     starts = np.asarray(indptr)
     if starts.size and starts.dtype.kind not in "iu":
         raise InputError(f"{name}: indptr is {starts.dtype}, expected int64.", table=name)
     starts = np.ascontiguousarray(starts, dtype=np.int64)
     codes = np.asarray(items)
     if codes.dtype != np.int32:
-        codes = _narrowed(name, codes)
+        codes = _as_int32(name, codes)
     codes = np.ascontiguousarray(codes)
     if starts.ndim != 1 or codes.ndim != 1 or starts.size == 0:
         raise InputError(
@@ -38,7 +38,7 @@ def as_rows(name: str, indptr: Any, items: Any, n_cases: int | None = None) -> C
     return starts, codes
 
 
-def _narrowed(name: str, codes: Any) -> Any:
+def _as_int32(name: str, codes: Any) -> Any:
     if codes.size and not np.issubdtype(codes.dtype, np.integer):
         raise InputError(f"{name}: items are {codes.dtype}, expected int32 codes.", table=name)
     limits = np.iinfo(np.int32)

@@ -1,4 +1,4 @@
-"""match_lists in NumPy: always there, plain enough to be checked by reading.
+"""match_lists in NumPy: always available, and simple enough to be checked by reading.
 
 It works in blocks, so that memory stays bounded; every other backend must give the same arrays.
 """
@@ -11,7 +11,7 @@ from recsys.kernels.kernel_results import Bools, Int32s, Int64s, Matches
 
 # Keys, their sorted copy and the filter of one block stay in a core's cache.
 ENTRIES_PER_BLOCK = 1 << 16
-# With this many cases a block, case * span fits an int64 for any two int32 items.
+# With this many cases per block, case * span fits an int64 for any two int32 items.
 CASES_PER_BLOCK = 1 << 30
 
 
@@ -24,23 +24,23 @@ def match_lists(
     for start, stop in _blocks(list_indptr):
         entries = slice(int(list_indptr[start]), int(list_indptr[stop]))
         judged = slice(int(truth_indptr[start]), int(truth_indptr[stop]))
-        list_keys, truth_keys = _keys(
+        list_keys, truth_keys = _case_item_keys(
             (np.diff(list_indptr[start : stop + 1]), list_items[entries]),
             (np.diff(truth_indptr[start : stop + 1]), truth_items[judged]),
         )
-        at, found = _find(list_keys, truth_keys)
-        repeated = _repeated(list_keys)
-        if repeated is not None:
+        list_at, truth_at = _find_keys(list_keys, truth_keys)
+        is_repeat = _repeat_flags(list_keys)
+        if is_repeat is not None:
             if first_repeated < 0:
-                first_repeated = entries.start + int(repeated.argmax())
-            n_repeated += int(repeated.sum())
-        flags = np.zeros(at.size, np.bool_) if repeated is None else repeated[at]
-        parts.append((at + entries.start, found + judged.start, flags))
+                first_repeated = entries.start + int(is_repeat.argmax())
+            n_repeated += int(is_repeat.sum())
+        repeat = np.zeros(list_at.size, np.bool_) if is_repeat is None else is_repeat[list_at]
+        parts.append((list_at + entries.start, truth_at + judged.start, repeat))
     if not parts:
         parts.append((np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_)))
-    at, found, flags = (np.concatenate(column) for column in zip(*parts, strict=True))
-    case = np.searchsorted(list_indptr, at, side="right").astype(np.int32) - np.int32(1)
-    return Matches(at, found, case, flags, n_repeated, first_repeated)
+    list_at, truth_at, repeat = (np.concatenate(column) for column in zip(*parts, strict=True))
+    case = np.searchsorted(list_indptr, list_at, side="right").astype(np.int32) - np.int32(1)
+    return Matches(list_at, truth_at, case, repeat, n_repeated, first_repeated)
 
 
 def _blocks(indptr: Int64s) -> list[tuple[int, int]]:
@@ -54,7 +54,7 @@ def _blocks(indptr: Int64s) -> list[tuple[int, int]]:
     return blocks
 
 
-def _keys(*tables: tuple[Int64s, Int32s]) -> list[Int64s]:
+def _case_item_keys(*tables: tuple[Int64s, Int32s]) -> list[Int64s]:
     """One number per (case, item), ordered by case then item, for tables of (lengths, items)."""
     present = [items for _, items in tables if items.size]
     if not present:
@@ -65,28 +65,30 @@ def _keys(*tables: tuple[Int64s, Int32s]) -> list[Int64s]:
     return [np.repeat(starts, lengths) + items for lengths, items in tables]
 
 
-def _find(keys: Int64s, sorted_keys: Int64s) -> tuple[Int64s, Int64s]:
+def _find_keys(keys: Int64s, sorted_keys: Int64s) -> tuple[Int64s, Int64s]:
     """Positions of the keys that occur in sorted_keys, and where they occur there."""
-    # Most entries are in no truth: a small hashed table rules them out before the binary search.
+    # Most entries are in no truth: a small hash table rules them out before the binary search.
     n_bits = int(sorted_keys.size * 8).bit_length() + 1
-    filled = np.zeros(1 << n_bits, np.bool_)
-    filled[_hashed(sorted_keys, n_bits)] = True
-    maybe = np.flatnonzero(filled[_hashed(keys, n_bits)])
-    wanted = keys[maybe]
-    place = np.searchsorted(sorted_keys, wanted)
+    is_used = np.zeros(1 << n_bits, np.bool_)
+    is_used[_hash_slots(sorted_keys, n_bits)] = True
+    candidates = np.flatnonzero(is_used[_hash_slots(keys, n_bits)])
+    candidate_keys = keys[candidates]
+    place = np.searchsorted(sorted_keys, candidate_keys)
     place[place == sorted_keys.size] = 0
-    hit = sorted_keys[place] == wanted if sorted_keys.size else np.zeros(wanted.size, np.bool_)
-    return maybe[hit], place[hit]
+    is_found = (
+        sorted_keys[place] == candidate_keys if sorted_keys.size else np.zeros(candidate_keys.size, np.bool_)
+    )
+    return candidates[is_found], place[is_found]
 
 
-def _hashed(keys: Int64s, n_bits: int) -> Int64s:
+def _hash_slots(keys: Int64s, n_bits: int) -> Int64s:
     mixed = keys.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     return (mixed >> np.uint64(64 - n_bits)).view(np.int64)
 
 
-def _repeated(keys: Int64s) -> Bools | None:
-    """Which keys occurred before, or None if none did."""
-    if not _any_repeated(keys):
+def _repeat_flags(keys: Int64s) -> Bools | None:
+    """One flag per key: whether it occurred before; None if no key did."""
+    if not _has_repeats(keys):
         return None
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
@@ -95,14 +97,14 @@ def _repeated(keys: Int64s) -> Bools | None:
     return repeated
 
 
-def _any_repeated(keys: Int64s) -> bool:
-    """Equal keys meet in one slot of a hashed table, so only keys that lost their slot need a sort."""
+def _has_repeats(keys: Int64s) -> bool:
+    """Equal keys share a slot of a hash table, so only keys that lost their slot to another need a sort."""
     n_bits = int(keys.size * 8).bit_length() + 1
-    hashed = _hashed(keys, n_bits)
-    own = np.arange(keys.size, dtype=np.int64)
-    slots = np.empty(1 << n_bits, np.int64)
-    slots[hashed] = own
-    winner = slots[hashed]
-    lost = np.flatnonzero(winner != own)
+    slot = _hash_slots(keys, n_bits)
+    index = np.arange(keys.size, dtype=np.int64)
+    last_in_slot = np.empty(1 << n_bits, np.int64)
+    last_in_slot[slot] = index
+    winner = last_in_slot[slot]
+    lost = np.flatnonzero(winner != index)
     losers = np.sort(keys[lost])
     return bool(np.any(keys[lost] == keys[winner[lost]]) or np.any(losers[1:] == losers[:-1]))

@@ -1,6 +1,6 @@
-"""One scan, checked: what may be assumed of the arrays before any backend touches them.
+"""The checked inputs of one scan.
 
-Checks run in NumPy once per call, so that both backends refuse the same inputs with the same words.
+Checks run in NumPy once per call, so that all backends refuse the same inputs with the same messages.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from recsys.kernels.preconditions import as_rows
 Ties = Literal["by_id", "by_id_desc"]
 Progress = Callable[[int, int], object]
 
-# What is looked at twice should still be in the cache the second time.
-BYTES_PER_LOOK = 1 << 20
-ENTRIES_PER_LOOK = 1 << 22
-# What may be given one per item: kinds of dtypes, and what to call it.
-PER_ITEM = {np.bool_: ("b", "bool"), np.int64: ("iu", "whole number"), np.float64: ("fiub", "number")}
+# A block that is read twice should still be in the cache the second time.
+BYTES_PER_CHECK = 1 << 20
+ENTRIES_PER_CHECK = 1 << 22
+# Arrays with one value per item: the dtype kinds that are accepted, and the word for a value.
+PER_ITEM_KINDS = {np.bool_: ("b", "bool"), np.int64: ("iu", "whole number"), np.float64: ("fiub", "number")}
 
 
 @dataclass(frozen=True)
 class ScanProblem:
-    """Inputs of one scan, of known type and shape, with everything in range."""
+    """Inputs of one scan: types and shapes are known, values are in range."""
 
     users: Factors
     user_rows: Int64s | None
-    """The row of users of each case; None where all are asked for in order."""
+    """The row of users of each case; None for all rows in order."""
     items: Factors
     k: int | None
     truth: Csr | None
@@ -43,7 +43,7 @@ class ScanProblem:
     tie_key: NDArray[np.int64]
     """Among equal scores the smaller key comes first."""
     largest: float
-    """Of all item factors and biases, in magnitude."""
+    """The largest magnitude of all item factors and biases."""
     progress: Progress | None
     deepest: int | None = None
     """Truth items with this many candidates above them need no exact count."""
@@ -77,32 +77,32 @@ def as_problem(
     progress: Progress | None,
     deepest: int | None = None,
 ) -> ScanProblem:
-    """Check and bring to one form; nothing the size of the factors is copied unless its type must change."""
-    x, y = _matrix("users", users), _matrix("items", items)
+    """Check and convert the inputs of a scan; factors are copied only if their type must change."""
+    x, y = _check_matrix("users", users), _check_matrix("items", items)
     if x.shape[1] != y.shape[1]:
         raise InputError(f"users have {x.shape[1]} factors, items {y.shape[1]}; they must be equal.")
-    if k is not None and not _counts(k):
+    if k is not None and not _is_positive_whole(k):
         raise CutoffError(f"k is {k!r}; give a whole number from 1, or None for no lists.")
-    if deepest is not None and not _counts(deepest):
+    if deepest is not None and not _is_positive_whole(deepest):
         raise CutoffError(f"deepest is {deepest!r}; give a whole number from 1, or None.")
-    chosen = _user_rows(user_rows, x.shape[0])
+    chosen = _check_user_rows(user_rows, x.shape[0])
     n_cases, n_items = x.shape[0] if chosen is None else chosen.size, y.shape[0]
     if n_items >= 2**31:
         raise InputError(f"{n_items} items; the kernels count items in int32.")
-    bias = _per_item("item_bias", item_bias, n_items, np.float64)
+    bias = _check_per_item("item_bias", item_bias, n_items, np.float64)
     largest = _check_magnitude(x, chosen, y, bias)
     if chosen is not None and not _is_ready(x):
-        x, chosen = x[chosen], None  # only what is asked for is widened
+        x, chosen = x[chosen], None  # only the chosen rows are converted
     return ScanProblem(
-        users=_widened(x),
+        users=_as_float(x),
         user_rows=chosen,
-        items=_widened(y),
+        items=_as_float(y),
         k=None if k is None else min(int(k), n_items),
-        truth=_rows("truth", truth, n_cases, n_items),
-        seen=_rows("seen", seen, n_cases, n_items),
-        eligible=_rows("eligible", eligible, n_cases, n_items),
+        truth=_check_rows("truth", truth, n_cases, n_items),
+        seen=_check_rows("seen", seen, n_cases, n_items),
+        eligible=_check_rows("eligible", eligible, n_cases, n_items),
         bias=bias,
-        never=_per_item("never", never, n_items, np.bool_),
+        never=_check_per_item("never", never, n_items, np.bool_),
         tie_key=_tie_key(item_rank, ties, n_items),
         largest=largest,
         progress=progress,
@@ -111,19 +111,19 @@ def as_problem(
 
 
 def rows_between(array: Factors, chosen: Int64s | None, start: int, stop: int) -> Factors:
-    """Rows from start to stop, or of those chosen."""
+    """The rows from start to stop, of all rows or of the chosen ones."""
     return array[start:stop] if chosen is None else array[chosen[start:stop]]
 
 
-def _counts(value: Any) -> bool:
-    """Whether it is a whole number from 1."""
+def _is_positive_whole(value: Any) -> bool:
+    """Whether the value is a whole number of at least 1."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
         return False
     number: Any = value
     return bool(number >= 1 and number == number // 1)
 
 
-def _matrix(name: str, values: Any) -> Factors:
+def _check_matrix(name: str, values: Any) -> Factors:
     array: Factors = np.asarray(values)
     if array.ndim != 2:
         raise InputError(f"{name} must be a matrix (rows x factors); it has shape {array.shape}.", table=name)
@@ -132,13 +132,13 @@ def _matrix(name: str, values: Any) -> Factors:
     return array
 
 
-def _user_rows(rows: Any, n_users: int) -> Int64s | None:
+def _check_user_rows(rows: Any, n_users: int) -> Int64s | None:
     if rows is None:
         return None
     chosen = np.asarray(rows)
     if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
         raise InputError(
-            f"user_rows is {chosen.dtype} of shape {chosen.shape}; expected one row of users a case.",
+            f"user_rows is {chosen.dtype} of shape {chosen.shape}; expected one row of users per case.",
             table="users",
         )
     outside = (chosen < 0) | (chosen >= n_users)
@@ -150,70 +150,71 @@ def _user_rows(rows: Any, n_users: int) -> Int64s | None:
 
 
 def _is_ready(array: Factors) -> bool:
-    """Whether the kernels can read it as it lies in memory, in any order and direction."""
+    """Whether the kernels can read the array without a copy, whatever its strides."""
     is_float = array.dtype in (np.float32, np.float64) and array.dtype.isnative
     return is_float and array.flags.aligned and all(s % array.itemsize == 0 for s in array.strides)
 
 
-def _widened(array: Factors) -> Factors:
-    """As float32 where that holds every value of its type, else as float64; what is ready stays as it is."""
+def _as_float(array: Factors) -> Factors:
+    """As float32 if that represents every value of its type, else as float64; ready arrays are not copied."""
     if _is_ready(array):
         return array
     wide: Factors = array.astype(np.float32 if np.can_cast(array.dtype, np.float32) else np.float64)
     return wide
 
 
-def _largest(name: str, array: Factors, chosen: Int64s | None = None) -> float:
-    """The largest magnitude; a NaN or an infinity is named with its row."""
+def _largest_magnitude(name: str, array: Factors, chosen: Int64s | None = None) -> float:
+    """The largest magnitude; the error for a NaN or an infinity names its row."""
     largest, n_rows = 0.0, array.shape[0] if chosen is None else chosen.size
-    step = max(1, BYTES_PER_LOOK * len(array) // max(1, array.nbytes))
+    step = max(1, BYTES_PER_CHECK * len(array) // max(1, array.nbytes))
     for start in range(0, n_rows, step):
         block = rows_between(array, chosen, start, start + step)
         if not block.size:
             break
         high, low = float(block.max()), float(block.min())
         if not (np.isfinite(high) and np.isfinite(low)):
-            bad = ~np.isfinite(block.reshape(block.shape[0], -1)).all(axis=1)
-            at = start + int(bad.argmax())
+            is_bad = ~np.isfinite(block.reshape(block.shape[0], -1)).all(axis=1)
+            at = start + int(is_bad.argmax())
             row = at if chosen is None else int(chosen[at])
             raise InputError(
                 f"{name} has a NaN or infinite value in row {row}.",
                 table=name,
                 row=row,
-                hint="Such a row often means that training diverged: mend it, or leave the row out.",
+                hint="Such a row often means that training diverged: correct it, or leave the row out.",
             )
         largest = max(largest, high, -low)
     return largest
 
 
 def _check_magnitude(x: Factors, chosen: Int64s | None, y: Factors, bias: Float64s | None) -> float:
-    of_users, of_items = _largest("users", x, chosen), _largest("items", y)
-    of_bias = 0.0 if bias is None else _largest("item_bias", bias)
+    """The largest magnitude of item factors and biases; an error if scores may overflow."""
+    user_max, item_max = _largest_magnitude("users", x, chosen), _largest_magnitude("items", y)
+    bias_max = 0.0 if bias is None else _largest_magnitude("item_bias", bias)
     with np.errstate(over="ignore"):
-        reach = np.float64(max(x.shape[1], 1)) * of_users * of_items
-    if reach >= 2.0**1023 or reach + of_bias >= 2.0**1023:
+        bound = np.float64(max(x.shape[1], 1)) * user_max * item_max
+    if bound >= 2.0**1023 or bound + bias_max >= 2.0**1023:
         raise InputError(
-            f"scores may overflow: {x.shape[1]} factors up to {of_users:g} times {of_items:g} "
-            f"plus biases up to {of_bias:g} reach 2^1023.",
+            f"scores may overflow: {x.shape[1]} factors up to {user_max:g} times {item_max:g} "
+            f"plus biases up to {bias_max:g} reach 2^1023.",
             hint="Scale the factors down; the order of scores does not change.",
         )
-    return max(of_items, of_bias)
+    return max(item_max, bias_max)
 
 
-def _per_item(name: str, values: Any, n_items: int, dtype: Any) -> Any:
+def _check_per_item(name: str, values: Any, n_items: int, dtype: Any) -> Any:
     if values is None:
         return None
     array = np.asarray(values)
-    kinds, what = PER_ITEM[dtype]
+    kinds, noun = PER_ITEM_KINDS[dtype]
     if array.dtype.kind not in kinds and array.size:
-        raise InputError(f"{name} is {array.dtype}; expected one {what} per item.", table=name)
+        raise InputError(f"{name} is {array.dtype}; expected one {noun} per item.", table=name)
     array = np.ascontiguousarray(array, dtype=dtype)
     if array.shape != (n_items,):
         raise InputError(f"{name} has shape {array.shape}, expected ({n_items},).", table=name)
     return array
 
 
-def _rows(name: str, rows: Any, n_cases: int, n_items: int) -> Csr | None:
+def _check_rows(name: str, rows: Any, n_cases: int, n_items: int) -> Csr | None:
     if rows is None:
         return None
     indptr, items = as_rows(name, rows[0], rows[1], n_cases)
@@ -225,24 +226,24 @@ def _rows(name: str, rows: Any, n_cases: int, n_items: int) -> Csr | None:
             table=name,
             row=case,
         )
-    fall = None if name == "truth" else _first_fall(indptr, items)
-    if fall is not None:
-        case = int(np.searchsorted(indptr, fall, side="right")) - 1
+    descent = None if name == "truth" else _first_descent(indptr, items)
+    if descent is not None:
+        case = int(np.searchsorted(indptr, descent, side="right")) - 1
         raise InputError(
             f"{name}: the items of case {case} are not in ascending order.", table=name, row=case
         )
     return indptr, items
 
 
-def _first_fall(indptr: Int64s, items: Int32s) -> int | None:
-    """The first entry that is lower than the one before it in its row."""
-    for start in range(1, items.size, ENTRIES_PER_LOOK):
-        stop = min(start + ENTRIES_PER_LOOK, items.size)
-        falls = items[start:stop] < items[start - 1 : stop - 1]
+def _first_descent(indptr: Int64s, items: Int32s) -> int | None:
+    """The first entry that is lower than the one before it in its row; None if there is none."""
+    for start in range(1, items.size, ENTRIES_PER_CHECK):
+        stop = min(start + ENTRIES_PER_CHECK, items.size)
+        is_descent = items[start:stop] < items[start - 1 : stop - 1]
         first, last = np.searchsorted(indptr, (start, stop))
-        falls[indptr[first:last] - start] = False  # where a row starts it may
-        if falls.any():
-            return start + int(falls.argmax())
+        is_descent[indptr[first:last] - start] = False  # the first entry of a row may be lower
+        if is_descent.any():
+            return start + int(is_descent.argmax())
     return None
 
 
@@ -252,6 +253,6 @@ def _tie_key(item_rank: Any, ties: str, n_items: int) -> NDArray[np.int64]:
     if item_rank is None:
         key = np.arange(n_items, dtype=np.int64)
     else:
-        key = _per_item("item_rank", item_rank, n_items, np.int64)
-    # Not -key, which the least of all int64 has not.
+        key = _check_per_item("item_rank", item_rank, n_items, np.int64)
+    # Not -key, which overflows for the smallest int64.
     return ~key if ties == "by_id_desc" else key

@@ -1,4 +1,4 @@
-"""The metrics: one decorated function each, read from Hits only; the registry is the only list of them."""
+"""The metrics, one decorated function each; the registry is the only list of them."""
 
 # Importing a module registers its metrics; those of ratings come before those of clicks.
 from recsys.metrics import (  # noqa: F401

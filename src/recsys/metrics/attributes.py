@@ -1,7 +1,8 @@
-"""What is known about items and users besides who had what: tables, vectors, popularity, other lists.
+"""Readers of what is known about items and users: tables, vectors, popularity, other lists, intents.
 
-They come in many forms and leave here as `Table`, `Vectors` and `Lists` keyed by id. Text stays text and
-numbers stay numbers; a cell with several labels becomes text with | between them, so results can be kept.
+Users pass them in many forms; the readers return `Table`, `Vectors` and `Lists` keyed by id. Text stays text
+and numbers stay numbers; a cell with several labels becomes text with | between them, so that results can be
+saved.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import numpy as np
 
 from recsys.errors import ColumnError, InputError, RecsysWarning, warn
 from recsys.inputs.frames import ROLES, read_interactions, read_lists
-from recsys.inputs.ids import encode, of_any, of_sequence
-from recsys.metrics.item_facts import labels_of
+from recsys.inputs.ids import encode, ids_from_sequence, ids_to_array
+from recsys.metrics.item_facts import parse_labels
 from recsys.types import Array, Context, Ids, Interactions, Lists, Table, Vectors
 
 _FORMS = {
@@ -24,7 +25,15 @@ _FORMS = {
 
 
 def read_table(data: Any, *, table: str) -> Table:
-    """One row an id; `table` is "items" or "users".
+    """A table with one row per id.
+
+    Args:
+        data: a frame with an id column, {column: {id: value}} or {id: value}.
+        table: "items" or "users".
+
+    Raises:
+        ColumnError: not exactly one column holds the ids.
+        InputError: `data` has another form, is empty, or has several rows for one id.
 
     >>> read_table({1: "a", 2: ["b", "c"]}, table="items").columns
     {'value': array(['a', 'b|c'], dtype=object)}
@@ -32,8 +41,8 @@ def read_table(data: Any, *, table: str) -> Table:
     if isinstance(data, Table):
         return data
     if isinstance(data, Mapping):
-        return _of_mapping(data, table)
-    frame = _frame(data)
+        return _table_from_mapping(data, table)
+    frame = _as_frame(data)
     if frame is None:
         raise InputError(
             f"{table} came as {type(data).__name__}.", table=table, hint=f"Expected {_FORMS[table]}."
@@ -47,21 +56,21 @@ def read_table(data: Any, *, table: str) -> Table:
             hint=f"Call one column {role!r}; the columns are {', '.join(map(str, frame.columns))}.",
         )
     columns = {n: frame[n].to_numpy() for n in frame.columns if n != names[0]}
-    return _table(frame[names[0]].to_numpy(), columns, table)
+    return _make_table(frame[names[0]].to_numpy(), columns, table)
 
 
-def _of_mapping(data: Mapping[Any, Any], table: str) -> Table:
+def _table_from_mapping(data: Mapping[Any, Any], table: str) -> Table:
     if not data:
         raise InputError(f"{table} is empty.", table=table, hint=f"Expected {_FORMS[table]}.")
     nested = {str(n): c for n, c in data.items() if isinstance(c, Mapping)}
     if len(nested) < len(data):
         nested = {"value": data}
     keys = list(dict.fromkeys(key for column in nested.values() for key in column))
-    columns = {name: _cells([column.get(key) for key in keys]) for name, column in nested.items()}
-    return _table(of_sequence(keys, table=table, column=table[:-1]), columns, table)
+    columns = {name: _column_from_cells([column.get(key) for key in keys]) for name, column in nested.items()}
+    return _make_table(ids_from_sequence(keys, table=table, column=table[:-1]), columns, table)
 
 
-def _table(values: Array, columns: Mapping[str, Array], table: str) -> Table:
+def _make_table(values: Array, columns: Mapping[str, Array], table: str) -> Table:
     ids, codes = encode(values, table=table, column=table[:-1])
     if len(ids) != len(values):
         first = ids.name(np.argmax(np.bincount(codes) > 1))
@@ -69,20 +78,25 @@ def _table(values: Array, columns: Mapping[str, Array], table: str) -> Table:
             f"{table} has several rows for {first!r}.", table=table, hint="Give each id one row."
         )
     order = np.argsort(codes)
-    return Table(ids, {str(n): _as_column(np.asarray(c)[order]) for n, c in columns.items()})
+    return Table(ids, {str(n): _join_labels(np.asarray(c)[order]) for n, c in columns.items()})
 
 
-def _as_column(values: Array) -> Array:
+def _join_labels(values: Array) -> Array:
+    """Numbers and dates as they are; other cells as text, several labels with | between them."""
     if values.dtype.kind in "fiubmM":
         return values
     cells, out = values.tolist(), np.empty(len(values), dtype=object)
-    # Text repeats from row to row: each different one is taken apart once.
-    known = {cell: "|".join(labels_of(cell)) for cell in set(cells)} if set(map(type, cells)) <= {str} else {}
-    out[:] = [known[cell] if known else "|".join(labels_of(cell)) for cell in cells]
+    if set(map(type, cells)) <= {str}:
+        # Text repeats from row to row: each different text is parsed once.
+        text_by_cell = {cell: "|".join(parse_labels(cell)) for cell in set(cells)}
+        out[:] = [text_by_cell[cell] for cell in cells]
+    else:
+        out[:] = ["|".join(parse_labels(cell)) for cell in cells]
     return out
 
 
-def _cells(cells: list[Any]) -> Array:
+def _column_from_cells(cells: list[Any]) -> Array:
+    """Numbers as float64, None as NaN; anything else as objects."""
     if all(isinstance(c, int | float | np.number) or c is None for c in cells):
         return np.array([np.nan if c is None else c for c in cells], dtype=np.float64)
     out = np.empty(len(cells), dtype=object)
@@ -90,7 +104,8 @@ def _cells(cells: list[Any]) -> Array:
     return out
 
 
-def _frame(data: Any) -> Any:
+def _as_frame(data: Any) -> Any:
+    """The data as a narwhals frame, a named index as a column; None if it is no frame."""
     import narwhals.stable.v2 as nw
 
     if hasattr(data, "reset_index") and hasattr(data, "index") and data.index.name is not None:
@@ -100,12 +115,19 @@ def _frame(data: Any) -> Any:
 
 
 def read_popularity(data: Any) -> Table:
-    """How many users had each item: {item: users}, a Series, or an array by item number."""
+    """How many users had each item, as a table with the column "popularity".
+
+    Args:
+        data: {item: users}, a Series, or an array by item number.
+
+    Raises:
+        InputError: not one count of at least 0 per item.
+    """
     if isinstance(data, Table):
         return data
     if isinstance(data, Mapping) or hasattr(data, "to_dict"):
         pairs = dict(data) if isinstance(data, Mapping) else data.to_dict()
-        values = of_sequence(list(pairs), table="popularity", column="item")
+        values = ids_from_sequence(list(pairs), table="popularity", column="item")
         counts = np.array(list(pairs.values()), dtype=np.float64)
     else:
         counts = np.asarray(data, dtype=np.float64)
@@ -122,25 +144,33 @@ def read_popularity(data: Any) -> Table:
             f"popularity holds {counts[counts != np.floor(counts)][0]:g}, which counts no users: "
             "were the counts scaled or put through a logarithm?",
         )
-    return _table(values, {"popularity": counts}, "items")
+    return _make_table(values, {"popularity": counts}, "items")
 
 
 def read_vectors(data: Any, *, table: str) -> Vectors:
-    """Vectors by id: {id: vector}, (ids, matrix), a frame indexed by id, or a matrix whose row is the id."""
+    """Vectors by id.
+
+    Args:
+        data: {id: vector}, (ids, matrix), a frame indexed by id, or a matrix whose row number is the id.
+        table: "embeddings" (of items) or "profiles" (of users).
+
+    Raises:
+        InputError: vectors differ in length, hold no numbers, or do not match the ids one to one.
+    """
     if isinstance(data, Vectors):
         return data
     if isinstance(data, Mapping):
-        ids_given: Any = list(data)
-        matrix = _matrix([np.asarray(v) for v in data.values()], table)
+        raw_ids: Any = list(data)
+        matrix = _as_matrix([np.asarray(v) for v in data.values()], table)
     elif isinstance(data, tuple) and len(data) == 2:
-        ids_given, matrix = list(data[0]), _matrix(data[1], table)
+        raw_ids, matrix = list(data[0]), _as_matrix(data[1], table)
     elif hasattr(data, "iloc"):
-        ids_given, matrix = list(data.index), _matrix(data.to_numpy(), table)
+        raw_ids, matrix = list(data.index), _as_matrix(data.to_numpy(), table)
     else:
-        matrix = _matrix(data, table)
+        matrix = _as_matrix(data, table)
         return Vectors(Ids(np.arange(len(matrix)), is_range=True), np.arange(len(matrix)), matrix)
     role = "user" if table == "profiles" else "item"
-    ids, codes = encode(of_sequence(ids_given, table=table, column=role), table=table, column=role)
+    ids, codes = encode(ids_from_sequence(raw_ids, table=table, column=role), table=table, column=role)
     if len(ids) != len(matrix) or len(codes) != len(matrix):
         raise InputError(
             f"{table} holds {len(codes)} ids ({len(ids)} different) for {len(matrix)} vectors.",
@@ -152,7 +182,7 @@ def read_vectors(data: Any, *, table: str) -> Vectors:
     return Vectors(ids, rows, matrix)
 
 
-def _matrix(data: Any, table: str) -> Array:
+def _as_matrix(data: Any, table: str) -> Array:
     if hasattr(data, "detach"):
         data = data.detach().cpu().numpy()
     try:
@@ -169,20 +199,28 @@ def _matrix(data: Any, table: str) -> Array:
 
 
 def read_reference(data: Any) -> Lists:
-    """Other lists: like `lists`, or one plain list of items that everybody would get."""
-    flat = isinstance(data, list | tuple | np.ndarray) and len(data) and not _is_nested(data)
-    if not flat:
+    """Reference lists: like `lists`, or one plain list of items that everybody would get.
+
+    The one list for everybody comes back as `Lists` without cases.
+    """
+    is_one_list = (
+        isinstance(data, list | tuple | np.ndarray)
+        and len(data) > 0
+        and getattr(data, "ndim", 1) == 1
+        and not isinstance(data[0], list | tuple | set | np.ndarray)
+    )
+    if not is_one_list:
         return read_lists(data, table="reference")
-    made = read_lists({0: list(data)}, table="reference")
-    return Lists(Ids(np.zeros(0, dtype=np.int64)), made.items, made.indptr, made.codes)
-
-
-def _is_nested(data: Any) -> bool:
-    return getattr(data, "ndim", 1) > 1 or isinstance(data[0], list | tuple | set | np.ndarray)
+    one_list = read_lists({0: list(data)}, table="reference")
+    return Lists(Ids(np.zeros(0, dtype=np.int64)), one_list.items, one_list.indptr, one_list.codes)
 
 
 def read_intents(data: Any) -> Table | str:
-    """A column of items=, or what each user's item is relevant for: {user: {item: [intents]}}."""
+    """The name of a column of items=, or a table of {user: {item: [intents]}}.
+
+    Raises:
+        InputError: `data` is neither.
+    """
     if isinstance(data, str):
         return data
     if not isinstance(data, Mapping) or not all(isinstance(v, Mapping) for v in data.values()):
@@ -191,9 +229,9 @@ def read_intents(data: Any) -> Table | str:
             table="intents",
             hint="Pass the name of a column of items=, or {user: {item: [intents]}}.",
         )
-    pairs = [(u, i, "|".join(labels_of(cell))) for u, row in data.items() for i, cell in row.items()]
-    users = of_sequence([p[0] for p in pairs], table="intents", column="user")
-    items = of_sequence([p[1] for p in pairs], table="intents", column="item")
+    pairs = [(u, i, "|".join(parse_labels(cell))) for u, row in data.items() for i, cell in row.items()]
+    users = ids_from_sequence([p[0] for p in pairs], table="intents", column="user")
+    items = ids_from_sequence([p[1] for p in pairs], table="intents", column="item")
     labels = np.empty(len(pairs), dtype=object)
     labels[:] = [p[2] for p in pairs]
     (user_ids, user), (item_ids, item) = (
@@ -202,7 +240,7 @@ def read_intents(data: Any) -> Table | str:
     return Table(user_ids, {"user": user, "item": item, "items": item_ids.values, "labels": labels})
 
 
-def context_of(
+def read_context(
     *,
     train: Any = None,
     popularity: Any = None,
@@ -215,7 +253,10 @@ def context_of(
     eligible: Interactions | None = None,
     never: Iterable[Any] | None = None,
 ) -> Context:
-    """Everything metrics may need besides lists and truth, read once."""
+    """Everything metrics may need besides lists and truth, read into our own types."""
+    never_ids = None
+    if never is not None:
+        never_ids, _ = encode(ids_to_array(never, table="never", column="item"), table="never", column="item")
     return Context(
         train=None if train is None else read_interactions(train, table="train"),
         popularity=None if popularity is None else read_popularity(popularity),
@@ -226,9 +267,5 @@ def context_of(
         reference=None if reference is None else read_reference(reference),
         intents=None if intents is None else read_intents(intents),
         eligible=eligible,
-        never=None if never is None else _ids(never),
+        never=never_ids,
     )
-
-
-def _ids(values: Iterable[Any]) -> Ids:
-    return encode(of_any(values, table="never", column="item"), table="never", column="item")[0]

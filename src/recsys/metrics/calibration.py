@@ -1,6 +1,6 @@
-"""Whether a user's list has the mix of kinds the user had before, and providers the exposure they are due.
+"""Whether a list has the mix of kinds its user had before, and whether providers get their due exposure.
 
-An item of several kinds counts for each with an equal part.
+An item of several kinds counts for each of them with an equal part.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from recsys.errors import ConventionError
 from recsys.metrics.case_reading import Reading
 from recsys.metrics.catalogue_reading import CatalogueReading
 from recsys.metrics.item_facts import Attribute, ItemFacts
-from recsys.metrics.registry import catalogue_metric, divided, shown_metric
-from recsys.metrics.shown_items import add_up, distinct
-from recsys.types import Array, Float, entries_of, positions
+from recsys.metrics.registry import catalogue_metric, divide_or_zero, shown_metric
+from recsys.metrics.shown_items import add_up, sorted_unique
+from recsys.types import Array, Float, entries_of_cases, positions
 
 _STECK = "Steck, Calibrated recommendations (2018)"
 _BLOCK = 1 << 22
@@ -49,12 +49,12 @@ def miscalibration(
     """How far the mix of kinds a user is shown is from the mix the user had before; 0 is calibrated.
 
     divergence=kl is sum p ln(p / q'), q' = (1 - alpha) q + alpha p; js is Jensen and Shannon's in bits and
-    hellinger's distance lies in [0, 1] too. `by` names the column of the items that holds the kinds.
+    hellinger's distance lies in [0, 1] too. `by` names the column of items= that holds the kinds.
 
     >>> import recsys
     >>> kinds = {3: "a", 4: "b", 5: "a"}
-    >>> asked = {"train": {1: [3, 4]}, "items": {"kind": kinds}}
-    >>> round(recsys.evaluate({1: [3, 5]}, {1: {5}}, "calibration_js@2", **asked)["calibration_js@2"], 4)
+    >>> options = {"train": {1: [3, 4]}, "items": {"kind": kinds}}
+    >>> round(recsys.evaluate({1: [3, 5]}, {1: {5}}, "calibration_js@2", **options)["calibration_js@2"], 4)
     0.3113
     """
     del c
@@ -64,23 +64,29 @@ def miscalibration(
             hint=f"Divergences are {', '.join(DIVERGENCES)}; alpha lies between 0 and 1.",
         )
     train = h.facts.train
-    of_shown, of_history = h.facts.attribute(by), ItemFacts(train.items, h.context).attribute(by)
-    entries, (case, at) = h.shown(k), entries_of(train, h.beyond.users)
+    shown_kinds, train_kinds = h.facts.attribute(by), ItemFacts(train.items, h.context).attribute(by)
+    entries, (case, at) = h.shown(k), entries_of_cases(train, h.list_context.users)
     weight = np.ones(len(at)) if train.grades is None else train.grades[at]
-    at = train.codes[at].astype(np.int64)
+    item = train.codes[at].astype(np.int64)
     out = np.full(h.n_cases, math.nan)
-    step = max(1, _BLOCK // max(1, len(of_shown.labels)))
+    step = max(1, _BLOCK // max(1, len(shown_kinds.labels)))
     for first in range(0, h.n_cases, step):
         part = slice(first, min(first + step, h.n_cases))
-        p = mix_of(of_history, (case, at, weight), part)
-        q = mix_of(of_shown, (entries.case, entries.item, np.ones(len(entries.item))), part)
+        p = label_amounts(train_kinds, (case, item, weight), part)
+        q = label_amounts(shown_kinds, (entries.case, entries.item, np.ones(len(entries.item))), part)
         known = (p.sum(axis=1) > 0) & (q.sum(axis=1) > 0)
         out[part][known] = DIVERGENCES[divergence](_shares(p[known]), _shares(q[known]), alpha)
     return out
 
 
-def mix_of(kinds: Attribute, entries: tuple[Array, Array, Float], part: slice) -> Float:
-    """How much of each kind the cases of one block have: cases x kinds."""
+def label_amounts(kinds: Attribute, entries: tuple[Array, Array, Float], part: slice) -> Float:
+    """How much of each kind the cases of one block have: an array cases x kinds.
+
+    Args:
+        kinds: the kinds of each item.
+        entries: case, item and weight of each entry, by case.
+        part: the cases of the block.
+    """
     case, item, weight = entries
     size = len(kinds.labels)
     low, high = np.searchsorted(case, [part.start, part.stop])
@@ -89,8 +95,8 @@ def mix_of(kinds: Attribute, entries: tuple[Array, Array, Float], part: slice) -
     at = positions(kinds.indptr[item], sizes)
     n_cases = part.stop - part.start
     pair = np.repeat(case.astype(np.int64), sizes) * size + kinds.codes[at]
-    worth = np.repeat(divided(weight, sizes * 1.0), sizes)
-    return add_up(pair, worth, n_cases * size).reshape(n_cases, size)
+    part_of_item = np.repeat(divide_or_zero(weight, sizes * 1.0), sizes)
+    return add_up(pair, part_of_item, n_cases * size).reshape(n_cases, size)
 
 
 def _shares(amounts: Float) -> Float:
@@ -98,8 +104,8 @@ def _shares(amounts: Float) -> Float:
 
 
 def _kl(p: Float, q: Float, alpha: float) -> Float:
-    near = (1 - alpha) * q + alpha * p
-    ratio = np.divide(p, near, out=np.ones_like(p), where=(p > 0) & (near > 0))
+    smoothed = (1 - alpha) * q + alpha * p
+    ratio = np.divide(p, smoothed, out=np.ones_like(p), where=(p > 0) & (smoothed > 0))
     return np.asarray((p * np.log(ratio)).sum(axis=1))
 
 
@@ -131,13 +137,13 @@ DIVERGENCES: dict[str, Callable[[Float, Float, float], Float]] = {
     aliases=("categorical_diversity",),
 )
 def kinds(h: Reading, k: int | None, c: Conventions, *, by: str | None = None) -> Float:
-    """How many kinds of item a list shows, for each of its k places; `by` names the column of the items.
+    """How many kinds of item a list shows per place, of k places; `by` names the column of items=.
 
-    Above 1 only where items have several kinds.
+    It exceeds 1 only where items have several kinds.
 
     >>> import recsys
-    >>> asked = {"items": {"kind": {3: "a", 4: "b", 5: "a"}}}
-    >>> recsys.evaluate({1: [3, 5, 4]}, {1: {5}}, "kinds@4", **asked)["kinds@4"]
+    >>> options = {"items": {"kind": {3: "a", 4: "b", 5: "a"}}}
+    >>> recsys.evaluate({1: [3, 5, 4]}, {1: {5}}, "kinds@4", **options)["kinds@4"]
     0.5
     """
     del c
@@ -145,7 +151,7 @@ def kinds(h: Reading, k: int | None, c: Conventions, *, by: str | None = None) -
     sizes = np.diff(labels.indptr)[entries.item]
     at = positions(labels.indptr[entries.item], sizes)
     size = max(len(labels.labels), 1)
-    pairs = distinct(np.repeat(entries.case.astype(np.int64), sizes) * size + labels.codes[at])
+    pairs = sorted_unique(np.repeat(entries.case.astype(np.int64), sizes) * size + labels.codes[at])
     return np.bincount(pairs // size, minlength=h.n_cases) / float(k or 1)
 
 
@@ -168,17 +174,17 @@ def exposure_gap(
 ) -> float:
     """How much of the exposure would have to move for every provider group to get the share it is due.
 
-    `by` names the column of the items that holds the groups. A group is due its share of the catalogue, of
-    what users had (merit=train), or the same as any other (merit=equal). weight=log2, reciprocal, geometric
-    (p to the place) or none says what a place is worth. Items without a group are left out.
+    `by` names the column of items= that holds the groups. A group is due its share of the catalogue, of
+    what users had (merit=train), or the same as any other (merit=equal). The weight of a place is log2,
+    reciprocal, geometric (p to the place) or none. Items without a group are left out.
 
     >>> import recsys
-    >>> asked = {"items": {"maker": {3: "x", 5: "x", 4: "y"}}, "catalogue": [3, 4, 5]}
-    >>> found = recsys.evaluate({1: [3], 2: [5]}, {1: {3}}, "exposure_gap(merit=equal)@1", **asked)
-    >>> found["exposure_gap(merit=equal)@1"]
+    >>> options = {"items": {"maker": {3: "x", 5: "x", 4: "y"}}, "catalogue": [3, 4, 5]}
+    >>> result = recsys.evaluate({1: [3], 2: [5]}, {1: {3}}, "exposure_gap(merit=equal)@1", **options)
+    >>> result["exposure_gap(merit=equal)@1"]
     0.5
     """
-    del k, c, weight, p  # the exposure was weighed when it was counted
+    del k, c, weight, p  # weight and p were applied when the exposure was counted
     shown, due = group_shares(s, by, merit)
     return float(np.abs(shown - due).sum()) / 2
 
@@ -199,35 +205,38 @@ def exposure_ratio(
     weight: str = "log2",
     p: float = 0.85,
 ) -> float:
-    """The exposure per merit of the group that gets least, over that of the group that gets most; 1 is fair.
+    """Exposure per merit of the group that gets least, over that of the group that gets most; 1 is fair.
 
     >>> import recsys
-    >>> asked = {"items": {"maker": {3: "x", 4: "y"}}, "catalogue": [3, 4]}
-    >>> found = recsys.evaluate({1: [3], 2: [4], 3: [4]}, {1: {3}}, "exposure_ratio@1", **asked)
-    >>> found["exposure_ratio@1"]
+    >>> options = {"items": {"maker": {3: "x", 4: "y"}}, "catalogue": [3, 4]}
+    >>> result = recsys.evaluate({1: [3], 2: [4], 3: [4]}, {1: {3}}, "exposure_ratio@1", **options)
+    >>> result["exposure_ratio@1"]
     0.5
     """
-    del k, c, weight, p  # the exposure was weighed when it was counted
+    del k, c, weight, p  # weight and p were applied when the exposure was counted
     shown, due = group_shares(s, by, merit)
-    rate = divided(shown, due)[due > 0]
+    rate = divide_or_zero(shown, due)[due > 0]
     return float(rate.min() / rate.max()) if len(rate) and rate.max() > 0 else 0.0
 
 
 def group_shares(s: CatalogueReading, by: str | None, merit: str) -> tuple[Float, Float]:
-    """Each group's share of the exposure, and the share it is due."""
+    """The share of the exposure that each group gets, and the share it is due.
+
+    Raises:
+        ConventionError: `merit` is not catalogue, train or equal.
+    """
     if merit not in ("catalogue", "train", "equal"):
         raise ConventionError(f"got merit={merit!r}.", hint="merit is catalogue, train or equal.")
     groups = s.facts.attribute(by)
     sizes = np.diff(groups.indptr)
     item = np.repeat(np.arange(len(sizes)), sizes)
-    part = divided(np.ones(len(item)), sizes[item] * 1.0)
+    part = divide_or_zero(np.ones(len(item)), sizes[item] * 1.0)
 
-    def share(worth: Float) -> Float:
-        total = add_up(groups.codes, worth[item] * part, len(groups.labels))
-        return divided(total, np.full(len(total), total.sum()))
+    def share(amounts: Float) -> Float:
+        total = add_up(groups.codes, amounts[item] * part, len(groups.labels))
+        return divide_or_zero(total, np.full(len(total), total.sum()))
 
-    everything = np.ones(len(sizes)) if merit != "train" else s.facts.popularity
-    due = share(everything)
+    due = share(np.ones(len(sizes)) if merit != "train" else s.facts.popularity)
     if merit == "equal":
-        due = divided((due > 0) * 1.0, np.full(len(due), float((due > 0).sum())))
+        due = divide_or_zero((due > 0) * 1.0, np.full(len(due), float((due > 0).sum())))
     return share(s.exposure), due

@@ -1,8 +1,8 @@
-"""What a metric may ask of Hits: relevant hits, how many, where, worth how much.
+"""What a metric may read from Hits: the relevant hits, their number, their places and gains.
 
-Answers are kept, so eighteen metrics cost little more than one. Under `ties="expected"` a place is a
-group of places, and a weight of the place becomes its mean over the group; a metric that only adds up
-such weights is then an exact expectation without knowing it.
+Results are cached, so eighteen metrics cost little more than one. Under `ties="expected"` a place is a
+group of places, and the weight of a place becomes its mean over the group; a metric that only adds up
+such weights is then an exact expectation.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from functools import cached_property
 import numpy as np
 
 from recsys.conventions.decisions import Discount, Gain, relevant
-from recsys.metrics.shown_items import ListContext, ShownItems, some
+from recsys.metrics.shown_items import ListContext, ShownItems, mask_or_none
 from recsys.metrics.weights import discount_weights, gains, running_weights
 from recsys.types import Array, Bool, Codes, Context, Float, Hits, Int
 
 
 class Reading(ShownItems):
-    """Hits under one rule of relevance and of repeats; shared by all metrics that agree on those two."""
+    """Hits under one rule of relevance and of repeats; metrics with the same two rules share it."""
 
     def __init__(
         self,
@@ -28,14 +28,15 @@ class Reading(ShownItems):
         relevant_from: float | None,
         duplicates: str,
         context: Context,
-        beyond: ListContext | None = None,
+        list_context: ListContext | None = None,
     ) -> None:
-        super().__init__(hits.n_cases, duplicates, context, beyond)
+        super().__init__(hits.n_cases, duplicates, context, list_context)
         self.hits = hits
-        self._least = relevant_from
+        self._relevant_from = relevant_from
 
     @property
     def n_listed(self) -> Int:
+        """Length of the list of each case."""
         return self.hits.n_listed
 
     @cached_property
@@ -48,36 +49,35 @@ class Reading(ShownItems):
 
     @cached_property
     def relevant_weight(self) -> Float:
-        """What recall divides by: relevant items, or their weights where items have one."""
+        """The divisor of recall: the number of relevant items, or the sum of their weights."""
         if self.hits.truth_weight is None:
             return self.n_relevant.astype(np.float64)
         mask = slice(None) if self._truth_relevant is None else self._truth_relevant
-        return self._add(self._truth_case[mask], self.hits.truth_weight[mask])
+        return self.sum_by_case(self._truth_case[mask], self.hits.truth_weight[mask])
 
     @cached_property
-    def nothing_listed(self) -> Bool | None:
-        """Cases without a list; None where every case has one."""
-        return some(self.n_listed == 0)
+    def without_list(self) -> Bool | None:
+        """Which cases have no list; None if every case has one."""
+        return mask_or_none(self.n_listed == 0)
 
-    def nothing_wanted(self, population: str) -> Bool | None:
-        """Cases without relevant (or judged) items; None where every case has some."""
+    def without_truth(self, population: str) -> Bool | None:
+        """Which cases have no relevant (or judged) items; None if every case has some."""
         if population == "listed":
             return None
-        make = self._no_relevant if population == "relevant" else (lambda: some(self.hits.n_judged == 0))
-        return self._keep(("nothing_wanted", population), make)
-
-    def _no_relevant(self) -> Bool | None:
-        return some(self.n_relevant == 0)
+        counts = self.n_relevant if population == "relevant" else self.hits.n_judged
+        return self.cached(("without_truth", population), lambda: mask_or_none(counts == 0))
 
     @cached_property
-    def wanted(self) -> tuple[Int, Array]:
-        """Case and item of every relevant item, by case and item."""
-        judged, relevant = self.beyond.judged, self._relevant(self.beyond.grades, len(self.beyond.judged))
-        keep = slice(None) if relevant is None else relevant
+    def relevant_pairs(self) -> tuple[Int, Array]:
+        """Case and item of every relevant item of the truth, by case and item."""
+        judged = self.list_context.judged
+        mask = self._relevance_mask(self.list_context.grades, len(judged))
+        keep = slice(None) if mask is None else mask
         return self._truth_case[keep], judged[keep]
 
     @cached_property
     def case(self) -> Array:
+        """The case of each relevant hit."""
         return self._pick(self.hits.case)
 
     @cached_property
@@ -92,16 +92,18 @@ class Reading(ShownItems):
 
     @cached_property
     def tied(self) -> Int | None:
-        """Size of the group of equal scores, where groups are left; None where every place is known."""
+        """Size of each hit's group of equal scores; None where every place is known."""
         return None if self.hits.tied is None else self._pick(self.hits.tied)
 
     @cached_property
     def grade(self) -> Float:
+        """The grade of each relevant hit; 1 where the truth has none."""
         grade = self.hits.grade
         return np.ones(len(self.case)) if grade is None else self._pick(grade)
 
     @cached_property
     def weight(self) -> Float | None:
+        """The item weight of each relevant hit; None where items have none."""
         return None if self.hits.weight is None else self._pick(self.hits.weight)
 
     @cached_property
@@ -124,23 +126,23 @@ class Reading(ShownItems):
 
     @cached_property
     def _index(self) -> Int:
-        """The case of each relevant hit, as wide as NumPy would make it for every sum."""
+        """The case of each relevant hit as int64, which NumPy would otherwise convert to for every sum."""
         return self.case.astype(np.int64, copy=False)
 
     @cached_property
-    def _place(self) -> Int:
-        """The place from 0."""
+    def _place_index(self) -> Int:
+        """The place of each relevant hit, counted from 0."""
         return self.rank - 1
 
     @cached_property
     def mean_rank(self) -> Float:
-        """The place of each relevant hit, the middle of its group under ties."""
+        """The place of each relevant hit; under ties the middle of its group."""
         return self.rank.astype(np.float64) if self.tied is None else self.rank + (self.tied - 1) / 2
 
     @cached_property
     def bad_above(self) -> Float:
-        """Judged, non-relevant hits that stand above each relevant hit."""
-        relevant = self._relevant(self.hits.grade, len(self.hits.case))
+        """How many judged, non-relevant hits stand above each relevant hit."""
+        relevant = self._relevance_mask(self.hits.grade, len(self.hits.case))
         if relevant is None:
             return np.zeros(len(self.case))
         first = np.ones(len(relevant), dtype=bool) if self.hits.repeat is None else ~self.hits.repeat
@@ -151,21 +153,19 @@ class Reading(ShownItems):
 
     def count_judged(self, k: int | None) -> Float:
         """Judged items in the first k places, relevant or not, per case."""
-        everything = Reading(
-            replace(self.hits, grade=None), None, "all" if self._repeats_count else "first", self.context
-        )
-        return everything.count(k)
+        duplicates = "all" if self._repeats_count else "first"
+        return Reading(replace(self.hits, grade=None), None, duplicates, self.context).count(k)
 
     def gain(self, gain: Gain) -> Float:
         """The gain of each relevant hit, times the item's weight where there is one."""
-        return self._keep(("gain", gain), lambda: self._weighed(gains(gain, self.grade), self.weight))
+        return self.cached(("gain", gain), lambda: _times(gains(gain, self.grade), self.weight))
 
     def add(self, values: Float) -> Float:
-        """Sum of a value over the relevant hits of each case, in rank order."""
-        return self._add(self._index, values)
+        """Sum of one value per relevant hit over each case, in rank order."""
+        return self.sum_by_case(self._index, values)
 
     def within(self, k: int | Int | None) -> Float:
-        """How much of each relevant hit lies in the first k places: 0 or 1, a share inside a tie."""
+        """How much of each relevant hit lies in the first k places: 0 or 1; a share where ties cross k."""
         if k is None:
             return np.ones(len(self.case))
         cut = k if isinstance(k, int) else k[self.case]
@@ -175,114 +175,121 @@ class Reading(ShownItems):
 
     def count(self, k: int | None) -> Float:
         """Relevant hits in the first k places, per case."""
-        return self._keep(("count", k), lambda: self.add(self.within(k)))
+        return self.cached(("count", k), lambda: self.add(self.within(k)))
 
     def count_weight(self, k: int | None) -> Float:
-        """Like count, each hit with its item's weight."""
+        """Like `count`, with each hit counted by its item's weight."""
         weight = self.weight
         if weight is None:
             return self.count(k)
-        return self._keep(("count_weight", k), lambda: self.add(self.within(k) * weight))
+        return self.cached(("count_weight", k), lambda: self.add(self.within(k) * weight))
 
     def place_weights(self, table: Callable[[int], Float], k: int | None) -> Float:
-        """weight(place) of each relevant hit, 0 beyond k; its mean over the group under ties."""
+        """The weight of each relevant hit's place, 0 beyond k; under ties its mean over the group.
+
+        Args:
+            table: a function from n to the weights of places 1 … n.
+            k: the last place that counts; None for all.
+        """
         if len(self.rank) == 0:
             return np.zeros(0)
         last = int(self.rank.max() if self.tied is None else (self.rank + self.tied - 1).max())
         weights = table(last if k is None else min(last, k))
-        if self.tied is None:  # a place beyond the last weight gets the 0 behind it
-            return np.append(weights, 0.0).take(self._place, mode="clip")
-        return self._mean_in_group(weights)
+        if self.tied is None:  # mode="clip": a place beyond the last weight gets the 0 appended to them
+            return np.append(weights, 0.0).take(self._place_index, mode="clip")
+        groups, back = np.unique(np.stack([self.rank, self.tied]), axis=1, return_inverse=True)
+        means = [float(weights[a - 1 : a - 1 + t].sum()) / t for a, t in groups.T.tolist()]
+        return np.asarray(means)[np.ravel(back)]
 
     def discounted(self, gain: Gain, discount: Discount, k: int | None) -> Float:
         """DCG per case."""
-        key = ("dcg", gain, discount, k)
-        return self._keep(
-            key,
-            lambda: self.add(
-                self.gain(gain) * self.place_weights(lambda n: discount_weights(discount, n), k)
-            ),
-        )
+
+        def dcg() -> Float:
+            weights = self.place_weights(lambda n: discount_weights(discount, n), k)
+            return self.add(self.gain(gain) * weights)
+
+        return self.cached(("dcg", gain, discount, k), dcg)
 
     def best(self, gain: Gain, discount: Discount, places: Int) -> Float:
         """DCG of the best list that has `places` places, per case."""
         longest = int(places.max(initial=0))
-        worth = self._keep(("ideal", gain), lambda: self._sorted_gains(gain))
-        if worth is None:
+        ideal_gains = self.cached(("ideal", gain), lambda: self._sorted_gains(gain))
+        if ideal_gains is None:
             return running_weights(discount, longest).take(np.minimum(self.n_relevant, places))
         inside = self._ideal_place <= places[self._ideal_case]
         weights = discount_weights(discount, max(longest, 1))[self._ideal_place[inside] - 1]
-        return self._add(self._ideal_case[inside], worth[inside] * weights)
+        return self.sum_by_case(self._ideal_case[inside], ideal_gains[inside] * weights)
 
     def largest_gain(self, gain: Gain) -> float:
-        """The largest gain a relevant item of the truth has."""
-        worth = self._keep(("ideal", gain), lambda: self._sorted_gains(gain))
-        return 1.0 if worth is None else float(worth.max(initial=0.0))
+        """The largest gain of a relevant item of the truth."""
+        ideal_gains = self.cached(("ideal", gain), lambda: self._sorted_gains(gain))
+        return 1.0 if ideal_gains is None else float(ideal_gains.max(initial=0.0))
 
     def _sorted_gains(self, gain: Gain) -> Float | None:
-        """Gains of the relevant truth from the highest, per case; None when all are 1."""
+        """Gains of the relevant items of each case, highest first; None when all are 1."""
         grade, weight = self.hits.truth_grade, self.hits.truth_weight
-        flat = grade is None and gain in ("grade", "binary", "exp2")
-        if weight is None and (flat or gain == "binary"):
+        all_ones = grade is None and gain in ("grade", "binary", "exp2")
+        if weight is None and (all_ones or gain == "binary"):
             return None
         mask = slice(None) if self._truth_relevant is None else self._truth_relevant
         ones = np.ones(int(self.hits.truth_indptr[-1])) if grade is None else grade
-        worth = self._weighed(gains(gain, ones[mask]), None if weight is None else weight[mask])
-        if weight is None and isinstance(gain, str):
-            return worth
-        return np.asarray(worth[np.lexsort((-worth, self._ideal_case))])
+        values = _times(gains(gain, ones[mask]), None if weight is None else weight[mask])
+        if weight is None and isinstance(gain, str):  # the truth is sorted by grade, gains grow with it
+            return values
+        return np.asarray(values[np.lexsort((-values, self._ideal_case))])
 
     @cached_property
     def _truth_case(self) -> Int:
+        """The case of each judged item of the truth."""
         return np.repeat(np.arange(self.n_cases), self.hits.n_judged)
 
     @cached_property
     def _ideal_case(self) -> Int:
+        """The case of each relevant item of the truth."""
         return self._truth_case if self._truth_relevant is None else self._truth_case[self._truth_relevant]
 
     @cached_property
     def _ideal_place(self) -> Int:
+        """The place of each relevant item of the truth in the best list."""
         starts = np.concatenate([[0], np.cumsum(self.n_relevant)])
         return np.asarray(np.arange(1, len(self._ideal_case) + 1) - starts[self._ideal_case])
 
     @cached_property
     def _truth_relevant(self) -> Bool | None:
-        return self._relevant(self.hits.truth_grade, int(self.hits.truth_indptr[-1]))
+        return self._relevance_mask(self.hits.truth_grade, int(self.hits.truth_indptr[-1]))
 
     @cached_property
     def _hits_relevant(self) -> Bool | None:
-        keep = self._relevant(self.hits.grade, len(self.hits.case))
+        """Which hits are relevant and count; None for all of them."""
+        keep = self._relevance_mask(self.hits.grade, len(self.hits.case))
         if self.hits.repeat is None or self._repeats_count:
             return keep
         return ~self.hits.repeat if keep is None else keep & ~self.hits.repeat
 
-    def _relevant(self, grade: Float | None, size: int) -> Bool | None:
-        """Which entries are relevant; None for all of them."""
+    def _relevance_mask(self, grade: Float | None, size: int) -> Bool | None:
+        """Which of `size` entries are relevant by their grades; None for all of them."""
+        threshold = self._relevant_from
         if grade is None:
-            return None if self._least is None or self._least <= 1 else np.zeros(size, dtype=bool)
-        mask: Bool = relevant(grade, self._least)
+            return None if threshold is None or threshold <= 1 else np.zeros(size, dtype=bool)
+        mask: Bool = relevant(grade, threshold)
         return None if mask.all() else mask
 
     def _pick(self, values: Array) -> Array:
+        """The values of the relevant hits, from one value per hit."""
         return values if self._hits_relevant is None else values[self._hits_relevant]
 
-    def _mean_in_group(self, weights: Float) -> Float:
-        tied = self.rank if self.tied is None else self.tied
-        groups, back = np.unique(np.stack([self.rank, tied]), axis=1, return_inverse=True)
-        means = [float(weights[a - 1 : a - 1 + t].sum()) / t for a, t in groups.T.tolist()]
-        return np.asarray(means)[np.ravel(back)]
 
-    def _weighed(self, values: Float, weight: Float | None) -> Float:
-        return values if weight is None else values * weight
+def _times(values: Float, weight: Float | None) -> Float:
+    return values if weight is None else values * weight
 
 
 def cut_at(k: int | None, sizes: Int) -> Int:
-    """min(k, size) per case; the whole of it without k."""
+    """min(k, size) per case; the sizes themselves without k."""
     return sizes if k is None else np.minimum(k, sizes)
 
 
 def divisor(rule: str, k: int | None, reading: Reading) -> Float:
-    """What a count is divided by, per case, by its convention's name; without k, k is the list's length."""
+    """The divisor of a count per case, by the name of the convention; without k, k is the list's length."""
     if rule == "k":
         return reading.n_listed.astype(np.float64) if k is None else np.full(reading.n_cases, float(k))
     if rule == "hits":

@@ -1,7 +1,7 @@
 """Metrics of the whole catalogue: how much of it is shown, and how evenly.
 
-Each is one number over all cases, made of how often each item was shown (a `CatalogueReading`), not a mean
-over cases. Items of the catalogue that nobody was shown count with 0.
+Each is one number over all cases, computed from how often each item was shown (a `CatalogueReading`), and not
+a mean over cases. Items of the catalogue that nobody was shown count as 0.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def gini(
     >>> recsys.evaluate({1: [3, 5], 2: [3, 4]}, {1: {3}}, "gini@2", catalogue=[3, 4, 5, 6])["gini@2"]
     0.375
     """
-    del k, weight, p  # the exposure was weighed when it was counted
+    del k, weight, p  # weight and p were applied when the exposure was counted
     values = np.sort(s.shown)
     n = len(values) if c.gini_over == "recommended" else s.n_items
     if n < 2 or not len(values):
@@ -112,7 +112,7 @@ def entropy(
     >>> recsys.evaluate({1: [3, 5], 2: [3, 4]}, {1: {3}}, "entropy@2")["entropy@2"]
     1.5
     """
-    del k, c, weight, p
+    del k, c, weight, p  # weight and p were applied when the exposure was counted
     if not base > 1:
         raise ConventionError(f"entropy needs a base above 1, got {base!r}.", hint="Write entropy(base=2).")
     if not len(s.shown):
@@ -131,18 +131,18 @@ def entropy(
     aliases=("cold_start_coverage",),
 )
 def cold_coverage(s: CatalogueReading, k: int | None, c: Conventions, *, below: float = 5.0) -> float:
-    """The share of the cold items, had by fewer than `below` users, that anybody is shown; 0 without any.
+    """The share of the cold items, had by fewer than `below` users, that anybody is shown; 0 if none is cold.
 
     >>> import recsys
-    >>> found = recsys.evaluate(
+    >>> result = recsys.evaluate(
     ...     {1: [3, 5]}, {1: {3}}, "cold_coverage(below=1)@2", train={1: [3]}, catalogue=[3, 5, 6]
     ... )
-    >>> found["cold_coverage(below=1)@2"]
+    >>> result["cold_coverage(below=1)@2"]
     0.5
     """
     del k, c
     cold = s.facts.popularity < below
-    return float((s.exposure[cold] > 0).sum()) / max(int(cold.sum()) + s.n_unheard_of, 1)
+    return float((s.exposure[cold] > 0).sum()) / max(int(cold.sum()) + s.n_without_id, 1)
 
 
 @catalogue_metric(
@@ -158,13 +158,15 @@ def personalisation(s: CatalogueReading, k: int | None, c: Conventions) -> float
     No pair of users is formed: an item shown to n users is shared by n (n - 1) / 2 pairs.
 
     >>> import recsys
-    >>> found = recsys.evaluate({1: [3, 5], 2: [3, 4]}, {1: {3}}, "personalisation@2")
-    >>> round(found["personalisation@2"], 9)
+    >>> result = recsys.evaluate({1: [3, 5], 2: [3, 4]}, {1: {3}}, "personalisation@2")
+    >>> round(result["personalisation@2"], 9)
     0.5
     """
     del k, c
     if s.n_cases < 2:
         return 0.0
-    shares = np.sort(s.everything[s.everything > 0])  # a sum that no order of the ids can move
+    shares = np.sort(
+        s.everything[s.everything > 0]
+    )  # sorted, so that the order of the ids does not change the sum
     shared = float((shares**2).sum()) - s.n_cases
     return 1.0 - shared / (s.n_cases * (s.n_cases - 1))

@@ -1,7 +1,7 @@
-"""What a metric of the whole catalogue may ask: how often each item was shown, over all cases.
+"""What a metric of the whole catalogue may read: how often each item was shown, over all cases.
 
-Such a value is no mean over cases. It is made of counts per item, so it can be made again without one
-group of cases, which is how its interval is found.
+Its value is not a mean over cases. It is computed from counts per item, so it can be computed again without
+one group of cases, which gives its interval.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WEIGHTS = ("none", "log2", "log2_max2", "reciprocal", "geometric")
 
 
 class CatalogueReading:
-    """Exposure of every item of the catalogue; items outside it are not on the shelf."""
+    """How often each item of the catalogue was shown; items outside the catalogue do not count."""
 
     def __init__(
         self, items: Ids, exposure: Float, catalogue: Catalogue, n_cases: float, context: Context
@@ -32,7 +32,7 @@ class CatalogueReading:
 
     @cached_property
     def exposure(self) -> Float:
-        """How often each item of the catalogue was shown, as far as their ids are known."""
+        """How often each item of the catalogue with a known id was shown."""
         ids = self.catalogue.ids
         if ids is self._items:
             return self._exposure
@@ -41,12 +41,12 @@ class CatalogueReading:
 
     @property
     def everything(self) -> Float:
-        """How often each item was shown, in the catalogue or not."""
+        """How often each item was shown, whether in the catalogue or not."""
         return self._exposure
 
     @cached_property
     def shown(self) -> Float:
-        """The exposure of the items that were shown at all."""
+        """The exposure of the items shown at least once."""
         return self.exposure[self.exposure > 0]
 
     @cached_property
@@ -55,13 +55,13 @@ class CatalogueReading:
         return ItemFacts(self.catalogue.ids, self._context)
 
     @property
-    def n_unheard_of(self) -> int:
-        """Items of the catalogue nobody had, wanted or was shown: only their number is known."""
+    def n_without_id(self) -> int:
+        """How many items of the catalogue occur nowhere in the data: only their number is known."""
         return max(self.n_items - len(self.catalogue.ids), 0)
 
 
 def check_weight(name: str, weight: str, p: float) -> None:
-    """What a place is worth must be a name this knows."""
+    """Raise ConventionError unless the weight of a place is a known name and 0 < p < 1."""
     if weight not in WEIGHTS or not 0 < p < 1:
         raise ConventionError(
             f"{name} got weight={weight!r}, p={p!r}.",

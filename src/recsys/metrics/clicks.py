@@ -10,17 +10,17 @@ from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
 from recsys.metrics import full_rank
 from recsys.metrics.case_reading import Reading
-from recsys.metrics.predictions import Predictions, over, own_params, rating
-from recsys.metrics.registry import Metric, register_rating
+from recsys.metrics.predictions import Predictions, own_params, rating
+from recsys.metrics.registry import Metric, divide_or_nan, register_rating
 from recsys.types import Array, Bool, Context, Float, Hits, Int
 
 # The smallest distance from 0 and 1 a probability is allowed, as in scikit-learn's log_loss.
-_EDGE = 2.0**-52
+_SMALLEST_PROBABILITY = 2.0**-52
 _EXPECTED = Conventions(ties="expected")
 
 
-def _surprise(p: Predictions) -> Float:
-    inside = np.clip(p.probability, _EDGE, 1.0 - _EDGE)
+def _log_loss_of_rows(p: Predictions) -> Float:
+    inside = np.clip(p.probability, _SMALLEST_PROBABILITY, 1.0 - _SMALLEST_PROBABILITY)
     return -np.log(np.where(p.clicked, inside, 1.0 - inside))
 
 
@@ -31,11 +31,14 @@ def _surprise(p: Predictions) -> Float:
     better="lower",
     bounds=(0.0, math.inf),
     aliases=("logloss", "cross_entropy"),
-    row_value=_surprise,
+    row_value=_log_loss_of_rows,
 )
 def log_loss(p: Predictions) -> Float:
-    """How surprised the predicted probabilities are by the clicks, in nats; p is kept 2^-52 off 0 and 1."""
-    return p.mean(_surprise(p))
+    """The mean surprise of the clicks under the predicted probabilities, in nats.
+
+    Probabilities are kept 2^-52 away from 0 and 1.
+    """
+    return p.mean(_log_loss_of_rows(p))
 
 
 @rating(
@@ -47,11 +50,11 @@ def log_loss(p: Predictions) -> Float:
     aliases=("ne", "normalized_entropy"),
 )
 def normalised_entropy(p: Predictions) -> Float:
-    """Log-loss in units of always predicting the share of clicks: below 1 is better than that."""
+    """Log-loss over that of always predicting the share of clicks: below 1 is better than that."""
     share = p.mean(p.clicked.astype(np.float64))
     with np.errstate(divide="ignore", invalid="ignore"):
         entropy = -(share * np.log(share) + (1.0 - share) * np.log1p(-share))
-    return over(log_loss(p), np.nan_to_num(entropy))
+    return divide_or_nan(log_loss(p), np.nan_to_num(entropy))
 
 
 @rating(
@@ -63,8 +66,8 @@ def normalised_entropy(p: Predictions) -> Float:
 )
 def ece(p: Predictions, *, bins: float = 10.0, binning: str = "width") -> Float:
     """How far predicted probabilities are from the shares of clicks among rows predicted alike."""
-    gap, _ = _calibration(p, bins, binning)
-    return over(gap.sum(axis=1), p.n)
+    gap, _ = _calibration_gaps(p, bins, binning)
+    return divide_or_nan(gap.sum(axis=1), p.n)
 
 
 @rating(
@@ -76,24 +79,27 @@ def ece(p: Predictions, *, bins: float = 10.0, binning: str = "width") -> Float:
 )
 def mce(p: Predictions, *, bins: float = 10.0, binning: str = "width") -> Float:
     """The calibration error of the worst bin."""
-    gap, size = _calibration(p, bins, binning)
+    gap, size = _calibration_gaps(p, bins, binning)
     worst = np.divide(gap, size, out=np.zeros_like(gap), where=size > 0).max(axis=1)
     return np.where(p.n > 0, worst, np.nan)
 
 
-def _calibration(p: Predictions, bins: float, binning: str) -> tuple[Float, Float]:
-    """|sum p - clicks| and the rows of each bin, groups x bins; a bin is (low, high], the first has 0 too."""
+def _calibration_gaps(p: Predictions, bins: float, binning: str) -> tuple[Float, Float]:
+    """|sum p - clicks| and the number of rows of each bin, groups x bins.
+
+    A bin is (low, high]; the first also holds 0.
+    """
     if bins < 1 or bins != int(bins):
-        raise ConventionError(f"bins={bins:g} is no number of bins.", hint="Say ece(bins=10).")
+        raise ConventionError(f"bins={bins:g} is not a number of bins.", hint="Write ece(bins=10).")
     n_bins = int(bins)
     if binning == "width":
-        # Compared with the edges themselves: the product p * bins would round across them.
+        # Compared with the edges themselves, because p * bins could round across an edge.
         place = np.searchsorted(np.linspace(0.0, 1.0, n_bins + 1)[1:-1], p.probability, side="left")
     elif binning == "count":
         place = _equal_counts(p, n_bins)
     else:
         raise ConventionError(
-            f"binning={binning!r} is neither 'width' nor 'count'.", hint="Say ece(binning=count)."
+            f"binning={binning!r} is neither 'width' nor 'count'.", hint="Write ece(binning=count)."
         )
     cell = p.group.astype(np.int64) * n_bins + place
     cells = Predictions(cell, p.n_groups * n_bins, p.actual, p.probability)
@@ -102,12 +108,12 @@ def _calibration(p: Predictions, bins: float, binning: str) -> tuple[Float, Floa
 
 
 def _equal_counts(p: Predictions, n_bins: int) -> Int:
-    """Bins of about equally many rows of a group; rows predicted alike stay together, in the lower bin."""
+    """Bins with about equally many rows of a group; equal predictions stay together, in the lower bin."""
     order = np.lexsort((p.probability, p.group))
     group, value = p.group[order], p.probability[order]
     starts = np.concatenate([[0], np.cumsum(p.n)]).astype(np.int64)
     at = np.arange(len(order))
-    new = _begins(group, value)
+    new = _differs_from_previous(group, value)
     first = np.maximum.accumulate(np.where(new, at, 0)) - starts[group]
     place = np.empty(len(order), dtype=np.int64)
     place[order] = first * n_bins // np.maximum(p.n[group].astype(np.int64), 1)
@@ -128,7 +134,7 @@ def auc(p: Predictions) -> Float:
 def gauc(p: Predictions, *, weight: str = "impressions") -> Float:
     """AUC within each user's impressions, averaged so that busy users weigh more.
 
-    `weight=clicks` weighs by clicks, `weight=users` not at all.
+    `weight=clicks` weighs by clicks, `weight=users` weighs all users the same.
 
     Users who clicked everything or nothing have no AUC and are left out. The mean without weights is
     `user_auc`.
@@ -136,7 +142,7 @@ def gauc(p: Predictions, *, weight: str = "impressions") -> Float:
     if weight not in ("impressions", "clicks", "users"):
         raise ConventionError(
             f"gauc weighs by 'impressions', 'clicks' or 'users', not {weight!r}.",
-            hint="Say gauc(weight=clicks).",
+            hint="Write gauc(weight=clicks).",
         )
     return auc(p)
 
@@ -151,17 +157,17 @@ register_rating(
 
 
 def gauc_weights(p: Predictions, weight: str) -> Float:
-    """What each user weighs in gauc."""
+    """The weight of each user in gauc."""
     if weight == "users":
         return np.ones(p.n_groups)
     return p.n if weight == "impressions" else p.total(p.clicked.astype(np.float64))
 
 
 def _as_hits(p: Predictions) -> Hits:
-    """Each group's rows as a ranking of its rows by prediction, the clicked ones judged relevant."""
+    """The rows of each group as a ranking by prediction, in which the clicked ones are relevant."""
     order = np.lexsort((-p.predicted, p.group))
     group, score, clicked = p.group[order], p.predicted[order], p.clicked[order]
-    new = _begins(group, score)
+    new = _differs_from_previous(group, score)
     first = np.flatnonzero(new)
     tie = np.cumsum(new) - 1
     sizes = np.diff(np.concatenate([first, [len(order)]]))
@@ -181,7 +187,7 @@ def _as_hits(p: Predictions) -> Hits:
     )
 
 
-def _begins(group: Array, value: Float) -> Bool:
+def _differs_from_previous(group: Array, value: Float) -> Bool:
     """Which rows differ from the one before, in group or value."""
     new = np.ones(len(group), dtype=bool)
     new[1:] = (group[1:] != group[:-1]) | (value[1:] != value[:-1])

@@ -14,7 +14,7 @@ from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
 from recsys.metrics.case_reading import Reading, cut_at
 from recsys.metrics.expectation import cascade
-from recsys.metrics.registry import divided, metric
+from recsys.metrics.registry import divide_or_zero, metric
 from recsys.metrics.weights import gains, geometric_weights, running_weights
 from recsys.types import Float
 
@@ -66,7 +66,7 @@ def ndcg(h: Reading, k: int | None, c: Conventions) -> Float:
     else:
         places = h.n_relevant if c.ideal == "all" else cut_at(k, h.n_relevant)
         best = h.best(c.gain, c.discount, np.minimum(places, h.n_listed) if c.ideal == "list" else places)
-    return divided(h.discounted(c.gain, c.discount, k), best)
+    return divide_or_zero(h.discounted(c.gain, c.discount, k), best)
 
 
 @metric(
@@ -76,7 +76,7 @@ def ndcg(h: Reading, k: int | None, c: Conventions) -> Float:
     grows_with_k=True,
 )
 def rbp(h: Reading, k: int | None, c: Conventions, *, p: float = 0.8) -> Float:
-    """What a reader finds who goes on to the next item with chance p.
+    """What a reader finds who goes on to the next item with probability p.
 
     >>> import recsys
     >>> recsys.score_list([3, 5, 8], {3, 8}, "rbp(p=0.5)")
@@ -85,7 +85,7 @@ def rbp(h: Reading, k: int | None, c: Conventions, *, p: float = 0.8) -> Float:
     del c
     if not 0 < p < 1:
         raise ConventionError(
-            f"rbp needs a persistence between 0 and 1, got p={p!r}.", hint="Say rbp(p=0.8)."
+            f"rbp needs a persistence between 0 and 1, got p={p!r}.", hint="Write rbp(p=0.8)."
         )
     return (1 - p) * h.add(h.place_weights(lambda n: geometric_weights(p, n), k))
 
@@ -99,7 +99,7 @@ def rbp(h: Reading, k: int | None, c: Conventions, *, p: float = 0.8) -> Float:
     grows_with_k=True,
 )
 def err(h: Reading, k: int | None, c: Conventions) -> Float:
-    """How early a reader is satisfied who stops at an item the more readily the better it is.
+    """How early a reader is satisfied who is the likelier to stop at an item the better it is.
 
     >>> import recsys
     >>> recsys.score_list([3, 5, 8], {3: 1, 8: 1}, "err")
@@ -114,9 +114,9 @@ def err(h: Reading, k: int | None, c: Conventions) -> Float:
     if h.tied is not None:
         return cascade(h, stop, k)
     out, left = np.zeros(h.n_cases), np.ones(h.n_cases)
-    for turn in range(1, int(h.order.max(initial=0)) + 1):
-        now = np.flatnonzero(h.order == turn)
-        case = h.case[now]
-        out[case] += h.within(k)[now] * stop[now] * left[case] / h.rank[now]
-        left[case] *= 1 - stop[now]
+    for number in range(1, int(h.order.max(initial=0)) + 1):
+        at = np.flatnonzero(h.order == number)
+        case = h.case[at]
+        out[case] += h.within(k)[at] * stop[at] * left[case] / h.rank[at]
+        left[case] *= 1 - stop[at]
     return out

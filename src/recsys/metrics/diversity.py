@@ -1,8 +1,8 @@
-"""How different the items of one list are from each other, from their vectors.
+"""How different the items of one list are from each other and from their user, by their vectors.
 
-For cosine no pair is ever formed: the sum over pairs is the squared length of the sum of the unit
-vectors. The others take one small Gram matrix a list. Lists of one length are worked on together, in
-blocks within a memory budget; a list's value does not depend on the block it is in.
+For cosine no pair is formed: the sum over pairs follows from the squared norm of the sum of the unit
+vectors. The other distances need one small Gram matrix per list. Lists of equal length are processed
+together, in blocks within a memory budget; the value of a list does not depend on its block.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError, InputError, NotDefinedError
 from recsys.metrics.case_reading import Reading
-from recsys.metrics.item_facts import rows_of
-from recsys.metrics.registry import divided, shown_metric
+from recsys.metrics.item_facts import vector_rows
+from recsys.metrics.registry import divide_or_zero, shown_metric
 from recsys.metrics.shown_items import Entries
 from recsys.metrics.vector_sums import borders_within, sums_by_case
-from recsys.types import Array, Float, Int, entries_of
+from recsys.types import Array, Float, Int, entries_of_cases
 
 _BLOCK_BYTES = 32 << 20
 
@@ -54,34 +54,33 @@ def ild(
             hint=f"Use cosine, {', '.join(DISTANCES)}, or a function of two vectors.",
         )
     if distance == "cosine":
-        return _cosine(h, h.shown(k), drop=missing == "drop")
-    measure: Callable[[Float], Float] = (
-        (lambda block: _pair_by_pair(block, distance)) if callable(distance) else DISTANCES[distance]
-    )
+        return _mean_cosine_distance(h, h.shown(k), drop=missing == "drop")
     out = np.zeros(h.n_cases)
-    for cases, block in blocks(h, h.shown(k), drop=missing == "drop"):
-        out[cases] = measure(block)
+    for cases, block in vector_blocks(h, h.shown(k), drop=missing == "drop"):
+        out[cases] = (
+            _mean_custom_distance(block, distance) if callable(distance) else DISTANCES[distance](block)
+        )
     return out
 
 
-def _cosine(h: Reading, entries: Entries, *, drop: bool) -> Float:
+def _mean_cosine_distance(h: Reading, entries: Entries, *, drop: bool) -> Float:
     """1 - mean cosine of the pairs; a vector of zeros has cosine 0 with every other."""
     rows, matrix = h.facts.rows, h.facts.matrix
     known = rows[entries.item] >= 0
     case, row = entries.case[known], rows[entries.item[known]]
-    length = h.facts.row_lengths[row]
+    norm = h.facts.row_norms[row]
     n = np.bincount(case if drop else entries.case, minlength=h.n_cases)
-    own = np.bincount(case[length > 0], minlength=h.n_cases)
+    n_nonzero = np.bincount(case[norm > 0], minlength=h.n_cases)
     borders = borders_within(n, matrix)
     square = np.empty(h.n_cases)
-    sums = sums_by_case(matrix, case, row, divided(np.ones(len(row)), length), borders)
+    sums = sums_by_case(matrix, case, row, divide_or_zero(np.ones(len(row)), norm), borders)
     for first, last, total in zip(borders[:-1], borders[1:], sums, strict=True):
         square[first:last] = np.einsum("nd,nd->n", total, total)
-    return np.where(n > 1, 1.0 - divided(square - own, n * (n - 1.0)), 0.0)
+    return np.where(n > 1, 1.0 - divide_or_zero(square - n_nonzero, n * (n - 1.0)), 0.0)
 
 
-def blocks(h: Reading, entries: Entries, *, drop: bool) -> Iterator[tuple[Int, Float]]:
-    """Vectors of the items of some cases with equally many of them: cases, and cases x items x factors."""
+def vector_blocks(h: Reading, entries: Entries, *, drop: bool) -> Iterator[tuple[Int, Float]]:
+    """Blocks of cases with equally many items: the cases, and their vectors as cases x items x factors."""
     rows, matrix = h.facts.rows, h.facts.matrix
     row, case = rows[entries.item], entries.case
     if drop:
@@ -100,49 +99,51 @@ def blocks(h: Reading, entries: Entries, *, drop: bool) -> Iterator[tuple[Int, F
 
 
 def _euclidean(block: Float) -> Float:
-    return _mean_pair(_lengths(block))
+    return _mean_of_pairs(_pairwise_distances(block))
 
 
 def _bounded_euclidean(block: Float) -> Float:
     """1 - mean of the similarity 1 / (1 + distance)."""
-    far = _lengths(block)
-    return _mean_pair(far / (1.0 + far))
+    distance = _pairwise_distances(block)
+    return _mean_of_pairs(distance / (1.0 + distance))
 
 
-def _lengths(block: Float) -> Float:
-    block -= block[:, :1]  # near one of them, equal vectors are exactly equal and no digits cancel
+def _pairwise_distances(block: Float) -> Float:
+    block -= block[:, :1]  # relative to one vector, equal vectors are exactly equal and no digits cancel
     square = np.einsum("bnd,bnd->bn", block, block)
     gram = block @ block.transpose(0, 2, 1)
     return np.asarray(np.sqrt(np.maximum(square[:, :, None] + square[:, None, :] - 2 * gram, 0.0)))
 
 
 def _jaccard(block: Float) -> Float:
-    both, either = _shared(block)
-    return _mean_pair(1.0 - np.divide(both, either, out=np.ones_like(both), where=either > 0))
+    both, either = _common_coordinates(block)
+    return _mean_of_pairs(1.0 - np.divide(both, either, out=np.ones_like(both), where=either > 0))
 
 
 def _hamming(block: Float) -> Float:
-    both, either = _shared(block)
-    return _mean_pair(either - both)
+    both, either = _common_coordinates(block)
+    return _mean_of_pairs(either - both)
 
 
-def _shared(block: Float) -> tuple[Float, Float]:
+def _common_coordinates(block: Float) -> tuple[Float, Float]:
+    """For each pair of items, in how many coordinates both and at least one of them are not 0."""
     has = (block != 0).astype(np.float64)
     count = has.sum(axis=2)
     both = has @ has.transpose(0, 2, 1)
     return both, count[:, :, None] + count[:, None, :] - both
 
 
-def _mean_pair(distance: Float) -> Float:
+def _mean_of_pairs(distance: Float) -> Float:
     n = distance.shape[1]
     upper = distance[:, *np.triu_indices(n, 1)]
     return np.asarray(upper.sum(axis=1) / (n * (n - 1) / 2))
 
 
-def _pair_by_pair(block: Array, distance: Callable[[Array, Array], float]) -> Float:
+def _mean_custom_distance(block: Array, distance: Callable[[Array, Array], float]) -> Float:
     n = block.shape[1]
     pairs = list(zip(*np.triu_indices(n, 1), strict=True))
-    return np.array([math.fsum(distance(one[i], one[j]) for i, j in pairs) / len(pairs) for one in block])
+    sums = [math.fsum(distance(vectors[i], vectors[j]) for i, j in pairs) for vectors in block]
+    return np.array([total / len(pairs) for total in sums])
 
 
 DISTANCES: dict[str, Callable[[Float], Float]] = {
@@ -163,18 +164,18 @@ DISTANCES: dict[str, Callable[[Float], Float]] = {
     aliases=("semantic_alignment",),
 )
 def alignment(h: Reading, k: int | None, c: Conventions) -> Float:
-    """How near the items shown are to their user: profiles=, or the mean vector of what the user had.
+    """How similar the items shown are to their user: profiles=, or the mean vector of what the user had.
 
     An item without a vector is left out; a user without a vector is left out of the mean.
 
     >>> import recsys
     >>> vectors = {3: [1.0, 0.0], 4: [0.0, 1.0], 5: [1.0, 0.0]}
-    >>> found = recsys.evaluate({1: [4, 5]}, {1: {4}}, "alignment@2", embeddings=vectors, train={1: [3]})
-    >>> found["alignment@2"]
+    >>> result = recsys.evaluate({1: [4, 5]}, {1: {4}}, "alignment@2", embeddings=vectors, train={1: [3]})
+    >>> result["alignment@2"]
     0.5
     """
     del c
-    return nearness(h, k, profile_entries(h), length_of_user=True)
+    return _mean_similarity(h, k, profile_entries(h), normalised=True)
 
 
 @shown_metric(
@@ -188,27 +189,32 @@ def alignment(h: Reading, k: int | None, c: Conventions) -> Float:
 def unexpectedness(h: Reading, k: int | None, c: Conventions, *, missing: str = "drop") -> Float:
     """How far the items shown are from the items the user had, pair by pair on average.
 
-    An item without a vector is left out, or with missing=zero is as far as can be told from every other.
+    An item without a vector is left out, or with missing=zero has cosine 0 with every other.
 
     >>> import recsys
     >>> vectors = {3: [1.0, 0.0], 4: [0.0, 1.0], 5: [1.0, 0.0]}
-    >>> found = recsys.evaluate({1: [4, 5]}, {1: {4}}, "unexpectedness@2", embeddings=vectors, train={1: [3]})
-    >>> found["unexpectedness@2"]
+    >>> result = recsys.evaluate(
+    ...     {1: [4, 5]}, {1: {4}}, "unexpectedness@2", embeddings=vectors, train={1: [3]}
+    ... )
+    >>> result["unexpectedness@2"]
     0.5
     """
     del c
-    had = profile_entries(h, units=True, of_items=True)
-    return 1.0 - nearness(h, k, had, length_of_user=False, missing=missing)
+    profile = profile_entries(h, units=True, of_items=True)
+    return 1.0 - _mean_similarity(h, k, profile, normalised=False, missing=missing)
 
 
-def nearness(
-    h: Reading, k: int | None, profile: Profile, *, length_of_user: bool, missing: str = "drop"
+def _mean_similarity(
+    h: Reading, k: int | None, profile: Profile, *, normalised: bool, missing: str = "drop"
 ) -> Float:
-    """Mean cosine of the items shown to their user's vector; the product itself where it has no length."""
+    """Mean over the items shown of the product of their unit vector and their user's vector.
+
+    `normalised` divides by the norm of the user's vector, so that the product is a cosine.
+    """
     entries, rows = h.shown(k), h.facts.rows
     known = rows[entries.item] >= 0
     case, row = entries.case[known], rows[entries.item[known]]
-    weight = divided(np.ones(len(row)), h.facts.row_lengths[row])
+    weight = divide_or_zero(np.ones(len(row)), h.facts.row_norms[row])
     sizes = np.bincount(case, minlength=h.n_cases)
     entries_of_case = sizes + np.bincount(profile.case, minlength=h.n_cases)
     borders = borders_within(entries_of_case, h.facts.matrix, profile.matrix)
@@ -216,18 +222,18 @@ def nearness(
     shown = sums_by_case(h.facts.matrix, case, row, weight, borders)
     users = sums_by_case(profile.matrix, profile.case, profile.row, profile.weight, borders)
     for first, last, items, user in zip(borders[:-1], borders[1:], shown, users, strict=True):
-        near = np.einsum("nd,nd->n", items, user)
-        if length_of_user:
-            near = divided(near, np.sqrt(np.einsum("nd,nd->n", user, user)))
-            near = np.where((user != 0).any(axis=1), near, math.nan)
-        out[first:last] = near
-    counted = h.n_shown(k) if missing == "zero" else sizes
-    told = (counted > 0) & (np.bincount(profile.case, minlength=h.n_cases) > 0)
-    return np.where(told, out / np.maximum(counted, 1), math.nan)
+        product = np.einsum("nd,nd->n", items, user)
+        if normalised:
+            product = divide_or_zero(product, np.sqrt(np.einsum("nd,nd->n", user, user)))
+            product = np.where((user != 0).any(axis=1), product, math.nan)
+        out[first:last] = product
+    n_items = h.n_shown(k) if missing == "zero" else sizes
+    defined = (n_items > 0) & (np.bincount(profile.case, minlength=h.n_cases) > 0)
+    return np.where(defined, out / np.maximum(n_items, 1), math.nan)
 
 
 class Profile(NamedTuple):
-    """What the vector of each user is the weighted sum of."""
+    """The entries of which each user's vector is the weighted sum: case, row of `matrix` and weight."""
 
     matrix: Array
     case: Array
@@ -236,26 +242,35 @@ class Profile(NamedTuple):
 
 
 def profile_entries(h: Reading, *, units: bool = False, of_items: bool = False) -> Profile:
-    """The vectors given for users, or those of the items each had, by grade.
+    """The vectors of profiles=, or those of the items each user had, weighted by grade.
 
-    `of_items`: always the items; `units`: the mean of their unit vectors, whatever the grade.
+    Args:
+        h: the reading whose users are described.
+        units: take the mean of the items' unit vectors, whatever their grades.
+        of_items: take the items even if there are profiles.
+
+    Raises:
+        InputError: user and item vectors differ in length.
+        NotDefinedError: there are neither profiles nor training interactions with vectors.
     """
-    given, train = h.context.profiles, h.context.train
-    if given is not None and not of_items:
-        if given.matrix.shape[1] != h.facts.matrix.shape[1]:
+    users, train = h.context.profiles, h.context.train
+    if users is not None and not of_items:
+        if users.matrix.shape[1] != h.facts.matrix.shape[1]:
             raise InputError(
-                f"a user's vector has {given.matrix.shape[1]} numbers, an item's {h.facts.matrix.shape[1]}.",
+                f"a user's vector has {users.matrix.shape[1]} numbers, an item's {h.facts.matrix.shape[1]}.",
                 table="profiles",
             )
-        rows = rows_of(given, h.beyond.users, what="user")
+        rows = vector_rows(users, h.list_context.users, what="user")
         case = np.flatnonzero(rows >= 0)
-        return Profile(given.matrix, case, rows[case], np.ones(len(case)))
+        return Profile(users.matrix, case, rows[case], np.ones(len(case)))
     if train is None or h.context.embeddings is None:
         raise NotDefinedError("nothing says what the users are like.", hint="Pass profiles= or train=.")
-    case, at = entries_of(train, h.beyond.users)
-    row = rows_of(h.context.embeddings, train.items, what="item")[train.codes[at]]
+    case, at = entries_of_cases(train, h.list_context.users)
+    row = vector_rows(h.context.embeddings, train.items, what="item")[train.codes[at]]
     weight = np.ones(len(at)) if train.grades is None else train.grades[at]
     case, row, weight = case[row >= 0], row[row >= 0], weight[row >= 0]
     if units:
-        weight = divided(divided(np.ones(len(row)), h.facts.row_lengths[row]), np.bincount(case)[case] * 1.0)
+        weight = divide_or_zero(
+            divide_or_zero(np.ones(len(row)), h.facts.row_norms[row]), np.bincount(case)[case] * 1.0
+        )
     return Profile(h.facts.matrix, case, row, weight)

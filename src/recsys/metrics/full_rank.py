@@ -1,7 +1,7 @@
-"""Metrics that need to know every candidate, or how many there are: rank, AUC, confusion of the cut.
+"""Metrics that need every candidate's place, or the number of items: rank, AUC, accuracy of the cut.
 
-On truncated lists they are errors: what is not listed has no place. With `complete=True` the list
-ranks every candidate; by counting, the candidates are known anyway.
+On truncated lists they are errors: an item that is not listed has no place. With `complete=True` the list
+ranks every candidate; where places come from counting, the candidates are known anyway.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError, NotDefinedError
 from recsys.metrics.case_reading import Reading, cut_at
-from recsys.metrics.registry import Terms, divided, metric
+from recsys.metrics.registry import Terms, divide_or_nan, divide_or_zero, metric
 from recsys.types import Float, Int
 
 _HU = "Hu, Koren & Volinsky, Collaborative filtering for implicit feedback datasets (2008)"
@@ -34,10 +34,10 @@ def bpref(h: Reading, k: int | None, c: Conventions) -> Float:
     0.0
     """
     del k, c
-    found = h.n_relevant.astype(np.float64)
-    bad = np.minimum(h.bad_above, found[h.case])
-    share = divided(bad, np.minimum(found, h.hits.n_judged - found)[h.case])
-    return divided(h.add(1.0 - share), found)
+    n_relevant = h.n_relevant.astype(np.float64)
+    bad = np.minimum(h.bad_above, n_relevant[h.case])
+    share = divide_or_zero(bad, np.minimum(n_relevant, h.hits.n_judged - n_relevant)[h.case])
+    return divide_or_zero(h.add(1.0 - share), n_relevant)
 
 
 @metric(
@@ -59,7 +59,7 @@ def average_rank(h: Reading, k: int | None, c: Conventions) -> Float:
     3.0
     """
     del k, c
-    return _or_nan(h.add(h.mean_rank), _found(h))
+    return divide_or_nan(h.add(h.mean_rank), _n_hits(h))
 
 
 @metric(
@@ -80,8 +80,8 @@ def percentile_rank(h: Reading, k: int | None, c: Conventions) -> Float:
     0.5
     """
     del k, c
-    below_top = np.maximum(_candidates(h) - 1, 1)
-    return _or_nan(h.add((h.mean_rank - 1) / below_top[h.case]), _found(h))
+    below_top = np.maximum(_n_candidates(h) - 1, 1)
+    return divide_or_nan(h.add((h.mean_rank - 1) / below_top[h.case]), _n_hits(h))
 
 
 @metric(
@@ -100,11 +100,11 @@ def auc(h: Reading, k: int | None, c: Conventions) -> Float:
     0.25
     """
     del k, c
-    good = _found(h)
-    bad = _candidates(h) - good
+    good = _n_hits(h)
+    bad = _n_candidates(h) - good
     # Ranks of the relevant items add up to good(good+1)/2 when none stands above them.
     wrong = h.add(h.mean_rank) - good * (good + 1) / 2
-    return _or_nan(good * bad - wrong, good * bad)
+    return divide_or_nan(good * bad - wrong, good * bad)
 
 
 @metric(
@@ -127,10 +127,10 @@ def gauc(h: Reading, k: int | None, c: Conventions, *, weight: str = "candidates
     """
     if weight not in ("candidates", "relevant"):
         raise ConventionError(
-            f"gauc weighs by 'candidates' or 'relevant', not {weight!r}.", hint="Say gauc(weight=relevant)."
+            f"gauc weighs by 'candidates' or 'relevant', not {weight!r}.", hint="Write gauc(weight=relevant)."
         )
     value = auc(h, k, c)
-    size = (_candidates(h) if weight == "candidates" else _found(h)).astype(np.float64)
+    size = (_n_candidates(h) if weight == "candidates" else _n_hits(h)).astype(np.float64)
     return Terms(value, value * size, size)
 
 
@@ -151,10 +151,10 @@ def pauc(h: Reading, k: int | None, c: Conventions) -> Float:
     0.0
     """
     del c
-    good = _found(h)
-    cut = cut_at(k, _candidates(h) - good)
+    good = _n_hits(h)
+    cut = cut_at(k, _n_candidates(h) - good)
     above = h.rank - h.order
-    return _or_nan(h.add(np.maximum(0, cut[h.case] - above).astype(np.float64)), good * cut)
+    return divide_or_nan(h.add(np.maximum(0, cut[h.case] - above).astype(np.float64)), good * cut)
 
 
 @metric(
@@ -165,15 +165,15 @@ def pauc(h: Reading, k: int | None, c: Conventions) -> Float:
     needs=("catalogue",),
 )
 def accuracy(h: Reading, k: int | None, c: Conventions) -> Float:
-    """How much of the catalogue the cut puts on the right side.
+    """How much of the catalogue the cut classifies correctly: relevant above it, the rest below.
 
     >>> import recsys
     >>> recsys.score_list([1, 3, 5], {3, 8}, "accuracy@2", catalogue=10)
     0.8
     """
     del c
-    size, shown, found = _cut(h, k)
-    wrong = (shown - found) + (h.n_relevant - found)
+    size, shown, hits = _confusion_counts(h, k)
+    wrong = (shown - hits) + (h.n_relevant - hits)
     return (size - wrong) / size
 
 
@@ -193,13 +193,14 @@ def mcc(h: Reading, k: int | None, c: Conventions) -> Float:
     0.375
     """
     del c
-    size, shown, found = _cut(h, k)
+    size, shown, hits = _confusion_counts(h, k)
     relevant = h.n_relevant.astype(np.float64)
     spread = np.sqrt(shown * relevant * (size - shown) * (size - relevant))
-    return divided(found * size - shown * relevant, spread)
+    return divide_or_zero(hits * size - shown * relevant, spread)
 
 
-def _cut(h: Reading, k: int | None) -> tuple[float, Float, Float]:
+def _confusion_counts(h: Reading, k: int | None) -> tuple[float, Float, Float]:
+    """Items of the catalogue, and per case the items shown and the hits in the first k places."""
     size = h.context.n_items or 0
     shown = cut_at(k, h.n_listed).astype(np.float64)
     if len(shown) and max(float(shown.max()), float(h.n_relevant.max())) > size:
@@ -210,13 +211,9 @@ def _cut(h: Reading, k: int | None) -> tuple[float, Float, Float]:
     return float(size), shown, h.count(k)
 
 
-def _candidates(h: Reading) -> Int:
+def _n_candidates(h: Reading) -> Int:
     return h.n_listed if h.hits.n_candidates is None else h.hits.n_candidates
 
 
-def _found(h: Reading) -> Int:
+def _n_hits(h: Reading) -> Int:
     return np.bincount(h.case, minlength=h.n_cases).astype(np.int64, copy=False)
-
-
-def _or_nan(values: Float, by: Int) -> Float:
-    return np.asarray(np.divide(values, by, out=np.full(len(values), np.nan), where=by != 0))

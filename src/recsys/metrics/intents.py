@@ -1,7 +1,7 @@
-"""Intent-aware metrics: a relevant item is relevant for something, and more of the same is worth less.
+"""Intent-aware metrics: a relevant item serves intents, and serving the same intent again counts less.
 
-Definitions are those of ndeval, the program of the TREC web tracks. Only intents that some relevant item of
-the case has count, all alike.
+Definitions are those of ndeval, the program of the TREC web tracks. Only intents of the case's relevant items
+count, all of them equally.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from recsys.metrics.case_reading import Reading
 from recsys.metrics.intent_coverage import (
     IntentHits,
     Intents,
-    asked_of,
-    greedy_of,
-    listed_of,
+    in_first_places,
+    intents_of_greedy_lists,
+    intents_of_hits,
     times_served,
-    within,
+    truth_intents,
 )
-from recsys.metrics.registry import divided, metric
+from recsys.metrics.registry import divide_or_zero, metric
 from recsys.metrics.shown_items import add_up
 from recsys.metrics.weights import discount_weights, geometric_weights
 from recsys.types import Float
@@ -48,12 +48,12 @@ def alpha_dcg(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) 
     >>> import recsys
     >>> intents = {1: {"a": ["x"], "b": ["y"], "d": ["y"], "c": ["z"]}}
     >>> lists = {1: ["a", "d", "e", "b"]}
-    >>> found = recsys.evaluate(lists, {1: [*"abcd"]}, "alpha_dcg@5, alpha_ndcg@5", intents=intents)
-    >>> round(found["alpha_dcg@5"], 4), round(found["alpha_ndcg@5"], 4)
+    >>> result = recsys.evaluate(lists, {1: [*"abcd"]}, "alpha_dcg@5, alpha_ndcg@5", intents=intents)
+    >>> round(result["alpha_dcg@5"], 4), round(result["alpha_ndcg@5"], 4)
     (0.4053, 0.7869)
     """
     del c
-    return _share(h, k, alpha, lambda n: discount_weights("log2", n))
+    return _share_of_most(h, k, alpha, lambda n: discount_weights("log2", n))
 
 
 @metric(
@@ -75,7 +75,7 @@ def alpha_ndcg(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5)
     1.0
     """
     del c
-    return _normalised(h, k, alpha, lambda n: discount_weights("log2", n))
+    return _share_of_greedy(h, k, alpha, lambda n: discount_weights("log2", n))
 
 
 @metric(
@@ -90,12 +90,12 @@ def err_ia(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) -> 
 
     >>> import recsys
     >>> intents = {1: {"a": ["x"], "b": ["y"], "d": ["y"], "c": ["z"]}}
-    >>> found = recsys.evaluate({1: ["a", "d", "e", "b"]}, {1: [*"abcd"]}, "err_ia@5", intents=intents)
-    >>> round(found["err_ia@5"], 4)
+    >>> result = recsys.evaluate({1: ["a", "d", "e", "b"]}, {1: [*"abcd"]}, "err_ia@5", intents=intents)
+    >>> round(result["err_ia@5"], 4)
     0.3933
     """
     del c
-    return _share(h, k, alpha, lambda n: discount_weights("reciprocal", n))
+    return _share_of_most(h, k, alpha, lambda n: discount_weights("reciprocal", n))
 
 
 @metric(
@@ -115,7 +115,7 @@ def nerr_ia(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) ->
     1.0
     """
     del c
-    return _normalised(h, k, alpha, lambda n: discount_weights("reciprocal", n))
+    return _share_of_greedy(h, k, alpha, lambda n: discount_weights("reciprocal", n))
 
 
 @metric(
@@ -126,18 +126,20 @@ def nerr_ia(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) ->
     ties="refuse",
 )
 def nrbp(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5, beta: float = 0.5) -> Float:
-    """What a reader finds who goes on with chance beta and tires of an intent served before.
+    """What a reader finds who goes on with probability beta and tires of an intent served before.
 
     >>> import recsys
     >>> intents = {1: {"a": ["x"], "b": ["y"], "d": ["y"], "c": ["z"]}}
-    >>> found = recsys.evaluate({1: ["a", "d", "e", "b"]}, {1: [*"abcd"]}, "nrbp", intents=intents)
-    >>> round(found["nrbp"], 4)
+    >>> result = recsys.evaluate({1: ["a", "d", "e", "b"]}, {1: [*"abcd"]}, "nrbp", intents=intents)
+    >>> round(result["nrbp"], 4)
     0.3906
     """
     del c
-    asked = asked_of(h)
-    sums = _weighed(h, k, alpha, listed_of(h, asked), lambda n: geometric_weights(beta, n))
-    return _known(asked, divided(sums * (1 - (1 - alpha) * beta), asked.n_of_case * 1.0))
+    intents = truth_intents(h)
+    sums = _sum_gains(h, k, alpha, intents_of_hits(h, intents), lambda n: geometric_weights(beta, n))
+    return _nan_without_intent(
+        intents, divide_or_zero(sums * (1 - (1 - alpha) * beta), intents.n_of_case * 1.0)
+    )
 
 
 @metric(
@@ -153,12 +155,12 @@ def nnrbp(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5, beta
 
     >>> import recsys
     >>> intents = {1: {"a": ["x"], "b": ["y"], "d": ["y"], "c": ["z"]}}
-    >>> found = recsys.evaluate({1: ["a", "d", "e", "b"]}, {1: [*"abcd"]}, "nnrbp", intents=intents)
-    >>> round(found["nnrbp"], 4)
+    >>> result = recsys.evaluate({1: ["a", "d", "e", "b"]}, {1: [*"abcd"]}, "nnrbp", intents=intents)
+    >>> round(result["nnrbp"], 4)
     0.8621
     """
     del c
-    return _normalised(h, k, alpha, lambda n: geometric_weights(beta, n))
+    return _share_of_greedy(h, k, alpha, lambda n: geometric_weights(beta, n))
 
 
 @metric(
@@ -177,12 +179,14 @@ def map_ia(h: Reading, k: int | None, c: Conventions) -> Float:
     0.5
     """
     del c
-    asked = asked_of(h)
-    found = within(listed_of(h, asked), k)
-    served = times_served(found, asked.size) + 1
-    wanted = np.bincount(asked.case * asked.size + asked.intent, minlength=h.n_cases * asked.size)
-    worth = served / found.place / wanted[found.case * asked.size + found.intent]
-    return _known(asked, divided(add_up(found.case, worth, h.n_cases), asked.n_of_case * 1.0))
+    intents = truth_intents(h)
+    size = intents.size
+    hits = in_first_places(intents_of_hits(h, intents), k)
+    hits_so_far = times_served(hits, size) + 1
+    n_relevant = np.bincount(intents.case * size + intents.intent, minlength=h.n_cases * size)
+    terms = hits_so_far / hits.place / n_relevant[hits.case * size + hits.intent]
+    mean = divide_or_zero(add_up(hits.case, terms, h.n_cases), intents.n_of_case * 1.0)
+    return _nan_without_intent(intents, mean)
 
 
 @metric(
@@ -203,10 +207,10 @@ def precision_ia(h: Reading, k: int | None, c: Conventions) -> Float:
     0.2
     """
     del c
-    asked = asked_of(h)
-    found = within(listed_of(h, asked), k)
-    count = np.bincount(found.case, minlength=h.n_cases)
-    return _known(asked, divided(count * 1.0, asked.n_of_case * float(k or 1)))
+    intents = truth_intents(h)
+    hits = in_first_places(intents_of_hits(h, intents), k)
+    count = np.bincount(hits.case, minlength=h.n_cases)
+    return _nan_without_intent(intents, divide_or_zero(count * 1.0, intents.n_of_case * float(k or 1)))
 
 
 @metric(
@@ -223,43 +227,47 @@ def subtopic_recall(h: Reading, k: int | None, c: Conventions) -> Float:
 
     >>> import recsys
     >>> intents = {1: {"a": ["x"], "b": ["y"], "d": ["y"], "c": ["z"]}}
-    >>> found = recsys.evaluate({1: ["a", "d", "e", "b"]}, {1: [*"abcd"]}, "strec@5", intents=intents)
-    >>> round(found["strec@5"], 4)
+    >>> result = recsys.evaluate({1: ["a", "d", "e", "b"]}, {1: [*"abcd"]}, "strec@5", intents=intents)
+    >>> round(result["strec@5"], 4)
     0.6667
     """
     del c
-    asked = asked_of(h)
-    found = within(listed_of(h, asked), k)
-    first = times_served(found, asked.size) == 0
-    served = np.bincount(found.case[first], minlength=h.n_cases)
-    return _known(asked, divided(served * 1.0, asked.n_of_case * 1.0))
+    intents = truth_intents(h)
+    hits = in_first_places(intents_of_hits(h, intents), k)
+    first = times_served(hits, intents.size) == 0
+    n_served = np.bincount(hits.case[first], minlength=h.n_cases)
+    return _nan_without_intent(intents, divide_or_zero(n_served * 1.0, intents.n_of_case * 1.0))
 
 
-def _share(h: Reading, k: int | None, alpha: float, weights: Weights) -> Float:
-    """The sum of weighed gains over the one of a list in which every item serves every intent."""
-    asked = asked_of(h)
+def _share_of_most(h: Reading, k: int | None, alpha: float, weights: Weights) -> Float:
+    """The weighted gains over those of a list in which every item serves every intent."""
+    intents = truth_intents(h)
     longest = int(h.n_listed.max(initial=0)) if k is None else k
     most = np.cumsum(weights(longest) * (1.0 - alpha) ** np.arange(longest))
     depth = np.minimum(h.n_listed, longest) if k is None else np.full(h.n_cases, longest)
-    best = np.concatenate([[0.0], most])[depth] * asked.n_of_case
-    return _known(asked, divided(_weighed(h, k, alpha, listed_of(h, asked), weights), best))
+    best = np.concatenate([[0.0], most])[depth] * intents.n_of_case
+    sums = _sum_gains(h, k, alpha, intents_of_hits(h, intents), weights)
+    return _nan_without_intent(intents, divide_or_zero(sums, best))
 
 
-def _normalised(h: Reading, k: int | None, alpha: float, weights: Weights) -> Float:
-    asked = asked_of(h)
-    best = _weighed(h, k, alpha, greedy_of(h, asked, k, alpha), weights)
-    return _known(asked, divided(_weighed(h, k, alpha, listed_of(h, asked), weights), best))
+def _share_of_greedy(h: Reading, k: int | None, alpha: float, weights: Weights) -> Float:
+    """The weighted gains over those of the greedily best list."""
+    intents = truth_intents(h)
+    best = _sum_gains(h, k, alpha, intents_of_greedy_lists(h, intents, k, alpha), weights)
+    sums = _sum_gains(h, k, alpha, intents_of_hits(h, intents), weights)
+    return _nan_without_intent(intents, divide_or_zero(sums, best))
 
 
-def _known(asked: Intents, values: Float) -> Float:
-    """A case whose relevant items serve no intent has no value."""
-    return np.where(asked.n_of_case > 0, values, math.nan)
+def _nan_without_intent(intents: Intents, values: Float) -> Float:
+    """The values, NaN for a case whose relevant items serve no intent."""
+    return np.where(intents.n_of_case > 0, values, math.nan)
 
 
-def _weighed(h: Reading, k: int | None, alpha: float, found: IntentHits, weights: Weights) -> Float:
+def _sum_gains(h: Reading, k: int | None, alpha: float, hits: IntentHits, weights: Weights) -> Float:
+    """Per case, the gains of the first k places times the weights of the places."""
     if not 0 <= alpha <= 1:
         raise ConventionError(f"alpha={alpha!r} does not lie between 0 and 1.", hint="Write alpha=0.5.")
-    found = within(found, k)
-    gain = (1.0 - alpha) ** times_served(found, int(found.intent.max(initial=0)) + 1)
-    table = weights(int(found.place.max(initial=1)))
-    return add_up(found.case, gain * table[found.place - 1], h.n_cases)
+    hits = in_first_places(hits, k)
+    gain = (1.0 - alpha) ** times_served(hits, int(hits.intent.max(initial=0)) + 1)
+    table = weights(int(hits.place.max(initial=1)))
+    return add_up(hits.case, gain * table[hits.place - 1], h.n_cases)

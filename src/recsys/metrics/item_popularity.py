@@ -1,7 +1,7 @@
-"""Metrics of how well known the items shown are, held against what the users had before.
+"""Metrics of how popular the items shown are among the interactions of train=.
 
-Popularity is the number of users who had an item in `train`. An item nobody had is as novel as one that
-a single user had, since the logarithm of nothing is no number.
+Popularity is the number of users who had an item in train=. An item that nobody had is as novel as one that
+a single user had, because 0 has no logarithm.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
 from recsys.metrics.case_reading import Reading
-from recsys.metrics.registry import divided, shown_metric
+from recsys.metrics.registry import divide_or_zero, shown_metric
 from recsys.types import Float
 
 _CASTELLS = "Castells, Vargas & Wang, Novelty and diversity metrics for recommender systems (2011)"
@@ -38,11 +38,10 @@ def novelty(
     cold: str = "one",
     over: str = "users",
 ) -> Float:
-    """How little known the items shown are: the bits one learns from hearing that somebody had the item.
+    """How little known the items shown are: the information in bits that somebody had the item.
 
-    An item nobody had counts as had by one user, is left out with cold=drop (and with it a user shown
-    nothing else), or is worth nothing with cold=zero; over=events divides by all interactions instead of
-    all users.
+    An item nobody had counts as had by one user. With cold=drop it is left out, and so is a user who is shown
+    nothing else; with cold=zero it counts 0. over=events divides by all interactions instead of all users.
 
     >>> import recsys
     >>> train = {1: [3], 2: [3], 3: [3, 5], 4: [3]}
@@ -52,22 +51,22 @@ def novelty(
     del c
     if cold not in ("one", "drop", "zero") or over not in ("users", "events"):
         raise ConventionError(f"novelty got cold={cold!r}, over={over!r}.", hint=_VARIANT)
-    known = h.facts.popularity
-    everyone = h.facts.n_users(users) if over == "users" else h.facts.n_events
-    if known.max(initial=0.0) > everyone:
+    popularity = h.facts.popularity
+    total = h.facts.n_users(users) if over == "users" else h.facts.n_events
+    if popularity.max(initial=0.0) > total:
         raise ConventionError(
-            f"an item has {known.max():g} users, and there are said to be {everyone:g} in all.",
+            f"an item has {popularity.max():g} users, but the number of all users is {total:g}.",
             hint="Write novelty(users=N) with the number of users the popularity was counted over.",
         )
-    bits = np.log2(max(everyone, 1.0) / np.maximum(known, 1.0))
+    bits = np.log2(max(total, 1.0) / np.maximum(popularity, 1.0))
     if cold == "one":
         return h.mean_shown(k, bits)
-    had = (known > 0).astype(np.float64)
-    known_bits = h.mean_shown(k, bits * had)
+    is_warm = (popularity > 0).astype(np.float64)
+    warm_bits = h.mean_shown(k, bits * is_warm)
     if cold == "zero":
-        return known_bits
-    share = h.mean_shown(k, had)
-    return np.where((share == 0) & (h.n_shown(k) > 0), math.nan, divided(known_bits, share))
+        return warm_bits
+    warm_share = h.mean_shown(k, is_warm)
+    return np.where((warm_share == 0) & (h.n_shown(k) > 0), math.nan, divide_or_zero(warm_bits, warm_share))
 
 
 @shown_metric(
@@ -80,7 +79,7 @@ def novelty(
 def surprisal(
     h: Reading, k: int | None, c: Conventions, *, users: float | None = None, over: str = "list"
 ) -> Float:
-    """Novelty as a share of what an item of a single user has; over=k counts places left empty as 0.
+    """Novelty as a share of that of an item with a single user; over=k counts empty places as 0.
 
     >>> import recsys
     >>> train = {1: [3], 2: [3], 3: [3, 5], 4: [3]}
@@ -91,11 +90,11 @@ def surprisal(
         raise ConventionError(
             f"surprisal got over={over!r}.", hint="Write surprisal@10 or surprisal(over=k)@10."
         )
-    everyone = h.facts.n_users(users)
-    if everyone <= 1:
+    n_users = h.facts.n_users(users)
+    if n_users <= 1:
         return np.zeros(h.n_cases)
     filled = h.n_shown(k) / k if over == "k" and k is not None else 1.0
-    return novelty(h, k, c, users=users) / float(np.log2(everyone)) * filled
+    return novelty(h, k, c, users=users) / float(np.log2(n_users)) * filled
 
 
 @shown_metric(
@@ -135,12 +134,12 @@ def average_popularity(h: Reading, k: int | None, c: Conventions, *, over: str =
     mean_of_items=True,
 )
 def popularity_percentile(h: Reading, k: int | None, c: Conventions) -> Float:
-    """How far up in the order of popularity the items shown stand: 1 alone at the top, 0 had by nobody.
+    """How high the items shown stand in the order of popularity: 1 is the single top, 0 is had by nobody.
 
     >>> import recsys
     >>> train = {1: [3], 2: [3], 3: [3, 5], 4: [3]}
-    >>> found = recsys.evaluate({1: [3, 5]}, {1: {3}}, "popularity_percentile@2", train=train)
-    >>> found["popularity_percentile@2"]
+    >>> result = recsys.evaluate({1: [3, 5]}, {1: {3}}, "popularity_percentile@2", train=train)
+    >>> result["popularity_percentile@2"]
     0.75
     """
     del c
@@ -158,7 +157,7 @@ def popularity_percentile(h: Reading, k: int | None, c: Conventions) -> Float:
 def tail_share(h: Reading, k: int | None, c: Conventions, *, head: float = 0.2) -> Float:
     """The share of the items shown that lie in the long tail.
 
-    The head is the most popular items, as many as it takes to reach the share `head` of all interactions,
+    The head is the most popular items, as many as are needed to reach the share `head` of all interactions,
     and every item as popular as the last of them.
 
     >>> import recsys
@@ -188,4 +187,6 @@ def unseen(h: Reading, k: int | None, c: Conventions) -> Float:
     del c
     entries = h.shown(k)
     had = h.among("train", entries.case, entries.item)
-    return divided(h.n_shown(k) - np.bincount(entries.case[had], minlength=h.n_cases), h.n_shown(k) * 1.0)
+    return divide_or_zero(
+        h.n_shown(k) - np.bincount(entries.case[had], minlength=h.n_cases), h.n_shown(k) * 1.0
+    )

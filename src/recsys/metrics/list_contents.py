@@ -1,4 +1,4 @@
-"""Metrics of what the lists hold: whether there is one, whether its items may be shown, what they earn."""
+"""Metrics of what the lists contain: how full they are, whether their items may be shown, their value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.metrics.case_reading import Reading
-from recsys.metrics.registry import divided, metric, shown_metric
+from recsys.metrics.registry import divide_or_zero, metric, shown_metric
 from recsys.types import Bool, Float
 
 
@@ -20,7 +20,7 @@ from recsys.types import Bool, Float
     aliases=("covered_users",),
 )
 def user_coverage(h: Reading, k: int | None, c: Conventions, *, least: float = 1.0) -> Float:
-    """The share of the users who are shown anything, or at least so many items.
+    """The share of the users who are shown at least `least` items, by default one.
 
     >>> import recsys
     >>> recsys.evaluate({1: [3, 5], 2: []}, {1: {3}, 2: {4}}, "user_coverage@2")["user_coverage@2"]
@@ -40,7 +40,7 @@ def user_coverage(h: Reading, k: int | None, c: Conventions, *, least: float = 1
     aliases=("sufficient_reco",),
 )
 def filled(h: Reading, k: int | None, c: Conventions) -> Float:
-    """How much of the k places a list fills; a repeated item fills none.
+    """The share of the k places that a list fills; a repeated item fills none.
 
     >>> import recsys
     >>> recsys.evaluate({1: [3, 5]}, {1: {3}}, "filled@4")["filled@4"]
@@ -67,27 +67,27 @@ def valid(h: Reading, k: int | None, c: Conventions) -> Float:
     del c
     entries = h.listed
     inside = slice(None) if k is None else entries.place <= k
-    good = allowed(h)[inside]
+    good = _may_be_shown(h)[inside]
     case = entries.case[inside]
-    return divided(
+    return divide_or_zero(
         np.bincount(case[good], minlength=h.n_cases) * 1.0, np.bincount(case, minlength=h.n_cases) * 1.0
     )
 
 
-def allowed(h: Reading) -> Bool:
+def _may_be_shown(h: Reading) -> Bool:
     """Which entries of the lists may be shown to their user."""
-    entries, known = h.listed, h.context
+    entries, context = h.listed, h.context
     ids = h.facts.ids
     good = np.ones(len(ids), dtype=bool)
-    if known.catalogue is not None:
-        good &= known.catalogue.code_of(ids.values) >= 0
-    if known.never is not None:
-        known.never.same_kind(ids, what="item")
-        good &= known.never.code_of(ids.values) < 0
+    if context.catalogue is not None:
+        good &= context.catalogue.code_of(ids.values) >= 0
+    if context.never is not None:
+        context.never.same_kind(ids, what="item")
+        good &= context.never.code_of(ids.values) < 0
     out = good[entries.item]
-    if h.again is not None:
-        out &= ~h.again
-    if known.eligible is not None:
+    if h.is_repeat is not None:
+        out &= ~h.is_repeat
+    if context.eligible is not None:
         out &= h.among("eligible", entries.case, entries.item)
     return np.asarray(out)
 
@@ -100,7 +100,7 @@ def allowed(h: Reading) -> Bool:
     needs=("lists", "items"),
 )
 def value(h: Reading, k: int | None, c: Conventions, *, of: str | None = None) -> Float:
-    """What the relevant items shown are worth, by a column of the items such as price or margin.
+    """The value of the relevant items shown, from a column of items= such as price or margin.
 
     An item without a value adds 0 and is counted.
 
@@ -122,7 +122,7 @@ def value(h: Reading, k: int | None, c: Conventions, *, of: str | None = None) -
     zero_of_none=True,
 )
 def shown_value(h: Reading, k: int | None, c: Conventions, *, of: str | None = None) -> Float:
-    """What the items shown are worth, relevant or not, by a column of the items such as price or margin.
+    """The value of the items shown, relevant or not, from a column of items= such as price or margin.
 
     >>> import recsys
     >>> price = {3: 10.0, 5: 20.0}

@@ -1,6 +1,6 @@
-"""What a metric may need besides the places of the relevant items, and the keyword that brings it.
+"""What a metric may need besides the places of the relevant items, and the keyword that provides it.
 
-A missing need is an error that names the keyword; the same words stand in the docs and in the command.
+A missing need is an error that names the keyword; the docs and the command use the same words.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from recsys.types import Context
 
 
 class Need(NamedTuple):
-    """What it is in words, what to pass, and whether it is there."""
+    """A need in words, what to pass, and whether a context provides it."""
 
     words: str
     hint: str
-    there: Callable[[Context], bool]
+    is_met: Callable[[Context], bool]
 
 
 NEEDS: dict[str, Need] = {
@@ -61,12 +61,12 @@ NEEDS: dict[str, Need] = {
         lambda c: c.items is not None,
     ),
     "reference": Need(
-        "lists to hold these against (reference=)",
+        "lists to compare these with (reference=)",
         "Pass reference=, another model's lists, or one list that everybody would get.",
         lambda c: c.reference is not None,
     ),
     "eligible": Need(
-        "what may be shown (catalogue=, never=, eligible=), where something may not", "", lambda _: True
+        "which items may be shown (catalogue=, never=, eligible=), unless all may", "", lambda _: True
     ),
     "intents": Need(
         "what each relevant item is relevant for (intents=)",
@@ -76,10 +76,10 @@ NEEDS: dict[str, Need] = {
 }
 
 
-def check(name: str, needs: tuple[str, ...], context: Context) -> None:
-    """Every need of the metric `name` is there."""
+def check_needs(name: str, needs: tuple[str, ...], context: Context) -> None:
+    """Raise NotDefinedError if the context lacks a need of the metric `name`."""
     for need in needs:
-        if not NEEDS[need].there(context):
+        if not NEEDS[need].is_met(context):
             cut = need == "candidates"
             what = "every candidate's place, and the lists are cut off" if cut else NEEDS[need].words
             raise NotDefinedError(f"{name} needs {what}.", hint=NEEDS[need].hint)

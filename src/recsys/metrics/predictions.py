@@ -1,8 +1,8 @@
 """Rows of predicted and actual numbers, and how a metric of them is registered.
 
-Such metrics look at rows, not at places, so they have a registry of their own. A body sees groups of rows and
-gives one number a group; with all rows in one group it is the pooled metric, with a group a user the `user_`
-one.
+Such metrics read rows, not places, so they have a registry of their own. A body gets groups of rows and
+returns one number per group: with all rows in one group it is the pooled metric, with one group per user the
+`user_` one.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import numpy as np
 
 from recsys.errors import InputError
 from recsys.kernels.exact_sums import exact_sum
-from recsys.metrics.registry import Metric, quotient, register_rating
+from recsys.metrics.registry import Metric, divide_or_nan, quotient, register_rating
 from recsys.types import Array, Bool, Float
 
 Body = Callable[..., Float]
-_POOLED = "it is taken over all rows at once and has no value a user; ask for user_{}"
+_POOLED = "it is computed over all rows at once and has no value per user; ask for user_{}"
 
 
 class Predictions:
-    """Rows of predicted and actual numbers by group, groups ascending; all a rating metric may look at."""
+    """Rows of predicted and actual numbers by group, groups ascending; all that a rating metric reads."""
 
     def __init__(self, group: Array, n_groups: int, actual: Float, predicted: Float) -> None:
         self.group = group
@@ -39,17 +39,18 @@ class Predictions:
 
     @cached_property
     def error(self) -> Float:
+        """Prediction minus actual, per row."""
         return self.predicted - self.actual
 
     def total(self, values: Float) -> Float:
-        """Sum of a value over each group; without rounding where there is one group."""
+        """Sum of one value per row over each group; with a single group the sum is exact."""
         if self.n_groups == 1:
             return np.array([float(exact_sum(values))])
         return np.bincount(self.group, weights=values, minlength=self.n_groups).astype(np.float64, copy=False)
 
     def mean(self, values: Float) -> Float:
-        """Mean of a value over each group; NaN of an empty one."""
-        return over(self.total(values), self.n)
+        """Mean of one value per row over each group; NaN for an empty group."""
+        return divide_or_nan(self.total(values), self.n)
 
     def spread(self, values: Float) -> Float:
         """Sum of squared distances from the group's mean."""
@@ -57,7 +58,11 @@ class Predictions:
 
     @cached_property
     def clicked(self) -> Bool:
-        """The actual numbers as labels; anything but 0 and 1 is an error."""
+        """Which rows were clicked: the actual numbers as labels.
+
+        Raises:
+            InputError: a number is neither 0 nor 1.
+        """
         wrong = (self.actual != 0) & (self.actual != 1)
         if wrong.any():
             raise InputError(
@@ -69,7 +74,11 @@ class Predictions:
 
     @cached_property
     def probability(self) -> Float:
-        """The predicted numbers as probabilities; anything outside [0, 1] is an error."""
+        """The predicted numbers as probabilities.
+
+        Raises:
+            InputError: a number lies outside [0, 1].
+        """
         wrong = (self.predicted < 0) | (self.predicted > 1)
         if wrong.any():
             raise InputError(
@@ -82,13 +91,8 @@ class Predictions:
 
 
 RowValue = Callable[[Predictions], Float]
-# Of metrics that are a mean over the rows or a function of one: users add up.
+# By metric that is a mean over rows or a function of one: the value that is averaged. Sums of users add up.
 ROW_VALUES: dict[str, RowValue] = {}
-
-
-def over(values: Float, by: Float) -> Float:
-    """Values / by, and NaN where there is nothing to divide by."""
-    return np.asarray(np.divide(values, by, out=np.full(len(values), np.nan), where=by != 0))
 
 
 def rating(
@@ -96,7 +100,12 @@ def rating(
 ) -> Callable[[Body], Body]:
     """Register a body twice: pooled under its name, and as a mean over users under `user_` and its name.
 
-    `row_value` is what is averaged over the rows, where the metric is such a mean or a function of one.
+    Args:
+        name: how the metric is requested, such as "rmse".
+        formula: its definition in one line.
+        reference: the paper or book it comes from.
+        row_value: the value averaged over the rows, if the metric is such a mean or a function of one.
+        facts: other fields of `Metric`.
     """
 
     def register(body: Body) -> Body:
@@ -104,12 +113,12 @@ def rating(
         combine = facts.pop("combine", quotient)
         if facts.get("better") == "zero":
             facts["unpaired"] = "neither more nor less of it is better"
-        alone: dict[str, Any] = {}
+        pooled_only: dict[str, Any] = {}
         if row_value is not None:
             ROW_VALUES[name] = row_value
         elif "unpaired" not in facts:
-            alone["unpaired"] = _POOLED.format(name)
-        of_both: dict[str, Any] = {
+            pooled_only["unpaired"] = _POOLED.format(name)
+        shared: dict[str, Any] = {
             "at_k": "never",
             "needs": ("predictions",),
             "empty": math.nan,
@@ -118,13 +127,13 @@ def rating(
         register_rating(
             Metric(
                 name, body, formula, reference, kind="derived", aliases={a: {} for a in aliases},
-                combine=combine, **of_both, **facts, **alone,
+                combine=combine, **shared, **facts, **pooled_only,
             )
         )  # fmt: skip
         register_rating(
             Metric(
                 f"user_{name}", body, f"mean over users of {formula}", reference, kind="per_case",
-                aliases={f"user_{a}": {} for a in aliases}, **of_both, **facts,
+                aliases={f"user_{a}": {} for a in aliases}, **shared, **facts,
             )
         )  # fmt: skip
         return body

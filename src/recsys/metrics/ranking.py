@@ -1,7 +1,7 @@
 """Ranking metrics of the first k places, each one function of a Reading.
 
-Only these lines define a metric; every backend, container and face ends here. The doctests can be
-redone on paper.
+These functions are the only definition of a metric, whatever the backend, the container or the caller. The
+doctests can be checked by hand.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from recsys.metrics.expectation import (
     precision_sum,
     reciprocal_of_first,
 )
-from recsys.metrics.registry import Terms, divided, metric, ratio
+from recsys.metrics.registry import Terms, divide_or_zero, metric, ratio
 from recsys.types import Float
 
 _MANNING = "Manning, Raghavan & Schütze, Introduction to Information Retrieval (2008), chapter 8"
@@ -92,9 +92,9 @@ def capped_recall(h: Reading, k: int | None, c: Conventions) -> Terms:
     return ratio(h.count(k), divisor("min", k, h))
 
 
-def _f_of(precision: float, recall: float, *, beta: float) -> float:
-    both = beta * beta * precision + recall
-    return (1 + beta * beta) * precision * recall / both if both else 0.0
+def _f_of_means(precision: float, recall: float, *, beta: float) -> float:
+    denominator = beta * beta * precision + recall
+    return (1 + beta * beta) * precision * recall / denominator if denominator else 0.0
 
 
 @metric(
@@ -102,23 +102,23 @@ def _f_of(precision: float, recall: float, *, beta: float) -> float:
     formula="(1 + beta^2) precision recall / (beta^2 precision + recall)",
     reference="van Rijsbergen, Information Retrieval (1979)",
     kind="derived",
-    combine=_f_of,
+    combine=_f_of_means,
     combine_if=("f1_of", "means"),
     conventions=("precision_over", "recall_over", "f1_of"),
     aliases={"f1": {"beta": 1.0}, "fbeta": {}, "f2": {"beta": 2.0}},
 )
 def f(h: Reading, k: int | None, c: Conventions, *, beta: float = 1.0) -> Terms:
-    """Precision and recall in one number; beta says how many times as much recall weighs.
+    """Precision and recall in one number; recall weighs beta times as much.
 
     >>> import recsys
     >>> recsys.score_list([1, 5, 3, 8], {3, 8, 10, 11}, "f1@4")
     0.5
     """
     if not beta > 0:
-        raise ConventionError(f"f needs a beta above 0, got {beta!r}.", hint="Say f(beta=1)@10.")
-    share, reach = precision(h, k, c).value, recall(h, k, c).value
+        raise ConventionError(f"f needs a beta above 0, got {beta!r}.", hint="Write f(beta=1)@10.")
+    p, r = precision(h, k, c).value, recall(h, k, c).value
     square = beta * beta
-    return Terms(divided((1 + square) * share * reach, square * share + reach), share, reach)
+    return Terms(divide_or_zero((1 + square) * p * r, square * p + r), p, r)
 
 
 @metric(
@@ -179,8 +179,8 @@ def mrr(h: Reading, k: int | None, c: Conventions) -> Float:
     del c
     if h.tied is not None:
         return first_hit(h, k, reciprocal_of_first)
-    found = h.kept("one over the first place", lambda: 1.0 / h.first)
-    return found if k is None else found * (h.first <= k)
+    reciprocal = h.cached("one over the first place", lambda: 1.0 / h.first)
+    return reciprocal if k is None else reciprocal * (h.first <= k)
 
 
 @metric(
@@ -203,21 +203,19 @@ def map_(h: Reading, k: int | None, c: Conventions) -> Float:
     over = divisor(c.ap_over, k, h)
     if c.ap_over == "list":
         over = np.minimum(over, h.n_relevant)
-    return divided(_precisions(h, k), over)
-
-
-def _precisions(h: Reading, k: int | None) -> Float:
     if h.tied is not None:
-        return precision_sum(h, k)
-    return h.add(h.within(k) * h.kept("precision at each hit", lambda: h.order / h.rank))
+        return divide_or_zero(precision_sum(h, k), over)
+    precisions = h.cached("precision at each hit", lambda: h.order / h.rank)
+    return divide_or_zero(h.add(h.within(k) * precisions), over)
 
 
 def _geometric_mean(values: Float, weights: Float | None, *, eps: float) -> float:
     distinct, back = np.unique(np.maximum(values, eps), return_inverse=True)
-    times = np.bincount(back, weights=weights)
-    whole = math.fsum(times)
-    logs = math.fsum(math.log(v) * n for v, n in zip(distinct.tolist(), times.tolist(), strict=True))
-    return math.exp(logs / whole) if whole else math.nan
+    weight_of_value = np.bincount(back, weights=weights)
+    total = math.fsum(weight_of_value)
+    pairs = zip(distinct.tolist(), weight_of_value.tolist(), strict=True)
+    log_sum = math.fsum(math.log(value) * weight for value, weight in pairs)
+    return math.exp(log_sum / total) if total else math.nan
 
 
 @metric(
@@ -238,7 +236,7 @@ def gmap(h: Reading, k: int | None, c: Conventions, *, eps: float = 1e-5) -> Flo
     0.7071
     """
     if not eps > 0:
-        raise ConventionError(f"gmap needs an eps above 0, got {eps!r}.", hint="Say gmap(eps=1e-5).")
+        raise ConventionError(f"gmap needs an eps above 0, got {eps!r}.", hint="Write gmap(eps=1e-5).")
     return map_(h, k, c)
 
 
@@ -269,7 +267,7 @@ def r_precision(h: Reading, k: int | None, c: Conventions) -> Float:
     0.5
     """
     del k, c
-    return divided(h.add(h.within(h.n_relevant)), h.n_relevant.astype(np.float64))
+    return divide_or_zero(h.add(h.within(h.n_relevant)), h.n_relevant.astype(np.float64))
 
 
 @metric(
@@ -282,7 +280,7 @@ def r_precision(h: Reading, k: int | None, c: Conventions) -> Float:
     population="judged",
 )
 def judged(h: Reading, k: int | None, c: Conventions) -> Terms:
-    """How much of what was shown anybody has judged, relevant or not.
+    """How much of what was shown has been judged, relevant or not.
 
     >>> import recsys
     >>> recsys.score_list([3, 5, 8, 1], {3: 1, 8: 0, 9: 1}, "judged@4")

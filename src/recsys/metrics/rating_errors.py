@@ -6,26 +6,27 @@ import math
 
 import numpy as np
 
-from recsys.metrics.predictions import Predictions, over, rating
+from recsys.metrics.predictions import Predictions, rating
+from recsys.metrics.registry import divide_or_nan
 from recsys.types import Float
 
 _HERLOCKER = "Herlocker et al., Evaluating collaborative filtering recommender systems (2004)"
 _DRAPER = "Draper & Smith, Applied regression analysis (1998)"
 
 
-def _squared(p: Predictions) -> Float:
+def _squared_errors(p: Predictions) -> Float:
     return p.error**2
 
 
-def _absolute(p: Predictions) -> Float:
+def _absolute_errors(p: Predictions) -> Float:
     return np.abs(p.error)
 
 
-def _signed(p: Predictions) -> Float:
+def _errors(p: Predictions) -> Float:
     return p.error
 
 
-def _root(total: float, n: float) -> float:
+def _root_mean(total: float, n: float) -> float:
     return math.sqrt(total / n) if n else math.nan
 
 
@@ -35,11 +36,11 @@ def _root(total: float, n: float) -> float:
     reference=_HERLOCKER,
     better="lower",
     bounds=(0.0, math.inf),
-    row_value=_squared,
+    row_value=_squared_errors,
 )
 def mse(p: Predictions) -> Float:
-    """The mean squared error: a rating missed by four stars weighs sixteen times one missed by one."""
-    return p.mean(_squared(p))
+    """The mean squared error: an error of four stars weighs sixteen times as much as an error of one."""
+    return p.mean(_squared_errors(p))
 
 
 @rating(
@@ -48,8 +49,8 @@ def mse(p: Predictions) -> Float:
     reference=_HERLOCKER,
     better="lower",
     bounds=(0.0, math.inf),
-    combine=_root,
-    row_value=_squared,
+    combine=_root_mean,
+    row_value=_squared_errors,
 )
 def rmse(p: Predictions) -> Float:
     """The root of the mean squared error, in the units of the ratings."""
@@ -62,11 +63,11 @@ def rmse(p: Predictions) -> Float:
     reference=_HERLOCKER,
     better="lower",
     bounds=(0.0, math.inf),
-    row_value=_absolute,
+    row_value=_absolute_errors,
 )
 def mae(p: Predictions) -> Float:
-    """How far off a prediction is on average, in the units of the ratings."""
-    return p.mean(_absolute(p))
+    """The mean absolute error: how far off a prediction is on average, in the units of the ratings."""
+    return p.mean(_absolute_errors(p))
 
 
 @rating(
@@ -75,11 +76,11 @@ def mae(p: Predictions) -> Float:
     reference=_DRAPER,
     better="zero",
     bounds=(-math.inf, math.inf),
-    row_value=_signed,
+    row_value=_errors,
 )
 def bias(p: Predictions) -> Float:
     """How much too high predictions are on average; 0 is best, and a negative value is too low."""
-    return p.mean(_signed(p))
+    return p.mean(_errors(p))
 
 
 @rating(
@@ -90,8 +91,8 @@ def bias(p: Predictions) -> Float:
     aliases=("r_squared",),
 )
 def r2(p: Predictions) -> Float:
-    """How much of the ratings' variation is predicted; their mean gets 0, and NaN if all are equal."""
-    return 1.0 - over(p.total(p.error**2), p.spread(p.actual))
+    """How much of the ratings' variation is predicted; predicting their mean gives 0, equal ratings NaN."""
+    return 1.0 - divide_or_nan(p.total(p.error**2), p.spread(p.actual))
 
 
 @rating(
@@ -102,4 +103,4 @@ def r2(p: Predictions) -> Float:
 )
 def explained_variance(p: Predictions) -> Float:
     """R2 that forgives a constant offset of the predictions; NaN if all ratings are equal."""
-    return 1.0 - over(p.spread(p.error), p.spread(p.actual))
+    return 1.0 - divide_or_nan(p.spread(p.error), p.spread(p.actual))

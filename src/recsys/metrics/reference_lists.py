@@ -1,6 +1,6 @@
-"""Metrics of lists held against other lists: a baseline's, another model's, or each other.
+"""Metrics that compare lists with other lists, such as those of a baseline or another model.
 
-`reference=` brings the other lists: those of another model, by user, or one list that everybody would get.
+`reference=` holds the other lists: those of another model, by user, or one list that everybody would get.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
 from recsys.metrics.case_reading import Reading, divisor
 from recsys.metrics.item_facts import ItemFacts
-from recsys.metrics.registry import divided, metric, shown_metric
-from recsys.metrics.shown_items import Entries, distinct
+from recsys.metrics.registry import divide_or_zero, metric, shown_metric
+from recsys.metrics.shown_items import Entries, sorted_unique
 from recsys.types import Float, Int
 
 
@@ -23,10 +23,10 @@ from recsys.types import Float, Int
     needs=("lists", "reference"),
 )
 def serendipity(h: Reading, k: int | None, c: Conventions, *, expected: str = "frequency") -> Float:
-    """Relevant items shown that one would not have expected, as a share of the places.
+    """Unexpected relevant items shown, as a share of the places.
 
     The chance is the share of the reference's lists (their first k places) that hold the item;
-    expected=own asks instead whether the user's own reference list holds it.
+    with expected=own it is 1 if the user's own reference list holds the item, otherwise 0.
 
     >>> import recsys
     >>> recsys.evaluate({1: [3, 5]}, {1: {3, 5}}, "serendipity@2", reference=[3, 4])["serendipity@2"]
@@ -35,8 +35,12 @@ def serendipity(h: Reading, k: int | None, c: Conventions, *, expected: str = "f
     del c
     if expected not in ("frequency", "own"):
         raise ConventionError(f"serendipity got expected={expected!r}.", hint="Write frequency or own.")
-    chance = expectation(h, k)[h.item] if expected == "frequency" else _own(h, k)
-    return divided(h.add(h.within(k) * (1.0 - chance)), divisor("k", k, h))
+    lists = h.context.reference
+    if expected == "frequency" or (lists is not None and len(lists.cases) == 0):
+        chance = reference_frequency(h, k)[h.item]  # one list for everybody is also everybody's own
+    else:
+        chance = h.among("reference", h.case, h.item, k).astype(np.float64)
+    return divide_or_zero(h.add(h.within(k) * (1.0 - chance)), divisor("k", k, h))
 
 
 @metric(
@@ -48,47 +52,41 @@ def serendipity(h: Reading, k: int | None, c: Conventions, *, expected: str = "f
     ties="refuse",
 )
 def popularity_serendipity(h: Reading, k: int | None, c: Conventions) -> Float:
-    """Relevant items shown further up than their popularity would put them, of n items in the catalogue.
+    """How much higher relevant items are shown than their popularity would put them, with n items in all.
 
-    Equally popular items share a popularity place; an item nobody had would not be put anywhere.
+    Equally popular items share a popularity place; an item nobody had has none.
 
     >>> import recsys
     >>> train = {1: ["a", "b"], 2: ["a", "b"], 3: ["a"]}
-    >>> asked = {"train": train, "catalogue": ["a", "b", "c", "d"]}
-    >>> found = recsys.evaluate({2: ["b", "c"]}, {2: ["b", "c"]}, "popularity_serendipity@2", **asked)
-    >>> found["popularity_serendipity@2"]
+    >>> options = {"train": train, "catalogue": ["a", "b", "c", "d"]}
+    >>> result = recsys.evaluate({2: ["b", "c"]}, {2: ["b", "c"]}, "popularity_serendipity@2", **options)
+    >>> result["popularity_serendipity@2"]
     0.5
     """
     del c
-    n, had = float(h.context.n_items or 1), h.facts.popularity[h.item]
+    n, popularity = float(h.context.n_items or 1), h.facts.popularity[h.item]
     levels = np.sort(np.unique(ItemFacts(h.facts.train.items, h.context).popularity))[::-1]
-    place = np.searchsorted(-levels, -had) + 1.0
-    usual = np.where(had > 0, (n + 1 - place) / n, 0.0)
-    return h.add(h.within(k) * np.maximum((n + 1 - h.rank) / n - usual, 0.0)) / float(k or 1)
+    place = np.searchsorted(-levels, -popularity) + 1.0
+    by_popularity = np.where(popularity > 0, (n + 1 - place) / n, 0.0)
+    return h.add(h.within(k) * np.maximum((n + 1 - h.rank) / n - by_popularity, 0.0)) / float(k or 1)
 
 
-def expectation(h: Reading, k: int | None) -> Float:
-    """The share of the reference's lists that hold each item in their first k places."""
+def reference_frequency(h: Reading, k: int | None) -> Float:
+    """The share of the reference lists that hold each item in their first k places."""
     lists = h.context.reference
     out = np.zeros(len(h.facts.ids))
     if lists is None:
         return out
     sizes = lists.sizes
     place = np.arange(1, len(lists.codes) + 1) - np.repeat(lists.indptr[:-1], sizes)
-    kept = slice(None) if k is None else place <= k
-    owner = np.repeat(np.arange(len(sizes)), sizes)[kept].astype(np.int64)
-    pairs = distinct(owner * max(len(lists.items), 1) + lists.codes[kept])
-    counts = np.bincount(pairs % max(len(lists.items), 1), minlength=max(len(lists.items), 1))
+    keep = slice(None) if k is None else place <= k
+    owner = np.repeat(np.arange(len(sizes)), sizes)[keep].astype(np.int64)
+    width = max(len(lists.items), 1)
+    pairs = sorted_unique(owner * width + lists.codes[keep])
+    counts = np.bincount(pairs % width, minlength=width)
     lists.items.same_kind(h.facts.ids, what="item")
     at = lists.items.code_of(h.facts.ids.values)
     return np.where(at >= 0, counts[at] / max(int((sizes > 0).sum()), 1), 0.0)
-
-
-def _own(h: Reading, k: int | None) -> Float:
-    lists = h.context.reference
-    if lists is not None and len(lists.cases) == 0:
-        return expectation(h, k)[h.item]  # one list for everybody is everybody's own
-    return h.among("reference", h.case, h.item, k).astype(np.float64)
 
 
 @shown_metric(
@@ -101,7 +99,7 @@ def _own(h: Reading, k: int | None) -> Float:
 def overlap(h: Reading, k: int | None, c: Conventions, *, over: str = "k") -> Float:
     """The share of the places whose items the reference shows too; over=union gives Jaccard's index.
 
-    Without k the longer of the two lists says how many places there are.
+    Without k there are as many places as the longer of the two lists has.
 
     >>> import recsys
     >>> recsys.evaluate({1: [3, 5]}, {1: {3}}, "overlap@2", reference={1: [4, 3]})["overlap@2"]
@@ -112,11 +110,10 @@ def overlap(h: Reading, k: int | None, c: Conventions, *, over: str = "k") -> Fl
         raise ConventionError(
             f"overlap got over={over!r}.", hint="Write overlap@10 or overlap(over=union)@10."
         )
-    both = _shared(h, k)
-    shared = np.bincount(both.case, minlength=h.n_cases) * 1.0
+    n_common = np.bincount(_common_items(h, k).case, minlength=h.n_cases) * 1.0
     if over == "union":
-        return divided(shared, h.n_shown(k) + _reference_sizes(h, k) - shared)
-    return divided(shared, _depth(h, k) * 1.0)
+        return divide_or_zero(n_common, h.n_shown(k) + _reference_sizes(h, k) - n_common)
+    return divide_or_zero(n_common, _depth(h, k) * 1.0)
 
 
 @shown_metric(
@@ -127,7 +124,7 @@ def overlap(h: Reading, k: int | None, c: Conventions, *, over: str = "k") -> Fl
     aliases=("ao",),
 )
 def average_overlap(h: Reading, k: int | None, c: Conventions) -> Float:
-    """How much both lists share, averaged over every depth, so that the top counts most.
+    """The overlap of both lists, averaged over every depth, so that the top counts most.
 
     >>> import recsys
     >>> recsys.evaluate({1: [3, 5]}, {1: {3}}, "average_overlap@2", reference={1: [4, 3]})[
@@ -136,11 +133,11 @@ def average_overlap(h: Reading, k: int | None, c: Conventions) -> Float:
     0.25
     """
     del c
-    both = _shared(h, k)
+    common = _common_items(h, k)
     depth = _depth(h, k)
     running = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, int(depth.max(initial=0)) + 1))])
-    worth = running[depth[both.case]] - running[both.place - 1]
-    return divided(h.sum_by_case(both.case, worth), depth * 1.0)
+    terms = running[depth[common.case]] - running[common.place - 1]
+    return divide_or_zero(h.sum_by_case(common.case, terms), depth * 1.0)
 
 
 @shown_metric(
@@ -151,33 +148,33 @@ def average_overlap(h: Reading, k: int | None, c: Conventions) -> Float:
     aliases=("rank_biased_overlap",),
 )
 def rbo(h: Reading, k: int | None, c: Conventions, *, p: float = 0.9, form: str = "ext") -> Float:
-    """How alike both lists are to a reader who goes one deeper with chance p; the best guess of the whole.
+    """How similar both lists are to a reader who goes one place deeper with probability p.
 
-    form=ext carries the overlap on beyond the lists, form=sum takes what lies beyond for nothing.
+    form=ext extrapolates the overlap beyond the lists, form=sum counts 0 beyond them.
 
     >>> import recsys
-    >>> found = recsys.evaluate({1: [3, 5]}, {1: {3}}, "rbo(p=0.5)@2", reference={1: [4, 3]})
-    >>> found["rbo(p=0.5)@2"]
+    >>> result = recsys.evaluate({1: [3, 5]}, {1: {3}}, "rbo(p=0.5)@2", reference={1: [4, 3]})
+    >>> result["rbo(p=0.5)@2"]
     0.25
     """
     del c
     if not 0 < p < 1 or form not in ("ext", "sum"):
         raise ConventionError(f"rbo got p={p!r}, form={form!r}.", hint="Write rbo(p=0.9) or rbo(form=sum).")
-    both = _shared(h, k)
+    common = _common_items(h, k)
     sizes = np.stack([h.n_places(k), _reference_sizes(h, k)])
     short, long = sizes.min(axis=0), sizes.max(axis=0)
     depths = np.arange(1, int(long.max(initial=0)) + 1)
     step = np.concatenate([[0.0], np.cumsum((1 - p) * p ** (depths - 1.0) / depths)])
-    total = h.sum_by_case(both.case, step[long[both.case]] - step[both.place - 1])
+    total = h.sum_by_case(common.case, step[long[common.case]] - step[common.place - 1])
     if form == "sum":
         return total
-    # Webber et al., equation 32: beyond the shorter list its overlap is taken to go on as it ended.
-    at_short = np.bincount(both.case[both.place <= short[both.case]], minlength=h.n_cases) * 1.0
-    at_long = np.bincount(both.case, minlength=h.n_cases) * 1.0
+    # Webber et al., equation 32: beyond the shorter list the overlap is assumed to stay as it was at its end.
+    at_short = np.bincount(common.case[common.place <= short[common.case]], minlength=h.n_cases) * 1.0
+    at_long = np.bincount(common.case, minlength=h.n_cases) * 1.0
     power = np.concatenate([[0.0], np.cumsum((1 - p) * p ** (depths - 1.0))])
-    share = divided(at_short, short * 1.0)
+    share = divide_or_zero(at_short, short * 1.0)
     total += share * ((power[long] - power[short]) - short * (step[long] - step[short]))
-    return total + (divided(at_long - at_short, long * 1.0) + share) * np.where(long > 0, p**long, 0.0)
+    return total + (divide_or_zero(at_long - at_short, long * 1.0) + share) * np.where(long > 0, p**long, 0.0)
 
 
 def _depth(h: Reading, k: int | None) -> Int:
@@ -186,22 +183,23 @@ def _depth(h: Reading, k: int | None) -> Int:
 
 
 def _reference_sizes(h: Reading, k: int | None) -> Int:
-    known = h.pairs("reference")
-    keep = slice(None) if k is None else known.place <= k
-    return np.bincount(known.case[keep], minlength=h.n_cases)
+    """The length of each case's reference list, at most k."""
+    reference = h.pairs("reference")
+    keep = slice(None) if k is None else reference.place <= k
+    return np.bincount(reference.case[keep], minlength=h.n_cases)
 
 
-def _shared(h: Reading, k: int | None) -> Entries:
-    """Items both lists show in their first k places; the place is the deeper of the two."""
-    mine, theirs = h.shown(k), h.pairs("reference")
-    keep = (theirs.item >= 0) & (theirs.place <= (np.inf if k is None else k))
+def _common_items(h: Reading, k: int | None) -> Entries:
+    """Items that both lists show in their first k places; the place is the deeper of the two."""
+    shown, reference = h.shown(k), h.pairs("reference")
+    keep = (reference.item >= 0) & (reference.place <= (np.inf if k is None else k))
     width = max(len(h.facts.ids), 1)
-    have = theirs.case[keep].astype(np.int64) * width + theirs.item[keep]
-    order = np.argsort(have, kind="stable")
-    want = mine.case.astype(np.int64) * width + mine.item
-    if len(order) == 0 or len(want) == 0:
+    reference_key = reference.case[keep].astype(np.int64) * width + reference.item[keep]
+    order = np.argsort(reference_key, kind="stable")
+    key = shown.case.astype(np.int64) * width + shown.item
+    if len(order) == 0 or len(key) == 0:
         return Entries(*(np.zeros(0, dtype=np.int64) for _ in range(3)))
-    at = order[np.minimum(np.searchsorted(have[order], want), len(order) - 1)]
-    same = have[at] == want
-    place = np.maximum(mine.place[same], theirs.place[keep][at[same]])
-    return Entries(mine.case[same], mine.item[same], place.astype(np.int64))
+    at = order[np.minimum(np.searchsorted(reference_key[order], key), len(order) - 1)]
+    same = reference_key[at] == key
+    place = np.maximum(shown.place[same], reference.place[keep][at[same]])
+    return Entries(shown.case[same], shown.item[same], place.astype(np.int64))

@@ -2,7 +2,8 @@
 
 A metric is a function `(reading, k, conventions, **params)` that returns one float64 per case, or a
 `Terms` where it is made of two terms that a summary may average before combining them. One of kind
-"catalogue" gets a `Shelf` instead, how often each item was shown to all cases, and returns one number.
+"catalogue" gets a `CatalogueReading` instead, how often each item was shown to all cases, and returns one
+number.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Kind = Literal["per_case", "ratio", "derived", "catalogue"]
 
 
 class Terms(NamedTuple):
-    """A value per case and the two terms it is made of, for summaries that average the terms first."""
+    """One value per case and its two terms, for summaries that average the terms first."""
 
     value: Float
     first: Float
@@ -32,25 +33,30 @@ class Terms(NamedTuple):
 
 def ratio(numerator: Float, denominator: Float) -> Terms:
     """Numerator over denominator per case; 0/0 is 0."""
-    return Terms(divided(numerator, denominator), numerator, denominator)
+    return Terms(divide_or_zero(numerator, denominator), numerator, denominator)
 
 
-def divided(values: Array, by: Array) -> Float:
-    """Values / by, and 0 where there is nothing to divide by."""
+def divide_or_zero(values: Array, by: Array) -> Float:
+    """Values / by, and 0 where `by` is 0."""
     if len(by) and by.min() > 0:
         return values / by
     return np.divide(values, by, out=np.zeros(len(values)), where=by != 0)
 
 
+def divide_or_nan(values: Array, by: Array) -> Float:
+    """Values / by, and NaN where `by` is 0."""
+    return np.asarray(np.divide(values, by, out=np.full(len(values), np.nan), where=by != 0))
+
+
 def quotient(numerator: float, denominator: float, **params: Any) -> float:
-    """How a ratio is made of its averaged terms, whatever the metric's own parameters."""
+    """A ratio from its averaged terms; parameters of the metric are ignored."""
     del params
     return numerator / denominator if denominator else 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """A registered metric and everything that is known about it."""
+    """A registered metric: its function, its documentation and what the engine must know about it."""
 
     name: str
     body: Callable[..., Float | Terms | float]
@@ -90,7 +96,7 @@ class Metric:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Every convention that can move this metric."""
+        """Every convention that can change the value of this metric."""
         if "predictions" in self.needs:
             return ()
         always: tuple[str, ...] = (
@@ -111,7 +117,7 @@ class Metric:
 
 METRICS: dict[str, Metric] = {}
 _ALIASES: dict[str, tuple[str, Mapping[str, Any]]] = {}
-# Metrics of predicted numbers: of rows, not of places, so they may share a name with one above.
+# Metrics of predicted numbers read rows, not places, and may share a name with a metric of lists.
 RATINGS: dict[str, Metric] = {}
 
 
@@ -119,7 +125,17 @@ Body = TypeVar("Body", bound=Callable[..., "Float | Terms | float"])
 
 
 def metric(name: str, *, formula: str, reference: str, **facts: Any) -> Callable[[Body], Body]:
-    """Register a function as a metric. Its docstring is its documentation; see CONTRIBUTING.md."""
+    """Register a function as a metric. Its docstring is its documentation; see CONTRIBUTING.md.
+
+    Args:
+        name: how the metric is requested, such as "ndcg".
+        formula: its definition in one line.
+        reference: the paper or program it comes from.
+        facts: other fields of `Metric`; `aliases` may also be a sequence of names.
+
+    Raises:
+        ConventionError: a metric of this name or alias exists.
+    """
 
     def register(body: Body) -> Body:
         aliases = facts.pop("aliases", {})
@@ -130,11 +146,11 @@ def metric(name: str, *, formula: str, reference: str, **facts: Any) -> Callable
             for p in list(inspect.signature(body).parameters.values())[3:]
             if p.kind is inspect.Parameter.KEYWORD_ONLY
         }
-        made = Metric(name, body, formula, reference, params=params, aliases=aliases, **facts)
-        for known in (name, *aliases):
-            if known in METRICS or known in _ALIASES:
-                raise ConventionError(f"a metric called {known!r} is registered already.")
-        METRICS[name] = made
+        registered = Metric(name, body, formula, reference, params=params, aliases=aliases, **facts)
+        for key in (name, *aliases):
+            if key in METRICS or key in _ALIASES:
+                raise ConventionError(f"a metric called {key!r} is registered already.")
+        METRICS[name] = registered
         _ALIASES.update({alias: (name, preset) for alias, preset in aliases.items()})
         return body
 
@@ -142,17 +158,20 @@ def metric(name: str, *, formula: str, reference: str, **facts: Any) -> Callable
 
 
 def shown_metric(name: str, *, needs: tuple[str, ...] = (), **facts: Any) -> Callable[[Body], Body]:
-    """Register a metric of each user's items shown: it reads the lists and asks for no relevant items."""
+    """Register a metric of the items shown to each user: it reads the lists and needs no relevant items."""
     return metric(name, needs=("lists", *needs), ties="shown", population="listed", **facts)
 
 
 def catalogue_metric(name: str, **facts: Any) -> Callable[[Body], Body]:
-    """Register a metric of the items shown to all users together; its function gets a `Shelf`."""
+    """Register a metric of the items shown to all users; its function gets a `CatalogueReading`."""
     return shown_metric(name, kind="catalogue", **facts)
 
 
 def lookup(name: str) -> tuple[Metric, Mapping[str, Any]]:
     """The metric of this name or alias, and the parameters the alias stands for.
+
+    Raises:
+        UnknownNameError: no metric has this name.
 
     >>> lookup("f1")[0].name, dict(lookup("hit_rate")[1])
     ('f', {})
@@ -171,14 +190,18 @@ def lookup(name: str) -> tuple[Metric, Mapping[str, Any]]:
 _RATING_NAMES: dict[str, str] = {}
 
 
-def register_rating(made: Metric) -> None:
-    """Add a metric of predicted numbers; see rating.py."""
-    RATINGS[made.name] = made
-    _RATING_NAMES.update(dict.fromkeys((made.name, *made.aliases), made.name))
+def register_rating(rating_metric: Metric) -> None:
+    """Add a metric of predicted numbers; see predictions.py."""
+    name = rating_metric.name
+    RATINGS[name] = rating_metric
+    _RATING_NAMES.update(dict.fromkeys((name, *rating_metric.aliases), name))
 
 
 def lookup_rating(name: str) -> tuple[Metric, Mapping[str, Any]]:
     """The metric of predicted numbers of this name or alias.
+
+    Raises:
+        UnknownNameError: no such metric has this name.
 
     >>> lookup_rating("NE")[0].name
     'normalised_entropy'

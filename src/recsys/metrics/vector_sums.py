@@ -1,4 +1,4 @@
-"""Sums of vectors by case, in blocks within a memory budget: what profiles and their nearness are made of.
+"""Sums of vectors by case, in blocks within a memory budget; user profiles and similarities use them.
 
 A case's sum is taken over its own entries in their order, so it does not depend on the block it is in.
 """
@@ -15,8 +15,8 @@ _BLOCK_BYTES = 32 << 20
 _WHOLE_BYTES = 256 << 20
 
 
-def lengths(matrix: Array) -> Float:
-    """The length of each row, in float64."""
+def row_norms(matrix: Array) -> Float:
+    """The Euclidean norm of each row, in float64."""
     out = np.empty(len(matrix))
     step = max(1, _BLOCK_BYTES // (8 * max(1, matrix.shape[1])))
     for start in range(0, len(matrix), step):
@@ -26,15 +26,15 @@ def lengths(matrix: Array) -> Float:
 
 
 def sums_by_case(matrix: Array, case: Array, row: Array, weight: Float, borders: Int) -> Iterator[Float]:
-    """Weight x vector added up for the cases between each two borders: cases x factors."""
+    """For each block of cases between two borders, the sums of weight x vector: cases x factors."""
     from scipy.sparse import csr_array
 
-    wide = matrix.astype(np.float64, copy=False) if _is_small(matrix) else None
+    whole = matrix.astype(np.float64, copy=False) if _is_small(matrix) else None
     starts = np.searchsorted(case, borders)
     for first, last, low, high in zip(borders[:-1], borders[1:], starts[:-1], starts[1:], strict=True):
         sizes = np.bincount(case[low:high] - first, minlength=last - first)
         indptr = np.concatenate([[0], np.cumsum(sizes)])
-        used, vectors = row[low:high], wide
+        used, vectors = row[low:high], whole
         if vectors is None:
             distinct, used = np.unique(used, return_inverse=True)
             vectors = matrix[distinct].astype(np.float64)
@@ -52,5 +52,5 @@ def borders_within(sizes: Int, *matrices: Array) -> Int:
 
 
 def _is_small(matrix: Array) -> bool:
-    """Whether the whole matrix may be held in float64."""
+    """Whether a float64 copy of the whole matrix is small enough."""
     return matrix.dtype == np.float64 or matrix.size * 8 <= _WHOLE_BYTES

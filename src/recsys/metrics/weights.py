@@ -1,7 +1,7 @@
 """Discounts and gains, each correctly rounded, so that no value depends on a machine's log2 or pow.
 
-log2(n) is carried as a pair of float64 (about 100 bits): even n from n/2, odd n from its neighbours
-by log2 n = (log2(n-1) + log2(n+1))/2 + atanh(1/(2n^2-1))/ln 2, whole octaves at a time.
+log2(n) is a pair of float64 (about 100 bits): even n from n/2, odd n from its neighbours
+by log2 n = (log2(n-1) + log2(n+1))/2 + atanh(1/(2n^2-1))/ln 2, one octave at a time.
 """
 
 from __future__ import annotations
@@ -26,27 +26,33 @@ def discount_weights(discount: Discount, places: int) -> Float:
     """The weight of places 1 … `places`, at index place - 1."""
     if isinstance(discount, str):
         power = max(_FIRST_OCTAVE, (places + 1).bit_length())
-        return _NAMED[discount](power)[:places]
+        return _NAMED_DISCOUNTS[discount](power)[:places]
     if callable(discount):
-        return _checked(np.asarray(discount(np.arange(1, places + 1)), dtype=np.float64), places, discount)
-    given = np.asarray(discount, dtype=np.float64)
-    return np.concatenate([given, np.zeros(max(0, places - len(given)))])[:places]
+        return _check_values(
+            np.asarray(discount(np.arange(1, places + 1)), dtype=np.float64), places, discount
+        )
+    weights = np.asarray(discount, dtype=np.float64)
+    return np.concatenate([weights, np.zeros(max(0, places - len(weights)))])[:places]
 
 
 def running_weights(discount: Discount, places: int) -> Float:
-    """0, then the weights of the first 1, 2, … `places` places added up in that order."""
+    """0, then the sums of the weights of the first 1, 2, … `places` places, added in that order."""
     if isinstance(discount, str):
-        return _running(discount, max(_FIRST_OCTAVE, (places + 1).bit_length()))[: places + 1]
+        return _running_named(discount, max(_FIRST_OCTAVE, (places + 1).bit_length()))[: places + 1]
     return np.concatenate([[0.0], np.cumsum(discount_weights(discount, places))])
 
 
 @lru_cache(maxsize=32)
-def _running(discount: str, power: int) -> Float:
-    return _frozen(np.concatenate([[0.0], np.cumsum(_NAMED[discount](power))]))
+def _running_named(discount: str, power: int) -> Float:
+    return _read_only(np.concatenate([[0.0], np.cumsum(_NAMED_DISCOUNTS[discount](power))]))
 
 
 def gains(gain: Gain, grades: Float) -> Float:
     """The gain of each grade.
+
+    Raises:
+        ConventionError: a gain mapping lacks a grade, a gain function returns wrong values, or 2^grade
+            overflows.
 
     >>> gains("exp2", np.array([0.0, 1.0, 3.0])).tolist()
     [0.0, 1.0, 7.0]
@@ -60,9 +66,9 @@ def gains(gain: Gain, grades: Float) -> Float:
         return np.ldexp(1.0, whole.astype(np.int64) + (gain == "exp2_next")) - 1.0
     distinct, back = np.unique(grades, return_inverse=True)
     if isinstance(gain, str):
-        worth = np.array([_power_of_two(g + (gain == "exp2_next")) - 1.0 for g in distinct.tolist()])
+        values = np.array([_power_of_two(g + (gain == "exp2_next")) - 1.0 for g in distinct.tolist()])
     elif callable(gain):
-        worth = _checked(np.asarray(gain(distinct), dtype=np.float64), len(distinct), gain)
+        values = _check_values(np.asarray(gain(distinct), dtype=np.float64), len(distinct), gain)
     else:
         table = dict(gain)
         missing = [g for g in distinct.tolist() if g not in table]
@@ -71,8 +77,8 @@ def gains(gain: Gain, grades: Float) -> Float:
                 f"the gain table has no entry for grade {missing[0]:g}; it knows {sorted(table)}.",
                 hint="Add the grade to the gain mapping.",
             )
-        worth = np.array([table[g] for g in distinct.tolist()])
-    return np.asarray(worth[back], dtype=np.float64)
+        values = np.array([table[g] for g in distinct.tolist()])
+    return np.asarray(values[back], dtype=np.float64)
 
 
 @lru_cache(maxsize=64)
@@ -101,33 +107,34 @@ def _power_of_two(exponent: float) -> float:
         return float(Decimal(2) ** Decimal(exponent))
 
 
-def _checked(weights: Array, size: int, source: Callable[..., Any]) -> Float:
-    if weights.shape != (size,) or not np.isfinite(weights).all() or (weights < 0).any():
+def _check_values(values: Array, size: int, source: Callable[..., Any]) -> Float:
+    """The values a user's function returned, or an error if they cannot be gains or weights."""
+    if values.shape != (size,) or not np.isfinite(values).all() or (values < 0).any():
         raise ConventionError(
             f"{getattr(source, '__name__', source)!r} must return {size} finite numbers of at least 0; "
-            f"it returned shape {weights.shape}.",
+            f"it returned shape {values.shape}.",
             hint="Write it for a NumPy array: lambda places: 1 / places.",
         )
-    return weights.astype(np.float64, copy=False)
+    return values.astype(np.float64, copy=False)
 
 
 @lru_cache(maxsize=32)
 def _log2_weights(power: int) -> Float:
     high, low = _log2_table(power)
-    return _frozen(_reciprocal(high[2:], low[2:], start=2))
+    return _read_only(_reciprocal_log2(high[2:], low[2:], start=2))
 
 
 @lru_cache(maxsize=32)
 def _log2_max2_weights(power: int) -> Float:
-    return _frozen(np.concatenate([[1.0], _log2_weights(power)]))
+    return _read_only(np.concatenate([[1.0], _log2_weights(power)]))
 
 
 @lru_cache(maxsize=32)
 def _reciprocal_weights(power: int) -> Float:
-    return _frozen(1.0 / np.arange(1, (1 << power) + 1))
+    return _read_only(1.0 / np.arange(1, (1 << power) + 1))
 
 
-_NAMED: dict[str, Callable[[int], Float]] = {
+_NAMED_DISCOUNTS: dict[str, Callable[[int], Float]] = {
     "log2": _log2_weights,
     "log2_max2": _log2_max2_weights,
     "reciprocal": _reciprocal_weights,
@@ -149,11 +156,12 @@ def _log2_table(power: int) -> tuple[Float, Float]:
     whole, rest = _two_sum(below_high[half // 2 + 1 :], 1.0)
     high[half + 2 :: 2], low[half + 2 :: 2] = _two_sum(whole, rest + below_low[half // 2 + 1 :])
     odd = np.arange(half + 1, 2 * half, 2)
-    high[odd], low[odd] = _between(odd, (high, low))
+    high[odd], low[odd] = _log2_of_odd(odd, (high, low))
     return high, low
 
 
-def _between(odd: Array, table: tuple[Float, Float]) -> tuple[Float, Float]:
+def _log2_of_odd(odd: Array, table: tuple[Float, Float]) -> tuple[Float, Float]:
+    """log2 of odd numbers from those of their neighbours, which the table has."""
     high, low = table
     total, carry = _two_sum(high[odd - 1], high[odd + 1])
     carry = carry + (low[odd - 1] + low[odd + 1])
@@ -181,11 +189,12 @@ def _log2e() -> tuple[float, float]:
         return float(exact), float(exact - Decimal(float(exact)))
 
 
-def _reciprocal(high: Float, low: Float, *, start: int) -> Float:
+def _reciprocal_log2(high: Float, low: Float, *, start: int) -> Float:
+    """1/log2(n), correctly rounded, for the whole numbers n from `start` on."""
     guess = 1.0 / high
     product, error = _two_product(guess, high)
     fix = (((1.0 - product) - error) - guess * low) / high
-    # The pair is good to about 2^-95; where that could still round either way, ask Decimal.
+    # The pair is accurate to about 2^-95; where that could still round either way, use Decimal.
     slack = np.ldexp(guess, -88)
     unsure = np.flatnonzero((guess + (fix - slack)) != (guess + (fix + slack)))
     out = guess + fix
@@ -203,12 +212,14 @@ def _log2_decimal(n: int) -> Decimal:
 
 
 def _two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    """The rounded sum and its rounding error (Knuth)."""
     total = a + b
     other = total - a
     return total, (a - (total - other)) + (b - other)
 
 
 def _two_product(a: Any, b: Any) -> tuple[Any, Any]:
+    """The rounded product and its rounding error (Dekker)."""
     product = a * b
     a_high, a_low = _split(a)
     b_high, b_low = _split(b)
@@ -216,11 +227,12 @@ def _two_product(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def _split(a: Any) -> tuple[Any, Any]:
+    """A float64 as the sum of two numbers of at most 26 bits (Veltkamp)."""
     scaled = a * 134217729.0
     high = scaled - (scaled - a)
     return high, a - high
 
 
-def _frozen(weights: Float) -> Float:
+def _read_only(weights: Float) -> Float:
     weights.setflags(write=False)
     return weights

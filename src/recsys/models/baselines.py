@@ -1,8 +1,8 @@
 """Recommenders a model has to beat: what is popular, what was popular lately, chance, and similar items.
 
 Each is a source like any model, so the same engine ranks and counts it. Popularity and content profiles are
-factors, which keeps them free of users x items and items x items matrices; chance comes as one seeded draw,
-and as its exact expectation without any.
+factors, so no users x items or items x items matrix is made; chance comes as a seeded random ranking or as
+its exact expectation.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
 from recsys.inputs.frames import read_interactions
-from recsys.inputs.ids import encode, of_sequence
-from recsys.inputs.timestamps import seconds_of
+from recsys.inputs.ids import encode, ids_from_sequence
+from recsys.inputs.timestamps import to_seconds
 from recsys.models.rerankers.profiles import rows_of_history, unit_rows, user_profiles
 from recsys.ranks.sources import Factors, Scores
 from recsys.stats.resampling import GOLDEN, unit_keys
@@ -38,7 +38,7 @@ _AGGREGATIONS = ("mean", "sum", "max")
 
 
 class ItemScores(NamedTuple):
-    """One number an item; `ids` are sorted, and row numbers where items have no ids."""
+    """One number per item; `ids` are sorted, and row numbers where items have no ids."""
 
     ids: Array
     values: Float
@@ -53,14 +53,14 @@ def training_counts(
 ) -> ItemScores:
     """How often each item was taken; with `half_life`, an event of that age counts half.
 
-    A pair that occurs several times counts as often, and with `half_life` once, at its first row's time.
+    A pair that occurs n times counts n times; with `half_life` it counts once, at the time of its first row.
 
     Args:
         train: the training interactions, with times where `half_life` is given.
         half_life: the age at which an event counts half, in the unit of the times (dates: seconds); None: all
             count fully.
-        now: the time ages are counted from; the newest event without.
-        catalogue: all item ids; without, those of `train`.
+        now: the time ages are counted from; by default that of the newest event.
+        catalogue: all item ids; by default those of `train`.
 
     >>> training_counts({"ann": ["a", "b"], "bob": ["b"]}).values.tolist()
     [1.0, 2.0]
@@ -70,24 +70,24 @@ def training_counts(
     [0.75, 1.0]
     """
     known = read_interactions(train, table="train")
-    weights = known.counts if half_life is None else _ages(known, half_life, now)
+    weights = known.counts if half_life is None else _recency_weights(known, half_life, now)
     values = np.bincount(known.codes, weights=weights, minlength=len(known.items)).astype(np.float64)
     if catalogue is None:
         return ItemScores(known.items.values, values)
-    listed = of_sequence(list(catalogue), table="catalogue", column="item")
-    ids, _ = encode(listed, table="catalogue", column="item")
-    at = known.items.code_of(ids.values)
-    return ItemScores(ids.values, np.where(at >= 0, values[at], 0.0))
+    catalogue_items = ids_from_sequence(list(catalogue), table="catalogue", column="item")
+    ids, _ = encode(catalogue_items, table="catalogue", column="item")
+    codes = known.items.code_of(ids.values)
+    return ItemScores(ids.values, np.where(codes >= 0, values[codes], 0.0))
 
 
-def _ages(known: Interactions, half_life: float, now: float | None) -> Float:
+def _recency_weights(known: Interactions, half_life: float, now: float | None) -> Float:
     if known.times is None:
         raise InputError(
             "recency needs times, and the training table has none.", table="train", column="time"
         )
     if not half_life > 0:
         raise InputError(f"half_life={half_life!r} is not a positive number.", hint="Such as 30 * 86400.")
-    times = seconds_of(known.times)
+    times = to_seconds(known.times)
     if np.isnan(times).any():
         n_missing = int(np.isnan(times).sum())
         raise InputError(
@@ -107,9 +107,9 @@ def popularity(
     users: Iterable[Any],
     settle_ties: bool = True,
 ) -> Factors:
-    """The same ranking for everyone, by a number an item has: counts, sales, a recency-weighted count.
+    """The same ranking for everyone, by one number per item: counts, sales, a recency-weighted count.
 
-    Equal numbers go by item id, as part of the definition. `settle_ties=False` keeps them equal, for
+    Equal numbers are ordered by item id, as part of the definition. `settle_ties=False` keeps them equal, for
     `conventions={"ties": "expected"}`.
 
     >>> import recsys
@@ -120,28 +120,28 @@ def popularity(
     ids, values = item_scores_of(scores)
     if np.isnan(values).any() or np.isinf(values).any():
         raise InputError("an item's popularity is missing or infinite.", hint="Give every item a number.")
-    worth = values
+    item_factor = values
     if settle_ties:
-        worth = np.empty(len(values))
-        worth[np.lexsort((np.arange(len(values)), -values))] = np.arange(len(values), 0, -1)
-    cases = list(users)
-    return Factors(np.ones((len(cases), 1)), worth[:, None], user_ids=cases, item_ids=ids)
+        item_factor = np.empty(len(values))
+        item_factor[np.lexsort((np.arange(len(values)), -values))] = np.arange(len(values), 0, -1)
+    user_ids = list(users)
+    return Factors(np.ones((len(user_ids), 1)), item_factor[:, None], user_ids=user_ids, item_ids=ids)
 
 
 def item_scores_of(given: Any) -> tuple[Array | None, Float]:
-    """Sorted ids and a number each, from ItemScores, a mapping, a Series or an array by row (no ids)."""
+    """Sorted ids and one number per item, from ItemScores, a mapping, a Series or an array (no ids)."""
     if isinstance(given, ItemScores):
         return given.ids, given.values
     if hasattr(given, "columns"):
         raise InputError(
-            f"a number an item came as a table with the columns {', '.join(map(str, given.columns))}.",
+            f"one number per item came as a table with the columns {', '.join(map(str, given.columns))}.",
             table="popularity",
             hint="Pass one column by item: table.set_index('item')['count'], a dict or an array.",
         )
     if hasattr(given, "items"):
         pairs = list(given.items())
         ids, codes = encode(
-            of_sequence([p[0] for p in pairs], table="popularity", column="item"),
+            ids_from_sequence([p[0] for p in pairs], table="popularity", column="item"),
             table="popularity",
             column="item",
         )
@@ -152,7 +152,7 @@ def item_scores_of(given: Any) -> tuple[Array | None, Float]:
         return ids.values, values
     values = np.asarray(given, dtype=np.float64)
     if values.ndim != 1 or len(values) == 0:
-        raise InputError(f"popularity came with shape {values.shape}, expected one number an item.")
+        raise InputError(f"popularity came with shape {values.shape}, expected one number per item.")
     return None, values
 
 
@@ -163,28 +163,28 @@ def shuffled(
     item_ids: Iterable[Any] | None = None,
     seed: int = 0,
 ) -> Scores:
-    """A random ranking for each user; a user's own depends on the seed, the user and the items only.
+    """A random ranking for each user, which depends on the seed, the user and the items only.
 
     >>> import recsys
     >>> draw, again = shuffled(6, users=[1, 2], seed=3), shuffled(6, users=[2, 1], seed=3)
     >>> recsys.recommend(draw, 6).codes.tolist() == recsys.recommend(again, 6).codes.tolist()
     True
     """
-    cases, items = list(users), None if item_ids is None else list(item_ids)
-    size = _n_items(n_items, items)
-    item_values = np.arange(size) if items is None else of_sequence(items, table="items", column="item")
-    rows = of_sequence(cases, table="users", column="user")
+    user_ids, items = list(users), None if item_ids is None else list(item_ids)
+    size = _catalogue_size(n_items, items)
+    item_values = np.arange(size) if items is None else ids_from_sequence(items, table="items", column="item")
+    user_values = ids_from_sequence(user_ids, table="users", column="user")
     salt = unit_keys(np.array([seed], dtype=np.int64))
-    user_keys, item_keys = unit_keys(rows) + salt, unit_keys(item_values) * GOLDEN
+    user_keys, item_keys = unit_keys(user_values) + salt, unit_keys(item_values) * GOLDEN
 
-    def block(chosen: Int) -> Float:
-        words = unit_keys((user_keys[chosen][:, None] + item_keys).view(np.int64))
+    def block(rows: Int) -> Float:
+        words = unit_keys((user_keys[rows][:, None] + item_keys).view(np.int64))
         return np.asarray((words >> np.uint64(11)) * 2.0**-53)
 
-    return Scores(block, n_users=len(cases), n_items=size, user_ids=cases, item_ids=items)
+    return Scores(block, n_users=len(user_ids), n_items=size, user_ids=user_ids, item_ids=items)
 
 
-def _n_items(n_items: int | None, items: list[Any] | None) -> int:
+def _catalogue_size(n_items: int | None, items: list[Any] | None) -> int:
     if items is not None:
         return len(items)
     if n_items is None or isinstance(n_items, bool) or int(n_items) != n_items or n_items < 1:
@@ -202,7 +202,7 @@ def random_expectation(
     seen: Any = None,
     conventions: AnyConventions = None,
 ) -> Evaluation:
-    """What a random ranking gets on average, exactly: every candidate ties and ties are averaged over.
+    """The exact mean of each metric over random rankings: all candidates tie, and ties are averaged over.
 
     >>> random_expectation({"ann": {0, 1}}, ["recall@5"], n_items=50)["recall@5"]
     0.1
@@ -210,11 +210,14 @@ def random_expectation(
     known = read_interactions(truth)
     items = None if item_ids is None else list(item_ids)
     users = known.cases.values
-    level = Factors(
-        np.zeros((len(users), 1)), np.zeros((_n_items(n_items, items), 1)), user_ids=users, item_ids=items
+    all_tied = Factors(
+        np.zeros((len(users), 1)),
+        np.zeros((_catalogue_size(n_items, items), 1)),
+        user_ids=users,
+        item_ids=items,
     )
-    chosen = Conventions.of(conventions).but(ties="expected")
-    return evaluate(level, known, metrics, k=k, seen=seen, conventions=chosen)
+    expected = Conventions.of(conventions).but(ties="expected")
+    return evaluate(all_tied, known, metrics, k=k, seen=seen, conventions=expected)
 
 
 def similar_items(
@@ -225,10 +228,17 @@ def similar_items(
     item_ids: Iterable[Any] | None = None,
     aggregation: str = "mean",
 ) -> Factors | Scores:
-    """Items like those a user took: the mean (sum, largest) similarity to them.
+    """Rank items by their similarity to those the user took.
 
     With `embeddings` the mean of cosines is a product with the user's profile, so no items x items matrix is
     made. Users without a usable history are not in the source; they get no list.
+
+    Args:
+        history: who took what.
+        embeddings: one row per item; similarity is the cosine.
+        similarity: an items x items matrix, instead of `embeddings`.
+        item_ids: the id of each row; by default items are row numbers.
+        aggregation: "mean", "sum" or "max" of the similarities to the items taken.
 
     >>> import recsys
     >>> source = similar_items({0: [0]}, embeddings=[[1.0, 0.0], [0.0, 1.0], [0.9, 0.1]])
@@ -243,14 +253,14 @@ def similar_items(
     items = None if item_ids is None else list(item_ids)
     if embeddings is not None and aggregation != "max":
         unit = unit_rows(embeddings)
-        made = user_profiles(known, unit, item_ids=items)
-        keep = Ids(made.without).code_of(made.ids) < 0
-        return Factors(made.vectors[keep], unit, user_ids=made.ids[keep], item_ids=items)
-    rows = unit_rows(embeddings) if embeddings is not None else _square(similarity)
-    return _by_blocks(known, rows, items, aggregation, cosine=embeddings is not None)
+        profiles = user_profiles(known, unit, item_ids=items)
+        keep = Ids(profiles.without).code_of(profiles.ids) < 0
+        return Factors(profiles.vectors[keep], unit, user_ids=profiles.ids[keep], item_ids=items)
+    rows = unit_rows(embeddings) if embeddings is not None else _square_matrix(similarity)
+    return _similarity_to_history(known, rows, items, aggregation, cosine=embeddings is not None)
 
 
-def _square(similarity: Any) -> Any:
+def _square_matrix(similarity: Any) -> Any:
     if getattr(similarity, "ndim", 2) != 2 or similarity.shape[0] != similarity.shape[1]:
         raise InputError(
             f"the similarity matrix has shape {getattr(similarity, 'shape', None)}.",
@@ -259,34 +269,34 @@ def _square(similarity: Any) -> Any:
     return similarity.tocsr() if hasattr(similarity, "tocsr") else np.asarray(similarity, dtype=np.float64)
 
 
-def _by_blocks(
+def _similarity_to_history(
     known: Interactions, rows: Any, items: list[Any] | None, aggregation: str, *, cosine: bool
 ) -> Scores:
     from scipy.sparse import csr_array
 
-    at = rows_of_history(known, rows, items)
-    case = np.repeat(np.arange(len(known.cases)), known.sizes)[at >= 0]
-    at = at[at >= 0]
+    row = rows_of_history(known, rows, items)
+    case = np.repeat(np.arange(len(known.cases)), known.sizes)[row >= 0]
+    row = row[row >= 0]
     n_used = np.bincount(case, minlength=len(known.cases))
-    inside = np.flatnonzero(n_used)
-    taken = csr_array((np.ones(len(at)), at, np.concatenate([[0], np.cumsum(n_used)[inside]])),
-                      shape=(len(inside), rows.shape[0]))  # fmt: skip
+    used_cases = np.flatnonzero(n_used)
+    indptr = np.concatenate([[0], np.cumsum(n_used)[used_cases]])
+    taken = csr_array((np.ones(len(row)), row, indptr), shape=(len(used_cases), rows.shape[0]))
 
-    def largest(chosen: Int) -> Float:
-        out = np.empty((len(chosen), rows.shape[0]))
-        for place, user in enumerate(chosen.tolist()):
+    def largest_similarity(users: Int) -> Float:
+        out = np.empty((len(users), rows.shape[0]))
+        for place, user in enumerate(users.tolist()):
             own = taken.indices[taken.indptr[user] : taken.indptr[user + 1]]
-            held = rows[own] @ rows.T if cosine else rows[own]
-            out[place] = _dense(held).max(axis=0)
+            similarities = rows[own] @ rows.T if cosine else rows[own]
+            out[place] = _dense(similarities).max(axis=0)
         return out
 
-    def added(chosen: Int) -> Float:
-        total = _dense(taken[chosen] @ rows)
-        return total / n_used[inside][chosen][:, None] if aggregation == "mean" else total
+    def mean_or_sum(users: Int) -> Float:
+        total = _dense(taken[users] @ rows)
+        return total / n_used[used_cases][users][:, None] if aggregation == "mean" else total
 
-    users = known.cases.values[inside]
-    block = largest if aggregation == "max" else added
-    return Scores(block, n_users=len(users), n_items=rows.shape[0], user_ids=users, item_ids=items)
+    block = largest_similarity if aggregation == "max" else mean_or_sum
+    user_ids = known.cases.values[used_cases]
+    return Scores(block, n_users=len(user_ids), n_items=rows.shape[0], user_ids=user_ids, item_ids=items)
 
 
 def _dense(matrix: Any) -> Float:

@@ -1,8 +1,8 @@
 """Evaluation inside training loops: a score after every epoch, when to stop, and one final test.
 
-Stopping and tuning look at each user's second-to-last item, the last one of the training data; the test is
-opened once, at the end. A plain loop calls the object; Lightning's Trainer takes it as a callback, recognised
-by its hooks, so that neither Lightning nor anything else is imported here.
+Stopping and tuning use the last item of each user's training data; the test is opened once, at the end. A
+plain loop calls the object. Lightning's Trainer takes it as a callback because it has the hooks, so Lightning
+is not imported here.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _HOOKS = ("on_", "setup", "teardown")
 
 
 def hold_out_last(pairs: Pairs, *, negatives: int = 99, seed: int = 0) -> tuple[Pairs, Candidates]:
-    """Training data without each user's last item, and those items among drawn negatives, to stop by.
+    """Training data without each user's last item, and those items among negatives, for early stopping.
 
-    The negatives are items the user has no pair with in the training data; what is in the test is neither
-    avoided nor looked at.
+    The negatives are items the user has no pair with in the training data; items of the test are neither
+    avoided nor preferred.
 
     >>> pairs = Pairs.of([0, 0, 1, 1], [0, 1, 1, 2], n_items=5, order=[1, 2, 1, 2])
     >>> rest, cases = hold_out_last(pairs, negatives=2)
@@ -58,10 +58,10 @@ class EpochEvaluation:
         cases: a Dataset, DataLoader or iterable of (user, positive, negatives), or Candidates.
         metric: what decides, such as "ndcg@10"; its registered direction says what is better.
         metrics: what else to measure each time.
-        patience: stop after so many evaluations without a better value; None never stops.
+        patience: how many evaluations without a better value before stopping; None never stops.
         min_delta: by how much a value must be better to count.
-        every: evaluate each so many epochs.
-        keep_best: keep a copy of the best weights, for `restore`; off, nothing is held besides the numbers.
+        every: how many epochs between evaluations.
+        keep_best: keep a copy of the best weights, for `restore`; otherwise only the values are stored.
         told: called with (epoch, result) after each evaluation.
         options: of `evaluate_candidates` (device, autocast, batch, duplicates, conventions).
 
@@ -99,23 +99,23 @@ class EpochEvaluation:
         self.history: list[tuple[int, dict[str, float]]] = []
         self.best: float | None = None
         self.best_epoch: int | None = None
-        self._weights: dict[str, Any] | None = None
+        self._best_weights: dict[str, Any] | None = None
 
     def __call__(self, epoch: int, model: Any) -> bool:
-        """Evaluate after this epoch (counted from 1); True says that it is time to stop."""
+        """Evaluate after this epoch (counted from 1); True means that training should stop."""
         if epoch % self.every:
             return False
         result = evaluate_candidates(model, self.cases, self.requests, **self.options)
         self.history.append((epoch, dict(result)))
-        if self._better(result[self.metric]):
+        if self._is_better(result[self.metric]):
             self.best, self.best_epoch = result[self.metric], epoch
             if self.keep_best:
-                self._weights = {n: v.detach().cpu().clone() for n, v in model.state_dict().items()}
+                self._best_weights = {n: v.detach().cpu().clone() for n, v in model.state_dict().items()}
         if self.told is not None:
             self.told(epoch, result)
         return self.exhausted
 
-    def _better(self, value: float) -> bool:
+    def _is_better(self, value: float) -> bool:
         if math.isnan(value):
             return False
         if self.best is None:
@@ -133,14 +133,14 @@ class EpochEvaluation:
 
     def restore(self, model: Any) -> Any:
         """Give the model the weights of its best epoch."""
-        if self._weights is None:
+        if self._best_weights is None:
             raise RecsysError(
                 "no weights were kept.", hint="Pass keep_best=True, and evaluate at least once before."
             )
-        model.load_state_dict(self._weights)
+        model.load_state_dict(self._best_weights)
         return model
 
-    # What Lightning's Trainer asks of a callback.
+    # The interface of Lightning's callbacks.
 
     @property
     def state_key(self) -> str:
@@ -148,7 +148,7 @@ class EpochEvaluation:
 
     @property
     def _legacy_state_key(self) -> str:
-        """Under this name Lightning looks when a checkpoint is read."""
+        """The name under which Lightning looks when it reads a checkpoint."""
         return self.state_key
 
     def state_dict(self) -> dict[str, Any]:
@@ -156,7 +156,7 @@ class EpochEvaluation:
         return {"history": self.history, "best": self.best, "best_epoch": self.best_epoch}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where a checkpoint was taken."""
+        """Continue from a checkpoint."""
         self.history = [(int(epoch), dict(values)) for epoch, values in state["history"]]
         self.best, self.best_epoch = state["best"], state["best_epoch"]
 
@@ -169,18 +169,18 @@ class EpochEvaluation:
             trainer.should_stop = True
 
     def __getattr__(self, name: str) -> Any:
-        """Lightning's other hooks, of which there are dozens: nothing to do."""
+        """Lightning's dozens of other hooks do nothing."""
         if name.startswith(_HOOKS):
-            return _nothing
+            return _no_op
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
 
-def _nothing(*_: Any, **__: Any) -> None:
-    """A hook without work."""
+def _no_op(*_: Any, **__: Any) -> None:
+    """A hook that does nothing."""
 
 
 class FinalTest:
-    """Test cases that can be looked at once: a second look is how a test set becomes a training set.
+    """Test cases that can be evaluated once, so that no model is chosen on them.
 
     >>> import numpy as np
     >>> test = FinalTest([(0, 1, [0, 2])])
@@ -195,7 +195,7 @@ class FinalTest:
         self._cases: Candidates | None = read_candidates(cases)
 
     def evaluate(self, model: Any, metrics: Any = None, **options: Any) -> Evaluation:
-        """The one evaluation, as `evaluate_candidates` does it."""
+        """The one evaluation, by `evaluate_candidates`; a second call raises RecsysError."""
         if self._cases is None:
             raise RecsysError(
                 "this test was opened already.",
@@ -207,7 +207,7 @@ class FinalTest:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A model trained on all pairs for as many epochs as the held-out items asked for.
+    """A model trained on all pairs for the number of epochs that was best on the held-out items.
 
     `tuned` is the model of the best epoch without the held-out items, `model` the one to use.
     """
@@ -232,16 +232,16 @@ def fit(
     told: Callable[[int, Evaluation], object] | None = None,
     **training: Any,
 ) -> Fitted:
-    """Train a network: how long is chosen on each user's last item, then all pairs are learned so long.
+    """Choose the number of epochs on each user's last item, then train on all pairs for that many.
 
     Args:
-        make: called with "tuned" and, for the model to use, with "final"; gives an untrained network.
+        make: called with "tuned" and, for the model to use, with "final"; returns an untrained network.
         pairs: all training pairs, with their order in time.
-        epochs: at most.
+        epochs: the largest number of epochs.
         patience: evaluations without a better value before stopping.
-        metric: what is to be best on the held-out items.
-        cases: held-out items among negatives (see `hold_out_last`), where they are made already.
-        refit: train anew on all pairs; without, `model` is `tuned`.
+        metric: what decides on the held-out items.
+        cases: held-out items among negatives; by default those of `hold_out_last`.
+        refit: train anew on all pairs; if False, `model` is `tuned`.
         device: "cpu", "cuda", "mps" or "auto".
         seed: of the negatives and the order of training.
         told: called with (epoch, result) after each evaluation.
@@ -256,10 +256,10 @@ def fit(
     """
     from recsys.models.training import train
 
-    held = read_candidates(cases) if cases is not None else hold_out_last(pairs, seed=seed)[1]
+    held_out = read_candidates(cases) if cases is not None else hold_out_last(pairs, seed=seed)[1]
     rest, _ = pairs.without_last()
     watch = EpochEvaluation(
-        held, metric=metric, metrics=["hit@10"], patience=patience, keep_best=True, device=None, told=told
+        held_out, metric=metric, metrics=["hit@10"], patience=patience, keep_best=True, device=None, told=told
     )
     options: dict[str, Any] = {"device": device, "seed": seed, **training}
     tuned = make("tuned")

@@ -1,7 +1,6 @@
-"""ALS and BPR through implicit: data in, factors out, nothing of the algorithms here.
+"""ALS and BPR through implicit.
 
-What comes back holds factors with the ids they belong to, which evaluate, recommend and compare take as
-they are.
+The result holds factors with the ids they belong to, which evaluate, recommend and compare accept.
 """
 
 from __future__ import annotations
@@ -29,22 +28,22 @@ class FactorModel:
 
 def als(train: Interactions | Pairs, *, factors: int = 64, seed: int = 0, **options: Any) -> FactorModel:
     """Alternating least squares; `options` are those of implicit's AlternatingLeastSquares."""
-    return _fitted("als", "AlternatingLeastSquares", train, {"factors": factors, **options}, seed)
+    return _fit_implicit("als", "AlternatingLeastSquares", train, {"factors": factors, **options}, seed)
 
 
 def bpr(train: Interactions | Pairs, *, factors: int = 64, seed: int = 0, **options: Any) -> FactorModel:
     """Bayesian personalised ranking; `options` are those of implicit's BayesianPersonalizedRanking."""
-    return _fitted("bpr", "BayesianPersonalizedRanking", train, {"factors": factors, **options}, seed)
+    return _fit_implicit("bpr", "BayesianPersonalizedRanking", train, {"factors": factors, **options}, seed)
 
 
-def _fitted(
-    room: str, name: str, train: Interactions | Pairs, options: dict[str, Any], seed: int
+def _fit_implicit(
+    module: str, name: str, train: Interactions | Pairs, options: dict[str, Any], seed: int
 ) -> FactorModel:
     from importlib import import_module
 
     try:
-        # The plain CPU classes: implicit's own chooser needs a GPU build to be asked for one.
-        kind = getattr(import_module(f"implicit.cpu.{room}"), name)
+        # The CPU classes: implicit's factory functions may choose a GPU build.
+        kind = getattr(import_module(f"implicit.cpu.{module}"), name)
     except ImportError as error:
         raise MissingExtraError("implicit", "implicit", name) from error
     from scipy.sparse import csr_matrix
@@ -52,7 +51,7 @@ def _fitted(
     pairs = train if isinstance(train, Pairs) else Pairs.from_interactions(train)
     counts = np.ones(len(pairs), dtype=np.float32)
     matrix = csr_matrix((counts, (pairs.users, pairs.items)), shape=(pairs.n_users, pairs.n_items))
-    # implicit has threads of its own; those of the linear algebra beneath would fight with them.
+    # implicit has its own threads; BLAS threads would compete with them.
     with import_module("threadpoolctl").threadpool_limits(1, "blas"):
         model = kind(random_state=seed, **options)
         model.fit(matrix, show_progress=False)

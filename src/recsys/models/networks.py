@@ -1,8 +1,8 @@
 """The networks of Neural Collaborative Filtering (He et al. 2017), and matrix factorisation beside them.
 
 Every network is `(users, items) -> logits` of shape (n,). The order of logits is the order of
-probabilities, so ranking needs no sigmoid. GMF, MF and BiasedMF are products of factors and show them as
-`user_factors` and `item_factors`, which evaluate takes to the exact kernels.
+probabilities, so ranking needs no sigmoid. GMF, MF and BiasedMF are products of factors and have
+`user_factors` and `item_factors`, which evaluate ranks with the exact kernels.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from recsys.errors import InputError, UnknownNameError
 from recsys.models.torch_import import torch
 from recsys.types import Array
 
-_SPREAD = 0.01  # of the initial embeddings, as in the paper
+_INITIAL_STD = 0.01  # of the initial embeddings, as in the paper
 
 
 @contextmanager
-def _seeded(seed: int) -> Iterator[None]:
-    """The layers' own initialisation draws from torch's global generator: borrowed, and put back."""
+def _torch_seed(seed: int) -> Iterator[None]:
+    """Seed torch's global generator, which initialises the layers, and restore its state afterwards."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield
 
 
-def _table(rows: int, width: int, what: str) -> torch.nn.Embedding:
+def _embedding(rows: int, width: int, what: str) -> torch.nn.Embedding:
     if rows < 1 or width < 1:
         raise InputError(
             f"{rows} {what} with {width} factors make no model.", hint="Both must be at least 1."
         )
-    table = torch.nn.Embedding(rows, width)
-    torch.nn.init.normal_(table.weight, std=_SPREAD)
-    return table
+    embedding = torch.nn.Embedding(rows, width)
+    torch.nn.init.normal_(embedding.weight, std=_INITIAL_STD)
+    return embedding
 
 
 class _Network(torch.nn.Module):  # type: ignore[misc, unused-ignore]
-    """What all of them know: how many users and items, and what they were made with."""
+    """The numbers of users and items, and in `shape` the arguments that rebuild the network."""
 
     def __init__(self, n_users: int, n_items: int, **shape: Any) -> None:
         super().__init__()
@@ -59,33 +59,33 @@ class MF(_Network):
 
     def __init__(self, n_users: int, n_items: int, *, factors: int = 8, seed: int = 0) -> None:
         super().__init__(n_users, n_items, factors=factors)
-        with _seeded(seed):
-            self.users = _table(n_users, factors, "users")
-            self.items = _table(n_items, factors, "items")
+        with _torch_seed(seed):
+            self.users = _embedding(n_users, factors, "users")
+            self.items = _embedding(n_items, factors, "items")
 
     def forward(self, users: torch.Tensor, items: torch.Tensor) -> Any:
         return (self.users(users) * self.items(items)).sum(dim=-1)
 
     @property
     def user_factors(self) -> Array:
-        return _numpy(self.users.weight)
+        return _to_numpy(self.users.weight)
 
     @property
     def item_factors(self) -> Array:
-        return _numpy(self.items.weight)
+        return _to_numpy(self.items.weight)
 
 
 class BiasedMF(_Network):
-    """Matrix factorisation with a bias for every user and item and one for all.
+    """Matrix factorisation with a bias for every user, for every item, and one overall.
 
     As factors, the biases are two more columns: the user's beside a 1, and a 1 beside the item's.
     """
 
     def __init__(self, n_users: int, n_items: int, *, factors: int = 8, seed: int = 0) -> None:
         super().__init__(n_users, n_items, factors=factors)
-        with _seeded(seed):
-            self.users = _table(n_users, factors, "users")
-            self.items = _table(n_items, factors, "items")
+        with _torch_seed(seed):
+            self.users = _embedding(n_users, factors, "users")
+            self.items = _embedding(n_items, factors, "items")
         self.user_bias = torch.nn.Embedding(n_users, 1, _weight=torch.zeros(n_users, 1))
         self.item_bias = torch.nn.Embedding(n_items, 1, _weight=torch.zeros(n_items, 1))
         self.bias = torch.nn.Parameter(torch.zeros(1))
@@ -96,31 +96,31 @@ class BiasedMF(_Network):
 
     @property
     def user_factors(self) -> Array:
-        whole = _numpy(self.user_bias.weight) + _numpy(self.bias)
-        return np.hstack([_numpy(self.users.weight), whole, np.ones_like(whole)])
+        bias = _to_numpy(self.user_bias.weight) + _to_numpy(self.bias)
+        return np.hstack([_to_numpy(self.users.weight), bias, np.ones_like(bias)])
 
     @property
     def item_factors(self) -> Array:
-        bias = _numpy(self.item_bias.weight)
-        return np.hstack([_numpy(self.items.weight), np.ones_like(bias), bias])
+        bias = _to_numpy(self.item_bias.weight)
+        return np.hstack([_to_numpy(self.items.weight), np.ones_like(bias), bias])
 
 
 class GMF(_Network):
     """Generalised matrix factorisation: a learned weight for every factor of the product.
 
-    The weights belong to the product as well as to either side, so the factors handed to the kernels are
-    (users x weights, items), with the bias as one more column.
+    The weights can be multiplied into either side: `user_factors` are the users times the weights, with the
+    bias as one more column.
     """
 
     def __init__(self, n_users: int, n_items: int, *, factors: int = 8, seed: int = 0) -> None:
         super().__init__(n_users, n_items, factors=factors)
-        with _seeded(seed):
-            self.users = _table(n_users, factors, "users")
-            self.items = _table(n_items, factors, "items")
-            self.output = _last(factors)
+        with _torch_seed(seed):
+            self.users = _embedding(n_users, factors, "users")
+            self.items = _embedding(n_items, factors, "items")
+            self.output = _output_layer(factors)
 
     def product(self, users: torch.Tensor, items: torch.Tensor) -> Any:
-        """The factors' products, before they are weighed."""
+        """The products of the factors, before the output layer."""
         return self.users(users) * self.items(items)
 
     def forward(self, users: torch.Tensor, items: torch.Tensor) -> Any:
@@ -128,17 +128,17 @@ class GMF(_Network):
 
     @property
     def user_factors(self) -> Array:
-        weighed = _numpy(self.users.weight) * _numpy(self.output.weight)
-        return np.hstack([weighed, np.full((len(weighed), 1), _numpy(self.output.bias)[0])])
+        weighted = _to_numpy(self.users.weight) * _to_numpy(self.output.weight)
+        return np.hstack([weighted, np.full((len(weighted), 1), _to_numpy(self.output.bias)[0])])
 
     @property
     def item_factors(self) -> Array:
-        items = _numpy(self.items.weight)
+        items = _to_numpy(self.items.weight)
         return np.hstack([items, np.ones((len(items), 1), dtype=items.dtype)])
 
 
 class MLP(_Network):
-    """User and item side by side through layers that halve: `layers` are their widths, the input's first."""
+    """User and item embeddings side by side through dense layers; `layers` are the widths, input first."""
 
     def __init__(
         self,
@@ -156,14 +156,14 @@ class MLP(_Network):
                 hint="Give the widths from the input on, the first even: [64, 32, 16, 8].",
             )
         super().__init__(n_users, n_items, layers=widths, dropout=float(dropout))
-        with _seeded(seed):
-            self.users = _table(n_users, widths[0] // 2, "users")
-            self.items = _table(n_items, widths[0] // 2, "items")
-            self.layers = torch.nn.Sequential(*_steps(widths, float(dropout)))
-            self.output = _last(widths[-1])
+        with _torch_seed(seed):
+            self.users = _embedding(n_users, widths[0] // 2, "users")
+            self.items = _embedding(n_items, widths[0] // 2, "items")
+            self.layers = torch.nn.Sequential(*_hidden_layers(widths, float(dropout)))
+            self.output = _output_layer(widths[-1])
 
     def last_layer(self, users: torch.Tensor, items: torch.Tensor) -> Any:
-        """What the last layer says, before it is weighed."""
+        """The activations of the last hidden layer, before the output layer."""
         return self.layers(torch.cat([self.users(users), self.items(items)], dim=-1))
 
     def forward(self, users: torch.Tensor, items: torch.Tensor) -> Any:
@@ -173,7 +173,7 @@ class MLP(_Network):
 class NeuMF(_Network):
     """GMF and MLP with embeddings of their own, joined in the last layer.
 
-    `NeuMF.of(gmf, mlp)` starts from two trained models, each counting for `alpha` and 1 - alpha.
+    `NeuMF.of(gmf, mlp)` starts from two trained models, weighted by `alpha` and 1 - alpha.
     """
 
     def __init__(
@@ -191,10 +191,10 @@ class NeuMF(_Network):
         )
         self.gmf = GMF(n_users, n_items, factors=factors, seed=seed)
         self.mlp = MLP(n_users, n_items, layers=layers, dropout=dropout, seed=seed + 1)
-        # Their own last layers would be parameters without a gradient.
+        # Their own output layers would be parameters without a gradient.
         del self.gmf.output, self.mlp.output
-        with _seeded(seed + 2):
-            self.output = _last(factors + int(layers[-1]))
+        with _torch_seed(seed + 2):
+            self.output = _output_layer(factors + int(layers[-1]))
 
     @classmethod
     def of(cls, gmf: GMF, mlp: MLP, *, alpha: float = 0.5) -> NeuMF:
@@ -214,9 +214,9 @@ class NeuMF(_Network):
         )
         model.to(gmf.output.weight.device)
         with torch.no_grad():
-            for mine, theirs in ((model.gmf, gmf), (model.mlp, mlp)):
-                state = {n: v for n, v in theirs.state_dict().items() if not n.startswith("output.")}
-                mine.load_state_dict(state)
+            for part, trained in ((model.gmf, gmf), (model.mlp, mlp)):
+                state = {n: v for n, v in trained.state_dict().items() if not n.startswith("output.")}
+                part.load_state_dict(state)
             halves = [alpha * gmf.output.weight, (1 - alpha) * mlp.output.weight]
             model.output.weight.copy_(torch.cat([half.to(halves[0].device) for half in halves], dim=1))
             bias = mlp.output.bias.to(gmf.output.bias.device)
@@ -224,8 +224,8 @@ class NeuMF(_Network):
         return model
 
     def forward(self, users: torch.Tensor, items: torch.Tensor) -> Any:
-        both = torch.cat([self.gmf.product(users, items), self.mlp.last_layer(users, items)], dim=-1)
-        return self.output(both)[..., 0]
+        joined = torch.cat([self.gmf.product(users, items), self.mlp.last_layer(users, items)], dim=-1)
+        return self.output(joined)[..., 0]
 
 
 NETWORKS = {"gmf": GMF, "mlp": MLP, "neumf": NeuMF, "mf": MF, "biased_mf": BiasedMF}
@@ -242,7 +242,7 @@ def network(name: str, n_users: int, n_items: int, **shape: Any) -> Any:
     return NETWORKS[name](n_users, n_items, **shape)
 
 
-def _last(width: int) -> torch.nn.Linear:
+def _output_layer(width: int) -> torch.nn.Linear:
     layer = torch.nn.Linear(width, 1)
     bound = math.sqrt(3.0 / width)
     torch.nn.init.uniform_(layer.weight, -bound, bound)
@@ -250,7 +250,7 @@ def _last(width: int) -> torch.nn.Linear:
     return layer
 
 
-def _steps(widths: Sequence[int], dropout: float) -> Iterator[torch.nn.Module]:
+def _hidden_layers(widths: Sequence[int], dropout: float) -> Iterator[torch.nn.Module]:
     for before, after in pairwise(widths):
         linear = torch.nn.Linear(before, after)
         torch.nn.init.xavier_uniform_(linear.weight)
@@ -261,6 +261,6 @@ def _steps(widths: Sequence[int], dropout: float) -> Iterator[torch.nn.Module]:
             yield torch.nn.Dropout(dropout)
 
 
-def _numpy(tensor: torch.Tensor) -> Array:
+def _to_numpy(tensor: torch.Tensor) -> Array:
     array: Array = tensor.detach().to("cpu", torch.float32).numpy()
     return array

@@ -1,6 +1,6 @@
-"""PyTorch, or the line that installs it; and which device a name means.
+"""Imports PyTorch, or says how to install it; resolves names of devices.
 
-The one place of this package that imports torch, so that its absence is told in the same words everywhere.
+The only module of this package that imports torch, so that the message is the same wherever it is missing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["device_of", "torch"]
 
 
 def device_of(name: Any) -> torch.device:
-    """The device of this name, seen to be there.
+    """The device of this name, after checking that it works; "auto" is the best one there is.
 
     >>> device_of("cpu")
     device(type='cpu')
@@ -28,14 +28,14 @@ def device_of(name: Any) -> torch.device:
         return torch.device(best)
     try:
         device = torch.device(name)
-        # Adding two numbers up asks more of a device than its name: meta, for one, holds no values.
+        # A sum shows that the device holds values: "meta" has a name and no memory.
         torch.ones(2, device=device).sum().item()
     except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
-        present = ["cpu"]
-        present += ["cuda"] if torch.cuda.is_available() else []
-        present += ["mps"] if torch.backends.mps.is_available() else []
+        available_devices = ["cpu"]
+        available_devices += ["cuda"] if torch.cuda.is_available() else []
+        available_devices += ["mps"] if torch.backends.mps.is_available() else []
         raise InputError(
             f"device={name!r} cannot be used here: {str(error).splitlines()[0]}",
-            hint=f"This machine has {', '.join(present)}.",
+            hint=f"This machine has {', '.join(available_devices)}.",
         ) from error
     return device

@@ -1,6 +1,6 @@
-"""Who had what: the pairs a model learns from, as rows and columns of its tables.
+"""The (user, item) pairs a model learns from, as row numbers of its embeddings.
 
-Plain NumPy, so that data can be prepared where PyTorch is not and trained where little else is.
+Plain NumPy, so that data can be prepared without PyTorch.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ class Pairs:
         order: Any = None,
     ) -> Pairs:
         """Pairs of row numbers; repeated ones are kept as given."""
-        rows, columns = _rows(users, "users"), _rows(items, "items")
+        rows, columns = _row_numbers(users, "users"), _row_numbers(items, "items")
         if len(rows) != len(columns) or (order is not None and len(order) != len(rows)):
             raise InputError(
-                f"{len(rows)} users and {len(columns)} items make no pairs.", hint="Give one item a user."
+                f"{len(rows)} users and {len(columns)} items make no pairs.", hint="Give one item per user."
             )
         if len(rows) == 0:
             raise InputError("there is nothing to learn from: no pairs.")
-        counted = (int(rows.max()) + 1, int(columns.max()) + 1)
-        for what, given, least in (("users", n_users, counted[0]), ("items", n_items, counted[1])):
+        n_rows = (int(rows.max()) + 1, int(columns.max()) + 1)
+        for what, given, least in (("users", n_users, n_rows[0]), ("items", n_items, n_rows[1])):
             if given is not None and given < least:
                 raise InputError(
                     f"n_{what}={given}, but row {least - 1} occurs.", hint=f"Pass n_{what}={least} or more."
@@ -59,17 +59,17 @@ class Pairs:
         return cls(
             rows,
             columns,
-            n_users or counted[0],
-            n_items or counted[1],
+            n_users or n_rows[0],
+            n_items or n_rows[1],
             None if order is None else np.asarray(order),
         )
 
     @classmethod
     def from_interactions(cls, data: Interactions) -> Pairs:
-        """Every interaction once; rows follow the sorted ids."""
+        """One pair per interaction; rows follow the sorted ids."""
         users = np.repeat(np.arange(len(data.cases), dtype=np.int64), data.sizes)
-        made = cls.of(users, data.codes, n_users=len(data.cases), n_items=len(data.items), order=data.times)
-        return replace(made, user_ids=data.cases.values, item_ids=data.items.values)
+        pairs = cls.of(users, data.codes, n_users=len(data.cases), n_items=len(data.items), order=data.times)
+        return replace(pairs, user_ids=data.cases.values, item_ids=data.items.values)
 
     @classmethod
     def of_ids(
@@ -83,32 +83,32 @@ class Pairs:
         """
         rows = []
         for what, given, more in (("users", users, more_users), ("items", items, more_items)):
-            held, extra = np.asarray(given), np.asarray(more)
-            if len(extra) and (held.dtype.kind in "iu") != (extra.dtype.kind in "iu"):
+            paired, extra = np.asarray(given), np.asarray(more)
+            if len(extra) and (paired.dtype.kind in "iu") != (extra.dtype.kind in "iu"):
                 raise InputError(
-                    f"some {what} are whole numbers ({held[0]!r} or {extra[0]!r}) and some are not.",
+                    f"some {what} are whole numbers ({paired[0]!r} or {extra[0]!r}) and some are not.",
                     hint="Read all ids the same way.",
                 )
-            ids = np.unique(np.concatenate([held, extra]) if len(extra) else held)
-            rows.append((ids, np.searchsorted(ids, held)))
+            ids = np.unique(np.concatenate([paired, extra]) if len(extra) else paired)
+            rows.append((ids, np.searchsorted(ids, paired)))
         (user_ids, user_rows), (item_ids, item_rows) = rows
-        made = cls.of(user_rows, item_rows, n_users=len(user_ids), n_items=len(item_ids), order=order)
-        return replace(made, user_ids=user_ids, item_ids=item_ids)
+        pairs = cls.of(user_rows, item_rows, n_users=len(user_ids), n_items=len(item_ids), order=order)
+        return replace(pairs, user_ids=user_ids, item_ids=item_ids)
 
     def rows_of(self, ids: Any, what: str) -> Int:
         """The rows of "users" or "items" by their ids."""
         known = self.user_ids if what == "users" else self.item_ids
-        wanted = np.asarray(ids)
+        values = np.asarray(ids)
         if known is None:
-            return _rows(wanted.reshape(-1), what).reshape(wanted.shape)
-        at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        strange = known[at] != wanted
-        if strange.any():
+            return _row_numbers(values.reshape(-1), what).reshape(values.shape)
+        rows = np.minimum(np.searchsorted(known, values), len(known) - 1)
+        unknown = known[rows] != values
+        if unknown.any():
             raise InputError(
-                f"{int(strange.sum())} {what} are unknown, {wanted[strange][0]!r} for one.",
+                f"{int(unknown.sum())} {what} are unknown, {values[unknown][0]!r} for one.",
                 hint="Train on data that holds them, or name them as more_users= and more_items=.",
             )
-        return at
+        return rows
 
     def __len__(self) -> int:
         return len(self.users)
@@ -121,7 +121,7 @@ class Pairs:
     def without_last(self) -> tuple[Pairs, Pairs]:
         """All but each user's latest pair, and those latest pairs, for stopping and tuning.
 
-        A user with one pair keeps it. Equal times are settled by the item's row, the largest last.
+        A user with one pair keeps it. Of equal times, the pair with the largest item row is the last.
         """
         if self.order is None:
             raise InputError(
@@ -130,13 +130,13 @@ class Pairs:
         by_time = np.lexsort((self.items, self.order, self.users))
         ordered = self.users[by_time]
         is_last = np.append(ordered[1:] != ordered[:-1], True)
-        several = np.bincount(self.users, minlength=self.n_users) > 1
+        has_several = np.bincount(self.users, minlength=self.n_users) > 1
         last = np.zeros(len(self), dtype=bool)
-        last[by_time[is_last & several[ordered]]] = True
+        last[by_time[is_last & has_several[ordered]]] = True
         return self.where(~last), self.where(last)
 
     def tied_last(self) -> int:
-        """How many users share their latest time between several pairs, so that the last is a choice."""
+        """How many users have several pairs at their latest time, so that the last one is arbitrary."""
         if self.order is None:
             return 0
         by_time = np.lexsort((self.order, self.users))
@@ -146,7 +146,7 @@ class Pairs:
         return int(((users[ends - 1] == users[ends]) & (times[ends - 1] == times[ends])).sum())
 
     def unseen(self, users: Int, n: int, *, seed: int = 0) -> Int:
-        """`n` different items a user has no pair with, for each of `users`: uniform, one row a user."""
+        """`n` different items a user has no pair with, for each of `users`: uniform, one row per user."""
         rng = np.random.default_rng(seed)
         indptr = np.concatenate([[0], np.cumsum(np.bincount(self.users, minlength=self.n_users))])
         items = self.items[np.argsort(self.users, kind="stable")]
@@ -168,7 +168,7 @@ class Pairs:
         return out
 
 
-def _rows(values: Any, what: str) -> Int:
+def _row_numbers(values: Any, what: str) -> Int:
     array = np.asarray(values)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise InputError(

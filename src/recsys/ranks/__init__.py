@@ -1,4 +1,4 @@
-"""Where the judged items landed: matched in ready lists, or counted among the candidates of a source."""
+"""The places of the judged items: matched in ready lists, or counted among the candidates of a source."""
 
 from __future__ import annotations
 

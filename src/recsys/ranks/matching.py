@@ -1,7 +1,7 @@
-"""Lists and truth brought together: one set of cases, one set of items, ties settled, Hits found.
+"""Lists matched with the truth: one set of cases, one set of items, ties resolved, Hits found.
 
-Everything is found once and kept; a rule for ties is applied to the groups of equal scores only, and
-where there are none all rules share the same Hits.
+Hits are computed once per rule for ties. A rule applies to groups of equal scores only; without any, all
+rules share the same Hits.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ class MatchedTruth:
     backend: str = "auto"
     threads: int | None = None
     counts: dict[str, int] = field(default_factory=dict)
-    _found: dict[str, Hits] = field(default_factory=dict)
+    _hits_by_rule: dict[str, Hits] = field(default_factory=dict)
 
     @cached_property
     def groups(self) -> tuple[Int, Int] | None:
-        """For each list entry where its group of equal scores starts, and its size; None without ties."""
+        """For each list entry, the start and the size of its group of equal scores; None without ties."""
         if self.scores is None or len(self.scores) < 2:
             return None
-        same = self.scores[1:] == self.scores[:-1]
-        inner = self.list_indptr[1:-1]
-        same[inner[(inner > 0) & (inner < len(self.scores))] - 1] = False
-        if not same.any():
+        ties_previous = self.scores[1:] == self.scores[:-1]
+        borders = self.list_indptr[1:-1]
+        ties_previous[borders[(borders > 0) & (borders < len(self.scores))] - 1] = False
+        if not ties_previous.any():
             return None
-        starts = np.flatnonzero(np.r_[True, ~same])
+        starts = np.flatnonzero(np.r_[True, ~ties_previous])
         sizes = np.diff(np.r_[starts, len(self.scores)])
         return np.repeat(starts, sizes), np.repeat(sizes, sizes)
 
     def hits(self, ties: str, duplicates: str) -> Hits:
-        """Hits under a rule for ties; a repeated item is an error where the conventions say so."""
+        """Hits under a rule for ties; with duplicates="error" a repeated item is an error."""
         rule = "given" if self.groups is None else ties
-        if rule not in self._found:
-            self._found[rule] = self._judge(rule)
+        if rule not in self._hits_by_rule:
+            self._hits_by_rule[rule] = self._find_hits(rule)
         if duplicates == "error" and self.counts["repeated_items"]:
             at = self.counts["first_repeated"]
             case = int(np.searchsorted(self.list_indptr, at, side="right")) - 1
@@ -65,11 +65,13 @@ class MatchedTruth:
                 table="lists",
                 hint="Drop the repeats, or use duplicates='first', which counts an item at its first place.",
             )
-        return self._found[rule]
+        return self._hits_by_rule[rule]
 
-    def _judge(self, rule: str, *, refuse_repeats: bool = True) -> Hits:
-        listed = self._by_id(descending=rule == "by_id_desc") if rule.startswith("by_id") else self.listed
-        found = kernels.match_lists(
+    def _find_hits(self, rule: str, *, refuse_repeats: bool = True) -> Hits:
+        listed = self.listed
+        if rule.startswith("by_id"):
+            listed = self._listed_by_id(descending=rule == "by_id_desc")
+        matches = kernels.match_lists(
             self.list_indptr,
             listed,
             self.truth_indptr,
@@ -77,55 +79,55 @@ class MatchedTruth:
             backend=self.backend,  # type: ignore[arg-type]
             threads=self.threads,
         )
-        self.counts.setdefault("repeated_items", found.n_repeated)
-        self.counts.setdefault("first_repeated", found.first_repeated)
-        case = found.case
-        grade = None if self.grades is None else self.grades[found.truth]
-        rank, tied, order = found.at - self.list_indptr[case] + 1, None, None
+        self.counts.setdefault("repeated_items", matches.n_repeated)
+        self.counts.setdefault("first_repeated", matches.first_repeated)
+        case = matches.case
+        grade = None if self.grades is None else self.grades[matches.truth]
+        rank, tied, order = matches.at - self.list_indptr[case] + 1, None, None
         if self.groups is not None and rule in ("best", "worst", "expected"):
             starts, sizes = self.groups
             if refuse_repeats:
-                self._refuse_repeats(found, case, sizes)
-            above = starts[found.at] - self.list_indptr[case]
-            rank, tied, order = place_in_groups(rule, case, above, sizes[found.at], grade)
-        hit = listed[found.at]
-        pick = slice(None) if order is None else order
+                self._refuse_tied_repeats(matches, case, sizes)
+            above = starts[matches.at] - self.list_indptr[case]
+            rank, tied, order = place_in_groups(rule, case, above, sizes[matches.at], grade)
+        hit_items = listed[matches.at]
+        by_rank = slice(None) if order is None else order
         weights = self.item_weights
         return Hits(
             n_cases=len(self.cases),
-            case=case[pick],
-            item=hit[pick],
-            rank=rank[pick],
-            grade=None if grade is None else grade[pick],
+            case=case[by_rank],
+            item=hit_items[by_rank],
+            rank=rank[by_rank],
+            grade=None if grade is None else grade[by_rank],
             n_listed=np.diff(self.list_indptr),
             truth_indptr=self.truth_indptr,
-            truth_grade=self._grades_from_top,
-            tied=None if tied is None else tied[pick],
-            repeat=found.repeat[pick] if found.repeat.any() else None,
-            weight=None if weights is None else weights[hit[pick]],
-            truth_weight=None if weights is None else weights[self.judged][self._truth_from_top],
+            truth_grade=self._sorted_grades,
+            tied=None if tied is None else tied[by_rank],
+            repeat=matches.repeat[by_rank] if matches.repeat.any() else None,
+            weight=None if weights is None else weights[hit_items[by_rank]],
+            truth_weight=None if weights is None else weights[self.judged][self._truth_by_grade],
             n_candidates=np.diff(self.list_indptr) if self.complete else None,
         )
 
-    def _refuse_repeats(self, found: kernels.Matches, case: Array, sizes: Int) -> None:
-        """An item that ties with its own repeat has no first place to speak of."""
-        again = np.flatnonzero(found.repeat)
-        if len(again) == 0:
+    def _refuse_tied_repeats(self, matches: kernels.Matches, case: Array, sizes: Int) -> None:
+        """Raise an error if an item ties with its own repeat: it has no first place."""
+        repeats = np.flatnonzero(matches.repeat)
+        if len(repeats) == 0:
             return
-        pairs = case.astype(np.int64) * len(self.items) + self.judged[found.truth]
-        open_pairs = pairs[sizes[found.at] > 1]
-        clash = again[np.isin(pairs[again], open_pairs)]
-        if len(clash):
-            at = clash[0]
+        pairs = case.astype(np.int64) * len(self.items) + self.judged[matches.truth]
+        tied_pairs = pairs[sizes[matches.at] > 1]
+        conflict = repeats[np.isin(pairs[repeats], tied_pairs)]
+        if len(conflict):
+            at = conflict[0]
             raise DuplicateError(
                 f"user {self.cases.name(case[at])!r} was recommended item "
-                f"{self.items.name(self.judged[found.truth[at]])!r} more than once, with a tied score.",
+                f"{self.items.name(self.judged[matches.truth[at]])!r} more than once, with a tied score.",
                 table="lists",
                 hint="Drop the repeats, or order ties with ties='by_id'.",
             )
 
-    def _by_id(self, *, descending: bool) -> Codes:
-        """List entries with equal scores put in order of their ids."""
+    def _listed_by_id(self, *, descending: bool) -> Codes:
+        """The list entries, those with equal scores ordered by id."""
         if self.groups is None:
             return self.listed
         starts, sizes = self.groups
@@ -137,69 +139,69 @@ class MatchedTruth:
         return listed
 
     def shown(self, ties: str) -> Shown:
-        """The lists themselves; equal scores go by id where the rule for ties does not say."""
-        kept = self.groups is None or ties == "given"
-        listed = self.listed if kept else self._by_id(descending=ties == "by_id_desc")
+        """The lists; equal scores are ordered by id if the rule for ties leaves their order open."""
+        keep_order = self.groups is None or ties == "given"
+        listed = self.listed if keep_order else self._listed_by_id(descending=ties == "by_id_desc")
         return Shown(self.list_indptr, listed, repeated=self.counts.get("repeated_items", 1) > 0)
 
     def n_undecided(self) -> tuple[int, int]:
-        """Judged items found, and how many of them share a score with an item of another grade."""
+        """The number of judged items found, and of those that share a score with an item of another grade."""
         if self.groups is None:
             return 0, 0
-        return undecided(self._judge("expected", refuse_repeats=False))
+        return count_undecided(self._find_hits("expected", refuse_repeats=False))
 
     @cached_property
     def _case_of_truth(self) -> Codes:
         return np.repeat(np.arange(len(self.cases), dtype=np.int32), np.diff(self.truth_indptr))
 
     @cached_property
-    def _truth_from_top(self) -> Any:
+    def _truth_by_grade(self) -> Any:
         return slice(None) if self.grades is None else np.lexsort((-self.grades, self._case_of_truth))
 
     @cached_property
-    def _grades_from_top(self) -> Float | None:
-        return None if self.grades is None else self.grades[self._truth_from_top]
+    def _sorted_grades(self) -> Float | None:
+        return None if self.grades is None else self.grades[self._truth_by_grade]
 
 
 def place_in_groups(
     rule: str, case: Array, above: Int, size: Int, grade: Float | None
 ) -> tuple[Int, Int | None, Array]:
-    """Ranks of hits inside groups of equal scores, group sizes where places stay open, and the rank order."""
-    worth = np.ones(len(case)) if grade is None else grade
+    """Ranks of hits in groups of equal scores, the group sizes for rule "expected", and the order by rank."""
+    grades = np.ones(len(case)) if grade is None else grade
     if rule == "expected":
-        return above + 1, size, np.lexsort((-worth, above, case))
-    order = np.lexsort((-worth if rule == "best" else worth, above, case))
-    first = _starts(case[order], above[order])
-    members = np.diff(np.concatenate([first, [len(order)]]))
-    inside = np.arange(len(order)) - np.repeat(first, members)
+        return above + 1, size, np.lexsort((-grades, above, case))
+    order = np.lexsort((-grades if rule == "best" else grades, above, case))
+    starts = _group_starts(case[order], above[order])
+    n_members = np.diff(np.concatenate([starts, [len(order)]]))
+    place_in_group = np.arange(len(order)) - np.repeat(starts, n_members)
     if rule == "worst":
-        inside = inside + size[order] - np.repeat(members, members)
+        place_in_group = place_in_group + size[order] - np.repeat(n_members, n_members)
     rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = above[order] + 1 + inside
+    rank[order] = above[order] + 1 + place_in_group
     return rank, None, np.lexsort((rank, case))
 
 
-def undecided(hits: Hits) -> tuple[int, int]:
-    """Judged items found, and how many of them share a score with an item of another grade."""
+def count_undecided(hits: Hits) -> tuple[int, int]:
+    """The number of judged items found, and of those that share a score with an item of another grade."""
     if hits.tied is None or len(hits.case) == 0:
         return len(hits.case), 0
     grade = np.ones(len(hits.case)) if hits.grade is None else hits.grade
-    first = _starts(hits.case, hits.rank)
-    members = np.diff(np.concatenate([first, [len(grade)]]))
-    low, high = np.minimum.reduceat(grade, first), np.maximum.reduceat(grade, first)
-    mixed = ((members < hits.tied[first]) & (high > 0)) | (low != high)
-    return len(grade), int(members[mixed].sum())
+    starts = _group_starts(hits.case, hits.rank)
+    n_members = np.diff(np.concatenate([starts, [len(grade)]]))
+    low, high = np.minimum.reduceat(grade, starts), np.maximum.reduceat(grade, starts)
+    mixed = ((n_members < hits.tied[starts]) & (high > 0)) | (low != high)
+    return len(grade), int(n_members[mixed].sum())
 
 
-def _starts(case: Array, rank: Array) -> Int:
-    """Where a new (case, rank) begins in arrays sorted by both."""
+def _group_starts(case: Array, rank: Array) -> Int:
+    """The start of each (case, rank) in arrays sorted by both."""
     if len(case) == 0:
         return np.zeros(0, dtype=np.int64)
     change = (case[1:] != case[:-1]) | (rank[1:] != rank[:-1])
     return np.flatnonzero(np.concatenate([[True], change]))
 
 
-def pair(
+def match_truth(
     lists: Lists,
     truth: Interactions,
     *,
@@ -208,38 +210,38 @@ def pair(
     threads: int | None = None,
     shared: bool = True,
 ) -> MatchedTruth:
-    """Lists and truth over the union of their cases and items; `shared`: some case must be on both sides."""
-    _check_numbered(lists, truth)
+    """Lists and truth over the union of their cases and items; `shared`: some case must be in both."""
+    _check_row_counts(lists, truth)
     cases, case_of_list, case_of_truth = lists.cases.union(truth.cases, what="user")
     items, item_of_list, item_of_truth = lists.items.union(truth.items, what="item")
     if shared:
-        _check_shared(lists, truth, cases)
+        _check_common_users(lists, truth, cases)
     return MatchedTruth(
         cases,
         items,
-        _spread(lists.indptr, case_of_list, len(cases)),
-        _moved(lists.codes, item_of_list),
+        _union_indptr(lists.indptr, case_of_list, len(cases)),
+        _recode(lists.codes, item_of_list),
         lists.scores,
-        _spread(truth.indptr, case_of_truth, len(cases)),
-        _moved(truth.codes, item_of_truth),
+        _union_indptr(truth.indptr, case_of_truth, len(cases)),
+        _recode(truth.codes, item_of_truth),
         truth.grades,
-        _joined_clusters(lists, truth, len(cases), (case_of_list, case_of_truth)),
+        _join_clusters(lists, truth, len(cases), (case_of_list, case_of_truth)),
         complete=complete,
         backend=backend,
         threads=threads,
     )
 
 
-def _check_numbered(lists: Lists, truth: Interactions) -> None:
+def _check_row_counts(lists: Lists, truth: Interactions) -> None:
     n_lists, n_truth = lists.notes.get("numbered"), truth.notes.get("numbered")
     if n_lists is not None and n_truth is not None and n_lists != n_truth:
         raise InputError(
-            f"lists has {n_lists} rows and truth has {n_truth}; without ids they are paired by place.",
+            f"lists has {n_lists} rows and truth has {n_truth}; without ids rows are paired by position.",
             hint="Give both the same number of rows, or use dicts or tables with user ids.",
         )
 
 
-def _check_shared(lists: Lists, truth: Interactions, cases: Ids) -> None:
+def _check_common_users(lists: Lists, truth: Interactions, cases: Ids) -> None:
     if len(cases) == len(lists.cases) + len(truth.cases) and len(lists.cases) and len(truth.cases):
         raise InputError(
             f"no user of the lists ({lists.cases.name(0)!r}, …) occurs in the truth "
@@ -249,7 +251,7 @@ def _check_shared(lists: Lists, truth: Interactions, cases: Ids) -> None:
         )
 
 
-def _spread(indptr: Int, moves: Codes | None, n_cases: int) -> Int:
+def _union_indptr(indptr: Int, moves: Codes | None, n_cases: int) -> Int:
     if moves is None:
         if len(indptr) == n_cases + 1:
             return indptr
@@ -259,25 +261,25 @@ def _spread(indptr: Int, moves: Codes | None, n_cases: int) -> Int:
     return np.cumsum(sizes)
 
 
-def _moved(codes: Codes, moves: Codes | None) -> Codes:
+def _recode(codes: Codes, moves: Codes | None) -> Codes:
     return codes if moves is None else moves[codes]
 
 
-def _joined_clusters(
+def _join_clusters(
     lists: Lists, truth: Interactions, n_cases: int, moves: tuple[Codes | None, Codes | None]
 ) -> Array | None:
-    both = ((lists.clusters, moves[0]), (truth.clusters, moves[1]))
-    sides = [(clusters, move) for clusters, move in both if clusters is not None]
+    pairs = ((lists.clusters, moves[0]), (truth.clusters, moves[1]))
+    sides = [(clusters, move) for clusters, move in pairs if clusters is not None]
     if not sides:
         return None
-    out = np.empty(n_cases, dtype=sides[0][0].dtype)
-    known = np.zeros(n_cases, dtype=bool)
+    joined = np.empty(n_cases, dtype=sides[0][0].dtype)
+    is_set = np.zeros(n_cases, dtype=bool)
     for clusters, move in sides:
         at = np.arange(len(clusters)) if move is None else move
-        clash = known[at] & (out[at] != clusters)
-        if clash.any():
+        conflict = is_set[at] & (joined[at] != clusters)
+        if conflict.any():
             raise InputError(
                 "a case belongs to one user in the lists and to another in the truth.", column="user"
             )
-        out[at], known[at] = clusters, True
-    return out
+        joined[at], is_set[at] = clusters, True
+    return joined

@@ -1,6 +1,6 @@
 """Reports: one HTML page about one or many models, and the same charts as figures and Vega-Lite.
 
-Nothing heavy is imported here; jinja2, vl-convert and matplotlib are met by the functions that need them.
+jinja2, vl-convert and matplotlib are imported by the functions that need them.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ Both draw from the same numbers by functions of the same names, so one class ser
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -14,57 +15,57 @@ import numpy as np
 
 from recsys.comparison.compare import Comparison
 from recsys.errors import InputError, UnknownNameError
-from recsys.evaluation.options import groups_by
+from recsys.evaluation.options import masks_by_label
 from recsys.evaluation.results import Evaluation
 from recsys.metrics.requests import Request
 from recsys.report import section_numbers
-from recsys.report.report_data import ReportData, gathered
+from recsys.report.report_data import ReportData, gather_report_data
+from recsys.stats.paired_comparison import Row
 
 
 class EvaluationPictures:
     """bars, curve, distribution and strata of one evaluation, or of the models of a comparison."""
 
-    def __init__(self, results: Evaluation | Comparison, room: str) -> None:
+    def __init__(self, results: Evaluation | Comparison, renderer: str) -> None:
         self._results = results
-        self._room = import_module(f"recsys.report.{room}")
-        self._held: ReportData | None = None
+        self._module = import_module(f"recsys.report.{renderer}")  # charts or figures
 
-    @property
-    def _material(self) -> ReportData:
-        if self._held is None:
-            self._held = gathered(self._results)
-        return self._held
+    @cached_property
+    def _data(self) -> ReportData:
+        return gather_report_data(self._results)
 
     def bars(self, metrics: Any = None, **style: Any) -> Any:
         """Metrics side by side, with their intervals."""
-        wanted = self._material.metrics if metrics is None else [self._key(m) for m in _several(metrics)]
+        if metrics is None:
+            keys = self._data.metrics
+        else:
+            keys = [self._key(m) for m in ([metrics] if isinstance(metrics, str) else metrics)]
         values = {
-            n: {m: section_numbers.valued(self._material, n, m) for m in wanted} for n in self._material.names
+            n: {m: section_numbers.value_with_interval(self._data, n, m) for m in keys}
+            for n in self._data.names
         }
-        return self._room.bars(values, baseline=self._material.baseline, **style)
+        return self._module.bars(values, baseline=self._data.baseline, **style)
 
     def curve(self, metric: str | None = None, **style: Any) -> Any:
-        """A metric against the cut-off; the results must hold it at several."""
-        found = section_numbers.curves(self._material)
-        if not found:
+        """A metric against the cut-off; the results must hold the metric at several cut-offs."""
+        curves = section_numbers.curves(self._data)
+        if not curves:
             raise InputError(
                 "the result holds no metric at several cut-offs.",
                 hint='Evaluate with k=[5, 10, 20], or "ndcg@5" and "ndcg@10".',
             )
-        wanted = self._material.metric.rsplit("@", 1)[0] if metric is None else metric.rsplit("@", 1)[0]
-        if metric is None and wanted not in found:
-            wanted = next(iter(found))
-        if wanted not in found:
-            raise UnknownNameError("curve", wanted, found)
-        return self._room.curve(
-            found[wanted], metric=f"{wanted}@k", baseline=self._material.baseline, **style
-        )
+        family = (self._data.metric if metric is None else metric).rsplit("@", 1)[0]
+        if metric is None and family not in curves:
+            family = next(iter(curves))
+        if family not in curves:
+            raise UnknownNameError("curve", family, curves)
+        return self._module.curve(curves[family], metric=f"{family}@k", baseline=self._data.baseline, **style)
 
     def distribution(self, metric: str | None = None, **style: Any) -> Any:
         """How a metric spreads over the users."""
-        key = self._cased(metric)
-        columns = {n: rows.columns[key] for n, rows in self._material.per_case.items()}
-        return self._room.distribution(columns, metric=key, baseline=self._material.baseline, **style)
+        key = self._per_user_key(metric)
+        columns = {n: rows.columns[key] for n, rows in self._data.per_case.items()}
+        return self._module.distribution(columns, metric=key, baseline=self._data.baseline, **style)
 
     def strata(
         self,
@@ -72,37 +73,42 @@ class EvaluationPictures:
         metric: str | None = None,
         **style: Any,
     ) -> Any:
-        """A metric by group of users: {user: group}, a function of the id, or the groups evaluated by."""
-        key = self._cased(metric)
-        material = self._material
+        """A metric by group of users.
+
+        Args:
+            by: {user: group} or a function of the user id; by default the groups of the evaluation.
+            metric: the headline metric by default.
+            style: passed on to the chart or figure.
+        """
+        key = self._per_user_key(metric)
+        data = self._data
         if by is None:
-            values = section_numbers.evaluated_groups(material, key)
-            sizes = {str(g): n for g, n in material.first(material.names[0]).by_sizes.items()}
+            values = section_numbers.evaluated_groups(data, key)
+            sizes = {str(g): n for g, n in data.first(data.names[0]).by_sizes.items()}
         else:
-            masks = groups_by(material.aligned.ids, by)
+            masks = masks_by_label(data.aligned.ids, by)
             values = {
                 name: {
-                    str(g): section_numbers.group_value(material, name, key, mask)
-                    for g, mask in masks.items()
+                    str(g): section_numbers.group_value(data, name, key, mask) for g, mask in masks.items()
                 }
-                for name in material.names
+                for name in data.names
             }
             sizes = {str(g): int(np.count_nonzero(mask)) for g, mask in masks.items()}
         if not values:
             raise InputError("the result was not evaluated by groups.", hint="Pass by={user: group}.")
-        return self._room.strata(values, metric=key, sizes=sizes, baseline=material.baseline, **style)
+        return self._module.strata(values, metric=key, sizes=sizes, baseline=data.baseline, **style)
 
     def _key(self, metric: str | None) -> str:
         if metric is None:
-            return self._material.metric
+            return self._data.metric
         name = str(Request.parse(metric))
-        if name not in self._material.metrics:
-            raise UnknownNameError("metric of this result", metric, self._material.metrics)
+        if name not in self._data.metrics:
+            raise UnknownNameError("metric of this result", metric, self._data.metrics)
         return name
 
-    def _cased(self, metric: str | None) -> str:
+    def _per_user_key(self, metric: str | None) -> str:
         key = self._key(metric)
-        if key not in self._material.per_case_metrics:
+        if key not in self._data.per_case_metrics:
             raise InputError(f"{key} has no value for each user.", hint="Choose a metric of single users.")
         return key
 
@@ -110,58 +116,54 @@ class EvaluationPictures:
 class ComparisonPictures(EvaluationPictures):
     """The pictures of its models, and those of the differences: forest, winloss, duel and tradeoff."""
 
-    def __init__(self, results: Comparison, room: str) -> None:
-        super().__init__(results, room)
+    def __init__(self, results: Comparison, renderer: str) -> None:
+        super().__init__(results, renderer)
         self._rows = results.rows
 
     def forest(self, metric: str | None = None, **style: Any) -> Any:
-        """Lifts (differences where there is no lift) with their intervals, one line a comparison."""
+        """Lifts (differences where there is no lift) with their intervals, one line per comparison."""
         rows = [r for r in self._rows if metric is None or r.metric == self._key(metric)]
         label = self._labels(rows)
-        style = {"lower": [label(r) for r in rows if self._material.lower_is_better(r.metric)]} | style
+        style = {"lower": [label(r) for r in rows if self._data.lower_is_better(r.metric)]} | style
         if all(math.isfinite(r.relative) and math.isfinite(r.relative_interval.low) for r in rows):
-            held = {label(r): (r.relative, r.relative_interval.low, r.relative_interval.high) for r in rows}
-            return self._room.forest(held, **({"unit": "%", "title": "lift"} | style))
-        held = {label(r): (r.difference, r.interval.low, r.interval.high) for r in rows}
-        return self._room.forest(held, **({"title": "difference"} | style))
+            lifts = {label(r): (r.relative, r.relative_interval.low, r.relative_interval.high) for r in rows}
+            return self._module.forest(lifts, **({"unit": "%", "title": "lift"} | style))
+        differences = {label(r): (r.difference, r.interval.low, r.interval.high) for r in rows}
+        return self._module.forest(differences, **({"title": "difference"} | style))
 
     def winloss(self, metric: str | None = None, **style: Any) -> Any:
-        """Users won, tied and lost, one bar a comparison."""
+        """Users won, tied and lost, one bar per comparison."""
         rows = [r for r in self._rows if metric is None or r.metric == self._key(metric)]
         label = self._labels(rows)
         bases = {r.baseline for r in rows}
         counts = {label(r): (r.wins, r.ties, r.losses) for r in rows}
-        return self._room.winloss(counts, baseline=next(iter(bases)) if len(bases) == 1 else None, **style)
+        return self._module.winloss(counts, baseline=next(iter(bases)) if len(bases) == 1 else None, **style)
 
     def duel(
         self, model: str | None = None, baseline: str | None = None, metric: str | None = None, **style: Any
     ) -> Any:
-        """Win/loss map of a model (the best) against the baseline: users by their value under both."""
-        key, material = self._cased(metric), self._material
-        pair = (baseline or material.baseline or material.names[0], model or material.best)
+        """Win/loss map of a model (the best by default) against the baseline: users by their two values."""
+        key, data = self._per_user_key(metric), self._data
+        pair = (baseline or data.baseline or data.names[0], model or data.best)
         for name in pair:
-            if name not in material.names:
-                raise UnknownNameError("model", name, material.names)
-        first, second = (material.aligned.tables[name][key] for name in pair)
-        return self._room.duel(first, second, names=pair, metric=key, **style)
+            if name not in data.names:
+                raise UnknownNameError("model", name, data.names)
+        first, second = (data.aligned.tables[name][key] for name in pair)
+        return self._module.duel(first, second, names=pair, metric=key, **style)
 
     def tradeoff(self, x: str, y: str | None = None, **style: Any) -> Any:
-        """One point a model, of any two metrics: x across, y (the headline metric) up."""
+        """One point per model, of any two metrics: x across, y (by default the headline metric) up."""
         across, up = self._key(x), self._key(y)
-        material = self._material
-        points = {n: (material.value(n, across), material.value(n, up)) for n in material.names}
-        return self._room.tradeoff(points, x=across, y=up, baseline=material.baseline, **style)
+        data = self._data
+        points = {n: (data.value(n, across), data.value(n, up)) for n in data.names}
+        return self._module.tradeoff(points, x=across, y=up, baseline=data.baseline, **style)
 
-    def _labels(self, rows: Any) -> Callable[[Any], str]:
-        """As much of model, baseline and metric as tells the rows apart."""
+    def _labels(self, rows: Sequence[Row]) -> Callable[[Row], str]:
+        """A function that labels a row with as much of model, baseline and metric as tells the rows apart."""
         metrics, bases = len({r.metric for r in rows}) > 1, len({r.baseline for r in rows}) > 1
 
-        def label(row: Any) -> str:
-            who = f"{row.model} – {row.baseline}" if bases else row.model  # noqa: RUF001
-            return f"{who} · {row.metric}" if metrics else str(who)
+        def label(row: Row) -> str:
+            models = f"{row.model} – {row.baseline}" if bases else row.model  # noqa: RUF001
+            return f"{models} · {row.metric}" if metrics else models
 
         return label
-
-
-def _several(metrics: Any) -> list[str]:
-    return [metrics] if isinstance(metrics, str) else list(metrics)

@@ -1,6 +1,6 @@
-"""Users worth looking at: at most 300, chosen by how they fared, with what they were shown and wanted.
+"""Example users: at most 300, chosen by their metric values, with their history, lists and relevant items.
 
-Items are kept once and named by number, so that ten lists of a user cost little.
+Each item is stored once and referred to by number, so that ten lists per user stay small.
 """
 
 from __future__ import annotations
@@ -15,119 +15,115 @@ from recsys.report.report_data import ReportData
 from recsys.types import Array, Float, Int, Interactions, Lists
 
 MOST_USERS = 300
-_SHOWN, _HISTORY, _WANTED, _LETTERS = 10, 12, 20, 70
+_MAX_SHOWN, _MAX_HISTORY, _MAX_RELEVANT, _MAX_LETTERS = 10, 12, 20, 70
 
 
-class _Titles:
-    """Numbers for items in the order they are first met, and what to call them."""
+class _ItemIndex:
+    """Numbers items in the order of their first use, and lists their titles."""
 
-    def __init__(self, material: ReportData) -> None:
-        self.names = material.items
+    def __init__(self, data: ReportData) -> None:
+        self.names = data.items
         self.numbers: dict[Any, int] = {}
 
-    def of(self, items: Iterable[Any]) -> list[int]:
+    def numbers_of(self, items: Iterable[Any]) -> list[int]:
         return [self.numbers.setdefault(item, len(self.numbers)) for item in items]
 
     def table(self) -> list[list[str]]:
-        """[title, id] a number; the id is left out where it is the title."""
+        """[title, id] of each numbered item; the id is left out where it is the title."""
         rows = ([short(self.names.title(item)), short(str(item))] for item in self.numbers)
         return [[title] if title == name else [title, name] for title, name in rows]
 
 
-def chosen(material: ReportData) -> dict[int, list[str]]:
-    """{row of the aligned table: why}: worst, best and random users, and those won and lost most."""
-    values = material.aligned.tables[material.best][material.metric]
-    sign = -1.0 if material.lower_is_better(material.metric) else 1.0
-    wanted = _sizes(material.truth, material.aligned.ids)
-    picks: dict[str, Int] = {}
-    share = MOST_USERS // (5 if material.baseline in material.names[:] and len(material.names) > 1 else 3)
+def choose_users(data: ReportData) -> dict[int, list[str]]:
+    """{row of the aligned table: reasons}: worst, best and random users, and the largest wins and losses."""
+    values = data.aligned.tables[data.best][data.metric]
+    sign = -1.0 if data.lower_is_better(data.metric) else 1.0
+    n_relevant = _entries_per_case(data.truth, data.aligned.ids)
+    rows_by_reason: dict[str, Int] = {}
+    n_per_reason = MOST_USERS // (5 if data.baseline in data.names and len(data.names) > 1 else 3)
     # Among equals, users with more to find come first: failing them says more.
-    picks["worst"] = _lowest(sign * values, -wanted, share)
-    picks["best"] = _lowest(-sign * values, -wanted, share)
-    if material.baseline is not None and material.baseline != material.best:
-        gap = sign * material.aligned.differences(material.best, material.baseline, material.metric)
-        picks["lost most"] = _lowest(np.where(gap < 0, gap, np.nan), -wanted, share)
-        picks["won most"] = _lowest(np.where(gap > 0, -gap, np.nan), -wanted, share)
+    rows_by_reason["worst"] = _lowest(sign * values, -n_relevant, n_per_reason)
+    rows_by_reason["best"] = _lowest(-sign * values, -n_relevant, n_per_reason)
+    if data.baseline is not None and data.baseline != data.best:
+        gap = sign * data.aligned.differences(data.best, data.baseline, data.metric)
+        rows_by_reason["lost most"] = _lowest(np.where(gap < 0, gap, np.nan), -n_relevant, n_per_reason)
+        rows_by_reason["won most"] = _lowest(np.where(gap > 0, -gap, np.nan), -n_relevant, n_per_reason)
     with_value = np.flatnonzero(~np.isnan(values))
-    draw = np.random.default_rng(0).permutation(len(with_value))[:share]
-    picks["random"] = with_value[np.sort(draw)]
-    out: dict[int, list[str]] = {}
-    for why, rows in picks.items():
+    sample = np.random.default_rng(0).permutation(len(with_value))[:n_per_reason]
+    rows_by_reason["random"] = with_value[np.sort(sample)]
+    reasons_by_row: dict[int, list[str]] = {}
+    for reason, rows in rows_by_reason.items():
         for row in rows.tolist():
-            out.setdefault(int(row), []).append(why)
-    return dict(list(out.items())[:MOST_USERS])
+            reasons_by_row.setdefault(int(row), []).append(reason)
+    return dict(list(reasons_by_row.items())[:MOST_USERS])
 
 
-def people(material: ReportData) -> dict[str, Any]:
-    """What the inspector shows: users with their values, history, wanted items and lists, by model."""
-    titles = _Titles(material)
-    rows = chosen(material)
-    ids, aligned = material.aligned.ids, material.aligned
-    grades = None if material.truth is None else material.truth.grades
-    out = []
-    for row, why in rows.items():
-        case, user = ids[row], material.users[row]
-        wanted = _items_of(material.truth, case, _WANTED, grades)
-        person: dict[str, Any] = {
+def inspector_users(data: ReportData) -> dict[str, Any]:
+    """What the user inspector shows: users with their values, history, relevant items and lists per model."""
+    index = _ItemIndex(data)
+    ids, aligned = data.aligned.ids, data.aligned
+    grades = None if data.truth is None else data.truth.grades
+    users = []
+    for row, reasons in choose_users(data).items():
+        case = ids[row]
+        values = [float(aligned.tables[n][data.metric][row]) for n in data.names]
+        user: dict[str, Any] = {
             "id": short(str(case)),
-            "why": why,
-            "values": [_number(aligned.tables[n][material.metric][row]) for n in material.names],
+            "why": reasons,
+            "values": [None if np.isnan(v) else round(v, 4) for v in values],
         }
-        if material.truth is not None:
-            person |= {"wanted": titles.of(wanted[0]), "n_wanted": wanted[1]}
-        if material.train is not None:
-            had = _items_of(material.train, user, _HISTORY, material.moments)
-            person |= {"had": titles.of(had[0]), "n_had": had[1]}
-        if material.lists:
-            person["lists"] = [
-                titles.of(_list_of(material.lists[n], case)) if n in material.lists else None
-                for n in material.names
+        if data.truth is not None:
+            relevant, n_relevant = _items_of(data.truth, case, _MAX_RELEVANT, grades)
+            user |= {"wanted": index.numbers_of(relevant), "n_wanted": n_relevant}
+        if data.train is not None:
+            history, n_history = _items_of(data.train, data.users[row], _MAX_HISTORY, data.moments)
+            user |= {"had": index.numbers_of(history), "n_had": n_history}
+        if data.lists:
+            user["lists"] = [
+                index.numbers_of(_list_of(data.lists[n], case)) if n in data.lists else None
+                for n in data.names
             ]
-        out.append(person)
-    return {"users": out, "items": titles.table(), "models": [short(n) for n in material.names], "k": _SHOWN}
+        users.append(user)
+    return {"users": users, "items": index.table(), "models": [short(n) for n in data.names], "k": _MAX_SHOWN}
 
 
-def failures(material: ReportData, n: int = 12) -> list[dict[str, Any]]:
-    """The users the best model served worst (lost most against the baseline where there is one)."""
-    values = material.aligned.tables[material.best][material.metric]
-    sign = -1.0 if material.lower_is_better(material.metric) else 1.0
-    wanted = _sizes(material.truth, material.aligned.ids)
-    grades = None if material.truth is None else material.truth.grades
-    base = material.baseline if material.baseline not in (None, material.best) else None
-    score = (
-        sign * values
-        if base is None
-        else sign * material.aligned.differences(material.best, base, material.metric)
-    )
-    out = []
-    for row in _lowest(np.where(score < 0, score, np.nan) if base else score, -wanted, n).tolist():
-        case = material.aligned.ids[row]
-        liked = _items_of(material.truth, case, 3, grades)
-        shown = _list_of(material.lists[material.best], case)[:3] if material.best in material.lists else []
-        out.append({
+def failures(data: ReportData, n: int = 12) -> list[dict[str, Any]]:
+    """The users the best model serves worst; with a baseline, those it loses most on."""
+    values = data.aligned.tables[data.best][data.metric]
+    sign = -1.0 if data.lower_is_better(data.metric) else 1.0
+    n_relevant = _entries_per_case(data.truth, data.aligned.ids)
+    grades = None if data.truth is None else data.truth.grades
+    base = data.baseline if data.baseline not in (None, data.best) else None
+    score = sign * values if base is None else sign * data.aligned.differences(data.best, base, data.metric)
+    rows = []
+    for row in _lowest(np.where(score < 0, score, np.nan) if base else score, -n_relevant, n).tolist():
+        case = data.aligned.ids[row]
+        relevant, n_all_relevant = _items_of(data.truth, case, 3, grades)
+        shown = _list_of(data.lists[data.best], case)[:3] if data.best in data.lists else []
+        rows.append({
             "user": str(case),
             "value": float(values[row]),
-            "base": float(material.aligned.tables[base][material.metric][row]) if base else None,
-            "n_wanted": liked[1],
-            "n_had": _items_of(material.train, material.users[row], 0, None)[1],
-            "wanted": [material.items.title(i) for i in liked[0]],
-            "shown": [material.items.title(i) for i in shown],
+            "base": float(data.aligned.tables[base][data.metric][row]) if base else None,
+            "n_wanted": n_all_relevant,
+            "n_had": _items_of(data.train, data.users[row], 0, None)[1],
+            "wanted": [data.items.title(i) for i in relevant],
+            "shown": [data.items.title(i) for i in shown],
         })  # fmt: skip
-    return out
+    return rows
 
 
 def short(text: str) -> str:
     """A name cut to what fits a line of the page."""
-    return style.short(text, _LETTERS)
+    return style.short(text, _MAX_LETTERS)
 
 
 def _lowest(score: Float, then: Array, n: int) -> Int:
-    """Places of the n lowest scores; NaN never; ties by `then`, then by place."""
+    """Rows of the n lowest scores, without NaN; equal scores by `then`, then by row."""
     order = np.lexsort((then, score))
     return order[~np.isnan(score[order])][:n]
 
 
-def _sizes(table: Interactions | None, cases: Array) -> Int:
+def _entries_per_case(table: Interactions | None, cases: Array) -> Int:
     if table is None:
         return np.zeros(len(cases), dtype=np.int64)
     at = table.cases.code_of(cases)
@@ -135,7 +131,7 @@ def _sizes(table: Interactions | None, cases: Array) -> Int:
 
 
 def _items_of(
-    table: Interactions | None, case: Any, most: int, key: Array | None
+    table: Interactions | None, case: Any, n_items: int, key: Array | None
 ) -> tuple[Sequence[Any], int]:
     """Some items of a case, those with the highest key (grade or time) first, and how many there are."""
     if table is None:
@@ -147,16 +143,12 @@ def _items_of(
     codes = table.codes[inside]
     if key is not None:
         codes = codes[np.argsort(-key[inside], kind="stable")]
-    return [table.items.name(code) for code in codes[:most].tolist()], len(codes)
+    return [table.items.name(code) for code in codes[:n_items].tolist()], len(codes)
 
 
 def _list_of(lists: Lists, case: Any) -> list[Any]:
     at = int(lists.cases.code_of(np.array([case], dtype=lists.cases.values.dtype))[0])
     if at < 0:
         return []
-    codes = lists.codes[lists.indptr[at] : lists.indptr[at + 1]][:_SHOWN]
+    codes = lists.codes[lists.indptr[at] : lists.indptr[at + 1]][:_MAX_SHOWN]
     return [lists.items.name(code) for code in codes.tolist()]
-
-
-def _number(value: float) -> float | None:
-    return None if np.isnan(value) else round(float(value), 4)

@@ -9,162 +9,162 @@ from typing import Any
 from recsys.comparison.compare import compare
 from recsys.report import charts
 from recsys.report.charts import Chart
-from recsys.report.html_tables import Cell, HtmlTable, cell, sheet
+from recsys.report.html_tables import Cell, HtmlTable, cell, html_table
 from recsys.report.report_data import ReportData
-from recsys.report.section_numbers import Triple, valued
+from recsys.report.section_numbers import Triple, value_with_interval
 from recsys.stats.paired_comparison import Row
-from recsys.stats.verdicts import said_gap, said_p
+from recsys.stats.verdicts import format_difference, format_p
 
 _MOST_COLUMNS = 8
 
 
-def verdict(material: ReportData) -> tuple[str, list[str]]:
-    """The answer in one sentence, and what else belongs to it."""
-    best, metric = material.best, material.metric
-    value, low, high = valued(material, best, metric)
-    reach = f" [{low:.4f}, {high:.4f}]" if math.isfinite(low) else ""
+def verdict(data: ReportData) -> tuple[str, list[str]]:
+    """The answer in one sentence, and further sentences about the other models."""
+    best, metric = data.best, data.metric
+    value, low, high = value_with_interval(data, best, metric)
     if math.isnan(value):
         return f"{best} has no value of {metric}: no user is in its mean.", []
-    row = _row(material, best, metric)
+    row = _row_of(data, best, metric)
     if row is None:
-        n = material.first(best).n_cases.get(metric)
+        interval = f" [{low:.4f}, {high:.4f}]" if math.isfinite(low) else ""
+        n = data.first(best).n_cases.get(metric)
         over = f" over {n:,} users" if n else ""
-        return f"{best} reaches {metric} {value:.4f}{reach}{over}.", []
-    more = []
-    if len(material.names) > 2:
-        more.append(f"Of {len(material.names)} models, {_leader(material)}.")
-        more += _against_next(material)
-    return f"{_compared(row)}{_by_how_much(row, material)}.", more
+        return f"{best} reaches {metric} {value:.4f}{interval}{over}.", []
+    if row.verdict.startswith("identical"):
+        sentence = f"{_outcome(row)} on {row.metric}."
+    else:
+        text = format_difference(row.difference, row.interval, row.relative, row.relative_interval)
+        size, _, interval = text.replace("%", " %").partition(" [")
+        correction = "none" if data.comparison is None else data.comparison.table.options.correction
+        p = _p_text(row.adjusted_p) + ("" if correction == "none" else f" ({correction.title()})")
+        sentence = f"{_outcome(row)}: {size} {row.metric} [{interval}, {p}."
+    if len(data.names) <= 2:
+        return sentence, []
+    sign = -1.0 if data.lower_is_better(metric) else 1.0
+    leader = max(data.names, key=lambda n: sign * data.value(n, metric))
+    extreme = "lowest" if sign < 0 else "highest"
+    leader_value = data.value(leader, metric)
+    first = f"Of {len(data.names)} models, {leader} has the {extreme} {metric}, {leader_value:.4f}."
+    return sentence, [first, *_against_next(data)]
 
 
-def headline(material: ReportData) -> tuple[HtmlTable, list[HtmlTable]]:
-    """A row a model, a column a metric; every metric in a second table, one line each."""
-    names = _main_metrics(material)
-    first = _table(material, names, "summary", "Models and metrics")
-    return first, [_long(material)]
-
-
-def differences(material: ReportData) -> tuple[list[tuple[str, Chart]], HtmlTable]:
-    """Lifts as forest plots, and every row of the comparison as a table."""
-    comparison = material.comparison
-    rows: list[Row] = [] if comparison is None else list(comparison.rows)
-    pictures = []
-    main = [r for r in rows if r.metric == material.metric]
-    if len(main) > 1:
-        pictures.append((f"All models on {material.metric}", _forest({r.model: r for r in main}, material)))
-    wanted = _main_metrics(material)
-    best = [r for r in rows if r.model == material.best and math.isfinite(r.interval.low)]
-    own = {r.metric: r for r in best if r.metric in wanted}
-    if own:
-        pictures.append((f"{material.best} on each metric", _forest(own, material)))
-    return pictures, _every_row(rows)
-
-
-def _forest(rows: dict[str, Row], material: ReportData) -> Chart:
-    base = material.baseline
-    lower = [n for n, r in rows.items() if material.lower_is_better(r.metric)]
-    if all(math.isfinite(r.relative) and math.isfinite(r.relative_interval.low) for r in rows.values()):
-        held = {n: (r.relative, r.relative_interval.low, r.relative_interval.high) for n, r in rows.items()}
-        return charts.forest(held, unit="%", title=f"lift over {base}", lower=lower)
-    held = {n: (r.difference, r.interval.low, r.interval.high) for n, r in rows.items()}
-    return charts.forest(held, title=f"difference from {base}", lower=lower)
-
-
-def _compared(row: Row) -> str:
+def _outcome(row: Row) -> str:
+    """The verdict of a comparison as a clause."""
     word = row.verdict.split(":")[0]
     if word in {"better", "worse"}:
         return f"{row.model} is {word} than {row.baseline}"
-    if word == "equivalent":
-        return f"{row.model} and {row.baseline} are equivalent"
-    if word == "identical":
-        return f"{row.model} and {row.baseline} are identical"
+    if word in {"equivalent", "identical"}:
+        return f"{row.model} and {row.baseline} are {word}"
     return f"There is no clear difference between {row.model} and {row.baseline}"
 
 
-def _by_how_much(row: Row, material: ReportData) -> str:
-    if row.verdict.startswith("identical"):
-        return f" on {row.metric}"
-    return f": {_gap(row, material)}"
+def _p_text(p: float) -> str:
+    """A p-value with non-breaking spaces."""
+    return format_p(p, "none").replace("1e-4", "0.0001").replace(" ", "\u00a0")
 
 
-def _gap(row: Row, material: ReportData) -> str:
-    said = said_gap(row.difference, row.interval, row.relative, row.relative_interval).replace("%", " %")
-    size, _, reach = said.partition(" [")
-    correction = "none" if material.comparison is None else material.comparison.table.options.correction
-    p = _said_p(row.adjusted_p) + ("" if correction == "none" else f" ({correction.title()})")
-    return f"{size} {row.metric} [{reach}, {p}"
-
-
-def _said_p(p: float) -> str:
-    """A p-value that no line break tears apart."""
-    return said_p(p, "none").replace("1e-4", "0.0001").replace(" ", "\u00a0")
-
-
-def _leader(material: ReportData) -> str:
-    sign = -1.0 if material.lower_is_better(material.metric) else 1.0
-    order = sorted(material.names, key=lambda n: -sign * material.value(n, material.metric))
-    word = "lowest" if sign < 0 else "highest"
-    return f"{order[0]} has the {word} {material.metric}, {material.value(order[0], material.metric):.4f}"
-
-
-def _against_next(material: ReportData) -> list[str]:
+def _against_next(data: ReportData) -> list[str]:
     """The best model against the next best, which need not be the baseline."""
-    sign = -1.0 if material.lower_is_better(material.metric) else 1.0
-    others = [n for n in material.names if n not in {material.best, material.baseline}]
-    if not others or material.metric not in material.per_case_metrics:
+    sign = -1.0 if data.lower_is_better(data.metric) else 1.0
+    others = [n for n in data.names if n not in {data.best, data.baseline}]
+    if not others or data.metric not in data.per_case_metrics:
         return []
-    near = max(others, key=lambda n: sign * material.value(n, material.metric))
+    next_best = max(others, key=lambda n: sign * data.value(n, data.metric))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        pair = {near: material.models[near], material.best: material.models[material.best]}
-        row = compare(pair, baseline=near, metrics=[material.metric])[0]
+        pair = {next_best: data.models[next_best], data.best: data.models[data.best]}
+        row = compare(pair, baseline=next_best, metrics=[data.metric])[0]
     if row.verdict.startswith("identical"):
-        return [f"{_compared(row)} on {row.metric}."]
-    gap = said_gap(row.difference, row.interval, row.relative, row.relative_interval).replace("%", " %")
-    return [f"{_compared(row)}, the next best: {gap}, {_said_p(row.p_value)}."]
+        return [f"{_outcome(row)} on {row.metric}."]
+    gap = format_difference(row.difference, row.interval, row.relative, row.relative_interval).replace(
+        "%", " %"
+    )
+    return [f"{_outcome(row)}, the next best: {gap}, {_p_text(row.p_value)}."]
 
 
-def _main_metrics(material: ReportData) -> list[str]:
-    """The headline metric first, then one column a metric at the cut-off nearest to its own."""
-    if len(material.metrics) <= _MOST_COLUMNS:
-        return [material.metric, *(m for m in material.metrics if m != material.metric)]
-    k = material.requests[material.metric].k or 10
+def headline(data: ReportData) -> tuple[HtmlTable, list[HtmlTable]]:
+    """The main metrics, one row per model; and every metric, one row per model and metric."""
+    columns: dict[str, list[Any]] = {
+        "model": [], "metric": [], "value": [], "low": [], "high": [], "users": []
+    }  # fmt: skip
+    for model in data.names:
+        for metric in data.metrics:
+            row = (
+                model, metric, *value_with_interval(data, model, metric),
+                data.first(model).n_cases.get(metric),
+            )  # fmt: skip
+            for column, entry in zip(columns.values(), row, strict=True):
+                column.append(entry)
+    all_values = html_table("values", "Every value, one line each", columns)
+    return _summary_table(data, _main_metrics(data)), [all_values]
+
+
+def differences(data: ReportData) -> tuple[list[tuple[str, Chart]], HtmlTable]:
+    """Lifts as forest plots with their titles, and every row of the comparison as a table."""
+    comparison = data.comparison
+    rows: list[Row] = [] if comparison is None else list(comparison.rows)
+    charts_by_title = []
+    headline_rows = [r for r in rows if r.metric == data.metric]
+    if len(headline_rows) > 1:
+        chart = _forest({r.model: r for r in headline_rows}, data)
+        charts_by_title.append((f"All models on {data.metric}", chart))
+    main_metrics = _main_metrics(data)
+    best_rows = {
+        r.metric: r
+        for r in rows
+        if r.model == data.best and math.isfinite(r.interval.low) and r.metric in main_metrics
+    }
+    if best_rows:
+        charts_by_title.append((f"{data.best} on each metric", _forest(best_rows, data)))
+    return charts_by_title, _comparison_table(rows)
+
+
+def _forest(rows: dict[str, Row], data: ReportData) -> Chart:
+    """Lifts over the baseline, or differences where a lift is not defined."""
+    lower = [n for n, r in rows.items() if data.lower_is_better(r.metric)]
+    if all(math.isfinite(r.relative) and math.isfinite(r.relative_interval.low) for r in rows.values()):
+        lifts = {n: (r.relative, r.relative_interval.low, r.relative_interval.high) for n, r in rows.items()}
+        return charts.forest(lifts, unit="%", title=f"lift over {data.baseline}", lower=lower)
+    gaps = {n: (r.difference, r.interval.low, r.interval.high) for n, r in rows.items()}
+    return charts.forest(gaps, title=f"difference from {data.baseline}", lower=lower)
+
+
+def _main_metrics(data: ReportData) -> list[str]:
+    """The headline metric first, then each other metric once, at the cut-off nearest to the headline's."""
+    if len(data.metrics) <= _MOST_COLUMNS:
+        return [data.metric, *(m for m in data.metrics if m != data.metric)]
+    k = data.requests[data.metric].k or 10
     nearest: dict[str, str] = {}
-    for metric in material.metrics:
+    distances: dict[str, int] = {}
+    for metric in data.metrics:
         family = metric.split("@")[0]
-        held = nearest.get(family)
-        if held is None or _off(material, metric, k) < _off(material, held, k):
-            nearest[family] = metric
-    rest = [m for m in nearest.values() if m != material.metric]
-    return [material.metric, *rest][:_MOST_COLUMNS]
+        distance = abs((data.requests[metric].k or k) - k)
+        if family not in nearest or distance < distances[family]:
+            nearest[family], distances[family] = metric, distance
+    rest = [m for m in nearest.values() if m != data.metric]
+    return [data.metric, *rest][:_MOST_COLUMNS]
 
 
-def _off(material: ReportData, metric: str, k: int) -> int:
-    return abs((material.requests[metric].k or k) - k)
-
-
-def _table(material: ReportData, metrics: list[str], name: str, title: str) -> HtmlTable:
-    values = {m: {n: valued(material, n, m) for n in material.names} for m in metrics}
-    best = {m: _best_of(values[m], material.requests[m].metric.better) for m in metrics}
+def _summary_table(data: ReportData, metrics: list[str]) -> HtmlTable:
+    values = {m: {n: value_with_interval(data, n, m) for n in data.names} for m in metrics}
+    best = {m: _best_models(values[m], data.requests[m].metric.better) for m in metrics}
     rows = []
-    for model in material.names:
-        spoken = "baseline" if model == material.baseline else ""
-        cells = [Cell(model, None, spoken)]
-        cells += [_value_cell(material, model, m, values[m][model], best=model in best[m]) for m in metrics]
+    for model in data.names:
+        cells = [Cell(model, None, "baseline" if model == data.baseline else "")]
+        cells += [_value_cell(data, model, m, values[m][model], best=model in best[m]) for m in metrics]
         rows.append(cells)
-    columns: dict[str, list[Any]] = {"model": material.names}
+    columns: dict[str, list[Any]] = {"model": data.names}
     for m in metrics:
-        columns[m] = [values[m][n][0] for n in material.names]
-        if any(math.isfinite(values[m][n][1]) for n in material.names):
-            columns |= {
-                f"{m} {end}": [values[m][n][i] for n in material.names]
-                for i, end in ((1, "low"), (2, "high"))
-            }
-    return HtmlTable(name, title, ["model", *metrics], rows, [False, *(True for _ in metrics)], columns)
+        columns[m] = [values[m][n][0] for n in data.names]
+        if any(math.isfinite(values[m][n][1]) for n in data.names):
+            columns[f"{m} low"] = [values[m][n][1] for n in data.names]
+            columns[f"{m} high"] = [values[m][n][2] for n in data.names]
+    numeric = [False, *(True for _ in metrics)]
+    return HtmlTable("summary", "Models and metrics", ["model", *metrics], rows, numeric, columns)
 
 
-def _best_of(values: dict[str, Triple], better: str) -> set[str]:
-    """Who has the best value, unless all have; where 0 is best, who is nearest to it."""
+def _best_models(values: dict[str, Triple], better: str) -> set[str]:
+    """The models with the best value, unless all have it; where 0 is best, those nearest to it."""
     known = {n: v[0] for n, v in values.items() if math.isfinite(v[0])}
     if better == "zero":
         known = {n: abs(v) for n, v in known.items()}
@@ -176,11 +176,12 @@ def _best_of(values: dict[str, Triple], better: str) -> set[str]:
     return {n for n, v in known.items() if v == top}
 
 
-def _value_cell(material: ReportData, model: str, metric: str, value: Triple, *, best: bool) -> Cell:
-    made = cell(value[0])
+def _value_cell(data: ReportData, model: str, metric: str, value: Triple, *, best: bool) -> Cell:
+    """The value, its interval and its lift over the baseline."""
+    number = cell(value[0])
     lines = [f"[{value[1]:.4f}, {value[2]:.4f}]"] if math.isfinite(value[1]) else []
-    tone, spoken = "best" if best else "", "best" if best else ""
-    row = _row(material, model, metric)
+    tone = spoken = "best" if best else ""
+    row = _row_of(data, model, metric)
     if row is not None:
         word = row.verdict.split(":")[0]
         sign = {"better": "▲", "worse": "▼"}.get(word, "≈")
@@ -188,28 +189,16 @@ def _value_cell(material: ReportData, model: str, metric: str, value: Triple, *,
             lines.append(f"{sign} {100 * row.relative:+.1f} %")
         tone = f"{tone} {word if word in {'better', 'worse'} else 'same'}".strip()
         spoken = ", ".join(filter(None, [spoken, row.verdict]))
-    return Cell(made.text or "n/a", made.key, "\n".join(lines), tone, spoken)
+    return Cell(number.text or "n/a", number.key, "\n".join(lines), tone, spoken)
 
 
-def _row(material: ReportData, model: str, metric: str) -> Row | None:
-    rows = () if material.comparison is None else material.comparison.rows
+def _row_of(data: ReportData, model: str, metric: str) -> Row | None:
+    """The row of the comparison for a model and metric."""
+    rows = () if data.comparison is None else data.comparison.rows
     return next((r for r in rows if (r.model, r.metric) == (model, metric)), None)
 
 
-def _long(material: ReportData) -> HtmlTable:
-    """One line a model and metric: the form that other programs read."""
-    rows = []
-    for model in material.names:
-        for metric in material.metrics:
-            value, low, high = valued(material, model, metric)
-            n = material.first(model).n_cases.get(metric)
-            rows.append((model, metric, value, low, high, n))
-    names = ("model", "metric", "value", "low", "high", "users")
-    columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
-    return sheet("values", "Every value, one line each", columns)
-
-
-def _every_row(rows: list[Row]) -> HtmlTable:
+def _comparison_table(rows: list[Row]) -> HtmlTable:
     columns: dict[str, list[Any]] = {
         "model": [r.model for r in rows],
         "metric": [r.metric for r in rows],
@@ -228,5 +217,5 @@ def _every_row(rows: list[Row]) -> HtmlTable:
         "lost": [r.losses for r in rows],
         "verdict": [r.verdict for r in rows],
     }
-    forms = {"p": "p", "adjusted p": "p", "lift %": "+.1f", "effect": ".2f"}
-    return sheet("comparison", "Every comparison in full", columns, forms)
+    formats = {"p": "p", "adjusted p": "p", "lift %": "+.1f", "effect": ".2f"}
+    return html_table("comparison", "Every comparison in full", columns, formats)

@@ -1,7 +1,6 @@
-"""Tables of the page: cells a reader sees, values a script sorts by, and files to take away.
+"""Tables of the page: the cells a reader sees, the keys a script sorts by, and files to download.
 
-A table can be downloaded from the page itself: each file is a data link, so it works from disk, without a
-network and without scripts.
+Each file is a data link in the page, so downloads work from disk, without a network and without scripts.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ import numpy as np
 
 from recsys.evaluation import tables
 
-# A text cell that begins like a formula is one to a spreadsheet.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# A spreadsheet takes a text cell that begins with one of these for a formula.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What is shown, what it is sorted by (itself where None), a second line, a tone, what is read out."""
+    """Text, sort key (None: the text), lines below in small print, CSS classes, text for screen readers."""
 
     text: str
     key: float | str | None = None
@@ -36,99 +35,99 @@ class Cell:
 
 @dataclass(frozen=True)
 class HtmlTable:
-    """A table: headings (numeric ones are set to the right), rows of cells, and the same as plain columns."""
+    """A table: headings (numeric columns are right-aligned), rows of cells, and the columns for its files."""
 
     name: str
     title: str
     heads: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     numeric: Sequence[bool]
-    plain: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    forms: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    formats: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def files(self) -> list[tuple[str, str, str]]:
-        """(kind, file name, data link) of each form the table can be taken away in."""
-        columns = {n: [_bare(v) for v in column] for n, column in self.plain.items()}
-        said = {n: [_read(v, self.forms.get(n)) for v in column] for n, column in columns.items()}
-        written = {
+        """(kind, file name, data link) of each format the table can be downloaded in."""
+        columns = {n: [_json_value(v) for v in column] for n, column in self.columns.items()}
+        formatted = {n: [_format(v, self.formats.get(n)) for v in column] for n, column in columns.items()}
+        records = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+        lines = ",\n".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in records)
+        contents = {
             "CSV": ("csv", "text/csv", comma_separated(columns)),
-            "JSON": ("json", "application/json", _records(columns)),
-            "Markdown": ("md", "text/markdown", tables.markdown(said) + "\n"),
-            "LaTeX": ("tex", "application/x-tex", tables.latex(said) + "\n"),
+            "JSON": ("json", "application/json", f"[\n{lines}\n]\n"),
+            "Markdown": ("md", "text/markdown", tables.markdown(formatted) + "\n"),
+            "LaTeX": ("tex", "application/x-tex", tables.latex(formatted) + "\n"),
         }
-        return [
-            (kind, f"{self.name}.{ending}", f"data:{mime};charset=utf-8;base64,{_base64(text)}")
-            for kind, (ending, mime, text) in written.items()
-        ]
+        links = []
+        for kind, (suffix, mime, text) in contents.items():
+            encoded = base64.b64encode(text.encode()).decode("ascii")
+            links.append((kind, f"{self.name}.{suffix}", f"data:{mime};charset=utf-8;base64,{encoded}"))
+        return links
 
 
-def sheet(
-    name: str, title: str, columns: Mapping[str, Sequence[Any]], forms: Mapping[str, str] | None = None
+def html_table(
+    name: str, title: str, columns: Mapping[str, Sequence[Any]], formats: Mapping[str, str] | None = None
 ) -> HtmlTable:
-    """A table of plain columns; numbers are shown to four places, or in the column's own form.
+    """A table of columns of values; numbers are shown to four places, or in the format of their column.
 
-    The files keep all digits where programs read them (CSV, JSON).
+    CSV and JSON files keep all digits.
+
+    Args:
+        name: the name of its files.
+        title: the caption.
+        columns: the values by heading.
+        formats: format specifications by heading; "p" is that of a p-value.
     """
     numeric = [_is_numeric(values) for values in columns.values()]
-    given = [(forms or {}).get(n) for n in columns]
+    column_formats = [(formats or {}).get(n) for n in columns]
     rows = [
-        [cell(value, form) for value, form in zip(row, given, strict=True)]
+        [cell(value, spec) for value, spec in zip(row, column_formats, strict=True)]
         for row in zip(*columns.values(), strict=True)
     ]
-    return HtmlTable(name, title, list(columns), rows, numeric, columns, forms or {})
+    return HtmlTable(name, title, list(columns), rows, numeric, columns, formats or {})
 
 
-def cell(value: Any, form: str | None = None) -> Cell:
-    """A plain value as a cell."""
+def cell(value: Any, spec: str | None = None) -> Cell:
+    """A value as a cell."""
     if value is None:
         return Cell("", math.nan)
     if isinstance(value, float | int | np.number) and not isinstance(value, bool):
         key = float(f"{float(value):.6g}")
-        return Cell("" if math.isnan(value) else str(_read(value, form, last=True)), key)
-    return Cell(tables.shown(value))
+        return Cell("" if math.isnan(value) else str(_format(value, spec, for_page=True)), key)
+    return Cell(tables.format_cell(value))
 
 
-def _read(value: Any, form: str | None, *, last: bool = False) -> Any:
-    """A value as people read it: "p" is a p-value, any other form Python's own."""
-    if form is None or value is None or isinstance(value, str):
-        return tables.shown(value) if last else ("" if value is None else value)
-    if form == "p":
+def _format(value: Any, spec: str | None, *, for_page: bool = False) -> Any:
+    """A value by a format specification ("p" is that of a p-value); without one, files keep the value."""
+    if spec is None or value is None or isinstance(value, str):
+        return tables.format_cell(value) if for_page else ("" if value is None else value)
+    if spec == "p":
         return "< 1e-4" if value < 1e-4 else f"{value:.2g}"
-    return format(value, form)
+    return format(value, spec)
 
 
 def comma_separated(columns: Mapping[str, Sequence[Any]]) -> str:
-    r"""CSV with every digit; a text that a spreadsheet would take for a formula is quoted with an apostrophe.
+    r"""CSV with every digit; text that a spreadsheet would take for a formula gets an apostrophe.
 
     >>> comma_separated({"model": ["=1+1", "als"], "value": [0.5, None]})
     "model,value\n'=1+1,0.5\nals,\n"
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([_safe(name) for name in columns])
-    writer.writerows([_safe(v) for v in row] for row in zip(*columns.values(), strict=True))
+    writer.writerow([_escape_formula(name) for name in columns])
+    writer.writerows([_escape_formula(v) for v in row] for row in zip(*columns.values(), strict=True))
     return out.getvalue()
 
 
-def _safe(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+def _escape_formula(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA_STARTS) else value
 
 
-def _records(columns: Mapping[str, Sequence[Any]]) -> str:
-    rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
-    lines = ",\n".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in rows)
-    return f"[\n{lines}\n]\n"
-
-
-def _bare(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
+    """A value JSON can hold; None for NaN and infinity."""
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _base64(text: str) -> str:
-    return base64.b64encode(text.encode()).decode("ascii")
 
 
 def _is_numeric(values: Sequence[Any]) -> bool:

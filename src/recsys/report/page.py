@@ -1,8 +1,8 @@
-"""One self-contained HTML file: template, style, script and data joined under a content security policy.
+"""One self-contained HTML file: template, style, script and data under a content security policy.
 
-Names and ids come from anywhere, so: the template escapes everything, data stands in a JSON block whose
-markup characters are escaped, scripts run by their hash only, nothing is fetched, and Vega evaluates its
-expressions by interpreting them.
+Names and ids are untrusted, so the template escapes everything, data stands in a JSON block whose markup
+characters are escaped, scripts run by their hash only, nothing is fetched, and Vega interprets its
+expressions instead of evaluating code.
 """
 
 from __future__ import annotations
@@ -26,19 +26,21 @@ from recsys.inputs.files import write_text
 from recsys.report import external
 from recsys.report.charts.chart import Chart, vl_convert
 from recsys.report.headline import verdict
-from recsys.report.report_data import ReportData, gathered
+from recsys.report.report_data import ReportData, gather_report_data
 from recsys.report.sections import Section, sections_of
 
 _GLOBALS = "window.vegaEmbed = vegaEmbed;"
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
-_SVG_STYLE = "'unsafe-inline'"  # Vega sets fonts of SVG text by style attribute; elements go by hash
+_SVG_STYLE = (
+    "'unsafe-inline'"  # Vega sets fonts of SVG text by style attribute; style elements are admitted by hash
+)
 
 
 @dataclass(frozen=True)
 class _Page:
     title: str
     verdict: str
-    more: Sequence[str]
+    remarks: Sequence[str]
     cautions: Sequence[str]
     facts: Sequence[str]
     sections: Sequence[Section]
@@ -65,16 +67,23 @@ def write_report(
     Args:
         path: the file to write.
         results: an evaluation, {name: evaluation}, {name: [run, run, …]}, a list, or a comparison.
-        baseline: the model the others are held against; the comparison's, or the first.
-        metric: the headline metric; ndcg near 10 where there is one.
+        baseline: the model the others are compared with; by default that of the comparison, or the first.
+        metric: the headline metric; by default NDCG at a cut-off near 10 where there is one.
         title: the page's heading.
-        audit: what recsys.audit found, or findings as dictionaries (name, severity, count, examples, todo).
+        audit: what recsys.audit found, or findings as dictionaries (name, severity, count, message, examples,
+            todo) with the severity error, warning, info, note or ok.
         history: what recsys.history returned, or rows with time and value.
         items: {item: title}, or a table with item and title (and category) columns.
-        lists: {model: lists}, in any form evaluate takes; with one model its lists alone will do.
+        lists: {model: lists}, in any form evaluate takes; a single model needs no name.
         truth: what was relevant, as for evaluate.
         train: what the models learnt from, as for evaluate's seen=.
         embeddings: {item: vector}, a table, or an array in the order of `items`; two columns are coordinates.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        MissingExtraError: jinja2 or vl-convert is not installed.
 
     >>> import recsys, tempfile, pathlib
     >>> result = recsys.evaluate({1: [3, 5, 8], 2: [4, 5, 6]}, {1: {3, 8}, 2: {5}}, ["ndcg@3", "recall@3"])
@@ -96,44 +105,62 @@ write = write_report  # reads well as recsys.report.write
 
 
 def report_html(
-    results: Any, *, title: str | None = None, audit: Any = None, history: Any = None, **given: Any
+    results: Any, *, title: str | None = None, audit: Any = None, history: Any = None, **inputs: Any
 ) -> str:
     """The report as text; see write_report."""
-    material = gathered(results, **given)
+    data = gather_report_data(results, **inputs)
     findings = external.findings_of(audit)
-    every = sections_of(material, findings, external.nights_of(history))
-    every += [_conventions(material), _provenance(material)]
-    said, more = verdict(material)
+    conventions = data.first(data.names[0]).conventions
+    provenance, *more_provenance = external.provenance_tables(data)
+    sections = [
+        *sections_of(data, findings, external.history_by_metric(history)),
+        Section(
+            "conventions",
+            "Conventions",
+            "The decisions behind the numbers. Other libraries decide differently; recsys explain says how.",
+            [external.conventions_table(conventions)],
+        ),
+        Section(
+            "provenance",
+            "Provenance",
+            "The same inputs under the same conventions give a result with the same fingerprint, "
+            "on any machine.",
+            [provenance],
+            notes=external.footnotes(data),
+            more_tables=more_provenance,
+        ),
+    ]
+    sentence, remarks = verdict(data)
     page = _Page(
-        title or _title(material),
-        said,
-        more,
-        [*external.sampled_words(material, findings), *material.cautions],
-        _facts(material),
-        [s for s in every if not s.lacks],
-        [s for s in every if s.lacks],
+        title or _default_title(data.names),
+        sentence,
+        remarks,
+        [*external.sampling_cautions(data, findings), *data.cautions],
+        _facts(data),
+        [s for s in sections if not s.needs],
+        [s for s in sections if s.needs],
     )
-    return _rendered(page)
+    return _render(page)
 
 
 def chart_page(chart: Chart) -> str:
     """A page with a single chart."""
     from recsys.report.sections import Picture
 
-    alone = Section("chart", "", pictures=[Picture("", chart)])
-    return _rendered(_Page(chart.says.rstrip("."), "", (), (), (), [alone], []))
+    section = Section("chart", "", pictures=[Picture("", chart)])
+    return _render(_Page(chart.says.rstrip("."), "", (), (), (), [section], []))
 
 
-def in_block(data: Any) -> str:
+def json_for_script(data: Any) -> str:
     r"""JSON that is safe inside a script element: no character of it can end the element.
 
-    >>> in_block({"name": "</script>"})
+    >>> json_for_script({"name": "</script>"})
     '{"name":"\\u003c/script\\u003e"}'
     """
     return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(_ESCAPES)
 
 
-def _rendered(page: _Page) -> str:
+def _render(page: _Page) -> str:
     specs: dict[str, Any] = {}
     config: Mapping[str, Any] = {}
     for section in page.sections:
@@ -144,19 +171,19 @@ def _rendered(page: _Page) -> str:
             specs[f"{section.key}-{number}"] = spec | {"width": "container"}
             config = picture.chart.spec["config"]
     users = next((s.users for s in page.sections if s.users), None)
-    data = in_block({"charts": specs, "config": config, "inspector": users})
+    data = json_for_script({"charts": specs, "config": config, "inspector": users})
     style, script = _asset("page.css"), _asset("page.js")
     vega, vega_hash = _vega() if specs else ("", "")
-    scripts = f"{_hashed(script)} {vega_hash}".strip()
-    own = _hashed(style)
+    scripts = f"{_csp_hash(script)} {vega_hash}".strip()
+    style_hash = _csp_hash(style)
     policy = (
-        f"default-src 'none'; script-src {scripts}; style-src {own}; style-src-elem {own}; "
+        f"default-src 'none'; script-src {scripts}; style-src {style_hash}; style-src-elem {style_hash}; "
         f"style-src-attr {_SVG_STYLE}; img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     return str(
         _template().render(
             page=page, style=style, script=script, vega=vega, data=data, policy=policy,
-            version=library_version(), made=dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+            version=library_version(), written=dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         )
     )  # fmt: skip
 
@@ -182,15 +209,15 @@ def _vega() -> tuple[str, str]:
     """The Vega scripts from the installed package, compressed to half the page's size, and their hash."""
     text: str = vl_convert().javascript_bundle(_GLOBALS)
     packed = gzip.compress(text.encode(), compresslevel=9, mtime=0)
-    return base64.b64encode(packed).decode("ascii"), _hashed(text)
+    return base64.b64encode(packed).decode("ascii"), _csp_hash(text)
 
 
-def _hashed(text: str) -> str:
+def _csp_hash(text: str) -> str:
+    """The hash by which a content security policy admits a script or style."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"
 
 
-def _title(material: ReportData) -> str:
-    names = material.names
+def _default_title(names: Sequence[str]) -> str:
     if len(names) == 1:
         return f"Evaluation of {names[0]}"
     if len(names) <= 3:
@@ -198,30 +225,17 @@ def _title(material: ReportData) -> str:
     return f"Comparison of {len(names)} models"
 
 
-def _facts(material: ReportData) -> list[str]:
-    n_cases = len(material.aligned.ids) if material.per_case_metrics else 0
-    clusters = material.aligned.clusters if material.per_case_metrics else None
-    people = (
+def _facts(data: ReportData) -> list[str]:
+    """The line of facts below the title."""
+    n_cases = len(data.aligned.ids) if data.per_case_metrics else 0
+    clusters = data.aligned.clusters if data.per_case_metrics else None
+    users = (
         f"{n_cases:,} users"
         if clusters is None
         else f"{n_cases:,} cases of {len(set(clusters.tolist())):,} users"
     )
-    count = len(material.names)
-    facts = [people, f"{count} model{'s' if count > 1 else ''}", f"headline metric {material.metric}"]
-    if material.baseline is not None:
-        facts.append(f"baseline {material.baseline}")
-    return [*facts, f"conventions: {material.first(material.names[0]).conventions}"]
-
-
-def _conventions(material: ReportData) -> Section:
-    lead = "The decisions behind the numbers. Other libraries decide differently; recsys explain says how."
-    conventions = material.first(material.names[0]).conventions
-    return Section("conventions", "Conventions", lead, [external.conventions_sheet(conventions)])
-
-
-def _provenance(material: ReportData) -> Section:
-    lead = (
-        "The same inputs under the same conventions give a result with the same fingerprint, on any machine."
-    )
-    first, *more = external.provenance_sheets(material)
-    return Section("provenance", "Provenance", lead, [first], words=external.footnotes(material), more=more)
+    count = len(data.names)
+    facts = [users, f"{count} model{'s' if count > 1 else ''}", f"headline metric {data.metric}"]
+    if data.baseline is not None:
+        facts.append(f"baseline {data.baseline}")
+    return [*facts, f"conventions: {data.first(data.names[0]).conventions}"]

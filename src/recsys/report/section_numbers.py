@@ -1,6 +1,6 @@
-"""What the sections of a report show, as plain numbers: values with intervals, curves, strata, shares.
+"""The numbers behind the sections of a report: values with intervals, curves, strata, shares.
 
-Everything here is small, however many users there are; nothing draws or writes.
+Their size does not grow with the number of users. Nothing here draws or writes.
 """
 
 from __future__ import annotations
@@ -19,163 +19,166 @@ from recsys.report.item_names import is_head, popularity
 from recsys.report.report_data import ReportData
 from recsys.stats.alignment import collapse
 from recsys.stats.inference_results import Estimate
-from recsys.stats.intervals import interval_of
+from recsys.stats.intervals import units_interval
 from recsys.types import Array, Bool, Float, Ids, Int, Interactions, Lists
 
-Triple = tuple[float, float, float]
+Triple = tuple[float, float, float]  # value, low and high end of its interval
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+_GROUPS = ("head", "tail", "never seen")
 _CUTS = (1, 2, 3, 5, 10, 20, 50, 100)
-_FEWEST_IN_GROUP = 5
+_MIN_USERS_FOR_INTERVAL = 5
 
 
 @dataclass(frozen=True, eq=False)
 class GroupValues:
-    """A metric by group of users: one value with its interval a model and group, and the groups' sizes."""
+    """A metric by group of users: one value with its interval per model and group, and the group sizes."""
 
     name: str
     title: str
     sizes: Mapping[str, int]
     values: Mapping[str, Mapping[str, Triple]]
-    says: str
+    caption: str
 
 
-def valued(material: ReportData, name: str, metric: str) -> Triple:
-    """A model's value and its 95% interval; NaN ends where there is none. Several sections ask for it."""
-    if (name, metric) not in material.valued:
-        material.valued[name, metric] = _valued(material, name, metric)
-    return material.valued[name, metric]
+def value_with_interval(data: ReportData, name: str, metric: str) -> Triple:
+    """A model's value and the ends of its 95% interval, NaN where there is none; computed once per report."""
+    if (name, metric) not in data.interval_cache:
+        data.interval_cache[name, metric] = _compute_interval(data, name, metric)
+    return data.interval_cache[name, metric]
 
 
-def _valued(material: ReportData, name: str, metric: str) -> Triple:
-    value = material.value(name, metric)
+def _compute_interval(data: ReportData, name: str, metric: str) -> Triple:
+    value = data.value(name, metric)
     if math.isnan(value):
         return value, math.nan, math.nan
-    runs = material.models[name]
+    runs = data.models[name]
     if len(runs) > 1:
-        rows = material.per_case[name]
-        return (
-            (value, *_reach(rows.columns[metric], rows.clusters, rows.weights, value))
-            if (metric in material.per_case_metrics)
-            else (value, math.nan, math.nan)
-        )
+        if metric not in data.per_case_metrics:
+            return value, math.nan, math.nan
+        rows = data.per_case[name]
+        return (value, *_mean_interval(rows.columns[metric], rows.clusters, rows.weights, value))
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            found = runs[0].intervals(metrics=[metric])[metric]
+            estimate = runs[0].intervals(metrics=[metric])[metric]
     except RecsysError:
         return value, math.nan, math.nan
-    return (value, *_ends(found, value))
+    return (value, *_interval_ends(estimate, value))
 
 
-def curves(material: ReportData) -> dict[str, dict[str, dict[int, Triple]]]:
-    """{metric: {model: {k: value}}} of metrics at several cut-offs; made from the lists if none is."""
+def curves(data: ReportData) -> dict[str, dict[str, dict[int, Triple]]]:
+    """{metric: {model: {k: value}}} of metrics at several cut-offs; without any, evaluated from the lists."""
     families: dict[str, list[tuple[int, str]]] = {}
-    for metric in material.metrics:
-        k = material.requests[metric].k
+    for metric in data.metrics:
+        k = data.requests[metric].k
         if k is not None:
             families.setdefault(metric.rsplit("@", 1)[0], []).append((k, metric))
-    several = {f: sorted(ks) for f, ks in families.items() if len(ks) > 1}
-    if several:
+    cut_offs = {family: sorted(pairs) for family, pairs in families.items() if len(pairs) > 1}
+    if cut_offs:
         return {
-            f: {n: {k: valued(material, n, m) for k, m in ks} for n in material.names}
-            for f, ks in several.items()
+            family: {n: {k: value_with_interval(data, n, m) for k, m in pairs} for n in data.names}
+            for family, pairs in cut_offs.items()
         }
-    return _curves_of_lists(material, list(families))
+    return _curves_of_lists(data, list(families))
 
 
-def _curves_of_lists(
-    material: ReportData, families: Sequence[str]
-) -> dict[str, dict[str, dict[int, Triple]]]:
+def _curves_of_lists(data: ReportData, families: Sequence[str]) -> dict[str, dict[str, dict[int, Triple]]]:
     from recsys.evaluation.evaluate import evaluate
 
-    lead = material.metric.rsplit("@", 1)[0]
-    wanted = [f for f in dict.fromkeys([lead, "recall", "precision"]) if f in families]
-    if material.judged is None or set(material.lists) != set(material.names) or not wanted:
+    lead = data.metric.rsplit("@", 1)[0]
+    metrics = [f for f in dict.fromkeys([lead, "recall", "precision"]) if f in families]
+    if data.judged is None or set(data.lists) != set(data.names) or not metrics:
         return {}
-    longest = max(int(lists.sizes.max(initial=0)) for lists in material.lists.values())
+    longest = max(int(lists.sizes.max(initial=0)) for lists in data.lists.values())
     cuts = [k for k in _CUTS if k <= longest]
     if len(cuts) < 2:
         return {}
-    conventions = material.first(material.names[0]).conventions
+    conventions = data.first(data.names[0]).conventions
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            made = {
-                n: evaluate(held, material.judged, wanted, k=cuts, conventions=conventions)
-                for n, held in material.lists.items()
+            results = {
+                name: evaluate(lists, data.judged, metrics, k=cuts, conventions=conventions)
+                for name, lists in data.lists.items()
             }
     except RecsysError:
         return {}  # a metric that needs more than lists and truth; the section says what it would need
-    inside = ReportData({n: [e] for n, e in made.items()}, material.baseline, f"{wanted[0]}@{cuts[0]}", None)
-    return {f: {n: {k: valued(inside, n, f"{f}@{k}") for k in cuts} for n in made} for f in wanted}
+    models = {name: [result] for name, result in results.items()}
+    curve_data = ReportData(models, data.baseline, f"{metrics[0]}@{cuts[0]}", None)
+    return {
+        metric: {n: {k: value_with_interval(curve_data, n, f"{metric}@{k}") for k in cuts} for n in models}
+        for metric in metrics
+    }
 
 
-def coverage(material: ReportData) -> tuple[str, dict[str, float]] | None:
+def coverage(data: ReportData) -> tuple[str, dict[str, float]] | None:
     """The coverage metric of the results, else the share of the catalogue in the models' first k places."""
-    k = material.requests[material.metric].k or 10
-    known_as = [m for m in material.metrics if material.requests[m].metric.name == "coverage"]
-    if known_as:
-        metric = min(known_as, key=lambda m: abs((material.requests[m].k or k) - k))
-        return metric, {n: material.value(n, metric) for n in material.names}
-    if set(material.lists) != set(material.names) or not material.lists:
+    k = data.requests[data.metric].k or 10
+    coverage_metrics = [m for m in data.metrics if data.requests[m].metric.name == "coverage"]
+    if coverage_metrics:
+        metric = min(coverage_metrics, key=lambda m: abs((data.requests[m].k or k) - k))
+        return metric, {n: data.value(n, metric) for n in data.names}
+    if set(data.lists) != set(data.names) or not data.lists:
         return None
-    known = [held.items for held in material.lists.values()]
-    known += [table.items for table in (material.train, material.truth) if table is not None]
-    everything = known[0]
-    for ids in known[1:]:
-        everything = everything.union(ids, what="item")[0]
-    shown = {n: len(np.unique(held.codes[places(held) < k])) for n, held in material.lists.items()}
-    return f"coverage@{k}", {n: count / max(len(everything), 1) for n, count in shown.items()}
+    item_ids = [lists.items for lists in data.lists.values()]
+    item_ids += [table.items for table in (data.train, data.truth) if table is not None]
+    catalogue = item_ids[0]
+    for ids in item_ids[1:]:
+        catalogue = catalogue.union(ids, what="item")[0]
+    n_shown = {n: len(np.unique(lists.codes[places(lists) < k])) for n, lists in data.lists.items()}
+    return f"coverage@{k}", {n: count / max(len(catalogue), 1) for n, count in n_shown.items()}
 
 
-def spread(material: ReportData) -> dict[str, dict[str, float]]:
+def spread(data: ReportData) -> dict[str, dict[str, float]]:
     """Mean, quantiles and the share of zeros of the headline metric, per model."""
-    out = {}
-    for name in material.names:
-        column = material.per_case[name].columns[material.metric]
-        kept = column[~np.isnan(column)]
-        row = {"mean": float(kept.mean()), "share at 0": float((kept == 0).mean())}
-        cuts = np.quantile(kept, QUANTILES).tolist()
-        out[name] = row | {f"{q:.0%}": v for q, v in zip(QUANTILES, cuts, strict=True)}
-    return out
+    rows = {}
+    for name in data.names:
+        column = data.per_case[name].columns[data.metric]
+        values = column[~np.isnan(column)]
+        row = {"mean": float(values.mean()), "share at 0": float((values == 0).mean())}
+        quantiles = np.quantile(values, QUANTILES).tolist()
+        rows[name] = row | {f"{q:.0%}": v for q, v in zip(QUANTILES, quantiles, strict=True)}
+    return rows
 
 
-def all_strata(material: ReportData) -> list[GroupValues]:
-    """By activity, by how popular the wanted items are, cold and warm users, and the groups evaluated by."""
-    if material.metric not in material.per_case_metrics:
+def all_strata(data: ReportData) -> list[GroupValues]:
+    """By groups of the evaluation, activity, cold and warm users, popularity and number of relevant items."""
+    if data.metric not in data.per_case_metrics:
         return []
-    users = Ids(material.users)
-    made = [_by_groups(material)]
-    if material.train is not None:
-        n_train = how_many(material.train, users)
-        made.append(_stratified(material, "activity", "training interactions", *_ranges(n_train)))
+    users = Ids(data.users)
+    strata = [_by_evaluated_groups(data)]
+    if data.train is not None:
+        n_train = count_entries(data.train, users)
+        strata.append(_stratified(data, "activity", "training interactions", *_ranges(n_train)))
         if (n_train == 0).any() and (n_train > 0).any():
-            made.append(
-                _stratified(material, "cold and warm users", "history in training",
+            strata.append(
+                _stratified(data, "cold and warm users", "history in training",
                             np.where(n_train == 0, 0, 1), ["cold (none)", "warm (some)"])
             )  # fmt: skip
-        made.append(_by_taste(material, users))
-    if material.truth is not None:
-        wanted = how_many(material.truth, Ids(material.aligned.ids))
-        made.append(_stratified(material, "relevant items", "relevant items in the truth", *_ranges(wanted)))
-    return [one for one in made if one is not None]
+        strata.append(_by_item_popularity(data, users))
+    if data.truth is not None:
+        n_relevant = count_entries(data.truth, Ids(data.aligned.ids))
+        strata.append(
+            _stratified(data, "relevant items", "relevant items in the truth", *_ranges(n_relevant))
+        )
+    return [stratum for stratum in strata if stratum is not None]
 
 
 def head_and_tail(
-    material: ReportData,
+    data: ReportData,
 ) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]] | None:
-    """Share of places given to head, tail and unseen items, and how many relevant ones of each were found."""
-    if material.train is None or not material.lists:
+    """By model: the share of places given to head, tail and unseen items, and the share found of each."""
+    if data.train is None or not data.lists:
         return None
-    k = material.requests[material.metric].k or 10
+    k = data.requests[data.metric].k or 10
     shares: dict[str, dict[str, float]] = {}
     found: dict[str, dict[str, float]] = {}
-    if material.truth is not None:
-        shares["(the truth)"] = _group_shares(material.train, material.truth.items, material.truth.codes)
-    for name, held in material.lists.items():
-        shares[name] = _group_shares(material.train, held.items, held.codes[places(held) < k])
-        if material.truth is not None:
-            found[name] = _found_by_group(material.train, material.truth, held, k)
+    if data.truth is not None:
+        shares["(the truth)"] = _group_shares(data.train, data.truth.items, data.truth.codes)
+    for name, lists in data.lists.items():
+        shares[name] = _group_shares(data.train, lists.items, lists.codes[places(lists) < k])
+        if data.truth is not None:
+            found[name] = _found_by_group(data.train, data.truth, lists, k)
     used = [g for g in _GROUPS if any(row.get(g, 0.0) > 0 for row in shares.values())]
     return {n: {g: row[g] for g in used} for n, row in shares.items()}, found
 
@@ -185,157 +188,163 @@ def places(lists: Lists) -> Int:
     return np.arange(len(lists.codes)) - np.repeat(lists.indptr[:-1], lists.sizes)
 
 
-_GROUPS = ("head", "tail", "never seen")
-
-
-def _group_of(train: Interactions, items: Ids) -> Int:
+def _popularity_group(train: Interactions, items: Ids) -> Int:
+    """The place in _GROUPS of each item."""
     counts = popularity(train, items)
-    every = np.bincount(train.codes, minlength=len(train.items))
-    least = every[is_head(every)].min(initial=np.iinfo(np.int64).max)
+    train_counts = np.bincount(train.codes, minlength=len(train.items))
+    least = train_counts[is_head(train_counts)].min(initial=np.iinfo(np.int64).max)
     return np.where(counts >= least, 0, np.where(counts > 0, 1, 2))
 
 
 def _group_shares(train: Interactions, items: Ids, codes: Array) -> dict[str, float]:
-    total = np.bincount(_group_of(train, items)[codes], minlength=3)
+    total = np.bincount(_popularity_group(train, items)[codes], minlength=3)
     return {g: float(n / max(total.sum(), 1)) for g, n in zip(_GROUPS, total.tolist(), strict=True)}
 
 
 def _found_by_group(train: Interactions, truth: Interactions, lists: Lists, k: int) -> dict[str, float]:
     """Of the relevant pairs of each group, the share among the first k places."""
-    case, item = truth.cases.code_of(lists.cases.values), truth.items.code_of(lists.items.values)
+    case_codes, item_codes = truth.cases.code_of(lists.cases.values), truth.items.code_of(lists.items.values)
     width = len(truth.items)
-    entry = np.repeat(np.arange(len(lists.cases)), lists.sizes)
-    near = places(lists) < k
-    at_case, at_item = case[entry[near]], item[lists.codes[near]]
-    known = (at_case >= 0) & (at_item >= 0)
-    shown = np.sort(at_case[known] * width + at_item[known])
-    wanted = np.repeat(np.arange(len(truth.cases)), truth.sizes) * width + truth.codes
-    group = _group_of(train, truth.items)[wanted % width]
-    hit = np.searchsorted(shown, wanted, "right") > np.searchsorted(shown, wanted, "left")
+    owner = np.repeat(np.arange(len(lists.cases)), lists.sizes)
+    in_top = places(lists) < k
+    case, item = case_codes[owner[in_top]], item_codes[lists.codes[in_top]]
+    known = (case >= 0) & (item >= 0)
+    shown = np.sort(case[known] * width + item[known])
+    relevant = np.repeat(np.arange(len(truth.cases)), truth.sizes) * width + truth.codes
+    group = _popularity_group(train, truth.items)[relevant % width]
+    hit = np.searchsorted(shown, relevant, "right") > np.searchsorted(shown, relevant, "left")
     sizes, hits = np.bincount(group, minlength=3), np.bincount(group[hit], minlength=3)
     rows = zip(_GROUPS, hits.tolist(), sizes.tolist(), strict=True)
     return {g: h / n for g, h, n in rows if n}
 
 
-def how_many(table: Interactions, cases: Ids) -> Int:
-    """How many entries each of the cases has."""
+def count_entries(table: Interactions, cases: Ids) -> Int:
+    """The number of entries of each case."""
     table.cases.same_kind(cases, what="user")
     at = table.cases.code_of(cases.values)
     return np.where(at >= 0, table.sizes[at], 0)
 
 
 def _ranges(counts: Int) -> tuple[Int, list[str]]:
-    """Groups of about equal size by how many, named by their ends, such as 1-12."""
+    """The group of each count and the names of the groups: quarters, named by their ends, such as 1-12."""
     edges = np.unique(np.quantile(counts, [0.25, 0.5, 0.75], method="inverted_cdf").astype(np.int64))
     group = np.searchsorted(edges, counts, side="left")
     labels = []
     for g in range(len(edges) + 1):
-        inside = counts[group == g]
-        labels.append(f"{inside.min():,}–{inside.max():,}" if len(inside) else "")  # noqa: RUF001
-    labels = [one.split("–")[0] if one and len(set(one.split("–"))) == 1 else one for one in labels]  # noqa: RUF001
+        members = counts[group == g]
+        if len(members) == 0:
+            labels.append("")
+        elif members.min() == members.max():
+            labels.append(f"{members.min():,}")
+        else:
+            labels.append(f"{members.min():,}–{members.max():,}")  # noqa: RUF001
     return group, labels
 
 
-def _by_taste(material: ReportData, users: Ids) -> GroupValues | None:
-    """Users in three equal groups by how popular, on average, the items they wanted are."""
-    truth, train = material.truth, material.train
+def _by_item_popularity(data: ReportData, users: Ids) -> GroupValues | None:
+    """Users in three equal groups by the mean log popularity of their relevant items."""
+    truth, train = data.truth, data.train
     if truth is None or train is None:
         return None
     counts = popularity(train, truth.items)
-    entry = np.repeat(np.arange(len(truth.cases)), truth.sizes)
-    weight = np.bincount(entry, weights=np.log1p(counts[truth.codes]), minlength=len(truth.cases))
-    mean = np.where(truth.sizes > 0, weight / np.maximum(truth.sizes, 1), np.nan)
-    at = truth.cases.code_of(material.aligned.ids if material.aligned.clusters is None else users.values)
-    taste = np.where(at >= 0, mean[at], np.nan)
-    kept = taste[~np.isnan(taste)]
-    if not len(kept):
+    owner = np.repeat(np.arange(len(truth.cases)), truth.sizes)
+    total = np.bincount(owner, weights=np.log1p(counts[truth.codes]), minlength=len(truth.cases))
+    mean = np.where(truth.sizes > 0, total / np.maximum(truth.sizes, 1), np.nan)
+    at = truth.cases.code_of(data.aligned.ids if data.aligned.clusters is None else users.values)
+    by_user = np.where(at >= 0, mean[at], np.nan)
+    known = by_user[~np.isnan(by_user)]
+    if not len(known):
         return None
-    edges = np.quantile(kept, [1 / 3, 2 / 3])
-    group = np.where(np.isnan(taste), -1, np.searchsorted(edges, taste, side="left"))
-    return _stratified(material, "popularity of what they want", "popularity of their relevant items", group,
+    edges = np.quantile(known, [1 / 3, 2 / 3])
+    group = np.where(np.isnan(by_user), -1, np.searchsorted(edges, by_user, side="left"))
+    return _stratified(data, "popularity of what they want", "popularity of their relevant items", group,
                        ["niche", "mixed", "mainstream"])  # fmt: skip
 
 
-def _by_groups(material: ReportData) -> GroupValues | None:
-    values = evaluated_groups(material, material.metric)
+def _by_evaluated_groups(data: ReportData) -> GroupValues | None:
+    values = evaluated_groups(data, data.metric)
     if not values:
         return None
-    sizes = {str(g): n for g, n in material.first(material.names[0]).by_sizes.items()}
-    says = f"{material.metric} by the groups of the evaluation."
-    return GroupValues("group of the evaluation", "group", sizes, values, says)
+    sizes = {str(g): n for g, n in data.first(data.names[0]).by_sizes.items()}
+    caption = f"{data.metric} by the groups of the evaluation."
+    return GroupValues("group of the evaluation", "group", sizes, values, caption)
 
 
-def evaluated_groups(material: ReportData, metric: str) -> dict[str, dict[str, Triple]]:
-    """The groups the evaluations were made by; the interval where the value is a mean over users."""
-    first = material.first(material.names[0])
-    if not first.by or any(list(material.first(n).by) != list(first.by) for n in material.names):
+def evaluated_groups(data: ReportData, metric: str) -> dict[str, dict[str, Triple]]:
+    """{model: {group: value}} by the groups of the evaluations; empty where these differ."""
+    first = data.first(data.names[0])
+    if not first.by or any(list(data.first(n).by) != list(first.by) for n in data.names):
         return {}
     return {
-        n: {str(g): _evaluated_group(material.first(n), g, metric) for g in first.by} for n in material.names
+        n: {str(g): _evaluated_group_value(data.first(n), g, metric) for g in first.by} for n in data.names
     }
 
 
-def _evaluated_group(evaluation: Evaluation, group: Any, metric: str) -> Triple:
+def _evaluated_group_value(evaluation: Evaluation, group: Any, metric: str) -> Triple:
     value, rows = evaluation.by[group][metric], evaluation.per_case
     inside = evaluation.group_masks[group]
     column = rows.columns.get(metric)
-    if column is None or (~np.isnan(column[inside])).sum() < _FEWEST_IN_GROUP:
+    if column is None or (~np.isnan(column[inside])).sum() < _MIN_USERS_FOR_INTERVAL:
         return value, math.nan, math.nan
-    clusters, weights = (None if held is None else held[inside] for held in (rows.clusters, rows.weights))
+    clusters = None if rows.clusters is None else rows.clusters[inside]
+    weights = None if rows.weights is None else rows.weights[inside]
     bounds = next(r.metric.bounds for r in evaluation.requests if str(r) == metric)
-    return (value, *_cut(_reach(column[inside], clusters, weights, value), bounds))
+    return (value, *_clip(_mean_interval(column[inside], clusters, weights, value), bounds))
 
 
-def group_value(material: ReportData, model: str, metric: str, inside: Bool) -> Triple:
-    """A model's mean over some of the cases, with its interval where they are not too few."""
-    aligned = material.aligned
+def group_value(data: ReportData, model: str, metric: str, inside: Bool) -> Triple:
+    """A model's mean over the cases of a mask, with its interval where they are not too few."""
+    aligned = data.aligned
     column = aligned.tables[model][metric][inside]
-    kept: Bool = ~np.isnan(column)
-    if not kept.any():
+    present: Bool = ~np.isnan(column)
+    if not present.any():
         return math.nan, math.nan, math.nan
     weights = None if aligned.weights is None else aligned.weights[inside]
-    value = float(np.average(column[kept], weights=None if weights is None else weights[kept]))
-    if kept.sum() < _FEWEST_IN_GROUP:
+    value = float(np.average(column[present], weights=None if weights is None else weights[present]))
+    if present.sum() < _MIN_USERS_FOR_INTERVAL:
         return value, math.nan, math.nan
     clusters = None if aligned.clusters is None else aligned.clusters[inside]
-    bounds = material.requests[metric].metric.bounds
-    return (value, *_cut(_reach(column, clusters, weights, value), bounds))
+    bounds = data.requests[metric].metric.bounds
+    return (value, *_clip(_mean_interval(column, clusters, weights, value), bounds))
 
 
 def _stratified(
-    material: ReportData, name: str, title: str, group: Int, labels: Sequence[str]
+    data: ReportData, name: str, title: str, group: Int, labels: Sequence[str]
 ) -> GroupValues | None:
-    metric = material.metric
-    # A group of users who are in nobody's mean has nothing to show.
-    measured = np.any([~np.isnan(held[metric]) for held in material.aligned.tables.values()], axis=0)
+    """The headline metric by group; None with fewer than two groups."""
+    metric = data.metric
+    # A group is left out if none of its users has a value.
+    measured = np.any([~np.isnan(columns[metric]) for columns in data.aligned.tables.values()], axis=0)
     masks = {label: group == g for g, label in enumerate(labels) if label and measured[group == g].any()}
     if len(masks) < 2:
         return None
     sizes = {label: int(mask.sum()) for label, mask in masks.items()}
     values = {
-        model: {label: group_value(material, model, metric, mask) for label, mask in masks.items()}
-        for model in material.names
+        model: {label: group_value(data, model, metric, mask) for label, mask in masks.items()}
+        for model in data.names
     }
     return GroupValues(name, title, sizes, values, f"{metric} by {title}.")
 
 
-def _reach(column: Float, clusters: Array | None, weights: Float | None, value: float) -> tuple[float, float]:
+def _mean_interval(
+    column: Float, clusters: Array | None, weights: Float | None, value: float
+) -> tuple[float, float]:
     """The interval of a mean over users; NaN where the value is not that mean."""
-    # Keys only decide draws, and the t interval draws nothing.
+    # Keys only matter for resampling, and the t interval does not resample.
     keys = np.zeros(len(column), dtype=np.uint64)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        found = interval_of(collapse(column[None, :], clusters, keys=keys, weights=weights))
-    return _ends(found, value)
+        estimate = units_interval(collapse(column[None, :], clusters, keys=keys, weights=weights))
+    return _interval_ends(estimate, value)
 
 
-def _cut(ends: tuple[float, float], bounds: tuple[float, float]) -> tuple[float, float]:
-    """An interval within what the metric can be."""
+def _clip(ends: tuple[float, float], bounds: tuple[float, float]) -> tuple[float, float]:
+    """An interval cut to the bounds of the metric."""
     return max(ends[0], bounds[0]), min(ends[1], bounds[1])
 
 
-def _ends(found: Estimate, value: float) -> tuple[float, float]:
-    """Both ends of an interval around the value; NaN where it is around another one, or endless."""
-    low, high = found.interval.low, found.interval.high
-    same = math.isclose(found.value, value, rel_tol=1e-9, abs_tol=1e-12)
+def _interval_ends(estimate: Estimate, value: float) -> tuple[float, float]:
+    """The ends of an interval; NaN where they are infinite, or the estimate is not of this value."""
+    low, high = estimate.interval.low, estimate.interval.high
+    same = math.isclose(estimate.value, value, rel_tol=1e-9, abs_tol=1e-12)
     return (low, high) if same and math.isfinite(low + high) else (math.nan, math.nan)

@@ -1,7 +1,7 @@
-"""What every picture shares: colours, shapes and dashes of models, and the plain data pictures take.
+"""What all pictures share: colours, shapes and dashes of models, and the preparation of their data.
 
-Colours are told apart by people with colour-vision deficiencies and stand out on white and on near-black
-paper alike (3:1 or more); shape and dash say the same again, so no chart needs colour alone.
+The colours can be distinguished with colour-vision deficiencies and have a contrast of 3:1 or more on white
+and on near-black; shape and dash repeat what the colour says, so no chart depends on colour alone.
 """
 
 from __future__ import annotations
@@ -40,35 +40,35 @@ N_BINS = 20
 
 
 def colours(names: Sequence[str], baseline: str | None = None) -> list[str]:
-    """One colour a model, in order; the baseline is grey."""
-    taken = iter(range(len(names)))
-    return [GREY if name == baseline else COLOURS[next(taken) % len(COLOURS)] for name in names]
+    """One colour per model, in order; the baseline is grey."""
+    numbers = iter(range(len(names)))
+    return [GREY if name == baseline else COLOURS[next(numbers) % len(COLOURS)] for name in names]
 
 
 def shapes(names: Sequence[str]) -> list[str]:
-    """One shape a model, in order."""
+    """One shape per model, in order."""
     return [SHAPES[i % len(SHAPES)] for i in range(len(names))]
 
 
 def dashes(names: Sequence[str]) -> list[tuple[int, ...]]:
-    """One dash a model: full lines first, then the next pattern for each round of the colours."""
+    """One dash pattern per model: three models share a pattern, the first three have full lines."""
     return [DASHES[(i // 3) % len(DASHES)] for i in range(len(names))]
 
 
-def short(name: object, most: int = 28) -> str:
-    """A name cut to what a legend or a tick can hold.
+def short(name: object, max_length: int = 28) -> str:
+    """A name cut to a length that fits a legend or a tick.
 
     >>> short("a name that goes on and on", 10)
     'a name th…'
     """
     text = str(name)
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return text if len(text) <= max_length else text[: max_length - 1] + "…"
 
 
-def triple(value: Any) -> tuple[float, float, float]:
-    """(value, low, high); the ends are NaN where there is no interval.
+def value_and_interval(value: Any) -> tuple[float, float, float]:
+    """A number or (value, low, high) as (value, low, high); NaN ends where there is no interval.
 
-    >>> triple(0.5), triple((0.5, 0.4, 0.6))
+    >>> value_and_interval(0.5), value_and_interval((0.5, 0.4, 0.6))
     ((0.5, nan, nan), (0.5, 0.4, 0.6))
     """
     if isinstance(value, tuple | list):
@@ -77,36 +77,38 @@ def triple(value: Any) -> tuple[float, float, float]:
     return float(value), math.nan, math.nan
 
 
-def flat(values: Mapping[str, Mapping[Any, Any]], key: str, first: str = "model") -> list[dict[str, Any]]:
-    """{model: {key: value}} as rows with model, key, value, low and high; a value of NaN is left out."""
+def long_rows(
+    values: Mapping[str, Mapping[Any, Any]], key: str, first: str = "model"
+) -> list[dict[str, Any]]:
+    """{model: {key: value}} as rows with model, key, value, low and high; NaN values are left out."""
     rows = []
-    for model, held in values.items():
-        for place, value in held.items():
-            middle, low, high = triple(value)
-            if math.isfinite(middle):
-                row = {first: str(model), key: place, "value": middle}
+    for model, values_by_key in values.items():
+        for key_value, entry in values_by_key.items():
+            value, low, high = value_and_interval(entry)
+            if math.isfinite(value):
+                row = {first: str(model), key: key_value, "value": value}
                 rows.append(row | ({"low": low, "high": high} if math.isfinite(low + high) else {}))
     return rows
 
 
 def points(coordinates: Any) -> Float:
-    """Places in the plane, one row each."""
+    """Coordinates as a matrix of two columns."""
     places = np.asarray(coordinates, dtype=np.float64)
     if places.ndim != 2 or places.shape[1] != 2:
         raise InputError(f"coordinates must have two columns, got shape {places.shape}.")
     return places
 
 
-def binned(values: Mapping[str, Any], n_bins: int = N_BINS) -> tuple[Float, dict[str, Float]]:
+def histograms(values: Mapping[str, Any], n_bins: int = N_BINS) -> tuple[Float, dict[str, Float]]:
     """Shared edges and, for each model, the share of its values in each bin; NaN is left out."""
-    kept = {name: _finite(array) for name, array in values.items()}
-    low, high = _range(list(kept.values()))
+    finite = {name: _finite(array) for name, array in values.items()}
+    low, high = _range(list(finite.values()))
     edges = np.linspace(low, high, n_bins + 1)
-    shares = {name: np.histogram(array, edges)[0] / max(len(array), 1) for name, array in kept.items()}
+    shares = {name: np.histogram(array, edges)[0] / max(len(array), 1) for name, array in finite.items()}
     return edges, shares
 
 
-def binned_pairs(first: Any, second: Any, n_bins: int = N_BINS) -> tuple[Float, Array]:
+def paired_histogram(first: Any, second: Any, n_bins: int = N_BINS) -> tuple[Float, Array]:
     """Shared edges, and how many pairs fall in each cell: rows by the second, columns by the first."""
     x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     both = np.isfinite(x) & np.isfinite(y)
@@ -116,30 +118,30 @@ def binned_pairs(first: Any, second: Any, n_bins: int = N_BINS) -> tuple[Float, 
     return edges, counts
 
 
-def side_of(low: float, high: float, *, lower_is_better: bool) -> str:
-    """What a difference with this interval is: better, worse or unclear.
+def interval_side(low: float, high: float, *, lower_is_better: bool) -> str:
+    """Whether a difference with this interval is better, worse or unclear.
 
-    >>> side_of(0.1, 0.3, lower_is_better=False), side_of(0.1, 0.3, lower_is_better=True)
+    >>> interval_side(0.1, 0.3, lower_is_better=False), interval_side(0.1, 0.3, lower_is_better=True)
     ('better', 'worse')
     """
     up, down = ("worse", "better") if lower_is_better else ("better", "worse")
     return up if low > 0 else down if high < 0 else "unclear"
 
 
-def dark_from(values: Any) -> float:
-    """The value from which a cell of the ramp is too dark for dark letters."""
-    kept = _finite(values)
-    return float(kept.min() + 0.7 * (kept.max() - kept.min())) if len(kept) else math.inf
+def dark_threshold(values: Any) -> float:
+    """The value above which a cell of the ramp is too dark for dark letters."""
+    finite = _finite(values)
+    return float(finite.min() + 0.7 * (finite.max() - finite.min())) if len(finite) else math.inf
 
 
 def _finite(array: Any) -> Float:
     values = np.asarray(array, dtype=np.float64)
-    kept: Float = values[np.isfinite(values)]
-    return kept
+    finite: Float = values[np.isfinite(values)]
+    return finite
 
 
 def _range(arrays: Sequence[Float]) -> tuple[float, float]:
-    """From 0 to 1 where that holds all values, else from the least to the greatest of them."""
+    """0 and 1 if all values lie between them, else the least and the greatest value."""
     ends = [(a.min(), a.max()) for a in arrays if len(a)]
     low, high = min((e[0] for e in ends), default=0.0), max((e[1] for e in ends), default=1.0)
     if low >= 0.0 and high <= 1.0:

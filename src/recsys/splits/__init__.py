@@ -1,7 +1,7 @@
-"""One data set into parts that do not leak into each other: what trains, what tunes, what is judged.
+"""Split one data set into parts that do not leak into each other: for training, for tuning, for testing.
 
-Every way of splitting is a function here; `split(data, how="leave_last", ...)` calls one by its name. Parts
-are of the kind the data came as, and every row ends in exactly one of them or in `excluded`, with a reason.
+Every strategy is a function of this package; `split(data, how="leave_last", ...)` calls one by its name. The
+parts have the type of the data, and every row is in exactly one of them or in `excluded`, with a reason.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from recsys.splits.strategies import (
 )
 
 STRATEGIES: dict[str, Any] = {
-    made.__name__: made
-    for made in (
+    strategy.__name__: strategy
+    for strategy in (
         random_ratio, per_user_ratio, k_fold, leave_one_out, leave_last, per_user_temporal, global_temporal,
         rolling_windows, unseen_users,
     )
@@ -35,7 +35,19 @@ STRATEGIES: dict[str, Any] = {
 
 
 def split(data: Any, how: str = "random_ratio", *arguments: Any, **parameters: Any) -> Any:
-    """Split interactions by the strategy of that name; its parameters follow.
+    """Split interactions by the name of a strategy.
+
+    Args:
+        data: a table, a sparse matrix, a dict, a 2-D array or `Interactions`.
+        how: a name in `STRATEGIES`.
+        arguments: positional arguments of that strategy.
+        parameters: keyword arguments of that strategy.
+
+    Returns:
+        A `Split`; `Folds` of several for "k_fold" and "rolling_windows".
+
+    Raises:
+        UnknownNameError: there is no such strategy.
 
     >>> split({"ann": ["a", "b", "c"], "bob": ["a", "d"]}, "leave_last").test
     {'ann': ['c'], 'bob': ['d']}

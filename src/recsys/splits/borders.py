@@ -1,8 +1,8 @@
-"""Where a group's rows are cut: which are its newest (or first drawn), and what becomes of equal ones.
+"""Where each group of rows is cut: which of its rows are the newest (or drawn), and how ties are resolved.
 
-No group is looped over: rows get one whole number that sorts by group and then by time or draw, the sorted
-numbers say where each group's border lies, and every row is compared with the border of its group. Equal
-numbers therefore fall together by themselves; only rows at a border that must part are ever ordered further.
+There is no loop over groups: each row gets one whole number that sorts by group and then by time or draw, the
+sorted numbers show the border of each group, and every row is compared with the border of its group. Rows
+with equal numbers therefore stay together; only tied rows that a border must separate are sorted again.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ ON_TIE = {
     "error": "a tie at a border is an error",
 }
 ROUNDING = ("down", "nearest", "up")
-_WHOLE = 62  # bits of a key that stays a positive int64
+_KEY_BITS = 62  # bits of a key, so that it stays a positive int64
 
 
 def time_keys(values: Array, group: Codes, n_groups: int) -> Int:
-    """One whole number a row that sorts by group, then by time."""
-    if values.dtype.kind == "f" or int(values.max()) - int(values.min()) >= (1 << _WHOLE) // max(n_groups, 1):
+    """One whole number per row that sorts by group, then by time."""
+    if values.dtype.kind == "f" or int(values.max()) - int(values.min()) >= (1 << _KEY_BITS) // max(
+        n_groups, 1
+    ):
         _, place = np.unique(values, return_inverse=True)
         low, span = 0, int(place.max()) + 1
     else:
@@ -43,69 +45,77 @@ def time_keys(values: Array, group: Codes, n_groups: int) -> Int:
 
 
 def draw_keys(keys: Keys, group: Codes, n_groups: int) -> Int:
-    """One whole number a row that sorts by group, then by draw."""
+    """One whole number per row that sorts by group, then by draw."""
     bits = max(int(n_groups) - 1, 0).bit_length()
-    made = (keys >> np.uint64(64 - _WHOLE + bits)).view(np.int64)
-    made |= np.left_shift(group, _WHOLE - bits, dtype=np.int64)
-    return made
+    group_keys = (keys >> np.uint64(64 - _KEY_BITS + bits)).view(np.int64)
+    group_keys |= np.left_shift(group, _KEY_BITS - bits, dtype=np.int64)
+    return group_keys
 
 
-def sizes_of(group: Codes, n_groups: int) -> Int:
+def group_sizes(group: Codes, n_groups: int) -> Int:
     """How many rows each group has."""
     return np.bincount(group, minlength=n_groups).astype(np.int64, copy=False)
 
 
-def share_of(sizes: Int, wanted: float | Fraction, rounding: str = "down") -> Int:
-    """A share of each group, at least 1; 0.29 of 100 is 29, though not in floats."""
-    exact = Fraction(wanted).limit_denominator(10**6)
+def share_counts(sizes: Int, share: float | Fraction, rounding: str = "down") -> Int:
+    """The number of rows that is a share of each group, at least 1; computed exactly: 0.29 of 100 is 29."""
+    exact = Fraction(share).limit_denominator(10**6)
     extra = {"down": 0, "nearest": exact.denominator // 2, "up": exact.denominator - 1}[rounding]
     return np.maximum((sizes * exact.numerator + extra) // exact.denominator, 1)
 
 
-def newest(
-    keys: Int, group: Codes, wanted: Int, on_tie: str, breaker: Callable[[Int], Array]
+def select_newest(
+    keys: Int, group: Codes, n_wanted: Int, on_tie: str, tie_order: Callable[[Int], Array]
 ) -> tuple[Bool, Int]:
-    """Which rows are the last `wanted` of their group, and how many groups have a tie at the border.
+    """Select the last `n_wanted` rows of each group.
 
-    `breaker` gives, for some rows, what orders equal ones; it is asked for rows at a tied border only.
+    Args:
+        keys: from `time_keys` or `draw_keys`.
+        group: the group of each row.
+        n_wanted: the number of rows to select in each group.
+        on_tie: a name in `ON_TIE`.
+        tie_order: gives the sort keys of tied rows, for an array of row numbers.
+
+    Returns:
+        One flag per row, and the groups with a tie at their border.
     """
     if on_tie not in ON_TIE:
         raise UnknownNameError("value of on_tie", on_tie, ON_TIE)
-    n_groups = len(wanted)
-    sizes = sizes_of(group, n_groups)
-    takes = np.minimum(wanted, sizes)
-    border = _borders(keys, sizes, takes)
-    chosen = keys >= border[group]
-    excess = sizes_of(group[chosen], n_groups) - takes
-    tied = np.flatnonzero(excess > 0)
-    if len(tied) == 0 or on_tie == "together":
-        return chosen, tied
+    n_groups = len(n_wanted)
+    sizes = group_sizes(group, n_groups)
+    n_selected = np.minimum(n_wanted, sizes)
+    border = _border_keys(keys, sizes, n_selected)
+    selected = keys >= border[group]
+    excess = group_sizes(group[selected], n_groups) - n_selected
+    tied_groups = np.flatnonzero(excess > 0)
+    if len(tied_groups) == 0 or on_tie == "together":
+        return selected, tied_groups
     if on_tie == "error":
         raise SplitError(
-            f"{len(tied)} of {n_groups} borders fall between rows of equal time.",
+            f"{len(tied_groups)} of {n_groups} borders fall between rows of equal time.",
             hint="Choose on_tie='together', 'train', 'by_item', 'random' or 'row_order'.",
         )
     at_border = np.flatnonzero((keys == border[group]) & (excess[group] > 0))
     if on_tie == "train":
-        chosen[at_border] = False
-        return chosen, tied
-    own = group[at_border]
-    order = np.lexsort((breaker(at_border), own))  # the rows that go back are the first of each group
-    starts = np.concatenate([[0], np.cumsum(sizes_of(own, n_groups))])[:-1]
-    place = np.arange(len(order)) - starts[own[order]]
-    chosen[at_border[order[place < excess[own[order]]]]] = False
-    return chosen, tied
+        selected[at_border] = False
+        return selected, tied_groups
+    tied_group = group[at_border]
+    order = np.lexsort((tie_order(at_border), tied_group))  # the first rows of each group are deselected
+    starts = np.concatenate([[0], np.cumsum(group_sizes(tied_group, n_groups))])[:-1]
+    place = np.arange(len(order)) - starts[tied_group[order]]
+    selected[at_border[order[place < excess[tied_group[order]]]]] = False
+    return selected, tied_groups
 
 
-def _borders(keys: Int, sizes: Int, takes: Int) -> Int:
-    """The smallest key that is taken of each group; beyond all keys where nothing is."""
-    beyond = np.iinfo(np.int64).max
+def _border_keys(keys: Int, sizes: Int, n_selected: Int) -> Int:
+    """The smallest selected key of each group; above all keys where none is selected."""
+    above_all = np.iinfo(np.int64).max
     if len(keys) == 0:
-        return np.full(len(sizes), beyond)
+        return np.full(len(sizes), above_all)
     if len(sizes) == 1:
-        at = int(sizes[0] - takes[0])
-        return np.array([np.partition(keys, at)[at] if takes[0] else beyond], dtype=np.int64)
+        place = int(sizes[0] - n_selected[0])
+        return np.array([np.partition(keys, place)[place] if n_selected[0] else above_all], dtype=np.int64)
     ends = np.cumsum(sizes)
     ordered = np.sort(keys)
-    at = np.minimum(ends - takes, len(keys) - 1)
-    return np.where(takes > 0, ordered[at], beyond)
+    place = np.minimum(ends - n_selected, len(keys) - 1)
+    return np.where(n_selected > 0, ordered[place], above_all)

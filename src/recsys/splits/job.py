@@ -1,20 +1,20 @@
-"""What all strategies share: rows that cannot take part, the k-core, the clock, draws, the final account."""
+"""What all strategies share: excluding bad rows, the k-core, the clock, draws, and building the split."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cached_property
+from collections.abc import Mapping
+from functools import cached_property, partial
 from typing import Any, TypedDict, cast
 
 import numpy as np
 
 from recsys.errors import SplitError, UnknownNameError
-from recsys.inputs.timestamps import Clock, clock_of
-from recsys.kernels.keyed_random import Keys, checked_seed, id_keys, pair_keys
-from recsys.splits.borders import ON_TIE, ROUNDING, newest, share_of, sizes_of
-from recsys.splits.filters import checked_whole, core
-from recsys.splits.split_result import TEST, TRAIN, VALIDATION, Side, Split, reason_code
-from recsys.splits.split_table import InteractionTable, table_of
+from recsys.inputs.timestamps import Clock, read_times
+from recsys.kernels.keyed_random import Keys, check_seed, id_keys, pair_keys
+from recsys.splits.borders import ON_TIE, ROUNDING, group_sizes, select_newest, share_counts
+from recsys.splits.filters import check_whole_number, k_core
+from recsys.splits.split_result import TEST, TRAIN, VALIDATION, Side, Split, format_count, reason_code
+from recsys.splits.split_table import InteractionTable, as_interaction_table
 from recsys.types import Array, Bool, Codes, Ids, Int
 
 BAD_ROWS = ("error", "exclude", "keep")
@@ -22,20 +22,20 @@ SHORT = ("exclude", "train", "error")
 
 
 class SplitOptions(TypedDict, total=False):
-    """What every strategy can be told.
+    """The options of every strategy.
 
-    columns: which column plays a role ("user", "item", "time", "grade"), where detection fails; places for
-        arrays.
+    columns: the column of each role ("user", "item", "time", "grade"), where it is not recognised; for arrays
+        its number.
     seed: of all draws.
-    unit: what numeric times count since 1970 ("s", "ms", "us", "ns"), for borders that are dates.
-    on_tie: what becomes of rows of equal time at a border.
+    unit: the unit of numeric times since 1970 ("s", "ms", "us", "ns"), for borders that are dates.
+    on_tie: what happens to rows of equal time at a border; a name in `ON_TIE`.
     rounding: of a share that is no whole number of rows: "down" (but at least 1), "nearest" or "up".
-    short: what becomes of users with too few rows to be on every side: "exclude", "train" or "error".
-    bad_rows: what becomes of rows without a time or rating, or with a rating outside `scale`: "error",
-        "exclude", or "keep" where it is the rating.
+    short: what happens to users with too few rows to be on every side: "exclude", "train" or "error".
+    bad_rows: what happens to rows without a time or rating, or with a rating outside `scale`: "error",
+        "exclude", or "keep", which keeps rows with a bad rating.
     scale: the lowest and the highest rating.
-    min_user, min_item: rows every user and every item must have (the iterative k-core).
-    warm_users, warm_items: exclude held-out rows of those that are not in train.
+    min_user, min_item: the number of rows every user and every item must have (the iterative k-core).
+    warm_users, warm_items: exclude held-out rows of users or items that are not in train.
     """
 
     columns: Mapping[str, Any] | None
@@ -60,7 +60,10 @@ DEFAULTS: SplitOptions = {
 
 
 class Job:
-    """One data set on its way to a split: the side of all rows, and arrays of those that take part."""
+    """One data set on its way to a split: the side of every row, and arrays of the active rows.
+
+    Active rows are those that were not excluded before the split; `active` is None if all rows are.
+    """
 
     def __init__(
         self, how: str, data: Any, parameters: Mapping[str, Any], options: SplitOptions, *, timed: bool
@@ -78,170 +81,175 @@ class Job:
         ):
             if self.options[name] not in known:  # type: ignore[literal-required]
                 raise UnknownNameError(f"value of {name}", self.options[name], known)  # type: ignore[literal-required]
-        self.seed = checked_seed(self.options["seed"])
-        self.table: InteractionTable = table_of(data, self.options["columns"])
+        self.seed = check_seed(self.options["seed"])
+        self.table: InteractionTable = as_interaction_table(data, self.options["columns"])
         self.side: Side = np.full(len(self.table), TRAIN, dtype=np.int8)
         self.reasons: list[str] = []
         self.notes: dict[str, Any] = {}
         self._clock = self._read_clock() if timed else None
-        self._refuse_bad_rows()
-        self._keep_core()
-        self.kept: Int | None = None if not self.reasons else np.flatnonzero(self.side == TRAIN)
-        self.size = len(self.side) if self.kept is None else len(self.kept)
+        self._check_ratings()
+        self._keep_k_core()
+        self.active: Int | None = None if not self.reasons else np.flatnonzero(self.side == TRAIN)
+        self.size = len(self.side) if self.active is None else len(self.active)
 
     def _read_clock(self) -> Clock:
         name = self.table.role("time")
         if name is None:
-            raise self.table.missing("time")
-        clock: Clock = self.table.clock(name, self.options["unit"], clock_of)
-        self._bad(clock.missing, name, "without a time", "every row needs a time")
+            raise self.table.missing_role("time")
+        clock: Clock = self.table.clock(name, self.options["unit"], read_times)
+        self._exclude_or_refuse(clock.missing, name, "without a time", "every row needs a time")
         return clock
 
-    def _refuse_bad_rows(self) -> None:
+    def _check_ratings(self) -> None:
         name, scale = self.table.role("grade"), self.options["scale"]
         if self.options["bad_rows"] == "keep":
             return
         if name is None:
             if scale is not None:
-                raise self.table.missing("grade")
+                raise self.table.missing_role("grade")
             return
-        grade = _numbers(self.table.column(name))
+        grade = _ratings(self.table.column(name))
         if grade is None:
             return
-        self._bad(~np.isfinite(grade), name, "without a rating", "every row needs a rating")
+        self._exclude_or_refuse(~np.isfinite(grade), name, "without a rating", "every row needs a rating")
         if scale is not None:
-            low, high = _scale(scale)
-            self._bad(
+            low, high = _scale_ends(scale)
+            self._exclude_or_refuse(
                 (grade < low) | (grade > high), name, f"rating outside {low:g} to {high:g}", "see the scale"
             )
 
-    def _bad(self, wrong: Bool, column: str, reason: str, expected: str) -> None:
-        if not wrong.any():
+    def _exclude_or_refuse(self, is_bad: Bool, column: str, reason: str, expected: str) -> None:
+        """Exclude bad rows for a reason, or raise, as `bad_rows` says."""
+        if not is_bad.any():
             return
-        row = int(np.argmax(wrong))
+        first_bad = int(np.argmax(is_bad))
         if self.options["bad_rows"] != "exclude":
             raise SplitError(
-                f"{int(wrong.sum()):,} of {len(wrong):,} rows are {reason}: {expected}."
+                f"{int(is_bad.sum()):,} of {len(is_bad):,} rows are {reason}: {expected}."
                 if reason.startswith("without")
-                else f"{int(wrong.sum()):,} of {len(wrong):,} rows have a {reason}.",
+                else f"{int(is_bad.sum()):,} of {len(is_bad):,} rows have a {reason}.",
                 table="data",
                 column=column,
-                row=row,
-                hint="Mend them, or leave them out with bad_rows='exclude', which counts them.",
+                row=first_bad,
+                hint="Correct them, or leave them out with bad_rows='exclude', which counts them.",
             )
-        self.side[wrong & (self.side == TRAIN)] = reason_code(self.reasons, reason)
+        self.side[is_bad & (self.side == TRAIN)] = reason_code(self.reasons, reason)
 
-    def _keep_core(self) -> None:
-        least = (
-            checked_whole(self.options["min_user"], "min_user"),
-            checked_whole(self.options["min_item"], "min_item"),
+    def _keep_k_core(self) -> None:
+        minimum = (
+            check_whole_number(self.options["min_user"], "min_user"),
+            check_whole_number(self.options["min_item"], "min_item"),
         )
-        if max(least) > 1:
+        if max(minimum) > 1:
             rows = np.flatnonzero(self.side == TRAIN)
-            kept, rounds = core(
-                self.table.ids("user")[1][rows], self.table.ids("item")[1][rows], least, iterative=True
+            keep, n_rounds = k_core(
+                self.table.ids("user")[1][rows], self.table.ids("item")[1][rows], minimum, iterative=True
             )
-            self.notes["core_rounds"] = rounds
-            few = [
+            self.notes["core_rounds"] = n_rounds
+            conditions = [
                 f"{role} with fewer than {n}"
-                for role, n in zip(("user", "item"), least, strict=True)
+                for role, n in zip(("user", "item"), minimum, strict=True)
                 if n > 1
             ]
-            reason = f"{' or '.join(few)} rows"
-            self.side[rows[~kept]] = reason_code(self.reasons, reason)
+            reason = f"{' or '.join(conditions)} rows"
+            self.side[rows[~keep]] = reason_code(self.reasons, reason)
         if not (self.side == TRAIN).any():
-            told = "; ".join(self.reasons)
-            raise SplitError(f"{self.how}: no row is left ({told}).", hint="Filter less.")
+            raise SplitError(
+                f"{self.how}: no row is left ({'; '.join(self.reasons)}).", hint="Exclude fewer rows."
+            )
 
-    def part(self, values: Array) -> Array:
-        """Values of all rows as values of those that take part."""
-        return values if self.kept is None else values[self.kept]
+    def of_active(self, values: Array) -> Array:
+        """The values of the active rows, from those of all rows."""
+        return values if self.active is None else values[self.active]
 
     def ids(self, role: str) -> tuple[Ids, Codes]:
-        """Ids, and the codes of the rows that take part."""
+        """The ids of a role, and the code of each active row."""
         ids, codes = self.table.ids(role)
-        return ids, self.part(codes)
+        return ids, self.of_active(codes)
 
     @property
     def clock(self) -> Clock:
-        """How times are read and borders given."""
+        """How times are read and borders are written."""
         if self._clock is None:
-            raise self.table.missing("time")
+            raise self.table.missing_role("time")
         return self._clock
 
     @cached_property
     def times(self) -> Array:
-        """The times of the rows that take part."""
-        return self.part(self.clock.values)
+        """The times of the active rows."""
+        return self.of_active(self.clock.values)
 
     @cached_property
     def pair_draws(self) -> Keys:
-        """A draw a row; rows of one user and item share it."""
-        return self._pairs(*self.ids("user"), *self.ids("item"))
+        """One draw per active row; rows of the same user and item share it."""
+        return self._pair_keys(*self.ids("user"), *self.ids("item"))
 
-    def _pairs(self, users: Ids, user: Codes, items: Ids, item: Codes) -> Keys:
+    def _pair_keys(self, users: Ids, user: Codes, items: Ids, item: Codes) -> Keys:
         first = id_keys(users, self.seed, purpose="user")
         second = id_keys(items, self.seed, purpose="item")
         return pair_keys(first[user], second[item])
 
     def user_draws(self) -> Keys:
-        """A draw a user, in the order of the ids."""
+        """One draw per user, in the order of the ids."""
         return id_keys(self.table.ids("user")[0], self.seed, purpose="users")
 
-    def breaker(self, rows: Int) -> Callable[[Int], Array]:
-        """What orders equal times: by item, by draw or by row, for some of `rows`."""
-
-        def of(at: Int) -> Array:
-            here = rows[at]
-            if self.options["on_tie"] == "row_order":
-                return here
-            users, user = self.ids("user")
-            items, item = self.ids("item")
-            if self.options["on_tie"] == "random":
-                return self._pairs(users, user[here], items, item[here])
-            return item[here]
-
-        return of
+    def _tie_keys(self, subset: Int, at: Int) -> Array:
+        """What orders the active rows `subset[at]` of equal time: the item, a draw or the row number."""
+        rows = subset[at]
+        if self.options["on_tie"] == "row_order":
+            return rows
+        users, user = self.ids("user")
+        items, item = self.ids("item")
+        if self.options["on_tie"] == "random":
+            return self._pair_keys(users, user[rows], items, item[rows])
+        return item[rows]
 
     def cut(
-        self, keys: Int, group: Codes, wants: tuple[Any, Any], *, drawn: bool, every: Int | None = None
+        self, keys: Int, group: Codes, amounts: tuple[Any, Any], *, drawn: bool, subset: Int | None = None
     ) -> Side:
-        """Sides of the rows that take part: the last of each group to test, those before to validation.
+        """The side of each active row: the last rows of each group are test, those before validation.
 
-        `every`: which of them are cut, where not all are; keys and groups are theirs.
+        Args:
+            keys: from `time_keys` or `draw_keys`.
+            group: the group of each row.
+            amounts: the size of test and validation: a number of rows per group, or a share of each group.
+            drawn: whether the keys are draws; rows with equal draws stay together.
+            subset: the active rows that are cut, if not all; keys and groups are theirs.
         """
         on_tie = "together" if drawn else self.options["on_tie"]
         side: Side = np.full(len(group), TRAIN, dtype=np.int8)
-        every = np.arange(len(group)) if every is None else every
         places = np.arange(len(group))
+        subset = places if subset is None else subset
         n_groups = int(group.max()) + 1 if len(group) else 0
-        sizes = sizes_of(group, n_groups)
-        rows: Int | slice = slice(None)
+        sizes = group_sizes(group, n_groups)
+        left: Int | slice = slice(None)
         n_tied = 0
-        for code, want in ((TEST, wants[0]), (VALIDATION, wants[1])):
-            if not want:
+        for code, amount in ((TEST, amounts[0]), (VALIDATION, amounts[1])):
+            if not amount:
                 continue
-            wanted = self.amount(want, sizes)
-            chosen, tied = newest(keys[rows], group[rows], wanted, on_tie, self.breaker(every[rows]))
+            chosen, tied = select_newest(
+                keys[left], group[left], self.row_counts(amount, sizes), on_tie,
+                partial(self._tie_keys, subset[left]),
+            )  # fmt: skip
             n_tied += len(tied)
-            side[places[rows][chosen]] = code
-            rows = np.flatnonzero(side == TRAIN)
+            side[places[left][chosen]] = code
+            left = np.flatnonzero(side == TRAIN)
         if not drawn:
             self.notes["ties_at_border"] = n_tied
         return side
 
-    def amount(self, want: Any, sizes: Int) -> Int:
-        """A whole number as it is, a share of each size as a number."""
-        if isinstance(want, int):
-            return np.full(len(sizes), want, dtype=np.int64)
-        return share_of(sizes, want, self.options["rounding"])
+    def row_counts(self, amount: Any, sizes: Int) -> Int:
+        """The number of rows in each group: a whole number as it is, a share as a number of rows."""
+        if isinstance(amount, int):
+            return np.full(len(sizes), amount, dtype=np.int64)
+        return share_counts(sizes, amount, self.options["rounding"])
 
-    def settle_short(self, side: Side, group: Codes, n_groups: int, *, needed: tuple[int, ...]) -> Side:
-        """Users that are not on every side they should be on: excluded, kept for training, or an error."""
-        present = sizes_of(group, n_groups) > 0
+    def apply_short_rule(self, side: Side, group: Codes, n_groups: int, *, needed: tuple[int, ...]) -> Side:
+        """Exclude users that miss one of the `needed` sides, train on them, or raise, as `short` says."""
+        present = group_sizes(group, n_groups) > 0
         short = np.zeros(n_groups, dtype=bool)
         for code in needed:
-            short |= sizes_of(group[side == code], n_groups) == 0
+            short |= group_sizes(group[side == code], n_groups) == 0
         short &= present
         n_short = int(short.sum())
         if n_short == 0:
@@ -250,7 +258,8 @@ class Job:
         if rule == "error":
             name = self.table.ids("user")[0].name(np.argmax(short))
             raise SplitError(
-                f"{n_short:,} users have too few rows (or too few different times), {name!r} for one.",
+                f"{format_count(n_short, 'user')} {'has' if n_short == 1 else 'have'} too few rows "
+                f"(or too few different times), for example {name!r}.",
                 table="data",
                 hint="Use short='exclude' to leave them out, or short='train' to train on them only.",
             )
@@ -263,26 +272,30 @@ class Job:
         )
         return side
 
-    def finished(self, side: Side, *asked: int, **more: Any) -> Split:
-        """The split, once the sides of the rows that take part are known.
+    def build_split(self, side: Side, *extra_parts: int, **identity: Any) -> Split:
+        """The split, from the side of each active row.
 
-        `asked`: parts beside train and test; `more`: parameters that tell one of several splits apart.
+        Args:
+            side: of each active row.
+            extra_parts: the parts beside train and test.
+            identity: parameters that distinguish one of several splits (fold=, window=).
         """
         full = side
-        if self.kept is not None:
+        if self.active is not None:
             full = self.side.copy()
-            full[self.kept] = side
-        told = {name: value for name, value in self.options.items() if value != DEFAULTS[name]}  # type: ignore[literal-required]
-        warm = {role: bool(told.pop(f"warm_{role}", False)) for role in ("users", "items")}
-        made = Split(
-            self.table, full, self.reasons, asked=asked, how=self.how, notes=self.notes,
-            parameters={**self.parameters, **told, **more}, disorder=self._disorder,
+            full[self.active] = side
+        changed = {name: value for name, value in self.options.items() if value != DEFAULTS[name]}  # type: ignore[literal-required]
+        warm_users, warm_items = (bool(changed.pop(f"warm_{role}", False)) for role in ("users", "items"))
+        split = Split(
+            self.table, full, self.reasons, extra_parts=extra_parts, how=self.how, notes=self.notes,
+            parameters={**self.parameters, **changed, **identity},
+            count_unordered_users=self._count_unordered_users,
         )  # fmt: skip
-        made.check()
-        return made.warm(users=warm["users"], items=warm["items"]) if any(warm.values()) else made
+        split.check()
+        return split.warm(users=warm_users, items=warm_items) if warm_users or warm_items else split
 
-    def _disorder(self) -> int | None:
-        """How many users' rows go back in time, in the order they came; the split does not mind."""
+    def _count_unordered_users(self) -> int | None:
+        """How many users have rows that are not in the order of time; this does not change the split."""
         if self._clock is None or self.table.role("user") is None:
             return None
         ids, user = self.table.ids("user")
@@ -291,8 +304,8 @@ class Job:
         return int(np.bincount(user[order][1:][back], minlength=len(ids)).astype(bool).sum())
 
 
-def _numbers(column: Any) -> Array | None:
-    """Ratings as float64, NaN where missing; None for a column that holds no numbers."""
+def _ratings(column: Any) -> Array | None:
+    """Ratings as float64, NaN where missing; None if the column holds no numbers."""
     dtype = getattr(column, "dtype", None)
     if isinstance(column, np.ndarray):
         return column.astype(np.float64) if column.dtype.kind in "iufb" else None
@@ -305,7 +318,8 @@ def _numbers(column: Any) -> Array | None:
     return np.asarray(column.to_numpy()).astype(np.float64)
 
 
-def _scale(scale: Any) -> tuple[float, float]:
+def _scale_ends(scale: Any) -> tuple[float, float]:
+    """The lowest and the highest rating."""
     try:
         low, high = (float(end) for end in scale)
     except (TypeError, ValueError) as error:
@@ -317,23 +331,23 @@ def _scale(scale: Any) -> tuple[float, float]:
     return low, high
 
 
-def checked_share(value: Any, what: str, *, optional: bool = False) -> int | float:
-    """A share above 0 and below 1, or a whole number of rows (or users) of at least 1."""
+def check_amount(value: Any, name: str, *, optional: bool = False) -> int | float:
+    """Return the value if it is a share above 0 and below 1, or a number of rows (or users) of at least 1."""
     if optional and value in (None, 0) and not isinstance(value, bool):
         return 0
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if whole and value >= 1:
+    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if is_whole and value >= 1:
         return int(value)
     if isinstance(value, float | np.floating) and 0 < value < 1:
         return float(value)
     raise SplitError(
-        f"{what}={value!r} is neither a share above 0 and below 1 nor a whole number of at least 1.",
-        hint=f"Pass {what}=0.2 for a fifth, or {what}=1 for one.",
+        f"{name}={value!r} is neither a share above 0 and below 1 nor a whole number of at least 1.",
+        hint=f"Pass {name}=0.2 for a fifth, or {name}=1 for one.",
     )
 
 
-def checked_together(test: Any, validation: Any) -> None:
-    """Two shares must leave something to train on."""
+def check_shares(test: Any, validation: Any) -> None:
+    """An error if two shares leave nothing to train on."""
     if isinstance(test, float) and isinstance(validation, float) and test + validation >= 1:
         raise SplitError(
             f"test={test} and validation={validation} leave nothing to train on.",

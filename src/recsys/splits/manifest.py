@@ -1,7 +1,7 @@
-"""A split written down so that anyone can make it again, and see that it is the same.
+"""A record of a split, so that anyone can make it again and check that it is the same.
 
-Contents are hashed a row at a time over all columns, by value: int32 and int64, or pandas and polars, make no
-difference. `content` does not depend on the order of rows, `order` does.
+Each row is hashed over all its columns, by value: int32 and int64, or pandas and polars, give the same hash.
+The hash `content` does not depend on the order of rows, `order` does.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import FileError, ManifestError, SplitError
-from recsys.kernels.keyed_random import Keys, digest, mixed, ordered_digest, text_keys
+from recsys.kernels.keyed_random import Keys, digest, mix_bits, ordered_digest, text_keys
 from recsys.splits.split_result import Folds, Split
-from recsys.splits.split_table import InteractionTable, table_of
+from recsys.splits.split_table import InteractionTable, as_interaction_table
 from recsys.types import Array
 
 FORMAT = "recsys-split-1"
@@ -27,14 +27,14 @@ _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]+")
 _MISSING = np.uint64(0x6D697373696E6721)
 
 
-def manifest_of(split: Split, table: InteractionTable) -> dict[str, Any]:
-    """Everything about a split that JSON can hold."""
+def build_manifest(split: Split, table: InteractionTable) -> dict[str, Any]:
+    """The manifest of a split, as values for JSON."""
     keys = row_keys(table)
     parts = [*split.names, *(["excluded"] if split.reasons else [])]
     return {
         "format": FORMAT,
         "how": split.how,
-        "parameters": {name: _plain(value) for name, value in split.parameters.items()},
+        "parameters": {name: _json_value(value) for name, value in split.parameters.items()},
         "seed": int(split.parameters.get("seed", 0)),
         "columns": table.names,
         "counts": {name: count for name, count in split.counts.items() if name != "users_not_in_time_order"},
@@ -47,18 +47,23 @@ def manifest_of(split: Split, table: InteractionTable) -> dict[str, Any]:
 
 
 def to_json(manifest: Mapping[str, Any]) -> str:
-    """A manifest as text; the same split gives the same bytes."""
+    """A manifest as JSON text; the same split gives the same bytes."""
     return json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def read_manifest(given: Mapping[str, Any] | str | os.PathLike[str]) -> dict[str, Any]:
-    """A manifest from a file, or from memory; checked for its form."""
+    """A manifest from a file or a mapping.
+
+    Raises:
+        FileError: the file cannot be read or is not JSON.
+        ManifestError: it is not the manifest of a split.
+    """
     if isinstance(given, Mapping):
-        made: dict[str, Any] = dict(given)
+        manifest: dict[str, Any] = dict(given)
     else:
         path = Path(given)
         try:
-            made = dict(json.loads(path.read_text("utf-8")))
+            manifest = dict(json.loads(path.read_text("utf-8")))
         except OSError as error:
             raise FileError(
                 f"{path} cannot be read: {error.strerror or error}.", hint="Check the path."
@@ -66,51 +71,56 @@ def read_manifest(given: Mapping[str, Any] | str | os.PathLike[str]) -> dict[str
         except (ValueError, TypeError) as error:
             raise FileError(f"{path} is not JSON ({error}).", hint="Write it again.") from error
     needed = {"format", "how", "parameters", "counts", "input", "parts"}
-    if made.get("format") != FORMAT or needed - set(made):
+    if manifest.get("format") != FORMAT or needed - set(manifest):
         raise ManifestError(
             f"this is not a manifest of a split ({FORMAT}).", hint="Pass split.manifest, or its file."
         )
-    return made
+    return manifest
 
 
 def rerun(manifest: Mapping[str, Any] | str | os.PathLike[str], data: Any, *, ordered: bool = False) -> Split:
-    """Make a split again from its manifest; an error names what is not the same.
+    """Make a split again from its manifest.
 
-    Rows may come in another order, and the parts then hold the same rows in that order; with `ordered` the
-    order counts too, so that the parts are the same to the byte.
+    Args:
+        manifest: a manifest, or its file.
+        data: the data that was split. In another order of rows, the parts have the same rows in that order.
+        ordered: the order of rows must be the same too, so that the parts are the same to the byte.
+
+    Raises:
+        ManifestError: the data or a part is not the same; it names which.
     """
     from recsys.splits import split
 
     stored = read_manifest(manifest)
     parameters = dict(stored["parameters"])
-    at = parameters.pop("fold", parameters.pop("window", None))
+    index = parameters.pop("fold", parameters.pop("window", None))
     if parameters.get("scale") is not None:
         parameters["scale"] = tuple(parameters["scale"])
-    table = table_of(data, parameters.get("columns"))
+    table = as_interaction_table(data, parameters.get("columns"))
     keys = row_keys(table)
-    _compare(
+    _check_hashes(
         {"content": digest(keys), "order": ordered_digest(keys)}, stored["input"], "the data", ordered=ordered
     )
-    made = split(table, how=stored["how"], **parameters)
-    if isinstance(made, Folds) != (at is not None):
-        raise SplitError(f"{stored['how']} gives {'several splits' if at is None else 'one split'}.")
-    one: Split = made[at] if isinstance(made, Folds) else made
-    for name, sums in stored["parts"].items():
-        if name not in one.manifest["parts"]:
+    result = split(table, how=stored["how"], **parameters)
+    if isinstance(result, Folds) != (index is not None):
+        raise SplitError(f"{stored['how']} gives {'several splits' if index is None else 'one split'}.")
+    again: Split = result[index] if isinstance(result, Folds) else result
+    for name, hashes in stored["parts"].items():
+        if name not in again.manifest["parts"]:
             raise ManifestError(f"the part {name} is not made any more.", differs=[name])
-        _compare(one.manifest["parts"][name], sums, f"the part {name}", ordered=ordered)
-    return one
+        _check_hashes(again.manifest["parts"][name], hashes, f"the part {name}", ordered=ordered)
+    return again
 
 
-def _compare(found: Mapping[str, str], stored: Mapping[str, str], what: str, *, ordered: bool) -> None:
-    if found["content"] != stored.get("content"):
+def _check_hashes(actual: Mapping[str, str], stored: Mapping[str, str], what: str, *, ordered: bool) -> None:
+    if actual["content"] != stored.get("content"):
         raise ManifestError(
-            f"{what} is not what the manifest describes: its content hashes to {found['content']}, "
+            f"{what} is not what the manifest describes: its content hashes to {actual['content']}, "
             f"the manifest says {stored.get('content')}.",
             differs=[what],
             hint="Use the same file, with the same columns, that was split.",
         )
-    if ordered and found["order"] != stored.get("order"):
+    if ordered and actual["order"] != stored.get("order"):
         raise ManifestError(
             f"{what} holds the same rows in another order.",
             differs=[f"order of {what}"],
@@ -119,18 +129,19 @@ def _compare(found: Mapping[str, str], stored: Mapping[str, str], what: str, *, 
 
 
 def row_keys(table: InteractionTable) -> Keys:
-    """One key a row, of the values of all its columns."""
+    """One key per row, from the values of all its columns."""
     total = np.zeros(len(table), dtype=np.uint64)
-    coded = {table.role(role): role for role in ("user", "item")}
+    role_of_column = {table.role(role): role for role in ("user", "item")}
     for name in sorted(table.names):
-        keys = _id_keys(table, coded[name]) if name in coded else _column_keys(table.column(name), name)
-        total += mixed(keys ^ text_keys([f"column {name}"])[0])
-    return mixed(total)
-
-
-def _id_keys(table: InteractionTable, role: str) -> Keys:
-    ids, codes = table.ids(role)
-    return (_array_keys(ids.values, None, role) if ids.kind == "int" else text_keys(ids.values))[codes]
+        if name in role_of_column:
+            role = role_of_column[name]
+            ids, codes = table.ids(role)
+            distinct = _array_keys(ids.values, None, role) if ids.kind == "int" else text_keys(ids.values)
+            keys = distinct[codes]
+        else:
+            keys = _column_keys(table.column(name), name)
+        total += mix_bits(keys ^ text_keys([f"column {name}"])[0])
+    return mix_bits(total)
 
 
 def _column_keys(column: Any, name: str) -> Keys:
@@ -154,17 +165,17 @@ def _column_keys(column: Any, name: str) -> Keys:
 
 def _array_keys(values: Array, missing: Any, name: str) -> Keys:
     if values.dtype.kind in "iub":
-        keys = mixed(values.astype(np.int64, copy=False).view(np.uint64))
+        keys = mix_bits(values.astype(np.int64, copy=False).view(np.uint64))
     elif values.dtype.kind == "f":
         wide = values.astype(np.float64) + 0.0  # no minus zero
         whole = np.isfinite(wide) & (wide == np.floor(wide)) & (np.abs(wide) < 2.0**53)
         bits = np.where(
             whole, np.where(whole, wide, 0).astype(np.int64).view(np.uint64), wide.view(np.uint64)
         )
-        keys = mixed(bits)
+        keys = mix_bits(bits)
         missing = np.isnan(wide) if missing is None else missing | np.isnan(wide)
     elif values.dtype.kind == "M":
-        keys = mixed(values.astype("datetime64[us]").astype(np.int64).view(np.uint64))
+        keys = mix_bits(values.astype("datetime64[us]").astype(np.int64).view(np.uint64))
     else:
         return _object_keys(values.tolist(), name)
     if missing is not None:
@@ -173,11 +184,11 @@ def _array_keys(values: Array, missing: Any, name: str) -> Keys:
 
 
 def _object_keys(values: list[Any], name: str) -> Keys:
-    """Text, and plain Python values by how they are written; each different one is hashed once.
+    """Keys of text, and of other Python values by their repr; each distinct value is hashed once.
 
-    Numbers written as text count as the numbers, and an empty cell is a missing one, as a file has both.
+    As in a file, a number written as text counts as the number, and empty text as a missing value.
     """
-    texts = [_text_of(value, name) for value in values]
+    texts = [_value_text(value, name) for value in values]
     distinct = {text: at for at, text in enumerate(dict.fromkeys(texts))}
     keys = text_keys(text or "" for text in distinct)
     for text, at in distinct.items():
@@ -188,33 +199,32 @@ def _object_keys(values: list[Any], name: str) -> Keys:
     return keys[np.fromiter((distinct[text] for text in texts), dtype=np.int64, count=len(texts))]
 
 
-def _text_of(value: Any, name: str) -> str | None:
+def _value_text(value: Any, name: str) -> str | None:
+    """The text that is hashed for a value; None if it is missing."""
     if type(value) is str:
         return value or None
-    return None if value is None or value != value else _written(value, name)  # noqa: PLR0124 - NaN, NaT
-
-
-def _written(value: Any, name: str) -> str:
+    if value is None or value != value:  # noqa: PLR0124 - NaN, NaT
+        return None
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
-    shown = repr(value)
-    if " at 0x" in shown:
+    text = repr(value)
+    if " at 0x" in text:
         raise SplitError(
             f"the column {name!r} holds {type(value).__name__} objects, which have no content to hash.",
             table="data",
             column=name,
             hint="Leave the column out of the table, or write it as text.",
         )
-    return shown
+    return text
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): _json_value(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_json_value(entry) for entry in value]
     if isinstance(value, np.generic):
-        return _plain(value.item())
+        return _json_value(value.item())
     if isinstance(value, dt.timedelta):
         return f"{value.total_seconds()}s"
     return value if isinstance(value, str | int | float | bool) or value is None else str(value)

@@ -1,4 +1,4 @@
-"""Filtering before a split: users and items with enough interactions, and an account of the rest."""
+"""Filter before a split: keep users and items with enough interactions, and count the rest."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from functools import cached_property
 from typing import Any
 
 from recsys.errors import SplitError
-from recsys.splits.filters import checked_whole, core, distinct
-from recsys.splits.split_table import InteractionTable, table_of
+from recsys.splits.filters import check_whole_number, count_distinct, k_core
+from recsys.splits.split_table import InteractionTable, as_interaction_table
 from recsys.types import Bool
 
 
 class Selection:
-    """What stays and what does not, in the kind the data came as; unpacks into `kept, excluded`."""
+    """The kept and the excluded rows, with the type of the data; unpacks into `kept, excluded`."""
 
     def __init__(self, table: InteractionTable, keep: Bool, counts: dict[str, Any]) -> None:
         self._table = table
@@ -22,12 +22,12 @@ class Selection:
 
     @cached_property
     def kept(self) -> Any:
-        """The rows that stay."""
+        """The rows with enough interactions."""
         return self._table.take(self.mask)
 
     @cached_property
     def excluded(self) -> Any:
-        """The rows that do not."""
+        """All other rows."""
         return self._table.take(~self.mask)
 
     def __iter__(self) -> Iterator[Any]:
@@ -45,7 +45,17 @@ def min_interactions(
     iterative: bool = True,
     columns: Mapping[str, Any] | None = None,
 ) -> Selection:
-    """Rows of users and items with at least so many rows; iterated until it holds of what is left (k-core).
+    """Keep the rows of users and items with enough rows.
+
+    Args:
+        data: anything that `split` takes.
+        user: the number of rows every user must have.
+        item: the number of rows every item must have.
+        iterative: repeat until it holds for the rows that are left (the k-core); otherwise filter once.
+        columns: the column of each role ("user", "item"), where it is not recognised.
+
+    Raises:
+        SplitError: no row is left.
 
     >>> kept, excluded = min_interactions(
     ...     {"ann": ["a", "b"], "bob": ["a", "b"], "eve": ["c"]}, user=2, item=2
@@ -53,21 +63,24 @@ def min_interactions(
     >>> kept, excluded
     ({'ann': ['a', 'b'], 'bob': ['a', 'b']}, {'eve': ['c']})
     """
-    least = checked_whole(user, "user"), checked_whole(item, "item")
-    table = table_of(data, columns)
-    users, of_user = table.ids("user")
-    items, of_item = table.ids("item")
-    keep, rounds = core(of_user, of_item, least, iterative=iterative)
+    minimum = check_whole_number(user, "user"), check_whole_number(item, "item")
+    table = as_interaction_table(data, columns)
+    users, user_codes = table.ids("user")
+    items, item_codes = table.ids("item")
+    keep, rounds = k_core(user_codes, item_codes, minimum, iterative=iterative)
     if not keep.any():
         raise SplitError(
-            f"no row is left: no user with {least[0]} and item with {least[1]} rows.", hint="Ask for fewer."
+            f"no row is left: no user with {minimum[0]} and item with {minimum[1]} rows.",
+            hint="Ask for fewer.",
         )
     counts = {
         "input": len(table),
         "kept": int(keep.sum()),
         "excluded": int((~keep).sum()),
-        "users_excluded": distinct(of_user, len(users)) - distinct(of_user[keep], len(users)),
-        "items_excluded": distinct(of_item, len(items)) - distinct(of_item[keep], len(items)),
+        "users_excluded": count_distinct(user_codes, len(users))
+        - count_distinct(user_codes[keep], len(users)),
+        "items_excluded": count_distinct(item_codes, len(items))
+        - count_distinct(item_codes[keep], len(items)),
         "rounds": rounds,
     }
     return Selection(table, keep, counts)

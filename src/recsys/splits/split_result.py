@@ -1,7 +1,7 @@
-"""What a split hands back: its parts, made when asked for, and an account in which every row occurs once.
+"""The result of a split: its parts, made on demand, and counts in which every row occurs once.
 
-A Split holds one small number a row, saying where the row went. So no row can be lost or be on two sides; the
-account is checked all the same, against the parts as they are made.
+A Split stores one small number per row: the side of the row. So no row can be lost or be on two sides; the
+counts are checked nevertheless.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import SplitError
-from recsys.splits.filters import cold, distinct
+from recsys.splits.filters import cold_rows, count_distinct
 from recsys.splits.split_table import InteractionTable
 from recsys.types import Array, Bool, Int
 
@@ -23,49 +23,64 @@ SIDES = ("train", "validation_known", "validation", "known", "test")
 TRAIN, VALIDATION_KNOWN, VALIDATION, KNOWN, TEST = range(5)
 FIRST_REASON = len(SIDES)
 _HELD_OUT = (VALIDATION, TEST)
+# What helps a split with an empty part, by the parameter it was made with.
+_REMEDIES = {
+    "test": "change test=",
+    "at": "move the border at=",
+    "n_folds": "use fewer folds",
+    "length": "use longer windows",
+}
 
 
 class Split:
-    """The parts of a data set. Unpacks into them: `train, test = split`, validation between if asked for.
+    """The parts of a data set. Unpacks into them: `train, test = split`, or `train, validation, test`.
 
     Attributes:
-        train, test: what to learn from, what to predict.
-        validation: a second part to predict, for tuning; None where not asked for.
-        known, validation_known: of users that are not in train, the rows a model may look at; None elsewhere.
-        excluded: rows that are on no side; `reasons` says how many and why, `reason_of_row` why each.
-        counts: rows, users and items of each part, and what else was counted.
+        train, test: the rows to learn from and the rows to predict.
+        validation: more rows to predict, for tuning; None if none were asked for.
+        known, validation_known: rows a model may read of users that are not in train; None if there are none.
+        excluded: rows in no part; `reasons` counts them by reason, `reason_of_row` has the reason of each.
+        counts: rows, users and items of each part, and other counts.
         manifest: parameters, counts, content hashes and the seed; see `recsys.splits.rerun`.
     """
 
     def __init__(
-        self, table: InteractionTable, side: Side, reasons: Sequence[str], *, asked: Sequence[int], how: str,
-        parameters: Mapping[str, Any], notes: Mapping[str, Any], disorder: Callable[[], int | None],
-    ) -> None:  # fmt: skip
+        self,
+        table: InteractionTable,
+        side: Side,
+        reasons: Sequence[str],
+        *,
+        extra_parts: Sequence[int],
+        how: str,
+        parameters: Mapping[str, Any],
+        notes: Mapping[str, Any],
+        count_unordered_users: Callable[[], int | None],
+    ) -> None:
         self._table = table
         self._side = side
         self._reasons = tuple(reasons)
-        self._asked = tuple(sorted({TRAIN, TEST, *asked}))
-        self._disorder = disorder
+        self._codes = tuple(sorted({TRAIN, TEST, *extra_parts}))
+        self._count_unordered_users = count_unordered_users
         self._parts: dict[int, Any] = {}
         self.how = how
         self.parameters = dict(parameters)
         self.notes = dict(notes)
 
     @cached_property
-    def _rows(self) -> Int:
+    def _row_counts(self) -> Int:
         return np.bincount(self._side, minlength=FIRST_REASON + len(self._reasons))
 
     @property
     def names(self) -> list[str]:
-        """The parts there are, in the order they unpack."""
-        return [SIDES[code] for code in self._asked]
+        """The names of the parts, in the order in which they unpack."""
+        return [SIDES[code] for code in self._codes]
 
     def rows(self, part: str) -> Int:
-        """Which rows of the input went to a part, counted from 0, ascending."""
+        """The row numbers of the input in a part, from 0, ascending."""
         return np.flatnonzero(self.mask(part))
 
     def mask(self, part: str) -> Bool:
-        """One flag a row of the input: whether it went to a part."""
+        """One flag per row of the input: whether it is in a part."""
         if part == "excluded":
             return np.asarray(self._side >= FIRST_REASON)
         if part not in SIDES:
@@ -80,115 +95,128 @@ class Split:
             self._parts[code] = self._table.take(keep)
         return self._parts[code]
 
-    def _held(self, code: int) -> Any:
-        return self._part(code) if code in self._asked else None
+    def _part_or_none(self, code: int) -> Any:
+        return self._part(code) if code in self._codes else None
 
-    train = property(lambda self: self._part(TRAIN), doc="What to learn from.")
-    test = property(lambda self: self._part(TEST), doc="What to predict.")
-    validation = property(lambda self: self._held(VALIDATION), doc="What to predict while tuning, or None.")
-    known = property(lambda self: self._held(KNOWN), doc="What is known of the test users, or None.")
-    validation_known = property(
-        lambda self: self._held(VALIDATION_KNOWN), doc="What is known of the validation users, or None."
+    train = property(lambda self: self._part(TRAIN), doc="The rows to learn from.")
+    test = property(lambda self: self._part(TEST), doc="The rows to predict.")
+    validation = property(
+        lambda self: self._part_or_none(VALIDATION), doc="The rows to predict while tuning, or None."
     )
-    excluded = property(lambda self: self._part(FIRST_REASON), doc="The rows on no side.")
+    known = property(
+        lambda self: self._part_or_none(KNOWN), doc="The rows of test users a model may read, or None."
+    )
+    validation_known = property(
+        lambda self: self._part_or_none(VALIDATION_KNOWN),
+        doc="The rows of validation users a model may read, or None.",
+    )
+    excluded = property(lambda self: self._part(FIRST_REASON), doc="The rows in no part.")
 
     @property
     def reasons(self) -> dict[str, int]:
-        """How many rows were excluded, by reason."""
-        found = zip(self._reasons, self._rows[FIRST_REASON:].tolist(), strict=True)
-        return {reason: count for reason, count in found if count}
+        """The number of excluded rows, by reason."""
+        counts = self._row_counts[FIRST_REASON:].tolist()
+        return {reason: n for reason, n in zip(self._reasons, counts, strict=True) if n}
 
     @property
     def reason_of_row(self) -> Array:
-        """Why each excluded row was excluded, in the order of `excluded`."""
+        """The reason of each excluded row, in the order of `excluded`."""
         codes = self._side[self._side >= FIRST_REASON] - FIRST_REASON
         return np.array(self._reasons, dtype=object)[codes] if self._reasons else np.zeros(0, dtype=object)
 
     @cached_property
     def counts(self) -> dict[str, Any]:
-        """Rows of each part and of the input; users and items where there are such columns."""
-        made: dict[str, Any] = {"rows": self._account()}
+        """Rows of each part and of the input; users and items if the data has such columns."""
+        counts: dict[str, Any] = {"rows": self._count_rows()}
         for role in ("user", "item"):
             if self._table.role(role) is not None:
                 ids, codes = self._table.ids(role)
-                made[f"{role}s"] = {
-                    "input": distinct(codes, len(ids)),
-                    **{name: distinct(codes[self.mask(name)], len(ids)) for name in self.names},
+                counts[f"{role}s"] = {
+                    "input": count_distinct(codes, len(ids)),
+                    **{name: count_distinct(codes[self.mask(name)], len(ids)) for name in self.names},
                 }
-        disorder = self._disorder()
-        more = {"users_not_in_time_order": disorder} if disorder else {}
-        return {**made, "excluded": self.reasons, **self.notes, **more}
+        counts |= {"excluded": self.reasons, **self.notes}
+        n_unordered = self._count_unordered_users()
+        if n_unordered:
+            counts["users_not_in_time_order"] = n_unordered
+        return counts
 
-    def _account(self) -> dict[str, int]:
-        rows = {name: int(self._rows[SIDES.index(name)]) for name in self.names}
-        rows["excluded"] = int(self._rows[FIRST_REASON:].sum())
+    def _count_rows(self) -> dict[str, int]:
+        """The number of rows of the input and of each part; every row is counted once."""
+        rows = {name: int(self._row_counts[SIDES.index(name)]) for name in self.names}
+        rows["excluded"] = int(self._row_counts[FIRST_REASON:].sum())
         if sum(rows.values()) != len(self._table):
             raise SplitError(f"the parts hold {sum(rows.values())} of {len(self._table)} rows: a defect.")
         return {"input": len(self._table), **rows}
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """What was split how into what, as JSON can hold it; reads all of the data once."""
-        from recsys.splits.manifest import manifest_of
+        """The data, the parameters and the parts of the split, for JSON; reads all of the data once."""
+        from recsys.splits.manifest import build_manifest
 
-        return manifest_of(self, self._table)
+        return build_manifest(self, self._table)
 
     def warm(self, *, users: bool = True, items: bool = True) -> Split:
-        """The same with held-out rows of users or items that are not in train excluded, and counted."""
+        """The same split with held-out rows of users or items that are not in train excluded."""
         side, reasons = self._side.copy(), list(self._reasons)
         held_out = np.isin(side, _HELD_OUT)
-        for role, wanted in (("user", users), ("item", items)):
-            if not wanted:
+        for role, filtered in (("user", users), ("item", items)):
+            if not filtered:
                 continue
             ids, codes = self._table.ids(role)
-            away = cold(codes, held_out & (side < FIRST_REASON), self._side == TRAIN, len(ids))
-            side[away] = reason_code(reasons, f"{role} not in train")
-        made = Split(
-            self._table, side, reasons, asked=self._asked, how=self.how, notes=self.notes,
-            disorder=self._disorder,
+            is_cold = cold_rows(codes, held_out & (side < FIRST_REASON), self._side == TRAIN, len(ids))
+            side[is_cold] = reason_code(reasons, f"{role} not in train")
+        split = Split(
+            self._table, side, reasons, extra_parts=self._codes, how=self.how, notes=self.notes,
+            count_unordered_users=self._count_unordered_users,
             parameters={**self.parameters, **({"warm_users": True} if users else {}),
                         **({"warm_items": True} if items else {})},
         )  # fmt: skip
-        made.check()
-        return made
+        split.check()
+        return split
 
     def check(self) -> None:
-        """Refuse a split with an empty side."""
-        for code in self._asked:
-            if self._rows[code] == 0:
-                told = "; ".join(f"{n:,} rows: {reason}" for reason, n in self.reasons.items()) or "none"
-                raise SplitError(
-                    f"{self.how}: no row is left for {SIDES[code]} "
-                    f"({len(self._table):,} came; excluded: {told}).",
-                    hint="Ask for a smaller or larger share, or filter less.",
-                )
+        """Raise if a part is empty."""
+        empty = [SIDES[code] for code in self._codes if self._row_counts[code] == 0]
+        if not empty:
+            return
+        excluded = [f"{format_count(n, 'row')}: {reason}" for reason, n in self.reasons.items()]
+        remedies = ["Pass data with more rows", *(["exclude fewer rows"] if excluded else [])]
+        remedies += [remedy for name, remedy in _REMEDIES.items() if name in self.parameters]
+        raise SplitError(
+            f"{self.how}: no row is left for {empty[0]} "
+            f"(of {format_count(len(self._table), 'row')}; excluded: {'; '.join(excluded) or 'none'}).",
+            hint=f"{', or '.join(remedies)}.",
+        )
 
     def __iter__(self) -> Iterator[Any]:
         return iter([self._part(SIDES.index(name)) for name in self.names])
 
     def __repr__(self) -> str:
-        rows = ", ".join(f"{name}={count:,}" for name, count in self._account().items())
+        rows = ", ".join(f"{name}={count:,}" for name, count in self._count_rows().items())
         return f"Split({self.how}: {rows})"
 
     def __str__(self) -> str:
-        rows = self._account()
+        rows = self._count_rows()
         total = rows.pop("input")
         lines = [f"{self.how}: {total:,} rows"]
-        wide = max(map(len, rows))
+        width = max(map(len, rows))
         for name, count in rows.items():
-            several = [
+            sizes = [
                 f"{self.counts[role][name]:,} {role}"
                 for role in ("users", "items")
                 if name in self.counts.get(role, {})
             ]
-            lines.append("  ".join([f"{name:<{wide}}", f"{count:>12,}", f"{count / total:>6.1%}", *several]))
-        lines += [f"excluded: {count:,} rows, {reason}" for reason, count in self.reasons.items()]
+            lines.append("  ".join([f"{name:<{width}}", f"{count:>12,}", f"{count / total:>6.1%}", *sizes]))
+        lines += [
+            f"excluded: {format_count(count, 'row')}, {reason}" for reason, count in self.reasons.items()
+        ]
         lines += [f"{name.replace('_', ' ')}: {value}" for name, value in self.notes.items()]
         return "\n".join(lines)
 
 
 class Folds(Sequence[Split]):
-    """Several splits of one data set; each is made when it is asked for and not kept."""
+    """Several splits of one data set; each is made on demand and not stored."""
 
     def __init__(self, make: Callable[[int], Split], size: int) -> None:
         self._make = make
@@ -210,7 +238,16 @@ class Folds(Sequence[Split]):
 
 
 def reason_code(reasons: list[str], reason: str) -> int:
-    """The number that stands for a reason; a new reason is written down."""
+    """The side code of a reason; a new reason is added to the list."""
     if reason not in reasons:
         reasons.append(reason)
     return FIRST_REASON + reasons.index(reason)
+
+
+def format_count(n: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> format_count(1, "row"), format_count(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"

@@ -1,6 +1,6 @@
-"""What is to be split, seen as rows: the ids and values of each role, and any part of it in the kind it came.
+"""Data to split, as rows: the ids and values of each role, and any part with the type of the data.
 
-Tables keep their columns, types, index and row order. Matrices, dicts and Interactions are rows too: one a
+Tables keep their columns, types, index and row order. Matrices, dicts and Interactions have one row per
 stored entry. Nothing is read before a strategy asks for it.
 """
 
@@ -14,16 +14,15 @@ import numpy as np
 
 from recsys.errors import ColumnError, InputError
 from recsys.inputs.containers import rows_of_container
-from recsys.inputs.frames import as_frame, coded_column, known_columns
+from recsys.inputs.frames import as_frame, detect_columns, encode_column
 from recsys.inputs.ids import encode
 from recsys.types import Array, Bool, Codes, Ids, Interactions
 
 _ROLES = ("user", "item", "time", "grade")
-_NEEDED = "Name it: columns={{{role!r}: ...}}. The columns are: {names}."
 
 
 class InteractionTable(ABC):
-    """Rows with roles. `values` gives a column or None; `ids` codes one; `take` makes a part."""
+    """Rows whose columns have roles: `values` gives a column, `ids` encodes one, `take` makes a part."""
 
     kind = "table"
 
@@ -46,14 +45,14 @@ class InteractionTable(ABC):
 
     @abstractmethod
     def role(self, role: str) -> str | None:
-        """Which column plays a role."""
+        """The name of the column with a role, or None."""
 
     @abstractmethod
     def take(self, keep: Bool) -> Any:
-        """The rows that are kept, as the kind of thing the data came as."""
+        """The rows to keep, with the type of the data."""
 
     def values(self, role: str) -> Any:
-        """The column of a role, or None."""
+        """The column with a role, or None."""
         name = self.role(role)
         return None if name is None else self.column(name)
 
@@ -62,70 +61,70 @@ class InteractionTable(ABC):
         if role not in self._coded:
             name = self.role(role)
             if name is None:
-                raise self.missing(role)
-            self._coded[role] = self._code(name)
+                raise self.missing_role(role)
+            self._coded[role] = self._encode_column(name)
         return self._coded[role]
 
     def clock(self, name: str, unit: str | None, read: Callable[..., Any]) -> Any:
-        """A column of times, read once."""
+        """A column of times, read once by `read`."""
         if (name, unit) not in self._clocks:
             self._clocks[name, unit] = read(self.column(name), name, unit=unit)
         return self._clocks[name, unit]
 
     @abstractmethod
-    def _code(self, name: str) -> tuple[Ids, Codes]:
+    def _encode_column(self, name: str) -> tuple[Ids, Codes]:
         """The ids of a column and the code of each row."""
 
-    def missing(self, role: str) -> ColumnError:
-        """The error for a role nobody plays."""
+    def missing_role(self, role: str) -> ColumnError:
+        """The error for a role that no column has."""
         return ColumnError(
             f"no column was recognised as the {role}.",
             table="data",
             column=role,
-            hint=_NEEDED.format(role=role, names=", ".join(self.names)),
+            hint=f"Name it: columns={{{role!r}: ...}}. The columns are: {', '.join(self.names)}.",
         )
 
 
 class FrameTable(InteractionTable):
-    """pandas, polars, Arrow and what else narwhals knows."""
+    """A table of pandas, polars, Arrow or any other library that narwhals supports."""
 
     def __init__(self, frame: Any, columns: Mapping[str, str] | None) -> None:
         super().__init__(len(frame))
         self.frame = frame
         self.kind = str(frame.implementation)
         self._columns = columns
-        self._found: dict[str, str | None] = {}
-        known_columns(list(frame.columns), (), columns, "data")  # what is wrong with columns= is said at once
+        self._role_columns: dict[str, str | None] = {}
+        detect_columns(list(frame.columns), (), columns, "data")  # raises at once if columns= is wrong
 
     @property
     def names(self) -> list[str]:
         return [str(name) for name in self.frame.columns]
 
     def role(self, role: str) -> str | None:
-        if role not in self._found:
+        if role not in self._role_columns:
             try:
-                self._found[role] = self._detected(role)
-            except ColumnError:  # several could be it: an error once somebody needs it, or named one of them
+                self._role_columns[role] = self._detect_column(role)
+            except ColumnError:  # several columns could have the role: an error once it is needed or named
                 if role in (self._columns or {}):
                     raise
                 return None
-        return self._found[role]
+        return self._role_columns[role]
 
-    def _detected(self, role: str) -> str | None:
-        return known_columns(list(self.frame.columns), (role,), self._columns, "data").get(role)
+    def _detect_column(self, role: str) -> str | None:
+        return detect_columns(list(self.frame.columns), (role,), self._columns, "data").get(role)
 
-    def missing(self, role: str) -> ColumnError:
+    def missing_role(self, role: str) -> ColumnError:
         try:
-            self._detected(role)
+            self._detect_column(role)
         except ColumnError as error:
             return error
-        return super().missing(role)
+        return super().missing_role(role)
 
     def column(self, name: str) -> Any:
         return self.frame[name]
 
-    def _code(self, name: str) -> tuple[Ids, Codes]:
-        return coded_column(self.frame, name, "data", as_range=False)
+    def _encode_column(self, name: str) -> tuple[Ids, Codes]:
+        return encode_column(self.frame, name, "data", as_range=False)
 
     def take(self, keep: Bool) -> Any:
         native = self.frame.to_native()
@@ -140,7 +139,7 @@ class FrameTable(InteractionTable):
 
 
 class EntryTable(InteractionTable):
-    """What is no frame: one row an entry, with a column a role."""
+    """Data that is no frame: one row per entry, one column per role."""
 
     def __init__(
         self,
@@ -169,25 +168,30 @@ class EntryTable(InteractionTable):
         ids, codes = self._coded[name]
         return ids.values[codes]
 
-    def _code(self, name: str) -> tuple[Ids, Codes]:
+    def _encode_column(self, name: str) -> tuple[Ids, Codes]:
         return encode(self._roles[name], table="data", column=name)
 
     def take(self, keep: Bool) -> Any:
         return self._take(keep)
 
 
-def table_of(data: Any, columns: Mapping[str, Any] | None) -> InteractionTable:
-    """Whatever holds interactions, as rows."""
+def as_interaction_table(data: Any, columns: Mapping[str, Any] | None) -> InteractionTable:
+    """Interactions of any supported type, as rows.
+
+    Raises:
+        InputError: the type is not supported, or there are no rows.
+        ColumnError: a 2-D array came without its columns.
+    """
     if isinstance(data, InteractionTable):
         return data
     if isinstance(data, Interactions):
-        made: InteractionTable = _of_interactions(data)
+        table: InteractionTable = _interactions_table(data)
     elif isinstance(data, np.ndarray):
-        made = _of_array(data, columns)
+        table = _array_table(data, columns)
     elif hasattr(data, "tocsr") and hasattr(data, "nnz"):
-        made = _of_sparse(data)
+        table = _sparse_table(data)
     elif isinstance(data, Mapping):
-        made = _of_dict(data)
+        table = _dict_table(data)
     else:
         frame = as_frame(data)
         if frame is None:
@@ -197,38 +201,38 @@ def table_of(data: Any, columns: Mapping[str, Any] | None) -> InteractionTable:
                 hint="Expected a pandas, polars or Arrow table, a scipy sparse matrix, {user: [items]}, "
                 "a 2-D array with columns={'user': 0, 'item': 1, 'time': 2}, or Interactions.",
             )
-        made = FrameTable(frame, columns)
-    if len(made) == 0:
+        table = FrameTable(frame, columns)
+    if len(table) == 0:
         raise InputError("the data has no rows.", table="data", hint="Check the filter or the file.")
-    return made
+    return table
 
 
-def _of_array(data: Array, columns: Mapping[str, Any] | None) -> EntryTable:
-    """A 2-D array whose columns are roles; which is which has to be said."""
-    wrong = data.ndim != 2 or not columns
-    places = {} if wrong else {role: place for role, place in (columns or {}).items() if role in _ROLES}
-    if wrong or len(places) < len(columns or {}) or not all(_is_place(p, data) for p in places.values()):
+def _array_table(data: Array, columns: Mapping[str, Any] | None) -> EntryTable:
+    """A 2-D array; `columns` gives the number of the column with each role."""
+    numbers = {role: number for role, number in (columns or {}).items() if role in _ROLES}
+    readable = data.ndim == 2 and 0 < len(numbers) == len(columns or {})
+    if not readable or not all(_is_column_number(number, data) for number in numbers.values()):
         raise ColumnError(
             f"an array of shape {data.shape} with columns={columns!r} cannot be read.",
             table="data",
             hint="Pass a 2-D array and the place of each column: columns={'user': 0, 'item': 1, 'time': 2}.",
         )
-    roles = {role: data[:, place] for role, place in places.items()}
+    roles = {role: data[:, number] for role, number in numbers.items()}
     return EntryTable("array", roles, {}, lambda keep: data[keep], len(data))
 
 
-def _is_place(place: Any, data: Array) -> bool:
-    return isinstance(place, int | np.integer) and -data.shape[1] <= place < data.shape[1]
+def _is_column_number(number: Any, data: Array) -> bool:
+    return isinstance(number, int | np.integer) and -data.shape[1] <= number < data.shape[1]
 
 
-def _of_interactions(data: Interactions) -> EntryTable:
+def _interactions_table(data: Interactions) -> EntryTable:
     case = np.repeat(np.arange(len(data.cases), dtype=np.int32), data.sizes)
     coded = {"user": (data.cases, case), "item": (data.items, data.codes)}
     roles = {"grade": data.grades, "time": data.times}
     return EntryTable("Interactions", roles, coded, data.kept, len(data.codes))
 
 
-def _of_sparse(data: Any) -> EntryTable:
+def _sparse_table(data: Any) -> EntryTable:
     matrix = data.tocsr()
     rows = rows_of_container(matrix, ordered=False, table="data")
 
@@ -241,8 +245,8 @@ def _of_sparse(data: Any) -> EntryTable:
     return EntryTable("matrix", {"grade": rows.grade}, coded, take, len(rows))
 
 
-def _of_dict(data: Mapping[Any, Any]) -> EntryTable:
-    """{user: [items]} in the order of time, {user: {item: rating}} or {user: {items}} without one."""
+def _dict_table(data: Mapping[Any, Any]) -> EntryTable:
+    """{user: [items]} in the order of time; {user: {item: rating}} or {user: {items}} without times."""
     rows = rows_of_container(data, ordered=False, table="data")
     sizes = [
         len(entry) if hasattr(entry, "__len__") and not isinstance(entry, str) else 1
@@ -253,30 +257,31 @@ def _of_dict(data: Mapping[Any, Any]) -> EntryTable:
     time = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes) if in_order else None
 
     def take(keep: Bool) -> Any:
-        made: dict[Any, Any] = {}
+        part: dict[Any, Any] = {}
         for (user, entry), start, end in zip(data.items(), starts[:-1], starts[1:], strict=True):
-            kept = [
-                value for value, stays in zip(_entries(entry), keep[start:end].tolist(), strict=True) if stays
-            ]
+            flags = keep[start:end].tolist()
+            kept = [value for value, flag in zip(_entry_values(entry), flags, strict=True) if flag]
             if kept:
-                made[user] = _like(entry, kept)
-        return made
+                part[user] = _same_type(entry, kept)
+        return part
 
     coded = {"user": (rows.cases, rows.case), "item": (rows.items, rows.item)}
     return EntryTable("dict", {"grade": rows.grade, "time": time}, coded, take, len(rows))
 
 
-def _entries(entry: Any) -> list[Any]:
+def _entry_values(entry: Any) -> list[Any]:
+    """The values of one user: (item, rating) pairs of a mapping, items otherwise."""
     if isinstance(entry, Mapping):
         return list(entry.items())
     return [entry] if isinstance(entry, str) or not hasattr(entry, "__len__") else list(entry)
 
 
-def _like(entry: Any, kept: list[Any]) -> Any:
+def _same_type(entry: Any, values: list[Any]) -> Any:
+    """Values in a container of the type of `entry`."""
     if isinstance(entry, Mapping):
-        return dict(kept)
+        return dict(values)
     if isinstance(entry, np.ndarray):
-        return np.asarray(kept, dtype=entry.dtype)
+        return np.asarray(values, dtype=entry.dtype)
     if isinstance(entry, list | tuple | set | frozenset):
-        return type(entry)(kept)
-    return kept[0]
+        return type(entry)(values)
+    return values[0]

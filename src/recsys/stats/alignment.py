@@ -1,9 +1,8 @@
-"""Who is compared with whom: tables brought to one order of ids, and cases collapsed to units.
+"""Align tables to one order of ids, and collapse cases to units.
 
-A unit is what is resampled: a cluster (a user with several cases) or a case of its own. An estimate is always
-a ratio of two sums over units, so means with excluded cases, weighted means, clustered means and ratio
-metrics are one case.
-Nothing is dropped in silence: who is missing on which side is kept.
+A unit is what is resampled: a cluster (a user with several cases) or a single case. An estimate is always a
+ratio of two sums over units, which covers means with excluded cases, weighted means, clustered means and
+ratio metrics. Nothing is dropped silently: the ids that each table lacks are kept.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from recsys.types import Array, Float, Int, PerCase
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """One column a unit, one row an estimate: totals / weights summed over units is the estimate."""
+    """One column per unit, one row per estimate: sum of totals / sum of weights is the estimate."""
 
     keys: Words
     totals: Float
@@ -33,12 +32,12 @@ class Units:
         return ratio
 
     def residuals(self) -> Float:
-        """What each unit pulls the estimate by, before scaling; sums to zero."""
-        rest: Float = self.totals - self.estimates()[:, None] * self.weights
-        # A row whose residuals are rounding only has none.
+        """The influence of each unit on the estimate, before scaling; sums to zero."""
+        residuals: Float = self.totals - self.estimates()[:, None] * self.weights
+        # Residuals that are rounding only count as zero.
         largest = np.abs(self.totals).max(axis=1, initial=0.0)
-        rest[np.abs(rest).max(axis=1, initial=0.0) <= 1e-12 * largest] = 0.0
-        return rest
+        residuals[np.abs(residuals).max(axis=1, initial=0.0) <= 1e-12 * largest] = 0.0
+        return residuals
 
     def n_units(self) -> Int:
         counts: Int = np.count_nonzero(self.weights, axis=1).astype(np.int64)
@@ -53,7 +52,7 @@ class Units:
         return errors
 
     def linearised(self, row: int = 0) -> Float:
-        """One value a unit present in this row: their mean is the estimate, their s / sqrt(n) its error."""
+        """One value per unit present in this row: their mean is the estimate, their s / sqrt(n) its error."""
         present = self.weights[row] != 0
         totals: Float = self.totals[row, present]
         weights: Float = self.weights[row, present]
@@ -67,7 +66,7 @@ class Units:
 def collapse(
     values: Float, clusters: Array | None = None, *, keys: Words, weights: Float | None = None
 ) -> Units:
-    """Units from cases (rows x cases; NaN = not in that row's mean); `keys` belong to the cases."""
+    """Units from cases (rows x cases; NaN: not in the mean of that row); `keys` are those of the cases."""
     present = ~np.isnan(values)
     if np.isinf(values).any():
         raise InputError("values must be finite or NaN (excluded), got an infinite one.")
@@ -82,16 +81,16 @@ def collapse(
         return np.stack([np.bincount(codes, weights=row, minlength=n) for row in rows])
 
     sums = summed(totals)
-    # Cases that cancel on paper must not leave a last bit that passes for a difference of the unit.
+    # Cases of a unit that cancel exactly must not leave a rounding error that looks like a difference.
     sums[np.abs(sums) <= 1e-12 * summed(np.abs(totals))] = 0.0
     return Units(unit_keys(labels), sums, summed(share))
 
 
 @dataclass(frozen=True, eq=False)
 class Differences:
-    """Paired values of two sides, `first - second`, cases excluded on either side already left out.
+    """Paired values of two sides; `values` is `first - second`. Cases excluded on either side are left out.
 
-    `spent` counts degrees of freedom that went into the values: covariates and strata they were adjusted for.
+    `spent` counts the degrees of freedom used by covariates and strata the values were adjusted for.
     """
 
     first: Float
@@ -110,7 +109,7 @@ class Differences:
         return collapse(self.values[None, :], self.clusters, keys=self.keys, weights=self.weights)
 
     def unit_means(self) -> Float:
-        """One value a unit, its own mean difference: what rank tests look at."""
+        """The mean difference of each unit, which rank tests use."""
         units = self.units()
         present = units.weights[0] != 0
         means: Float = units.totals[0, present] / units.weights[0, present]
@@ -119,7 +118,7 @@ class Differences:
 
 @dataclass(frozen=True, eq=False)
 class Aligned:
-    """Tables over the union of their ids; a case a table does not have is NaN there and named in missing."""
+    """Tables over the union of their ids; a case that a table lacks is NaN there and listed in `missing`."""
 
     ids: Array
     tables: Mapping[str, Mapping[str, Float]]
@@ -129,29 +128,33 @@ class Aligned:
 
     @property
     def users(self) -> Array:
-        """Whom the units stand for, in their order."""
+        """The user of each unit, in the order of units."""
         return self.ids if self.clusters is None else np.unique(self.clusters)
 
     def differences(self, model: str, baseline: str, metric: str) -> Float:
         return self.tables[model][metric] - self.tables[baseline][metric]
 
     def note(self) -> str:
-        """Who is missing where, in words; empty when nobody is."""
-        return absent(self.missing, len(self.ids))
+        """A sentence on the cases each table lacks; empty if none is missing."""
+        return describe_missing(self.missing, len(self.ids))
 
 
-def absent(missing: Mapping[str, Array], n: int) -> str:
-    """Who is missing where, in words; empty when nobody is."""
+def describe_missing(missing: Mapping[str, Array], n: int) -> str:
+    """A sentence on the cases each table lacks; empty if none is missing."""
     parts = [
-        f"{name} lacks {len(gone)} (first: {gone.tolist()[0]!r})"
-        for name, gone in missing.items()
-        if len(gone)
+        f"{name} lacks {len(ids)} (first: {ids.tolist()[0]!r})" for name, ids in missing.items() if len(ids)
     ]
     return f"of {n} cases, " + ", ".join(parts) if parts else ""
 
 
 def align(tables: Mapping[str, PerCase], metrics: Sequence[str]) -> Aligned:
-    """Bring tables to one order of ids; clusters and weights must agree where two tables share a case."""
+    """Bring tables to one order of ids; clusters and weights must agree if two tables share a case.
+
+    Raises:
+        IdTypeError: if ids are texts in one table and numbers in another.
+        ColumnError: if a table lacks a metric.
+        InputError: if clusters or weights disagree or are missing in some tables.
+    """
     if not tables:
         raise InputError("there is nothing to align: no table was given.")
     kinds = {name: "str" if np.asarray(t.ids).dtype.kind in "OUS" else "int" for name, t in tables.items()}
@@ -164,17 +167,20 @@ def align(tables: Mapping[str, PerCase], metrics: Sequence[str]) -> Aligned:
     columns: dict[str, dict[str, Float]] = {}
     missing: dict[str, Array] = {}
     for name, table in tables.items():
-        place = np.searchsorted(ids, table.ids)
-        columns[name] = {metric: _spread(_take(table, name, metric), place, len(ids)) for metric in metrics}
-        here = np.zeros(len(ids), dtype=bool)
-        here[place] = True
-        missing[name] = ids[~here]
-    clusters = _agreed(tables, ids, "clusters")
-    weights = _agreed(tables, ids, "weights")
+        positions = np.searchsorted(ids, table.ids)
+        columns[name] = {
+            metric: _scatter_column(_metric_column(table, name, metric), positions, len(ids))
+            for metric in metrics
+        }
+        is_present = np.zeros(len(ids), dtype=bool)
+        is_present[positions] = True
+        missing[name] = ids[~is_present]
+    clusters = _merge_case_field(tables, ids, "clusters")
+    weights = _merge_case_field(tables, ids, "weights")
     return Aligned(ids, columns, missing, clusters, weights)
 
 
-def _take(table: PerCase, name: str, metric: str) -> Float:
+def _metric_column(table: PerCase, name: str, metric: str) -> Float:
     if metric not in table.columns:
         raise ColumnError(
             f"{name!r} has no metric {metric!r}.",
@@ -185,30 +191,30 @@ def _take(table: PerCase, name: str, metric: str) -> Float:
     return np.asarray(table.columns[metric], dtype=np.float64)
 
 
-def _spread(column: Float, place: npt.NDArray[np.intp], n: int) -> Float:
+def _scatter_column(column: Float, positions: npt.NDArray[np.intp], n: int) -> Float:
     if len(column) == n:
         return column
-    spread = np.full(n, np.nan)
-    spread[place] = column
-    return spread
+    scattered = np.full(n, np.nan)
+    scattered[positions] = column
+    return scattered
 
 
-def _agreed(tables: Mapping[str, PerCase], ids: Array, what: str) -> Array | None:
-    given = {name: getattr(table, what) for name, table in tables.items()}
-    if all(value is None for value in given.values()):
+def _merge_case_field(tables: Mapping[str, PerCase], ids: Array, field: str) -> Array | None:
+    values_by_table = {name: getattr(table, field) for name, table in tables.items()}
+    if all(value is None for value in values_by_table.values()):
         return None
     merged: Array | None = None
     known = np.zeros(len(ids), dtype=bool)
-    for name, value in given.items():
+    for name, value in values_by_table.items():
         if value is None:
-            raise InputError(f"{name!r} has no {what} while other tables have.", table=name)
-        place = np.searchsorted(ids, tables[name].ids)
+            raise InputError(f"{name!r} has no {field} while other tables have.", table=name)
+        positions = np.searchsorted(ids, tables[name].ids)
         if merged is None:
             merged = np.empty(len(ids), dtype=np.asarray(value).dtype)
-        clash = known[place] & (merged[place] != value)
-        if clash.any():
-            case = tables[name].ids[np.flatnonzero(clash)[0]]
-            raise InputError(f"case {case!r} has different {what} in two tables.", table=name, row=case)
-        merged[place] = value
-        known[place] = True
+        differs = known[positions] & (merged[positions] != value)
+        if differs.any():
+            case = tables[name].ids[np.flatnonzero(differs)[0]]
+            raise InputError(f"case {case!r} has different {field} in two tables.", table=name, row=case)
+        merged[positions] = value
+        known[positions] = True
     return merged

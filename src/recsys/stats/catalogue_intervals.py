@@ -1,12 +1,12 @@
-"""Intervals for catalogue metrics (coverage, Gini, entropy …), which are no means over users.
+"""Intervals for catalogue metrics (coverage, Gini, entropy …), which are not means over users.
 
 A delete-a-group jackknife over groups of users by hash of their id: exposure counts per group add up across
 shards and streams. The estimand is the value expected from a test set of this size drawn from the same users;
-a bootstrap over users repeats some of them and so never sees the coverage that was seen.
+a bootstrap over users repeats some of them and so never reaches the coverage that was observed.
 
-The plain jackknife counts what k groups bring only together k times, which matters where many items are shown
-by a few users only. How much too much that is, is measured between disjoint halves of the groups, which are
-independent test sets, and carried to the full size (`leaveout`).
+The plain jackknife counts an interaction of k groups k times, which matters if many items are shown to a few
+users only. The excess is measured between disjoint halves of the groups, which are independent test sets, and
+carried to the full size (see `jackknife_plan`).
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ import numpy.typing as npt
 
 from recsys.errors import InputError
 from recsys.stats.inference_results import Estimate, t_interval
-from recsys.stats.jackknife_plan import Plan, Spread, plan_of, spread_of
+from recsys.stats.jackknife_plan import Plan, Spread, jackknife_spread, plan_groups
 from recsys.types import Float, Int
 
 Statistic = Callable[[Float], float]
 Words = npt.NDArray[np.uint64]
 ESTIMAND = "the value expected from a test set of this size drawn from the same users"
-# Users a group, below which the groups differ too much to stand for each other.
-_FEW = 3
-# Degrees of freedom, below which a variance is known too badly to trust what is made of it.
-_ROUGH = 6
-# One group in so many at least must change the number by itself.
-_LEAST_CHANGING = 8
-# Groups in a word of bits, and cells of sets x items that are looked at at once.
+# With fewer users per group, the groups differ too much to stand for each other.
+_MIN_USERS_PER_GROUP = 3
+# With fewer degrees of freedom, the variance is too uncertain to trust.
+_MIN_DF = 6
+# At least one group in this many must change the value by itself.
+_MIN_CHANGING_SHARE = 8
+# Groups per word of bits, and cells of sets x items per block.
 _WORD, _CELLS = 64, 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
 class Jackknife:
-    """What a number is without each set of groups of a plan; the first of them is empty.
+    """The values of a metric without each set of groups of a plan; the first set is empty.
 
-    Linear: the difference of two models over the same groups is again one.
+    Linear: the difference of two models over the same groups is again a Jackknife.
     """
 
     made: Float
@@ -50,12 +50,12 @@ class Jackknife:
 
     @property
     def value(self) -> float:
-        """The number itself."""
+        """The value with all groups."""
         return float(self.made[0])
 
     @property
     def without(self) -> Float:
-        """The number without each group."""
+        """The values without each single group."""
         return self.made[self.plan.whole.ones]
 
     def __sub__(self, other: Jackknife) -> Jackknife:
@@ -67,13 +67,13 @@ class Jackknife:
         return replace(self, made=self.made - other.made)
 
     def times(self, factor: float) -> Jackknife:
-        """The same in other units."""
+        """All values multiplied by a factor."""
         return replace(self, made=factor * self.made)
 
     @cached_property
     def spread(self) -> Spread:
         """Variance and degrees of freedom."""
-        return spread_of(self.plan, self.made, self.sizes)
+        return jackknife_spread(self.plan, self.made, self.sizes)
 
     @property
     def df(self) -> float:
@@ -81,12 +81,12 @@ class Jackknife:
         return self.spread.df
 
     def variance(self) -> float:
-        """Of the number, over test sets of this size; NaN with users in fewer than 3 groups."""
+        """The variance of the value over test sets of this size; NaN if fewer than 3 groups have users."""
         return self.spread.variance
 
     @property
     def _n_changing(self) -> int:
-        """Groups without which the number is another; few where nearly every item is shown by many."""
+        """How many groups change the value; few if nearly every item is shown to many users."""
         return int(np.count_nonzero(self.without != self.value))
 
     def estimate(self, confidence: float = 0.95) -> Estimate:
@@ -95,74 +95,81 @@ class Jackknife:
         notes: tuple[str, ...] = (f"jackknife over {n} groups: estimates {ESTIMAND}",)
         variance = self.variance()
         error = math.sqrt(max(variance, 0.0)) if math.isfinite(variance) else math.nan
-        if self.sizes.sum() < _FEW * n:
-            notes += (f"fewer than {_FEW * n} users: the interval is rough",)
+        if self.sizes.sum() < _MIN_USERS_PER_GROUP * n:
+            notes += (f"fewer than {_MIN_USERS_PER_GROUP * n} users: the interval is rough",)
         interval = replace(t_interval(self.value, error, self.df, confidence), method="jackknife")
         if error == 0:
-            so = "its interval is a point" if math.isfinite(interval.low) else "too few for an interval"
-            notes += (f"no group of users changes it: {so}",)
-        elif self.df < _ROUGH or _LEAST_CHANGING * self._n_changing < n:
+            consequence = (
+                "its interval is a point" if math.isfinite(interval.low) else "too few for an interval"
+            )
+            notes += (f"no group of users changes it: {consequence}",)
+        elif self.df < _MIN_DF or _MIN_CHANGING_SHARE * self._n_changing < n:
             changing = f"{self._n_changing} of {n} groups of users change it"
             notes += (f"{changing}, with {self.df:.0f} degrees of freedom: the interval is rough",)
         return Estimate(self.value, error, interval, n, notes)
 
 
 def jackknife(without: Callable[[Int], float], sizes: npt.ArrayLike, *, together: bool = True) -> Jackknife:
-    """Of any value that can be made without some groups: `without(groups)`, an empty array for none.
+    """The jackknife of a value that can be computed without some groups.
 
-    `together`: whether some groups can bring something only together; False for a function of means.
+    Args:
+        without: computes the value without an array of groups, which is empty for the full value.
+        sizes: the number of users in each group.
+        together: whether groups can interact; False for a function of means.
     """
     weights = np.asarray(sizes, dtype=np.float64)
-    plan = plan_of(len(weights), together=together)
-    return Jackknife(np.array([float(without(gone)) for gone in plan.gone]), weights, plan)
+    plan = plan_groups(len(weights), together=together)
+    return Jackknife(np.array([float(without(left_out)) for left_out in plan.left_out]), weights, plan)
 
 
 def catalogue_jackknife(
     exposure: npt.ArrayLike, statistic: Statistic, *, sizes: npt.ArrayLike | None = None
 ) -> Jackknife:
-    """The jackknife of statistic(total exposure) from exposure counts groups x items."""
-    counts = _counts(exposure)
+    """The jackknife of statistic(total exposure), from exposure counts (groups x items)."""
+    counts = _check_exposure(exposure)
     total = counts.sum(axis=0)
-    return jackknife(lambda gone: statistic(total - counts[gone].sum(axis=0)), _sizes(counts, sizes))
+    return jackknife(
+        lambda left_out: statistic(total - counts[left_out].sum(axis=0)), _group_sizes(counts, sizes)
+    )
 
 
 def coverage_jackknife(
     exposure: npt.ArrayLike, *, n_items: int | None = None, sizes: npt.ArrayLike | None = None
 ) -> Jackknife:
-    """The jackknife of the share of the catalogue that was shown, from exposure counts groups x items."""
-    counts = _counts(exposure)
+    """The jackknife of the share of the catalogue that was shown, from exposure counts (groups x items)."""
+    counts = _check_exposure(exposure)
     group, item = np.nonzero(counts)
-    return shown_jackknife(group, item, n_items or counts.shape[1], _sizes(counts, sizes))
+    return coverage_jackknife_from_pairs(group, item, n_items or counts.shape[1], _group_sizes(counts, sizes))
 
 
-def shown_jackknife(group: Int, item: Int, n_items: int, sizes: npt.ArrayLike) -> Jackknife:
-    """The same from the pairs of group and item that occur, each once.
+def coverage_jackknife_from_pairs(group: Int, item: Int, n_items: int, sizes: npt.ArrayLike) -> Jackknife:
+    """The jackknife of coverage from the distinct pairs of group and item that occur.
 
-    Each item keeps a bit a group that showed it: it is shown without some groups if another bit is left.
+    Each item has one bit per group that was shown it; without some groups it still counts if a bit is left.
     """
     weights = np.asarray(sizes, dtype=np.float64)
-    plan = plan_of(len(weights), together=True)
+    plan = plan_groups(len(weights), together=True)
     bits = np.zeros((-(-len(weights) // _WORD), int(item.max(initial=-1)) + 1), dtype=np.uint64)
     np.bitwise_or.at(bits, (group // _WORD, item), np.uint64(1) << (group % _WORD).astype(np.uint64))
     bits = bits[:, bits.any(axis=0)]
-    left = np.ones((len(plan.gone), len(bits) * _WORD), dtype=np.uint8)
-    for row, gone in zip(left, plan.gone, strict=True):
-        row[gone] = 0
-    words = np.packbits(left, axis=1, bitorder="little").view("<u8")
-    at_once = max(_CELLS // max(bits.shape[1], 1), 1)
-    shown = [
-        np.count_nonzero(_either(bits, some), axis=1)
-        for some in np.split(words, range(at_once, len(words), at_once))
+    kept_groups = np.ones((len(plan.left_out), len(bits) * _WORD), dtype=np.uint8)
+    for row, left_out in zip(kept_groups, plan.left_out, strict=True):
+        row[left_out] = 0
+    words = np.packbits(kept_groups, axis=1, bitorder="little").view("<u8")
+    sets_per_block = max(_CELLS // max(bits.shape[1], 1), 1)
+    n_shown = [
+        np.count_nonzero(_shown_bits(bits, block), axis=1)
+        for block in np.split(words, range(sets_per_block, len(words), sets_per_block))
     ]
-    return Jackknife(np.concatenate(shown) / n_items, weights, plan)
+    return Jackknife(np.concatenate(n_shown) / n_items, weights, plan)
 
 
-def _either(bits: Words, left: Words) -> Words:
-    """Sets x items: not 0 where a group of the set showed the item."""
-    out: Words = bits[0] & left[:, :1]
+def _shown_bits(bits: Words, kept_groups: Words) -> Words:
+    """Sets x items: not 0 if a group that is left was shown the item."""
+    shown: Words = bits[0] & kept_groups[:, :1]
     for word in range(1, len(bits)):
-        out |= bits[word] & left[:, word, None]
-    return out
+        shown |= bits[word] & kept_groups[:, word, None]
+    return shown
 
 
 def catalogue_interval(
@@ -172,9 +179,9 @@ def catalogue_interval(
     sizes: npt.ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> Estimate:
-    """Interval of statistic(total exposure) from exposure counts groups x items.
+    """Interval of statistic(total exposure), from exposure counts (groups x items).
 
-    `sizes` is the number of users per group (the exposure of each group stands in when it is not given).
+    `sizes` is the number of users per group (default: the total exposure of each group).
     """
     return catalogue_jackknife(exposure, statistic, sizes=sizes).estimate(confidence)
 
@@ -187,7 +194,7 @@ def catalogue_difference(
     sizes: npt.ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> Estimate:
-    """Interval of the difference of a catalogue metric between two models; the same groups go from both."""
+    """Interval of the difference of a catalogue metric between two models, leaving out the same groups."""
     a, b = (catalogue_jackknife(one, statistic, sizes=sizes) for one in (first, second))
     return (a - b).estimate(confidence)
 
@@ -199,18 +206,20 @@ def coverage_interval(
     sizes: npt.ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> Estimate:
-    """Interval of the share of the catalogue that was shown, from exposure counts groups x items."""
-    return within(coverage_jackknife(exposure, n_items=n_items, sizes=sizes).estimate(confidence), (0.0, 1.0))
+    """Interval of the share of the catalogue that was shown, from exposure counts (groups x items)."""
+    return clip_interval(
+        coverage_jackknife(exposure, n_items=n_items, sizes=sizes).estimate(confidence), (0.0, 1.0)
+    )
 
 
-def within(found: Estimate, bounds: tuple[float, float]) -> Estimate:
-    """The estimate with its interval cut at what the metric can be."""
-    low, high = found.interval.low, found.interval.high
-    cut = replace(found.interval, low=max(bounds[0], low), high=min(bounds[1], high))
-    return replace(found, interval=cut)
+def clip_interval(estimate: Estimate, bounds: tuple[float, float]) -> Estimate:
+    """The estimate with its interval clipped to the bounds of the metric."""
+    low, high = estimate.interval.low, estimate.interval.high
+    clipped = replace(estimate.interval, low=max(bounds[0], low), high=min(bounds[1], high))
+    return replace(estimate, interval=clipped)
 
 
-def _counts(exposure: npt.ArrayLike) -> Float:
+def _check_exposure(exposure: npt.ArrayLike) -> Float:
     counts = np.asarray(exposure, dtype=np.float64)
     if counts.ndim != 2 or counts.shape[0] < 4:
         raise InputError(f"exposure must be groups x items with at least 4 groups, got shape {counts.shape}.")
@@ -219,8 +228,10 @@ def _counts(exposure: npt.ArrayLike) -> Float:
     return counts
 
 
-def _sizes(counts: Float, sizes: npt.ArrayLike | None) -> Float:
-    given = counts.sum(axis=1) if sizes is None else np.asarray(sizes, dtype=np.float64)
-    if given.shape != (len(counts),):
-        raise InputError(f"sizes must hold one number a group ({len(counts)}), got shape {given.shape}.")
-    return given
+def _group_sizes(counts: Float, sizes: npt.ArrayLike | None) -> Float:
+    group_sizes = counts.sum(axis=1) if sizes is None else np.asarray(sizes, dtype=np.float64)
+    if group_sizes.shape != (len(counts),):
+        raise InputError(
+            f"sizes must hold one number per group ({len(counts)}), got shape {group_sizes.shape}."
+        )
+    return group_sizes

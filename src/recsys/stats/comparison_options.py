@@ -1,4 +1,4 @@
-"""How to compare: one value that holds every choice, checked when it is made and printed with the result."""
+"""How to compare: one object with every option, checked on creation and printed with the result."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ EFFECTS: dict[str, Callable[..., Effect]] = {
 
 @dataclass(frozen=True)
 class Options:
-    """Test, interval, correction and effect; `margin` asks for equivalence, `rope` for the Bayesian view.
+    """Test, interval, correction and effect; `margin` adds an equivalence test, `rope` a Bayesian posterior.
 
-    `no_worse_than` asks for non-inferiority: worse by less than this, in the metric's units.
+    `no_worse_than` adds a non-inferiority test: worse by less than this, in the metric's units.
 
-    The interval goes with the test unless named: a bootstrap test brings its own, all others the t interval.
-    `tie` is the dead zone of win/tie/loss and of the sign test. `runs` says what several runs of a model are.
+    By default the interval follows the test: a bootstrap test has its own, all others use the t interval.
+    `tie` is the dead zone of win/tie/loss and of the sign test. `runs`: how several runs relate.
 
-    `covariates` (numbers by user) and `strata` (groups of users) lower the variance; what is known of them
-    beyond the users evaluated comes from the same tables, or from `covariate_means` and `stratum_shares`.
+    `covariates` (numbers per user) and `strata` (groups of users) lower the variance. Their population means
+    and shares come from the other users in the same tables, or from `covariate_means` and `stratum_shares`.
     """
 
     test: str = "t"
@@ -69,18 +69,20 @@ class Options:
             "effect": tuple(EFFECTS),
             "runs": ("auto", "seeds", "folds"),
         }
-        for name, choices in known.items():
-            if getattr(self, name) not in choices:
-                raise UnknownNameError(name, getattr(self, name), (one for one in choices if one is not None))
+        for name, allowed in known.items():
+            if getattr(self, name) not in allowed:
+                raise UnknownNameError(
+                    name, getattr(self, name), (choice for choice in allowed if choice is not None)
+                )
         check_confidence(self.confidence)
         for margin in (self.margin, self.no_worse_than):
             if margin is not None and not (is_number(margin) and margin > 0):
                 raise InputError(f"the margin must be positive, got {margin!r}.", hint="One number.")
         if not (is_number(self.tie) and self.tie >= 0):
             raise InputError(f"tie must be zero or a positive number, got {self.tie!r}.")
-        for told, of in (("covariate_means", "covariates"), ("stratum_shares", "strata")):
-            if getattr(self, told) is not None and getattr(self, of) is None:
-                raise InputError(f"{told} was given without {of}.", hint=f"Pass {of}= too.")
+        for known_values, table in (("covariate_means", "covariates"), ("stratum_shares", "strata")):
+            if getattr(self, known_values) is not None and getattr(self, table) is None:
+                raise InputError(f"{known_values} was given without {table}.", hint=f"Pass {table}= too.")
         if self.correction == "max-t" and self.test in RANK_TESTS:
             raise InputError(
                 f"max-T corrects tests of the mean, which test={self.test!r} is not.",
@@ -94,18 +96,18 @@ class Options:
 
     @property
     def adjusts(self) -> bool:
-        """Whether differences are adjusted for something."""
+        """Whether differences are adjusted for covariates or strata."""
         return self.covariates is not None or self.strata is not None
 
     @property
     def interval_method(self) -> Method:
-        """The interval that will be made."""
+        """The method of the interval, after defaults."""
         if self.interval is not None:
             return self.interval
         return "studentised" if self.test == "studentised" else "bca" if self.test == "bca" else "t"
 
 
-def worse_by(options: Options, metric: str) -> tuple[float, float]:
-    """Differences that are worse by less than `no_worse_than`, or not worse at all."""
+def non_inferiority_margin(options: Options, metric: str) -> tuple[float, float]:
+    """The range of differences that are worse by less than `no_worse_than`, or not worse at all."""
     margin = math.inf if options.no_worse_than is None else options.no_worse_than
     return (-math.inf, margin) if metric in options.lower_is_better else (-margin, math.inf)

@@ -1,4 +1,4 @@
-"""One row of a comparison: its numbers from paired values, then its test, its runs, its verdict in words."""
+"""Build one row of a comparison: its numbers from paired values, then its test, its runs and its verdict."""
 
 from __future__ import annotations
 
@@ -10,149 +10,160 @@ import numpy as np
 
 from recsys.stats.adjustment import AdjustedSides
 from recsys.stats.alignment import Differences, Units, collapse
-from recsys.stats.comparison_options import EFFECTS, Options, worse_by
+from recsys.stats.comparison_options import EFFECTS, Options, non_inferiority_margin
 from recsys.stats.comparison_table import Row, Triple
 from recsys.stats.corrections import adjust
 from recsys.stats.equivalence_tests import (
     BayesResult,
     EquivalenceResult,
-    bayes_of,
+    bayes_from_estimate,
     bayes_paired,
     equivalence,
-    equivalence_of,
+    equivalence_from_estimate,
 )
 from recsys.stats.family_tests import FamilyTest
-from recsys.stats.inference_results import Estimate, Interval, lift_of
+from recsys.stats.inference_results import Estimate, Interval, fieller_lift
 from recsys.stats.runs import RunsResult
-from recsys.stats.tests import ups_and_downs
-from recsys.stats.verdicts import outcome, said_effect, said_gap, said_p
+from recsys.stats.tests import count_wins_and_losses
+from recsys.stats.verdicts import format_difference, format_effect, format_p, verdict
 from recsys.types import Float
 
 
 def mean_row(triple: Triple, d: Differences, counted: Differences, options: Options) -> Row:
-    """Everything about a row but its test; wins and losses are those of `counted`."""
-    sides = sides_of(d)
-    value, other = (float(mean) for mean in sides.estimates())
-    gaps = counted.unit_means()
-    up, down = ups_and_downs(gaps, options.tie)
-    wins, losses = (down, up) if triple[2] in options.lower_is_better else (up, down)
-    relative, relative_interval = _relative(sides, options.confidence)
+    """A row without its test; wins and losses are counted on `counted`."""
+    sides = model_and_baseline_units(d)
+    value, baseline_value = (float(mean) for mean in sides.estimates())
+    unit_differences = counted.unit_means()
+    n_above, n_below = count_wins_and_losses(unit_differences, options.tie)
+    wins, losses = (n_below, n_above) if triple[2] in options.lower_is_better else (n_above, n_below)
+    lift, lift_interval = _relative_lift(sides, options.confidence)
     return Row(
         *triple,
         value=value,
-        baseline_value=other,
-        difference=value - other,
+        baseline_value=baseline_value,
+        difference=value - baseline_value,
         interval=Interval(math.nan, math.nan, options.confidence, options.interval_method),
-        relative=relative,
-        relative_interval=relative_interval,
+        relative=lift,
+        relative_interval=lift_interval,
         statistic=math.nan,
         p_value=math.nan,
         adjusted_p=math.nan,
         effect=EFFECTS[options.effect](d, confidence=options.confidence),
         wins=wins,
-        ties=len(gaps) - up - down,
+        ties=len(unit_differences) - n_above - n_below,
         losses=losses,
         n_cases=len(d.first),
-        n_units=len(gaps),
+        n_units=len(unit_differences),
         test=options.test,
         equivalence=None
         if options.margin is None
         else equivalence(d, options.margin, confidence=options.confidence),
         non_inferiority=None
         if options.no_worse_than is None
-        else equivalence(d, worse_by(options, triple[2]), confidence=options.confidence),
+        else equivalence(d, non_inferiority_margin(options, triple[2]), confidence=options.confidence),
         bayes=None
         if options.rope is None
-        else _turned(bayes_paired(d, options.rope, confidence=options.confidence), triple[2], options),
-        notes=d.notes + (() if other > 0 else (f"{triple[2]}: no lift, {triple[1]} is not above 0",)),
+        else _orient_bayes(bayes_paired(d, options.rope, confidence=options.confidence), triple[2], options),
+        notes=d.notes
+        + (() if baseline_value > 0 else (f"{triple[2]}: no lift, {triple[1]} is not above 0",)),
     )
 
 
-def sides_of(d: Differences) -> Units:
-    """Both sides over the same units: the first row the model, the second the baseline."""
+def model_and_baseline_units(d: Differences) -> Units:
+    """Both sides over the same units: row 0 is the model, row 1 the baseline."""
     return collapse(np.stack([d.first, d.second]), d.clusters, keys=d.keys, weights=d.weights)
 
 
-def _relative(sides: Units, confidence: float, spent: int = 0) -> tuple[float, Interval]:
-    """Lift of the first row over the second; the pairing is kept."""
-    value, base = (float(mean) for mean in sides.estimates())
-    first, second = sides.residuals() / sides.weights.sum(axis=1)[:, None]
+def _relative_lift(sides: Units, confidence: float, spent: int = 0) -> tuple[float, Interval]:
+    """Lift of the first row over the second, with the covariance of the pairs in its interval."""
+    value, baseline_value = (float(mean) for mean in sides.estimates())
+    model_residuals, baseline_residuals = sides.residuals() / sides.weights.sum(axis=1)[:, None]
     n = int(sides.n_units()[0])
-    grown = n / (n - 1) if n > 1 else math.nan
-    products = (first @ first, first @ second, second @ second)
-    spread, shared, base_spread = (grown * float(one) for one in products)
-    return lift_of(value, base, (spread, shared, base_spread), n - 1 - spent, confidence)
+    scale = n / (n - 1) if n > 1 else math.nan
+    products = (
+        model_residuals @ model_residuals,
+        model_residuals @ baseline_residuals,
+        baseline_residuals @ baseline_residuals,
+    )
+    variance, covariance, base_variance = (scale * float(product) for product in products)
+    return fieller_lift(
+        value, baseline_value, (variance, covariance, base_variance), n - 1 - spent, confidence
+    )
 
 
-def with_test(row: Row, tested: FamilyTest, j: int) -> Row:
-    """With what the test of the whole family says of this row."""
-    low, high = (float(limit) for limit in tested.limits[j])
-    notes = row.notes + tuple(note for note in tested.notes[j] if note not in row.notes)
+def with_test(row: Row, result: FamilyTest, j: int) -> Row:
+    """The row with its result `j` of the test of the whole family."""
+    low, high = (float(limit) for limit in result.limits[j])
+    notes = row.notes + tuple(note for note in result.notes[j] if note not in row.notes)
     return replace(
         row,
-        interval=replace(row.interval, low=low, high=high, method=tested.interval_method),
-        statistic=float(tested.statistics[j]),
-        p_value=float(tested.p_values[j]),
-        test=tested.labels[j],
-        standard_error=float(tested.errors[j]),
+        interval=replace(row.interval, low=low, high=high, method=result.interval_method),
+        statistic=float(result.statistics[j]),
+        p_value=float(result.p_values[j]),
+        test=result.labels[j],
+        standard_error=float(result.errors[j]),
         notes=notes,
     )
 
 
-def with_adjustment(row: Row, found: AdjustedSides, options: Options) -> Row:
-    """With both values, their difference and the lift adjusted; effect, wins and losses are of the users."""
-    value, other = (float(mean) for mean in found.sides.estimates())
-    spent, n = found.differences.spent, found.sides.totals.shape[1]
-    relative, relative_interval = _relative(found.sides, options.confidence, spent)
-    estimate = Estimate(value - other, row.standard_error, row.interval, n)
+def with_adjustment(row: Row, adjusted: AdjustedSides, options: Options) -> Row:
+    """The row with adjusted values, difference and lift; effect, wins and losses stay unadjusted."""
+    value, baseline_value = (float(mean) for mean in adjusted.sides.estimates())
+    spent, n = adjusted.differences.spent, adjusted.sides.totals.shape[1]
+    lift, lift_interval = _relative_lift(adjusted.sides, options.confidence, spent)
+    estimate = Estimate(value - baseline_value, row.standard_error, row.interval, n)
     return replace(
-        _with_margins(row, estimate, n - 1 - spent, options),
+        _with_margin_tests(row, estimate, n - 1 - spent, options),
         value=value,
-        baseline_value=other,
-        difference=value - other,
-        relative=relative,
-        relative_interval=relative_interval,
+        baseline_value=baseline_value,
+        difference=value - baseline_value,
+        relative=lift,
+        relative_interval=lift_interval,
         test=f"{row.test.replace('exact', 'all flips')}, adjusted",
-        variance_saved=found.variance_saved,
+        variance_saved=adjusted.variance_saved,
     )
 
 
-def _turned(found: BayesResult, metric: str, options: Options) -> BayesResult:
-    """Where lower is better, what lies above the ROPE is worse."""
+def _orient_bayes(result: BayesResult, metric: str, options: Options) -> BayesResult:
+    """Swap better and worse for a metric where lower is better."""
     if metric not in options.lower_is_better:
-        return found
-    return replace(found, p_worse=found.p_better, p_better=found.p_worse)
+        return result
+    return replace(result, p_worse=result.p_better, p_better=result.p_worse)
 
 
-def _with_margins(row: Row, found: Estimate, df: float, options: Options) -> Row:
-    """Whatever was asked of the difference besides its test, from an estimate over runs or adjusted."""
-    sure = options.confidence
-    same, no_worse, bayes = row.equivalence, row.non_inferiority, row.bayes
-    if same is not None:
-        same = equivalence_of(found, df, same.margin, confidence=sure)
+def _with_margin_tests(row: Row, estimate: Estimate, df: float, options: Options) -> Row:
+    """Equivalence, non-inferiority and Bayes, if requested, from an estimate over runs or an adjusted one."""
+    confidence = options.confidence
+    equivalent, no_worse, bayes = row.equivalence, row.non_inferiority, row.bayes
+    if equivalent is not None:
+        equivalent = equivalence_from_estimate(estimate, df, equivalent.margin, confidence=confidence)
     if no_worse is not None:
-        no_worse = equivalence_of(found, df, no_worse.margin, confidence=sure)
+        no_worse = equivalence_from_estimate(estimate, df, no_worse.margin, confidence=confidence)
     if bayes is not None:
-        bayes = _turned(bayes_of(found, df, bayes.rope, confidence=sure), row.metric, options)
-    return replace(row, equivalence=same, non_inferiority=no_worse, bayes=bayes)
+        bayes = _orient_bayes(
+            bayes_from_estimate(estimate, df, bayes.rope, confidence=confidence), row.metric, options
+        )
+    return replace(row, equivalence=equivalent, non_inferiority=no_worse, bayes=bayes)
 
 
 def with_runs(row: Row, runs: RunsResult, options: Options) -> Row:
-    """With several runs their spread belongs to the error, so test and interval are the runs'."""
+    """The row with test and interval over several runs, whose spread is part of the error."""
     if row.metric in options.lower_is_better:
         runs = replace(runs, better_in=sum(gap < 0 for gap in runs.per_run))
-    found = Estimate(runs.difference, runs.standard_error, runs.interval, runs.n_users)
-    row = _with_margins(row, found, runs.df, options)
-    base = row.baseline_value
-    scaled = Interval(math.nan, math.nan, runs.interval.confidence, "runs")
-    if base > 0:
-        scaled = replace(scaled, low=runs.interval.low / base, high=runs.interval.high / base)
+    estimate = Estimate(runs.difference, runs.standard_error, runs.interval, runs.n_users)
+    row = _with_margin_tests(row, estimate, runs.df, options)
+    baseline_value = row.baseline_value
+    lift_interval = Interval(math.nan, math.nan, runs.interval.confidence, "runs")
+    if baseline_value > 0:
+        lift_interval = replace(
+            lift_interval, low=runs.interval.low / baseline_value, high=runs.interval.high / baseline_value
+        )
     return replace(
         row,
         difference=runs.difference,
         interval=runs.interval,
-        relative=runs.difference / base if base > 0 else math.nan,
-        relative_interval=scaled,
+        relative=runs.difference / baseline_value if baseline_value > 0 else math.nan,
+        relative_interval=lift_interval,
         statistic=runs.difference / runs.standard_error if runs.standard_error > 0 else math.nan,
         p_value=runs.p_value,
         standard_error=runs.standard_error,
@@ -162,33 +173,40 @@ def with_runs(row: Row, runs: RunsResult, options: Options) -> Row:
     )
 
 
-def margin_p(found: Sequence[EquivalenceResult | None], correction: str) -> Float:
-    """P-values of equivalence, corrected over the same family (by Holm where that is max-T)."""
-    if found[0] is None:
-        return np.ones(len(found))
-    p = np.array([1.0 if one is None else one.p_value for one in found])
+def adjusted_margin_p(results: Sequence[EquivalenceResult | None], correction: str) -> Float:
+    """Corrected p-values of equivalence over the same family; max-T falls back to Holm."""
+    if results[0] is None:
+        return np.ones(len(results))
+    p = np.array([1.0 if result is None else result.p_value for result in results])
     return adjust(p, "holm" if correction == "max-t" else correction)
 
 
-def worded(row: Row, adjusted: float, margin_p: tuple[float, float], options: Options) -> Row:
-    """With the adjusted p and the verdict; `margin_p` are those of equivalence and non-inferiority."""
+def with_verdict(row: Row, adjusted_p: float, margin_p: tuple[float, float], options: Options) -> Row:
+    """The row with its adjusted p and its verdict; `margin_p`: p of equivalence, p of non-inferiority."""
     alpha = 1.0 - options.confidence
-    same, no_worse = (p < alpha for p in margin_p)
-    lower = row.metric in options.lower_is_better
-    parts = [said_gap(row.difference, row.interval, row.relative, row.relative_interval)]
+    equivalent, no_worse = (p < alpha for p in margin_p)
+    lower_is_better = row.metric in options.lower_is_better
+    parts = [format_difference(row.difference, row.interval, row.relative, row.relative_interval)]
     if row.effect.name:
-        parts.append(said_effect(row.effect))
-    parts.append(said_p(adjusted, options.correction))
+        parts.append(format_effect(row.effect))
+    parts.append(format_p(adjusted_p, options.correction))
     if row.runs is not None:
         parts.append(row.runs.says)
-    word = outcome(row.difference, adjusted, alpha, lower_is_better=lower, equivalent=same, no_worse=no_worse)
+    word = verdict(
+        row.difference,
+        adjusted_p,
+        alpha,
+        lower_is_better=lower_is_better,
+        equivalent=equivalent,
+        no_worse=no_worse,
+    )
     if word == "equivalent":
-        parts.append(f"within {options.margin:g} by {said_p(margin_p[0], options.correction)}")
+        parts.append(f"within {options.margin:g} by {format_p(margin_p[0], options.correction)}")
     if word == "not worse":
-        parts.append(f"by less than {options.no_worse_than:g}, {said_p(margin_p[1], options.correction)}")
-    said = f"{word}: {', '.join(parts)}"
+        parts.append(f"by less than {options.no_worse_than:g}, {format_p(margin_p[1], options.correction)}")
+    text = f"{word}: {', '.join(parts)}"
     if row.n_units == row.ties and options.tie == 0:
-        said = f"identical: all {row.n_units} units have the same value"
+        text = f"identical: all {row.n_units} units have the same value"
     elif not row.effect.name and row.difference == 0 and row.standard_error == 0:
-        said = "identical: the value is the same whoever is left out"
-    return replace(row, adjusted_p=adjusted, verdict=said)
+        text = "identical: the value is the same whoever is left out"
+    return replace(row, adjusted_p=adjusted_p, verdict=text)

@@ -1,4 +1,4 @@
-"""What a comparison hands back: one row a model and metric, and the table of them."""
+"""The result of a comparison: one row per model and metric, and the table of the rows."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Row:
     """One model against the baseline on one metric; `difference` is model minus baseline.
 
     `relative` is the lift over the baseline's mean. Wins, ties and losses count units; a win is better.
-    `variance_saved` is the share of the difference's variance that covariates and strata took away; NaN where
-    none were asked for, or the metric is not adjusted.
+    `variance_saved` is the share of the difference's variance that covariates and strata removed; NaN without
+    covariates and strata, or where the metric is not adjusted.
     """
 
     model: str
@@ -56,21 +56,25 @@ class Row:
     notes: tuple[str, ...] = ()
 
     def minimal_effect(self, *, power: float = 0.8, alpha: float = 0.05) -> float:
-        """The smallest difference that as many users of this spread find with the given power."""
-        return minimal_effect(self.n_units, sd=self._spread(), alpha=alpha, power=power)
+        """The smallest difference that this many users with this spread detect with the given power."""
+        return minimal_effect(self.n_units, sd=self._standard_deviation(), alpha=alpha, power=power)
 
     def users_needed(
         self, difference: float | None = None, *, power: float = 0.8, alpha: float = 0.05
     ) -> int | None:
-        """How many users find this difference (the one seen, if none is given); None for no difference."""
+        """How many users detect this difference (default: the one seen); None for a difference of 0."""
         if not self.effect.name:
             raise NotDefinedError(
                 f"{self.metric} is no mean over users, so more of them change what is estimated."
             )
         effect = self.difference if difference is None else difference
-        return users_needed(abs(effect), sd=self._spread(), alpha=alpha, power=power) if effect else None
+        return (
+            users_needed(abs(effect), sd=self._standard_deviation(), alpha=alpha, power=power)
+            if effect
+            else None
+        )
 
-    def _spread(self) -> float:
+    def _standard_deviation(self) -> float:
         if self.runs is not None:
             raise NotDefinedError(
                 "more users do not lower the spread between runs, so users alone cannot be planned with.",
@@ -85,7 +89,7 @@ class Row:
 
 @dataclass(frozen=True)
 class ComparisonTable:
-    """All rows, the family the correction is over, and who is missing where."""
+    """All rows, the family that p-values are corrected over, and the cases each model lacks."""
 
     rows: tuple[Row, ...]
     family: str
@@ -101,7 +105,7 @@ class ComparisonTable:
         raise UnknownNameError("model and metric", key, (f"{r.model}, {r.metric}" for r in self.rows))
 
     def ranking(self, metric: str | None = None) -> tuple[str, ...]:
-        """Models by their value on a metric (the first without one), best first."""
+        """Models by their value on a metric (default: the first one), best first."""
         name = metric or self.rows[0].metric
         values = {r.baseline: r.baseline_value for r in self.rows if r.metric == name}
         values |= {r.model: r.value for r in self.rows if r.metric == name}

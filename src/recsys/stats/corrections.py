@@ -1,7 +1,7 @@
-"""Adjusted p-values for a stated family: compare each with the level you want for the whole family.
+"""Adjusted p-values for a stated family: compare each with the level for the whole family.
 
-All are monotone (a smaller p never gets a larger adjusted one), capped at 1 and keep the order given. NaN
-(nothing to test) stays NaN and is not counted. The resampled max-T correction lives in `many`.
+All are monotone (a smaller p never gets a larger adjusted one), capped at 1 and in the given order. NaN
+(nothing to test) stays NaN and is not counted. The resampled max-T correction is in `omnibus_tests`.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ def _adjust(p: Float, method: str) -> Float:
         return p
     order = np.argsort(p, kind="stable")
     ordered = p[order]
-    place = np.arange(1, m + 1)
+    rank = np.arange(1, m + 1)
     if method == "bonferroni":
         steps = ordered * m
     elif method == "holm":
-        steps = np.maximum.accumulate(ordered * (m - place + 1))
+        steps = np.maximum.accumulate(ordered * (m - rank + 1))
     elif method == "hochberg":
-        steps = _from_above(ordered * (m - place + 1))
+        steps = _running_minimum_from_end(ordered * (m - rank + 1))
     else:
-        harmonic = float((1.0 / place).sum()) if method == "by" else 1.0
-        steps = _from_above(ordered * (m / place) * harmonic)
-    back = np.empty(m)
-    back[order] = np.minimum(steps, 1.0)
-    return back
+        harmonic = float((1.0 / rank).sum()) if method == "by" else 1.0
+        steps = _running_minimum_from_end(ordered * (m / rank) * harmonic)
+    adjusted = np.empty(m)
+    adjusted[order] = np.minimum(steps, 1.0)
+    return adjusted
 
 
-def _from_above(steps: Float) -> Float:
+def _running_minimum_from_end(steps: Float) -> Float:
     """Running minimum from the largest p down: the step-up rule."""
     return np.minimum.accumulate(steps[::-1])[::-1]

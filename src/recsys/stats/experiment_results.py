@@ -1,4 +1,4 @@
-"""What an online experiment hands back: one lift a variant and metric, and whether the groups are sound."""
+"""The result of an online experiment: one lift per variant and metric, and a check of the group sizes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from recsys.errors import UnknownNameError
 from recsys.stats.inference_results import Interval
-from recsys.stats.verdicts import said_p
+from recsys.stats.verdicts import format_p
 
-_SHOWN = (
+_FRAME_FIELDS = (
     "metric", "kind", "variant", "control", "control_value", "variant_value", "difference", "lift", "p_value",
     "adjusted_p", "n_control", "n_variant", "variance_saved", "verdict",
 )  # fmt: skip
@@ -17,7 +17,7 @@ _SHOWN = (
 
 @dataclass(frozen=True)
 class SampleRatio:
-    """Are the groups as large as planned? Chi-square; `ok` is False when the assignment or log is broken."""
+    """Chi-square test of the planned group sizes; `ok` is False if the assignment or the log is broken."""
 
     counts: dict[str, int]
     expected: dict[str, float]
@@ -69,11 +69,11 @@ class Experiment:
         raise UnknownNameError("variant and metric", key, (f"{r.variant}, {r.metric}" for r in self.rows))
 
     def __str__(self) -> str:
-        """One line a variant and metric, then whether the groups are as large as planned."""
+        """One line per variant and metric, then whether the groups are as large as planned."""
         lines = [f"{r.variant} against {r.control}, {r.metric} ({r.kind}): {r.verdict}" for r in self.rows]
         sizes = ", ".join(f"{arm} {n:,}" for arm, n in self.sample_ratio.counts.items())
         health = "as planned" if self.sample_ratio.ok else "NOT as planned: find out why first"
-        ratio = f"group sizes {sizes}: {health} ({said_p(self.sample_ratio.p_value, 'none')})"
+        ratio = f"group sizes {sizes}: {health} ({format_p(self.sample_ratio.p_value, 'none')})"
         notes = dict.fromkeys(note for r in self.rows for note in r.notes)
         return "\n".join([*lines, ratio, self.family, *self.notes, *notes])
 
@@ -84,22 +84,22 @@ class Experiment:
         return pd.DataFrame(
             [
                 {
-                    **{name: getattr(r, name) for name in _SHOWN},
+                    **{name: getattr(r, name) for name in _FRAME_FIELDS},
                     "low": r.interval.low,
                     "high": r.interval.high,
                     "lift_low": r.lift_interval.low,
                     "lift_high": r.lift_interval.high,
-                    **_looked(r),
+                    **_sequential_columns(r),
                 }
                 for r in self.rows
             ]
         )
 
 
-def _looked(row: Lift) -> dict[str, float | None]:
-    """What there is besides when the experiment is looked at while it runs."""
-    wide = row.sequential_interval
-    if wide is None:
+def _sequential_columns(row: Lift) -> dict[str, float | None]:
+    """The additional columns of a sequential analysis."""
+    interval = row.sequential_interval
+    if interval is None:
         return {}
     name = "boundary" if row.sequential_p is None else "sequential_p"
-    return {name: getattr(row, name), "sequential_low": wide.low, "sequential_high": wide.high}
+    return {name: getattr(row, name), "sequential_low": interval.low, "sequential_high": interval.high}

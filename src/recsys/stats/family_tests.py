@@ -1,4 +1,4 @@
-"""The tests of a whole family (models x metrics) at once, on one set of draws."""
+"""Test a whole family of comparisons (models x metrics) at once, with one set of draws."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BOOTSTRAPS = ("studentised", "bca", "percentile")
 
 @dataclass(frozen=True, eq=False)
 class FamilyTest:
-    """Per row of the family: statistic, p, limits of the difference, and p adjusted by max-T if asked for."""
+    """Per row of the family: statistic, p, limits of the difference; `adjusted`: p by max-T, if chosen."""
 
     statistics: Float
     p_values: Float
@@ -50,36 +50,42 @@ def family_test(
 ) -> FamilyTest:
     """Test every row of `units`; `paired` holds the same rows case by case."""
     max_t = options.correction == "max-t"
-    drawn = None
+    replicates = None
     if max_t or options.test in _BOOTSTRAPS or options.interval_method in _BOOTSTRAPS:
-        drawn = replicate(units, resampler)
-    single = _single_tests(paired, options)
-    statistics = np.array([one.statistic for one in single])
-    p_values = np.array([one.p_value for one in single])
-    labels = tuple(one.method for one in single)
-    if drawn is not None and options.test in _BOOTSTRAPS:
-        p_values = drawn.p_values(options.test)
-        labels = (f"{options.test} bootstrap ({resampler.n_resamples} {drawn.scheme} draws)",) * len(single)
+        replicates = replicate(units, resampler)
+    row_tests = _single_tests(paired, options)
+    statistics = np.array([test.statistic for test in row_tests])
+    p_values = np.array([test.p_value for test in row_tests])
+    labels = tuple(test.method for test in row_tests)
+    if replicates is not None and options.test in _BOOTSTRAPS:
+        p_values = replicates.p_values(options.test)
+        labels = (f"{options.test} bootstrap ({resampler.n_resamples} {replicates.scheme} draws)",) * len(
+            row_tests
+        )
     elif options.test == "permutation" and len(units.keys) > EXACT_FLIPS:
         p_values = np.array(
             [flip_p(s, row) for s, row in zip(resampler.flipped(units.totals), units.totals, strict=True)]
         )
-        labels = (f"sign-flip permutation ({resampler.n_resamples} draws)",) * len(single)
-    limits = _limits(units, paired, drawn, options)
-    adjusted = _max_t(drawn) if drawn is not None and max_t else None
-    notes = tuple(one.notes for one in single)
+        labels = (f"sign-flip permutation ({resampler.n_resamples} draws)",) * len(row_tests)
+    limits = _difference_limits(units, paired, replicates, options)
+    adjusted = None
+    if replicates is not None and max_t:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            observed = replicates.estimates / replicates.standard_errors
+        adjusted = step_down(observed, replicates.t_values())[1]
+    notes = tuple(test.notes for test in row_tests)
     errors = units.standard_errors()
     return FamilyTest(statistics, p_values, errors, limits, labels, options.interval_method, adjusted, notes)
 
 
 def _single_tests(paired: Sequence[Differences], options: Options) -> list[TestResult]:
-    """What is computed row by row: the test itself, or the t statistic a resampled one goes with."""
+    """Tests computed row by row; for a resampled test, only its t statistic."""
     if options.test == "wilcoxon":
         return [wilcoxon(d) for d in paired]
     if options.test == "sign":
         return [sign_test(d, dead_zone=options.tie) for d in paired]
     if options.test == "permutation" and len(paired[0].units().keys) <= EXACT_FLIPS:
-        # The statistic of a row is t for every test of the mean, however p was found.
+        # The statistic of a row is t for every test of the mean, whatever p comes from.
         return [replace(sign_flip(d), statistic=_statistic_only(d).statistic) for d in paired]
     if options.test in _BOOTSTRAPS:
         return [_statistic_only(d) for d in paired]
@@ -87,53 +93,50 @@ def _single_tests(paired: Sequence[Differences], options: Options) -> list[TestR
 
 
 def _statistic_only(d: Differences) -> TestResult:
-    """The t statistic without the cautions of the t-test, whose distribution is not used here."""
+    """The t statistic without the cautions of the t-test, as the t distribution is not used."""
     values = d.units().linearised()
     mean, _, t = t_statistic(values)
     return TestResult("", mean, t, math.nan, len(values), notes=d.notes + spread_notes(values))
 
 
-def _limits(units: Units, paired: Sequence[Differences], drawn: Replicates | None, options: Options) -> Float:
-    if drawn is not None and options.interval_method in _BOOTSTRAPS:
-        return drawn.limits(options.interval_method, options.confidence)
+def _difference_limits(
+    units: Units, paired: Sequence[Differences], replicates: Replicates | None, options: Options
+) -> Float:
+    if replicates is not None and options.interval_method in _BOOTSTRAPS:
+        return replicates.limits(options.interval_method, options.confidence)
     df = units.n_units() - 1.0 - np.array([d.spent for d in paired])
     if options.interval_method == "normal":
         df = np.full(len(paired), np.inf)
     parts = zip(units.estimates(), units.standard_errors(), df, strict=True)
-    found = [
-        t_interval(float(value), float(error), float(free), options.confidence)
-        for value, error, free in parts
+    intervals = [
+        t_interval(float(value), float(error), float(df_of_row), options.confidence)
+        for value, error, df_of_row in parts
     ]
-    return np.array([(one.low, one.high) for one in found])
+    return np.array([(interval.low, interval.high) for interval in intervals])
 
 
-def _max_t(drawn: Replicates) -> Float:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        observed = drawn.estimates / drawn.standard_errors
-    return step_down(observed, drawn.t_values())[1]
-
-
-def family_adjusted(
-    rows: Sequence[Row], in_draws: Sequence[Triple], drawn: Float | None, correction: str
+def adjust_family(
+    rows: Sequence[Row], in_draws: Sequence[Triple], max_t_p: Float | None, correction: str
 ) -> Float:
-    """p-values adjusted over the family.
+    """P-values adjusted over the family.
 
-    Max-T has its own from the draws. Rows that are not in them (metrics of the catalogue) are then adjusted
-    by Holm, and each part is charged for its share of the family, which holds for any dependence.
+    For max-T, `max_t_p` holds the adjusted p-values of the rows `in_draws`. The other rows (metrics of the
+    catalogue) are adjusted by Holm, and both parts are multiplied up to the size of the whole family, which
+    is valid under any dependence.
     """
     p_values = np.array([row.p_value for row in rows])
     if correction != "max-t":
         return adjust(p_values, correction)
-    here = {triple: j for j, triple in enumerate(in_draws)}
-    place = [here.get((row.model, row.baseline, row.metric)) for row in rows]
-    inside = np.array([j is not None for j in place])
+    index_in_draws = {triple: j for j, triple in enumerate(in_draws)}
+    index = [index_in_draws.get((row.model, row.baseline, row.metric)) for row in rows]
+    inside = np.array([j is not None for j in index])
     adjusted = np.empty(len(rows))
-    if drawn is not None:
-        adjusted[inside] = drawn[[j for j in place if j is not None]]
+    if max_t_p is not None:
+        adjusted[inside] = max_t_p[[j for j in index if j is not None]]
     adjusted[~inside] = adjust(p_values[~inside], "holm")
     for part in (inside, ~inside):
         if part.any():
             adjusted[part] = np.minimum(1.0, adjusted[part] * len(rows) / np.count_nonzero(part))
-    # The draws may fall a little below the p of the test that was asked for; a correction never helps.
-    never_below: Float = np.maximum(adjusted, p_values)
-    return never_below
+    # The draws may give a slightly smaller p than the chosen test; a correction must not lower p.
+    at_least_raw: Float = np.maximum(adjusted, p_values)
+    return at_least_raw

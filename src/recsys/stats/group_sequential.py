@@ -1,7 +1,7 @@
 """Looking at an experiment while it runs: always-valid p-values (mSPRT), group-sequential boundaries.
 
-The mSPRT may be looked at whenever one likes; a boundary spends the error over the planned looks and
-costs less. Both rest on the normal approximation of the estimate.
+The mSPRT allows looks at any time; a boundary spends the error rate over the planned looks and needs fewer
+units. Both rest on the normal approximation of the estimate.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SPENDING: dict[str, Callable[[float, float], float]] = {
 def boundaries(
     fractions: Sequence[float], *, alpha: float = 0.05, spending: str = "obrien-fleming"
 ) -> tuple[float, ...]:
-    """Two-sided |z| to pass at each look, at these fractions of the planned information (Lan and DeMets)."""
+    """Two-sided boundary of |z| for looks at these fractions of the planned information (Lan and DeMets)."""
     if spending not in SPENDING:
         raise UnknownNameError("spending function", spending, SPENDING)
     if not 0 < alpha < 1:
@@ -52,34 +52,36 @@ def boundaries(
     if not times or not rising or times[-1] > 1.0 + 1e-12:
         raise InputError(f"fractions must rise from above 0 to at most 1, got {times}.")
     spent = [SPENDING[spending](min(f, 1.0), alpha) for f in times]
-    found: list[float] = []
+    bounds: list[float] = []
     points: Float = np.zeros(1)
-    mass: Float = np.ones(1)
+    weights: Float = np.ones(1)
     for j, time in enumerate(times):
         step = math.sqrt(time - (times[j - 1] if j else 0.0))
         target = spent[j] - (spent[j - 1] if j else 0.0)
-        bound = _bound(points, mass, step, target)
-        found.append(bound / math.sqrt(time))
-        points, mass = _advance(points, mass, step, bound)
-    return tuple(found)
+        bound = _bound(points, weights, step, target)
+        bounds.append(bound / math.sqrt(time))
+        points, weights = _advance(points, weights, step, bound)
+    return tuple(bounds)
 
 
-def _bound(points: Float, mass: Float, step: float, target: float) -> float:
-    """The level the random walk passes, on either side, with probability `target` in this step."""
+def _bound(points: Float, weights: Float, step: float, target: float) -> float:
+    """The level that the random walk crosses, on either side, with probability `target` in this step."""
     from scipy.optimize import brentq
     from scipy.special import ndtr
 
-    def passing(level: float) -> float:
-        beyond = ndtr((points - level) / step) + ndtr((-points - level) / step)
-        return float(mass @ beyond) - target
+    def excess(level: float) -> float:
+        crossing = ndtr((points - level) / step) + ndtr((-points - level) / step)
+        return float(weights @ crossing) - target
 
-    return float(brentq(passing, 0.0, 40.0, xtol=1e-12))
+    return float(brentq(excess, 0.0, 40.0, xtol=1e-12))
 
 
-def _advance(points: Float, mass: Float, step: float, bound: float) -> tuple[Float, Float]:
-    """Weights (Simpson) of the walk's density after this step, inside the bound."""
+def _advance(points: Float, weights: Float, step: float, bound: float) -> tuple[Float, Float]:
+    """Grid and Simpson weights of the walk's density after this step, inside the bound."""
     grid = np.linspace(-bound, bound, _GRID)
-    density = np.exp(-0.5 * ((grid[:, None] - points) / step) ** 2) @ mass / (step * math.sqrt(2.0 * math.pi))
+    density = (
+        np.exp(-0.5 * ((grid[:, None] - points) / step) ** 2) @ weights / (step * math.sqrt(2.0 * math.pi))
+    )
     simpson = np.ones(_GRID)
     simpson[1:-1:2], simpson[2:-1:2] = 4.0, 2.0
     return grid, density * simpson * (grid[1] - grid[0]) / 3.0
@@ -88,9 +90,9 @@ def _advance(points: Float, mass: Float, step: float, bound: float) -> tuple[Flo
 def msprt(
     difference: float, variance: float, scale: float, *, confidence: float = 0.95
 ) -> tuple[float, Interval]:
-    """Always-valid p-value and interval of a difference with this variance; `scale` is an effect one expects.
+    """Always-valid p-value and interval of a difference with this variance; `scale` is the expected effect.
 
-    The scale must be fixed beforehand; a wrong one costs width, never validity.
+    The scale must be fixed beforehand; a wrong one makes the interval wider but not invalid.
     """
     if not (variance > 0 and scale > 0):
         raise InputError(f"mSPRT needs a positive variance and scale, got {variance!r} and {scale!r}.")

@@ -1,4 +1,4 @@
-"""What the statistics room hands back: intervals, results of tests; and the t distribution behind both."""
+"""Intervals, estimates and test results, and the t distribution behind them."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ def check_alternative(alternative: str) -> None:
 
 
 def is_number(value: object) -> bool:
-    """Whether it is one real number, of Python or NumPy."""
+    """Whether a value is one real number, of Python or NumPy."""
     return isinstance(value, Real)
 
 
 def is_whole(value: object) -> bool:
-    """Whether it is one whole number, of Python or NumPy."""
+    """Whether a value is one whole number, of Python or NumPy."""
     return isinstance(value, Integral)
 
 
 def check_confidence(confidence: float) -> None:
-    """Refuse a confidence that is no probability (95 instead of 0.95)."""
+    """Refuse a confidence that is not between 0 and 1 (95 instead of 0.95)."""
     if not (is_number(confidence) and 0.0 < confidence < 1.0):
         raise InputError(f"confidence must lie between 0 and 1, got {confidence!r}.", hint="Try 0.95.")
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An interval (one end infinite for a one-sided test) and how it was made."""
+    """An interval (one end infinite for a one-sided test), its confidence and its method."""
 
     low: float
     high: float
@@ -50,7 +50,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its standard error and interval; `notes` say what it estimates where that is not plain."""
+    """A value with its standard error and interval; `notes` say what it estimates if that is not obvious."""
 
     value: float
     standard_error: float
@@ -61,7 +61,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class TestResult:
-    """One test: what was seen, how sure one can be, and what to keep in mind."""
+    """The result of one test: difference, statistic, p-value, interval, and notes on its validity."""
 
     method: str
     difference: float
@@ -77,35 +77,35 @@ class TestResult:
     __test__ = False
 
 
-def t_of(gap: float, error: float) -> float:
-    """A gap in standard errors: infinite without any spread, NaN where nothing can be said."""
+def t_ratio(difference: float, error: float) -> float:
+    """A difference in standard errors: infinite without any spread, NaN if undefined."""
     if error > 0:
-        return gap / error
-    return math.copysign(math.inf, gap) if error == 0 and gap != 0 else math.nan
+        return difference / error
+    return math.copysign(math.inf, difference) if error == 0 and difference != 0 else math.nan
 
 
-def flat_p(df: float) -> float:
-    """Two-sided p of df + 1 units that all differ by the same.
+def zero_spread_p(df: float) -> float:
+    """Two-sided p-value of df + 1 units that all differ by the same amount.
 
-    They have no spread to measure the difference by, so t is not defined and only their signs speak: of all
-    2^n ways to flip them, two are as far from zero.
+    Without spread t is not defined, so the signs alone are tested: of all 2^n ways to flip them, two are as
+    far from zero.
 
-    >>> flat_p(1), flat_p(9)
+    >>> zero_spread_p(1), zero_spread_p(9)
     (0.5, 0.001953125)
     """
     return float(2.0**-df)
 
 
 def t_tail(t: float, df: float, alternative: Alternative = "two-sided") -> float:
-    """p-value of a t statistic; of an infinite one (no spread at all) that of sign flips."""
+    """P-value of a t statistic; for an infinite one (no spread at all), that of sign flips."""
     from scipy.special import ndtr, stdtr
 
     if math.isnan(t) or df <= 0:
         return math.nan
     if math.isinf(t):
         if alternative == "two-sided":
-            return flat_p(df)
-        return flat_p(df) / 2.0 if (t > 0) == (alternative == "greater") else 1.0
+            return zero_spread_p(df)
+        return zero_spread_p(df) / 2.0 if (t > 0) == (alternative == "greater") else 1.0
 
     def below(value: float) -> float:
         return float(ndtr(value) if math.isinf(df) else stdtr(df, value))
@@ -120,7 +120,7 @@ def t_interval(
 ) -> Interval:
     """Estimate plus and minus a t quantile (a normal one for infinite df) of standard errors.
 
-    Without any spread it is a point, but only from as many units on as sign flips need to say so.
+    Without any spread it is a point, if there are enough units for sign flips to reject; else infinite.
     """
     from scipy.special import ndtri, stdtrit
 
@@ -129,7 +129,7 @@ def t_interval(
     if df <= 0 or math.isnan(error):
         return Interval(-math.inf, math.inf, confidence, method)
     tail = (1.0 - confidence) / (2.0 if alternative == "two-sided" else 1.0)
-    if error == 0 and flat_p(df) / 2.0 > tail:
+    if error == 0 and zero_spread_p(df) / 2.0 > tail:
         return Interval(-math.inf, math.inf, confidence, method)
     reach = float(ndtri(1.0 - tail) if math.isinf(df) else stdtrit(df, 1.0 - tail)) * error
     low = -math.inf if alternative == "less" else estimate - reach
@@ -137,36 +137,36 @@ def t_interval(
     return Interval(low, high, confidence, method)
 
 
-def lift_of(
+def fieller_lift(
     value: float, base: float, covariance: tuple[float, float, float], df: float, confidence: float
 ) -> tuple[float, Interval]:
-    """Lift of a value over a base above 0, with Fieller's interval: every lift that a t-test does not reject.
+    """Lift of a value over a positive base, with Fieller's interval: all lifts that a t-test does not reject.
 
-    It leaves out 0 exactly when the t-test of the difference rejects, and is unbounded where the base itself
-    cannot be told from 0. `covariance` holds the variances of value and base and, between them, theirs.
+    It excludes 0 exactly if the t-test of the difference rejects, and is unbounded if the base itself does
+    not differ significantly from 0. `covariance` is (variance of value, covariance, variance of base).
     """
     from scipy.special import ndtri, stdtrit
 
     check_confidence(confidence)
-    spread, shared, base_spread = covariance
+    variance, shared_variance, base_variance = covariance
     if not base > 0:
         return math.nan, Interval(math.nan, math.nan, confidence, "Fieller")
     lift = value / base - 1.0
-    if not df > 0 or math.isnan(spread + shared + base_spread):
+    if not df > 0 or math.isnan(variance + shared_variance + base_variance):
         return lift, Interval(-math.inf, math.inf, confidence, "Fieller")
     tail = (1.0 - confidence) / 2.0
-    square = float(ndtri(1.0 - tail) if math.isinf(df) else stdtrit(df, 1.0 - tail)) ** 2
-    if _flat(spread, shared, base_spread) and flat_p(df) / 2.0 > tail:
+    t_squared = float(ndtri(1.0 - tail) if math.isinf(df) else stdtrit(df, 1.0 - tail)) ** 2
+    if _has_constant_difference(variance, shared_variance, base_variance) and zero_spread_p(df) / 2.0 > tail:
         return lift, Interval(-math.inf, math.inf, confidence, "Fieller")
-    a = base**2 - square * base_spread
-    b = value * base - square * shared
-    c = value**2 - square * spread
+    a = base**2 - t_squared * base_variance
+    b = value * base - t_squared * shared_variance
+    c = value**2 - t_squared * variance
     if a <= 0:
         return lift, Interval(-math.inf, math.inf, confidence, "Fieller")
     reach = math.sqrt(max(b * b - a * c, 0.0))
     return lift, Interval((b - reach) / a - 1.0, (b + reach) / a - 1.0, confidence, "Fieller")
 
 
-def _flat(spread: float, shared: float, base_spread: float) -> bool:
-    """Whether the difference of value and base does not vary, but for rounding."""
-    return spread - 2.0 * shared + base_spread <= 1e-12 * (spread + base_spread)
+def _has_constant_difference(variance: float, shared_variance: float, base_variance: float) -> bool:
+    """Whether the difference of value and base varies by rounding only."""
+    return variance - 2.0 * shared_variance + base_variance <= 1e-12 * (variance + base_variance)

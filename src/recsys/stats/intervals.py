@@ -1,7 +1,8 @@
 """Intervals for one number: means, ratios, clustered means, by formula or bootstrap.
 
-An estimate is a ratio of sums over units (see `align`), so a mean, a weighted mean, a ratio metric (clicks
-per view, by the delta method) and a clustered mean need one function. Catalogue metrics are in `catalogue`.
+An estimate is a ratio of sums over units (see `alignment`), so one function serves a mean, a weighted mean, a
+ratio metric (clicks per view, by the delta method) and a clustered mean. For catalogue metrics see
+`catalogue_intervals`.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from recsys.errors import InputError, UnknownNameError
 from recsys.stats.alignment import Units, collapse
 from recsys.stats.bootstrap import replicate
 from recsys.stats.inference_results import Estimate, Interval, t_interval
-from recsys.stats.resampling import Resampler, Rng, seed_of, unit_keys
-from recsys.stats.statistics_warnings import ZeroVarianceWarning, caution, too_few
+from recsys.stats.resampling import Resampler, Rng, seed_from_rng, unit_keys
+from recsys.stats.statistics_warnings import ZeroVarianceWarning, caution, caution_small_sample
 from recsys.types import Array, Float
 
 Method = Literal["t", "normal", "studentised", "bca", "percentile"]
 METHODS = ("t", "normal", "studentised", "bca", "percentile")
 
 
-def interval_of(
+def units_interval(
     units: Units,
     *,
     method: Method = "t",
@@ -33,7 +34,7 @@ def interval_of(
     n_resamples: int = 10_000,
     rng: Rng = 0,
 ) -> Estimate:
-    """Interval of the first row of `units`."""
+    """Estimate and interval of the first row of `units`."""
     if method not in METHODS:
         raise UnknownNameError("interval method", method, METHODS)
     n = int(units.n_units()[0])
@@ -42,14 +43,14 @@ def interval_of(
     value, error = float(units.estimates()[0]), float(units.standard_errors()[0])
     notes: tuple[str, ...] = ()
     if n < 3:
-        notes += (too_few(n, "an interval means little here"),)
+        notes += (caution_small_sample(n, "an interval means little here"),)
     elif error == 0:
         notes += (caution(ZeroVarianceWarning, "every unit has the same value: zero variance"),)
     if method in ("t", "normal"):
         interval = t_interval(value, error, n - 1 if method == "t" else math.inf, confidence)
     else:
-        drawn = replicate(units, Resampler(units.keys, n_resamples, seed_of(rng)))
-        low, high = drawn.limits(method, confidence)[0]
+        replicates = replicate(units, Resampler(units.keys, n_resamples, seed_from_rng(rng)))
+        low, high = replicates.limits(method, confidence)[0]
         interval = Interval(float(low), float(high), confidence, method)
     return Estimate(value, error, interval, n, notes)
 
@@ -64,15 +65,15 @@ def mean_interval(
     n_resamples: int = 10_000,
     rng: Rng = 0,
 ) -> Estimate:
-    """Interval of a mean over cases (NaN = excluded); cluster-robust when clusters are given.
+    """Interval of a mean over cases (NaN: excluded); cluster-robust if clusters are given.
 
     >>> mean_interval([1.0, 2.0, 3.0, 4.0]).interval.low.__round__(4)
     0.4457
     """
-    array = _vector(values)
+    array = _float_vector(values)
     keys = unit_keys(np.arange(len(array)) if ids is None else np.asarray(ids))
-    units = collapse(array[None, :], _labels(clusters, len(array)), keys=keys)
-    return interval_of(units, method=method, confidence=confidence, n_resamples=n_resamples, rng=rng)
+    units = collapse(array[None, :], _check_clusters(clusters, len(array)), keys=keys)
+    return units_interval(units, method=method, confidence=confidence, n_resamples=n_resamples, rng=rng)
 
 
 def ratio_interval(
@@ -87,52 +88,56 @@ def ratio_interval(
 ) -> Estimate:
     """Interval of sum(numerator) / sum(denominator): delta method with `normal` or `t`, or a bootstrap."""
     units = ratio_units(numerator, denominator, clusters)
-    return interval_of(units, method=method, confidence=confidence, n_resamples=n_resamples, rng=rng)
+    return units_interval(units, method=method, confidence=confidence, n_resamples=n_resamples, rng=rng)
 
 
 def ratio_units(
     numerator: npt.ArrayLike, denominator: npt.ArrayLike, clusters: npt.ArrayLike | None = None
 ) -> Units:
     """Units whose estimate is a ratio of sums."""
-    over, under = _vector(numerator), _vector(denominator)
-    if len(over) != len(under):
-        raise InputError(f"numerator and denominator differ in length: {len(over)} and {len(under)}.")
-    if np.isnan(over).any() or np.isnan(under).any():
+    numerators, denominators = _float_vector(numerator), _float_vector(denominator)
+    if len(numerators) != len(denominators):
+        raise InputError(
+            f"numerator and denominator differ in length: {len(numerators)} and {len(denominators)}."
+        )
+    if np.isnan(numerators).any() or np.isnan(denominators).any():
         raise InputError("a ratio needs both parts for every case, got NaN.", hint="Leave such cases out.")
-    if not under.sum() != 0:
+    if not denominators.sum() != 0:
         raise InputError("the denominators add up to zero, so the ratio is not defined.")
-    keys = unit_keys(np.arange(len(over)))
-    labels = _labels(clusters, len(over))
-    sums = collapse(np.stack([over, under]), labels, keys=keys)
+    keys = unit_keys(np.arange(len(numerators)))
+    labels = _check_clusters(clusters, len(numerators))
+    sums = collapse(np.stack([numerators, denominators]), labels, keys=keys)
     return Units(sums.keys, sums.totals[:1], sums.totals[1:])
 
 
 def ratio_difference(first: Units, second: Units, *, confidence: float = 0.95) -> Estimate:
-    """Difference of two ratios over the same units, by the delta method; the pairing is kept."""
+    """Difference of two ratios over the same, paired units, by the delta method."""
     if len(first.keys) != len(second.keys) or not np.array_equal(first.keys, second.keys):
         raise InputError("the two ratios are over different units.", hint="Pair them by id first.")
-    pull = _pull(first) - _pull(second)
-    n = len(pull)
+    influence = _ratio_influence(first) - _ratio_influence(second)
+    n = len(influence)
     value = float(first.estimates()[0] - second.estimates()[0])
-    error = math.sqrt(float((pull**2).sum()) * n / (n - 1.0)) if n > 1 else math.nan
+    error = math.sqrt(float((influence**2).sum()) * n / (n - 1.0)) if n > 1 else math.nan
     return Estimate(value, error, t_interval(value, error, n - 1, confidence), n)
 
 
 def delta_values(
     first: Float, second: Float, combine: Callable[[float, float], float], weights: Float | None = None
 ) -> Float:
-    """One value a case whose mean is combine(mean of first, mean of second), and whose spread its error.
+    """One value per case: their mean is combine(mean of first, mean of second), their s / sqrt(n) its error.
 
-    The delta method: each case pulls the combination by as much as it pulls the two means. NaN stays NaN.
+    The delta method: a case's influence on the combination follows from its influence on the two means. NaN
+    stays NaN.
 
     >>> delta_values(np.array([1.0, 0.0]), np.array([2.0, 2.0]), lambda a, b: a / b).round(6).tolist()
     [0.5, 0.0]
     """
-    here = ~(np.isnan(first) | np.isnan(second))
-    share = here.astype(np.float64) if weights is None else here * weights
-    total = float(share.sum())
+    present = ~(np.isnan(first) | np.isnan(second))
+    case_weights = present.astype(np.float64) if weights is None else present * weights
+    total = float(case_weights.sum())
     means = [
-        float(np.where(here, term, 0.0) @ share) / total if total else math.nan for term in (first, second)
+        float(np.where(present, term, 0.0) @ case_weights) / total if total else math.nan
+        for term in (first, second)
     ]
     value = combine(*means)
     slopes = []
@@ -142,28 +147,28 @@ def delta_values(
         up[j] += step
         down[j] -= step
         slopes.append((combine(*up) - combine(*down)) / (2.0 * step))
-    pull = slopes[0] * (first - means[0]) + slopes[1] * (second - means[1])
-    return np.where(here, value + pull, np.nan)
+    influence = slopes[0] * (first - means[0]) + slopes[1] * (second - means[1])
+    return np.where(present, value + influence, np.nan)
 
 
-def _pull(units: Units) -> Float:
-    pull: Float = units.residuals()[0] / units.weights[0].sum()
-    return pull
+def _ratio_influence(units: Units) -> Float:
+    influence: Float = units.residuals()[0] / units.weights[0].sum()
+    return influence
 
 
-def _vector(values: npt.ArrayLike) -> Float:
+def _float_vector(values: npt.ArrayLike) -> Float:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
         raise InputError(f"values must be one-dimensional, got shape {array.shape}.")
     return array
 
 
-def _labels(clusters: npt.ArrayLike | None, n: int) -> Array | None:
+def _check_clusters(clusters: npt.ArrayLike | None, n: int) -> Array | None:
     if clusters is None:
         return None
     labels = np.asarray(clusters)
     if labels.shape != (n,):
         raise InputError(
-            f"clusters must name one cluster a case: {n} cases, clusters of shape {labels.shape}."
+            f"clusters must name one cluster per case: {n} cases, clusters of shape {labels.shape}."
         )
     return labels

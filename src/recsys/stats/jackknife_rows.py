@@ -1,7 +1,7 @@
-"""Rows of a comparison for numbers that are no means over users: the jackknife over groups of users.
+"""Rows of a comparison for metrics that are not means over users: the jackknife over groups of users.
 
-There is nothing to count per user, so such a row has no wins, losses or effect size; it shares the family and
-the correction with all others.
+Such metrics have no value per user, so their rows have no wins, losses or effect size; they belong to the
+same family and correction as all others.
 """
 
 from __future__ import annotations
@@ -14,105 +14,120 @@ import numpy as np
 
 from recsys.errors import InputError
 from recsys.stats.catalogue_intervals import Jackknife
-from recsys.stats.comparison_options import Options, worse_by
+from recsys.stats.comparison_options import Options, non_inferiority_margin
 from recsys.stats.comparison_table import Row, Triple
 from recsys.stats.effects import Effect
-from recsys.stats.equivalence_tests import equivalence_of
-from recsys.stats.inference_results import Interval, lift_of, t_of, t_tail
-from recsys.stats.run_tables import in_vain, over_folds
+from recsys.stats.equivalence_tests import equivalence_from_estimate
+from recsys.stats.inference_results import Interval, fieller_lift, t_ratio, t_tail
+from recsys.stats.run_tables import folds_result, ignored_option_notes
 from recsys.stats.runs import RunsResult, run_result
 from recsys.types import Array, Float
 
 
-def grouped_row(
+def jackknife_row(
     triple: Triple,
     model: Sequence[Jackknife],
     baseline: Sequence[Jackknife],
-    tested: Sequence[Array],
+    run_ids: Sequence[Array],
     *,
     layout: str,
     options: Options,
 ) -> Row:
-    """One model against the baseline, from what the number is without each group of users.
+    """One model against the baseline, from the metric's values without each group of users.
 
-    `tested` holds the ids of each of the model's runs.
+    `run_ids` holds the case ids of each run of the model.
     """
-    count = max(len(model), len(baseline))
-    gaps = [model[r % len(model)] - baseline[r % len(baseline)] for r in range(count)]
-    one, other = _mean(model), _mean(baseline)
-    gap = _mean(gaps)
-    found = gap.estimate(options.confidence)
-    t = t_of(found.value, found.standard_error)
-    lift, lift_interval = _lift(one, other, options.confidence)
+    n_runs = max(len(model), len(baseline))
+    differences = [model[r % len(model)] - baseline[r % len(baseline)] for r in range(n_runs)]
+    model_mean, baseline_mean = _mean_jackknife(model), _mean_jackknife(baseline)
+    mean_difference = _mean_jackknife(differences)
+    estimate = mean_difference.estimate(options.confidence)
+    t = t_ratio(estimate.value, estimate.standard_error)
+    lift, lift_interval = _relative_lift(model_mean, baseline_mean, options.confidence)
     row = Row(
         *triple,
-        value=one.value,
-        baseline_value=other.value,
-        difference=found.value,
-        interval=found.interval,
+        value=model_mean.value,
+        baseline_value=baseline_mean.value,
+        difference=estimate.value,
+        interval=estimate.interval,
         relative=lift,
         relative_interval=lift_interval,
         statistic=t,
-        p_value=t_tail(t, gap.df),
+        p_value=t_tail(t, mean_difference.df),
         adjusted_p=math.nan,
-        effect=no_effect(options.confidence),
+        effect=undefined_effect(options.confidence),
         wins=0,
         ties=0,
         losses=0,
-        n_cases=int(one.sizes.sum()),
-        n_units=len(one.without),
-        test=f"jackknife t ({len(one.without)} groups)",
-        standard_error=found.standard_error,
+        n_cases=int(model_mean.sizes.sum()),
+        n_units=len(model_mean.without),
+        test=f"jackknife t ({len(model_mean.without)} groups)",
+        standard_error=estimate.standard_error,
         equivalence=None
         if options.margin is None
-        else equivalence_of(found, gap.df, options.margin, confidence=options.confidence),
+        else equivalence_from_estimate(
+            estimate, mean_difference.df, options.margin, confidence=options.confidence
+        ),
         non_inferiority=None
         if options.no_worse_than is None
-        else equivalence_of(found, gap.df, worse_by(options, triple[2]), confidence=options.confidence),
-        notes=(found.notes[0], *(f"{triple[2]}: {note}" for note in found.notes[1:])),
+        else equivalence_from_estimate(
+            estimate,
+            mean_difference.df,
+            non_inferiority_margin(options, triple[2]),
+            confidence=options.confidence,
+        ),
+        notes=(estimate.notes[0], *(f"{triple[2]}: {note}" for note in estimate.notes[1:])),
     )
     if not layout:
         return row
-    per_run = np.array([one.value for one in gaps])
-    ids = [tested[r % len(tested)] for r in range(count)]
+    per_run = np.array([difference.value for difference in differences])
+    ids = [run_ids[r % len(run_ids)] for r in range(n_runs)]
     if layout == "folds":
-        runs = over_folds(per_run.tolist(), ids, options)
+        runs = folds_result(per_run.tolist(), ids, options)
     else:
-        runs = _added(per_run, gap, row, options)
-    notes = runs.notes + in_vain(len(model), len(baseline), layout, options)
+        runs = _add_run_variance(per_run, mean_difference, row, options)
+    notes = runs.notes + ignored_option_notes(len(model), len(baseline), layout, options)
     return replace(row, runs=replace(runs, notes=notes))
 
 
-def no_effect(confidence: float) -> Effect:
-    """What stands where no effect size is defined."""
+def undefined_effect(confidence: float) -> Effect:
+    """The effect of a row for which no effect size is defined."""
     return Effect("", math.nan, Interval(math.nan, math.nan, confidence, "none"), "undefined", 0)
 
 
-def _mean(several: Sequence[Jackknife]) -> Jackknife:
-    if not several:
+def _mean_jackknife(runs: Sequence[Jackknife]) -> Jackknife:
+    if not runs:
         raise InputError("a model has no run at all.")
-    total = several[0]
-    for one in several[1:]:
-        total -= one.times(-1.0)
-    return total if len(several) == 1 else total.times(1.0 / len(several))
+    total = runs[0]
+    for run in runs[1:]:
+        total -= run.times(-1.0)
+    return total if len(runs) == 1 else total.times(1.0 / len(runs))
 
 
-def _lift(one: Jackknife, other: Jackknife, confidence: float) -> tuple[float, Interval]:
-    spread, base_spread, apart = one.variance(), other.variance(), (one - other).variance()
-    shared = (spread + base_spread - apart) / 2.0
-    return lift_of(one.value, other.value, (spread, shared, base_spread), one.df, confidence)
+def _relative_lift(model: Jackknife, baseline: Jackknife, confidence: float) -> tuple[float, Interval]:
+    variance, baseline_variance, difference_variance = (
+        model.variance(),
+        baseline.variance(),
+        (model - baseline).variance(),
+    )
+    covariance = (variance + baseline_variance - difference_variance) / 2.0
+    return fieller_lift(
+        model.value, baseline.value, (variance, covariance, baseline_variance), model.df, confidence
+    )
 
 
-def _added(per_run: Float, gap: Jackknife, row: Row, options: Options) -> RunsResult:
-    """The spread between runs beside that between users; what both count is left in, on the safe side."""
-    users, between = gap.variance(), float(per_run.var(ddof=1)) / len(per_run)
-    parts = users**2 / gap.df + between**2 / (len(per_run) - 1)
+def _add_run_variance(per_run: Float, difference: Jackknife, row: Row, options: Options) -> RunsResult:
+    """Add the variance between runs to that between users; their overlap is counted twice, which is safe."""
+    users_variance, runs_variance = difference.variance(), float(per_run.var(ddof=1)) / len(per_run)
+    satterthwaite = users_variance**2 / difference.df + runs_variance**2 / (len(per_run) - 1)
     return run_result(
         "users and runs added",
         per_run,
-        variances=(users, between),
-        error=math.sqrt(users + between),
-        df=(users + between) ** 2 / parts if parts > 0 else min(gap.df, len(per_run) - 1.0),
+        variances=(users_variance, runs_variance),
+        error=math.sqrt(users_variance + runs_variance),
+        df=(users_variance + runs_variance) ** 2 / satterthwaite
+        if satterthwaite > 0
+        else min(difference.df, len(per_run) - 1.0),
         n_users=row.n_cases,
         confidence=options.confidence,
     )

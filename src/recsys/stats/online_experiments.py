@@ -1,7 +1,7 @@
 """Online experiments from a log: effect, interval and health of an A/B test, several variants included.
 
 The unit of randomisation is the unit of analysis: rows are summed per unit first, so ratio metrics and
-repeated visits get honest errors. What would make the answer worthless is checked and said.
+repeated visits get honest errors. What would invalidate the answer is checked and reported.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from recsys.stats.corrections import adjust
 from recsys.stats.experiment_log import assignment, metric_parts, per_unit
 from recsys.stats.experiment_results import Experiment, Lift, SampleRatio
 from recsys.stats.group_sequential import boundaries, msprt
-from recsys.stats.inference_results import Interval, lift_of, t_interval, t_of, t_tail
+from recsys.stats.inference_results import Interval, fieller_lift, t_interval, t_ratio, t_tail
 from recsys.stats.statistics_warnings import SampleRatioWarning, SmallSampleWarning, caution
-from recsys.stats.verdicts import counted_as, said_gap, said_p
+from recsys.stats.verdicts import format_difference, format_p, plural
 from recsys.types import Float
 
-# A mismatch this unlikely is a broken assignment or log, the customary level for this check.
+# The customary level: a mismatch this unlikely means a broken assignment or log.
 SAMPLE_RATIO_LEVEL = 0.001
 
 
@@ -47,7 +47,7 @@ class _Group:
         return float(self.numerator.sum() / self.denominator.sum())
 
     def linearised(self) -> Float:
-        """One value a unit with the ratio as mean: the delta method; the numerator itself for plain means."""
+        """One value per unit whose mean is the ratio (delta method); the numerator itself for plain means."""
         value = self.value
         values: Float = value + (self.numerator - value * self.denominator) / self.denominator.mean()
         return values
@@ -68,11 +68,22 @@ def ab(
     confidence: float = 0.95,
     mixed: Literal["error", "drop"] = "error",
 ) -> Experiment:
-    """Compare the variants of an online experiment, one or many rows a unit.
+    """Compare the variants of an online experiment.
 
-    A metric is a column (0/1: conversion, a unit converts once; else summed per unit: revenue) or a ratio of
-    two, "clicks/views". `covariate` is a pre-experiment column for CUPED; `expected_effect` (in standard
-    deviations) tunes mSPRT. The control is the first variant in sorted order unless named.
+    Args:
+        frame: the log, a table or a dict of columns with one or more rows per unit.
+        unit: the column of the unit of randomisation, usually the user.
+        variant: the column of the variant each row saw.
+        metric: a column (0/1: conversion, counted once per unit; else summed per unit, such as revenue), a
+            ratio of two columns such as "clicks/views", or a list of these.
+        control: the variant the others are compared with; by default the first in sorted order.
+        shares: {variant: planned share}; equal shares by default.
+        covariate: a column of values from before the experiment, for CUPED.
+        sequential: "msprt" or Looks(...) if the experiment is looked at while it runs.
+        expected_effect: the effect mSPRT is tuned to, in standard deviations.
+        correction: of the p-values over all variants and metrics.
+        confidence: of the intervals.
+        mixed: "drop" leaves out units that saw several variants; "error" refuses them.
     """
     metrics = [metric] if isinstance(metric, str) else list(metric)
     if not metrics:
@@ -80,37 +91,38 @@ def ab(
     if mixed not in ("error", "drop"):
         raise UnknownNameError("choice for mixed units", mixed, ("error", "drop"))
     units, arms, assigned, notes = assignment(frame, unit, variant, mixed)
-    base = _control(arms, control)
+    control_index = _control_index(arms, control)
     ratio = _sample_ratio(arms, assigned, shares)
-    before = None if covariate is None else per_unit(frame, covariate, units, how="mean")
-    family = (len(arms) - 1) * len(metrics)
+    covariate_values = None if covariate is None else per_unit(frame, covariate, units, how="mean")
+    n_rows = (len(arms) - 1) * len(metrics)
     rows: list[Lift] = []
     for name in metrics:
-        kind, over, under = metric_parts(frame, name, units)
-        groups = [_group(over, under, before, assigned == code) for code in range(len(arms))]
+        kind, numerator, denominator = metric_parts(frame, name, units)
+        groups = []
+        for code in range(len(arms)):
+            member = assigned == code
+            pre_values = None if covariate_values is None else covariate_values[member]
+            groups.append(_Group(numerator[member], denominator[member], pre_values))
         empty = [arm for arm, group in zip(arms, groups, strict=True) if not group.denominator.sum()]
         if empty:
             raise InputError(
                 f"the denominator of {name} adds up to zero in variant {empty[0]!r}.", column=name
             )
-        for code in (code for code in range(len(arms)) if code != base):
-            pair = (groups[code], groups[base])
-            row = _lift(name, kind, (arms[code], arms[base]), pair, confidence)
-            rows.append(_watched(row, pair, sequential, expected_effect, family=family))
-    asked = f"{counted_as(len(arms) - 1, 'variant')} x {counted_as(len(metrics), 'metric')}"
-    said = f"{counted_as(family, 'comparison')} ({asked}), {correction}"
-    return Experiment(_judged(rows, correction, healthy=ratio.ok), ratio, said, notes)
-
-
-def _judged(rows: Sequence[Lift], correction: str, *, healthy: bool) -> tuple[Lift, ...]:
+        for code in (code for code in range(len(arms)) if code != control_index):
+            pair = (groups[code], groups[control_index])
+            row = _lift(name, kind, (arms[code], arms[control_index]), pair, confidence)
+            rows.append(_with_sequential(row, pair, sequential, expected_effect, n_rows=n_rows))
     raw = [row.p_value if row.sequential_p is None else row.sequential_p for row in rows]
     adjusted = adjust(raw, correction)
-    return tuple(
-        _worded(row, float(p), correction, healthy=healthy) for row, p in zip(rows, adjusted, strict=True)
+    verdicts = tuple(
+        _with_verdict(row, float(p), correction, healthy=ratio.ok)
+        for row, p in zip(rows, adjusted, strict=True)
     )
+    size = f"{plural(len(arms) - 1, 'variant')} x {plural(len(metrics), 'metric')}"
+    return Experiment(verdicts, ratio, f"{plural(n_rows, 'comparison')} ({size}), {correction}", notes)
 
 
-def _control(arms: list[str], control: Any) -> int:
+def _control_index(arms: list[str], control: Any) -> int:
     if control is None:
         return 0
     if str(control) not in arms:
@@ -124,13 +136,15 @@ def _sample_ratio(
     from scipy.special import chdtrc
 
     counts = np.bincount(assigned, minlength=len(arms)).astype(np.float64)
-    given = (
+    planned_shares = (
         {str(name): float(share) for name, share in shares.items()} if shares else dict.fromkeys(arms, 1.0)
     )
-    if set(given) != set(arms) or not all(0 < share < math.inf for share in given.values()):
-        raise InputError(f"shares must give every variant a positive share: variants {arms}, got {given}.")
-    planned = np.array([given[arm] for arm in arms])
-    expected = counts.sum() * planned / planned.sum()
+    if set(planned_shares) != set(arms) or not all(0 < share < math.inf for share in planned_shares.values()):
+        raise InputError(
+            f"shares must give every variant a positive share: variants {arms}, got {planned_shares}."
+        )
+    weights = np.array([planned_shares[arm] for arm in arms])
+    expected = counts.sum() * weights / weights.sum()
     statistic = float(((counts - expected) ** 2 / expected).sum())
     p = float(chdtrc(len(arms) - 1, statistic))
     if p < SAMPLE_RATIO_LEVEL:
@@ -139,12 +153,8 @@ def _sample_ratio(
             "sample ratio mismatch: the groups are not of the planned size; find out why first",
         )
     sizes = {arm: int(n) for arm, n in zip(arms, counts, strict=True)}
-    wanted = {arm: float(n) for arm, n in zip(arms, expected, strict=True)}
-    return SampleRatio(sizes, wanted, statistic, p, p >= SAMPLE_RATIO_LEVEL)
-
-
-def _group(over: Float, under: Float, before: Float | None, member: npt.NDArray[np.bool_]) -> _Group:
-    return _Group(over[member], under[member], None if before is None else before[member])
+    expected_sizes = {arm: float(n) for arm, n in zip(arms, expected, strict=True)}
+    return SampleRatio(sizes, expected_sizes, statistic, p, p >= SAMPLE_RATIO_LEVEL)
 
 
 def _lift(
@@ -153,115 +163,119 @@ def _lift(
     notes: tuple[str, ...] = ()
     sizes = [len(g.numerator) for g in groups]
     if min(sizes) < 3:
-        notes += (caution(SmallSampleWarning, f"only {counted_as(min(sizes), 'unit')} in a group"),)
+        notes += (caution(SmallSampleWarning, f"only {plural(min(sizes), 'unit')} in a group"),)
     if kind == "conversion" and min(min(g.numerator.sum(), (1 - g.numerator).sum()) for g in groups) < 10:
         notes += (
             caution(
                 SmallSampleWarning, "fewer than 10 conversions or non-conversions: the normal limit is rough"
             ),
         )
-    values, saved = _reduced(groups)
+    values, variance_saved = _cuped_values(groups)
     means = [float(v.mean()) for v in values]
-    shares = [_variance(v) / len(v) for v in values]
-    gap, error = means[0] - means[1], math.sqrt(shares[0] + shares[1])
-    bottom = sum(s**2 / (len(v) - 1) for s, v in zip(shares, values, strict=True)) if min(sizes) > 1 else 0.0
-    df = error**4 / bottom if bottom > 0 else 0.0
-    lift, lift_interval = lift_of(means[0], means[1], (shares[0], 0.0, shares[1]), df, confidence)
+    variances = [_variance(v) / len(v) for v in values]
+    difference, error = means[0] - means[1], math.sqrt(variances[0] + variances[1])
+    satterthwaite = (
+        sum(s**2 / (len(v) - 1) for s, v in zip(variances, values, strict=True)) if min(sizes) > 1 else 0.0
+    )
+    df = error**4 / satterthwaite if satterthwaite > 0 else 0.0
+    lift, lift_interval = fieller_lift(means[0], means[1], (variances[0], 0.0, variances[1]), df, confidence)
     return Lift(
         name,
         kind,
         *arms,
         groups[1].value,
         groups[0].value,
-        gap,
-        t_interval(gap, error, df, confidence),
+        difference,
+        t_interval(difference, error, df, confidence),
         lift,
         lift_interval,
-        t_tail(t_of(gap, error), df),
+        t_tail(t_ratio(difference, error), df),
         math.nan,
         sizes[1],
         sizes[0],
-        saved,
+        variance_saved,
         notes=notes,
     )
 
 
-def _reduced(groups: tuple[_Group, _Group]) -> tuple[list[Float], float]:
-    """Values per unit less what a pre-experiment covariate explains (CUPED), and the share saved."""
+def _cuped_values(groups: tuple[_Group, _Group]) -> tuple[list[Float], float]:
+    """Values per unit minus what a pre-experiment covariate explains (CUPED), and the share saved."""
     values = [g.linearised() for g in groups]
     covariates = [g.covariate for g in groups if g.covariate is not None]
     if len(covariates) < 2:
         return values, 0.0
     centred = [x - x.mean() for x in covariates]
-    spread = sum(float(x @ x) for x in centred)
-    if spread == 0:
+    covariate_variation = sum(float(x @ x) for x in centred)
+    if covariate_variation == 0:
         return values, 0.0
-    slope = sum(float(x @ v) for x, v in zip(centred, values, strict=True)) / spread
-    overall = float(np.concatenate(covariates).mean())
-    adjusted = [v - slope * (x - overall) for v, x in zip(values, covariates, strict=True)]
-    plain = sum(_variance(v) / len(v) for v in values)
-    after = sum(_variance(v) / len(v) for v in adjusted)
-    return adjusted, 1.0 - after / plain if plain > 0 else 0.0
+    slope = sum(float(x @ v) for x, v in zip(centred, values, strict=True)) / covariate_variation
+    covariate_mean = float(np.concatenate(covariates).mean())
+    adjusted = [v - slope * (x - covariate_mean) for v, x in zip(values, covariates, strict=True)]
+    variance_before = sum(_variance(v) / len(v) for v in values)
+    variance_after = sum(_variance(v) / len(v) for v in adjusted)
+    return adjusted, 1.0 - variance_after / variance_before if variance_before > 0 else 0.0
 
 
 def _variance(values: Float) -> float:
     return float(values.var(ddof=1)) if len(values) > 1 else math.nan
 
 
-def _watched(
+def _with_sequential(
     row: Lift,
     groups: tuple[_Group, _Group],
     sequential: Literal["msprt"] | Looks | None,
-    expected: float,
+    expected_effect: float,
     *,
-    family: int,
+    n_rows: int,
 ) -> Lift:
-    """What may be said although the experiment is looked at while it runs.
+    """The row with a p-value or boundary and an interval that stay valid while the experiment runs.
 
-    Boundaries have no p-values to adjust, so their error is split over the family beforehand.
+    Boundaries have no p-values to adjust, so their error rate is divided by the number of rows beforehand.
     """
     if sequential is None:
         return row
-    values, _ = _reduced(groups)
+    values, _ = _cuped_values(groups)
     variance = sum(_variance(v) / len(v) for v in values)
-    sure = row.interval.confidence
+    confidence = row.interval.confidence
     if isinstance(sequential, Looks):
-        level = (1.0 - sure) / family
-        passed = boundaries(sequential.fractions, alpha=level, spending=sequential.spending)[-1]
-        reach = passed * math.sqrt(variance) if variance > 0 else math.inf
-        wide = Interval(row.difference - reach, row.difference + reach, sure, "repeated (all looks)")
-        return replace(row, boundary=passed, sequential_interval=wide)
+        level = (1.0 - confidence) / n_rows
+        boundary = boundaries(sequential.fractions, alpha=level, spending=sequential.spending)[-1]
+        reach = boundary * math.sqrt(variance) if variance > 0 else math.inf
+        interval_of_looks = Interval(
+            row.difference - reach, row.difference + reach, confidence, "repeated (all looks)"
+        )
+        return replace(row, boundary=boundary, sequential_interval=interval_of_looks)
     if sequential != "msprt":
         raise UnknownNameError("sequential method", sequential, ("msprt",), hint="Or give Looks(...).")
     spread = math.sqrt(sum(_variance(v) for v in values) / 2.0)
     if not variance > 0:
         return replace(row, sequential_p=math.nan, sequential_interval=row.interval)
-    p, interval = msprt(row.difference, variance, expected * spread, confidence=sure)
+    p, interval = msprt(row.difference, variance, expected_effect * spread, confidence=confidence)
     return replace(row, sequential_p=p, sequential_interval=interval)
 
 
-def _worded(row: Lift, adjusted: float, correction: str, *, healthy: bool) -> Lift:
+def _with_verdict(row: Lift, adjusted_p: float, correction: str, *, healthy: bool) -> Lift:
     from scipy.special import ndtri
 
     alpha = 1.0 - row.interval.confidence
     if row.boundary is not None:
         z = math.nan if math.isnan(row.p_value) else float(-ndtri(row.p_value / 2.0))
-        sure = z >= row.boundary
-        size = "|z| not defined" if math.isnan(z) else f"|z| {z:.2f}"
-        basis = f"{size} against a boundary of {row.boundary:.2f} at this look"
+        is_clear = z >= row.boundary
+        z_text = "|z| not defined" if math.isnan(z) else f"|z| {z:.2f}"
+        basis = f"{z_text} against a boundary of {row.boundary:.2f} at this look"
     elif row.sequential_p is not None:
-        sure = adjusted < alpha
-        basis = f"always-valid {said_p(adjusted, correction)}"
+        is_clear = adjusted_p < alpha
+        basis = f"always-valid {format_p(adjusted_p, correction)}"
     else:
-        sure = adjusted < alpha
-        basis = said_p(adjusted, correction)
+        is_clear = adjusted_p < alpha
+        basis = format_p(adjusted_p, correction)
     direction = "higher" if row.difference > 0 else "lower"
-    word = direction if sure else "no clear difference"
-    # While it runs only the interval that allows for looking may stand beside the verdict.
-    gap = said_gap(row.difference, row.interval, row.lift, row.lift_interval)
+    word = direction if is_clear else "no clear difference"
+    # While the experiment runs, the verdict shows the sequential interval.
+    difference = format_difference(row.difference, row.interval, row.lift, row.lift_interval)
     if row.sequential_interval is not None:
-        gap = said_gap(row.difference, row.sequential_interval, math.nan, row.lift_interval)
-    said = f"{word}: {gap}, {basis}"
+        difference = format_difference(row.difference, row.sequential_interval, math.nan, row.lift_interval)
+    text = f"{word}: {difference}, {basis}"
     return replace(
-        row, adjusted_p=adjusted, verdict=said if healthy else f"not to be trusted (sample ratio); {said}"
+        row, adjusted_p=adjusted_p, verdict=text if healthy else f"not to be trusted (sample ratio); {text}"
     )

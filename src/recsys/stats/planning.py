@@ -1,4 +1,4 @@
-"""Before the comparison: how many users, how small an effect, how much power."""
+"""Plan a comparison: how many users, how small an effect, how much power."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from recsys.stats.inference_results import Alternative, check_alternative
 def power(
     effect: float, n: int, *, sd: float = 1.0, alpha: float = 0.05, alternative: Alternative = "two-sided"
 ) -> float:
-    """Chance that a paired t-test with n users finds a mean difference of `effect`.
+    """Probability that a paired t-test with n users detects a mean difference of `effect`.
 
     >>> round(power(0.2, 199), 3)
     0.802
     """
-    _check(alpha, sd, n, alternative)
+    _check_arguments(alpha, sd, n, alternative)
     from scipy.special import stdtrit
 
     if math.isnan(effect):
@@ -25,18 +25,18 @@ def power(
     shift = effect / sd * math.sqrt(n)
     if alternative == "two-sided":
         reach = -float(stdtrit(df, alpha / 2.0))
-        return min(1.0, _passes(df, shift, reach) + _passes(df, -shift, reach))
+        return min(1.0, _upper_tail(df, shift, reach) + _upper_tail(df, -shift, reach))
     reach = -float(stdtrit(df, alpha))
-    return _passes(df, shift if alternative == "greater" else -shift, reach)
+    return _upper_tail(df, shift if alternative == "greater" else -shift, reach)
 
 
-def _passes(df: int, shift: float, reach: float) -> float:
-    """Chance that a t statistic around `shift` lies above `reach`."""
+def _upper_tail(df: int, shift: float, reach: float) -> float:
+    """Probability that a t statistic with noncentrality `shift` lies above `reach`."""
     from scipy.special import nctdtr, ndtr
 
-    found = float(nctdtr(df, -shift, -reach))
-    # Far out in a tail the non-central t is not computed; the normal one is as good as empty or full there.
-    return found if not math.isnan(found) else float(ndtr(shift - reach))
+    p = float(nctdtr(df, -shift, -reach))
+    # Far out in a tail the noncentral t is NaN; the normal distribution is accurate enough there.
+    return p if not math.isnan(p) else float(ndtr(shift - reach))
 
 
 def minimal_effect(
@@ -47,10 +47,10 @@ def minimal_effect(
     power: float = 0.8,
     alternative: Alternative = "two-sided",
 ) -> float:
-    """The smallest mean difference that n users find with the given power."""
+    """The smallest mean difference that n users detect with the given power."""
     from scipy.optimize import brentq
 
-    _check(alpha, sd, n, alternative)
+    _check_arguments(alpha, sd, n, alternative)
     _check_power(power, alpha)
     sign = -1.0 if alternative == "less" else 1.0
 
@@ -71,12 +71,12 @@ def users_needed(
     power: float = 0.8,
     alternative: Alternative = "two-sided",
 ) -> int:
-    """The fewest users that find a mean difference of `effect` with the given power.
+    """The fewest users that detect a mean difference of `effect` with the given power.
 
     >>> users_needed(0.2)
     199
     """
-    _check(alpha, sd, 2, alternative)
+    _check_arguments(alpha, sd, 2, alternative)
     _check_power(power, alpha)
     wrong_way = (
         effect == 0 or (alternative == "greater" and effect < 0) or (alternative == "less" and effect > 0)
@@ -97,12 +97,12 @@ def users_needed(
     return high
 
 
-# `power` is also the keyword of the two functions above, so they reach the function by another name.
+# `power` is also a keyword of the two functions above, so they call the function by this name.
 def _power(effect: float, n: int, alpha: float, alternative: Alternative) -> float:
     return power(effect, n, alpha=alpha, alternative=alternative)
 
 
-def _check(alpha: float, sd: float, n: int, alternative: str) -> None:
+def _check_arguments(alpha: float, sd: float, n: int, alternative: str) -> None:
     check_alternative(alternative)
     if not 0 < alpha < 1:
         raise InputError(f"alpha must lie between 0 and 1, got {alpha!r}.")

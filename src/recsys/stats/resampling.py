@@ -1,8 +1,8 @@
-"""Resample weights and signs: one matrix, shared by every metric and model, so comparisons stay paired.
+"""Resampling weights and signs: one matrix, shared by every metric and model, so comparisons stay paired.
 
 Draws are counter-based and keyed by (seed, purpose, unit id), so neither the order of rows nor their split
-into shards or blocks changes them. The matrix is never held whole: it is made in blocks within a memory
-budget and used at once in a matrix product. (The multinomial scheme needs the sorted units together.)
+into shards or blocks changes them. The matrix never exists as a whole: blocks within a memory budget are
+generated and multiplied at once. (The multinomial scheme needs all units together, sorted.)
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ROUNDS = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.ui
 _PANEL = 8192
 _STRIP = 256
 _BUDGET = 64 << 20
-# Below this many units a Poisson total wanders too far from n for small-sample methods.
+# With fewer units a Poisson total varies too much around n for small-sample methods.
 _POISSON_FROM = 1000
 
 
@@ -55,16 +55,16 @@ def unit_keys(ids: Array) -> Words:
     ids = np.asarray(ids)
     if ids.dtype.kind in "iub":
         return _scramble(ids.astype(np.int64).view(np.uint64) + GOLDEN)
-    return np.fromiter((_digest(str(one)) for one in ids.tolist()), dtype=np.uint64, count=len(ids))
+    return np.fromiter((_digest(str(label)) for label in ids.tolist()), dtype=np.uint64, count=len(ids))
 
 
 def groups_of(ids: Array, n_groups: int = 64) -> npt.NDArray[np.int64]:
-    """The jackknife group of each id, from its key alone, so that exposures of shards simply add up."""
+    """The jackknife group of each id, from its key alone, so that exposures of shards add up."""
     return ((unit_keys(ids) >> np.uint64(32)) % np.uint64(n_groups)).astype(np.int64)
 
 
-def seed_of(rng: Rng) -> int:
-    """A seed from what the caller gave; a Generator moves on by one draw."""
+def seed_from_rng(rng: Rng) -> int:
+    """The seed of an `rng` argument; a Generator advances by one draw."""
     if isinstance(rng, np.random.Generator):
         return int(rng.integers(0, 2**63))
     try:
@@ -76,14 +76,14 @@ def seed_of(rng: Rng) -> int:
 
 
 def check_resamples(n_resamples: int) -> None:
-    """Refuse a number of draws that is none."""
+    """Refuse a number of resamples that is not a whole number of at least 1."""
     if not is_whole(n_resamples) or n_resamples < 1:
         raise InputError(f"n_resamples must be a whole number of at least 1, got {n_resamples!r}.")
 
 
 def random_order(ids: Array, rng: Rng, *, purpose: str = "order") -> npt.NDArray[np.int64]:
-    """A random order of the ids that does not depend on the order they came in."""
-    words = _scramble(unit_keys(ids) + np.uint64(_digest(f"{seed_of(rng)}:{purpose}")))
+    """A random order of the ids that does not depend on their present order."""
+    words = _scramble(unit_keys(ids) + np.uint64(_digest(f"{seed_from_rng(rng)}:{purpose}")))
     return np.argsort(words, kind="stable")
 
 
@@ -95,7 +95,7 @@ def _poisson_table() -> Float:
 
 @dataclass(frozen=True, eq=False)
 class Resampler:
-    """How the units are redrawn; the same object gives the same draws to every column it is shown."""
+    """How the units are resampled; the same object applies the same draws to every column."""
 
     keys: Words
     n_resamples: int = 10_000
@@ -116,20 +116,20 @@ class Resampler:
         return "poisson" if len(self.keys) >= _POISSON_FROM else "multinomial"
 
     def weighted(self, columns: Float) -> Float:
-        """Columns x units in; for each column and resample the sum of weight times value out."""
+        """The sum of weight times value for each column and resample, from columns x units."""
         if self.resolved_scheme == "multinomial":
             return self._products(columns, self._multinomial_blocks())
         return self._products(columns, self._poisson_blocks())
 
     def flipped(self, columns: Float) -> Float:
-        """Columns x units in; for each column and resample the sum of the values under random signs out."""
+        """The sum of the values under random signs for each column and resample, from columns x units."""
         total: Float = columns.sum(axis=1)[:, None]
         return total - 2.0 * self._products(columns, self._bit_blocks())
 
     def _products(self, columns: Float, blocks: Iterator[tuple[slice, slice, Float]]) -> Float:
         sums = np.zeros((self.n_resamples, columns.shape[0]))
         for units, resamples, block in blocks:
-            # This way round BLAS packs the narrow side; the other costs twice the time for few columns.
+            # In this order BLAS packs the narrow side; the other order takes twice as long for few columns.
             sums[resamples] += block.T @ np.ascontiguousarray(columns[:, units].T)
             if self.progress is not None and units.stop >= len(self.keys):
                 self.progress(resamples.stop, self.n_resamples)
@@ -138,10 +138,10 @@ class Resampler:
     def _panels(
         self, per_word: int, decode: Callable[[Words, Float], None]
     ) -> Iterator[tuple[slice, slice, Float]]:
-        """Blocks of weights, units down and resamples across; every word holds `per_word` of them.
+        """Blocks of weights (units x resamples); every word holds `per_word` weights.
 
-        Words are made and decoded in strips that fit a cache, but multiplied in large panels: each product
-        wakes the BLAS threads once, which is what costs on a busy machine.
+        Words are generated and decoded in strips that fit a cache, but multiplied in large panels: each
+        product wakes the BLAS threads once, which is the main cost on a busy machine.
         """
         n = len(self.keys)
         height = min(n, _PANEL)
@@ -177,16 +177,16 @@ class Resampler:
         n = len(self.keys)
         width = max(1, min(self.n_resamples, self.budget // (32 * max(n, 1))))
         order = np.argsort(self.keys, kind="stable")
-        place = np.empty(n, dtype=np.int64)
-        place[order] = np.arange(n)
-        # One stream a resample would cost more than its draws; one stream advanced in order gives the
+        position_of_unit = np.empty(n, dtype=np.int64)
+        position_of_unit[order] = np.arange(n)
+        # One stream per resample would cost more than its draws; one stream advanced in order gives the
         # same draws for every block width.
         stream = np.random.Generator(np.random.Philox(key=_digest(f"{self.seed}:multinomial")))
         for start in range(0, self.n_resamples, width):
-            b = min(width, self.n_resamples - start)
-            drawn = stream.integers(0, n, size=(b, n)) + np.arange(b)[:, None] * n
-            counts = np.bincount(drawn.ravel(), minlength=b * n).reshape(b, n)
-            yield slice(0, n), slice(start, start + b), counts[:, place].T.astype(np.float64)
+            n_rows = min(width, self.n_resamples - start)
+            draws = stream.integers(0, n, size=(n_rows, n)) + np.arange(n_rows)[:, None] * n
+            counts = np.bincount(draws.ravel(), minlength=n_rows * n).reshape(n_rows, n)
+            yield slice(0, n), slice(start, start + n_rows), counts[:, position_of_unit].T.astype(np.float64)
 
 
 def bernoulli_signs(n: int) -> Iterator[Float]:

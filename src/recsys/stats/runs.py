@@ -1,7 +1,7 @@
-"""Several runs a model: seeds (same users, other training) and folds (other users, shared training).
+"""Several runs per model: seeds (same users, new training) and folds (other users, shared training data).
 
-The spread between runs stands beside the spread between users: a model that wins with one seed may lose with
-the next, and no number of users shows that.
+The spread between runs is separate from the spread between users: a model that wins with one seed may lose
+with the next, and no number of users shows that.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import InputError
-from recsys.stats.inference_results import Interval, t_interval, t_of, t_tail
+from recsys.stats.inference_results import Interval, t_interval, t_ratio, t_tail
 from recsys.stats.statistics_warnings import SmallSampleWarning, ZeroVarianceWarning, caution
 from recsys.stats.tests import has_spread
 from recsys.types import Float
@@ -21,7 +21,7 @@ from recsys.types import Float
 
 @dataclass(frozen=True)
 class RunsResult:
-    """Difference over several runs; the two variances are of the estimate, from users and from runs."""
+    """Difference over several runs; its variance has a part due to users and a part due to runs."""
 
     method: str
     difference: float
@@ -60,7 +60,7 @@ def run_result(
         mean,
         error,
         t_interval(mean, error, df, confidence),
-        t_tail(t_of(mean, error), df),
+        t_tail(t_ratio(mean, error), df),
         df,
         n_users,
         len(per_run),
@@ -73,9 +73,10 @@ def run_result(
 
 
 def seeds(differences: npt.ArrayLike, *, confidence: float = 0.95) -> RunsResult:
-    """Differences runs x units, every unit in every run: users and runs are crossed random effects.
+    """Test the mean of differences (runs x units), with users and runs as crossed random effects.
 
-    The variance of the mean adds what users bring and what runs bring and takes away what both counted.
+    Every unit must be in every run. The variance of the mean is the variance due to users plus the variance
+    due to runs, minus their interaction, which both contain.
     """
     table = np.asarray(differences, dtype=np.float64)
     if table.ndim != 2 or table.shape[0] < 2 or table.shape[1] < 2:
@@ -89,20 +90,20 @@ def seeds(differences: npt.ArrayLike, *, confidence: float = 0.95) -> RunsResult
     if r < 3:
         notes += (caution(SmallSampleWarning, f"only {r} runs: the variance between runs is barely known"),)
     by_user, by_run, mean = table.mean(axis=0), table.mean(axis=1), float(table.mean())
-    rest = table - by_user[None, :] - by_run[:, None] + mean
-    scale = 1.0 if has_spread(table.ravel()) else 0.0  # what rounding alone leaves is no spread
-    users = scale * float(by_user.var(ddof=1)) / n
-    runs = scale * float(by_run.var(ddof=1)) / r
-    both = scale * float((rest**2).sum()) / ((r - 1) * (n - 1)) / (r * n)
-    variance = max(users + runs - both, users, runs)
+    residuals = table - by_user[None, :] - by_run[:, None] + mean
+    scale = 1.0 if has_spread(table.ravel()) else 0.0  # differences that vary by rounding only have no spread
+    users_variance = scale * float(by_user.var(ddof=1)) / n
+    runs_variance = scale * float(by_run.var(ddof=1)) / r
+    interaction = scale * float((residuals**2).sum()) / ((r - 1) * (n - 1)) / (r * n)
+    variance = max(users_variance + runs_variance - interaction, users_variance, runs_variance)
     if variance == 0:
         notes += (caution(ZeroVarianceWarning, "every difference is the same: zero variance"),)
-    parts = users**2 / (n - 1) + runs**2 / (r - 1)
-    df = variance**2 / parts if parts > 0 else float(min(n, r) - 1)
+    satterthwaite = users_variance**2 / (n - 1) + runs_variance**2 / (r - 1)
+    df = variance**2 / satterthwaite if satterthwaite > 0 else float(min(n, r) - 1)
     return run_result(
         "users and runs crossed",
         by_run,
-        variances=(users, max(runs - both, 0.0)),
+        variances=(users_variance, max(runs_variance - interaction, 0.0)),
         error=math.sqrt(variance),
         df=df,
         n_users=n,
@@ -118,7 +119,7 @@ def folds(
     confidence: float = 0.95,
     n_users: int = 0,
 ) -> RunsResult:
-    """Corrected resampled t (Nadeau and Bengio) over the mean difference of each fold.
+    """Corrected resampled t-test (Nadeau and Bengio) over the mean difference of each fold.
 
     Folds share training data, so their differences are correlated; the plain t-test over folds rejects far
     too often. `test_over_train` is n_test / n_train of a fold, 1 / (k - 1) for k-fold cross-validation.

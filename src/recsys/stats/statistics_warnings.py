@@ -1,6 +1,6 @@
-"""The warnings of the statistics room: each names a way a number can mislead although it was computed right.
+"""Warnings about statistics: each names a way in which a correctly computed number can mislead.
 
-A caution is both a typed Python warning and a note kept on the result, so it survives into a report.
+A caution is both a typed Python warning and a note on the result, so that it also reaches a report.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class RankTestWarning(StatisticsWarning):
 
 
 class SkewWarning(StatisticsWarning):
-    """A method that assumes symmetry met differences that are not symmetric."""
+    """A method that assumes symmetry was used on differences that are not symmetric."""
 
 
 class UnpairedWarning(StatisticsWarning):
@@ -37,41 +37,41 @@ class UnpairedWarning(StatisticsWarning):
 
 
 class StoppedWarning(StatisticsWarning):
-    """A test for a fixed number of users of a result that was stopped once it looked clear."""
+    """A test for a fixed number of users, applied to a result that was stopped once it looked clear."""
 
 
 class SampleRatioWarning(StatisticsWarning):
-    """The groups of an experiment are not of the size they were planned to have."""
+    """The groups of an experiment do not have their planned sizes."""
 
 
 class PopulationWarning(StatisticsWarning):
-    """A difference adjusted for covariates or strata holds for fewer users than it may seem."""
+    """A difference adjusted for covariates or strata holds for fewer users than it may seem to."""
 
 
-_SAID: ContextVar[set[tuple[type, str]] | None] = ContextVar("_SAID", default=None)
+_ALREADY_WARNED: ContextVar[set[tuple[type, str]] | None] = ContextVar("_SAID", default=None)
 
 
 @contextmanager
-def said_once() -> Iterator[None]:
-    """Inside, the same caution is a warning the first time only; the note is handed back every time."""
-    token = _SAID.set(_SAID.get() or set())
+def warn_once() -> Iterator[None]:
+    """Inside, a repeated caution warns only the first time; `caution` still returns its note every time."""
+    token = _ALREADY_WARNED.set(_ALREADY_WARNED.get() or set())
     try:
         yield
     finally:
-        _SAID.reset(token)
+        _ALREADY_WARNED.reset(token)
 
 
 def caution(category: type[StatisticsWarning], text: str) -> str:
-    """Warn at the caller's line, however deep inside the library, and hand the text back as a note."""
-    said = _SAID.get()
-    if said is not None:
-        if (category, text) in said:
+    """Warn at the line of the user's call, however deep inside the library, and return the text as a note."""
+    warned = _ALREADY_WARNED.get()
+    if warned is not None:
+        if (category, text) in warned:
             return text
-        said.add((category, text))
+        warned.add((category, text))
     warn(category, text)
     return text
 
 
-def too_few(n: int, what: str) -> str:
-    """A small sample, and what it does to the number."""
-    return caution(SmallSampleWarning, f"only {n} unit{'' if n == 1 else 's'}: {what}")
+def caution_small_sample(n: int, consequence: str) -> str:
+    """Warn about a small sample and say what it does to the number; return the text as a note."""
+    return caution(SmallSampleWarning, f"only {n} unit{'' if n == 1 else 's'}: {consequence}")

@@ -1,7 +1,7 @@
 """Tests of one paired comparison: t, sign-flip permutation, Wilcoxon, sign, studentised and BCa bootstrap.
 
-All take Differences (or plain differences, one a unit) and work on units, so clustered cases never pass
-for independent ones. The hypothesis is a mean difference of zero, except where a test says otherwise.
+All take Differences (or plain differences, one per unit) and work on units, so clustered cases never count as
+independent. The null hypothesis is a mean difference of zero, unless a test says otherwise.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from recsys.stats.inference_results import (
     Interval,
     TestResult,
     check_alternative,
-    flat_p,
     t_interval,
-    t_of,
+    t_ratio,
     t_tail,
+    zero_spread_p,
 )
 from recsys.stats.paired_samples import as_differences
-from recsys.stats.resampling import Resampler, Rng, bernoulli_signs, seed_of
+from recsys.stats.resampling import Resampler, Rng, bernoulli_signs, seed_from_rng
 from recsys.stats.statistics_warnings import (
     RankTestWarning,
     SkewWarning,
     ZeroVarianceWarning,
     caution,
-    too_few,
+    caution_small_sample,
 )
 from recsys.types import Float
 
-# From here on a rank test's rejections come from asymmetry rather than from a better mean.
+# From this sample size on, rank tests reject because of asymmetry rather than a better mean.
 LARGE_SAMPLE = 500
-# 2 ** 16 sign assignments are enumerated in a few milliseconds; beyond, they are drawn.
+# 2 ** 16 sign assignments are enumerated in a few milliseconds; for more units they are sampled.
 EXACT_FLIPS = 16
 EXACT_WILCOXON = 50
 
@@ -47,33 +47,33 @@ RANK_NOTE = (
 )
 
 
-def spread_notes(values: Float, what: str = "difference") -> tuple[str, ...]:
-    """Cautions every test shares: too few units, or no spread at all, so that t is not defined."""
+def spread_notes(values: Float, noun: str = "difference") -> tuple[str, ...]:
+    """Cautions common to all tests: too few units, or no spread at all, so that t is not defined."""
     notes: tuple[str, ...] = ()
     if len(values) < 3:
-        notes += (too_few(len(values), "no test can say much here"),)
+        notes += (caution_small_sample(len(values), "no test can say much here"),)
     if len(values) > 1 and not has_spread(values):
-        flips = f"; t is not defined, and sign flips have p = {flat_p(len(values) - 1):.2g}"
-        said = f"every {what} is the same: zero variance"
-        differs = what == "difference" and values.any()
-        notes += (caution(ZeroVarianceWarning, said + flips if differs else said),)
+        flips = f"; t is not defined, and sign flips have p = {zero_spread_p(len(values) - 1):.2g}"
+        text = f"every {noun} is the same: zero variance"
+        is_difference = noun == "difference" and values.any()
+        notes += (caution(ZeroVarianceWarning, text + flips if is_difference else text),)
     return notes
 
 
 def has_spread(values: Float) -> bool:
-    """False when what varies is rounding only (0.3 - 0.1 and 0.8 - 0.6 differ in the last bit)."""
+    """Whether values vary by more than rounding (0.3 - 0.1 and 0.8 - 0.6 differ in the last bit)."""
     largest = float(np.abs(values).max(initial=0.0))
     return len(values) > 1 and float(np.ptp(values)) > 1e-12 * largest
 
 
 def t_statistic(values: Float) -> tuple[float, float, float]:
-    """Mean, its standard error, and their ratio (infinite without spread, NaN where nothing can be said)."""
+    """Mean, its standard error, and their ratio (infinite without spread, NaN if undefined)."""
     n = len(values)
     mean = float(values.mean())
     if n < 2:
         return mean, math.nan, math.nan
     error = float(values.std(ddof=1)) / math.sqrt(n) if has_spread(values) else 0.0
-    return mean, error, t_of(mean, error)
+    return mean, error, t_ratio(mean, error)
 
 
 def paired_t(
@@ -84,7 +84,7 @@ def paired_t(
 ) -> TestResult:
     """Paired t-test over units (cluster-robust when cases are clustered).
 
-    Units that all differ by the same leave t infinite; p is then that of sign flips, 2^(1 - n) two-sided.
+    If all units differ by the same amount, t is infinite and p is that of sign flips, 2^(1 - n) two-sided.
     """
     check_alternative(alternative)
     d = as_differences(differences)
@@ -107,7 +107,7 @@ def sign_flip(
 ) -> TestResult:
     """Permutation test that swaps the two sides of each unit; exact for few units, never p = 0 otherwise.
 
-    Its hypothesis is that the two sides are exchangeable, so that differences are symmetric around zero.
+    The null hypothesis is that the two sides are exchangeable, so that differences are symmetric around zero.
     """
     check_alternative(alternative)
     d = as_differences(differences)
@@ -116,30 +116,36 @@ def sign_flip(
     totals = units.totals[:, present]
     notes = d.notes + spread_notes(totals[0]) + skew_notes(totals[0], alternative)
     observed = float(totals.sum())
-    # Sums that are equal on paper must count as equal whatever order they were added in.
+    # Sums that are equal but for rounding must count as equal.
     slack = 1e-12 * float(np.abs(totals).sum())
     n = totals.shape[1]
     if n <= EXACT_FLIPS:
         sums = observed - 2.0 * np.concatenate([bits @ totals[0] for bits in bernoulli_signs(n)])
-        p = np.count_nonzero(beyond(sums, observed, slack, alternative)) / len(sums)
+        p = np.count_nonzero(at_least_as_extreme(sums, observed, slack, alternative)) / len(sums)
         method = "sign-flip permutation (exact)"
     else:
-        resampler = Resampler(units.keys[present], n_resamples, seed_of(rng))
+        resampler = Resampler(units.keys[present], n_resamples, seed_from_rng(rng))
         sums = resampler.flipped(totals)[0]
-        p = (1 + np.count_nonzero(beyond(sums, observed, slack, alternative))) / (n_resamples + 1)
+        p = (1 + np.count_nonzero(at_least_as_extreme(sums, observed, slack, alternative))) / (
+            n_resamples + 1
+        )
         method = f"sign-flip permutation ({n_resamples} draws)"
     mean = float(units.estimates()[0])
     return TestResult(method, mean, mean, float(p), n, alternative, notes=notes)
 
 
 def flip_p(sums: Float, totals: Float) -> float:
-    """Two-sided p of one row of totals from its sums under random signs."""
+    """Two-sided p-value of one row of totals, from its sums under random signs."""
     observed, slack = float(totals.sum()), 1e-12 * float(np.abs(totals).sum())
-    return (1.0 + np.count_nonzero(beyond(sums, observed, slack, "two-sided"))) / (len(sums) + 1.0)
+    return (1.0 + np.count_nonzero(at_least_as_extreme(sums, observed, slack, "two-sided"))) / (
+        len(sums) + 1.0
+    )
 
 
-def beyond(sums: Float, observed: float, slack: float, alternative: Alternative) -> npt.NDArray[np.bool_]:
-    """Which sums lie at least as far out as the one observed; `slack` is what rounding may cost."""
+def at_least_as_extreme(
+    sums: Float, observed: float, slack: float, alternative: Alternative
+) -> npt.NDArray[np.bool_]:
+    """Which sums are at least as extreme as the observed one; `slack` allows for rounding."""
     if alternative == "greater":
         return sums >= observed - slack
     if alternative == "less":
@@ -159,12 +165,12 @@ def skew_notes(values: Float, alternative: Alternative = "two-sided") -> tuple[s
     if len(values) < 20 or not has_spread(values):
         return ()
     cubes = (values - values.mean()) ** 3
-    # The skewness itself must be more than what few, heavy values produce by chance.
+    # Ignore skewness that a few large values produce by chance.
     if abs(float(cubes.sum())) < 2.0 * math.sqrt(float((cubes**2).sum())):
         return ()
-    lean = abs(skewness(values)) / math.sqrt(len(values))
-    # One-sided the shift is 0.11 lean; two-sided the tails cancel to first order and lean^2 is left.
-    shift = 0.11 * lean if alternative != "two-sided" else 0.2 * lean**2
+    scaled_skewness = abs(skewness(values)) / math.sqrt(len(values))
+    # One-sided, the shift is linear; two-sided, the tails cancel to first order and the square is left.
+    shift = 0.11 * scaled_skewness if alternative != "two-sided" else 0.2 * scaled_skewness**2
     if shift < 0.005:
         return ()
     return (
@@ -177,7 +183,7 @@ def skew_notes(values: Float, alternative: Alternative = "two-sided") -> tuple[s
 
 
 def rank_notes(n: int) -> tuple[str, ...]:
-    """The caution of tests by rank on large samples."""
+    """The caution about rank tests on large samples."""
     return (caution(RankTestWarning, RANK_NOTE),) if n >= LARGE_SAMPLE else ()
 
 
@@ -197,34 +203,38 @@ def wilcoxon(
     d = as_differences(differences)
     means = without_rounding(d.unit_means())
     notes = d.notes + spread_notes(means) + rank_notes(len(means))
-    moved = means[means != 0]
-    n = len(moved)
+    nonzero = means[means != 0]
+    n = len(nonzero)
     mean = float(d.units().estimates()[0])
     if n == 0:
         return TestResult("Wilcoxon", mean, 0.0, 1.0, 0, alternative, notes=notes)
-    ranks, (plus, _) = _midranks(np.abs(moved)), signed_rank_sums(d)
+    ranks, (positive_sum, _) = _midranks(np.abs(nonzero)), signed_rank_sums(d)
     exact = method == "exact" or (method == "auto" and n <= EXACT_WILCOXON)
     if exact and n > 1000:
         raise InputError(f"the exact Wilcoxon test is for few units, got {n}.", hint="Use method='normal'.")
-    p = _exact_rank_p(ranks, plus, alternative) if exact else _normal_rank_p(ranks, plus, alternative)
+    p = (
+        _exact_rank_p(ranks, positive_sum, alternative)
+        if exact
+        else _normal_rank_p(ranks, positive_sum, alternative)
+    )
     name = "Wilcoxon (exact)" if exact else "Wilcoxon (normal, continuity correction)"
-    return TestResult(name, mean, plus, p, n, alternative, notes=notes)
+    return TestResult(name, mean, positive_sum, p, n, alternative, notes=notes)
 
 
 def signed_rank_sums(differences: Differences | npt.ArrayLike) -> tuple[float, float]:
-    """W+ and W-: ranks of what went up and of what went down, zeros dropped.
+    """W+ and W-: the sums of the ranks of positive and of negative differences, zeros dropped.
 
     >>> signed_rank_sums([1.0, 2.0, -3.0, 0.0])
     (3.0, 3.0)
     """
     means = without_rounding(as_differences(differences).unit_means())
-    moved = means[means != 0]
-    ranks = _midranks(np.abs(moved))
-    return float(ranks[moved > 0].sum()), float(ranks[moved < 0].sum())
+    nonzero = means[means != 0]
+    ranks = _midranks(np.abs(nonzero))
+    return float(ranks[nonzero > 0].sum()), float(ranks[nonzero < 0].sum())
 
 
 def without_rounding(values: Float) -> Float:
-    """Values whose sizes differ by rounding only made equal, so that what is tied on paper is tied.
+    """Make values equal whose sizes differ by rounding only, so that they are tied.
 
     >>> without_rounding(np.array([0.8 - 0.6, 0.1 - 0.3, 0.1 + 0.2 - 0.3])).tolist()
     [0.19999999999999998, -0.19999999999999998, 0.0]
@@ -232,23 +242,23 @@ def without_rounding(values: Float) -> Float:
     sizes = np.abs(values)
     order = np.argsort(sizes, kind="stable")
     ordered = sizes[order]
-    apart = np.diff(ordered, prepend=0.0) > 1e-12 * ordered.max(initial=0.0)
-    levels = np.concatenate([[0.0], ordered[apart]])
+    starts_level = np.diff(ordered, prepend=0.0) > 1e-12 * ordered.max(initial=0.0)
+    levels = np.concatenate([[0.0], ordered[starts_level]])
     merged = np.empty_like(sizes)
-    merged[order] = levels[np.cumsum(apart)]
-    settled: Float = np.where(merged == 0, 0.0, np.copysign(merged, values))
-    return settled
+    merged[order] = levels[np.cumsum(starts_level)]
+    signed: Float = np.where(merged == 0, 0.0, np.copysign(merged, values))
+    return signed
 
 
 def _midranks(values: Float) -> Float:
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    ranks: Float = (last - (counts - 1) / 2.0)[place]
+    _, level, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last_rank = np.cumsum(counts)
+    ranks: Float = (last_rank - (counts - 1) / 2.0)[level]
     return ranks
 
 
-def _exact_rank_p(ranks: Float, plus: float, alternative: Alternative) -> float:
-    """The null distribution of the rank sum by adding one rank at a time; doubled to make midranks whole."""
+def _exact_rank_p(ranks: Float, positive_sum: float, alternative: Alternative) -> float:
+    """P from the exact null distribution of the rank sum, one rank at a time; doubled, midranks are whole."""
     doubled = np.rint(2.0 * ranks).astype(np.int64)
     chances = np.zeros(int(doubled.sum()) + 1)
     chances[0] = 1.0
@@ -256,29 +266,29 @@ def _exact_rank_p(ranks: Float, plus: float, alternative: Alternative) -> float:
         shifted = np.zeros_like(chances)
         shifted[rank:] = chances[: len(chances) - rank]
         chances = 0.5 * (chances + shifted)
-    at = round(2.0 * plus)
-    upper, lower = float(chances[at:].sum()), float(chances[: at + 1].sum())
+    index = round(2.0 * positive_sum)
+    upper, lower = float(chances[index:].sum()), float(chances[: index + 1].sum())
     return {"greater": upper, "less": lower}.get(alternative, min(1.0, 2.0 * min(upper, lower)))
 
 
-def _normal_rank_p(ranks: Float, plus: float, alternative: Alternative) -> float:
+def _normal_rank_p(ranks: Float, positive_sum: float, alternative: Alternative) -> float:
     from scipy.special import ndtr
 
     n = len(ranks)
     _, ties = np.unique(ranks, return_counts=True)
     variance = n * (n + 1.0) * (2.0 * n + 1.0) / 24.0 - float((ties.astype(float) ** 3 - ties).sum()) / 48.0
-    excess = plus - n * (n + 1.0) / 4.0
-    step = {"greater": 0.5, "less": -0.5}.get(alternative, 0.5 * float(np.sign(excess)))
-    z = (excess - step) / math.sqrt(variance)
+    excess = positive_sum - n * (n + 1.0) / 4.0
+    continuity = {"greater": 0.5, "less": -0.5}.get(alternative, 0.5 * float(np.sign(excess)))
+    z = (excess - continuity) / math.sqrt(variance)
     if alternative == "two-sided":
         return min(1.0, 2.0 * float(ndtr(-abs(z))))
     return float(ndtr(-z if alternative == "greater" else z))
 
 
-def ups_and_downs(means: Float, dead_zone: float) -> tuple[int, int]:
-    """How many lie above and below the dead zone, whose edge belongs to it, also where rounding moved it.
+def count_wins_and_losses(means: Float, dead_zone: float) -> tuple[int, int]:
+    """How many means lie above and below the dead zone, which includes its edge up to rounding.
 
-    >>> ups_and_downs(np.array([0.3 - 0.2, 0.4 - 0.3, 0.5, -0.2]), 0.1)
+    >>> count_wins_and_losses(np.array([0.3 - 0.2, 0.4 - 0.3, 0.5, -0.2]), 0.1)
     (1, 1)
     """
     edge = dead_zone + 1e-12 * float(np.abs(means).max(initial=0.0))
@@ -291,7 +301,7 @@ def sign_test(
     dead_zone: float = 0.0,
     alternative: Alternative = "two-sided",
 ) -> TestResult:
-    """Are more units better than worse? Differences within the dead zone are ties and left out.
+    """Test whether more units are better than worse; differences within the dead zone are ties, left out.
 
     It tests the share of winners, not the mean; `statistic` is the number of winners.
     """
@@ -303,7 +313,7 @@ def sign_test(
     d = as_differences(differences)
     means = d.unit_means()
     notes = d.notes + spread_notes(means) + rank_notes(len(means))
-    wins, losses = ups_and_downs(means, dead_zone)
+    wins, losses = count_wins_and_losses(means, dead_zone)
     n = wins + losses
     p = float(binomtest(wins, n, 0.5, alternative=alternative).pvalue) if n else 1.0
     notes += (f"{wins} wins, {len(means) - n} ties, {losses} losses",)
@@ -319,22 +329,21 @@ def bootstrap_test(
     n_resamples: int = 10_000,
     rng: Rng = 0,
 ) -> TestResult:
-    """Studentised or BCa bootstrap of the mean difference; test and interval are inversions of each other."""
+    """Studentised or BCa bootstrap of the mean difference; the test is the inversion of the interval."""
     if method not in ("studentised", "bca"):
         raise UnknownNameError("bootstrap test", method, ("studentised", "bca"))
     d = as_differences(differences)
-    units = _present(d.units())
+    units = d.units()
+    present = units.weights[0] != 0
+    units = Units(units.keys[present], units.totals[:, present], units.weights[:, present])
     notes = d.notes + spread_notes(units.linearised())
-    drawn = replicate(units, Resampler(units.keys, n_resamples, seed_of(rng)))
-    low, high = drawn.limits(method, confidence)[0]
-    estimate, error = float(drawn.estimates[0]), float(drawn.standard_errors[0])
-    p = float(drawn.p_values(method, alternative)[0])
+    replicates = replicate(units, Resampler(units.keys, n_resamples, seed_from_rng(rng)))
+    low, high = replicates.limits(method, confidence)[0]
+    estimate, error = float(replicates.estimates[0]), float(replicates.standard_errors[0])
+    p = float(replicates.p_values(method, alternative)[0])
     statistic = estimate / error if error > 0 else math.nan
     interval = Interval(float(low), float(high), confidence, method)
-    name = f"{method} bootstrap ({n_resamples} {drawn.scheme} draws)"
-    return TestResult(name, estimate, statistic, p, int(drawn.n_units[0]), alternative, interval, notes=notes)
-
-
-def _present(units: Units) -> Units:
-    here = units.weights[0] != 0
-    return Units(units.keys[here], units.totals[:, here], units.weights[:, here])
+    name = f"{method} bootstrap ({n_resamples} {replicates.scheme} draws)"
+    return TestResult(
+        name, estimate, statistic, p, int(replicates.n_units[0]), alternative, interval, notes=notes
+    )

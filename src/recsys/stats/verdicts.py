@@ -1,4 +1,4 @@
-"""Verdicts in words: what a product manager can read without knowing the test."""
+"""Verdicts in words that a product manager can read without knowing the test."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from recsys.stats.inference_results import Interval
 
 
 def p_name(correction: str) -> str:
-    """What a p-value is called, by its correction."""
+    """The name of a p-value under this correction."""
     return "p" if correction == "none" else f"p_{correction}"
 
 
-def said_p(p: float, correction: str) -> str:
-    """A p-value as one says it.
+def format_p(p: float, correction: str) -> str:
+    """A p-value with its name, two digits.
 
-    >>> said_p(0.0123, "holm"), said_p(3e-9, "holm")
+    >>> format_p(0.0123, "holm"), format_p(3e-9, "holm")
     ('p_holm = 0.012', 'p_holm < 1e-4')
     """
     name = p_name(correction)
@@ -25,29 +25,31 @@ def said_p(p: float, correction: str) -> str:
     return f"{name} < 1e-4" if p < 1e-4 else f"{name} = {p:.2g}"
 
 
-def counted_as(n: int, what: str) -> str:
-    """A number of things.
+def plural(n: int, noun: str) -> str:
+    """A count with its noun, in the singular for 1.
 
-    >>> counted_as(1, "metric"), counted_as(2, "metric")
+    >>> plural(1, "metric"), plural(2, "metric")
     ('1 metric', '2 metrics')
     """
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
-def said_gap(difference: float, interval: Interval, relative: float, relative_interval: Interval) -> str:
-    """The gain in per cent where the baseline allows it, else in the metric's own units."""
+def format_difference(
+    difference: float, interval: Interval, relative: float, relative_interval: Interval
+) -> str:
+    """The difference in per cent of the baseline where that is defined, else in the metric's own units."""
     if math.isfinite(relative) and math.isfinite(relative_interval.low):
         low, high = 100.0 * relative_interval.low, 100.0 * relative_interval.high
         return f"{100.0 * relative:+.1f}% [{low:.1f}, {high:.1f}]"
     return f"{difference:+.4g} [{interval.low:.4g}, {interval.high:.4g}]"
 
 
-def said_effect(effect: Effect) -> str:
-    """An effect by name, size and customary word."""
+def format_effect(effect: Effect) -> str:
+    """Name, size and customary label of an effect."""
     return f"{effect.name} {effect.value:.2f} {effect.label}"
 
 
-def outcome(
+def verdict(
     difference: float,
     p: float,
     alpha: float,
@@ -56,7 +58,7 @@ def outcome(
     equivalent: bool = False,
     no_worse: bool = False,
 ) -> str:
-    """better, worse, equivalent, not worse or no clear difference."""
+    """One of: better, worse, equivalent, not worse, no clear difference."""
     if p < alpha and difference != 0:
         return "better" if (difference > 0) != lower_is_better else "worse"
     if equivalent:

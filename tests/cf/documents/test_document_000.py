@@ -1,8 +1,8 @@
-"""Seed 000: every code block of the document runs as written, and says what the document says it does.
+"""Document 000: every code block runs as written and gives the results the document states.
 
-The document stays where it is; its fences are read from there, in order. A block that uses the API is
-executed verbatim, with the names it leaves undefined supplied; one that defines a function is an oracle; what
-is not Python has its smallest fix listed. (test_seed_000_statistics checks the statistical blocks' values.)
+The fences are read from the document, in order. A block that uses the API is executed verbatim, with the
+names it leaves undefined supplied; one that defines a function is an oracle; for a block that is not valid
+Python the smallest fix is listed. (test_document_000_statistics checks the values of the statistical blocks.)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import recsys.cf.evaluation as faces
+import recsys.cf.evaluation as cf_evaluation
 from recsys.analysis import inspect_user_recommendations
 from recsys.stats import SkewWarning
 
@@ -31,7 +31,7 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 N_USERS, N_ITEMS, N_FACTORS, N_DIMENSIONS = 120, 2231, 16, 24
 
 # What every fence of the document is, by its number. "run": executed verbatim. "fixed": executed with the one
-# replacement listed. "formula", "data", "list": not code; a test below holds us to it.
+# replacement listed. "formula", "data", "list": not code; checked by a test below.
 TABLE = {
     0: "list", 1: "formula", 2: "run", 3: "formula", 4: "run", 5: "formula", 6: "fixed", 7: "formula",
     8: "run", 9: "formula", 10: "run", 11: "formula", 12: "run", 13: "run", 14: "run", 15: "run",
@@ -51,7 +51,7 @@ def fences(shared_dir):
 
 @pytest.fixture(scope="module")
 def world():
-    """A model that is better than popularity, popularity, content, and who took what."""
+    """A model that is better than popularity, with item counts, embeddings, training and test items."""
     rng = np.random.default_rng(7)
     weight = 1.0 / np.arange(1, N_ITEMS + 1) ** 0.8
     users, items = rng.standard_normal((N_USERS, N_FACTORS)), rng.standard_normal((N_ITEMS, N_FACTORS))
@@ -61,7 +61,7 @@ def world():
     test = pd.DataFrame(
         [(u, int(i), 5) for u in range(N_USERS) for i in order[u, :5]], columns=["u_idx", "i_idx", "rating"]
     )
-    counts = np.bincount([i for held in train.values() for i in held], minlength=N_ITEMS)
+    counts = np.bincount([i for user_items in train.values() for i in user_items], minlength=N_ITEMS)
     embeddings = rng.standard_normal((N_ITEMS, N_DIMENSIONS)).astype(np.float32)
     bias = np.concatenate([users, np.ones((N_USERS, 1))], axis=1)
     return SimpleNamespace(
@@ -79,17 +79,19 @@ def names(world, tmp_path, monkeypatch):
     np.save("artifacts/cf/als/als_V.npy", world.V)
     Path("data/processed").mkdir(parents=True)
     world.test.to_csv("data/processed/test.csv", index=False)
-    pairs = [(u, i) for u, held in world.train.items() for i in sorted(held)]
+    pairs = [(u, i) for u, user_items in world.train.items() for i in sorted(user_items)]
     pd.DataFrame(pairs, columns=["u_idx", "i_idx"]).to_csv("data/processed/train.csv", index=False)
-    results = faces.evaluate_model(world.U, world.V, world.test, world.train)
-    popular = faces.evaluate_baseline_popularity(world.test, world.counts, world.train)
+    results = cf_evaluation.evaluate_model(world.U, world.V, world.test, world.train)
+    popular = cf_evaluation.evaluate_baseline_popularity(world.test, world.counts, world.train)
     noisy = world.V + 0.5 * np.random.default_rng(1).standard_normal(world.V.shape)
-    other = faces.evaluate_model(world.U, noisy, world.test, world.train)
-    als, pop = (held.evaluation.per_user["recall@10"].to_numpy() for held in (results, popular))
-    profiles = faces.compute_all_user_profiles(world.train, world.embeddings)
+    other = cf_evaluation.evaluate_model(world.U, noisy, world.test, world.train)
+    als, pop = (r.evaluation.per_user["recall@10"].to_numpy() for r in (results, popular))
+    profiles = cf_evaluation.compute_all_user_profiles(world.train, world.embeddings)
     test_users = sorted(world.train)
-    lists = faces.ModelEvaluator(world.U, world.V).generate_recommendations(test_users, world.train, 10)
-    given = {
+    lists = cf_evaluation.ModelEvaluator(world.U, world.V).generate_recommendations(
+        test_users, world.train, 10
+    )
+    names = {
         "U": world.U, "V": world.V, "U_als": world.U, "V_als": world.V, "U_bpr": world.U, "V_bpr": noisy,
         "test_data": world.test, "user_pos_train": world.train, "item_popularity": world.counts,
         "item_counts": pd.Series(world.counts), "item_interaction_counts": pd.Series(world.counts),
@@ -102,21 +104,21 @@ def names(world, tmp_path, monkeypatch):
     }  # fmt: skip
     loading = ("load_model", "load_cf_model", "load_test_data")
     for name in ("compute_item_similarity", "ModelEvaluator", *loading):
-        given[name] = getattr(faces, name)
-    return given
+        names[name] = getattr(cf_evaluation, name)
+    return names
 
 
 def run(fences, number, names):
-    """Execute a fence in a namespace of its own and give that back."""
+    """Execute a fence in a namespace of its own and return the namespace."""
     kind, code = fences[number]
     assert kind == "python"
     code = code.replace(*FIXES.get(number, ("", "")))
-    space = dict(names, __name__="document")
+    namespace = dict(names, __name__="document")
     with warnings.catch_warnings():
-        # A caution of the statistics about these toy numbers, not about the block.
+        # The warning is about these small numbers, not about the block.
         warnings.simplefilter("ignore", SkewWarning)
-        exec(compile(code, f"fence {number}", "exec"), space)  # noqa: S102
-    return space
+        exec(compile(code, f"fence {number}", "exec"), namespace)  # noqa: S102
+    return namespace
 
 
 def test_the_table_knows_every_fence(fences):
@@ -143,15 +145,15 @@ def test_the_modules_and_names_of_the_overview_exist(fences, shared_dir):
         __import__("recsys.cf.evaluation" if module == "__init__" else f"recsys.cf.evaluation.{module}")
     (path,) = (shared_dir / "seeds").glob("000_*.txt")
     overview = path.read_text("utf-8").split("#### Core Exports")[1].split("## Core Metrics")[0]
-    listed = [
+    exports = [
         n
         for row in re.findall(r"^- (.*)$", overview, re.MULTILINE)
         for n in re.findall(r"`(\w+)(?:\(\))?`", row)
     ]
-    assert len(listed) > 40
-    for name in listed:
-        assert getattr(faces, name) is not None
-        assert name in faces.__all__, name
+    assert len(exports) > 40
+    for name in exports:
+        assert getattr(cf_evaluation, name) is not None
+        assert name in cf_evaluation.__all__, name
 
 
 @pytest.mark.parametrize(
@@ -169,23 +171,23 @@ def test_the_metrics_have_the_formulas_value(fences, names, number, expected):
     assert run(fences, number, names)["score"] == pytest.approx(expected, abs=1e-12)
 
 
-def plain_results(lists, truth, k):
+def results_by_formula(lists, truth, k):
     """The document's formulas, user by user."""
     recall, ndcg, precision, average = [], [], [], []
-    for user, wanted in truth.items():
-        hits = [item in wanted for item in lists[user][:k]]
-        recall.append(sum(hits) / len(wanted))
+    for user, relevant in truth.items():
+        hits = [item in relevant for item in lists[user][:k]]
+        recall.append(sum(hits) / len(relevant))
         precision.append(sum(hits) / k)
-        gained = sum(hit / math.log2(place + 2) for place, hit in enumerate(hits))
-        ndcg.append(gained / sum(1 / math.log2(place + 2) for place in range(min(k, len(wanted)))))
-        at = [sum(hits[: place + 1]) / (place + 1) for place, hit in enumerate(hits) if hit]
-        average.append(sum(at) / min(k, len(wanted)))
+        dcg = sum(hit / math.log2(place + 2) for place, hit in enumerate(hits))
+        ndcg.append(dcg / sum(1 / math.log2(place + 2) for place in range(min(k, len(relevant)))))
+        precisions = [sum(hits[: place + 1]) / (place + 1) for place, hit in enumerate(hits) if hit]
+        average.append(sum(precisions) / min(k, len(relevant)))
     return {f"recall@{k}": recall, f"ndcg@{k}": ndcg, f"precision@{k}": precision, f"map@{k}": average}
 
 
-def test_the_evaluator_agrees_with_a_plain_reading(fences, names, world):
-    space = run(fences, 19, names)
-    results, per_user = space["results"], space["per_user"]
+def test_the_evaluator_agrees_with_the_formulas(fences, names, world):
+    namespace = run(fences, 19, names)
+    results, per_user = namespace["results"], namespace["per_user"]
     truth = world.test.groupby("u_idx")["i_idx"].apply(set).to_dict()
     scores = world.U @ world.V.T
     ranked = {}
@@ -193,24 +195,24 @@ def test_the_evaluator_agrees_with_a_plain_reading(fences, names, world):
         scores[user, sorted(seen)] = -np.inf
         ranked[user] = np.argsort(-scores[user], kind="stable").tolist()
     for k in (10, 20):
-        for name, values in plain_results(ranked, truth, k).items():
+        for name, values in results_by_formula(ranked, truth, k).items():
             assert results[name] == pytest.approx(np.mean(values), abs=1e-12)
             assert per_user[name].tolist() == pytest.approx(values, abs=1e-12)
-    first = [1 / (1 + min(ranked[u].index(i) for i in wanted)) for u, wanted in truth.items()]
+    first = [1 / (1 + min(ranked[u].index(i) for i in relevant)) for u, relevant in truth.items()]
     assert results["mrr"] == pytest.approx(np.mean(first))
-    shown = {item for listed in ranked.values() for item in listed[:20]}
-    assert results["coverage"] == pytest.approx(len(shown) / N_ITEMS)
+    shown_items = {item for items in ranked.values() for item in items[:20]}
+    assert results["coverage"] == pytest.approx(len(shown_items) / N_ITEMS)
     assert per_user.index.tolist() == sorted(truth)
     assert results["num_users_evaluated"] == N_USERS
-    assert space["evaluator"].generate_recommendations([3, 1], world.train, 4) == {
+    assert namespace["evaluator"].generate_recommendations([3, 1], world.train, 4) == {
         u: ranked[u][:4] for u in (1, 3)
     }
 
 
 def test_the_result_keys_are_the_documents(fences, names):
-    shown = eval(fences[21][1], dict(names))  # noqa: S307
-    assert set(shown) <= set(names["als_results"])
-    assert all(type(names["als_results"][key]) is type(value) for key, value in shown.items())
+    documented = eval(fences[21][1], dict(names))  # noqa: S307
+    assert set(documented) <= set(names["als_results"])
+    assert all(type(names["als_results"][key]) is type(value) for key, value in documented.items())
 
 
 def test_popularity_and_chance(fences, names, world):
@@ -219,38 +221,43 @@ def test_popularity_and_chance(fences, names, world):
     truth = world.test.groupby("u_idx")["i_idx"].apply(set).to_dict()
     ranked = {u: [i for i in order if i not in world.train[u]] for u in truth}
     for k in (10, 20):
-        for name, values in plain_results(ranked, truth, k).items():
+        for name, values in results_by_formula(ranked, truth, k).items():
             assert results[name] == pytest.approx(np.mean(values), abs=1e-12)
-    space = run(fences, 14, names)
-    assert space["results"] == {**run(fences, 14, names)["results"], **timing(space["results"])}
-    again = space["baseline"].expectation(world.test, world.train, k_values=[10])
+    namespace = run(fences, 14, names)
+    assert namespace["results"] == {
+        **run(fences, 14, names)["results"],
+        **elapsed_seconds(namespace["results"]),
+    }
+    again = namespace["baseline"].expectation(world.test, world.train, k_values=[10])
     chance = np.mean([10 / (N_ITEMS - len(world.train[u])) for u in truth])
     assert again["recall@10"] == pytest.approx(chance, rel=1e-12)
 
 
-def timing(results):
+def elapsed_seconds(results):
     return {"evaluation_time_seconds": results["evaluation_time_seconds"]}
 
 
 def test_item_similarity_by_matrix_and_by_embeddings_agree(fences, names, world):
     by_matrix = run(fences, 15, names)["results"]
-    by_rows = faces.ItemSimilarityBaseline(item_embeddings=world.embeddings).evaluate(world.test, world.train)
+    by_rows = cf_evaluation.ItemSimilarityBaseline(item_embeddings=world.embeddings).evaluate(
+        world.test, world.train
+    )
     for name in ("recall@10", "ndcg@20", "mrr", "coverage"):
         assert by_matrix[name] == pytest.approx(by_rows[name], abs=1e-9)
 
 
 def test_the_improvement_is_the_formula(fences, names, capsys):
-    space = run(fences, 17, names)
+    namespace = run(fences, 17, names)
     cf, base = names["als_results"]["recall@10"], names["pop_results"]["recall@10"]
-    assert space["improvement"]["relative_percent"] == pytest.approx((cf - base) / base * 100)
+    assert namespace["improvement"]["relative_percent"] == pytest.approx((cf - base) / base * 100)
     assert capsys.readouterr().out.startswith("Improvement: ")
 
 
 def test_the_summary_files(fences, names):
     run(fences, 22, names)
-    space = run(fences, 24, names)
-    assert set(space["df"]["model"]) == {"als", "bpr", "popularity"}
-    assert space["df_sorted"]["model"].iloc[0] == "als"
+    namespace = run(fences, 24, names)
+    assert set(namespace["df"]["model"]) == {"als", "bpr", "popularity"}
+    assert namespace["df_sorted"]["model"].iloc[0] == "als"
     header = fences[23][1].splitlines()[0].split(",")
     assert (
         json.loads(Path("reports/cf_eval_summary.json").read_text())["models"]["als"]["metadata"]["factors"]
@@ -258,12 +265,11 @@ def test_the_summary_files(fences, names):
     )
     assert "| als" in Path("reports/cf_eval_summary.md").read_text()
     rows = list(csv.DictReader(fences[23][1].splitlines()))
-    generator = faces.ReportGenerator("again")
+    generator = cf_evaluation.ReportGenerator("again")
     for row in rows:
-        held = {n: (v if n == "model" else v if v == "NA" else float(v)) for n, v in row.items()}
-        known = {n: v for n, v in held.items() if v != "NA" and n != "model"}
+        known = {n: float(v) for n, v in row.items() if v != "NA" and n != "model"}
         metrics = {n: v for n, v in known.items() if "@" in n or n == "coverage"}
-        # Handed over backwards: the order of the file is the generator's.
+        # Added in reverse order: the generator decides the order of the columns.
         rest = dict(reversed([(n, v) for n, v in known.items() if n not in metrics]))
         generator.add_results(row["model"], dict(reversed(metrics.items())), metadata=rest)
     written = generator.generate_csv_report("cf_eval_summary.csv").read_text().splitlines()
@@ -272,11 +278,11 @@ def test_the_summary_files(fences, names):
 
 
 def test_the_charts_data(fences, names):
-    space = run(fences, 25, names)
-    assert space["bar_data"]["best"] == {"recall@10": "als", "ndcg@10": "als"}
-    assert space["k_sensitivity_data"]["k_values"] == [10, 20]
-    assert space["k_sensitivity_data"]["series"]["als"][0] == names["als_results"]["recall@10"]
-    assert space["tradeoff_data"]["accuracy"][1] == names["bpr_results"]["ndcg@10"]
+    namespace = run(fences, 25, names)
+    assert namespace["bar_data"]["best"] == {"recall@10": "als", "ndcg@10": "als"}
+    assert namespace["k_sensitivity_data"]["k_values"] == [10, 20]
+    assert namespace["k_sensitivity_data"]["series"]["als"][0] == names["als_results"]["recall@10"]
+    assert namespace["tradeoff_data"]["accuracy"][1] == names["bpr_results"]["ndcg@10"]
 
 
 def test_inspecting_a_user_agrees_with_the_documents_function(fences, world, names, capsys):
@@ -294,34 +300,34 @@ def test_inspecting_a_user_agrees_with_the_documents_function(fences, world, nam
         "idx_to_item": {i: f"p{i}" for i in range(N_ITEMS)},
     }
     model = SimpleNamespace(U=world.U, V=world.V)
-    space = run(fences, 29, {"np": np})
+    namespace = run(fences, 29, {"np": np})
     for user in ("u0", "u17"):
-        space["inspect_user_recommendations"](user, model, mappings, products, k=10)
+        namespace["inspect_user_recommendations"](user, model, mappings, products, k=10)
         printed = re.findall(r"\bp\d+\b", capsys.readouterr().out)
         ours = inspect_user_recommendations(user, model, mappings, products, k=10)
         assert sorted(printed) == sorted(ours["product_id"])
-        at = world.U[int(user[1:])] @ world.V.T
-        assert ours["product_id"].tolist() == [f"p{i}" for i in np.argsort(-at, kind="stable")[:10]]
+        scores = world.U[int(user[1:])] @ world.V.T
+        assert ours["product_id"].tolist() == [f"p{i}" for i in np.argsort(-scores, kind="stable")[:10]]
         assert capsys.readouterr().out == ""
 
 
-def unit(rows):
+def unit_rows(rows):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def test_the_hybrid_metrics_have_the_formulas_values(fences, names, world):
-    rows = unit(world.embeddings.astype(np.float64))
-    listed = [1, 5, 3, 8, 2]
-    like = rows[listed] @ rows[listed].T
-    pairs = like[~np.eye(5, dtype=bool)]
+    rows = unit_rows(world.embeddings.astype(np.float64))
+    items = [1, 5, 3, 8, 2]
+    similarity = rows[items] @ rows[items].T
+    pairs = similarity[~np.eye(5, dtype=bool)]
     assert run(fences, 33, names)["score"] == pytest.approx(1 - pairs.mean())
     batch = run(fences, 33, names)["batch_results"]
     assert list(batch) == ["mean", "std", "min", "max"]
     profile = names["user_profile_bert"] / np.linalg.norm(names["user_profile_bert"])
-    assert run(fences, 35, names)["score"] == pytest.approx((rows[listed] @ profile).mean())
+    assert run(fences, 35, names)["score"] == pytest.approx((rows[items] @ profile).mean())
     cold = set(np.flatnonzero(world.counts < 5).tolist())
     assert run(fences, 37, names)["score"] == pytest.approx(len({1, 5, 3, 2, 8} & cold) / len(cold))
-    bits = np.log2(26000 / np.maximum(world.counts[listed], 1))
+    bits = np.log2(26000 / np.maximum(world.counts[items], 1))
     assert run(fences, 39, names)["score"] == pytest.approx(bits.mean())
     assert run(fences, 41, names)["score"] == pytest.approx(2 / 10)
 
@@ -338,9 +344,12 @@ def test_the_comparison_script_of_the_document(fences, names, capsys):
     Path("reports").mkdir()
     torch.save({"embeddings": torch.tensor(names["bert_embeddings"])}, "embeddings.pt")
     args = SimpleNamespace(cf_model="artifacts/cf/als", bert_embeddings="embeddings.pt")
-    extra = {name: getattr(faces, name) for name in ("compute_all_user_profiles", "evaluate_with_reranking")}
-    space = run(fences, 44, {**names, **extra, "args": args, "torch": torch})
-    space["main"]()
+    extra = {
+        name: getattr(cf_evaluation, name)
+        for name in ("compute_all_user_profiles", "evaluate_with_reranking")
+    }
+    namespace = run(fences, 44, {**names, **extra, "args": args, "torch": torch})
+    namespace["main"]()
     written = pd.read_csv("reports/cf_vs_hybrid_comparison.csv", index_col=0)
     assert written.index.tolist() == ["Pure CF", "CF + BERT", "Improvement"]
     rows = [line.split("|")[0].strip() for line in fences[45][1].splitlines()[2:]]
@@ -350,11 +359,11 @@ def test_the_comparison_script_of_the_document(fences, names, capsys):
 
 
 def test_what_the_document_requires_is_a_dependency_or_an_extra(fences):
-    wanted = re.findall(r"^([\w-]+)>=", fences[46][1], re.MULTILINE)
+    required = re.findall(r"^([\w-]+)>=", fences[46][1], re.MULTILINE)
     with (Path(__file__).parents[3] / "pyproject.toml").open("rb") as file:
         project = tomllib.load(file)["project"]
     ours = " ".join(
-        [*project["dependencies"], *(n for held in project["optional-dependencies"].values() for n in held)]
+        [*project["dependencies"], *(n for extra in project["optional-dependencies"].values() for n in extra)]
     )
-    # seaborn is the one package of the list nothing here needs: the charts are matplotlib's.
-    assert {name for name in wanted if name not in ours} == {"seaborn"}
+    # seaborn is the only package of the list that is not needed: the charts use matplotlib.
+    assert {name for name in required if name not in ours} == {"seaborn"}

@@ -1,4 +1,4 @@
-"""The statistical parts of seeds 000 and 001: their code as written, and their definitions as oracles."""
+"""The statistical parts of documents 000 and 001: their code as written, their definitions as oracles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-import recsys.cf.evaluation as faces
+import recsys.cf.evaluation as cf_evaluation
 from recsys.cf.evaluation import BootstrapEstimator, StatisticalTester, bootstrap_confidence_interval
 from recsys.cf.evaluation.statistical_tests import cohens_d, paired_t_test
 from recsys.errors import InputError
@@ -25,16 +25,19 @@ from recsys.stats.statistics_warnings import (
 )
 
 FENCE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-# Eighths: sums and differences are exact, so that "no variance" means the same to everyone.
+# Eighths: sums and differences are exact, so that a variance of zero is exactly zero.
 VALUES = st.integers(0, 8).map(lambda n: n / 8)
 PAIRS = st.lists(st.tuples(VALUES, VALUES), min_size=3, max_size=40)
 
 
-def blocks(shared_dir, seed, *words):
-    (path,) = (shared_dir / "seeds").glob(f"{seed}_*.txt")
-    found = [code for code in FENCE.findall(path.read_text("utf-8")) if all(word in code for word in words)]
-    assert found, words
-    return found
+def blocks(shared_dir, number, *words):
+    """The code blocks of a document that contain all of these words."""
+    (path,) = (shared_dir / "seeds").glob(f"{number}_*.txt")
+    matching = [
+        code for code in FENCE.findall(path.read_text("utf-8")) if all(word in code for word in words)
+    ]
+    assert matching, words
+    return matching
 
 
 @pytest.fixture
@@ -46,7 +49,7 @@ def per_user():
 
 
 @pytest.mark.shared
-def test_seed_000_blocks_run_as_written(shared_dir, per_user, capsys):
+def test_the_blocks_of_document_000_run_as_written(shared_dir, per_user, capsys):
     model, base = per_user
     names = {
         "als_per_user_recall": model,
@@ -59,20 +62,20 @@ def test_seed_000_blocks_run_as_written(shared_dir, per_user, capsys):
     (boot,) = blocks(shared_dir, "000", "BootstrapEstimator", "n_permutations")
     for code in (short, long, boot):
         scope = dict(names)
-        exec(code, scope)  # noqa: S102 - the seed's own code
-    said = capsys.readouterr().out
+        exec(code, scope)  # noqa: S102 - the document's own code
+    printed = capsys.readouterr().out
     p = stats.ttest_rel(model, base, alternative="greater").pvalue
-    assert f"Significant improvement (p={p:.4f})" in said
-    assert f"Mean difference: {(model - base).mean():.4f}" in said
+    assert f"Significant improvement (p={p:.4f})" in printed
+    assert f"Mean difference: {(model - base).mean():.4f}" in printed
     pooled = math.sqrt((model.var(ddof=1) + base.var(ddof=1)) / 2)
-    assert f"Effect size (Cohen's d): {(model - base).mean() / pooled:.3f}" in said
-    assert "95% CI: [" in said
+    assert f"Effect size (Cohen's d): {(model - base).mean() / pooled:.3f}" in printed
+    assert "95% CI: [" in printed
     assert scope["perm_result"]["p_value"] == pytest.approx(1 / 1001)
     assert scope["ci"]["lower"] < model.mean() < scope["ci"]["upper"]
 
 
 @pytest.fixture(scope="module")
-def seed_001(shared_dir):
+def document_001(shared_dir):
     (code,) = blocks(shared_dir, "001", "def paired_t_test")
     scope = {"np": np}
     exec("from typing import *\n" + code, scope)  # noqa: S102
@@ -81,11 +84,11 @@ def seed_001(shared_dir):
 
 @pytest.mark.shared
 @given(pairs=PAIRS)
-def test_seed_001s_own_t_test_agrees(seed_001, pairs):
+def test_the_t_test_of_document_001_agrees(document_001, pairs):
     a, b = map(list, zip(*pairs, strict=True))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        theirs = seed_001["paired_t_test"](a, b)
+        theirs = document_001["paired_t_test"](a, b)
         ours = paired_t_test(a, b)
     assert set(theirs) <= set(ours)
     for key in ("mean_improvement", "p_value", "t_statistic", "cohens_d"):
@@ -95,32 +98,32 @@ def test_seed_001s_own_t_test_agrees(seed_001, pairs):
 
 
 @pytest.mark.shared
-def test_seed_001s_own_bootstrap_agrees(seed_001, per_user):
+def test_the_bootstrap_of_document_001_agrees(document_001, per_user):
     values = per_user[0]
-    np.random.seed(0)  # noqa: NPY002 - the seed's function draws from the global generator
-    theirs = seed_001["bootstrap_confidence_interval"](values.tolist(), n_bootstrap=4000)
+    np.random.seed(0)  # noqa: NPY002 - the document's function uses the global generator
+    theirs = document_001["bootstrap_confidence_interval"](values.tolist(), n_bootstrap=4000)
     ours = bootstrap_confidence_interval(values.tolist(), n_bootstrap=4000)
     assert ours == pytest.approx(theirs, abs=0.15 * (theirs[1] - theirs[0]))
     assert ours == bootstrap_confidence_interval(metric_values=values, n_bootstrap=4000, confidence=0.95)
 
 
 @pytest.mark.shared
-def test_seed_001s_lengths_must_agree(seed_001):
-    for ask in (seed_001["paired_t_test"], paired_t_test):
+def test_samples_must_have_equal_length_as_in_document_001(document_001):
+    for t_test in (document_001["paired_t_test"], paired_t_test):
         with pytest.raises(ValueError, match="length"):
-            ask([1.0, 2.0], [1.0])
+            t_test([1.0, 2.0], [1.0])
 
 
-def test_t_test_takes_the_words_of_every_seed(per_user):
+def test_the_t_test_takes_the_sample_names_of_both_documents(per_user):
     model, base = per_user
     tester = StatisticalTester(significance_level=0.01)
-    plain = tester.paired_t_test(model, base, "greater")
-    assert plain == tester.paired_t_test(model_scores=model, baseline_scores=base, alternative="greater")
-    assert plain == tester.paired_t_test(metrics_a=model, metrics_b=base, alternative="greater")
-    assert plain["mean_diff"] == -plain["mean_improvement"] == pytest.approx((model - base).mean())
-    assert plain["std_diff"] == pytest.approx((model - base).std(ddof=1), rel=1e-12)
-    assert plain["cohens_d"] == pytest.approx((base - model).mean() / (base - model).std(ddof=1))
-    assert "second - first" in plain["cohens_d_kind"]
+    positional = tester.paired_t_test(model, base, "greater")
+    assert positional == tester.paired_t_test(model_scores=model, baseline_scores=base, alternative="greater")
+    assert positional == tester.paired_t_test(metrics_a=model, metrics_b=base, alternative="greater")
+    assert positional["mean_diff"] == -positional["mean_improvement"] == pytest.approx((model - base).mean())
+    assert positional["std_diff"] == pytest.approx((model - base).std(ddof=1), rel=1e-12)
+    assert positional["cohens_d"] == pytest.approx((base - model).mean() / (base - model).std(ddof=1))
+    assert "second - first" in positional["cohens_d_kind"]
     assert paired_t_test(model, base, 1e-14)["significant"] is False
     assert paired_t_test(model, base, alpha=0.05)["significant"] is True
     with pytest.raises(TypeError, match="sample"):
@@ -137,10 +140,10 @@ def test_two_series_are_paired_by_index(per_user):
     model, base = per_user
     users = np.arange(400) + 7
     shuffled = pd.Series(base, index=users).sample(frac=1.0, random_state=1)
-    found = paired_t_test(pd.Series(model, index=users), shuffled)
-    assert found["p_value"] == pytest.approx(stats.ttest_rel(model, base).pvalue, rel=1e-10)
+    result = paired_t_test(pd.Series(model, index=users), shuffled)
+    assert result["p_value"] == pytest.approx(stats.ttest_rel(model, base).pvalue, rel=1e-10)
     by_name = paired_t_test(dict(zip(users.tolist(), model, strict=True)), shuffled.to_dict())
-    assert by_name["t_statistic"] == pytest.approx(found["t_statistic"], rel=1e-12)
+    assert by_name["t_statistic"] == pytest.approx(result["t_statistic"], rel=1e-12)
     with pytest.warns(UnpairedWarning, match="the second sample lacks 3"):
         fewer = paired_t_test(pd.Series(model, index=users), pd.Series(base, index=users)[3:])
     assert fewer["n"] == 397
@@ -148,7 +151,7 @@ def test_two_series_are_paired_by_index(per_user):
         paired_t_test(pd.Series([1.0, 2.0], index=[1, 1]), pd.Series([1.0, 2.0]))
 
 
-def test_doubtful_samples_warn_and_answer():
+def test_doubtful_samples_warn_and_give_a_result():
     with pytest.warns(SmallSampleWarning):
         two = paired_t_test([1.0, 2.0], [0.0, 0.5])
     assert two["p_value"] == pytest.approx(stats.ttest_rel([1.0, 2.0], [0.0, 0.5]).pvalue)
@@ -172,7 +175,7 @@ def test_doubtful_samples_warn_and_answer():
 
 
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
-def test_wilcoxon_is_scipys(per_user, alternative):
+def test_wilcoxon_agrees_with_scipy(per_user, alternative):
     tester = StatisticalTester()
     rng = np.random.default_rng(1)
     a, b = rng.normal(size=20), rng.normal(size=20)
@@ -191,20 +194,20 @@ def test_wilcoxon_is_scipys(per_user, alternative):
 
 def test_sign_test_counts_and_has_a_dead_zone():
     a, b = np.array([0.5, 0.52, 0.9, 0.1, 0.7]), np.array([0.5, 0.5, 0.5, 0.5, 0.5])
-    found = StatisticalTester().sign_test(sample1=a, sample2=b, dead_zone=0.05)
-    assert (found["wins"], found["ties"], found["losses"]) == (2, 2, 1)
-    assert found["p_value"] == pytest.approx(stats.binomtest(2, 3).pvalue, rel=1e-12)
+    result = StatisticalTester().sign_test(sample1=a, sample2=b, dead_zone=0.05)
+    assert (result["wins"], result["ties"], result["losses"]) == (2, 2, 1)
+    assert result["p_value"] == pytest.approx(stats.binomtest(2, 3).pvalue, rel=1e-12)
     assert StatisticalTester().sign_test(a, b)["wins"] == 3
 
 
 def test_effect_sizes_are_their_formulas(per_user):
     a, b = per_user
     pooled = math.sqrt((a.var(ddof=1) + b.var(ddof=1)) / 2)
-    found = StatisticalTester().cohens_d(a, b)
-    assert found["cohens_d"] == found["d"] == pytest.approx((a - b).mean() / pooled, rel=1e-12)
+    result = StatisticalTester().cohens_d(a, b)
+    assert result["cohens_d"] == result["d"] == pytest.approx((a - b).mean() / pooled, rel=1e-12)
     alone = cohens_d(a, b)
-    assert alone == found["cohens_d"]
-    assert dict(alone)["interpretation"] == found["interpretation"]
+    assert alone == result["cohens_d"]
+    assert dict(alone)["interpretation"] == result["interpretation"]
     delta = StatisticalTester().glass_delta(a, b)
     assert delta["glass_delta"] == pytest.approx((a - b).mean() / b.std(ddof=1), rel=1e-12)
 
@@ -218,12 +221,12 @@ def test_labels_follow_the_decision(shift, word):
     assert cohens_d(base + shift, base)["interpretation"] == word
 
 
-def test_interval_is_students(per_user):
+def test_the_interval_is_students_t(per_user):
     values = per_user[0]
-    found = StatisticalTester(significance_level=0.1).confidence_interval(values)
+    result = StatisticalTester(significance_level=0.1).confidence_interval(values)
     low, high = stats.t.interval(0.9, len(values) - 1, values.mean(), stats.sem(values))
-    assert (found["lower"], found["upper"]) == pytest.approx((low, high), rel=1e-12)
-    assert found["margin_of_error"] == pytest.approx(high - values.mean())
+    assert (result["lower"], result["upper"]) == pytest.approx((low, high), rel=1e-12)
+    assert result["margin_of_error"] == pytest.approx(high - values.mean())
 
 
 def test_corrections_are_monotone_and_keep_names():
@@ -236,16 +239,16 @@ def test_corrections_are_monotone_and_keep_names():
     assert named["n_significant"] == 1
 
 
-def test_normality_is_scipys():
+def test_normality_agrees_with_scipy():
     tester = StatisticalTester()
     sample = np.random.default_rng(2).normal(size=300)
-    found = tester.normality_test(sample)
-    assert found["p_value"] == pytest.approx(stats.shapiro(sample).pvalue, rel=1e-12)
-    assert found["is_normal"] is True
+    result = tester.normality_test(sample)
+    assert result["p_value"] == pytest.approx(stats.shapiro(sample).pvalue, rel=1e-12)
+    assert result["is_normal"] is True
     large = np.random.default_rng(2).exponential(size=6000)
-    found = tester.normality_test(large)
-    assert found["statistic"] == pytest.approx(stats.normaltest(large).statistic, rel=1e-12)
-    assert found["is_normal"] is False
+    result = tester.normality_test(large)
+    assert result["statistic"] == pytest.approx(stats.normaltest(large).statistic, rel=1e-12)
+    assert result["is_normal"] is False
     with pytest.warns(ZeroVarianceWarning):
         assert math.isnan(tester.normality_test([1.0, 1.0, 1.0])["p_value"])
 
@@ -254,15 +257,15 @@ def test_many_models_are_corrected_over_all_pairs(per_user):
     model, base = per_user
     third = np.roll(base, 1)
     models = {"als": model, "pop": base, "rand": third}
-    found = StatisticalTester().compare_multiple_models(models, baseline="pop")
-    assert list(found["comparisons"]) == ["als_vs_pop", "rand_vs_pop"]
-    p = {name: row["p_value"] for name, row in found["comparisons"].items()}
+    result = StatisticalTester().compare_multiple_models(models, baseline="pop")
+    assert list(result["comparisons"]) == ["als_vs_pop", "rand_vs_pop"]
+    p = {name: row["p_value"] for name, row in result["comparisons"].items()}
     assert p["als_vs_pop"] == pytest.approx(stats.ttest_rel(model, base).pvalue, rel=1e-10)
-    assert found["comparisons"]["als_vs_pop"]["adjusted_p_value"] == pytest.approx(2 * p["als_vs_pop"])
-    assert found["omnibus"]["p_value"] == pytest.approx(
+    assert result["comparisons"]["als_vs_pop"]["adjusted_p_value"] == pytest.approx(2 * p["als_vs_pop"])
+    assert result["omnibus"]["p_value"] == pytest.approx(
         stats.friedmanchisquare(model, base, third).pvalue, rel=1e-10
     )
-    assert found["ranking"][0] == "als"
+    assert result["ranking"][0] == "als"
     pairs = StatisticalTester().compare_multiple_models(models, correction="holm_bonferroni")
     assert len(pairs["comparisons"]) == 3
     two = StatisticalTester().compare_multiple_models({"a": model, "b": base}, baseline_name="b")
@@ -280,10 +283,10 @@ def test_bootstrap_of_the_mean_and_of_anything(per_user):
         theirs = stats.bootstrap(
             (values,), np.mean, confidence_level=0.9, method=method, n_resamples=2000, rng=1
         ).confidence_interval
-        reach = theirs.high - theirs.low
-        assert (ours["lower"], ours["upper"]) == pytest.approx((theirs.low, theirs.high), abs=0.1 * reach)
+        width = theirs.high - theirs.low
+        assert (ours["lower"], ours["upper"]) == pytest.approx((theirs.low, theirs.high), abs=0.1 * width)
         free = estimator.confidence_interval(values, lambda x: float(np.mean(x)), 0.9, method=method)
-        assert (free["lower"], free["upper"]) == pytest.approx((theirs.low, theirs.high), abs=0.1 * reach)
+        assert (free["lower"], free["upper"]) == pytest.approx((theirs.low, theirs.high), abs=0.1 * width)
     median = estimator.confidence_interval(np.arange(101.0), np.median)
     assert median["estimate"] == 50.0
     assert 30 < median["lower"] < 50 < median["upper"] < 70
@@ -293,8 +296,8 @@ def test_permutation_is_paired(per_user):
     model, base = per_user
     rng = np.random.default_rng(5)
     score = rng.random(200)
-    found = BootstrapEstimator().permutation_test(score + 0.01 + 0.001 * rng.random(200), score, 999)
-    assert found["p_value"] == pytest.approx(1 / 1000)
+    result = BootstrapEstimator().permutation_test(score + 0.01 + 0.001 * rng.random(200), score, 999)
+    assert result["p_value"] == pytest.approx(1 / 1000)
     few_a, few_b = model[:9] + rng.normal(0, 0.1, 9), base[:9]
     theirs = stats.permutation_test(
         (few_a, few_b), lambda x, y: np.mean(x - y), permutation_type="samples", n_resamples=np.inf
@@ -303,22 +306,22 @@ def test_permutation_is_paired(per_user):
         ours = BootstrapEstimator().permutation_test(few_a, few_b, statistic_fn=statistic)
         assert ours["p_value"] == pytest.approx(theirs.pvalue, rel=1e-12)
         assert ours["observed_diff"] == pytest.approx(theirs.statistic)
-    drawn = BootstrapEstimator().permutation_test(
+    sampled = BootstrapEstimator().permutation_test(
         model, base, 500, lambda x, y: np.mean(x) - np.mean(y), alternative="less"
     )
-    assert drawn["p_value"] > 0.99
-    assert drawn["significant"] is False
+    assert sampled["p_value"] > 0.99
+    assert sampled["significant"] is False
 
 
 def test_every_name_can_be_imported_from_the_package():
-    assert {"StatisticalTester", "BootstrapEstimator", "paired_t_test", "cohens_d"} <= set(dir(faces))
+    assert {"StatisticalTester", "BootstrapEstimator", "paired_t_test", "cohens_d"} <= set(dir(cf_evaluation))
     for name in ("StatisticalTester", "bootstrap_confidence_interval"):
-        assert getattr(faces, name).__name__ == name
+        assert getattr(cf_evaluation, name).__name__ == name
     with pytest.raises(AttributeError, match="nobody"):
-        _ = faces.nobody
+        _ = cf_evaluation.nobody
 
 
-def test_a_level_that_is_none_is_named() -> None:
+def test_an_invalid_significance_level_is_named() -> None:
     with pytest.raises(InputError, match="got 5"):
         StatisticalTester(alpha=5)
     with pytest.raises(InputError, match="got 5"):
@@ -331,13 +334,13 @@ def test_a_statistic_that_is_nan_is_not_significant() -> None:
         BootstrapEstimator().permutation_test(a, b, 100, lambda *_: math.nan)
     with pytest.raises(InputError, match="statistic of the sample is NaN"):
         BootstrapEstimator().confidence_interval(a, lambda _: math.nan)
-    for asked in (lambda e: e.permutation_test(a, b, 0, lambda *_: 1.0), lambda e: e.bootstrap_ci(a)):
+    for call in (lambda e: e.permutation_test(a, b, 0, lambda *_: 1.0), lambda e: e.bootstrap_ci(a)):
         with pytest.raises(InputError, match="n_resamples"):
-            asked(BootstrapEstimator(0))
+            call(BootstrapEstimator(0))
 
 
 def test_one_user_has_no_interval() -> None:
     for statistic in (None, np.median):
         with pytest.warns(SmallSampleWarning):
-            found = BootstrapEstimator().bootstrap_ci([0.3], statistic_fn=statistic)
-        assert (found["lower"], found["upper"]) == (-math.inf, math.inf)
+            result = BootstrapEstimator().bootstrap_ci([0.3], statistic_fn=statistic)
+        assert (result["lower"], result["upper"]) == (-math.inf, math.inf)

@@ -1,9 +1,10 @@
-"""Seed 001: its definitions as oracles, its example as written, and where we differ on purpose."""
+"""Document 001: its definitions as oracles, its example as written, and the intended differences."""
 
 from __future__ import annotations
 
 import logging
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-import recsys.cf.evaluation.recommender_evaluator as face
+from recsys.cf.evaluation import recommender_evaluator
 from recsys.errors import InputError, RecsysError
 
 FENCE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -24,14 +25,14 @@ CUTS = st.integers(1, 12)
 
 
 @pytest.fixture(scope="module")
-def seed(shared_dir):
-    """Every function the seed defines, executed from its text."""
+def document(shared_dir):
+    """The functions that the document defines, executed from its text, and its example."""
     (path,) = (shared_dir / "seeds").glob("001_*.txt")
     *definitions, example = FENCE.findall(path.read_text("utf-8"))
     names = {}
     for code in definitions:
-        exec(code, names)  # noqa: S102 - the seed's own code
-    return names, example
+        exec(code, names)  # noqa: S102 - the document's own code
+    return SimpleNamespace(functions=names, example=example)
 
 
 pytestmark = pytest.mark.shared
@@ -40,75 +41,95 @@ ONE_LIST = ("precision_at_k", "recall_at_k", "f1_at_k", "average_precision_at_k"
 
 @pytest.mark.parametrize("name", ONE_LIST)
 @given(recommended=LISTS, relevant=SETS, k=CUTS)
-def test_one_list_is_the_seeds(seed, name, recommended, relevant, k):
-    expected = seed[0][name](recommended, relevant, k)
-    assert getattr(face, name)(recommended, relevant, k) == pytest.approx(expected, abs=1e-12)
+def test_metrics_of_one_list_agree_with_the_document(document, name, recommended, relevant, k):
+    expected = document.functions[name](recommended, relevant, k)
+    assert getattr(recommender_evaluator, name)(recommended, relevant, k) == pytest.approx(
+        expected, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("name", ["dcg_at_k", "ndcg_at_k"])
 @given(recommended=LISTS, grades=GRADES, k=CUTS)
-def test_graded_relevance_is_the_seeds(seed, name, recommended, grades, k):
-    expected = seed[0][name](recommended, grades, k)
-    assert getattr(face, name)(recommended, grades, k) == pytest.approx(expected, abs=1e-12)
+def test_graded_relevance_agrees_with_the_document(document, name, recommended, grades, k):
+    expected = document.functions[name](recommended, grades, k)
+    assert getattr(recommender_evaluator, name)(recommended, grades, k) == pytest.approx(expected, abs=1e-12)
 
 
 @given(lists=st.dictionaries(USERS, LISTS), truth=st.dictionaries(USERS, SETS), k=CUTS)
-def test_the_mean_of_ap_is_the_seeds(seed, lists, truth, k):
-    expected = seed[0]["mean_average_precision_at_k"](lists, truth, k)
-    assert face.mean_average_precision_at_k(lists, truth, k) == pytest.approx(expected, abs=1e-12)
+def test_the_mean_of_ap_agrees_with_the_document(document, lists, truth, k):
+    expected = document.functions["mean_average_precision_at_k"](lists, truth, k)
+    assert recommender_evaluator.mean_average_precision_at_k(lists, truth, k) == pytest.approx(
+        expected, abs=1e-12
+    )
 
 
 @given(lists=st.dictionaries(USERS, LISTS), grades=st.dictionaries(USERS, GRADES), k=CUTS)
-def test_the_mean_of_ndcg_is_the_seeds(seed, lists, grades, k):
-    expected = seed[0]["mean_ndcg_at_k"](lists, grades, k)
-    assert face.mean_ndcg_at_k(lists, grades, k) == pytest.approx(expected, abs=1e-12)
+def test_the_mean_of_ndcg_agrees_with_the_document(document, lists, grades, k):
+    expected = document.functions["mean_ndcg_at_k"](lists, grades, k)
+    assert recommender_evaluator.mean_ndcg_at_k(lists, grades, k) == pytest.approx(expected, abs=1e-12)
 
 
 @given(lists=st.dictionaries(USERS, LISTS), k=CUTS)
-def test_coverage_and_gini_are_the_seeds(seed, lists, k):
-    assert face.catalog_coverage(lists, 20, k) == pytest.approx(seed[0]["catalog_coverage"](lists, 20, k))
-    expected = seed[0]["gini_coefficient"](lists, k)
-    assert face.gini_coefficient(lists, k) == pytest.approx(expected, abs=1e-12)
+def test_coverage_and_gini_agree_with_the_document(document, lists, k):
+    assert recommender_evaluator.catalog_coverage(lists, 20, k) == pytest.approx(
+        document.functions["catalog_coverage"](lists, 20, k)
+    )
+    expected = document.functions["gini_coefficient"](lists, k)
+    assert recommender_evaluator.gini_coefficient(lists, k) == pytest.approx(expected, abs=1e-12)
 
 
 @given(recommended=LISTS, data=st.data())
-def test_diversity_is_the_seeds(seed, recommended, data):
+def test_diversity_agrees_with_the_document(document, recommended, data):
     numbers = data.draw(st.lists(st.integers(-3, 3), min_size=36, max_size=36))
     features = np.array(numbers, dtype=float).reshape(12, 3)
     features[~features.any(axis=1), 0] = 1.0
-    expected = seed[0]["intra_list_diversity"](recommended, features)
-    assert face.intra_list_diversity(recommended, features) == pytest.approx(expected, abs=1e-9)
+    expected = document.functions["intra_list_diversity"](recommended, features)
+    assert recommender_evaluator.intra_list_diversity(recommended, features) == pytest.approx(
+        expected, abs=1e-9
+    )
 
 
-def test_the_examples_in_the_seeds_docstrings(seed):
-    assert face.precision_at_k([1, 3, 5, 7, 9], {1, 5, 10}, k=5) == 0.4
-    assert face.recall_at_k([1, 3, 5, 7, 9], {1, 5, 10}, k=5) == pytest.approx(0.667, abs=5e-4)
-    assert face.average_precision_at_k([1, 2, 3, 4, 5], {1, 3, 5}, k=5) == pytest.approx(0.756, abs=5e-4)
+def test_the_examples_in_the_docstrings_of_the_document(document):
+    assert recommender_evaluator.precision_at_k([1, 3, 5, 7, 9], {1, 5, 10}, k=5) == 0.4
+    assert recommender_evaluator.recall_at_k([1, 3, 5, 7, 9], {1, 5, 10}, k=5) == pytest.approx(
+        0.667, abs=5e-4
+    )
+    assert recommender_evaluator.average_precision_at_k([1, 2, 3, 4, 5], {1, 3, 5}, k=5) == pytest.approx(
+        0.756, abs=5e-4
+    )
     recs = {0: [1, 2, 3], 1: [2, 3, 4], 2: [3, 4, 5]}
-    assert face.catalog_coverage(recs, catalog_size=100, k=3) == 0.05
-    # The seed's text says 0.952; its code, and ours, say that the list is ideal.
+    assert recommender_evaluator.catalog_coverage(recs, catalog_size=100, k=3) == 0.05
+    # The text of the document says 0.952; by its code, and by ours, the list is ideal.
     ideal = ([3, 1, 5, 2, 4], {1: 3, 2: 2, 3: 3, 4: 1, 5: 2})
-    assert face.ndcg_at_k(*ideal, k=5) == seed[0]["ndcg_at_k"](*ideal, k=5) == 1.0
+    assert recommender_evaluator.ndcg_at_k(*ideal, k=5) == document.functions["ndcg_at_k"](*ideal, k=5) == 1.0
 
 
 @pytest.mark.parametrize("k", [0, -1, -5])
 def test_no_cut_off_gives_zero(k):
-    assert [getattr(face, name)([1, 2], {1}, k) for name in ONE_LIST] == [0.0] * 4
-    assert face.ndcg_at_k([1], {1: 2.0}, k) == face.dcg_at_k([1], {1: 2.0}, k) == 0.0
-    assert face.mean_ndcg_at_k({1: [1]}, {1: {1: 2.0}}, k) == 0.0
-    assert face.mean_average_precision_at_k({1: [1]}, {1: {1}}, k) == 0.0
-    assert face.catalog_coverage({1: [1]}, 5, k) == face.gini_coefficient({1: [1]}, k) == 0.0
+    assert [getattr(recommender_evaluator, name)([1, 2], {1}, k) for name in ONE_LIST] == [0.0] * 4
+    assert (
+        recommender_evaluator.ndcg_at_k([1], {1: 2.0}, k)
+        == recommender_evaluator.dcg_at_k([1], {1: 2.0}, k)
+        == 0.0
+    )
+    assert recommender_evaluator.mean_ndcg_at_k({1: [1]}, {1: {1: 2.0}}, k) == 0.0
+    assert recommender_evaluator.mean_average_precision_at_k({1: [1]}, {1: {1}}, k) == 0.0
+    assert (
+        recommender_evaluator.catalog_coverage({1: [1]}, 5, k)
+        == recommender_evaluator.gini_coefficient({1: [1]}, k)
+        == 0.0
+    )
 
 
-def test_a_repeated_item_counts_once_at_its_first_place(seed):
-    assert seed[0]["recall_at_k"]([1, 1], {1}, 2) == 2.0
-    assert face.recall_at_k([1, 1], {1}, 2) == 1.0
-    assert face.precision_at_k([1, 1], {1}, 2) == 0.5
+def test_a_repeated_item_counts_once_at_its_first_place(document):
+    assert document.functions["recall_at_k"]([1, 1], {1}, 2) == 2.0
+    assert recommender_evaluator.recall_at_k([1, 1], {1}, 2) == 1.0
+    assert recommender_evaluator.precision_at_k([1, 1], {1}, 2) == 0.5
 
 
 def test_a_catalogue_smaller_than_what_was_shown_is_an_error():
     with pytest.raises(RecsysError):
-        face.catalog_coverage({0: [1, 2, 3]}, catalog_size=2, k=3)
+        recommender_evaluator.catalog_coverage({0: [1, 2, 3]}, catalog_size=2, k=3)
 
 
 INTERACTIONS = st.lists(
@@ -118,11 +139,11 @@ INTERACTIONS = st.lists(
 
 
 @given(rows=INTERACTIONS, percent=st.integers(20, 80))
-def test_the_time_split_is_the_seeds_where_no_time_repeats(seed, rows, percent):
+def test_the_time_split_agrees_with_the_document_if_no_time_repeats(document, rows, percent):
     table = np.array(rows)
-    train, test = face.time_based_split(table, timestamp_col=2, test_ratio=percent / 100)
-    expected = seed[0]["time_based_split"](table, 2, percent / 100)
-    assume(len(expected[0]))  # 5 rows and 80 per cent: the seed's cut rounds down to nothing
+    train, test = recommender_evaluator.time_based_split(table, timestamp_col=2, test_ratio=percent / 100)
+    expected = document.functions["time_based_split"](table, 2, percent / 100)
+    assume(len(expected[0]))  # for 5 rows and 80 per cent the document's training set is empty
     assert np.array_equal(train, expected[0])
     assert np.array_equal(test, expected[1])
 
@@ -130,18 +151,20 @@ def test_the_time_split_is_the_seeds_where_no_time_repeats(seed, rows, percent):
 @pytest.mark.parametrize("ratio", [0.0, 1.0, -0.2, 1.5])
 def test_a_ratio_that_leaves_a_side_empty_is_an_error(ratio):
     with pytest.raises(RecsysError):
-        face.time_based_split(np.array([[1, 2, 3], [1, 3, 4]]), timestamp_col=2, test_ratio=ratio)
+        recommender_evaluator.time_based_split(
+            np.array([[1, 2, 3], [1, 3, 4]]), timestamp_col=2, test_ratio=ratio
+        )
 
 
 def test_one_row_is_left_to_train_on():
     table = np.array([[u, u, u] for u in range(5)])
-    train, test = face.time_based_split(table, timestamp_col=2, test_ratio=0.8)
+    train, test = recommender_evaluator.time_based_split(table, timestamp_col=2, test_ratio=0.8)
     assert (len(train), len(test)) == (1, 4)
 
 
 def test_equal_times_stay_on_one_side():
     table = np.array([[u, i, t] for u, i, t in zip(range(10), range(10), [1] * 4 + [2] * 6, strict=True)])
-    train, test = face.time_based_split(table, timestamp_col=2, test_ratio=0.3)
+    train, test = recommender_evaluator.time_based_split(table, timestamp_col=2, test_ratio=0.3)
     assert not set(train[:, 2]) & set(test[:, 2])
     assert len(train) + len(test) == 10
 
@@ -150,10 +173,10 @@ MATRICES = st.lists(st.lists(st.integers(0, 2), min_size=4, max_size=4), min_siz
 
 
 @given(matrix=MATRICES)
-def test_leave_one_out_holds_out_one_entry_of_each_user_with_two(seed, matrix):
-    folds = list(face.leave_one_out_cv(matrix))
-    np.random.seed(0)  # noqa: NPY002 - the seed draws from the global generator
-    expected = list(seed[0]["leave_one_out_cv"](matrix))
+def test_leave_one_out_holds_out_one_entry_of_each_user_with_two(document, matrix):
+    folds = list(recommender_evaluator.leave_one_out_cv(matrix))
+    np.random.seed(0)  # noqa: NPY002 - the document uses the global generator
+    expected = list(document.functions["leave_one_out_cv"](matrix))
     assert len(folds) == len(expected)
     users = np.flatnonzero((matrix != 0).sum(axis=1) >= 2)
     for user, (train, test) in zip(users, folds, strict=True):
@@ -164,9 +187,9 @@ def test_leave_one_out_holds_out_one_entry_of_each_user_with_two(seed, matrix):
 
 def test_leave_one_out_is_lazy_sparse_and_seeded():
     matrix = sparse.random_array((20_000, 5_000), density=0.001, rng=np.random.default_rng(0), format="csr")
-    folds = face.leave_one_out_cv(matrix, seed=3)
+    folds = recommender_evaluator.leave_one_out_cv(matrix, seed=3)
     train, test = next(folds)
-    again, _ = next(face.leave_one_out_cv(matrix, seed=3))
+    again, _ = next(recommender_evaluator.leave_one_out_cv(matrix, seed=3))
     assert sparse.issparse(train)
     assert test.nnz == 1
     assert (train != again).nnz == 0
@@ -183,33 +206,32 @@ class Model:
 
 @settings(max_examples=30)
 @given(truth=st.dictionaries(st.integers(0, 20), st.sets(st.integers(0, 49), max_size=9), min_size=1))
-def test_the_evaluator_is_the_seeds(seed, truth):
+def test_the_evaluator_agrees_with_the_document(document, truth):
     cuts = [1, 5, 20]
-    ours = face.RecommenderEvaluator(k_values=cuts)
+    ours = recommender_evaluator.RecommenderEvaluator(k_values=cuts)
     got = ours.evaluate(Model(), truth, catalog_size=50)
-    expected = seed[0]["RecommenderEvaluator"](k_values=cuts).evaluate(Model(), truth, 50)
+    expected = document.functions["RecommenderEvaluator"](k_values=cuts).evaluate(Model(), truth, 50)
     assert list(got) == list(expected)
     assert got == pytest.approx(expected, abs=1e-12)
     assert set(ours.failures) == {13} & set(truth)
 
 
-def test_the_example_runs_as_written(seed, capsys):
+def test_the_example_runs_as_written(document, capsys):
     """`[...]` stands for numbers the reader has; nothing else is changed."""
-    _, example = seed
     rng = np.random.default_rng(0)
     base = rng.random(60).round(3)
-    code = example.replace("[...]", "baseline", 1).replace("[...]", "better", 1)
+    code = document.example.replace("[...]", "baseline", 1).replace("[...]", "better", 1)
     assert "[...]" not in code
     from recsys.cf.evaluation.statistical_tests import paired_t_test
 
     names = {
-        "RecommenderEvaluator": face.RecommenderEvaluator,
+        "RecommenderEvaluator": recommender_evaluator.RecommenderEvaluator,
         "paired_t_test": paired_t_test,
         "my_recommender": Model(),
         "baseline": base,
         "better": base + rng.random(60) / 10,
     }
-    exec(code, names)  # noqa: S102 - the seed's own code
+    exec(code, names)  # noqa: S102 - the document's own code
     assert {
         f"{m}@{k}" for m in ("precision", "recall", "f1", "coverage", "gini") for k in (5, 10, 20)
     } == set(names["metrics"])
@@ -217,8 +239,8 @@ def test_the_example_runs_as_written(seed, capsys):
     assert "New model is significantly better (p=0.0000)" in capsys.readouterr().out
 
 
-def test_failures_are_collected_and_said(caplog):
-    evaluator = face.RecommenderEvaluator([3])
+def test_failures_are_collected_and_logged(caplog):
+    evaluator = recommender_evaluator.RecommenderEvaluator([3])
     with caplog.at_level(logging.WARNING):
         result = evaluator.evaluate(Model(), {1: {7}, 13: {1}}, 50)
     assert result["recall@3"] == 1.0
@@ -228,8 +250,8 @@ def test_failures_are_collected_and_said(caplog):
     assert evaluator.evaluation.per_user.index.tolist() == [1]
 
 
-def test_a_model_that_always_fails_scores_zero_and_says_so(caplog):
-    evaluator = face.RecommenderEvaluator([3])
+def test_a_model_that_always_fails_scores_zero_and_is_logged(caplog):
+    evaluator = recommender_evaluator.RecommenderEvaluator([3])
     assert set(evaluator.evaluate(Model(), {13: {1}}, 50).values()) == {0.0}
     assert list(evaluator.failures) == [13]
     assert "1 of 1 users" in caplog.text
@@ -251,12 +273,12 @@ class Batched(Model):
 
 
 @pytest.mark.parametrize("answer", [dict, list])
-def test_a_batch_call_is_used_where_there_is_one(answer):
+def test_a_batch_method_is_used_if_there_is_one(answer):
     truth = {1: {7}, 2: {15}}
     model = Batched(answer)
-    assert face.RecommenderEvaluator([3]).evaluate(model, truth, 50) == face.RecommenderEvaluator(
-        [3]
-    ).evaluate(Model(), truth, 50)
+    assert recommender_evaluator.RecommenderEvaluator([3]).evaluate(
+        model, truth, 50
+    ) == recommender_evaluator.RecommenderEvaluator([3]).evaluate(Model(), truth, 50)
     assert model.calls == 1
 
 
@@ -277,18 +299,21 @@ def test_recommendations_in_many_shapes(answer):
         def recommend(self, user, n):
             return answer([user + place for place in range(n)])
 
-    assert face.RecommenderEvaluator([2]).evaluate(Shaped(), {1: {2}, 5: {9}}, 50)["recall@2"] == 0.5
+    assert (
+        recommender_evaluator.RecommenderEvaluator([2]).evaluate(Shaped(), {1: {2}, 5: {9}}, 50)["recall@2"]
+        == 0.5
+    )
 
 
 def test_a_batch_that_fails_is_asked_again_one_by_one():
     model = Batched()
-    evaluator = face.RecommenderEvaluator([3])
+    evaluator = recommender_evaluator.RecommenderEvaluator([3])
     result = evaluator.evaluate(model, {1: {7}, 13: {1}}, 50)
     assert result["recall@3"] == 1.0
     assert list(evaluator.failures) == [13]
     assert model.calls == 3
 
 
-def test_a_model_that_recommends_nothing_at_all_is_an_error():
+def test_a_model_without_recommend_is_an_error():
     with pytest.raises(InputError, match="no recommend"):
-        face.RecommenderEvaluator().evaluate(object(), {1: {2}}, 10)
+        recommender_evaluator.RecommenderEvaluator().evaluate(object(), {1: {2}}, 10)

@@ -1,8 +1,8 @@
-"""Seed 002: every code block of the document runs as written, and says what the document says it does.
+"""Document 002: every code block runs as written and gives the results the document states.
 
-The document stays where it is; its fences are read from there, in order. A block that uses the API is
-executed verbatim with the names it leaves undefined supplied; one that defines a function is an oracle our
-own must agree with; the one that is not Python (it ends in a bare `with`) has its smallest fix listed.
+The fences are read from the document, in order. A block that uses the API is executed verbatim with the names
+it leaves undefined supplied; one that defines a function is an oracle that our function must agree with; the
+one that is not valid Python (it ends in a bare `with`) is completed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ pytestmark = pytest.mark.shared
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 TABLE = ["formula", "oracle", "formula", "oracle", "fixed", "run", "run", "run"]
-FIX = ("with torch.no_grad():  # Disable gradient computation\n",) * 2
 N_USERS, N_ITEMS, N_NEGATIVES = 30, 200, 99
 
 
@@ -41,10 +40,10 @@ def fences(shared_dir):
 
 @pytest.fixture
 def model():
-    made = GMF(N_USERS, N_ITEMS, factors=8, seed=3)
+    network = GMF(N_USERS, N_ITEMS, factors=8, seed=3)
     with torch.no_grad():
-        made.users.weight.mul_(100)
-    return made
+        network.users.weight.mul_(100)
+    return network
 
 
 @pytest.fixture
@@ -72,7 +71,7 @@ def oracle(code, name):
 
 
 def as_described(fences, model, cases, k, device="cpu"):
-    """The evaluation put together of the document's own blocks: one case at a time."""
+    """The evaluation built from the blocks of the document, one case at a time."""
     hit, ndcg = oracle(fences[1], "getHitRate"), oracle(fences[3], "getNDCG")
     hits, ndcgs = [], []
     self = SimpleNamespace(model=model, device=device, top_k=k)
@@ -104,7 +103,7 @@ def test_the_two_methods_are_those_of_the_document(shared_dir, ranklist, item):
 def test_the_model_is_prepared(fences, model):
     code = fences[4]
     with pytest.raises(SyntaxError):
-        compile(code, "seed", "exec")
+        compile(code, "document", "exec")
     code = code.rstrip() + "\n    pass\n"
     exec(code, {"self": SimpleNamespace(model=model), "torch": torch})  # noqa: S102
     assert not model.training
@@ -116,8 +115,8 @@ def test_basic_evaluation_runs_as_written(fences, files, model, cases, capsys):
     hits, ndcgs = as_described(fences, model, cases, 10)
     assert names["hits"] == hits
     assert names["ndcgs"] == pytest.approx(ndcgs)
-    shown = capsys.readouterr().out.splitlines()
-    assert shown == [f"Hit Rate @10: {np.mean(hits):.4f}", f"NDCG @10: {np.mean(ndcgs):.4f}"]
+    printed = capsys.readouterr().out.splitlines()
+    assert printed == [f"Hit Rate @10: {np.mean(hits):.4f}", f"NDCG @10: {np.mean(ndcgs):.4f}"]
 
 
 def test_integration_with_training_runs_as_written(fences, files, model, capsys):
@@ -144,14 +143,14 @@ def test_the_batch_block_takes_the_datasets_own_entries(fences, files, model):
     assert len(names["scores"]) == N_NEGATIVES + 1
 
 
-def test_a_constant_model_gets_what_chance_gives_and_all_of_it_only_on_request(fences, cases):
+def test_a_constant_model_scores_as_chance_does_unless_ties_are_best(fences, cases):
     def constant(users, items):
         del users
         return torch.zeros(len(items))
 
     rows = [(user, int(row[0]), row[1:]) for user, row in enumerate(cases)]
     described = as_described(fences, constant, cases, 10)[0]
-    assert described == [1] * N_USERS  # the positive stands first, and nothing overtakes it
+    assert described == [1] * N_USERS  # the positive is listed first, and ties keep the order
     with pytest.warns(TieWarning, match="30 of 30 positives"):
         hits, _ = NCFEvaluator(constant, rows).evaluate()
     assert hits == pytest.approx([0.1] * N_USERS)

@@ -1,4 +1,4 @@
-"""Seed 003: compute_metrics by its prose, written again plainly, and its example as written."""
+"""Document 003: compute_metrics against the definitions in its text, and its example as written."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ PAIRS = st.lists(st.tuples(HALVES, HALVES), max_size=7)
 WORLDS = st.dictionaries(st.integers(0, 6), PAIRS, min_size=1).filter(lambda w: any(w.values()))
 
 
-def of_user(pairs, k, threshold):
-    """The seed's prose for one user; None where it says so."""
+def user_values_by_definition(pairs, k, threshold):
+    """The definitions of the document for one user; None if there are no relevant items."""
     order = sorted(range(len(pairs)), key=lambda i: -pairs[i][0])  # equal predictions keep their order
     top = [pairs[i][1] >= threshold for i in order[:k]]
     relevant = sum(true >= threshold for _, true in pairs)
@@ -36,19 +36,19 @@ def of_user(pairs, k, threshold):
     }
 
 
-def of_all(world, k, threshold):
-    users = {user: of_user(pairs, k, threshold) for user, pairs in world.items()}
-    out = {}
+def values_by_definition(world, k, threshold):
+    users = {user: user_values_by_definition(pairs, k, threshold) for user, pairs in world.items()}
+    means = {}
     for name in NAMES[:4]:
         values = [v[name] for v in users.values() if v[name] is not None]
-        out[name] = sum(values) / len(values) if values else None
+        means[name] = sum(values) / len(values) if values else None
     errors = [(p - t) ** 2 for pairs in world.values() for p, t in pairs]
-    return out | {"rmse": math.sqrt(sum(errors) / len(errors))}
+    return means | {"rmse": math.sqrt(sum(errors) / len(errors))}
 
 
 @given(world=WORLDS, k=st.integers(1, 8), threshold=HALVES)
-def test_all_users_by_the_prose(world, k, threshold):
-    got, expected = compute_metrics(world, NAMES, k, threshold), of_all(world, k, threshold)
+def test_all_users_agree_with_the_definitions(world, k, threshold):
+    got, expected = compute_metrics(world, NAMES, k, threshold), values_by_definition(world, k, threshold)
     assert list(got) == NAMES
     assert [got[n] is None for n in NAMES] == [expected[n] is None for n in NAMES]
     assert {n: v for n, v in got.items() if v is not None} == pytest.approx(
@@ -57,10 +57,10 @@ def test_all_users_by_the_prose(world, k, threshold):
 
 
 @given(world=WORLDS, k=st.integers(1, 8), threshold=HALVES)
-def test_each_user_by_the_prose(world, k, threshold):
+def test_each_user_agrees_with_the_definitions(world, k, threshold):
     got = compute_user_metrics(world, NAMES, k, threshold)
     for user, pairs in world.items():
-        expected = of_user(pairs, k, threshold)
+        expected = user_values_by_definition(pairs, k, threshold)
         for name in NAMES:
             assert (got[user][name] is None) == (expected[name] is None), (user, name)
             if expected[name] is not None:
@@ -70,24 +70,24 @@ def test_each_user_by_the_prose(world, k, threshold):
 @pytest.mark.shared
 def test_the_example_runs_as_written(shared_dir, capsys):
     (path,) = (shared_dir / "seeds").glob("003_*.txt")
-    # The closing fence stands at the end of the last line, not on a line of its own.
+    # The closing fence is at the end of the last line, not on a line of its own.
     (code,) = re.findall(r"^```python\n(.*?)```", path.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     rng = np.random.default_rng(0)
-    given_ = {user: [tuple(row) for row in rng.uniform(1, 5, (15, 2))] for user in range(30)}
-    names = {"compute_metrics": compute_metrics, "user_predictions_dict": given_}
-    exec(code, names)  # noqa: S102 - the seed's own code
+    predictions = {user: [tuple(row) for row in rng.uniform(1, 5, (15, 2))] for user in range(30)}
+    names = {"compute_metrics": compute_metrics, "user_predictions_dict": predictions}
+    exec(code, names)  # noqa: S102 - the document's own code
     assert list(names["results"]) == ["precision", "recall", "ndcg", "rmse"]
-    expected = of_all(given_, 10, 3.5)
+    expected = values_by_definition(predictions, 10, 3.5)
     assert names["results"] == pytest.approx({n: expected[n] for n in names["results"]})
     assert "'precision': 0." in capsys.readouterr().out
 
 
 def test_the_example_of_the_ideal_list():
-    found = compute_user_metrics({1: [(3, 1), (2, 0), (1, 1)]}, ["ndcg"], k=3, threshold=0.5)[1]["ndcg"]
-    assert found == pytest.approx(1.5 / (1 + 1 / math.log2(3)))
+    ndcg = compute_user_metrics({1: [(3, 1), (2, 0), (1, 1)]}, ["ndcg"], k=3, threshold=0.5)[1]["ndcg"]
+    assert ndcg == pytest.approx(1.5 / (1 + 1 / math.log2(3)))
 
 
-def test_equal_predictions_keep_the_order_given():
+def test_equal_predictions_keep_their_order():
     assert compute_metrics({1: [(2, 5), (2, 1)]}, ["precision"], k=1)["precision"] == 1.0
     assert compute_metrics({1: [(2, 1), (2, 5)]}, ["precision"], k=1)["precision"] == 0.0
 
@@ -100,12 +100,12 @@ def test_arrays_and_other_spellings():
     assert compute_metrics(world, "rmse") == {"rmse": pytest.approx(math.sqrt(2 / 3))}
 
 
-def test_nobody_with_relevant_items_has_no_recall():
+def test_recall_is_none_if_no_user_has_relevant_items():
     assert compute_metrics({1: [(3, 1)]}, ["recall", "precision"]) == {"recall": None, "precision": 0.0}
 
 
 @pytest.mark.parametrize(
-    ("given_", "kwargs", "error"),
+    ("predictions", "kwargs", "error"),
     [
         ({}, {}, InputError),
         ({1: [(math.nan, 3.0)]}, {}, InputError),
@@ -119,6 +119,6 @@ def test_nobody_with_relevant_items_has_no_recall():
         ({1: [(3.0, 2.0)]}, {"metrics": []}, UnknownNameError),
     ],
 )
-def test_what_cannot_be_scored_says_so(given_, kwargs, error):
+def test_invalid_input_is_an_error(predictions, kwargs, error):
     with pytest.raises(error):
-        compute_metrics(given_, **kwargs)
+        compute_metrics(predictions, **kwargs)

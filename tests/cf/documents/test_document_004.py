@@ -1,4 +1,4 @@
-"""Seed 004: its functions as oracles on a torch model, its protocols as written, and what became of them."""
+"""Document 004: its functions as oracles on a torch model, and its split protocols as written."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def blocks(shared_dir):
 
 
 @pytest.fixture(scope="module")
-def seed(blocks):
-    """The two functions the seed defines, executed from its text."""
+def document(blocks):
+    """The two functions that the document defines, executed from its text."""
     names = {"torch": torch, "F": torch.nn.functional, "np": np}
     for code in blocks[:2]:
-        exec(code, names)  # noqa: S102 - the seed's own code
+        exec(code, names)  # noqa: S102 - the document's own code
     return names
 
 
 class Factors(torch.nn.Module):
-    """Matrix factorisation with biases; `column` gives (n, 1) as some models of the seed do."""
+    """Matrix factorisation with biases; `column` returns (n, 1), as some models of the document do."""
 
     def __init__(self, seed=0, *, column=False):
         super().__init__()
@@ -60,7 +60,7 @@ class World:
     test: pd.DataFrame
 
 
-def world(seed=0, share=0.7):
+def random_world(seed=0, share=0.7):
     rng = np.random.default_rng(seed)
     pairs = rng.permutation(N_USERS * N_ITEMS)[:500]
     data = pd.DataFrame({
@@ -76,42 +76,42 @@ def world(seed=0, share=0.7):
 pytestmark = pytest.mark.shared
 
 
-# The seed makes tensors of pandas' own arrays, which may not be written to.
+# The document makes tensors of pandas' own arrays, which are not writable.
 @pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")
 @settings(max_examples=15)
-@given(seed_=st.integers(0, 1000), column=st.booleans())
-def test_errors_are_the_seeds(seed, seed_, column):
-    made, model = world(seed_), Factors(seed_, column=column)
-    expected = seed["evaluate_rating_prediction"](model, made.test, unsqueeze=column)
-    got = evaluate_rating_prediction(model, made.test, unsqueeze=column)
+@given(seed=st.integers(0, 1000), column=st.booleans())
+def test_rating_errors_agree_with_the_document(document, seed, column):
+    world, model = random_world(seed), Factors(seed, column=column)
+    expected = document["evaluate_rating_prediction"](model, world.test, unsqueeze=column)
+    got = evaluate_rating_prediction(model, world.test, unsqueeze=column)
     assert list(got) == ["MSE", "RMSE", "MAE"]
     assert got == pytest.approx(expected, rel=1e-5)
 
 
 @settings(max_examples=15, deadline=None)
-@given(seed_=st.integers(0, 1000), k=st.integers(1, 45), threshold=st.sampled_from([0.5, 2.0, 4.0, 5.0]))
-def test_precision_and_recall_are_the_seeds(seed, seed_, k, threshold):
-    made, model = world(seed_), Factors(seed_)
-    expected = seed["precision_recall_at_k"](model, made.test, made.train, k, threshold)
-    assert precision_recall_at_k(model, made.test, made.train, k, threshold) == pytest.approx(expected)
+@given(seed=st.integers(0, 1000), k=st.integers(1, 45), threshold=st.sampled_from([0.5, 2.0, 4.0, 5.0]))
+def test_precision_and_recall_agree_with_the_document(document, seed, k, threshold):
+    world, model = random_world(seed), Factors(seed)
+    expected = document["precision_recall_at_k"](model, world.test, world.train, k, threshold)
+    assert precision_recall_at_k(model, world.test, world.train, k, threshold) == pytest.approx(expected)
 
 
 def test_the_catalogue_is_a_harder_choice():
-    made, model = world(1, share=0.95), Factors(1)
-    narrow = precision_recall_at_k(model, made.test, made.train, k=5, threshold=3.0)
-    wide = precision_recall_at_k(model, made.test, made.train, k=5, threshold=3.0, candidates="catalogue")
+    world, model = random_world(1, share=0.95), Factors(1)
+    narrow = precision_recall_at_k(model, world.test, world.train, k=5, threshold=3.0)
+    wide = precision_recall_at_k(model, world.test, world.train, k=5, threshold=3.0, candidates="catalogue")
     assert wide[1] <= narrow[1]
-    n_items = made.data.movieId.nunique()
+    n_items = world.data.movieId.nunique()
     counted = evaluate_ranking(
-        model, made.test, made.train, 5, 3.0, metrics=["recall"], candidates="catalogue"
+        model, world.test, world.train, 5, 3.0, metrics=["recall"], candidates="catalogue"
     )
-    assert made.test.movieId.nunique() < n_items
+    assert world.test.movieId.nunique() < n_items
     assert counted["recall@5"] == wide[1]
 
 
-def plain(model, test, train, k, threshold):
-    """The seed's formulas of NDCG (2^rating - 1) and AP for each user, written out."""
-    found = {}
+def mean_ndcg_and_ap(model, test, train, k, threshold):
+    """Means over users of NDCG (gain 2^rating - 1) and AP by the formulas of the document."""
+    values = {}
     items = np.unique(test.movieId)
     for user, rows in test.groupby("userId"):
         grades = dict(zip(rows.movieId, rows.rating, strict=True))
@@ -119,64 +119,66 @@ def plain(model, test, train, k, threshold):
         if not relevant:
             continue
         seen = set(train[train.userId == user].movieId)
-        left = [i for i in items if i not in seen]
+        candidates = [i for i in items if i not in seen]
         with torch.no_grad():
-            scores = model(torch.tensor([user] * len(left)), torch.tensor(left)).numpy()
-        top = [left[i] for i in np.argsort(-scores, kind="stable")[:k]]
+            scores = model(torch.tensor([user] * len(candidates)), torch.tensor(candidates)).numpy()
+        top = [candidates[i] for i in np.argsort(-scores, kind="stable")[:k]]
         gain = [2 ** relevant.get(i, 0.0) - 1 for i in top]
         best = sorted((2**g - 1 for g in relevant.values()), reverse=True)[:k]
         dcg = sum(g / math.log2(p + 2) for p, g in enumerate(gain))
         ideal = sum(g / math.log2(p + 2) for p, g in enumerate(best))
         hits = [i in relevant for i in top]
         ap = sum(sum(hits[: p + 1]) / (p + 1) for p in range(len(hits)) if hits[p]) / min(k, len(relevant))
-        found[user] = (dcg / ideal, ap)
-    return np.mean(list(found.values()), axis=0)
+        values[user] = (dcg / ideal, ap)
+    return np.mean(list(values.values()), axis=0)
 
 
 @pytest.mark.parametrize("k", [1, 5, 10])
 def test_ndcg_and_map_are_the_formulas(k):
-    made, model = world(5), Factors(5)
-    got = evaluate_ranking(model, made.test, made.train, k, 3.0)
-    assert [got[f"ndcg@{k}"], got[f"map@{k}"]] == pytest.approx(plain(model, made.test, made.train, k, 3.0))
-    precision, recall = precision_recall_at_k(model, made.test, made.train, k, 3.0)
+    world, model = random_world(5), Factors(5)
+    got = evaluate_ranking(model, world.test, world.train, k, 3.0)
+    assert [got[f"ndcg@{k}"], got[f"map@{k}"]] == pytest.approx(
+        mean_ndcg_and_ap(model, world.test, world.train, k, 3.0)
+    )
+    precision, recall = precision_recall_at_k(model, world.test, world.train, k, 3.0)
     assert (got[f"precision@{k}"], got[f"recall@{k}"]) == (precision, recall)
 
 
 def test_the_random_and_the_temporal_split_run_as_written(blocks):
-    made = world()
+    world = random_world()
     for code in blocks[2:4]:
-        names = {"np": np, "data": made.data}
-        exec(code, names)  # noqa: S102 - the seed's own code
+        names = {"np": np, "data": world.data}
+        exec(code, names)  # noqa: S102 - the document's own code
         assert len(names["train"]) + len(names["val"]) == 500
         assert 350 <= len(names["train"]) <= 450
 
 
 def test_the_leave_one_out_block_loses_the_user_column(blocks):
     """Since pandas 3 its groupby.apply leaves out the grouping column; splits.leave_last does the job."""
-    made = world()
-    names = {"data": made.data}
+    world = random_world()
+    names = {"data": world.data}
     if int(pd.__version__.split(".")[0]) < 3:
         pytest.skip("before pandas 3 the block works as written")
-    exec(blocks[4], names)  # noqa: S102 - the seed's own code
+    exec(blocks[4], names)  # noqa: S102 - the document's own code
     assert "userId" not in names["test"].columns
-    train, test = splits.leave_last(made.data)
-    assert sorted(test.columns) == sorted(made.data.columns)
-    assert len(names["test"]) == len(test) == made.data.userId.nunique()
+    train, test = splits.leave_last(world.data)
+    assert sorted(test.columns) == sorted(world.data.columns)
+    assert len(names["test"]) == len(test) == world.data.userId.nunique()
     assert set(names["test"].index.get_level_values(1)) == set(test.index)
     assert len(train) + len(test) == 500
 
 
 def test_the_model_is_left_in_the_mode_it_was_in():
-    made, model = world(), Factors()
+    world, model = random_world(), Factors()
     model.train()
-    evaluate_rating_prediction(model, made.test)
-    precision_recall_at_k(model, made.test, made.train)
+    evaluate_rating_prediction(model, world.test)
+    precision_recall_at_k(model, world.test, world.train)
     assert model.training
 
 
 def test_more_metrics_and_other_models():
-    made = world()
-    test = made.test.rename(columns={"userId": "uid", "movieId": "sku", "rating": "stars"})
+    world = random_world()
+    test = world.test.rename(columns={"userId": "uid", "movieId": "sku", "rating": "stars"})
     middle = float(test.stars.mean())
     got = evaluate_rating_prediction(
         lambda users, _: np.full(len(users), middle), test, metrics=["mse", "r2", "bias", "user_rmse"],
@@ -188,13 +190,13 @@ def test_more_metrics_and_other_models():
     assert got["user_rmse"] > 0
 
 
-def test_what_cannot_be_ranked_says_so():
-    made, model = world(), Factors()
+def test_invalid_input_is_an_error():
+    world, model = random_world(), Factors()
     with pytest.raises(InputError, match="threshold 9"):
-        precision_recall_at_k(model, made.test, made.train, threshold=9.0)
+        precision_recall_at_k(model, world.test, world.train, threshold=9.0)
     with pytest.raises(UnknownNameError):
-        precision_recall_at_k(model, made.test, made.train, candidates="all")
+        precision_recall_at_k(model, world.test, world.train, candidates="all")
     with pytest.raises(InputError, match="rating"):
-        evaluate_rating_prediction(model, made.test.assign(rating=np.nan))
+        evaluate_rating_prediction(model, world.test.assign(rating=np.nan))
     with pytest.raises(InputError, match="scores for"):
-        evaluate_rating_prediction(lambda *_: np.zeros(3), made.test)
+        evaluate_rating_prediction(lambda *_: np.zeros(3), world.test)

@@ -1,13 +1,13 @@
-"""The evaluation package of the seeds: every name can be imported from here, and is loaded when first used.
+"""The evaluation package of the documents: import every name from here; modules are loaded on first use.
 
-The modules hold signatures and docstrings; they translate words and compute nothing.
+The modules translate arguments and result keys; the metrics are computed by `recsys.evaluate`.
 """
 
 from __future__ import annotations
 
 from recsys import lazy_names
 
-# One line a module, so that two people adding names do not touch the same line.
+# {module: its public names}
 _MODULES: dict[str, tuple[str, ...]] = {
     "statistical_tests": (
         "BootstrapEstimator",

@@ -1,6 +1,6 @@
-"""Baselines in seed 000's words: popularity, chance and item similarity, evaluated like any model.
+"""The baselines of document 000: popularity, chance and item similarity, evaluated like any model.
 
-`recsys.baselines` makes the source, the engine ranks and counts it.
+`recsys.baselines` provides the scores, `recsys.evaluate` ranks and measures.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from recsys.analysis import number_summary
-from recsys.cf.evaluation import translation as words
+from recsys.cf.evaluation import translation
 from recsys.errors import InputError
 from recsys.evaluation.results import Evaluation
-from recsys.inputs.ids import encode, of_sequence
+from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.models import baselines
 from recsys.models.rerankers import cosine_matrix
 from recsys.ranks.sources import Factors, Scores
@@ -26,7 +26,7 @@ _K = (10, 20)
 
 
 class BaselineRecommender(ABC):
-    """What every baseline offers; one of your own defines `recommend`.
+    """Base class of the baselines; a baseline of your own defines `recommend`.
 
     >>> class First(BaselineRecommender):
     ...     def recommend(self, user_idx, k=10, exclude_items=None):
@@ -38,7 +38,7 @@ class BaselineRecommender(ABC):
     def __init__(self, name: str, num_items: int) -> None:
         self.name = name
         self.num_items = int(num_items)
-        self._last: words.Results | None = None
+        self._last_results: translation.Results | None = None
 
     @abstractmethod
     def recommend(self, user_idx: Any, k: int = 10, exclude_items: Iterable[Any] | None = None) -> list[Any]:
@@ -50,10 +50,11 @@ class BaselineRecommender(ABC):
         k: int = 10,
         user_exclude_items: Mapping[Any, Iterable[Any]] | None = None,
     ) -> dict[Any, list[Any]]:
-        """{user: the k best items}, user by user."""
+        """{user: the k best items}, from one call of `recommend` per user."""
         excluded = {} if user_exclude_items is None else user_exclude_items
         return {
-            user: list(self.recommend(user, k, excluded.get(user))) for user in words.listed(user_indices)
+            user: list(self.recommend(user, k, excluded.get(user)))
+            for user in translation.id_list(user_indices)
         }
 
     def evaluate(
@@ -61,37 +62,41 @@ class BaselineRecommender(ABC):
         test_data: Any,
         user_pos_train: Any = None,
         k_values: Sequence[int] = _K,
-        user_col: str = words.USER,
-        item_col: str = words.ITEM,
+        user_col: str = translation.USER,
+        item_col: str = translation.ITEM,
     ) -> dict[str, Any]:
         """The same results as ModelEvaluator.evaluate, and `baseline_name`."""
-        truth = words.truth_of(test_data, user_col, item_col)
-        history = words.history_of(words.brought(test_data, user_pos_train), user_col, item_col)
-        at = words.cutoffs(k_values)
-        ranked = self._ranked(truth, history, max(at))
-        self._last = words.evaluated(ranked, truth, history, at, n_items=self.num_items)
-        self._last["baseline_name"] = self.name
-        return self._last
+        truth = translation.read_truth(test_data, user_col, item_col)
+        history = translation.training_history(test_data, user_pos_train, user_col, item_col)
+        cutoffs = translation.cutoffs(k_values)
+        ranked = self._lists_or_source(truth, history, max(cutoffs))
+        self._last_results = translation.standard_results(
+            ranked, truth, history, cutoffs, n_items=self.num_items
+        )
+        self._last_results["baseline_name"] = self.name
+        return self._last_results
 
-    def _ranked(self, truth: Interactions, history: Interactions | None, k: int) -> Any:
-        """What is evaluated: the lists of the test users."""
-        taken = {} if history is None else words.as_dict(history, set)
-        return self.recommend_batch(truth.cases.values.tolist(), k, taken)
+    def _lists_or_source(self, truth: Interactions, history: Interactions | None, k: int) -> Any:
+        """What `evaluate` measures: here, the lists of the test users."""
+        seen = {} if history is None else translation.items_by_user(history, set)
+        return self.recommend_batch(truth.cases.values.tolist(), k, seen)
 
     def get_per_user_metrics(self) -> Any:
-        """A DataFrame by user id, one column a metric, evaluated users only."""
-        return words.per_user_table(None if self._last is None else self._last.evaluation)
+        """A DataFrame by user id, one column per metric, evaluated users only."""
+        return translation.per_user_table(
+            None if self._last_results is None else self._last_results.evaluation
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(name={self.name!r}, num_items={self.num_items})"
 
 
 class _RankedBaseline(BaselineRecommender):
-    """A baseline that ranks the whole catalogue, as a source of `recsys.baselines`."""
+    """A baseline that ranks the whole catalogue by the scores of `recsys.baselines`."""
 
     @abstractmethod
     def source(self, users: Array, history: Interactions | None) -> Factors | Scores:
-        """What ranks the items for these users, given what they took in training."""
+        """The scores of all items for these users, given their training items."""
 
     def recommend(self, user_idx: Any, k: int = 10, exclude_items: Iterable[Any] | None = None) -> list[Any]:
         """The k best items of one user, without the excluded ones."""
@@ -105,36 +110,39 @@ class _RankedBaseline(BaselineRecommender):
         user_exclude_items: Mapping[Any, Iterable[Any]] | None = None,
     ) -> dict[Any, list[Any]]:
         """{user: the k best items}; a user the baseline knows nothing about gets an empty list."""
-        asked = words.listed(user_indices)
-        if not asked:
+        user_ids = translation.id_list(user_indices)
+        if not user_ids:
             return {}
-        users = encode(of_sequence(asked, table="users", column="user"), table="users", column="user")[
-            0
-        ].values
-        history = _excluded(user_exclude_items)
-        lists = words.top_lists(self.source(users, history), users, history, words.cutoff(k))
-        return words.in_order(words.as_dict(lists), asked)
+        column = ids_from_sequence(user_ids, table="users", column="user")
+        users = encode(column, table="users", column="user")[0].values
+        history = _read_exclusions(user_exclude_items)
+        lists = translation.top_lists(self.source(users, history), users, history, translation.cutoff(k))
+        return translation.lists_for_users(translation.items_by_user(lists), user_ids)
 
-    def _ranked(self, truth: Interactions, history: Interactions | None, k: int) -> Factors | Scores:
+    def _lists_or_source(self, truth: Interactions, history: Interactions | None, k: int) -> Factors | Scores:
         del k
         return self.source(truth.cases.values, history)
 
 
-def _excluded(given: Any) -> Interactions | None:
-    """{user: items}, a Series of them, a table or a sparse matrix; users without an item are left out."""
-    if not isinstance(given, Mapping):
-        return words.history_of(given)
-    plain = {user: words.listed(held) for user, held in given.items() if held is not None}
-    return words.history_of({user: set(held) for user, held in plain.items() if held})
+def _read_exclusions(user_exclude_items: Any) -> Interactions | None:
+    """The items of a mapping, a Series, a table or a sparse matrix; users without an item are left out."""
+    if not isinstance(user_exclude_items, Mapping):
+        return translation.read_history(user_exclude_items)
+    item_sets = {
+        user: set(translation.id_list(items))
+        for user, items in user_exclude_items.items()
+        if items is not None
+    }
+    return translation.read_history({user: items for user, items in item_sets.items() if items})
 
 
 class PopularityBaseline(_RankedBaseline):
-    """The same ranking for everyone, by training frequency, units sold or any number an item has.
+    """The same ranking for everyone, by training frequency, units sold or any other number per item.
 
     Equal numbers are ranked by item index.
 
     Args:
-        item_popularity: one number an item, as an array by index, {index: number} or a Series.
+        item_popularity: one number per item, as an array by index, {index: number} or a Series.
         num_items: how many items there are; items without a number have popularity 0.
         name: what results call it.
 
@@ -145,7 +153,7 @@ class PopularityBaseline(_RankedBaseline):
 
     def __init__(self, item_popularity: Any, num_items: int | None = None, name: str = "popularity") -> None:
         ids, values = baselines.item_scores_of(item_popularity)
-        self.item_popularity = words.by_index(ids, values, num_items)
+        self.item_popularity = translation.values_by_index(ids, values, num_items)
         super().__init__(name, len(self.item_popularity))
 
     @classmethod
@@ -158,7 +166,7 @@ class PopularityBaseline(_RankedBaseline):
         now: float | None = None,
         name: str | None = None,
     ) -> PopularityBaseline:
-        """Popularity by training frequency; with `half_life`, recent events weigh more."""
+        """Popularity by training frequency; with `half_life`, recent events have more weight."""
         counts = baselines.training_counts(train, half_life=half_life, now=now)
         label = name or ("popularity" if half_life is None else "recent popularity")
         return cls(dict(zip(counts.ids.tolist(), counts.values.tolist(), strict=True)), num_items, label)
@@ -179,7 +187,7 @@ class PopularityBaseline(_RankedBaseline):
 
 
 class RandomBaseline(_RankedBaseline):
-    """A random ranking for each user, the same whenever the seed, the user and the items are.
+    """A random ranking for each user, reproducible for the same seed, user and items.
 
     >>> baseline = RandomBaseline(num_items=50, random_seed=42)
     >>> baseline.recommend(7, 3) == RandomBaseline(num_items=50, seed=42).recommend(7, 3)
@@ -192,11 +200,11 @@ class RandomBaseline(_RankedBaseline):
         self, num_items: int, random_seed: int | None = None, name: str = "random", *, seed: int | None = None
     ) -> None:
         super().__init__(name, num_items)
-        given = random_seed if random_seed is not None else seed
-        self.random_seed = 0 if given is None else given
+        chosen_seed = random_seed if random_seed is not None else seed
+        self.random_seed = 0 if chosen_seed is None else chosen_seed
 
     def source(self, users: Array, history: Interactions | None) -> Scores:
-        """One seeded draw."""
+        """Random scores from the seed."""
         del history
         return baselines.shuffled(self.num_items, users=users, seed=self.random_seed)
 
@@ -205,26 +213,26 @@ class RandomBaseline(_RankedBaseline):
         test_data: Any,
         user_pos_train: Any = None,
         k_values: Sequence[int] = _K,
-        user_col: str = words.USER,
-        item_col: str = words.ITEM,
+        user_col: str = translation.USER,
+        item_col: str = translation.ITEM,
     ) -> Evaluation:
-        """What chance gets on average over all rankings: exact, without a draw."""
+        """The exact mean over all random rankings; nothing is drawn."""
         return baselines.random_expectation(
-            words.truth_of(test_data, user_col, item_col),
-            words.standard_names(words.cutoffs(k_values)),
+            translation.read_truth(test_data, user_col, item_col),
+            translation.standard_names(translation.cutoffs(k_values)),
             n_items=self.num_items,
-            seen=words.history_of(words.brought(test_data, user_pos_train), user_col, item_col),
+            seen=translation.training_history(test_data, user_pos_train, user_col, item_col),
         )
 
 
 class ItemSimilarityBaseline(_RankedBaseline):
-    """Items like those a user took, by a similarity matrix or by embeddings.
+    """Items similar to those a user took, by a similarity matrix or by embeddings.
 
     Args:
         similarity_matrix: items x items, dense or sparse.
         num_items: how many items there are.
-        item_embeddings: items x dimensions instead of the matrix; no items x items matrix is then made.
-        user_histories: {user: items}; without, what evaluate and recommend are told to exclude.
+        item_embeddings: items x dimensions instead of the matrix; no items x items matrix is computed.
+        user_histories: {user: items}; by default, the items that evaluate and recommend exclude.
         aggregation: "mean", "sum" or "max" over the items taken.
         name: what results call it.
 
@@ -243,31 +251,31 @@ class ItemSimilarityBaseline(_RankedBaseline):
         aggregation: str = "mean",
         name: str = "item similarity",
     ) -> None:
-        given = similarity_matrix if item_embeddings is None else item_embeddings
-        if given is None or (similarity_matrix is not None and item_embeddings is not None):
-            raise InputError("item similarity needs similarity_matrix= or item_embeddings=, one of them.")
-        rows = given if hasattr(given, "shape") else np.asarray(given)
-        if num_items is not None and rows.shape[0] != num_items:
-            raise InputError(f"there are {rows.shape[0]} rows for num_items={num_items}.")
-        super().__init__(name, rows.shape[0])
-        self._given = {"similarity" if item_embeddings is None else "embeddings": rows}
-        self._histories = words.history_of(user_histories)
+        matrix = similarity_matrix if item_embeddings is None else item_embeddings
+        if matrix is None or (similarity_matrix is not None and item_embeddings is not None):
+            raise InputError("item similarity needs either similarity_matrix= or item_embeddings=.")
+        matrix = matrix if hasattr(matrix, "shape") else np.asarray(matrix)
+        if num_items is not None and matrix.shape[0] != num_items:
+            raise InputError(f"there are {matrix.shape[0]} rows for num_items={num_items}.")
+        super().__init__(name, matrix.shape[0])
+        self._item_matrix = {"similarity" if item_embeddings is None else "embeddings": matrix}
+        self._histories = translation.read_history(user_histories)
         self.aggregation = aggregation
 
     def source(self, users: Array, history: Interactions | None) -> Factors | Scores:
-        """The mean similarity to what a user took."""
+        """The similarity to the items a user took, aggregated over them."""
         del users
-        taken = self._histories or history
-        if taken is None:
+        user_items = self._histories or history
+        if user_items is None:
             raise InputError(
-                "item similarity needs to know what users took.",
+                "item similarity needs the items each user took.",
                 hint="Pass user_pos_train (or exclude_items), or user_histories= when making the baseline.",
             )
-        return baselines.similar_items(taken, aggregation=self.aggregation, **self._given)
+        return baselines.similar_items(user_items, aggregation=self.aggregation, **self._item_matrix)
 
 
 class BaselineComparator:
-    """Several baselines on one test set.
+    """Evaluates several baselines on one test set.
 
     >>> comparator = BaselineComparator(k_values=[1])
     >>> comparator.add_baseline("popularity", PopularityBaseline([5, 9, 2]))
@@ -276,25 +284,28 @@ class BaselineComparator:
     """
 
     def __init__(self, k_values: Sequence[int] = _K) -> None:
-        self.k_values = words.cutoffs(k_values)
+        self.k_values = translation.cutoffs(k_values)
         self.baselines: dict[str, BaselineRecommender] = {}
         self.results: dict[str, dict[str, Any]] = {}
 
     def add_baseline(self, name: str, baseline: BaselineRecommender) -> None:
-        """Take a baseline in."""
+        """Add a baseline under a name."""
         self.baselines[name] = baseline
 
     def compare_all(
         self, test_data: Any, user_pos_train: Any = None, **columns: str
     ) -> dict[str, dict[str, Any]]:
         """{baseline: results}; the test set is read once, by `user_col` and `item_col`."""
-        truth = words.truth_of(test_data, **columns)
-        history = words.history_of(words.brought(test_data, user_pos_train), **columns)
-        self.results = {n: one.evaluate(truth, history, self.k_values) for n, one in self.baselines.items()}
+        truth = translation.read_truth(test_data, **columns)
+        history = translation.training_history(test_data, user_pos_train, **columns)
+        self.results = {
+            name: baseline.evaluate(truth, history, self.k_values)
+            for name, baseline in self.baselines.items()
+        }
         return dict(self.results)
 
     def get_comparison_table(self) -> Any:
-        """One row a baseline."""
+        """A DataFrame with one row per baseline."""
         import pandas as pd
 
         return pd.DataFrame([{"baseline": name, **results} for name, results in self.results.items()])
@@ -332,7 +343,7 @@ def evaluate_baseline_random(
 
 
 def compute_item_similarity(embeddings: Any) -> Any:
-    """Cosine of every pair of items, as items x items; embeddings alone serve ItemSimilarityBaseline as well.
+    """The cosine of every pair of items, as items x items; ItemSimilarityBaseline also takes the embeddings.
 
     >>> compute_item_similarity([[1.0, 0.0], [3.0, 4.0]]).round(3).tolist()
     [[1.0, 0.6], [0.6, 1.0]]

@@ -1,4 +1,4 @@
-"""Bootstrap intervals and paired permutation tests in the words of the seeds."""
+"""Bootstrap intervals and paired permutation tests of documents 000 and 001."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from recsys.cf.evaluation.statistical_inputs import answers, interval_facts, paired
+from recsys.cf.evaluation.statistical_inputs import interval_dict, pair_named_samples, significance_dict
 from recsys.stats.custom_statistic import statistic_interval, statistic_permutation
 from recsys.stats.inference_results import Alternative
-from recsys.stats.intervals import Method, interval_of
+from recsys.stats.intervals import Method, units_interval
 from recsys.stats.paired_samples import pair
 from recsys.stats.tests import sign_flip
 
 
 class BootstrapEstimator:
-    """Bootstrap intervals and paired permutation tests; the same seed gives the same answer.
+    """Bootstrap intervals and paired permutation tests; the same seed gives the same result.
 
     >>> estimator = BootstrapEstimator(n_bootstrap=1000, random_seed=42)
     >>> ci = estimator.bootstrap_ci(sample=[0.1, 0.4, 0.5, 0.2, 0.9], confidence=0.95)
@@ -43,25 +43,25 @@ class BootstrapEstimator:
 
         Keys: lower, upper, mean, estimate, std_error, confidence, method, n, n_bootstrap, warnings.
         """
-        d = pair(sample)
+        observations = pair(sample)
         if statistic_fn is None or statistic_fn is np.mean:
-            found = interval_of(
-                d.units(),
+            result = units_interval(
+                observations.units(),
                 method=method,
                 confidence=confidence,
                 n_resamples=self.n_bootstrap,
                 rng=self.random_seed,
             )
         else:
-            found = statistic_interval(
-                d.first,
+            result = statistic_interval(
+                observations.first,
                 statistic_fn,
                 method=method,
                 confidence=confidence,
                 n_resamples=self.n_bootstrap,
                 rng=self.random_seed,
             )
-        return interval_facts(found, d.notes) | {"n_bootstrap": self.n_bootstrap}
+        return interval_dict(result, observations.notes) | {"n_bootstrap": self.n_bootstrap}
 
     def confidence_interval(
         self,
@@ -71,7 +71,7 @@ class BootstrapEstimator:
         *,
         method: Method = "bca",
     ) -> dict[str, Any]:
-        """The same as `bootstrap_ci`, with the statistic second."""
+        """The same as `bootstrap_ci`, with the statistic as the second argument."""
         return self.bootstrap_ci(sample, confidence, statistic_fn=statistic_fn, method=method)
 
     def permutation_test(
@@ -85,22 +85,22 @@ class BootstrapEstimator:
         significance_level: float = 0.05,
         **samples: Any,
     ) -> dict[str, Any]:
-        """Paired permutation test: the two values of a user are swapped, users stay; p is never 0.
+        """Paired permutation test: the two values of a user are swapped at random; p is never 0.
 
-        Of the mean difference, or of `statistic_fn(sample1, sample2)`. Keys: observed_diff, n_permutations,
-        and those every test has.
+        The statistic is the mean difference, or `statistic_fn(sample1, sample2)`. Keys: observed_diff,
+        n_permutations, and those of every test.
         """
-        d = paired(sample1, sample2, samples)
+        sample_pairs = pair_named_samples(sample1, sample2, samples)
         n = self.n_bootstrap if n_permutations is None else n_permutations
-        found = (
-            sign_flip(d, alternative=alternative, n_resamples=n, rng=self.random_seed)
+        result = (
+            sign_flip(sample_pairs, alternative=alternative, n_resamples=n, rng=self.random_seed)
             if statistic_fn is None
             else statistic_permutation(
-                d, statistic_fn, alternative=alternative, n_resamples=n, rng=self.random_seed
+                sample_pairs, statistic_fn, alternative=alternative, n_resamples=n, rng=self.random_seed
             )
         )
-        return answers(found, significance_level) | {
-            "observed_diff": found.statistic,
+        return significance_dict(result, significance_level) | {
+            "observed_diff": result.statistic,
             "n_permutations": n,
         }
 
@@ -112,17 +112,17 @@ def bootstrap_confidence_interval(
     *,
     random_seed: int = 42,
 ) -> tuple[float, float]:
-    """(lower, upper) of the mean: percentiles of its bootstrap; the same seed gives the same answer.
+    """(lower, upper) of the mean by the percentile bootstrap; the same seed gives the same interval.
 
-    Equal values have that value for both, with a warning: they do not say how far the next one would lie.
+    If all values are equal, both bounds are that value, with a warning: the sample shows no spread.
 
     >>> lower, upper = bootstrap_confidence_interval([0.2, 0.4, 0.6, 0.8])
     >>> 0.2 <= lower < 0.5 < upper <= 0.8
     True
     """
-    found = BootstrapEstimator(n_bootstrap, random_seed).bootstrap_ci(
+    result = BootstrapEstimator(n_bootstrap, random_seed).bootstrap_ci(
         metric_values, confidence, method="percentile"
     )
-    if math.isinf(found["lower"]):
-        return found["mean"], found["mean"]
-    return found["lower"], found["upper"]
+    if math.isinf(result["lower"]):
+        return result["mean"], result["mean"]
+    return result["lower"], result["upper"]

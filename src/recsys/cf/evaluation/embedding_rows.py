@@ -1,4 +1,4 @@
-"""Embeddings as seed 000 hands them over: a matrix, and perhaps a mapping from item to row."""
+"""Embeddings as document 000 passes them: a matrix and, optionally, a mapping from item to row."""
 
 from __future__ import annotations
 
@@ -9,79 +9,85 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import InputError
-from recsys.inputs.ids import encode, of_sequence
+from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.ranks.sources.foreign_arrays import as_array
 from recsys.types import Ids, Vectors
 
 
-def vectors_of(
+def item_vectors(
     embeddings: Any, item_to_idx: Mapping[Any, int] | None = None, only: Iterable[Any] | None = None
 ) -> Vectors:
-    """Vectors by item, without items whose row is not there, or all zeros or NaN; `only` these items."""
+    """Vectors by item.
+
+    Items whose row is outside the matrix, all zeros or NaN are left out.
+
+    Args:
+        embeddings: a matrix with one row per item.
+        item_to_idx: {item: row}; by default items are row numbers.
+        only: restrict the result to these items.
+    """
     if embeddings is None:
-        raise InputError("there are no embeddings.", hint="Pass embeddings=, one row an item.")
+        raise InputError("there are no embeddings.", hint="Pass embeddings= with one row per item.")
     matrix = as_array(embeddings)
     if matrix.ndim != 2:
         raise InputError(f"the embeddings must be a matrix; got shape {matrix.shape}.", table="embeddings")
     if item_to_idx is not None and hasattr(item_to_idx, "to_dict"):  # a Series iterates over its values
         item_to_idx = item_to_idx.to_dict()
     if item_to_idx is None:
-        pairs: Any = np.arange(len(matrix)) if only is None else _whole(only)
-        items, rows = pairs, pairs
+        items: Any = np.arange(len(matrix)) if only is None else _integer_items(only)
+        rows = items
     else:
-        named = (
-            list(item_to_idx)
-            if only is None
-            else [item for item in dict.fromkeys(only) if item in item_to_idx]
-        )
+        known = list(item_to_idx) if only is None else [i for i in dict.fromkeys(only) if i in item_to_idx]
         items = (
-            of_sequence(named, table="embeddings", column="item") if named else np.zeros(0, dtype=np.int64)
+            ids_from_sequence(known, table="embeddings", column="item")
+            if known
+            else np.zeros(0, dtype=np.int64)
         )
-        rows = np.array([int(item_to_idx[item]) for item in named], dtype=np.int64)
+        rows = np.array([int(item_to_idx[item]) for item in known], dtype=np.int64)
     inside = (rows >= 0) & (rows < len(matrix))
     items, rows = items[inside], rows[inside]
-    held = matrix[rows] if only is not None or item_to_idx is not None else matrix
-    if np.isinf(held).any():
+    vectors = matrix[rows] if only is not None or item_to_idx is not None else matrix
+    if np.isinf(vectors).any():
         raise InputError("an embedding holds an infinite number.", table="embeddings")
-    present = held.any(axis=1) & ~np.isnan(held).any(axis=1)
-    ids, codes = encode(items[present], table="embeddings", column="item") if present.any() else _none(items)
-    at = np.empty(len(ids), dtype=np.int64)
-    at[codes] = np.arange(len(held))[present]
-    return Vectors(ids, at, held)
+    present = vectors.any(axis=1) & ~np.isnan(vectors).any(axis=1)
+    if present.any():
+        ids, codes = encode(items[present], table="embeddings", column="item")
+    else:
+        ids, codes = Ids(items[:0]), np.zeros(0, dtype=np.int32)
+    row_of_code = np.empty(len(ids), dtype=np.int64)
+    row_of_code[codes] = np.arange(len(vectors))[present]
+    return Vectors(ids, row_of_code, vectors)
 
 
 def arrays_by_user(profiles: Any) -> dict[Any, Any]:
-    """{user: vector} with NumPy vectors: of a mapping, a Series or table by user, or one row a user."""
+    """{user: NumPy vector} of a mapping, a Series or table by user, or a matrix with one row per user."""
     if hasattr(profiles, "columns"):
-        held: Any = zip(profiles.index, profiles.to_numpy(), strict=True)
+        pairs: Any = zip(profiles.index, profiles.to_numpy(), strict=True)
     else:
-        held = profiles.items() if hasattr(profiles, "items") else enumerate(profiles)
-    return {user: as_array(vector) for user, vector in held}
+        pairs = profiles.items() if hasattr(profiles, "items") else enumerate(profiles)
+    return {user: as_array(vector) for user, vector in pairs}
 
 
-def _whole(items: Iterable[Any]) -> Any:
-    listed = list(dict.fromkeys(items))
-    if not listed:
+def _integer_items(items: Iterable[Any]) -> Any:
+    """Distinct items as an array of row numbers."""
+    distinct = list(dict.fromkeys(items))
+    if not distinct:
         return np.zeros(0, dtype=np.int64)
-    ids, _ = encode(
-        of_sequence(listed, table="recommendations", column="item"), table="recommendations", column="item"
-    )
-    values = ids.values
-    if values.dtype == object:
+    column = ids_from_sequence(distinct, table="recommendations", column="item")
+    ids, _ = encode(column, table="recommendations", column="item")
+    if ids.values.dtype == object:
         raise InputError(
             "items are texts and the embeddings have no ids.", hint="Pass item_to_idx={item: row}."
         )
-    return values
-
-
-def _none(items: Any) -> tuple[Ids, Any]:
-    return Ids(items[:0]), np.zeros(0, dtype=np.int64)
+    return ids.values
 
 
 def n_without_vector(lists: Mapping[Any, Any], vectors: Vectors) -> int:
     """How many entries of the lists have no vector."""
-    flat = list(chain.from_iterable(lists.values()))
-    if not flat:
+    entries = list(chain.from_iterable(lists.values()))
+    if not entries:
         return 0
-    values = of_sequence(flat, table="lists", column="item")
-    return int((vectors.ids.code_of(values) < 0).sum()) if len(vectors.ids) else len(flat)
+    if not len(vectors.ids):
+        return len(entries)
+    values = ids_from_sequence(entries, table="lists", column="item")
+    return int((vectors.ids.code_of(values) < 0).sum())

@@ -1,7 +1,7 @@
-"""A model with and without content re-ranking, as seed 000's comparison script calls it.
+"""A model with and without content re-ranking, as the comparison script of document 000 calls it.
 
-One call of the engine a model: ranking metrics, coverage, diversity, alignment and cold-start coverage come
-from the same lists.
+Ranking metrics, coverage, diversity, alignment and cold-start coverage come from the same lists, in one call
+of `recsys.evaluate` per model.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from recsys.cf.evaluation import translation as words
-from recsys.cf.evaluation.embedding_rows import arrays_by_user, vectors_of
+from recsys.cf.evaluation import translation
+from recsys.cf.evaluation.embedding_rows import arrays_by_user, item_vectors
 from recsys.errors import InputError
 from recsys.evaluation.evaluate import evaluate, recommend
 from recsys.models.baselines import training_counts
@@ -30,34 +30,33 @@ def compute_all_user_profiles(
     bert_embeddings: Any,
     item_to_idx: Mapping[Any, int] | None = None,
     *,
-    user_col: str = words.USER,
-    item_col: str = words.ITEM,
+    user_col: str = translation.USER,
+    item_col: str = translation.ITEM,
     rating_col: str | None = None,
 ) -> dict[Any, Any]:
-    """{user: mean embedding of what they took}; users without an embedded item are left out.
+    """{user: mean embedding of the items they took}; users without an embedded item are left out.
 
-    Of what `load_test_data` returns, the training part is used. A plain table or {user: items} is used as it
-    is, so hand over the training data: profiles made of test items know the answers.
+    Of what `load_test_data` returns, the training part is used. A table or {user: items} is used as it is, so
+    pass the training data: profiles made of test items leak the answers.
 
     >>> {u: p.tolist() for u, p in compute_all_user_profiles({7: [0, 1]}, [[1.0, 0.0], [0.0, 1.0]]).items()}
     {7: [0.5, 0.5]}
     """
-    history = words.truth_of(_taken(test_data), user_col, item_col, rating_col)
-    vectors = vectors_of(bert_embeddings, item_to_idx)
-    made = profiles_of(
+    loaded = isinstance(test_data, translation.EvaluationData)
+    history = translation.read_truth(
+        test_data.user_pos_train if loaded else test_data, user_col, item_col, rating_col
+    )
+    vectors = item_vectors(bert_embeddings, item_to_idx)
+    profiles = profiles_of(
         history, vectors.matrix[vectors.rows], item_ids=vectors.ids.values, weighted=rating_col is not None
     )
-    keep = ~np.isin(made.ids, made.without)
-    return dict(zip(made.ids[keep].tolist(), made.vectors[keep], strict=True))
-
-
-def _taken(test_data: Any) -> Any:
-    return test_data.user_pos_train if isinstance(test_data, words.EvaluationData) else test_data
+    keep = ~np.isin(profiles.ids, profiles.without)
+    return dict(zip(profiles.ids[keep].tolist(), profiles.vectors[keep], strict=True))
 
 
 def evaluate_hybrid_model(
-    U: Any,  # noqa: N803 - the seed's name
-    V: Any,  # noqa: N803 - the seed's name
+    U: Any,  # noqa: N803 - the name in document 000
+    V: Any,  # noqa: N803 - the name in document 000
     bert_embeddings: Any,
     test_data: Any,
     user_profiles: Mapping[Any, Any] | None = None,
@@ -68,17 +67,17 @@ def evaluate_hybrid_model(
     k: int = 10,
     cold_threshold: float = 5,
 ) -> dict[str, float]:
-    """Accuracy and what content adds to it, for U and V as they are.
+    """Accuracy, coverage and content metrics of the factors U and V without re-ranking.
 
     Args:
         U: user factors.
         V: item factors.
-        bert_embeddings: one row an item, in the order of V (or as `item_to_idx` says).
+        bert_embeddings: one row per item, in the order of V (or of `item_to_idx`).
         test_data: what `load_test_data` returns, a table or {user: items}.
-        user_profiles: {user: vector}, or one row a user; made of the training items without (of the test
-            items, which then know the answers, where no training items are given either).
-        user_pos_train: {user: training items}; those of `test_data` where it brings them.
-        item_counts: how many users took each item; counted where the profiles come from without.
+        user_profiles: {user: vector}, or one row per user. By default they are made of the training items; if
+            there are none, of the test items, which leak the answers.
+        user_pos_train: {user: training items}; by default those loaded with `test_data`.
+        item_counts: how many users took each item; by default counted in the data the profiles come from.
         item_to_idx: {item: row of the embeddings}.
         k: the length of the lists.
         cold_threshold: items with fewer interactions are cold.
@@ -88,12 +87,14 @@ def evaluate_hybrid_model(
     setting = _HybridSetting(
         bert_embeddings, test_data, user_profiles, user_pos_train, counts=item_counts, item_to_idx=item_to_idx
     )
-    return setting.evaluated(_factors(U, V), cutoff=words.cutoff(k), cold_threshold=cold_threshold)
+    return setting.evaluate_source(
+        _factors(U, V), cutoff=translation.cutoff(k), cold_threshold=cold_threshold
+    )
 
 
 def evaluate_with_reranking(
-    U: Any,  # noqa: N803 - the seed's name
-    V: Any,  # noqa: N803 - the seed's name
+    U: Any,  # noqa: N803 - the name in document 000
+    V: Any,  # noqa: N803 - the name in document 000
     bert_embeddings: Any,
     test_data: Any,
     user_profiles: Mapping[Any, Any] | None = None,
@@ -106,28 +107,28 @@ def evaluate_with_reranking(
     k: int = 10,
     cold_threshold: float = 5,
 ) -> dict[str, float]:
-    """The same for alpha * model + (1 - alpha) * content over the whole catalogue.
+    """evaluate_hybrid_model for alpha * model + (1 - alpha) * content over the whole catalogue.
 
-    Both sides are scaled to the spread of the user's scores. `diversity` above 0 picks the list by MMR from
-    the 100 best. Other arguments and keys as in evaluate_hybrid_model.
+    Both scores are scaled to the spread of the user's scores. With `diversity` above 0, lists are picked by
+    MMR from the 100 best items. Other arguments and keys are those of evaluate_hybrid_model.
     """
     setting = _HybridSetting(
         bert_embeddings, test_data, user_profiles, user_pos_train, counts=item_counts, item_to_idx=item_to_idx
     )
     model = _factors(U, V)
     mixed = blend(model, setting.content(model.n_items), alpha)
-    return setting.evaluated(
-        mixed, cutoff=words.cutoff(k), cold_threshold=cold_threshold, diversity=diversity
+    return setting.evaluate_source(
+        mixed, cutoff=translation.cutoff(k), cold_threshold=cold_threshold, diversity=diversity
     )
 
 
 def _factors(users: Any, items: Any) -> Factors:
-    """Items are row numbers, all of them known: also those nobody took and no list shows."""
+    """Factors with row numbers as item ids, so that items nobody took are part of the catalogue."""
     return Factors(users, items, item_ids=np.arange(len(items)))
 
 
 class _HybridSetting:
-    """Everything but the model: the test, the history, and what is known about items and users."""
+    """What both evaluations share: test set, history, embeddings, profiles and item counts."""
 
     def __init__(
         self,
@@ -139,42 +140,43 @@ class _HybridSetting:
         counts: Any,
         item_to_idx: Mapping[Any, int] | None,
     ) -> None:
-        self.truth = words.truth_of(test_data)
-        self.history = words.history_of(words.brought(test_data, history))
-        self.vectors = vectors_of(embeddings, item_to_idx)
-        known: Interactions = self.truth if self.history is None else self.history
-        made = compute_all_user_profiles(known, embeddings, item_to_idx) if profiles is None else profiles
-        self.profiles = arrays_by_user(made)
+        self.truth = translation.read_truth(test_data)
+        self.history = translation.training_history(test_data, history)
+        self.vectors = item_vectors(embeddings, item_to_idx)
+        interactions: Interactions = self.truth if self.history is None else self.history
+        if profiles is None:
+            profiles = compute_all_user_profiles(interactions, embeddings, item_to_idx)
+        self.profiles = arrays_by_user(profiles)
         if not self.profiles:
-            raise InputError("no user has a profile.", hint="Have the items they took an embedding?")
-        self.counts = counts if counts is not None else training_counts(known)
+            raise InputError(
+                "no user has a profile.", hint="Check that the items users took have an embedding."
+            )
+        self.counts = counts if counts is not None else training_counts(interactions)
 
     def content(self, n_items: int) -> Factors:
-        """How close every item is to each user's profile; one without an embedding is close to nothing."""
+        """Cosine of every item with each user's profile; 0 for items without an embedding."""
         rows = np.zeros((n_items, self.vectors.matrix.shape[1]))
         inside = self.vectors.ids.values < n_items
         rows[self.vectors.ids.values[inside]] = self.vectors.matrix[self.vectors.rows[inside]]
         users: Iterable[Any] = list(self.profiles)
         return Factors(unit_rows(list(self.profiles.values())), unit_rows(rows), user_ids=users)
 
-    def evaluated(
+    def evaluate_source(
         self, source: Factors, *, cutoff: int, cold_threshold: float, diversity: float = 0.0
     ) -> dict[str, float]:
-        """The seed's keys, from one call of the engine."""
-        cold = f"cold_coverage(below={cold_threshold:g})@{cutoff}"
+        """The result keys of document 000, from one call of `recsys.evaluate`."""
         keys = {
             f"recall@{cutoff}": f"recall@{cutoff}",
             f"ndcg@{cutoff}": f"ndcg@{cutoff}",
             "coverage": f"coverage@{cutoff}",
             f"diversity@{cutoff}": f"ild@{cutoff}",
             f"semantic_alignment@{cutoff}": f"alignment@{cutoff}",
-            "cold_start_coverage": cold,
+            "cold_start_coverage": f"cold_coverage(below={cold_threshold:g})@{cutoff}",
         }
-        facts = {
-            "embeddings": self.vectors,
-            "profiles": self.profiles,
-            "popularity": self._popularity(source.n_items),
-        }
+        counts = self.counts
+        if hasattr(counts, "ids"):
+            counts = translation.values_by_index(counts.ids, counts.values, source.n_items, "user_pos_train")
+        known: dict[str, Any] = {"embeddings": self.vectors, "profiles": self.profiles, "popularity": counts}
         if diversity != 0:
             pool = recommend(source, max(_POOL, cutoff), users=self.truth.cases.values, seen=self.history)
             rows = self.vectors
@@ -182,13 +184,8 @@ class _HybridSetting:
                 pool, rows.matrix[rows.rows], cutoff, diversity=diversity, item_ids=rows.ids.values
             )
             result = evaluate(
-                lists, self.truth, list(keys.values()), catalogue=range(source.n_items), **facts
+                lists, self.truth, list(keys.values()), catalogue=range(source.n_items), **known
             )
         else:
-            result = evaluate(source, self.truth, list(keys.values()), seen=self.history, **facts)
+            result = evaluate(source, self.truth, list(keys.values()), seen=self.history, **known)
         return {key: result[name] for key, name in keys.items()}
-
-    def _popularity(self, n_items: int) -> Any:
-        if hasattr(self.counts, "ids"):
-            return words.by_index(self.counts.ids, self.counts.values, n_items, "user_pos_train")
-        return self.counts

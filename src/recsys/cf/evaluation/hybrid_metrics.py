@@ -1,8 +1,8 @@
-"""Metrics about the items shown, in seed 000's words; the registry's metrics do the work.
+"""The hybrid metrics of document 000 (diversity, novelty and the like), computed by `recsys.evaluate`.
 
-`compute` takes one list, `compute_batch` {user: list} and gives mean, std, min and max over the users. An
-item without an embedding (outside the matrix or the mapping, a row of zeros or NaN) is left out, and counted
-in `num_missing`.
+`compute` takes one list; `compute_batch` takes {user: list} and returns mean, std, min and max over the
+users. Items without an embedding (outside the matrix or the mapping, a row of zeros or NaN) are left out and
+counted in `num_missing`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from recsys.cf.evaluation.embedding_metrics import (
     HybridMetric,
     SemanticAlignmentMetric,
     Summary,
-    at_cutoff,
-    filled,
+    has_items,
+    with_cutoff,
 )
-from recsys.cf.evaluation.translation import any_order, by_user, cutoff, listed
+from recsys.cf.evaluation.translation import cutoff, id_list, item_lists, mapping_by_user
 from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.evaluate import evaluate
 from recsys.metrics.requests import Request
@@ -44,7 +44,7 @@ __all__ = [
 
 
 class ColdStartCoverageMetric(HybridMetric):
-    """The share of the cold items, those with fewer than `cold_threshold` interactions, in any list.
+    """The share of cold items (fewer than `cold_threshold` interactions) that occur in any list.
 
     >>> metric = ColdStartCoverageMetric(cold_threshold=5)
     >>> metric.compute({0: [1, 2], 1: [2, 3]}, item_counts=[9, 0, 4, 50, 1])
@@ -62,19 +62,20 @@ class ColdStartCoverageMetric(HybridMetric):
         item_counts: Any,
         cold_threshold: float | None = None,
     ) -> float:
-        """Over all lists; `item_counts` is an array by index, a Series or a dict. 0.0 without cold items."""
-        below = self._below(cold_threshold)
+        """The share over all lists, 0.0 without cold items; `item_counts` is an array, a Series or a dict."""
+        threshold = self._threshold(cold_threshold)
         ids, counts = item_scores_of(item_counts)
-        lists = any_order(all_recommendations)
+        lists = item_lists(all_recommendations)
         if not any(lists.values()) or not len(counts):
             return 0.0
-        known = dict(zip(np.arange(len(counts)) if ids is None else ids.tolist(), counts, strict=True))
+        item_ids = np.arange(len(counts)) if ids is None else ids.tolist()
+        counts_by_item = dict(zip(item_ids, counts, strict=True))
         result = evaluate(
             lists,
             dict.fromkeys(lists, ()),
-            [f"cold_coverage(below={below:g})"],
-            popularity=known,
-            catalogue=list(known),
+            [f"cold_coverage(below={threshold:g})"],
+            popularity=counts_by_item,
+            catalogue=list(counts_by_item),
         )
         return float(next(iter(result.values())))
 
@@ -84,21 +85,23 @@ class ColdStartCoverageMetric(HybridMetric):
         item_counts: Any,
         cold_threshold: float | None = None,
     ) -> Summary:
-        """The share of the cold items each user's own list holds."""
+        """The share of the cold items that each user's list holds."""
         return self._summary(
-            cold_shares(by_user(all_recommendations), item_counts, self._below(cold_threshold))
+            cold_shares(mapping_by_user(all_recommendations), item_counts, self._threshold(cold_threshold))
         )
 
     def get_cold_item_stats(self, item_counts: Any, cold_threshold: float | None = None) -> dict[str, Any]:
-        """cold_threshold, num_cold_items, num_warm_items, total_items, cold_percentage, cold_items."""
-        return cold_items(item_counts, self._below(cold_threshold))
+        """Keys: cold_threshold, num_cold_items, num_warm_items, total_items, cold_percentage, cold_items."""
+        return cold_items(item_counts, self._threshold(cold_threshold))
 
-    def _below(self, given: float | None) -> float:
-        return self.cold_threshold if given is None else given
+    def _threshold(self, cold_threshold: float | None) -> float:
+        return self.cold_threshold if cold_threshold is None else cold_threshold
 
 
 class NoveltyMetric(HybridMetric):
-    """The mean of log2(users / users who took the item) over the first k items; nobody counts as one user.
+    """The mean of log2(users / users who took the item) over the first k items.
+
+    An item that nobody took counts as taken by one user.
 
     >>> NoveltyMetric(k=2).compute([0, 1], item_popularity=[4, 1], num_users=8)
     2.0
@@ -106,7 +109,7 @@ class NoveltyMetric(HybridMetric):
 
     def __init__(self, k: int | None = 10) -> None:
         self.k = k
-        self.name = at_cutoff("novelty", k)
+        self.name = with_cutoff("novelty", k)
 
     def compute(
         self,
@@ -115,8 +118,8 @@ class NoveltyMetric(HybridMetric):
         num_users: int | None = None,
         k: int | None = None,
     ) -> float:
-        """One list's novelty; `item_popularity` counts users, as an array by index, a Series or a dict."""
-        return self._one(self._request(num_users, k), recommendations, popularity=item_popularity)
+        """The novelty of one list; `item_popularity` counts users: an array by index, a Series or a dict."""
+        return self._list_value(self._request(num_users, k), recommendations, popularity=item_popularity)
 
     def compute_batch(
         self,
@@ -125,23 +128,23 @@ class NoveltyMetric(HybridMetric):
         num_users: int | None = None,
         k: int | None = None,
     ) -> Summary:
-        """Every list's novelty."""
-        if not filled(all_recommendations):
+        """The novelty of every list."""
+        if not has_items(all_recommendations):
             return self._summary([0.0] * len(all_recommendations))
         request = self._request(num_users, k)
-        return self._summary(self._all(request, all_recommendations, popularity=item_popularity))
+        return self._summary(self._values_by_user(request, all_recommendations, popularity=item_popularity))
 
     def _request(self, num_users: int | None, k: int | None) -> Request:
         if num_users is None:
-            raise InputError("novelty needs to know how many users there are.", hint="Pass num_users=.")
-        return Request.of(at_cutoff("novelty", self.k if k is None else k), users=float(num_users))
+            raise InputError("novelty needs the number of users.", hint="Pass num_users=.")
+        return Request.of(with_cutoff("novelty", self.k if k is None else k), users=float(num_users))
 
 
 class SerendipityMetric(HybridMetric):
-    """1/k times the relevant items of the first k that a baseline would not have shown.
+    """1/k times the number of relevant items among the first k that a baseline would not have shown.
 
-    One baseline list is what everybody expects; {user: list} makes the expectation the share of its lists
-    that hold the item. Baseline lists too are read down to place k.
+    A single baseline list is expected by every user. With {user: list}, an item is expected to the degree
+    that the baseline lists hold it. Baseline lists are also cut at k.
 
     >>> SerendipityMetric(k=4).compute([1, 2, 3, 4], {1, 2}, baseline_recommendations=[1, 9])
     0.25
@@ -149,7 +152,7 @@ class SerendipityMetric(HybridMetric):
 
     def __init__(self, k: int = 10) -> None:
         self.k = cutoff(k)
-        self.name = at_cutoff("serendipity", self.k)
+        self.name = with_cutoff("serendipity", self.k)
 
     def compute(
         self,
@@ -158,12 +161,12 @@ class SerendipityMetric(HybridMetric):
         baseline_recommendations: Any,
         k: int | None = None,
     ) -> float:
-        """One list's serendipity."""
+        """The serendipity of one list."""
         if not len(ground_truth):
             return 0.0
-        request = at_cutoff("serendipity", self.k if k is None else k)
-        return self._one(
-            request, recommendations, ground_truth, reference=_reference(baseline_recommendations)
+        request = with_cutoff("serendipity", self.k if k is None else k)
+        return self._list_value(
+            request, recommendations, ground_truth, reference=_reference_lists(baseline_recommendations)
         )
 
     def compute_batch(
@@ -173,31 +176,31 @@ class SerendipityMetric(HybridMetric):
         baseline_recommendations: Any,
         k: int | None = None,
     ) -> Summary:
-        """Every list's serendipity; users without relevant items are left out."""
-        if not filled(all_recommendations):
+        """The serendipity of every list; users without relevant items are left out."""
+        if not has_items(all_recommendations):
             return self._summary([])
-        request, reference = (
-            at_cutoff("serendipity", self.k if k is None else k),
-            _reference(baseline_recommendations, by_user(all_recommendations)),
-        )
-        truth = {user: ground_truth.get(user, ()) for user in by_user(all_recommendations)}
-        return self._summary(self._all(request, all_recommendations, truth, reference=reference))
+        lists = mapping_by_user(all_recommendations)
+        request = with_cutoff("serendipity", self.k if k is None else k)
+        reference = _reference_lists(baseline_recommendations, lists)
+        truth = {user: ground_truth.get(user, ()) for user in lists}
+        return self._summary(self._values_by_user(request, lists, truth, reference=reference))
 
 
-def _reference(given: Any, users: Iterable[Any] = (0,)) -> Any:
-    """Lists by user, or one list for all; where that is empty, nobody expects anything."""
-    return (given if isinstance(given, Mapping) else listed(given)) or dict.fromkeys(users, ())
+def _reference_lists(baseline: Any, users: Iterable[Any] = (0,)) -> Any:
+    """Lists by user, or one list for all users; an empty list for every user if there are none."""
+    lists = baseline if isinstance(baseline, Mapping) else id_list(baseline)
+    return lists or dict.fromkeys(users, ())
 
 
 class HybridMetricCollection:
-    """Several of these metrics over the same lists.
+    """Several hybrid metrics over the same lists.
 
     Args:
-        metrics: which; without, diversity, alignment and cold-start coverage, novelty and serendipity too
-            where `evaluate_all` is given what they need.
-        k_values: cut-offs for the default metrics; the whole lists without.
-        cold_threshold: of the default cold-start coverage.
-        include_serendipity: False leaves it out of the default metrics.
+        metrics: the metrics. By default diversity, alignment, cold-start coverage, novelty and serendipity,
+            each if `evaluate_all` gets the arguments it needs.
+        k_values: cut-offs of the default metrics; by default they use whole lists.
+        cold_threshold: threshold of the default cold-start coverage.
+        include_serendipity: False leaves serendipity out of the default metrics.
 
     >>> collection = HybridMetricCollection(metrics=[DiversityMetric(), ColdStartCoverageMetric()])
     >>> collection.evaluate_all({0: [0, 1]}, embeddings=[[1.0, 0.0], [0.0, 1.0]], item_counts=[1, 9])
@@ -212,15 +215,15 @@ class HybridMetricCollection:
         cold_threshold: float = 5,
         include_serendipity: bool = True,
     ) -> None:
-        self._given = metrics is not None
+        self._metrics_are_explicit = metrics is not None
         self.metrics: list[HybridMetric] = list(metrics or ())
         if metrics is None:
-            cuts: list[int | None] = [None] if k_values is None else [*k_values]
-            for k in cuts:
+            cutoffs: list[int | None] = [None] if k_values is None else [*k_values]
+            for k in cutoffs:
                 self.metrics += [DiversityMetric(k=k), SemanticAlignmentMetric(k), NoveltyMetric(k)]
             self.metrics.append(ColdStartCoverageMetric(cold_threshold))
             if include_serendipity:
-                self.metrics += [SerendipityMetric(10 if k is None else k) for k in cuts]
+                self.metrics += [SerendipityMetric(10 if k is None else k) for k in cutoffs]
 
     def evaluate_all(
         self,
@@ -231,15 +234,16 @@ class HybridMetricCollection:
         item_to_idx: Mapping[Any, int] | None = None,
         **more: Any,
     ) -> dict[str, float]:
-        """{metric: mean, metric_std: standard deviation} of each; cold-start coverage is one number.
+        """{metric: mean, metric_std: standard deviation} of each metric; cold-start coverage is one number.
 
-        `more` is item_popularity and num_users (novelty), ground_truth and baseline_recommendations
-        (serendipity), and item_embeddings, another name for embeddings. A metric of your own gets those of
-        all these that its `compute_batch`, or without one its `compute`, has parameters for.
+        `more` may hold item_popularity and num_users (for novelty), ground_truth and
+        baseline_recommendations (for serendipity), and item_embeddings (another name for embeddings). A
+        metric of your own gets those arguments that its `compute_batch` (or, if it has none, its `compute`)
+        has parameters for.
         """
-        other = more.pop("item_embeddings", None)
+        item_embeddings = more.pop("item_embeddings", None)
         known = {
-            "embeddings": other if embeddings is None else embeddings,
+            "embeddings": item_embeddings if embeddings is None else embeddings,
             "user_profiles": user_profiles,
             "item_counts": item_counts,
             "item_popularity": more.pop("item_popularity", None),
@@ -249,20 +253,24 @@ class HybridMetricCollection:
         }
         if more:
             raise UnknownNameError("keyword", next(iter(more)), [*known, "item_embeddings"])
-        out: dict[str, float] = {}
+        values: dict[str, float] = {}
         for metric in self.metrics:
-            needs = next((held for kind, held in _NEEDS.items() if isinstance(metric, kind)), None)
+            needs = next(
+                (names for kind, names in _NEEDED_ARGUMENTS.items() if isinstance(metric, kind)), None
+            )
             if needs is None:
-                out |= _of_own(metric, {"all_recommendations": all_recommendations, **known}, item_to_idx)
+                values |= _custom_metric_values(
+                    metric, {"all_recommendations": all_recommendations, **known}, item_to_idx
+                )
                 continue
             missing = [name for name in needs if known[name] is None]
-            if missing and not self._given:
+            if missing and not self._metrics_are_explicit:
                 continue
             if missing:
                 raise InputError(f"{metric.name} needs {' and '.join(missing)}.", hint=f"Pass {missing[0]}=.")
-            own = {name: known[name] for name in needs}
-            out |= _named(metric, all_recommendations, own, item_to_idx)
-        return out
+            arguments = {name: known[name] for name in needs}
+            values |= _metric_values(metric, all_recommendations, arguments, item_to_idx)
+        return values
 
     def evaluate_diversity(
         self, all_recommendations: Mapping[Any, Any], embeddings: Any, item_to_idx: Any = None
@@ -289,7 +297,7 @@ class HybridMetricCollection:
         return NoveltyMetric().compute_batch(all_recommendations, item_popularity, num_users)
 
 
-_NEEDS: dict[type[HybridMetric], tuple[str, ...]] = {
+_NEEDED_ARGUMENTS: dict[type[HybridMetric], tuple[str, ...]] = {
     DiversityMetric: ("embeddings",),
     SemanticAlignmentMetric: ("user_profiles", "embeddings"),
     ColdStartCoverageMetric: ("item_counts",),
@@ -298,27 +306,31 @@ _NEEDS: dict[type[HybridMetric], tuple[str, ...]] = {
 }
 
 
-def _named(
-    metric: Any, lists: Mapping[Any, Any], own: dict[str, Any], item_to_idx: Mapping[Any, int] | None
+def _metric_values(
+    metric: Any, lists: Mapping[Any, Any], arguments: dict[str, Any], item_to_idx: Mapping[Any, int] | None
 ) -> dict[str, float]:
+    """The values of a metric of this module, under their result keys."""
     if isinstance(metric, ColdStartCoverageMetric):
-        return {metric.name: metric.compute(lists, **own)}
-    if "embeddings" in own:
-        own["item_to_idx"] = item_to_idx
-    found = metric.compute_batch(all_recommendations=lists, **own)
-    return {metric.name: found["mean"], f"{metric.name}_std": found["std"]}
+        return {metric.name: metric.compute(lists, **arguments)}
+    if "embeddings" in arguments:
+        arguments["item_to_idx"] = item_to_idx
+    summary = metric.compute_batch(all_recommendations=lists, **arguments)
+    return {metric.name: summary["mean"], f"{metric.name}_std": summary["std"]}
 
 
-def _of_own(metric: Any, known: dict[str, Any], item_to_idx: Mapping[Any, int] | None) -> dict[str, float]:
-    """A metric somebody else wrote, given what it has parameters for."""
+def _custom_metric_values(
+    metric: Any, known: dict[str, Any], item_to_idx: Mapping[Any, int] | None
+) -> dict[str, float]:
+    """The values of a user's own metric, called with the arguments it has parameters for."""
     compute = getattr(metric, "compute_batch", metric.compute)
-    takes = signature(compute).parameters
-    every = any(one.kind is Parameter.VAR_KEYWORD for one in takes.values())
-    given = {name: value for name, value in known.items() if value is not None} | {"item_to_idx": item_to_idx}
-    found = compute(**{name: value for name, value in given.items() if every or name in takes})
-    if isinstance(found, Mapping):
-        return {metric.name: found["mean"], f"{metric.name}_std": found["std"]}
-    return {metric.name: float(found)}
+    parameters = signature(compute).parameters
+    takes_any = any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
+    arguments = {name: value for name, value in known.items() if value is not None}
+    arguments["item_to_idx"] = item_to_idx
+    value = compute(**{name: arguments[name] for name in arguments if takes_any or name in parameters})
+    if isinstance(value, Mapping):
+        return {metric.name: value["mean"], f"{metric.name}_std": value["std"]}
+    return {metric.name: float(value)}
 
 
 def compute_diversity_bert(

@@ -1,7 +1,7 @@
-"""Models and test sets from folders, as seed 000's examples load them.
+"""Models and test sets from folders, as the examples of document 000 load them.
 
-A model is two matrices under names that say which is which. People do exchange them, so the row counts are
-held against whatever is known about them: metadata beside the model, and the ids of the data.
+A model is two matrices whose names say which is which. They are easily exchanged, so the row counts are
+checked against the metadata beside the model and the ids of the data.
 """
 
 from __future__ import annotations
@@ -13,22 +13,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.cf.evaluation.translation import ITEM, USER, EvaluationData, as_dict, by_index, history_of
+from recsys.cf.evaluation.translation import (
+    ITEM,
+    USER,
+    EvaluationData,
+    items_by_user,
+    read_history,
+    values_by_index,
+)
 from recsys.errors import FileError, InputError, SwappedFactorsWarning, warn
 from recsys.inputs.files import read_file
 from recsys.inputs.files.matrices import SUFFIXES, read_arrays, read_facts
 from recsys.models.baselines import training_counts
 from recsys.types import Array, Interactions
 
-_USERS = re.compile(
+_USER_NAMES = re.compile(
     r"(?:^|[_./-])(?:u|users?|user_(?:factors?|embeddings?|matrix))(?:\.weight)?$", re.IGNORECASE
 )
-_ITEMS = re.compile(
+_ITEM_NAMES = re.compile(
     r"(?:^|[_./-])(?:v|items?|item_(?:factors?|embeddings?|matrix))(?:\.weight)?$", re.IGNORECASE
 )
-_N_USERS = ("num_users", "n_users")
-_N_ITEMS = ("num_items", "n_items")
-_BESIDE = ("metadata", "meta", "config", "params")
+_USER_COUNT_KEYS = ("num_users", "n_users")
+_ITEM_COUNT_KEYS = ("num_items", "n_items")
+_METADATA_STEMS = ("metadata", "meta", "config", "params")
 
 
 class FactorPair(NamedTuple):
@@ -51,114 +58,123 @@ def load_model(
     Args:
         path: the folder or the file.
         name: which model, where a folder holds several (`name="als"` for `als_U.npy`).
-        n_users: how many users there are, to tell exchanged matrices; also read from JSON beside them.
-        n_items: how many items there are, likewise.
-        needs: data the rows must reach for.
+        n_users: how many users there are, to detect exchanged matrices; also read from JSON beside them.
+        n_items: how many items there are, for the same purpose.
+        needs: interactions whose user and item numbers must have a row.
 
-    Exchanged matrices (rows of U = number of items) are put right with a SwappedFactorsWarning. Nothing is
+    Exchanged matrices (rows of U = number of items) are swapped back with a SwappedFactorsWarning. Nothing is
     unpickled.
     """
-    place = Path(path)
-    arrays, facts = _found(place)
-    pair = FactorPair(_one(arrays, _USERS, name, place, "user"), _one(arrays, _ITEMS, name, place, "item"))
+    source = Path(path)
+    arrays, facts = _read_matrices(source)
+    pair = FactorPair(
+        _pick_matrix(arrays, _USER_NAMES, name, source, "user"),
+        _pick_matrix(arrays, _ITEM_NAMES, name, source, "item"),
+    )
     if pair.U.ndim != 2 or pair.V.ndim != 2 or pair.U.shape[1] != pair.V.shape[1]:
         raise InputError(
-            f"{place}: the matrices have shapes {pair.U.shape} and {pair.V.shape}.",
-            hint="Store one row a user and one row an item, both with as many columns as there are factors.",
+            f"{source}: the matrices have shapes {pair.U.shape} and {pair.V.shape}.",
+            hint="Store one row per user and one row per item, both with one column per factor.",
         )
-    known = _counted(facts, _N_USERS, n_users), _counted(facts, _N_ITEMS, n_items)
-    return _put_right(pair, known, _reach(needs), place)
+    known = _row_count(facts, _USER_COUNT_KEYS, n_users), _row_count(facts, _ITEM_COUNT_KEYS, n_items)
+    return _swap_if_exchanged(pair, known, _min_row_counts(needs), source)
 
 
 load_cf_model = load_model
 
 
-def _found(place: Path) -> tuple[dict[str, Array], dict[str, Any]]:
-    if place.is_file():
-        return read_arrays(place), read_facts(place.parent, (place.stem, *_BESIDE))
-    if not place.is_dir():
-        raise FileError(f"there is no model at {place}.", hint="Name a folder, or a file of matrices.")
+def _read_matrices(source: Path) -> tuple[dict[str, Array], dict[str, Any]]:
+    """The arrays of a file or folder by name, and the metadata stored beside them."""
+    if source.is_file():
+        return read_arrays(source), read_facts(source.parent, (source.stem, *_METADATA_STEMS))
+    if not source.is_dir():
+        raise FileError(f"there is no model at {source}.", hint="Name a folder, or a file of matrices.")
     arrays: dict[str, Array] = {}
-    for one in sorted(p for p in place.iterdir() if p.suffix.lower() in SUFFIXES):
-        arrays.update(read_arrays(one))
-    return arrays, read_facts(place)
+    for file in sorted(p for p in source.iterdir() if p.suffix.lower() in SUFFIXES):
+        arrays.update(read_arrays(file))
+    return arrays, read_facts(source)
 
 
-def _one(
-    arrays: Mapping[str, Array], form: re.Pattern[str], name: str | None, place: Path, what: str
+def _pick_matrix(
+    arrays: Mapping[str, Array], pattern: re.Pattern[str], name: str | None, source: Path, what: str
 ) -> Array:
-    models = {key: key[: found.start()] for key in arrays if (found := form.search(key))}
-    exact = name in models.values()
-    fitting = [
-        k for k, own in models.items() if name is None or (own == name if exact else k.startswith(name))
+    """The one matrix whose key matches the pattern and, if a name is given, belongs to that model."""
+    model_by_key = {key: key[: match.start()] for key in arrays if (match := pattern.search(key))}
+    exact = name in model_by_key.values()
+    keys = [
+        key
+        for key, model in model_by_key.items()
+        if name is None or (model == name if exact else key.startswith(name))
     ]
-    if len(fitting) > 1:  # ids may lie beside the matrices
-        fitting = [key for key in fitting if arrays[key].ndim == 2] or fitting
-    if len(fitting) == 1:
-        return arrays[fitting[0]]
-    if not fitting:
+    if len(keys) > 1:  # ids may be stored beside the matrices
+        keys = [key for key in keys if arrays[key].ndim == 2] or keys
+    if len(keys) == 1:
+        return arrays[keys[0]]
+    if not keys:
         raise FileError(
-            f"{place} holds no {what} matrix; found {', '.join(sorted(arrays)) or 'no matrix at all'}.",
+            f"{source} holds no {what} matrix; found {', '.join(sorted(arrays)) or 'no matrix at all'}.",
             hint="Call the files or arrays U and V, als_U and als_V, or user_factors and item_factors.",
         )
     raise FileError(
-        f"{place} holds several {what} matrices: {', '.join(sorted(fitting))}.",
-        hint=f"Say which model: name={models[min(fitting)]!r}.",
+        f"{source} holds several {what} matrices: {', '.join(sorted(keys))}.",
+        hint=f"Say which model: name={model_by_key[min(keys)]!r}.",
     )
 
 
-def _counted(facts: Mapping[str, Any], names: Sequence[str], given: int | None) -> int | None:
-    held = [facts[name] for name in names if type(facts.get(name)) is int]
-    return given if given is not None else next(iter(held), None)
+def _row_count(facts: Mapping[str, Any], keys: Sequence[str], count: int | None) -> int | None:
+    """`count`, or the first whole number the metadata have under one of the keys."""
+    stored = [facts[key] for key in keys if type(facts.get(key)) is int]
+    return count if count is not None else next(iter(stored), None)
 
 
-def _reach(needs: Sequence[Interactions | None]) -> tuple[int, int]:
-    """How many rows users and items need at least; 0 where ids are texts."""
-    held = [rows for rows in needs if rows is not None]
-    ends = [
-        max((int(ids.values[-1]) + 1 for ids in kinds if len(ids) and ids.kind == "int"), default=0)
-        for kinds in ([rows.cases for rows in held], [rows.items for rows in held])
+def _min_row_counts(needs: Sequence[Interactions | None]) -> tuple[int, int]:
+    """How many rows the user and item matrices need at least; 0 where ids are texts."""
+    tables = [interactions for interactions in needs if interactions is not None]
+    counts = [
+        max((int(ids.values[-1]) + 1 for ids in all_ids if len(ids) and ids.kind == "int"), default=0)
+        for all_ids in ([table.cases for table in tables], [table.items for table in tables])
     ]
-    return ends[0], ends[1]
+    return counts[0], counts[1]
 
 
-def _put_right(
-    pair: FactorPair, known: tuple[int | None, int | None], reach: tuple[int, int], place: Path
+def _swap_if_exchanged(
+    pair: FactorPair, known: tuple[int | None, int | None], minimum: tuple[int, int], source: Path
 ) -> FactorPair:
-    if _fits(pair, known, reach):
+    if _fits(pair, known, minimum):
         return pair
-    turned = FactorPair(pair.V, pair.U)
-    if _fits(turned, known, reach):
+    swapped = FactorPair(pair.V, pair.U)
+    if _fits(swapped, known, minimum):
         warn(
             SwappedFactorsWarning,
-            f"{place}: there are {len(pair.U):,} user rows and {len(pair.V):,} item rows, which is "
-            f"the other way round for {_said(known, reach)}; they were exchanged.",
+            f"{source}: there are {len(pair.U):,} user rows and {len(pair.V):,} item rows, which is "
+            f"the other way round for {_format_sizes(known, minimum)}; they were exchanged.",
         )
-        return turned
+        return swapped
     raise InputError(
-        f"{place}: {len(pair.U):,} user rows and {len(pair.V):,} item rows do not fit {_said(known, reach)}.",
+        f"{source}: {len(pair.U):,} user rows and {len(pair.V):,} item rows do not fit "
+        f"{_format_sizes(known, minimum)}.",
         hint="Check that model and data use the same numbering.",
     )
 
 
-def _fits(pair: FactorPair, known: tuple[int | None, int | None], reach: tuple[int, int]) -> bool:
+def _fits(pair: FactorPair, known: tuple[int | None, int | None], minimum: tuple[int, int]) -> bool:
     return all(
         len(rows) >= least and n in (None, len(rows))
-        for rows, n, least in zip(pair, known, reach, strict=True)
+        for rows, n, least in zip(pair, known, minimum, strict=True)
     )
 
 
-def _said(known: tuple[int | None, int | None], reach: tuple[int, int]) -> str:
-    words = [
+def _format_sizes(known: tuple[int | None, int | None], minimum: tuple[int, int]) -> str:
+    sizes = [
         f"{n:,} {what}" if n is not None else f"{what} up to number {least - 1:,}"
-        for what, n, least in (("users", known[0], reach[0]), ("items", known[1], reach[1]))
+        for what, n, least in (("users", known[0], minimum[0]), ("items", known[1], minimum[1]))
         if n is not None or least
     ]
-    return " and ".join(words)
+    return " and ".join(sizes)
 
 
 class LoadedEmbeddings(NamedTuple):
-    """One row an item, and {item: row} where the file says which item each row belongs to."""
+    """One row per item, and {item: row} if the file says which item each row belongs to."""
 
     matrix: Array
     item_to_idx: dict[int, int] | None
@@ -167,8 +183,8 @@ class LoadedEmbeddings(NamedTuple):
 def load_embeddings(path: str | Path) -> LoadedEmbeddings:
     """The item embeddings of a .npy, .npz, .safetensors or .pt file.
 
-    Of several arrays, `embeddings` (or `embedding`, or the only matrix) is taken; `item`, `item_ids` or
-    `i_idx` beside it numbers the rows.
+    If there are several arrays, the matrix is `embeddings`, `embedding` or the only one with two dimensions;
+    an array `item`, `item_ids` or `i_idx` beside it says which item each row belongs to.
     """
     arrays = read_arrays(path)
     matrices = {name: array for name, array in arrays.items() if array.ndim == 2}
@@ -176,22 +192,22 @@ def load_embeddings(path: str | Path) -> LoadedEmbeddings:
     if name is None and len(matrices) != 1:
         raise FileError(
             f"{path} holds {len(matrices)} matrices: {', '.join(sorted(matrices)) or 'none'}.",
-            hint="Call the one with a row an item 'embeddings'.",
+            hint="Call the one with one row per item 'embeddings'.",
         )
     matrix = matrices[name] if name is not None else next(iter(matrices.values()))
-    named = next((arrays[n] for n in ("i_idx", "item", "item_ids") if n in arrays), None)
-    if named is None:
+    row_items = next((arrays[n] for n in ("i_idx", "item", "item_ids") if n in arrays), None)
+    if row_items is None:
         return LoadedEmbeddings(matrix, None)
     if (
-        named.shape != (len(matrix),)
-        or named.dtype.kind not in "iuf"
-        or (named != named.astype(np.int64)).any()
+        row_items.shape != (len(matrix),)
+        or row_items.dtype.kind not in "iuf"
+        or (row_items != row_items.astype(np.int64)).any()
     ):
         raise FileError(
-            f"{path} names {named.size} items ({named.dtype}) for {len(matrix)} rows.",
+            f"{path} names {row_items.size} items ({row_items.dtype}) for {len(matrix)} rows.",
             hint="Name each row by the item's row in the model, or leave the names out.",
         )
-    return LoadedEmbeddings(matrix, {int(item): row for row, item in enumerate(named.tolist())})
+    return LoadedEmbeddings(matrix, {int(item): row for row, item in enumerate(row_items.tolist())})
 
 
 def load_test_data(
@@ -209,16 +225,19 @@ def load_test_data(
     folder = Path(path)
     columns = {"user": user_col, "item": item_col}
     test, train = (
-        read_file(_table(folder, stem), "truth", columns=columns, ids="int") for stem in ("test", "train")
+        read_file(_table_path(folder, stem), "truth", columns=columns, ids="int")
+        for stem in ("test", "train")
     )
     counts = training_counts(train)
     size = max(int(counts.ids[-1]), int(test.items.values[-1])) + 1 if n_items is None else n_items
-    popularity = by_index(counts.ids, counts.values, size, "the train table")
-    history = history_of(train)
-    return EvaluationData(as_dict(test, set), {} if history is None else as_dict(history, set), popularity)
+    popularity = values_by_index(counts.ids, counts.values, size, "the train table")
+    history = read_history(train)
+    return EvaluationData(
+        items_by_user(test, set), {} if history is None else items_by_user(history, set), popularity
+    )
 
 
-def _table(folder: Path, stem: str) -> Path:
+def _table_path(folder: Path, stem: str) -> Path:
     for suffix in (".parquet", ".csv", ".tsv"):
         if (folder / f"{stem}{suffix}").is_file():
             return folder / f"{stem}{suffix}"

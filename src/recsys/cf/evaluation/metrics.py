@@ -1,8 +1,8 @@
-"""The metrics of one list, as classes and as functions, in seed 000's words.
+"""The metrics of one list in document 000, as classes and as functions.
 
-Each class names a metric of the registry and asks `score_list` for it. A ground truth that maps items to
-grades is graded relevance. `map_at_k` divides by min(k, relevant items), not by the hits found as the
-seed's formula does: with that divisor a list with one early hit would score 1.
+Each class names a metric that `score_list` computes. A ground truth of {item: grade} is graded relevance.
+`map_at_k` divides by min(k, relevant items), not by the number of hits as the formula of document 000 does:
+with that divisor a list with a single early hit would score 1.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from recsys.cf.evaluation.translation import catalogue_coverage, cutoff
 from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.single import score_list
 
-_OTHER_WORDS = frozenset({"recommended", "relevant", "relevance_scores"})
+_KEYWORDS_OF_DOCUMENT_001 = frozenset({"recommended", "relevant", "relevance_scores"})
 Truth = Collection[Any] | Mapping[Any, float]
 
 
 class BaseMetric(ABC):
-    """What all metrics of this module have: a name, `compute` and `validate_inputs`."""
+    """Base class: a name, `compute` and `validate_inputs`."""
 
     name: str
 
@@ -36,18 +36,18 @@ class BaseMetric(ABC):
     def validate_inputs(self, predictions: Any, ground_truth: Any) -> bool:
         """Whether there is something to score; False means the value is 0.0.
 
-        What has no order (a set) or is no collection at all is an error rather than False.
+        Predictions without an order (a set) and arguments that are no collection raise an InputError.
 
         >>> RecallAtK().validate_inputs([1, 2], {2}), RecallAtK().validate_inputs([], {2})
         (True, False)
         """
         if predictions is None or ground_truth is None:
             return False
-        for given, what in ((predictions, "predictions"), (ground_truth, "ground_truth")):
-            if isinstance(given, str) or not hasattr(given, "__len__"):
+        for items, name in ((predictions, "predictions"), (ground_truth, "ground_truth")):
+            if isinstance(items, str) or not hasattr(items, "__len__"):
                 raise InputError(
-                    f"{what} came as {type(given).__name__}.",
-                    table=what,
+                    f"{name} came as {type(items).__name__}.",
+                    table=name,
                     hint="Pass a list of item ids, best first, and a set of relevant ones.",
                 )
         if isinstance(predictions, set | frozenset):
@@ -78,7 +78,7 @@ class _AtK(BaseMetric):
 
 
 class RecallAtK(_AtK):
-    """The share of the relevant items that stand in the first k places.
+    """The share of the relevant items that are in the first k places.
 
     >>> RecallAtK(k=10).compute(predictions=[1, 5, 3, 8, 2], ground_truth={3, 8, 10})
     0.6666666666666666
@@ -98,7 +98,7 @@ class PrecisionAtK(_AtK):
 
 
 class NDCGAtK(_AtK):
-    """DCG over the best DCG min(k, relevant) hits can reach; {item: grade} makes it graded.
+    """DCG over the DCG of the ideal first k places; {item: grade} makes it graded.
 
     >>> round(NDCGAtK(k=10).compute([1, 5, 3, 8, 2], {3, 8, 10}), 4)
     0.4367
@@ -120,7 +120,7 @@ class MAPAtK(_AtK):
 
 
 class HitRate(_AtK):
-    """1 where a relevant item stands in the first k places.
+    """1 if a relevant item is in the first k places, else 0.
 
     >>> HitRate(k=3).compute([1, 5, 3, 8, 2], {3, 8, 10})
     1.0
@@ -130,7 +130,7 @@ class HitRate(_AtK):
 
 
 class MRR(BaseMetric):
-    """One over the place of the first relevant item of the whole list; no cut-off unless k is given.
+    """1 / place of the first relevant item in the list; no cut-off unless k is given.
 
     >>> MRR().compute([1, 5, 3, 8, 2], {3, 8, 10})
     0.3333333333333333
@@ -167,7 +167,7 @@ class Coverage(BaseMetric):
 
 
 class MetricFactory:
-    """Makes metrics by name.
+    """Creates metrics by name.
 
     >>> MetricFactory.create("recall", k=5), list(MetricFactory.create_standard_metrics([10]))
     (RecallAtK(name='recall@5'), ['recall@10', 'ndcg@10', 'precision@10', 'map@10', 'mrr'])
@@ -187,46 +187,46 @@ class MetricFactory:
     @classmethod
     def create(cls, metric_name: str, **kwargs: Any) -> BaseMetric:
         """The metric of that name; keywords go to its class."""
-        made = cls.METRIC_REGISTRY.get(str(metric_name).lower())
-        if made is None:
+        metric_class = cls.METRIC_REGISTRY.get(str(metric_name).lower())
+        if metric_class is None:
             raise UnknownNameError("metric", metric_name, cls.METRIC_REGISTRY)
-        return made(**kwargs)
+        return metric_class(**kwargs)
 
     @classmethod
     def create_standard_metrics(cls, k_values: Sequence[int] = (10, 20)) -> dict[str, BaseMetric]:
         """{result key: metric} for recall, NDCG, precision and MAP at each k, and MRR."""
-        made = {f"{name}@{k}": cls.create(name, k=k) for name in cls._STANDARD for k in k_values}
-        return {**made, "mrr": MRR()}
+        metrics = {f"{name}@{k}": cls.create(name, k=k) for name in cls._STANDARD for k in k_values}
+        return {**metrics, "mrr": MRR()}
 
 
-def _also_in_other_words(function: Callable[..., float]) -> Callable[..., float]:
-    """Seed 001 has functions of the same names; called by its keywords, they are its own."""
+def _accepts_keywords_of_document_001(function: Callable[..., float]) -> Callable[..., float]:
+    """Call the function of the same name in document 001 if its keywords are used."""
 
     @wraps(function)
-    def called(*args: Any, **kwargs: Any) -> float:
-        if _OTHER_WORDS.isdisjoint(kwargs):
+    def dispatch(*args: Any, **kwargs: Any) -> float:
+        if _KEYWORDS_OF_DOCUMENT_001.isdisjoint(kwargs):
             return function(*args, **kwargs)
         from recsys.cf.evaluation import recommender_evaluator
 
-        other: Callable[..., float] = getattr(recommender_evaluator, function.__name__)
-        return other(*args, **kwargs)
+        document_001_function: Callable[..., float] = getattr(recommender_evaluator, function.__name__)
+        return document_001_function(*args, **kwargs)
 
-    return called
+    return dispatch
 
 
-@_also_in_other_words
+@_accepts_keywords_of_document_001
 def recall_at_k(predictions: Iterable[Any], ground_truth: Truth, k: int = 10) -> float:
     """Recall of the first k places; see RecallAtK."""
     return RecallAtK(k).compute(predictions, ground_truth)
 
 
-@_also_in_other_words
+@_accepts_keywords_of_document_001
 def precision_at_k(predictions: Iterable[Any], ground_truth: Truth, k: int = 10) -> float:
     """Precision of the first k places; see PrecisionAtK."""
     return PrecisionAtK(k).compute(predictions, ground_truth)
 
 
-@_also_in_other_words
+@_accepts_keywords_of_document_001
 def ndcg_at_k(predictions: Iterable[Any], ground_truth: Truth, k: int = 10) -> float:
     """NDCG of the first k places; see NDCGAtK."""
     return NDCGAtK(k).compute(predictions, ground_truth)
@@ -235,13 +235,13 @@ def ndcg_at_k(predictions: Iterable[Any], ground_truth: Truth, k: int = 10) -> f
 def map_at_k(predictions: Iterable[Any], ground_truth: Truth, k: int = 10) -> float:
     """Average precision of the first k places, over min(k, relevant items); see MAPAtK.
 
-    `score_list(predictions, ground_truth, "map(over=hits)@10")` is the seed's own formula.
+    The formula of document 000 is `score_list(predictions, ground_truth, "map(over=hits)@10")`.
     """
     return MAPAtK(k).compute(predictions, ground_truth)
 
 
 def hit_rate(predictions: Iterable[Any], ground_truth: Truth, k: int = 10) -> float:
-    """1 where the first k places hold a relevant item; see HitRate."""
+    """1 if a relevant item is in the first k places, else 0; see HitRate."""
     return HitRate(k).compute(predictions, ground_truth)
 
 

@@ -1,8 +1,8 @@
-"""Factor models evaluated in seed 000's words: ModelEvaluator, BatchModelEvaluator and their functions.
+"""The model evaluators of document 000: ModelEvaluator, BatchModelEvaluator and their functions.
 
-The engine counts the place of every test item among all unseen items, in blocks within a memory budget, so
-`batch_size` and `use_argpartition` change nothing in a result; MRR is over the whole ranking and does not
-move with `k_values`.
+`recsys.evaluate` counts the place of every test item among all unseen items, in blocks within a memory
+budget, so `batch_size` and `use_argpartition` do not affect results. MRR is over the whole ranking and does
+not depend on `k_values`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from recsys.analysis import by_activity
-from recsys.cf.evaluation import translation as words
+from recsys.cf.evaluation import translation
 from recsys.cf.evaluation.loading import load_cf_model, load_model, load_test_data
 from recsys.cf.evaluation.metrics import BaseMetric, MetricFactory
-from recsys.cf.evaluation.reporting import plain
+from recsys.cf.evaluation.reporting import json_value
 from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.evaluate import evaluate, recommend
 from recsys.evaluation.provenance import run_facts
@@ -43,12 +43,12 @@ class ModelEvaluator:
     """Evaluates user factors U and item factors V.
 
     Args:
-        U: one row a user.
-        V: one row an item.
+        U: one row per user.
+        V: one row per item.
         k_values: the cut-offs.
-        batch_size: accepted; the engine works in blocks of its own, which change no result.
-        use_argpartition: accepted; the engine's top k is exact either way.
-        user_ids: the id of each row of U where users are not numbered by it.
+        batch_size: accepted and ignored; it would not affect results.
+        use_argpartition: accepted and ignored; the top k is always exact.
+        user_ids: the id of each row of U, if users are not row numbers.
         item_ids: the same for V.
 
     >>> evaluator = ModelEvaluator(
@@ -61,11 +61,11 @@ class ModelEvaluator:
 
     def __init__(
         self,
-        U: Any,  # noqa: N803 - the seed's name
-        V: Any,  # noqa: N803 - the seed's name
+        U: Any,  # noqa: N803 - the name in document 000
+        V: Any,  # noqa: N803 - the name in document 000
         k_values: Sequence[int] = _K,
         batch_size: int = 1000,
-        use_argpartition: bool = True,  # noqa: FBT001, FBT002 - the seed's signature
+        use_argpartition: bool = True,  # noqa: FBT001, FBT002 - the signature in document 000
         *,
         user_ids: Iterable[Any] | None = None,
         item_ids: Iterable[Any] | None = None,
@@ -74,54 +74,58 @@ class ModelEvaluator:
         self.U, self.V = self.source.users, self.source.items
         self.num_users, self.factors = self.U.shape
         self.num_items = len(self.V)
-        self.k_values = words.cutoffs(k_values)
+        self.k_values = translation.cutoffs(k_values)
         self.max_k = max(self.k_values)
         self.batch_size = batch_size
         self.use_argpartition = use_argpartition
         self.metrics: dict[str, BaseMetric] = MetricFactory.create_standard_metrics(self.k_values)
-        self._last: words.Results | None = None
+        self._last_results: translation.Results | None = None
 
     def evaluate(
         self,
         test_data: Any,
         user_pos_train: Any = None,
-        user_col: str = words.USER,
-        item_col: str = words.ITEM,
-        compute_per_user: bool = True,  # noqa: FBT001, FBT002 - per-user values are always kept
+        user_col: str = translation.USER,
+        item_col: str = translation.ITEM,
+        compute_per_user: bool = True,  # noqa: FBT001, FBT002 - per-user values are always computed
         *,
         rating_col: str | None = None,
     ) -> dict[str, Any]:
-        """All metrics of the test users, with what they took in training left out of their lists.
+        """All metrics over the test users; their training items are left out of the lists.
 
         `test_data` is a table or {user: items}; {user: {item: grade}} or `rating_col` makes it graded.
         """
         del compute_per_user
-        truth = words.truth_of(test_data, user_col, item_col, rating_col)
-        return self._evaluated(
-            truth, words.history_of(words.brought(test_data, user_pos_train), user_col, item_col)
+        truth = translation.read_truth(test_data, user_col, item_col, rating_col)
+        return self._evaluate_interactions(
+            truth, translation.training_history(test_data, user_pos_train, user_col, item_col)
         )
 
-    def _evaluated(self, truth: Interactions, history: Interactions | None) -> words.Results:
-        self._last = words.evaluated(self.source, truth, history, self.k_values)
-        return self._last
+    def _evaluate_interactions(
+        self, truth: Interactions, history: Interactions | None
+    ) -> translation.Results:
+        self._last_results = translation.standard_results(self.source, truth, history, self.k_values)
+        return self._last_results
 
     def generate_recommendations(
         self, test_users: Iterable[Any], user_pos_train: Any = None, k: int | None = None
     ) -> dict[Any, list[Any]]:
-        """{user: the k best items not in their training items}; the largest of k_values without k."""
-        at = self.max_k if k is None else words.cutoff(k)
-        users = words.listed(test_users)
+        """{user: the k best items not in their training items}; k is by default the largest of `k_values`."""
+        length = self.max_k if k is None else translation.cutoff(k)
+        users = translation.id_list(test_users)
         if not users:
             return {}
-        lists = recommend(self.source, at, users=users, seen=words.history_of(user_pos_train))
-        return words.in_order(words.as_dict(lists), users)
+        lists = recommend(self.source, length, users=users, seen=translation.read_history(user_pos_train))
+        return translation.lists_for_users(translation.items_by_user(lists), users)
 
     def get_per_user_metrics(self) -> Any:
-        """A DataFrame by user id, one column a metric, evaluated users only."""
-        return words.per_user_table(None if self._last is None else self._last.evaluation)
+        """A DataFrame by user id, one column per metric, evaluated users only."""
+        return translation.per_user_table(
+            None if self._last_results is None else self._last_results.evaluation
+        )
 
     def get_metric_distribution(self, metric: str = "recall", k: int | None = 10) -> Any:
-        """The values of one metric over the evaluated users, as an array; "recall" at k, or "recall@10"."""
+        """The values of a metric over the evaluated users, as an array; "recall" with k, or "recall@10"."""
         table = self.get_per_user_metrics()
         name = metric if metric in table.columns else f"{metric}@{k}"
         if name not in table.columns:
@@ -133,13 +137,13 @@ class ModelEvaluator:
     ) -> dict[str, dict[str, float]]:
         """{bin: {metric: mean}} by the number of training interactions.
 
-        `bins` are (from, below); without, the users are cut into low, medium and high thirds.
+        `bins` are (from, below); by default the users are split into low, medium and high thirds.
         """
-        if self._last is None or self._last.evaluation is None:
+        if self._last_results is None or self._last_results.evaluation is None:
             raise InputError(
                 "nothing was evaluated yet.", hint="Call evaluate(test_data, user_pos_train) first."
             )
-        return by_activity(self._last.evaluation, user_interaction_counts, bins)
+        return by_activity(self._last_results.evaluation, user_interaction_counts, bins)
 
     def save_results(
         self,
@@ -147,8 +151,8 @@ class ModelEvaluator:
         model_name: str = "model",
         hyperparams: Mapping[str, Any] | None = None,
     ) -> Path:
-        """The last results as JSON, with the model's shape, its hyperparameters and the conventions."""
-        if self._last is None or self._last.evaluation is None:
+        """Write the last results as JSON, with model shape, hyperparameters and conventions."""
+        if self._last_results is None or self._last_results.evaluation is None:
             raise InputError(
                 "nothing was evaluated yet.", hint="Call evaluate(test_data, user_pos_train) first."
             )
@@ -158,37 +162,37 @@ class ModelEvaluator:
             "model_shape": shape,
             "k_values": self.k_values,
             "hyperparams": dict(hyperparams or {}),
-            "metrics": dict(self._last),
-            "conventions": self._last.evaluation.conventions.to_dict(),
+            "metrics": dict(self._last_results),
+            "conventions": self._last_results.evaluation.conventions.to_dict(),
             "run": run_facts(),
         }
         target = Path(output_path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_text(target, json.dumps(plain(document), indent=2, ensure_ascii=False))
+        write_text(target, json.dumps(json_value(document), indent=2, ensure_ascii=False))
         return target
 
     def _prepare_ground_truth(
-        self, test_data: Any, user_col: str = words.USER, item_col: str = words.ITEM
+        self, test_data: Any, user_col: str = translation.USER, item_col: str = translation.ITEM
     ) -> dict[Any, set[Any]]:
-        """{user: set of test items}, from a table or a dict."""
-        return words.as_dict(words.truth_of(test_data, user_col, item_col), set)
+        """{user: set of test items} of a table or a dict."""
+        return translation.items_by_user(translation.read_truth(test_data, user_col, item_col), set)
 
     def _compute_metrics(
         self, recommendations: Mapping[Any, Any], ground_truth: Any, k_values: Sequence[int] | None = None
     ) -> dict[str, float]:
-        """The standard metrics of ready lists; MRR is over the lists as given."""
-        at = self.k_values if k_values is None else words.cutoffs(k_values)
-        return dict(evaluate(recommendations, ground_truth, words.standard_names(at)))
+        """The standard metrics of lists of items; MRR is over the whole lists."""
+        cutoffs = self.k_values if k_values is None else translation.cutoffs(k_values)
+        return dict(evaluate(recommendations, ground_truth, translation.standard_names(cutoffs)))
 
     def _get_top_k(self, scores: Any, k: int, exclude_indices: Iterable[int] | None = None) -> Any:
         """Indices of the k highest scores of one user, best first, without the excluded ones."""
-        never = None if exclude_indices is None else words.listed(exclude_indices)
-        lists = recommend(Scores(np.atleast_2d(scores)), words.cutoff(k), never=never or None)
+        excluded = None if exclude_indices is None else translation.id_list(exclude_indices)
+        lists = recommend(Scores(np.atleast_2d(scores)), translation.cutoff(k), never=excluded or None)
         return lists.codes.astype(np.int64)
 
 
 class BatchModelEvaluator:
-    """Several models on one test set: it is read once, and every model answers for the same users.
+    """Evaluates several models on one test set, which is read once.
 
     >>> batch = BatchModelEvaluator(k_values=[1])
     >>> batch.add_model("good", [[1.0]], [[0.0], [1.0]])
@@ -199,44 +203,47 @@ class BatchModelEvaluator:
     """
 
     def __init__(self, k_values: Sequence[int] = _K) -> None:
-        self.k_values = words.cutoffs(k_values)
+        self.k_values = translation.cutoffs(k_values)
         self.models: dict[str, tuple[ModelEvaluator, dict[str, Any]]] = {}
-        self.results: dict[str, words.Results] = {}
+        self.results: dict[str, translation.Results] = {}
 
     def add_model(self, name: str, U: Any, V: Any, hyperparams: Mapping[str, Any] | None = None) -> None:  # noqa: N803
-        """Take a model in, with hyperparameters to show beside its results."""
+        """Add a model, with hyperparameters to show beside its results."""
         self.models[name] = ModelEvaluator(U, V, self.k_values), dict(hyperparams or {})
 
     def evaluate_all(
         self,
         test_data: Any,
         user_pos_train: Any = None,
-        user_col: str = words.USER,
-        item_col: str = words.ITEM,
+        user_col: str = translation.USER,
+        item_col: str = translation.ITEM,
     ) -> dict[str, dict[str, Any]]:
-        """{model: results} of every model added."""
+        """{model: results} of all models."""
         if not self.models:
             raise InputError("no model was added.", hint="Call add_model(name, U, V) first.")
-        truth = words.truth_of(test_data, user_col, item_col)
-        history = words.history_of(words.brought(test_data, user_pos_train), user_col, item_col)
-        self.results = {name: one._evaluated(truth, history) for name, (one, _) in self.models.items()}  # noqa: SLF001
+        truth = translation.read_truth(test_data, user_col, item_col)
+        history = translation.training_history(test_data, user_pos_train, user_col, item_col)
+        self.results = {
+            name: evaluator._evaluate_interactions(truth, history)  # noqa: SLF001
+            for name, (evaluator, _) in self.models.items()
+        }
         return dict(self.results)
 
     def get_per_user_metrics(self, name: str) -> Any:
         """One model's DataFrame by user id."""
-        return words.per_user_table(self._of(name).evaluation)
+        return translation.per_user_table(self._results_of(name).evaluation)
 
     def get_comparison_table(self) -> Any:
-        """One row a model: its hyperparameters, then its results."""
+        """A DataFrame with one row per model: its hyperparameters, then its results."""
         import pandas as pd
 
-        rows = [{"model": name, **self.models[name][1], **self._of(name)} for name in self.results]
-        own = dict.fromkeys(key for name in self.results for key in self.models[name][1])
-        shown = dict.fromkeys(["model", *own, *(key for row in rows for key in row)])
-        return pd.DataFrame(rows, columns=list(shown))
+        rows = [{"model": name, **self.models[name][1], **self._results_of(name)} for name in self.results]
+        hyperparams = dict.fromkeys(key for name in self.results for key in self.models[name][1])
+        columns = dict.fromkeys(["model", *hyperparams, *(key for row in rows for key in row)])
+        return pd.DataFrame(rows, columns=list(columns))
 
     def get_best_model(self, metric: str = "ndcg@10") -> tuple[str, float]:
-        """(name, value) of the model with the highest value; the first added of equal ones."""
+        """(name, value) of the model with the highest value; of equal ones, the first added."""
         if not self.results:
             raise InputError("nothing was evaluated yet.", hint="Call evaluate_all(test_data, …) first.")
         for results in self.results.values():
@@ -245,15 +252,15 @@ class BatchModelEvaluator:
         best = max(self.results, key=lambda name: self.results[name][metric])
         return best, self.results[best][metric]
 
-    def _of(self, name: str) -> words.Results:
+    def _results_of(self, name: str) -> translation.Results:
         if name not in self.results:
             raise UnknownNameError("evaluated model", name, self.results)
         return self.results[name]
 
 
 def evaluate_model(
-    U: Any,  # noqa: N803 - the seed's name
-    V: Any,  # noqa: N803 - the seed's name
+    U: Any,  # noqa: N803 - the name in document 000
+    V: Any,  # noqa: N803 - the name in document 000
     test_data: Any,
     user_pos_train: Any = None,
     k_values: Sequence[int] = _K,
@@ -272,12 +279,12 @@ def load_and_evaluate(
     name: str | None = None,
     **columns: Any,
 ) -> dict[str, Any]:
-    """Load a model's folder or file and evaluate it; exchanged U and V are told by what the data needs.
+    """Load a model from a folder or file and evaluate it; the ids of the data reveal exchanged U and V.
 
-    `name` says which model where the folder holds several.
+    `name` says which model if the folder holds several.
     """
-    truth = words.truth_of(test_data, **columns)
+    truth = translation.read_truth(test_data, **columns)
     names = {name: columns[name] for name in ("user_col", "item_col") if name in columns}
-    history = words.history_of(words.brought(test_data, user_pos_train), **names)
+    history = translation.training_history(test_data, user_pos_train, **names)
     users, items = load_model(model_dir, name=name, needs=(truth, history))
-    return ModelEvaluator(users, items, k_values)._evaluated(truth, history)  # noqa: SLF001
+    return ModelEvaluator(users, items, k_values)._evaluate_interactions(truth, history)  # noqa: SLF001

@@ -1,6 +1,6 @@
-"""The face of the NCF evaluation: NCFEvaluator and NCFTestDataset, in the words of its description.
+"""NCFEvaluator and NCFTestDataset of document 002: each positive is ranked among sampled negatives.
 
-Words are translated here and nothing is computed: candidates are counted, the engine measures.
+`recsys.evaluation.candidates` counts the ranks and computes the metrics.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import CutoffError
-from recsys.evaluation.candidates import Candidates, count_candidates, measured, rank_metrics
+from recsys.evaluation.candidates import Candidates, count_candidates, evaluate_counted, rank_metrics
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.single import score_list
 from recsys.inputs.files.ncf import NcfTest, read_ncf_files
@@ -24,18 +24,18 @@ from recsys.ranks.sources.candidate_reader import read_candidates
 from recsys.ranks.sources.foreign_arrays import as_array
 from recsys.stats.sampled import METHODS, SampledEstimate, estimate_all
 
-_CUTS = (1, 5, 10, 20, 50)
+_CUTOFFS = (1, 5, 10, 20, 50)
 
 
 class NCFTestDataset:
     r"""The test cases of two files: `dataset[i]` is (user, positive item, negative items), as tensors.
 
     Args:
-        test_csv: users and positives: a table with UserID and ItemID, or the authors' `.test.rating`.
+        test_csv: the users and positives: a table with UserID and ItemID, or the authors' `.test.rating`.
         test_negative_csv: the negatives: a table with UserID, ItemID and NegativeItems ("[1, 2, 3]"), or
-            the authors' `.test.negative`. Which layout a file has is told by its content.
+            the authors' `.test.negative`. The layout is detected from the content.
 
-    A data loader takes it as a map-style dataset; NCFEvaluator reads its arrays without a loop.
+    It is a map-style dataset for a DataLoader; NCFEvaluator reads its arrays directly.
     """
 
     def __init__(self, test_csv: str | os.PathLike[str], test_negative_csv: str | os.PathLike[str]) -> None:
@@ -46,16 +46,20 @@ class NCFTestDataset:
         return len(self.candidates)
 
     def __getitem__(self, index: int) -> tuple[Any, int, Any]:
-        """One case; the user and the negatives are tensors, for a model to take as they are."""
+        """One case; the user and the negatives are tensors that a model takes as they are."""
         from recsys.models.torch_import import torch
 
         cases = self.candidates
-        at = range(len(cases))[index]
-        negatives = cases.negatives[cases.indptr[at] : cases.indptr[at + 1]]
-        return torch.tensor(int(cases.users[at])), int(cases.items[at]), torch.from_numpy(negatives.copy())
+        case = range(len(cases))[index]
+        negatives = cases.negatives[cases.indptr[case] : cases.indptr[case + 1]]
+        return (
+            torch.tensor(int(cases.users[case])),
+            int(cases.items[case]),
+            torch.from_numpy(negatives.copy()),
+        )
 
     def __iter__(self) -> Iterator[tuple[Any, int, Any]]:
-        return (self[at] for at in range(len(self)))
+        return (self[case] for case in range(len(self)))
 
 
 class NCFEvaluator:
@@ -63,17 +67,17 @@ class NCFEvaluator:
 
     Args:
         model: a torch module, or any callable, `(users, items) -> scores` of shape (n,) or (n, 1); logits
-            and probabilities rank alike. Its modes and its device are given back as they were. What is not
-            called but has `predict(users, items)` gets arrays.
+            and probabilities rank alike. Its modes and its device are restored. An object that is not
+            callable but has `predict(users, items)` gets arrays.
         test_negative_dataset: a Dataset, DataLoader or iterable of (user, positive, negatives).
         top_k: the cut-off of `evaluate`.
         device: where to score: "cpu", "cuda", "mps", "auto".
         ties: how equal scores count: "expected" is the mean over all orders, "best" the order in the
-            positive's favour, which gives a constant model 1.0. Tied positives are told by a warning.
-        duplicates: a positive among its own negatives is the same item ("collapse"), or a candidate of its
-            own that comes first ("pessimistic"); `evaluate_all().counts` says how many there are.
+            positive's favour, which gives a constant model 1.0. A warning counts the tied positives.
+        duplicates: a positive among its own negatives is the same item ("collapse") or another candidate
+            that is ranked first ("pessimistic"); `evaluate_all().counts` says how many there are.
         autocast: "bfloat16" or "float16" for mixed precision.
-        batch_size: pairs in one forward pass; follows from the memory at hand when not given.
+        batch_size: pairs in one forward pass; by default chosen from the available memory.
     """
 
     def __init__(
@@ -90,10 +94,12 @@ class NCFEvaluator:
     ) -> None:
         if isinstance(top_k, bool) or int(top_k) != top_k or top_k < 1:
             raise CutoffError(f"top_k={top_k!r} is not a positive whole number.", hint="Use top_k=10.")
+        from recsys.models.torch_import import device_of
+
         self.model = model
         self.test_negative_dataset = test_negative_dataset
         self.top_k = int(top_k)
-        self.device = _device(device)
+        self.device = device_of(device)
         self.conventions = Conventions(ties=ties)
         self.duplicates, self.autocast, self.batch_size = duplicates, autocast, batch_size
 
@@ -105,29 +111,33 @@ class NCFEvaluator:
     def evaluate(self) -> tuple[list[float], list[float]]:
         """Hit and NDCG at `top_k` of every case, in the order of the dataset."""
         requests = parse_all([f"hit@{self.top_k}", f"ndcg@{self.top_k}"], None)
-        result = measured(self._counted(), requests, self.conventions)
+        result = evaluate_counted(self._count_ranks(), requests, self.conventions)
         hits, ndcgs = (self.cases.in_given_order(result.values_of(str(r))).tolist() for r in requests)
         return hits, ndcgs
 
     def evaluate_all(
         self, metrics: Any = None, *, k: int | Sequence[int] | None = None, conventions: Any = None
     ) -> Evaluation:
-        """Every metric of the place, at every cut-off: per case, with counts and conventions.
+        """Every metric of the rank at every cut-off, with per-case values, counts and conventions.
 
         Args:
-            metrics: names, where not all are wanted.
-            k: cut-offs; 1, 5, 10, 20, 50 and top_k unless said, as far as there are candidates.
-            conventions: other decisions than the evaluator's.
+            metrics: names of metrics; by default all.
+            k: cut-offs; by default 1, 5, 10, 20, 50 and top_k, up to the number of candidates.
+            conventions: conventions instead of those of the evaluator.
         """
-        counted = self._counted()
+        ranks = self._count_ranks()
         if metrics is None:
-            most = max(int(counted.n_candidates.max()), self.top_k)
-            cuts = {cut for cut in (*_CUTS, self.top_k) if cut <= most} if k is None else np.atleast_1d(k)
-            requests = rank_metrics(sorted(map(int, cuts)), tied=bool((counted.tied > 1).any()))
+            largest = max(int(ranks.n_candidates.max()), self.top_k)
+            cutoffs = (
+                {cutoff for cutoff in (*_CUTOFFS, self.top_k) if cutoff <= largest}
+                if k is None
+                else np.atleast_1d(k)
+            )
+            requests = rank_metrics(sorted(map(int, cutoffs)), tied=bool((ranks.tied > 1).any()))
         else:
             requests = parse_all(metrics, k)
         chosen = self.conventions if conventions is None else Conventions.of(conventions)
-        return measured(counted, requests, chosen)
+        return evaluate_counted(ranks, requests, chosen)
 
     def estimate_full(
         self,
@@ -138,43 +148,49 @@ class NCFEvaluator:
         replacement: bool = False,
         **options: Any,
     ) -> dict[str, dict[str, SampledEstimate]]:
-        """What the metrics would be among all items, by each correction: {metric: {method: estimate}}.
+        """Estimates of the metrics among all items, by each method: {metric: {method: estimate}}.
 
         Args:
-            n_items: items a positive could be ranked among, itself included: one number, or one a case in
-                the order of the dataset.
-            metrics: hit and NDCG at `top_k`, AP and AUC unless said.
-            methods: of `recsys.sampled.estimate`.
-            replacement: whether a negative could be drawn twice; collapsed repeats leave different ones.
-            options: of `recsys.sampled.estimate_all`.
+            n_items: how many items a positive could be ranked among, including itself: one number, or one
+                per case in the order of the dataset.
+            metrics: by default hit and NDCG at `top_k`, AP and AUC.
+            methods: those of `recsys.sampled.estimate`.
+            replacement: whether a negative could be drawn twice; repeats that were collapsed do not count.
+            options: those of `recsys.sampled.estimate_all`.
         """
-        wanted = metrics or (f"hit@{self.top_k}", f"ndcg@{self.top_k}", "map", "auc")
-        numbers = np.asarray(n_items)
-        if numbers.ndim:
-            numbers = self.cases.in_id_order(numbers)
+        requests = metrics or (f"hit@{self.top_k}", f"ndcg@{self.top_k}", "map", "auc")
+        catalogue_sizes = np.asarray(n_items)
+        if catalogue_sizes.ndim:
+            catalogue_sizes = self.cases.in_id_order(catalogue_sizes)
         return estimate_all(
-            self._counted(), None, numbers, wanted, methods=methods, replacement=replacement, **options
+            self._count_ranks(),
+            None,
+            catalogue_sizes,
+            requests,
+            methods=methods,
+            replacement=replacement,
+            **options,
         )
 
-    def getHitRate(self, ranklist: Iterable[Any], get_item: Any) -> float:  # noqa: N802 - the described name
+    def getHitRate(self, ranklist: Iterable[Any], get_item: Any) -> float:  # noqa: N802 - the name in document 002
         """1 if the item is in the list, else 0.
 
         >>> NCFEvaluator(None, []).getHitRate([4, 2, 7], 7)
         1.0
         """
-        return _of_list(ranklist, get_item, "hit")
+        return _score_item_in_list(ranklist, get_item, "hit")
 
-    def getNDCG(self, ranklist: Iterable[Any], get_item: Any) -> float:  # noqa: N802 - the described name
-        """1 / log2(place + 1) of the item in the list, 0 if it is not there.
+    def getNDCG(self, ranklist: Iterable[Any], get_item: Any) -> float:  # noqa: N802 - the name in document 002
+        """1 / log2(place + 1) of the item in the list, 0 if it is not in the list.
 
         >>> NCFEvaluator(None, []).getNDCG([4, 2, 7], 7)
         0.5
         """
-        return _of_list(ranklist, get_item, "ndcg")
+        return _score_item_in_list(ranklist, get_item, "ndcg")
 
-    def _counted(self) -> CountedTruth:
+    def _count_ranks(self) -> CountedTruth:
         return count_candidates(
-            _as_called(self.model),
+            _scoring_function(self.model),
             self.cases,
             duplicates=self.duplicates,
             device=self.device,
@@ -183,27 +199,21 @@ class NCFEvaluator:
         )
 
 
-def _as_called(model: Any) -> Any:
-    """A model that only predicts, as a function."""
+def _scoring_function(model: Any) -> Any:
+    """The model itself, or a function that calls its `predict`."""
     if callable(model) or not hasattr(model, "predict"):
         return model
 
-    def predicted(users: Any, items: Any) -> Any:
+    def predict_scores(users: Any, items: Any) -> Any:
         return as_array(model.predict(as_array(users), as_array(items)))
 
-    return predicted
+    return predict_scores
 
 
-def _of_list(ranklist: Iterable[Any], item: Any, metric: str) -> float:
-    shown = [_plain(each) for each in ranklist]
-    return score_list(shown, {_plain(item)}, metric) if shown else 0.0
+def _score_item_in_list(ranklist: Iterable[Any], item: Any, metric: str) -> float:
+    items = [_python_value(entry) for entry in ranklist]
+    return score_list(items, {_python_value(item)}, metric) if items else 0.0
 
 
-def _plain(value: Any) -> Any:
+def _python_value(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
-
-
-def _device(device: Any) -> Any:
-    from recsys.models.torch_import import device_of
-
-    return device_of(device)

@@ -1,8 +1,8 @@
-"""Seed 004's evaluate_rating_prediction and precision_recall_at_k, for torch modules and functions.
+"""evaluate_rating_prediction and precision_recall_at_k of document 004, for torch modules and functions.
 
-A model is called with user ids and item ids, as in the seed, in batches; it is left in the mode it was in.
-Precision and recall rank the items of the test set unless candidates="catalogue": a narrower choice than a
-live system has, which makes both look better.
+A model is called with user ids and item ids, in batches; its mode is restored. As in the document, precision
+and recall rank only the items of the test set unless candidates="catalogue". A live system chooses among more
+items, so both numbers look better than they are.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.ratings import evaluate_ratings, parse_ratings, read_predictions
 from recsys.evaluation.results import Evaluation
 from recsys.inputs.frames import as_frame
-from recsys.inputs.rows import Rows, numbers, to_interactions
+from recsys.inputs.rows import Rows, finite_numbers, to_interactions
 from recsys.ranks.sources import Scores
 from recsys.ranks.sources.fitted_models import pair_scorer, pair_scores
 from recsys.types import Float, Interactions
 
 Candidates = Literal["test", "catalogue"]
-_WORDS = Conventions.named("seed004").but(duplicates="first", ties="by_id")
-_OWN = {"user": "userId", "item": "movieId", "actual": "rating"}
-_WRITTEN = {"mse": "MSE", "rmse": "RMSE", "mae": "MAE", "r2": "R2"}
+_CONVENTIONS = Conventions.named("rating_and_ranking").but(duplicates="first", ties="by_id")
+_DOCUMENT_COLUMNS = {"user": "userId", "item": "movieId", "actual": "rating"}
+_RESULT_KEYS = {"mse": "MSE", "rmse": "RMSE", "mae": "MAE", "r2": "R2"}
 
 
 def evaluate_rating_prediction(
     model: Any,
     df_test: Any,
-    unsqueeze: bool = False,  # noqa: FBT001, FBT002 - the seed's signature
+    unsqueeze: bool = False,  # noqa: FBT001, FBT002 - the signature in document 004
     *,
     metrics: Iterable[str] = ("mse", "rmse", "mae"),
     columns: Any = None,
@@ -43,19 +43,19 @@ def evaluate_rating_prediction(
         model: a torch module (which gets tensors), a function of (users, items) or an object with predict
             (which get arrays).
         df_test: a table with userId, movieId and rating columns (or others that say user, item, rating).
-        unsqueeze: accepted for the seed's sake; predictions of shape (n,) and (n, 1) are both taken.
-        metrics: more of them by name: "r2", "explained_variance", "bias", "user_rmse", …
-        columns: names where detection fails: {"user": "uid"}.
+        unsqueeze: accepted and ignored; predictions may have the shape (n,) or (n, 1).
+        metrics: names of metrics, also "r2", "explained_variance", "bias", "user_rmse", …
+        columns: names of columns that are not detected: {"user": "uid"}.
     """
     del unsqueeze
     requests = parse_ratings(list(metrics))
-    rows, rating = _ratings(df_test, columns, "df_test")
+    rows, rating = _read_ratings(df_test, columns, "df_test")
     users, items = rows.cases.values[rows.case], rows.items.values[rows.item]
     table = {"user": users, "rating": rating, "prediction": pair_scores(model, users, items)}
     import pandas as pd
 
-    found = evaluate_ratings(pd.DataFrame(table), metrics=requests)
-    return {_WRITTEN.get(name, name): value for name, value in found.items()}
+    result = evaluate_ratings(pd.DataFrame(table), metrics=requests)
+    return {_RESULT_KEYS.get(name, name): value for name, value in result.items()}
 
 
 def precision_recall_at_k(
@@ -70,13 +70,13 @@ def precision_recall_at_k(
 ) -> tuple[float, float]:
     """Mean precision and recall of the k best unseen items, over users who rated `threshold` or more.
 
-    See evaluate_ranking, which gives the same two numbers and any other metric, with users behind them.
+    evaluate_ranking returns the same two numbers and any other metric, with per-user values.
     """
-    found = evaluate_ranking(
+    result = evaluate_ranking(
         model, df_test, df_train, k, threshold,
         metrics=("precision", "recall"), candidates=candidates, columns=columns,
     )  # fmt: skip
-    return found[f"precision@{k}"], found[f"recall@{k}"]
+    return result[f"precision@{k}"], result[f"recall@{k}"]
 
 
 def evaluate_ranking(
@@ -90,23 +90,22 @@ def evaluate_ranking(
     candidates: Candidates = "test",
     columns: Any = None,
 ) -> Evaluation:
-    """The seed's ranking metrics: each user's unseen candidates ranked by the model.
+    """The ranking metrics of document 004: the model ranks the unseen candidates of each user.
 
     Args:
         model: as in evaluate_rating_prediction.
-        df_test: ratings to find; an item is relevant from `threshold` on.
-        df_train: who had what before; a user's own items are no candidates. Ratings are not looked at.
-        k: how long the list is.
-        threshold: the least rating that is relevant.
-        metrics: names of the registry; "ndcg" has the gain 2^rating - 1, as the seed writes it.
-        candidates: "test" ranks the items that occur in `df_test`, as the seed does; "catalogue" those of
-            both tables.
-        columns: names where detection fails: {"user": "uid"}.
+        df_test: the test ratings; an item is relevant if its rating reaches `threshold`.
+        df_train: the training interactions; a user's own items are not candidates. Ratings are ignored.
+        k: the length of the lists.
+        threshold: the lowest rating that is relevant.
+        metrics: names of metrics; "ndcg" has the gain 2^rating - 1, as in the document.
+        candidates: "test" ranks the items of `df_test`, as in the document; "catalogue" those of both tables.
+        columns: names of columns that are not detected: {"user": "uid"}.
     """
     if candidates not in ("test", "catalogue"):
         raise UnknownNameError("choice of candidates", candidates, ("test", "catalogue"))
-    rows, rating = _ratings(df_test, columns, "df_test")
-    seen = _seen(df_train, columns)
+    rows, rating = _read_ratings(df_test, columns, "df_test")
+    seen = _read_history(df_train, columns)
     liked = rating >= threshold
     if not liked.any():
         raise InputError(
@@ -114,64 +113,63 @@ def evaluate_ranking(
             table="df_test",
             hint="Lower the threshold.",
         )
-    source = _scores(model, rows, seen, candidates)
+    source = _score_source(model, rows, seen, candidates)
     return evaluate(
         source,
-        _relevant(rows, rating, liked),
+        _liked_items(rows, rating, liked),
         list(metrics),
         k=k,
         seen=None if seen is None else to_interactions(seen),
-        conventions=_WORDS,
+        conventions=_CONVENTIONS,
     )
 
 
-def _scores(model: Any, test: Rows, train: Rows | None, candidates: str) -> Scores:
-    """Scores of every user of the test and every candidate, by id, in blocks."""
+def _score_source(model: Any, test: Rows, train: Rows | None, candidates: str) -> Scores:
+    """The scores of every test user for every candidate, computed in blocks."""
     users = np.unique(test.cases.values[test.case])
     items = np.unique(test.items.values[test.item])
     if candidates == "catalogue" and train is not None:
         items = np.union1d(items, train.items.values[train.item])
     score = pair_scorer(model, batch=1 << 16)
 
-    def block(places: Any) -> Any:
-        who = np.repeat(users[places], len(items))
-        return score(who, np.tile(items, len(places))).reshape(len(places), len(items))
+    def block(rows: Any) -> Any:
+        user_column = np.repeat(users[rows], len(items))
+        return score(user_column, np.tile(items, len(rows))).reshape(len(rows), len(items))
 
     return Scores(
         block, n_users=len(users), n_items=len(items), user_ids=users.tolist(), item_ids=items.tolist()
     )
 
 
-def _relevant(rows: Rows, rating: Float, liked: Any) -> Interactions:
-    """What each user liked, with the rating as grade; users who liked nothing are left out."""
-    names = rows.cases.values[rows.case[liked]]
+def _liked_items(rows: Rows, rating: Float, liked: Any) -> Interactions:
+    """The items each user liked, with the rating as grade; users who liked nothing are left out."""
     from recsys.inputs.ids import encode
 
-    cases, case = encode(names, table="df_test", column="user")
-    # A rating of 0 or less would read as "not relevant"; such scales are ranked without grades.
+    cases, case = encode(rows.cases.values[rows.case[liked]], table="df_test", column="user")
+    # A rating of 0 or less would mean "not relevant"; such scales are evaluated without grades.
     grade = rating[liked] if rating[liked].min() > 0 else None
     return to_interactions(Rows("df_test", cases, case, rows.items, rows.item[liked], grade=grade))
 
 
-def _ratings(table: Any, columns: Any, name: str) -> tuple[Rows, Float]:
-    rows = read_predictions(table, held=("actual",), columns=_spelled(table, columns), table=name)
-    given = np.zeros(0) if rows.grade is None else rows.grade
-    return rows, numbers(given, rows, "rating")
+def _read_ratings(table: Any, columns: Any, name: str) -> tuple[Rows, Float]:
+    rows = read_predictions(table, held=("actual",), columns=_column_names(table, columns), table=name)
+    grades = np.zeros(0) if rows.grade is None else rows.grade
+    return rows, finite_numbers(grades, rows, "rating")
 
 
-def _seen(table: Any, columns: Any) -> Rows | None:
-    """Who had what; None where that is nothing."""
+def _read_history(table: Any, columns: Any) -> Rows | None:
+    """The training interactions; None if there are none."""
     frame = as_frame(table)
     if table is None or (frame is not None and len(frame) == 0):
         return None
-    rows = read_predictions(table, held=(), columns=_spelled(table, columns), table="df_train")
+    rows = read_predictions(table, held=(), columns=_column_names(table, columns), table="df_train")
     return Rows(rows.table, rows.cases, rows.case, rows.items, rows.item)
 
 
-def _spelled(table: Any, columns: Any) -> dict[str, Any] | None:
-    """The seed's own columns before any others that could be meant; `rating` is `actual` to the readers."""
-    said = {"actual" if n == "rating" else n: v for n, v in dict(columns or {}).items()}
+def _column_names(table: Any, columns: Any) -> dict[str, Any] | None:
+    """`columns`, then those of the document that the table has; the readers call `rating` `actual`."""
+    chosen = {"actual" if n == "rating" else n: v for n, v in dict(columns or {}).items()}
     frame = as_frame(table)
     names = () if frame is None else frame.columns
-    own = {role: name for role, name in _OWN.items() if role not in said and name in names}
-    return {**own, **said} or None
+    known = {role: name for role, name in _DOCUMENT_COLUMNS.items() if role not in chosen and name in names}
+    return {**known, **chosen} or None

@@ -1,8 +1,8 @@
-"""Result tables as files in seed 000's layout: CSV, JSON, Markdown, LaTeX.
+"""Result tables as files in the layout of document 000: CSV, JSON, Markdown, LaTeX.
 
-Columns stand in the seed's order: model, hyperparameters, recall, NDCG, the other metrics, coverage, time of
-training. What a model does not have is NA. Results of baselines are told by their `baseline_name`: JSON and
-Markdown then hold the gains over them, with marks of significance. Files change at once or not at all.
+The columns are model, hyperparameters, recall, NDCG, the other metrics, coverage, training time; a missing
+value is NA. Results with a `baseline_name` are baselines: JSON and Markdown then hold the gains over them,
+with marks of significance. Files are written atomically.
 """
 
 from __future__ import annotations
@@ -22,15 +22,21 @@ from recsys.inputs.files import write_text
 
 _FIRST_PARAMETERS = ("factors", "reg", "alpha")
 _METRIC_ORDER = ("recall", "ndcg", "precision", "map", "mrr", "hit", "hit_rate")
-_LAST = ("coverage", "training_time", "num_users_evaluated", "num_users_skipped", "evaluation_time_seconds")
+_LAST_COLUMNS = (
+    "coverage",
+    "training_time",
+    "num_users_evaluated",
+    "num_users_skipped",
+    "evaluation_time_seconds",
+)
 _FORMATS = ("csv", "json", "markdown", "latex")
-_ENDINGS = {"csv": ".csv", "json": ".json", "markdown": ".md", "latex": ".tex"}
-_MARKS = "`*`, `**`, `***`: p below 0.05, 0.01, 0.001, paired by user and corrected over the table."
-_SAME = {"md": "markdown", "tex": "latex"}
+_SUFFIXES = {"csv": ".csv", "json": ".json", "markdown": ".md", "latex": ".tex"}
+_MARKS_LEGEND = "`*`, `**`, `***`: p below 0.05, 0.01, 0.001, paired by user and corrected over the table."
+_FORMAT_ALIASES = {"md": "markdown", "tex": "latex"}
 
 
 class ReportGenerator:
-    """Collects results and writes them as one table a format.
+    """Collects results and writes them as one table per format.
 
     >>> import tempfile
     >>> generator = ReportGenerator(output_dir=tempfile.mkdtemp())
@@ -51,7 +57,7 @@ class ReportGenerator:
     def add_results(
         self, name: str, results: Mapping[str, Any], metadata: Mapping[str, Any] | None = None
     ) -> None:
-        """One model's results, with its hyperparameters, time of training and the like."""
+        """Add a model's results, with its hyperparameters, training time and the like."""
         self.results[name] = results
         self.metadata[name] = dict(metadata or {})
 
@@ -62,65 +68,69 @@ class ReportGenerator:
         return pd.DataFrame(self._columns(), dtype=object)
 
     def generate_csv_report(self, filename: str = "cf_eval_summary.csv") -> Path:
-        """Every digit; NA where a model has no such number."""
+        """Write the table with all digits; NA where a model has no such number."""
         return self.generate_csv(self.table(), filename)
 
     def generate_json_report(self, filename: str = "cf_eval_summary.json") -> Path:
-        """Results and metadata by model, and the facts of the run."""
+        """Write results and metadata by model, the gains over baselines, and facts about the run."""
         models = {
-            name: {"metadata": self.metadata[name], "results": held} for name, held in self.results.items()
+            name: {"metadata": self.metadata[name], "results": results}
+            for name, results in self.results.items()
         }
-        document = {"models": plain(models), "gains": plain(self._gains()), "run": run_facts()}
+        document = {"models": json_value(models), "gains": json_value(self._gain_rows()), "run": run_facts()}
         return self._write(filename, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
     def generate_markdown_report(
         self, filename: str = "cf_eval_summary.md", title: str | None = None
     ) -> Path:
-        """A pipe table under a title, and the gains over the baselines among the results."""
-        head = "Evaluation summary" if title is None else title
-        parts = [f"# {head}", tables.markdown(self._shown())]
-        gains = self._gains()
+        """Write a pipe table under a title, and the gains over the baselines among the results."""
+        heading = "Evaluation summary" if title is None else title
+        parts = [f"# {heading}", tables.markdown(self._formatted_columns())]
+        gains = self._gain_rows()
         if gains:
-            columns = {name: [_cell(row.get(name)) for row in gains] for name in gains[0]}
-            parts += ["## Gains over baselines", tables.markdown(columns), _MARKS]
+            columns = {name: [_value_or_na(row.get(name)) for row in gains] for name in gains[0]}
+            parts += ["## Gains over baselines", tables.markdown(columns), _MARKS_LEGEND]
         return self._write(filename, "\n\n".join(parts) + "\n")
 
     def generate_latex_report(self, filename: str = "cf_eval_summary.tex") -> Path:
-        """A booktabs tabular."""
-        return self._write(filename, tables.latex(self._shown()) + "\n")
+        """Write the table as a booktabs tabular."""
+        return self._write(filename, tables.latex(self._formatted_columns()) + "\n")
 
     def generate_csv(self, df: Any, filename: str = "cf_eval_summary.csv") -> Path:
-        """A DataFrame of your own as CSV."""
+        """Write a DataFrame as CSV."""
         return self._write(filename, df.to_csv(index=False, na_rep="NA", lineterminator="\n"))
 
     def generate_json(self, results: Mapping[str, Any], filename: str = "cf_eval_detailed.json") -> Path:
-        """Results of your own as JSON."""
-        return self._write(filename, json.dumps(plain(results), indent=2, ensure_ascii=False) + "\n")
+        """Write results as JSON."""
+        return self._write(filename, json.dumps(json_value(results), indent=2, ensure_ascii=False) + "\n")
 
     def generate_markdown(
         self, results: Mapping[str, Any], model_comparison: Any, filename: str = "evaluation_report.md"
     ) -> Path:
-        """A comparison table, then one table a model of `results`."""
-        shown = {str(name): model_comparison[name].tolist() for name in model_comparison}
-        parts = ["# Evaluation report", tables.markdown(shown)]
+        """Write a comparison table, then one table per model of `results`."""
+        comparison = {str(name): model_comparison[name].tolist() for name in model_comparison}
+        parts = ["# Evaluation report", tables.markdown(comparison)]
         for kind in ("models", "baselines"):
-            for name, held in results.get(kind, {}).items():
-                rows = {"metric": list(held), "value": [_cell(value) for value in held.values()]}
-                parts += [f"## {name}", tables.markdown(rows)]
+            for name, values in results.get(kind, {}).items():
+                columns = {
+                    "metric": list(values),
+                    "value": [_value_or_na(value) for value in values.values()],
+                }
+                parts += [f"## {name}", tables.markdown(columns)]
         return self._write(filename, "\n\n".join(parts) + "\n")
 
-    def _gains(self) -> list[dict[str, Any]]:
-        """Each model against each baseline, tested user by user where the results carry their users."""
+    def _gain_rows(self) -> list[dict[str, Any]]:
+        """The gains of each model over each baseline, tested if the results carry their values by user."""
         from recsys.cf.evaluation.comparison import compare_models
 
-        bases = {name: held for name, held in self.results.items() if "baseline_name" in held}
-        models = {name: held for name, held in self.results.items() if name not in bases}
-        if not bases or not models:
+        baselines = {name: values for name, values in self.results.items() if "baseline_name" in values}
+        models = {name: values for name, values in self.results.items() if name not in baselines}
+        if not baselines or not models:
             return []
-        table = compare_models(models, bases)
-        shown = ["model", *(name for name in table if " vs " in str(name))]
-        found: list[dict[str, Any]] = table[table["type"] == "model"][shown].to_dict("records")
-        return found
+        table = compare_models(models, baselines)
+        columns = ["model", *(name for name in table if " vs " in str(name))]
+        rows: list[dict[str, Any]] = table[table["type"] == "model"][columns].to_dict("records")
+        return rows
 
     def _columns(self) -> dict[str, list[Any]]:
         if not self.results:
@@ -128,19 +138,21 @@ class ReportGenerator:
         merged = {
             name: {**_scalars(self.metadata[name]), **_scalars(self.results[name])} for name in self.results
         }
-        known = dict.fromkeys(key for held in self.metadata.values() for key in _scalars(held))
-        parameters = [key for key in known if key not in _LAST]
-        metrics = dict.fromkeys(key for held in self.results.values() for key in _scalars(held))
+        facts = dict.fromkeys(key for values in self.metadata.values() for key in _scalars(values))
+        parameters = [key for key in facts if key not in _LAST_COLUMNS]
+        metrics = dict.fromkeys(key for values in self.results.values() for key in _scalars(values))
         names = [
-            *sorted(parameters, key=lambda key: _place(key, _FIRST_PARAMETERS)),
-            *sorted((m for m in metrics if m not in _LAST and m not in parameters), key=_metric_place),
-            *(last for last in _LAST if last in metrics or last in known),
+            *sorted(parameters, key=lambda key: _position(key, _FIRST_PARAMETERS)),
+            *sorted(
+                (m for m in metrics if m not in _LAST_COLUMNS and m not in parameters), key=_metric_position
+            ),
+            *(key for key in _LAST_COLUMNS if key in metrics or key in facts),
         ]
         columns: dict[str, list[Any]] = {"model": list(merged)}
-        return columns | {key: [held.get(key) for held in merged.values()] for key in names}
+        return columns | {key: [values.get(key) for values in merged.values()] for key in names}
 
-    def _shown(self) -> dict[str, list[Any]]:
-        return {name: [_cell(value) for value in column] for name, column in self._columns().items()}
+    def _formatted_columns(self) -> dict[str, list[Any]]:
+        return {name: [_value_or_na(value) for value in column] for name, column in self._columns().items()}
 
     def _write(self, filename: str, text: str) -> Path:
         target = self.output_dir / filename
@@ -149,79 +161,79 @@ class ReportGenerator:
         return target
 
 
-def _scalars(held: Mapping[str, Any]) -> dict[str, Any]:
+def _scalars(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The texts and numbers among the values, as Python values."""
     return {
         str(name): value.item() if isinstance(value, np.generic) else value
-        for name, value in held.items()
+        for name, value in values.items()
         if isinstance(value, str | int | float | bool | np.generic) and name != "baseline_name"
     }
 
 
-def _place(name: str, order: tuple[str, ...]) -> int:
+def _position(name: str, order: tuple[str, ...]) -> int:
     return order.index(name) if name in order else len(order)
 
 
-def _metric_place(name: str) -> tuple[int, float]:
+def _metric_position(name: str) -> tuple[int, float]:
     stem, _, k = name.partition("@")
-    return _place(stem, _METRIC_ORDER), float(k) if k.isdigit() else math.inf
+    return _position(stem, _METRIC_ORDER), float(k) if k.isdigit() else math.inf
 
 
-def _cell(value: Any) -> Any:
+def _value_or_na(value: Any) -> Any:
     return "NA" if value is None or (isinstance(value, float) and math.isnan(value)) else value
 
 
-def plain(held: Any) -> Any:
-    """What JSON can hold: NumPy numbers and arrays as Python's, NaN as null."""
-    if isinstance(held, Mapping):
-        return {str(name): plain(value) for name, value in held.items()}
-    if isinstance(held, list | tuple | set | frozenset):
-        return [plain(value) for value in held]
-    if isinstance(held, np.ndarray | np.generic):
-        return plain(held.tolist())
-    if isinstance(held, float) and not math.isfinite(held):
+def json_value(value: Any) -> Any:
+    """The value as JSON can hold it: NumPy numbers and arrays as Python's, NaN as null."""
+    if isinstance(value, Mapping):
+        return {str(name): json_value(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [json_value(entry) for entry in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return json_value(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
         return None
-    return held if held is None or isinstance(held, str | int | float | bool) else str(held)
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 
 def generate_evaluation_report(
     results: Mapping[str, Mapping[str, Any]],
     output_path: str | Path | None = None,
-    format: str | None = None,  # noqa: A002 - the seed's name
+    format: str | None = None,  # noqa: A002 - the name in document 000
     metadata: Mapping[str, Mapping[str, Any]] | None = None,
     *,
     output_dir: str | Path | None = None,
     formats: Iterable[str] | None = None,
 ) -> Any:
-    """Write results as one file; or, with `output_dir` or `formats`, as several.
+    """Write results as one file or, with `output_dir` or `formats`, as several.
 
-    Returns the path, or {format: path}. The format is told by the file's name where none is given.
+    Returns the path, or {format: path}. The default format follows from the suffix of the file.
     """
-    where = Path("reports/cf_eval_summary.csv" if output_path is None else output_path)
-    if output_dir is not None or formats is not None:
-        beside = where.parent if where.suffix else where
-        folder = beside if output_dir is None else Path(output_dir)
-        wanted = ["csv", "json", "markdown"] if formats is None else list(formats)
-        stem = folder / "cf_eval_summary"
-        return {form: _generated(results, stem.with_suffix(_ending(form)), form, metadata) for form in wanted}
-    return _generated(results, where, format or where.suffix.lstrip(".") or "csv", metadata)
+    target = Path("reports/cf_eval_summary.csv" if output_path is None else output_path)
+    if output_dir is None and formats is None:
+        return _write_report(results, target, format or target.suffix.lstrip(".") or "csv", metadata)
+    default_folder = target.parent if target.suffix else target
+    folder = default_folder if output_dir is None else Path(output_dir)
+    paths = {}
+    for name in ["csv", "json", "markdown"] if formats is None else formats:
+        file = folder / f"cf_eval_summary{_SUFFIXES[_format_name(name)]}"
+        paths[name] = _write_report(results, file, name, metadata)
+    return paths
 
 
-def _ending(form: str) -> str:
-    return _ENDINGS[_known(form)]
+def _format_name(name: str) -> str:
+    """The format of this name or alias."""
+    format_name = _FORMAT_ALIASES.get(name.lower(), name.lower())
+    if format_name not in _FORMATS:
+        raise UnknownNameError("format", name, (*_FORMATS, *_FORMAT_ALIASES))
+    return format_name
 
 
-def _known(form: str) -> str:
-    name = _SAME.get(form.lower(), form.lower())
-    if name not in _FORMATS:
-        raise UnknownNameError("format", form, (*_FORMATS, *_SAME))
-    return name
-
-
-def _generated(
-    results: Mapping[str, Mapping[str, Any]], where: Path, form: str, metadata: Mapping[str, Any] | None
+def _write_report(
+    results: Mapping[str, Mapping[str, Any]], target: Path, name: str, metadata: Mapping[str, Any] | None
 ) -> Path:
-    generator = ReportGenerator(where.parent)
-    for name, held in results.items():
-        generator.add_results(name, held, (metadata or {}).get(name))
-    made: Path = getattr(generator, f"generate_{_known(form)}_report")(where.name)
-    return made
+    generator = ReportGenerator(target.parent)
+    for model, values in results.items():
+        generator.add_results(model, values, (metadata or {}).get(model))
+    path: Path = getattr(generator, f"generate_{_format_name(name)}_report")(target.name)
+    return path

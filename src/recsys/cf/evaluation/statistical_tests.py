@@ -1,8 +1,8 @@
-"""Statistical tests of per-user values in the words of the seeds; recsys.stats does the work.
+"""Statistical tests of per-user values, with the names and keys of documents 000 and 001; see `recsys.stats`.
 
-First minus second everywhere, except where a key says otherwise: `mean_improvement` and the `cohens_d` inside
-`paired_t_test` are second minus first. What makes a number doubtful (fewer than 3 users, no variance, NaN) is
-a typed warning and is kept under `warnings`.
+Differences are first minus second; only `mean_improvement` and the `cohens_d` of `paired_t_test` are second
+minus first. What makes a number doubtful (fewer than 3 users, no variance, NaN) is a typed warning and is
+also listed under `warnings`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 from recsys.cf.evaluation.bootstrap_estimator import BootstrapEstimator, bootstrap_confidence_interval
 from recsys.cf.evaluation.statistical_inputs import (
     EffectSize,
-    answers,
-    defined,
-    interval_facts,
-    limit_of_t,
-    paired,
+    effect_or_zero,
+    interval_dict,
+    pair_named_samples,
+    significance_dict,
+    with_limit_p_value,
 )
 from recsys.errors import InputError
 from recsys.stats.alignment import Differences
@@ -35,7 +35,7 @@ from recsys.stats.effects import (
     rank_biserial,
 )
 from recsys.stats.inference_results import Alternative
-from recsys.stats.intervals import Method, interval_of
+from recsys.stats.intervals import Method, units_interval
 from recsys.stats.normality_tests import normality
 from recsys.stats.omnibus_tests import omnibus
 from recsys.stats.paired_comparison import Row, compare_tables
@@ -53,7 +53,7 @@ __all__ = [
 
 
 class StatisticalTester:
-    """Tests, effect sizes, intervals and corrections at one level of significance.
+    """Tests, effect sizes, intervals and corrections at one significance level.
 
     >>> tester = StatisticalTester(significance_level=0.05)
     >>> result = tester.paired_t_test(sample1=[0.5, 0.7, 0.6, 0.9], sample2=[0.4, 0.5, 0.6, 0.6])
@@ -62,11 +62,11 @@ class StatisticalTester:
     """
 
     def __init__(self, significance_level: float = 0.05, *, alpha: float | None = None) -> None:
-        self.significance_level = _level(significance_level if alpha is None else alpha)
+        self.significance_level = _check_level(significance_level if alpha is None else alpha)
 
     @property
     def alpha(self) -> float:
-        """The level of significance."""
+        """The significance level."""
         return self.significance_level
 
     def paired_t_test(
@@ -76,26 +76,28 @@ class StatisticalTester:
         alternative: Alternative = "two-sided",
         **samples: Any,
     ) -> dict[str, Any]:
-        """Paired t-test; samples also as model_scores= and baseline_scores=, or metrics_a= and metrics_b=.
+        """Paired t-test; samples may be named model_scores, baseline_scores or metrics_a, metrics_b.
 
         Keys: t_statistic, p_value, significant, mean_diff (first - second), mean_improvement (second -
-        first), std_diff, cohens_d (paired, second - first; 0.0 without variance, as with one pair),
-        cohens_d_kind,
-        confidence_interval of mean_diff, degrees_of_freedom, n, alternative, interpretation, warnings.
+        first), std_diff, cohens_d (paired, second - first; 0.0 without variance or for a single pair),
+        cohens_d_kind, confidence_interval (of mean_diff), degrees_of_freedom, n, alternative,
+        interpretation, warnings.
         """
-        d = paired(sample1, sample2, samples)
-        found = limit_of_t(paired_t(d, alternative=alternative, confidence=1.0 - self.alpha))
-        effect = d_z(Differences(d.second, d.first, keys=d.keys))
-        interval = found.interval
-        return answers(found, self.alpha, "t_statistic") | {
-            "mean_improvement": 0.0 - found.difference,
-            "std_diff": deviation(d.values),
+        sample_pairs = pair_named_samples(sample1, sample2, samples)
+        result = with_limit_p_value(
+            paired_t(sample_pairs, alternative=alternative, confidence=1.0 - self.alpha)
+        )
+        effect = d_z(Differences(sample_pairs.second, sample_pairs.first, keys=sample_pairs.keys))
+        interval = result.interval
+        return significance_dict(result, self.alpha, "t_statistic") | {
+            "mean_improvement": 0.0 - result.difference,
+            "std_diff": deviation(sample_pairs.values),
             "cohens_d": effect.value if math.isfinite(effect.value) else 0.0,
             "cohens_d_kind": "paired (d_z), second - first",
             "confidence_interval": (math.nan, math.nan)
             if interval is None
             else (interval.low, interval.high),
-            "degrees_of_freedom": found.df,
+            "degrees_of_freedom": result.df,
         }
 
     def wilcoxon_test(
@@ -109,20 +111,20 @@ class StatisticalTester:
     ) -> dict[str, Any]:
         """Wilcoxon signed-rank test: `exact` (ties included), or `normal` with continuity correction.
 
-        `auto` is exact up to 50 users that differ. It does not test the mean, and on samples as large as
-        recommender evaluations it errs too often when differences are skewed: a warning says so from 500
-        users on. Keys: statistic (as SciPy's: the smaller rank sum, one-sided the positive one), w_plus,
-        w_minus, rank_biserial, and those every test has.
+        `auto` is exact for up to 50 users that differ. The test is not about the mean, and on large samples
+        it rejects too often when differences are skewed; a warning says so from 500 users on. Keys:
+        statistic (as in SciPy: the smaller rank sum, or the positive one if one-sided), w_plus, w_minus,
+        rank_biserial, and those of every test.
         """
-        d = paired(sample1, sample2, samples)
-        exact = {"approx": "normal", "asymptotic": "normal"}.get(method, method)
-        found = wilcoxon(d, alternative=alternative, method=exact)
-        plus, minus = signed_rank_sums(d)
-        return answers(found, self.alpha) | {
+        sample_pairs = pair_named_samples(sample1, sample2, samples)
+        chosen_method = {"approx": "normal", "asymptotic": "normal"}.get(method, method)
+        result = wilcoxon(sample_pairs, alternative=alternative, method=chosen_method)
+        plus, minus = signed_rank_sums(sample_pairs)
+        return significance_dict(result, self.alpha) | {
             "statistic": min(plus, minus) if alternative == "two-sided" else plus,
             "w_plus": plus,
             "w_minus": minus,
-            "rank_biserial": rank_biserial(d).value,
+            "rank_biserial": rank_biserial(sample_pairs).value,
         }
 
     def sign_test(
@@ -134,38 +136,40 @@ class StatisticalTester:
         dead_zone: float = 0.0,
         **samples: Any,
     ) -> dict[str, Any]:
-        """Sign test: more winners than losers? Differences within the dead zone are ties and left out.
+        """Sign test: more winners than losers? Differences within the dead zone are ties and are left out.
 
-        Keys: statistic (wins), wins, ties, losses, and those every test has.
+        Keys: statistic (wins), wins, ties, losses, and those of every test.
         """
-        d = paired(sample1, sample2, samples)
-        found = sign_test(d, dead_zone=dead_zone, alternative=alternative)
-        wins = int(found.statistic)
-        return answers(found, self.alpha) | {
+        sample_pairs = pair_named_samples(sample1, sample2, samples)
+        result = sign_test(sample_pairs, dead_zone=dead_zone, alternative=alternative)
+        wins = int(result.statistic)
+        return significance_dict(result, self.alpha) | {
             "wins": wins,
-            "ties": len(d.first) - found.n,
-            "losses": found.n - wins,
+            "ties": len(sample_pairs.first) - result.n,
+            "losses": result.n - wins,
         }
 
     def cohens_d(self, sample1: Any = None, sample2: Any = None, **samples: Any) -> dict[str, Any]:
         """Cohen's d, first - second over the pooled standard deviation.
 
-        0.0 without variance, NaN for one pair. Keys: cohens_d (also as d), kind, interpretation,
+        0.0 without variance, NaN for a single pair. Keys: cohens_d (also as d), kind, interpretation,
         confidence_interval, n, warnings.
         """
-        d = paired(sample1, sample2, samples)
-        return self._effect("cohens_d", d, pooled_d(d, confidence=1.0 - self.alpha)) | {
-            "kind": "pooled, first - second"
-        }
+        sample_pairs = pair_named_samples(sample1, sample2, samples)
+        return self._effect_dict(
+            "cohens_d", sample_pairs, pooled_d(sample_pairs, confidence=1.0 - self.alpha)
+        ) | {"kind": "pooled, first - second"}
 
     def glass_delta(self, sample1: Any = None, sample2: Any = None, **samples: Any) -> dict[str, Any]:
         """Glass's delta: first - second over the standard deviation of the second, the control.
 
         Keys: glass_delta (also as delta), interpretation, confidence_interval, n, warnings.
         """
-        d = paired(sample1, sample2, samples)
-        found = self._effect("glass_delta", d, glass_delta(d, confidence=1.0 - self.alpha))
-        return found | {"delta": found["glass_delta"]}
+        sample_pairs = pair_named_samples(sample1, sample2, samples)
+        result = self._effect_dict(
+            "glass_delta", sample_pairs, glass_delta(sample_pairs, confidence=1.0 - self.alpha)
+        )
+        return result | {"delta": result["glass_delta"]}
 
     def confidence_interval(
         self, sample: Any, confidence: float | None = None, *, method: Method = "t"
@@ -175,41 +179,43 @@ class StatisticalTester:
         Keys: mean, lower, upper, margin_of_error (None where the interval is not symmetric), std_error,
         confidence, method, n, warnings.
         """
-        d = pair(sample)
-        found = interval_of(
-            d.units(), method=method, confidence=1.0 - self.alpha if confidence is None else confidence
+        observations = pair(sample)
+        result = units_interval(
+            observations.units(),
+            method=method,
+            confidence=1.0 - self.alpha if confidence is None else confidence,
         )
-        return interval_facts(found, d.notes)
+        return interval_dict(result, observations.notes)
 
     def bonferroni_correction(self, p_values: Any, alpha: float | None = None) -> dict[str, Any]:
         """Bonferroni's correction.
 
         Keys: adjusted_p_values, significant, n_significant, n_tests, alpha, method. `p_values` may
-        be {name: p}; the answers then go by name too.
+        be {name: p}; the results are then by name too.
         """
-        return self._corrected(p_values, "bonferroni", alpha)
+        return self._correction_dict(p_values, "bonferroni", alpha)
 
     def holm_bonferroni_correction(self, p_values: Any, alpha: float | None = None) -> dict[str, Any]:
-        """Holm's correction, monotone; keys as with `bonferroni_correction`.
+        """Holm's correction, monotone; keys as in `bonferroni_correction`.
 
         >>> StatisticalTester().holm_bonferroni_correction([0.010, 0.011, 0.012])["significant"]
         [True, True, True]
         """
-        return self._corrected(p_values, "holm", alpha)
+        return self._correction_dict(p_values, "holm", alpha)
 
     def normality_test(self, sample: Any) -> dict[str, Any]:
-        """Shapiro-Wilk (D'Agostino-Pearson beyond 5,000 values); none of the methods here needs it passed.
+        """Shapiro-Wilk (D'Agostino-Pearson above 5,000 values); no method here requires normality.
 
         Keys: statistic, p_value, is_normal (not rejected), test, n, warnings.
         """
-        found = normality(sample)
+        result = normality(sample)
         return {
-            "statistic": found.statistic,
-            "p_value": found.p_value,
-            "is_normal": bool(found.p_value >= self.alpha),
-            "test": found.method,
-            "n": found.n,
-            "warnings": list(found.notes),
+            "statistic": result.statistic,
+            "p_value": result.p_value,
+            "is_normal": bool(result.p_value >= self.alpha),
+            "test": result.method,
+            "n": result.n,
+            "warnings": list(result.notes),
         }
 
     def compare_multiple_models(
@@ -221,68 +227,70 @@ class StatisticalTester:
         test: str = "t",
         baseline_name: str | None = None,
     ) -> dict[str, Any]:
-        """Every model against the baseline (every pair without one), corrected over all of them.
+        """Every model against the baseline, or every pair if there is none, corrected over all comparisons.
 
         Keys: comparisons ({"als_vs_popularity": {p_value, adjusted_p_value, significant, …}}), omnibus
-        (Friedman's test from 3 models on, else None), ranking (best mean first), baseline, correction,
+        (Friedman's test for 3 or more models, else None), ranking (best mean first), baseline, correction,
         family, warnings.
         """
-        against = baseline if baseline_name is None else baseline_name
+        baseline = baseline if baseline_name is None else baseline_name
         options = Options(
             test=test, correction="holm" if correction == "holm_bonferroni" else correction,
             confidence=1.0 - self.alpha,
         )  # fmt: skip
         tables = tables_of(models, "score")
-        found = compare_tables(tables, baseline=against, options=options)
-        whole = omnibus(tables, "score", alpha=self.alpha) if len(tables) > 2 else None
+        result = compare_tables(tables, baseline=baseline, options=options)
+        friedman = omnibus(tables, "score", alpha=self.alpha) if len(tables) > 2 else None
         return {
-            "comparisons": {f"{row.model}_vs_{row.baseline}": self._row(row) for row in found.rows},
+            "comparisons": {
+                f"{row.model}_vs_{row.baseline}": self._comparison_dict(row) for row in result.rows
+            },
             "omnibus": None
-            if whole is None
+            if friedman is None
             else {
                 "test": "Friedman",
-                "statistic": whole.statistic,
-                "p_value": whole.p_value,
-                "significant": bool(whole.p_value < self.alpha),
-                "mean_ranks": dict(zip(whole.names, whole.mean_ranks, strict=True)),
-                "critical_difference": whole.critical_difference,
-                "pairs": {f"{a}_vs_{b}": p for (a, b), p in whole.pairs.items()},
+                "statistic": friedman.statistic,
+                "p_value": friedman.p_value,
+                "significant": bool(friedman.p_value < self.alpha),
+                "mean_ranks": dict(zip(friedman.names, friedman.mean_ranks, strict=True)),
+                "critical_difference": friedman.critical_difference,
+                "pairs": {f"{a}_vs_{b}": p for (a, b), p in friedman.pairs.items()},
             },
-            "ranking": list(found.ranking()),
-            "baseline": against,
+            "ranking": list(result.ranking()),
+            "baseline": baseline,
             "correction": options.correction,
-            "family": found.family,
-            "warnings": list(found.notes),
+            "family": result.family,
+            "warnings": list(result.notes),
         }
 
-    def _effect(self, name: str, d: Differences, found: Effect) -> dict[str, Any]:
-        value = defined(found)
+    def _effect_dict(self, name: str, sample_pairs: Differences, result: Effect) -> dict[str, Any]:
+        value = effect_or_zero(result)
         return {
             name: value,
             "d": value,
-            "interpretation": label_of(found.value) if math.isfinite(found.value) else "undefined",
-            "confidence_interval": (found.interval.low, found.interval.high),
-            "n": found.n,
-            "warnings": [*d.notes, *effect_notes(found)],
+            "interpretation": label_of(result.value) if math.isfinite(result.value) else "undefined",
+            "confidence_interval": (result.interval.low, result.interval.high),
+            "n": result.n,
+            "warnings": [*sample_pairs.notes, *effect_notes(result)],
         }
 
-    def _corrected(self, p_values: Any, method: str, alpha: float | None) -> dict[str, Any]:
-        level = self.alpha if alpha is None else _level(alpha)
+    def _correction_dict(self, p_values: Any, method: str, alpha: float | None) -> dict[str, Any]:
+        level = self.alpha if alpha is None else _check_level(alpha)
         named = isinstance(p_values, Mapping)
         adjusted = adjust(list(p_values.values()) if named else p_values, method)
-        sure = [bool(p < level) for p in adjusted]
+        significant = [bool(p < level) for p in adjusted]
         return {
             "adjusted_p_values": dict(zip(p_values, adjusted.tolist(), strict=True))
             if named
             else adjusted.tolist(),
-            "significant": dict(zip(p_values, sure, strict=True)) if named else sure,
-            "n_significant": sum(sure),
-            "n_tests": len(sure),
+            "significant": dict(zip(p_values, significant, strict=True)) if named else significant,
+            "n_significant": sum(significant),
+            "n_tests": len(significant),
             "alpha": level,
             "method": method,
         }
 
-    def _row(self, row: Row) -> dict[str, Any]:
+    def _comparison_dict(self, row: Row) -> dict[str, Any]:
         return {
             "mean_diff": row.difference,
             "relative_percent": 100.0 * row.relative,
@@ -301,7 +309,7 @@ class StatisticalTester:
         }
 
 
-def _level(level: float) -> float:
+def _check_level(level: float) -> float:
     if not 0.0 < level < 1.0:
         raise InputError(f"the level of significance must lie between 0 and 1, got {level!r}.")
     return level
@@ -318,7 +326,7 @@ def paired_t_test(
 ) -> dict[str, Any]:
     """Paired t-test; see `StatisticalTester.paired_t_test` for the keys.
 
-    A number in third place is the level of significance (as metrics_a, metrics_b, alpha would have it).
+    A number as third argument is the significance level, as in document 001 (metrics_a, metrics_b, alpha).
 
     >>> old, new = [0.70, 0.80, 0.75, 0.82, 0.79], [0.72, 0.83, 0.76, 0.85, 0.81]
     >>> result = paired_t_test(old, new)
@@ -332,7 +340,7 @@ def paired_t_test(
 
 
 def cohens_d(sample1: Any = None, sample2: Any = None, **samples: Any) -> EffectSize:
-    """Cohen's d, first - second over the pooled standard deviation: a number that also answers by key.
+    """Cohen's d, first - second over the pooled standard deviation: a float that also has keys.
 
     >>> d = cohens_d([1.0, 2.0, 3.0, 4.0], [0.0, 1.0, 2.0, 3.0])
     >>> f"{d:.3f}", d["interpretation"]

@@ -1,7 +1,7 @@
-"""From seed 000's words to the engine's, once for all of its faces.
+"""Arguments and result keys of document 000, translated to and from `recsys.evaluate`.
 
-A test set is a table with `u_idx` and `i_idx` or {user: items}, a history {user: items}; results are plain
-dicts under the seed's keys that also carry the evaluation they come from.
+A test set is a table with `u_idx` and `i_idx` or {user: items}; a history is {user: items}. Results are dicts
+under the keys of the document and also carry the evaluation they come from.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ USER, ITEM = "u_idx", "i_idx"
 
 
 class Results(dict[str, Any]):
-    """{result key: value} as the seed writes them; `evaluation` has the users and conventions behind it."""
+    """{result key: value} with the keys of document 000; `evaluation` has the users and conventions."""
 
     evaluation: Evaluation | None = None
 
@@ -38,7 +38,7 @@ class EvaluationData(NamedTuple):
 
 
 def cutoff(k: Any) -> int:
-    """A cut-off that is a positive whole number."""
+    """Return k as an int; CutoffError unless it is a positive whole number."""
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise CutoffError(f"k={k!r} is not a positive whole number.", hint="Use k >= 1, such as k=10.")
     return int(k)
@@ -46,34 +46,34 @@ def cutoff(k: Any) -> int:
 
 def cutoffs(k_values: int | Iterable[int]) -> list[int]:
     """Distinct cut-offs, ascending."""
-    given = [k_values] if isinstance(k_values, int | np.integer) else list(k_values)
-    if not given:
-        raise CutoffError("k_values is empty.", hint="Such as k_values=[10, 20].")
-    return sorted({cutoff(k) for k in given})
+    values = [k_values] if isinstance(k_values, int | np.integer) else list(k_values)
+    if not values:
+        raise CutoffError("k_values is empty.", hint="Use e.g. k_values=[10, 20].")
+    return sorted({cutoff(k) for k in values})
 
 
-def listed(ids: Iterable[Any]) -> list[Any]:
-    """Ids as a plain list, whatever holds them: a list, a set, an array, a Series or a tensor."""
-    plain: list[Any] = ids.tolist() if hasattr(ids, "tolist") else list(ids)
-    return plain
+def id_list(ids: Iterable[Any]) -> list[Any]:
+    """Ids from a list, a set, an array, a Series or a tensor, as a list of Python values."""
+    values: list[Any] = ids.tolist() if hasattr(ids, "tolist") else list(ids)
+    return values
 
 
-def _of_series(data: Any) -> Any:
-    """A Series of collections, as groupby("u_idx")["i_idx"].apply(set) makes it, as {user: items}."""
+def _series_to_dict(data: Any) -> Any:
+    """A Series of collections, such as groupby("u_idx")["i_idx"].apply(set), as {user: items}."""
     return data.to_dict() if hasattr(data, "to_dict") and not hasattr(data, "columns") else data
 
 
-def truth_of(
+def read_truth(
     test_data: Any, user_col: str = USER, item_col: str = ITEM, rating_col: str | None = None
 ) -> Interactions:
-    """The test set, from a table or {user: items}; grades only where asked for, or given as {item: grade}."""
+    """The test set of a table or {user: items}; graded with `rating_col` or {user: {item: grade}}."""
     if isinstance(test_data, EvaluationData):
         test_data = test_data.test_data
-    test_data = _of_series(test_data)
+    test_data = _series_to_dict(test_data)
     if isinstance(test_data, Interactions | Mapping) or not hasattr(test_data, "columns"):
         return read_interactions(test_data)
     columns = {"user": user_col, "item": item_col} | ({} if rating_col is None else {"grade": rating_col})
-    names = _columns_of(test_data)
+    names = _column_names(test_data)
     for name in columns.values():
         if name not in names:
             raise ColumnError(
@@ -82,73 +82,78 @@ def truth_of(
                 column=name,
                 hint="Name them: user_col=, item_col=.",
             )
-    return read_interactions(_with_columns(test_data, list(columns.values())), columns=columns)
+    return read_interactions(_select_columns(test_data, list(columns.values())), columns=columns)
 
 
-def _columns_of(table: Any) -> list[Any]:
+def _column_names(table: Any) -> list[Any]:
     return list(getattr(table, "column_names", getattr(table, "columns", ())))
 
 
-def _with_columns(table: Any, names: list[str]) -> Any:
+def _select_columns(table: Any, names: list[str]) -> Any:
     return table.select(names) if hasattr(table, "select") else table[names]
 
 
-def history_of(user_pos_train: Any, user_col: str = USER, item_col: str = ITEM) -> Interactions | None:
-    """What each user had already; None where there is nothing. A table by the columns of the test set."""
-    user_pos_train = _of_series(user_pos_train)
+def read_history(user_pos_train: Any, user_col: str = USER, item_col: str = ITEM) -> Interactions | None:
+    """The training items of each user, None if there are none; a table has the columns of the test set."""
+    user_pos_train = _series_to_dict(user_pos_train)
     if user_pos_train is None or (isinstance(user_pos_train, Mapping) and not user_pos_train):
         return None
     columns = None
-    if {user_col, item_col} <= set(_columns_of(user_pos_train)):
+    if {user_col, item_col} <= set(_column_names(user_pos_train)):
         columns = {"user": user_col, "item": item_col}
-        user_pos_train = _with_columns(user_pos_train, [user_col, item_col])
+        user_pos_train = _select_columns(user_pos_train, [user_col, item_col])
     return read_interactions(user_pos_train, table="user_pos_train", columns=columns)
 
 
-def brought(test_data: Any, user_pos_train: Any) -> Any:
-    """The history that was given; without one, that of `load_test_data` if the test set came from there."""
-    beside = test_data.user_pos_train if isinstance(test_data, EvaluationData) else None
-    return beside if user_pos_train is None else user_pos_train
+def training_history(
+    test_data: Any, user_pos_train: Any, user_col: str = USER, item_col: str = ITEM
+) -> Interactions | None:
+    """read_history of `user_pos_train`; if None, of what `load_test_data` loaded with the test set."""
+    if user_pos_train is None and isinstance(test_data, EvaluationData):
+        user_pos_train = test_data.user_pos_train
+    return read_history(user_pos_train, user_col, item_col)
 
 
-def by_index(ids: Array | None, values: Array, num_items: int | None, what: str = "item_popularity") -> Array:
-    """One number an item index, zero where none was given."""
+def values_by_index(
+    ids: Array | None, values: Array, num_items: int | None, what: str = "item_popularity"
+) -> Array:
+    """One number per item index, zero for items without one."""
     if ids is None:
         if num_items is not None and num_items < len(values):
             raise InputError(f"{what} holds {len(values)} items, num_items says {num_items}.")
         ids = np.arange(len(values))
     if ids.dtype == object or ids[0] < 0 or (num_items is not None and ids[-1] >= num_items):
-        wrong = ids[:1].tolist()[0] if ids.dtype == object or ids[0] < 0 else int(ids[-1])
+        invalid_id = ids[:1].tolist()[0] if ids.dtype == object or ids[0] < 0 else int(ids[-1])
         raise InputError(
-            f"{what} names the item {wrong!r}; items are numbered from 0"
+            f"{what} names the item {invalid_id!r}; items are numbered from 0"
             f"{'' if num_items is None else f' to {num_items - 1}'}.",
             hint="Map item ids to indices first, or use recsys.baselines.popularity, which takes ids.",
         )
-    out = np.zeros(int(ids[-1]) + 1 if num_items is None else int(num_items))
-    out[ids] = values
-    return out
+    by_index = np.zeros(int(ids[-1]) + 1 if num_items is None else int(num_items))
+    by_index[ids] = values
+    return by_index
 
 
-def as_dict(rows: Lists | Interactions, kind: type = list) -> dict[Any, Any]:
-    """{user: items} with plain ids, in the order of the rows."""
+def items_by_user(rows: Lists | Interactions, kind: type = list) -> dict[Any, Any]:
+    """{user: items} with ids as Python values, in the order of the rows."""
     items, ends = rows.items.values[rows.codes].tolist(), rows.indptr.tolist()
     users = rows.cases.values.tolist()
-    return {user: kind(items[ends[at] : ends[at + 1]]) for at, user in enumerate(users)}
+    return {user: kind(items[ends[row] : ends[row + 1]]) for row, user in enumerate(users)}
 
 
-def in_order(lists: Mapping[Any, list[Any]], users: Iterable[Any]) -> dict[Any, list[Any]]:
-    """The lists in the order the users were asked for; an empty one where there is none."""
-    plain = (user.item() if isinstance(user, np.generic) else user for user in users)
-    return {user: lists.get(user, []) for user in dict.fromkeys(plain)}
+def lists_for_users(lists: Mapping[Any, list[Any]], users: Iterable[Any]) -> dict[Any, list[Any]]:
+    """The lists in the order of `users`; an empty list for users without one."""
+    ids = (user.item() if isinstance(user, np.generic) else user for user in users)
+    return {user: lists.get(user, []) for user in dict.fromkeys(ids)}
 
 
 def top_lists(source: Factors | Scores, users: Any, history: Interactions | None, k: int) -> Lists:
-    """The k best of each user a source knows; it has no list for the others."""
+    """The k best items of each user the source knows; other users have no list."""
     known = np.isin(users, source.user_rows.ids.values)
     return recommend(source, k, users=users[known], seen=history)
 
 
-def evaluated(
+def standard_results(
     ranked: Factors | Scores | Mapping[Any, Any],
     truth: Interactions,
     history: Interactions | None,
@@ -156,51 +161,51 @@ def evaluated(
     *,
     n_items: int | None = None,
 ) -> Results:
-    """One pass over a source, under the seed's result keys; coverage is that of the longest lists.
+    """The results of document 000 from one call of `recsys.evaluate`; coverage is that of the longest lists.
 
-    Ready lists need `n_items`; their MRR is over the lists as they are.
+    Lists of items need `n_items`; their MRR is over the lists as they are.
     """
     start = time.perf_counter()
     names = standard_names(k_values)
     size = n_items if isinstance(ranked, Mapping) else None
-    result = evaluate(ranked, truth, [*names, f"coverage@{max(k_values)}"], seen=history, catalogue=size)
-    made = Results({name: result[name] for name in names})
-    made.evaluation = result
-    covered = result[f"coverage@{max(k_values)}"]
-    made["coverage"] = 0.0 if math.isnan(covered) else covered  # nobody was shown anything: no item either
-    n_evaluated = min(result.n_cases[name] for name in names)
-    made["num_users_evaluated"] = n_evaluated
-    made["num_users_skipped"] = len(result.per_case) - n_evaluated
-    made["evaluation_time_seconds"] = time.perf_counter() - start
-    return made
+    evaluation = evaluate(ranked, truth, [*names, f"coverage@{max(k_values)}"], seen=history, catalogue=size)
+    results = Results({name: evaluation[name] for name in names})
+    results.evaluation = evaluation
+    covered = evaluation[f"coverage@{max(k_values)}"]
+    results["coverage"] = 0.0 if math.isnan(covered) else covered  # no list holds an item: nothing is covered
+    n_evaluated = min(evaluation.n_cases[name] for name in names)
+    results["num_users_evaluated"] = n_evaluated
+    results["num_users_skipped"] = len(evaluation.per_case) - n_evaluated
+    results["evaluation_time_seconds"] = time.perf_counter() - start
+    return results
 
 
 def standard_names(k_values: Sequence[int]) -> list[str]:
-    """The metrics every evaluation of the seed holds."""
+    """The metrics in every result of document 000."""
     return [f"{name}@{k}" for name in ("recall", "ndcg", "precision", "map") for k in k_values] + ["mrr"]
 
 
 def per_user_table(result: Evaluation | None) -> Any:
-    """One row an evaluated user, indexed by id."""
+    """One row per evaluated user, indexed by id."""
     if result is None:
         raise InputError("nothing was evaluated yet.", hint="Call evaluate(test_data, user_pos_train) first.")
     return result.per_user.dropna(how="all")
 
 
-def by_user(given: Any, what: str = "recommendations") -> Mapping[Any, Any]:
-    """{user: items}, also of a Series by user; what has no users is an error that says so."""
-    held = _of_series(given)
-    if not isinstance(held, Mapping):
-        shown = "[items, best first]" if what == "recommendations" else "items"
+def mapping_by_user(data: Any, what: str = "recommendations") -> Mapping[Any, Any]:
+    """{user: items}, also from a Series by user; an error if the data have no users."""
+    by_user = _series_to_dict(data)
+    if not isinstance(by_user, Mapping):
+        expected = "[items, best first]" if what == "recommendations" else "items"
         raise InputError(
-            f"{what} came as {type(given).__name__}.", table=what, hint=f"Pass {{user: {shown}}}."
+            f"{what} came as {type(data).__name__}.", table=what, hint=f"Pass {{user: {expected}}}."
         )
-    return held
+    return by_user
 
 
-def any_order(recommendations: Any) -> dict[Any, list[Any]]:
-    """{user: items} for what does not look at places, so that sets will do."""
-    return {user: listed(items) for user, items in by_user(recommendations).items()}
+def item_lists(recommendations: Any) -> dict[Any, list[Any]]:
+    """{user: list of items} for metrics that ignore the order, so that sets are accepted."""
+    return {user: id_list(items) for user, items in mapping_by_user(recommendations).items()}
 
 
 def catalogue_coverage(recommendations: Mapping[Any, Any], num_total_items: int | None) -> float:
@@ -209,8 +214,8 @@ def catalogue_coverage(recommendations: Mapping[Any, Any], num_total_items: int 
         raise InputError(
             f"num_total_items={num_total_items!r} is not a number of items.", hint="Pass how many there are."
         )
-    lists = any_order(recommendations)
+    lists = item_lists(recommendations)
     if not any(lists.values()):
         return 0.0
-    nothing = dict.fromkeys(lists, ())
-    return evaluate(lists, nothing, ["coverage"], catalogue=int(num_total_items))["coverage"]
+    no_truth = dict.fromkeys(lists, ())
+    return evaluate(lists, no_truth, ["coverage"], catalogue=int(num_total_items))["coverage"]

@@ -1,4 +1,4 @@
-"""What seed 000's charts show, as plain data, and the charts drawn from it by `recsys.report.figures`."""
+"""The data of the charts in document 000, and the charts, drawn by `recsys.report.figures`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from recsys.analysis import distribution, pareto_front
 from recsys.errors import InputError, UnknownNameError
 
-_K_SHOWN = (5, 10, 20, 50)
+_EXAMPLE_CUTOFFS = (5, 10, 20, 50)
 Results = Mapping[str, Mapping[str, Any]]
 
 
 class EvaluationVisualizer:
-    """`prepare_*` gives a chart's data, `plot_*` draws it and gives the matplotlib Axes.
+    """`prepare_*` returns the data of a chart; `plot_*` draws it and returns the matplotlib Axes.
 
     >>> data = EvaluationVisualizer().prepare_bar_chart_data(
     ...     results={"als": {"recall@10": 0.3}, "popularity": {"recall@10": 0.2}}, metrics=["recall@10"]
@@ -30,14 +30,14 @@ class EvaluationVisualizer:
         *,
         metric: str | None = None,
     ) -> dict[str, Any]:
-        """`models`, `metrics`, `values` {metric: one number a model}, `best` {metric: model}.
+        """`models`, `metrics`, `values` {metric: one number per model}, `best` {metric: model}.
 
-        `results` may be a comparison table, and `metric` names a single one.
+        `results` may be a comparison table; `metric` is another name for a single entry of `metrics`.
         """
-        results, metrics = _by_model(results), _names(metrics if metric is None else metric)
-        _check_held(results, metrics)
-        values = {m: [_value(held, m) for held in results.values()] for m in metrics}
-        best = {m: _best(dict(zip(results, row, strict=True))) for m, row in values.items()}
+        results, metrics = _results_by_model(results), _name_list(metrics if metric is None else metric)
+        _check_names(results, metrics)
+        values = {m: [_number(row, m) for row in results.values()] for m in metrics}
+        best = {m: _best_model(dict(zip(results, row, strict=True))) for m, row in values.items()}
         return {"models": list(results), "metrics": list(metrics), "values": values, "best": best}
 
     def prepare_k_sensitivity_data(
@@ -48,31 +48,32 @@ class EvaluationVisualizer:
         *,
         metric_prefix: str | None = None,
     ) -> dict[str, Any]:
-        """`k_values` and `series` {model: one number a k}; NaN where a model was not evaluated at a k.
+        """`k_values` and `series` {model: one number per k}; NaN if a model was not evaluated at a k.
 
-        Without `k_values`, the cut-offs of any result; 5, 10, 20 and 50 are the seed's. `metric_prefix` is
-        another name for `metric`.
+        By default `k_values` are the cut-offs of any result. `metric_prefix` is another name for `metric`.
         """
-        results, stem = _by_model(results), (metric_prefix or metric).partition("@")[0]
-        found = {
-            int(key.partition("@")[2]) for held in results.values() for key in held if _is_cut(key, stem)
+        results, stem = _results_by_model(results), (metric_prefix or metric).partition("@")[0]
+        known = {
+            int(key.partition("@")[2]) for row in results.values() for key in row if _has_cutoff(key, stem)
         }
-        chosen = sorted(found) if k_values is None else list(k_values)
-        if not chosen:
+        cutoffs = sorted(known) if k_values is None else list(k_values)
+        if not cutoffs:
             raise InputError(
-                f"no result holds {stem} at a cut-off.", hint=f"Evaluate with k_values={list(_K_SHOWN)}."
+                f"no result holds {stem} at a cut-off.",
+                hint=f"Evaluate with k_values={list(_EXAMPLE_CUTOFFS)}.",
             )
-        series = {n: [_value(held, f"{stem}@{k}") for k in chosen] for n, held in results.items()}
-        return {"metric": stem, "k_values": chosen, "series": series}
+        series = {name: [_number(row, f"{stem}@{k}") for k in cutoffs] for name, row in results.items()}
+        return {"metric": stem, "k_values": cutoffs, "series": series}
 
     def prepare_tradeoff_data(
         self, results: Results, accuracy_metric: str = "ndcg@10", coverage_metric: str = "coverage"
     ) -> dict[str, Any]:
-        """`models`, `coverage`, `accuracy`, and `pareto`: the models none beats in both."""
-        results = _by_model(results)
-        _check_held(results, (coverage_metric, accuracy_metric))
+        """`models`, `coverage`, `accuracy`, and `pareto`: the models that no other model beats in both."""
+        results = _results_by_model(results)
+        _check_names(results, (coverage_metric, accuracy_metric))
         points = {
-            n: (_value(held, coverage_metric), _value(held, accuracy_metric)) for n, held in results.items()
+            name: (_number(row, coverage_metric), _number(row, accuracy_metric))
+            for name, row in results.items()
         }
         return {
             "models": list(points),
@@ -86,7 +87,7 @@ class EvaluationVisualizer:
     def prepare_distribution_data(
         self, per_user: Any, metric: str = "recall@10", k: int | None = None, bins: int = 20
     ) -> dict[str, Any]:
-        """`values` (one a user), `counts`, `edges`, and their summary; `per_user` is a table by user."""
+        """`values` (one per user), `counts`, `edges`, and their summary; `per_user` is a table by user."""
         name = metric if k is None or metric in per_user else f"{metric}@{k}"
         if name not in per_user:
             raise UnknownNameError("metric by user", name, map(str, per_user))
@@ -96,28 +97,28 @@ class EvaluationVisualizer:
         self, strata: Mapping[str, Mapping[str, float]], metric: str = "recall@10"
     ) -> dict[str, Any]:
         """`bins`, `values` and `num_users` of ModelEvaluator.stratify_by_activity."""
-        _check_held(strata, (metric,))
+        _check_names(strata, (metric,))
         return {
             "metric": metric,
             "bins": list(strata),
-            "values": [_value(row, metric) for row in strata.values()],
+            "values": [_number(row, metric) for row in strata.values()],
             "num_users": [int(row["num_users"]) for row in strata.values()],
         }
 
     def plot_bar_chart(
         self, results: Results, metrics: str | Sequence[str] = ("recall@10", "ndcg@10"), ax: Any = None
     ) -> Any:
-        """Models side by side, the best of each metric outlined and named in the title."""
-        metrics = _names(metrics)
+        """Bars of the models side by side; the best of each metric is outlined and named in the title."""
+        metrics = _name_list(metrics)
         data = self.prepare_bar_chart_data(results, metrics)
-        held = {n: {m: data["values"][m][i] for m in metrics} for i, n in enumerate(data["models"])}
-        axes = _figures().bars(held, ax=ax)
-        for at, metric in enumerate(metrics):
+        values = {n: {m: data["values"][m][i] for m in metrics} for i, n in enumerate(data["models"])}
+        axes = _figures().bars(values, ax=ax)
+        for group, metric in enumerate(metrics):
             if data["best"][metric] is not None:
-                bar = axes.containers[data["models"].index(data["best"][metric])][at]
+                bar = axes.containers[data["models"].index(data["best"][metric])][group]
                 bar.set_edgecolor("black")
                 bar.set_linewidth(1.6)
-        axes.set_ylim(top=1.25 * axes.get_ylim()[1])  # room for the names, which would lie over the bars
+        axes.set_ylim(top=1.25 * axes.get_ylim()[1])  # room above the bars for the names
         best = {m: name for m, name in data["best"].items() if name is not None}
         axes.set_title("best: " + ", ".join(f"{name} ({m})" for m, name in best.items()))
         return axes
@@ -125,7 +126,7 @@ class EvaluationVisualizer:
     def plot_k_sensitivity(
         self, results: Results, metric: str = "recall", k_values: Sequence[int] | None = None, ax: Any = None
     ) -> Any:
-        """A line a model over the cut-offs."""
+        """One line per model over the cut-offs."""
         data = self.prepare_k_sensitivity_data(results, metric, k_values)
         lines = {
             name: {k: v for k, v in zip(data["k_values"], row, strict=True) if not math.isnan(v)}
@@ -140,7 +141,7 @@ class EvaluationVisualizer:
         coverage_metric: str = "coverage",
         ax: Any = None,
     ) -> Any:
-        """A point a model: accuracy over coverage."""
+        """One point per model: accuracy over coverage."""
         data = self.prepare_tradeoff_data(results, accuracy_metric, coverage_metric)
         points = dict(zip(data["models"], zip(data["coverage"], data["accuracy"], strict=True), strict=True))
         return _figures().tradeoff(points, x=coverage_metric, y=accuracy_metric, ax=ax)
@@ -148,10 +149,10 @@ class EvaluationVisualizer:
     def plot_distribution(
         self, per_user: Any, metric: str = "recall@10", k: int | None = None, ax: Any = None
     ) -> Any:
-        """How the metric spreads over users; {model: table by user} draws several."""
-        several = per_user if isinstance(per_user, Mapping) and not hasattr(per_user, "columns") else None
-        held = {"model": per_user} if several is None else several
-        data = {name: self.prepare_distribution_data(table, metric, k) for name, table in held.items()}
+        """The distribution of the metric over users; {model: table by user} draws several models."""
+        is_one_table = hasattr(per_user, "columns") or not isinstance(per_user, Mapping)
+        tables = {"model": per_user} if is_one_table else per_user
+        data = {name: self.prepare_distribution_data(table, metric, k) for name, table in tables.items()}
         return _figures().distribution({n: d["values"] for n, d in data.items()}, metric=metric, ax=ax)
 
     def plot_activity(
@@ -174,37 +175,37 @@ def _figures() -> Any:
     return figures
 
 
-def _by_model(results: Any) -> Results:
+def _results_by_model(results: Any) -> Results:
     """{model: results}, also from a table with a `model` column (or with models as its index)."""
     if not hasattr(results, "columns"):
         return dict(results)
     table = results.set_index("model") if "model" in results.columns else results
-    found: Results = table.to_dict("index")
-    return found
+    by_model: Results = table.to_dict("index")
+    return by_model
 
 
-def _names(metrics: str | Sequence[str]) -> list[str]:
+def _name_list(metrics: str | Sequence[str]) -> list[str]:
     return [metrics] if isinstance(metrics, str) else list(metrics)
 
 
-def _check_held(results: Results, names: Sequence[str]) -> None:
-    """A chart may lack a model's number, never everybody's: that is a name mistyped."""
-    known = dict.fromkeys(str(key) for held in results.values() for key in held)
+def _check_names(results: Results, names: Sequence[str]) -> None:
+    """Some models may lack a number; a number that all models lack is a mistyped name."""
+    known = dict.fromkeys(str(key) for row in results.values() for key in row)
     for name in names:
         if results and name not in known:
             raise UnknownNameError("result", name, known)
 
 
-def _value(held: Mapping[str, Any], name: str) -> float:
-    value = held.get(name)
+def _number(row: Mapping[str, Any], name: str) -> float:
+    value = row.get(name)
     return math.nan if value is None else float(value)
 
 
-def _best(values: Mapping[str, float]) -> str | None:
+def _best_model(values: Mapping[str, float]) -> str | None:
     known = {name: value for name, value in values.items() if not math.isnan(value)}
     return max(known, key=known.__getitem__) if known else None
 
 
-def _is_cut(key: str, stem: str) -> bool:
+def _has_cutoff(key: str, stem: str) -> bool:
     name, sign, k = str(key).partition("@")
     return name == stem and bool(sign) and k.isdigit()

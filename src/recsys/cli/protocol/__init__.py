@@ -1,7 +1,7 @@
 """A protocol file: data, split, relevance, candidates, conventions, metrics, models and tests in one TOML.
 
-What was measured on what is written down once and executed as written, so that a second party gets the same
-`result` bytes; where and when it ran stays outside of them.
+The file says what is measured on what, and is executed as written, so that a second party gets the same
+`result` bytes; where and when it ran is not part of them.
 """
 
 from recsys.cli.protocol.protocol_file import Protocol, read_protocol

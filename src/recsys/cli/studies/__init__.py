@@ -1,6 +1,6 @@
 """Five small studies of evaluation itself: one question each, small models, an answer from the data.
 
-Nothing in an answer is written beforehand: the sentences are made from the numbers of the run.
+The sentences of an answer are made from the numbers of the run.
 """
 
 from __future__ import annotations

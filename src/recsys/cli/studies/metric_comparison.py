@@ -1,4 +1,4 @@
-"""Exercise 1: MF, MF-bias, NCF and popularity under errors and rankings; whether the metrics agree."""
+"""MF, MF-bias, NCF and popularity under errors and rankings; whether the metrics agree."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from recsys.cli.studies.setting import (
     RELEVANT_FROM,
     Predictor,
     Setting,
-    errors_of,
-    learned,
-    most_popular,
-    ranking_of,
+    popularity_model,
+    ranking_metrics,
+    rating_errors,
+    train_model,
 )
 from recsys.cli.studies.study import Study
 from recsys.comparison.compare import compare
@@ -25,17 +25,17 @@ _AMONG_TEST = "ndcg@10 among test items"
 
 
 def study(setting: Setting, seed: int) -> Study:
-    """Train the models on a random 80 % and hold the orders under six metrics against each other."""
+    """Train the models on a random 80 % and compare their orders under six metrics."""
     train, test = random_ratio(setting.frame, 0.2, seed=seed)
-    models = [learned(name, train, setting, seed) for name in LEARNED]
-    models += [most_popular(by, train, setting) for by in ("mean", "count")]
+    models = [train_model(name, train, setting, seed) for name in LEARNED]
+    models += [popularity_model(by, train, setting) for by in ("mean", "count")]
     rows, rankings = {}, {}
     for model in models:
-        rankings[model.name] = ranking_of(model.source, train, test)
+        rankings[model.name] = ranking_metrics(model.source, train, test)
         rows[model.name] = {
-            **errors_of(model, test),
+            **rating_errors(model, test),
             **rankings[model.name],
-            _AMONG_TEST: _among_test(model, test),
+            _AMONG_TEST: _ndcg_among_test(model, test),
         }
     metrics = [*ERRORS, *RANKING, _AMONG_TEST]
     table: dict[str, list[Any]] = {"model": list(rows)}
@@ -55,31 +55,31 @@ def study(setting: Setting, seed: int) -> Study:
         "Do models rank the same under every metric?",
         str(setting),
         table,
-        [*_agreement(orders, winners), _surely(rankings, winners["ndcg@10"])],
-        lambda: _drawn(orders),
+        [*_agreement(orders, winners), _significance(rankings, winners["ndcg@10"])],
+        lambda: _figure(orders),
     )
 
 
-def _among_test(model: Predictor, test: Any) -> float:
-    """What a user's test items look like when only they are ranked, as many a tutorial does."""
+def _ndcg_among_test(model: Predictor, test: Any) -> float:
+    """ndcg@10 when only the user's test items are ranked, as many tutorials do."""
     users, items = test["user"].to_numpy(), test["item"].to_numpy()
     lists = test[["user", "item"]].assign(score=(model.score or model.predict)(users, items))
-    asked = {"relevant_from": RELEVANT_FROM, "ties": "expected"}
-    return evaluate(lists, test[["user", "item", "rating"]], ["ndcg@10"], conventions=asked)["ndcg@10"]
+    decisions = {"relevant_from": RELEVANT_FROM, "ties": "expected"}
+    return evaluate(lists, test[["user", "item", "rating"]], ["ndcg@10"], conventions=decisions)["ndcg@10"]
 
 
 def _agreement(orders: dict[str, list[str]], winners: dict[str, str]) -> list[str]:
-    different = {tuple(order) for order in orders.values()}
-    if len(different) == 1:
-        return [f"Yes: every metric orders them {' > '.join(next(iter(different)))}."]
+    distinct = {tuple(order) for order in orders.values()}
+    if len(distinct) == 1:
+        return [f"Yes: every metric orders them {' > '.join(next(iter(distinct)))}."]
     by_winner: dict[str, list[str]] = {}
     for metric, name in winners.items():
         by_winner.setdefault(name, []).append(metric)
     best = "; ".join(f"{name} under {', '.join(names)}" for name, names in by_winner.items())
-    return [f"No: {len(different)} different orders under {len(orders)} metrics. Best is {best}."]
+    return [f"No: {len(distinct)} different orders under {len(orders)} metrics. Best is {best}."]
 
 
-def _surely(rankings: dict[str, Any], best: str) -> str:
+def _significance(rankings: dict[str, Any], best: str) -> str:
     others = compare(rankings, best, ["ndcg@10"])
     beaten = [row.model for row in others if row.difference < 0 and row.adjusted_p < 0.05]
     return (
@@ -89,7 +89,7 @@ def _surely(rankings: dict[str, Any], best: str) -> str:
     )
 
 
-def _drawn(orders: dict[str, list[str]]) -> Any:
+def _figure(orders: dict[str, list[str]]) -> Any:
     from recsys.report import figures
 
     names = sorted(orders["rmse"])

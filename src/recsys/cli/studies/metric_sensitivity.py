@@ -1,4 +1,4 @@
-"""Exercise 5: Gaussian noise on the predictions, sigma growing; which metric falls first."""
+"""Gaussian noise on the predictions, sigma growing; which metric falls first."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.cli.studies.setting import ERRORS, Predictor, Setting, errors_of, learned, ranking_of
+from recsys.cli.studies.setting import ERRORS, Predictor, Setting, ranking_metrics, rating_errors, train_model
 from recsys.cli.studies.study import Study
 from recsys.ranks.sources import Scores
 from recsys.splits import random_ratio
@@ -20,16 +20,16 @@ RANKED = ("precision@10", "recall@10", "ndcg@10", "map@10", "mrr", "auc")
 def study(setting: Setting, seed: int) -> Study:
     """Noise of nine sizes on the predictions of MF-bias; every metric as a share of its noiseless value."""
     train, test = random_ratio(setting.frame, 0.2, seed=seed)
-    model = learned("MF-bias", train, setting, seed)
+    model = train_model("MF-bias", train, setting, seed)
     users, items = np.arange(setting.n_users), np.arange(setting.n_items)
     clean = np.stack([model.predict(np.full(len(items), user), items) for user in users.tolist()])
     noise = np.random.default_rng([seed, 5]).standard_normal(clean.shape)
     values: dict[str, list[float]] = {name: [] for name in (*ERRORS, *RANKED)}
     for sigma in SIGMAS:
-        noisy = _predictor(clean + sigma * noise)
-        made = {**errors_of(noisy, test), **ranking_of(noisy.source, train, test, RANKED)}
-        for name, held in values.items():
-            held.append(made[name])
+        noisy = _predictor_of(clean + sigma * noise)
+        metrics = {**rating_errors(noisy, test), **ranking_metrics(noisy.source, train, test, RANKED)}
+        for name, by_sigma in values.items():
+            by_sigma.append(metrics[name])
     table: dict[str, list[Any]] = {"sigma": list(SIGMAS), **values}
     return Study(
         "metric-sensitivity",
@@ -37,25 +37,25 @@ def study(setting: Setting, seed: int) -> Study:
         f"{setting} MF-bias, whose predictions have a spread of {clean.std():.2f}.",
         table,
         _answer(values),
-        lambda: _drawn(values),
+        lambda: _figure(values),
     )
 
 
-def _predictor(scores: Float) -> Predictor:
+def _predictor_of(scores: Float) -> Predictor:
     return Predictor("noisy", lambda users, items: scores[users, items], Scores(scores))
 
 
-def quality(name: str, held: list[float]) -> list[float]:
+def quality(name: str, by_sigma: list[float]) -> list[float]:
     """What is left of a metric's noiseless value: 1 without noise; for an error, how much larger it got."""
-    first = held[0]
+    first = by_sigma[0]
     if name in ERRORS:
-        return [first / value for value in held]
+        return [first / value for value in by_sigma]
     floor = 0.5 if name == "auc" else 0.0
-    return [(value - floor) / (first - floor) if first > floor else math.nan for value in held]
+    return [(value - floor) / (first - floor) if first > floor else math.nan for value in by_sigma]
 
 
 def half_point(shares: list[float]) -> float:
-    """The noise at which half is left, between the sizes tried; infinite if never."""
+    """The sigma at which half is left, interpolated between those tried; infinite if never."""
     for i in range(1, len(shares)):
         if shares[i] <= 0.5:
             fallen = (shares[i - 1] - 0.5) / (shares[i - 1] - shares[i])
@@ -64,21 +64,23 @@ def half_point(shares: list[float]) -> float:
 
 
 def _answer(values: dict[str, list[float]]) -> list[str]:
-    halves = {name: half_point(quality(name, held)) for name, held in values.items()}
+    halves = {name: half_point(quality(name, by_sigma)) for name, by_sigma in values.items()}
     order = sorted(halves, key=lambda name: halves[name])
     sigma = {name: "never" if math.isinf(half) else f"{half:.2f}" for name, half in halves.items()}
     slowest = ", ".join(name for name in order if halves[name] == halves[order[-1]])
-    told = ", ".join(f"{name} {sigma[name]}" for name in order)
+    listing = ", ".join(f"{name} {sigma[name]}" for name in order)
     return [
         f"{order[0]} degrades fastest: half of it is gone at sigma {sigma[order[0]]}; {slowest} slowest.",
-        f"Sigma at which half is left: {told} (errors: at which they have doubled; auc: above 0.5).",
-        "Errors grow by the noise itself, whatever it does to the order; what counts the first ten places",
-        "falls as soon as the noise exceeds the small gaps between the best items.",
+        f"Sigma at which half is left: {listing} (errors: at which they have doubled; auc: above 0.5).",
+        "Errors grow by the noise itself, whatever it does to the order; metrics of the first ten places",
+        "fall as soon as the noise exceeds the small gaps between the best items.",
     ]
 
 
-def _drawn(values: dict[str, list[float]]) -> Any:
+def _figure(values: dict[str, list[float]]) -> Any:
     from recsys.report.figures.per_model import lines
 
-    shares = {name: dict(zip(SIGMAS, quality(name, held), strict=True)) for name, held in values.items()}
+    shares = {
+        name: dict(zip(SIGMAS, quality(name, by_sigma), strict=True)) for name, by_sigma in values.items()
+    }
     return lines(shares, x="sigma of the noise", y="share of the noiseless quality")

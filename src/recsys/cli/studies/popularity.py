@@ -1,10 +1,17 @@
-"""Exercise 3: how close the same list for everyone comes, by highest mean rating and by number of ratings."""
+"""How close the same list for everyone comes, by highest mean rating and by number of ratings."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from recsys.cli.studies.setting import LEARNED, RANKING, Setting, learned, most_popular, ranking_of
+from recsys.cli.studies.setting import (
+    LEARNED,
+    RANKING,
+    Setting,
+    popularity_model,
+    ranking_metrics,
+    train_model,
+)
 from recsys.cli.studies.study import Study
 from recsys.comparison.compare import compare
 from recsys.splits import random_ratio
@@ -13,14 +20,14 @@ from recsys.splits import random_ratio
 def study(setting: Setting, seed: int) -> Study:
     """Rank by popularity in two ways and by three learned models, and pair them user by user."""
     train, test = random_ratio(setting.frame, 0.2, seed=seed)
-    models = [most_popular(by, train, setting) for by in ("mean", "count")]
-    models += [learned(name, train, setting, seed) for name in LEARNED]
-    results = {model.name: ranking_of(model.source, train, test) for model in models}
+    models = [popularity_model(by, train, setting) for by in ("mean", "count")]
+    models += [train_model(name, train, setting, seed) for name in LEARNED]
+    results = {model.name: ranking_metrics(model.source, train, test) for model in models}
     table: dict[str, list[Any]] = {"model": list(results)}
-    table |= {metric: [made[metric] for made in results.values()] for metric in RANKING}
+    table |= {metric: [result[metric] for result in results.values()] for metric in RANKING}
     best = max(LEARNED, key=lambda name: results[name]["ndcg@10"])
     table[f"share of {best}'s ndcg@10"] = [
-        f"{made['ndcg@10'] / results[best]['ndcg@10']:.0%}" for made in results.values()
+        f"{result['ndcg@10'] / results[best]['ndcg@10']:.0%}" for result in results.values()
     ]
     return Study(
         "popularity",
@@ -28,17 +35,17 @@ def study(setting: Setting, seed: int) -> Study:
         str(setting),
         table,
         _answer(results, best),
-        lambda: _drawn(results),
+        lambda: _figure(results),
     )
 
 
 def _answer(results: dict[str, Any], best: str) -> list[str]:
-    made = compare(results, best, ["ndcg@10"])
+    comparison = compare(results, best, ["ndcg@10"])
     lines = []
     for name in ("popular by mean", "popular by count"):
         share = results[name]["ndcg@10"] / results[best]["ndcg@10"]
         lines.append(f"{name} reaches {share:.0%} of the ndcg@10 of {best}, the best learned model here "
-                     f"({made[name, 'ndcg@10'].verdict}).")  # fmt: skip
+                     f"({comparison[name, 'ndcg@10'].verdict}).")  # fmt: skip
     by_mean, by_count = results["popular by mean"]["ndcg@10"], results["popular by count"]["ndcg@10"]
     if by_count > by_mean:
         lines.append(
@@ -52,7 +59,7 @@ def _answer(results: dict[str, Any], best: str) -> list[str]:
     return lines
 
 
-def _drawn(results: dict[str, Any]) -> Any:
+def _figure(results: dict[str, Any]) -> Any:
     from recsys.report import figures
 
-    return figures.bars({name: dict(made) for name, made in results.items()}, baseline="popular by count")
+    return figures.bars({name: dict(result) for name, result in results.items()}, baseline="popular by count")

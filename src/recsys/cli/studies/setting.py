@@ -1,7 +1,7 @@
 """The data a study runs on, the models it trains, and how both are evaluated; shared by all five.
 
-Users and items are numbered once, so a network's rows, the factors and the truth mean the same. Ratings from
-`relevant_from` on count as relevant; everything rated in training is left out of the ranking.
+Users and items are numbered once, so that networks, factors and truth share their row numbers. Ratings of
+`RELEVANT_FROM` and more are relevant; items rated in training are left out of the ranking.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from recsys.errors import ColumnError
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.ratings import evaluate_ratings
 from recsys.evaluation.results import Evaluation
-from recsys.inputs.timestamps import seconds_of
+from recsys.inputs.timestamps import to_seconds
 from recsys.models import MF, BiasedMF, NeuMF
 from recsys.models.baselines import popularity
 from recsys.models.rating_training import fit_ratings
@@ -47,7 +47,7 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """Something that predicts ratings and ranks items; `score` ranks them, where predictions do not."""
+    """Predicts ratings and ranks items; `score` gives the order where it is not that of the predictions."""
 
     name: str
     predict: Callable[[Array, Array], Float]
@@ -60,36 +60,36 @@ def setting_of(data: Any = None, *, seed: int = 0) -> Setting:
     if data is None:
         from recsys.splits.datasets.demo_world import demo_world
 
-        return _numbered("The demo world", demo_world(seed).events)
+        return _number_ids("The demo world", demo_world(seed).events)
     if isinstance(data, Setting):
         return data
     if hasattr(data, "columns"):
-        return _numbered("The table", pd.DataFrame(data))
+        return _number_ids("The table", pd.DataFrame(data))
     from recsys.splits.datasets import read
 
     loaded = read(data)
-    return _numbered(str(data).rstrip("/").split("/")[-1], loaded.interactions)
+    return _number_ids(str(data).rstrip("/").split("/")[-1], loaded.interactions)
 
 
-def _numbered(name: str, frame: pd.DataFrame) -> Setting:
+def _number_ids(name: str, frame: pd.DataFrame) -> Setting:
     from recsys.inputs.frames import find_columns
 
-    found = find_columns(list(frame.columns), ("user", "item", "grade", "time"), None, name)
+    columns = find_columns(list(frame.columns), ("user", "item", "grade", "time"), None, name)
     for role in ("grade", "time"):
-        if role not in found:
+        if role not in columns:
             raise ColumnError(f"{name} has no column of {role}s, and the study needs one.", column=role)
-    users, user = np.unique(frame[found["user"]].to_numpy(), return_inverse=True)
-    items, item = np.unique(frame[found["item"]].to_numpy(), return_inverse=True)
-    made = pd.DataFrame({
+    users, user = np.unique(frame[columns["user"]].to_numpy(), return_inverse=True)
+    items, item = np.unique(frame[columns["item"]].to_numpy(), return_inverse=True)
+    numbered = pd.DataFrame({
         "user": user,
         "item": item,
-        "rating": frame[found["grade"]].to_numpy(dtype=np.float64),
-        "timestamp": seconds_of(frame[found["time"]].to_numpy()),
+        "rating": frame[columns["grade"]].to_numpy(dtype=np.float64),
+        "timestamp": to_seconds(frame[columns["time"]].to_numpy()),
     })  # fmt: skip
-    return Setting(name, made, len(users), len(items))
+    return Setting(name, numbered, len(users), len(items))
 
 
-def learned(name: str, train: pd.DataFrame, setting: Setting, seed: int) -> Predictor:
+def train_model(name: str, train: pd.DataFrame, setting: Setting, seed: int) -> Predictor:
     """MF, MF-bias or NCF, fitted to the ratings of `train`."""
     shape = (setting.n_users, setting.n_items)
     networks: dict[str, Callable[[], Any]] = {
@@ -98,13 +98,13 @@ def learned(name: str, train: pd.DataFrame, setting: Setting, seed: int) -> Pred
         "NCF": lambda: NeuMF(*shape, factors=8, layers=(32, 16, 8), seed=seed),
     }
     rows = [train[column].to_numpy() for column in ("user", "item", "rating")]
-    made = fit_ratings(networks[name](), *rows, weight_decay=2e-5, seed=seed)
+    model = fit_ratings(networks[name](), *rows, weight_decay=2e-5, seed=seed)
     if name == "NCF":
-        return Predictor(name, made.predict, _blocks(made.predict, *shape))
-    return Predictor(name, made.predict, Factors(made.network.user_factors, made.network.item_factors))
+        return Predictor(name, model.predict, _scores_by_block(model.predict, *shape))
+    return Predictor(name, model.predict, Factors(model.network.user_factors, model.network.item_factors))
 
 
-def _blocks(predict: Callable[[Array, Array], Float], n_users: int, n_items: int) -> Scores:
+def _scores_by_block(predict: Callable[[Array, Array], Float], n_users: int, n_items: int) -> Scores:
     def block(rows: Int) -> Float:
         users = np.repeat(rows, n_items)
         return predict(users, np.tile(np.arange(n_items), len(rows))).reshape(len(rows), n_items)
@@ -112,23 +112,25 @@ def _blocks(predict: Callable[[Array, Array], Float], n_users: int, n_items: int
     return Scores(block, n_users=n_users, n_items=n_items)
 
 
-def most_popular(by: str, train: pd.DataFrame, setting: Setting) -> Predictor:
+def popularity_model(by: str, train: pd.DataFrame, setting: Setting) -> Predictor:
     """The same list for everyone, by the number of ratings or by their mean; predicts the item's mean."""
     count = np.bincount(train["item"], minlength=setting.n_items)
     total = np.bincount(train["item"], weights=train["rating"], minlength=setting.n_items)
-    middle = float(train["rating"].mean())
-    mean = np.where(count > 0, total / np.maximum(count, 1), middle)
-    worth = count.astype(np.float64) if by == "count" else np.where(count > 0, mean, 0.0)
-    source = popularity(worth, users=range(setting.n_users))
+    overall_mean = float(train["rating"].mean())
+    mean = np.where(count > 0, total / np.maximum(count, 1), overall_mean)
+    item_scores = count.astype(np.float64) if by == "count" else np.where(count > 0, mean, 0.0)
+    source = popularity(item_scores, users=range(setting.n_users))
     return Predictor(
         f"popular by {by}",
         lambda users, items: mean[np.asarray(items)] + 0 * users,
         source,
-        score=lambda users, items: worth[np.asarray(items)] + 0 * users,
+        score=lambda users, items: item_scores[np.asarray(items)] + 0 * users,
     )
 
 
-def errors_of(predictor: Predictor, test: pd.DataFrame, names: Any = ERRORS, *, by: Any = None) -> Evaluation:
+def rating_errors(
+    predictor: Predictor, test: pd.DataFrame, names: Any = ERRORS, *, by: Any = None
+) -> Evaluation:
     """Rating errors on the test rows."""
     users, items = test["user"].to_numpy(), test["item"].to_numpy()
     table = pd.DataFrame({
@@ -139,11 +141,11 @@ def errors_of(predictor: Predictor, test: pd.DataFrame, names: Any = ERRORS, *, 
     return evaluate_ratings(table, metrics=list(names), by=by)
 
 
-def ranking_of(
+def ranking_metrics(
     source: Factors | Scores, train: pd.DataFrame, test: pd.DataFrame, names: Any = RANKING
 ) -> Evaluation:
-    """Ranking metrics over the whole catalogue without what the user rated in training."""
+    """Ranking metrics over the whole catalogue except what the user rated in training."""
     truth = test[["user", "item", "rating"]]
-    known = train[["user", "item"]]
+    seen = train[["user", "item"]]
     decisions = {"relevant_from": RELEVANT_FROM, "ties": "expected"}
-    return evaluate(source, truth, list(names), seen=known, conventions=decisions)
+    return evaluate(source, truth, list(names), seen=seen, conventions=decisions)

@@ -1,4 +1,4 @@
-"""What a study hands back: the question, a table, the answer in words, and how to draw it."""
+"""The result of a study: the question, a table, the answer in words, and its figure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recsys.inputs.files import write_text
 
 @dataclass(frozen=True)
 class Study:
-    """One question, answered; prints as text, saves itself with its picture."""
+    """One question and its answer; prints as text, saves itself with its figure."""
 
     name: str
     question: str
@@ -29,14 +29,14 @@ class Study:
     __repr__ = __str__
 
     def save(self, folder: str | Path) -> tuple[Path, Path]:
-        """Write NAME.md and NAME.png into a folder; the two paths."""
+        """Write NAME.md and NAME.png into a folder; returns the two paths."""
         from recsys.report import figures
 
-        place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
-        picture = place / f"{self.name}.png"
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        picture = target / f"{self.name}.png"
         figures.save(self.draw(), picture)
-        page = place / f"{self.name}.md"
+        page = target / f"{self.name}.md"
         body = [f"# {self.question}", "", self.data, "", tables.markdown(self.table), "", *self.answer, "",
                 f"![{self.question}]({picture.name})", ""]  # fmt: skip
         write_text(page, "\n".join(body))

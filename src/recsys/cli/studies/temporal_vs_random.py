@@ -1,4 +1,4 @@
-"""Exercise 2: the same model on a random and on a temporal split; which error is the optimistic one."""
+"""The same model on a random and on a temporal split; which error is the optimistic one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from recsys.cli.studies.setting import ERRORS, Setting, errors_of, learned
+from recsys.cli.studies.setting import ERRORS, Setting, rating_errors, train_model
 from recsys.cli.studies.study import Study
 from recsys.splits import global_temporal, random_ratio
 
@@ -27,50 +27,51 @@ def study(setting: Setting, seed: int) -> Study:
     for how, (train, test) in parts.items():
         known = test["user"].isin(train["user"]).to_numpy()
         for name in _MODELS:
-            model = learned(name, train, setting, seed)
-            made = errors_of(model, test)
-            errors[name][how] = made["mse"]
+            model = train_model(name, train, setting, seed)
+            result = rating_errors(model, test)
+            errors[name][how] = result["mse"]
+            mse_known = rating_errors(model, test[known])["mse"] if known.any() else float("nan")
             row = {
-                "model": name, "split": how, **made, "mse, known users": errors_of(model, test[known])["mse"]
-                if known.any() else float("nan"), "test rows": len(test),
-                "new users": f"{1 - known.mean():.0%}", "peeks ahead": f"{_peeks(train, test):.0%}",
+                "model": name, "split": how, **result, "mse, known users": mse_known, "test rows": len(test),
+                "new users": f"{1 - known.mean():.0%}",
+                "peeks ahead": f"{_share_before_training(train, test):.0%}",
             }  # fmt: skip
-            for column, held in table.items():
-                held.append(row[column])
+            for column, cells in table.items():
+                cells.append(row[column])
     return Study(
         "temporal-vs-random",
         "Which split gives the more optimistic error, and why?",
         str(setting),
         table,
         _answer(errors, parts),
-        lambda: _drawn(errors),
+        lambda: _figure(errors),
     )
 
 
-def _peeks(train: pd.DataFrame, test: pd.DataFrame) -> float:
-    """The share of test rows older than something the model was trained on from the same user."""
+def _share_before_training(train: pd.DataFrame, test: pd.DataFrame) -> float:
+    """The share of test rows that are older than a training row of the same user."""
     newest = train.groupby("user")["timestamp"].max()
     return float((test["user"].map(newest) > test["timestamp"]).mean())
 
 
 def _answer(errors: dict[str, dict[str, float]], parts: dict[str, Any]) -> list[str]:
     lines = []
-    for name, held in errors.items():
-        lower = min(held, key=lambda how: held[how])
+    for name, by_split in errors.items():
+        lower = min(by_split, key=lambda how: by_split[how])
         other = "temporal" if lower == "random" else "random"
-        gap = held[other] / held[lower] - 1
-        values = f"{held[lower]:.3f} against {held[other]:.3f}"
+        gap = by_split[other] / by_split[lower] - 1
+        values = f"{by_split[lower]:.3f} against {by_split[other]:.3f}"
         lines.append(f"{name}: the {lower} split gives the lower MSE, {values} ({gap:+.1%} on the other).")
-    shares = {how: _peeks(*split) for how, split in parts.items()}
+    shares = {how: _share_before_training(*split) for how, split in parts.items()}
     lines.append(
         "On the random split the model was trained on later ratings of the same user for "
         f"{shares['random']:.0%} of the test rows, on the temporal split for {shares['temporal']:.0%}."
     )
     train, test = parts["temporal"]
     new = 1 - float(test["user"].isin(train["user"]).mean())
-    if all(held["random"] < held["temporal"] for held in errors.values()):
+    if all(by_split["random"] < by_split["temporal"] for by_split in errors.values()):
         lines.append(
-            "Predicting the past from the future is easier, and nobody is asked to do it in production"
+            "Predicting the past from the future is easier, and no production system can do it"
             + (
                 f"; and {new:.0%} of the later ratings come from users the model has never met."
                 if new
@@ -89,10 +90,10 @@ def _answer(errors: dict[str, dict[str, float]], parts: dict[str, Any]) -> list[
     return lines
 
 
-def _drawn(errors: dict[str, dict[str, float]]) -> Any:
+def _figure(errors: dict[str, dict[str, float]]) -> Any:
     from recsys.report import figures
 
-    hows = {how: {name: held[how] for name, held in errors.items()} for how in ("random", "temporal")}
-    axes = figures.bars(hows)
+    by_split = {how: {name: values[how] for name, values in errors.items()} for how in ("random", "temporal")}
+    axes = figures.bars(by_split)
     axes.set_title("MSE by split")
     return axes

@@ -1,8 +1,8 @@
-"""What a number could have been under the same protocol: the best any lists reach, and what chance gives.
+"""The range of a metric under the same protocol: the best value of any lists, and the value of random lists.
 
-Every list fills its places with candidates of its user. Where a limit follows from that it is exact; where
-chance has no closed form random lists are drawn, and where the best cannot be worked out a list is built.
-Both are measured by the ordinary engine: no metric has a second definition here.
+Every list fills its places with candidates of its user. If that determines a limit, the limit is exact. If a
+random ranking has no closed form, random lists are drawn; if the best value cannot be derived, good lists are
+built. The ordinary engine measures both: no metric has a second definition here.
 """
 
 from recsys.evaluation.bounds.best_and_floor import bounds_of

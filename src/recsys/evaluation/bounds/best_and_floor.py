@@ -1,4 +1,4 @@
-"""Floor and best of every request, brought together: which way each is found, and what is said about it."""
+"""Floor and best value of every request: how each is obtained, and the notes about it."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from recsys.metrics.requests import Request
 from recsys.ranks.counting import RankedTruth
 from recsys.types import Context, Float, Interactions
 
-_LISTS = 30_000  # chance is drawn until so many lists were, at least and at most so often
-_FEWEST, _OFTENEST = 3, 50
-_ALMOST = 1e-12
-_NOWHERE = "no list of candidates has a value here: no user is in the mean"
-_NOT_DRAWN = "no list that was drawn has a value here"
-_SUMS = ("mrr", "hit", "hits", "dcg", "rbp", "err")
-_COUNTED = ("coverage", "distinct_items", "cold_coverage")
+_RANDOM_LISTS = 30_000  # random lists drawn in all, within the limits per case below
+_MIN_DRAWS, _MAX_DRAWS = 3, 50
+_TOLERANCE = 1e-12
+_NO_VALUE = "no list of candidates has a value here: no user is in the mean"
+_NO_RANDOM_VALUE = "no list that was drawn has a value here"
+_SUMS_OVER_PLACES = ("mrr", "hit", "hits", "dcg", "rbp", "err")
+_ITEM_COUNTS = ("coverage", "distinct_items", "cold_coverage")
 
 
 class KnownValue(NamedTuple):
-    """One limit, how it is known, and the standard error of a drawn one."""
+    """One limit, how it was obtained, and the standard error if it was drawn."""
 
     value: float = math.nan
     how: str = ""
@@ -50,125 +50,126 @@ def bounds_of(
     seen: Interactions | None,
 ) -> Bounds:
     """Floor and best value of every request."""
-    work = _Work(CandidatePool(judged, context, seen), rules)
+    search = _BoundsSearch(CandidatePool(judged, context, seen), rules)
     by_list = [r for r in requests if r.metric.ties == "shown"]
-    work.rank([r for r in requests if r.metric.ties != "shown"])
-    if by_list and work.field.why_not:
-        work.why |= {str(r): work.field.why_not for r in by_list}
+    search.bound_ranking_metrics([r for r in requests if r.metric.ties != "shown"])
+    if by_list and search.pool.why_unavailable:
+        search.reasons |= {str(r): search.pool.why_unavailable for r in by_list}
     elif by_list:
-        work.show(by_list)
-    work.settle(requests, values)
-    limits = {str(r): work.limits(r, values[str(r)]) for r in requests}
+        search.bound_list_metrics(by_list)
+    search.include_evaluated_lists(requests, values)
+    limits = {str(r): search.limits(r, values[str(r)]) for r in requests}
     if any(row.floor_how == "drawn" for row in limits.values()):
         worst = max(row.floor_error for row in limits.values())
-        work.notes.append(f"drawn {work.turns} times for each user; standard errors up to {worst:.2g}")
-    return Bounds(limits, work.notes)
+        search.notes.append(f"drawn {search.n_draws} times for each user; standard errors up to {worst:.2g}")
+    return Bounds(limits, search.notes)
 
 
-class _Work:
-    """What is known so far: the floor of each request, and the best that any lists have had."""
+class _BoundsSearch:
+    """The floor of each request, and the best value of all lists measured so far."""
 
-    def __init__(self, field: CandidatePool, rules: Conventions) -> None:
-        self.field, self.rules = field, rules
+    def __init__(self, pool: CandidatePool, rules: Conventions) -> None:
+        self.pool, self.rules = pool, rules
         self.floor: dict[str, KnownValue] = {}
         self.best: dict[str, KnownValue] = {}
-        self.why: dict[str, str] = {}
+        self.reasons: dict[str, str] = {}
         self.notes: list[str] = []
         self._columns: dict[str, Float] = {}
         self._proven: set[str] = set()
 
     @property
-    def turns(self) -> int:
-        """How often chance is drawn."""
-        return min(max(-(-_LISTS // max(self.field.n_cases, 1)), _FEWEST), _OFTENEST)
+    def n_draws(self) -> int:
+        """The number of random lists per case."""
+        return min(max(-(-_RANDOM_LISTS // max(self.pool.n_cases, 1)), _MIN_DRAWS), _MAX_DRAWS)
 
-    def rank(self, requests: Sequence[Request]) -> None:
-        """Metrics of the places of relevant items."""
+    def bound_ranking_metrics(self, requests: Sequence[Request]) -> None:
+        """Find floor and best of metrics that read the places of relevant items."""
         for request in requests:
             builder = builder_of(request)
             if builder is not None:
-                self._build(request, builder)
+                self._try_builder(request, builder)
             else:
-                worth = hypothetical_ranks.worth_of(self.field, request, self.rules)
-                ideal = hypothetical_ranks.ideal(self.field, worth)
-                self._take(ideal, {str(request): request}, proven=_is_ours(request))
+                gain = hypothetical_ranks.entry_gains(self.pool, request, self.rules)
+                ideal = hypothetical_ranks.best_ranks(self.pool, gain)
+                self._update_best(ideal, {str(request): request}, proven=_is_built_in(request))
         level = self.rules.but(ties="expected")
-        fair = {str(r): self._cut(r) for r in requests if self._is_mean(r)}
-        for name, value in self._values(hypothetical_ranks.tied(self.field), fair, level)[0].items():
+        fair = {str(r): self._cut_at_longest_list(r) for r in requests if self._has_exact_floor(r)}
+        for name, value in self._measure(hypothetical_ranks.tied_ranks(self.pool), fair, level)[0].items():
             self.floor[name] = KnownValue(value, "exact")
-        self._draw(
-            [r for r in requests if not self._is_mean(r)], lambda n: hypothetical_ranks.drawn(self.field, n)
+        self._estimate_floor(
+            [r for r in requests if not self._has_exact_floor(r)],
+            lambda n: hypothetical_ranks.random_ranks(self.pool, n),
         )
 
-    def _is_mean(self, request: Request) -> bool:
-        """Whether the metric knows its expectation over tied candidates, and its summary is a mean."""
-        metric, cut = request.metric, self._cut(request).k
+    def _has_exact_floor(self, request: Request) -> bool:
+        """Whether the metric computes its expectation over tied candidates and is summarised by a mean."""
+        metric, cut = request.metric, self._cut_at_longest_list(request).k
         combined = metric.kind == "derived" and combines(metric, request.conventions(self.rules))
-        # Tied candidates have no end: only those that k leaves out are left out.
-        depth = self.field.candidates if cut is None else np.minimum(cut, self.field.candidates)
-        ends = bool((depth <= self.field.places).all())
+        # A group of ties does not end with the list: only a cut-off k excludes items.
+        depth = self.pool.n_candidates if cut is None else np.minimum(cut, self.pool.n_candidates)
+        ends = bool((depth <= self.pool.places).all())
         return metric.ties != "refuse" and metric.summary is None and ends and not combined
 
-    def _cut(self, request: Request) -> Request:
-        """Ready lists end somewhere, whatever k; sums over places are the same if k ends there too."""
-        longest = max(int(self.field.places.max(initial=1)), 1)
-        if request.metric.name not in _SUMS or (request.k is not None and request.k <= longest):
+    def _cut_at_longest_list(self, request: Request) -> Request:
+        """The request with k at the end of the longest list, if a sum over places is the same there."""
+        longest = max(int(self.pool.places.max(initial=1)), 1)
+        if request.metric.name not in _SUMS_OVER_PLACES or (request.k is not None and request.k <= longest):
             return request
         return request.at(longest)
 
-    def show(self, requests: Sequence[Request]) -> None:
-        """Metrics of the items shown."""
+    def bound_list_metrics(self, requests: Sequence[Request]) -> None:
+        """Find floor and best of metrics about the items shown."""
         drawn = []
         for request in requests:
             name = str(request)
             builder = builder_of(request)
             if builder is not None:
-                self._build(request, builder)
+                self._try_builder(request, builder)
             try:
-                if builder is any_lists and not (request.metric.name == "valid" and self.field.complete):
-                    self.floor[name] = KnownValue(self._known(name), "exact")
+                if builder is any_lists and not (request.metric.name == "valid" and self.pool.complete):
+                    self.floor[name] = KnownValue(self._best_so_far(name), "exact")
                 elif request.metric.mean_of_items and request.own_params.get("cold") != "drop":
-                    value = chance.mean_of_items(self.field, request, self.rules)
+                    value = chance.mean_of_items(self.pool, request, self.rules)
                     self.floor[name] = KnownValue(value, "exact")
-                elif request.metric.name in _COUNTED:
-                    self.floor[name] = KnownValue(chance.coverage(self.field, request), "exact")
+                elif request.metric.name in _ITEM_COUNTS:
+                    self.floor[name] = KnownValue(chance.coverage(self.pool, request), "exact")
                 else:
                     drawn.append(request)
             except RecsysError as error:
-                self.why[name] = str(error)
-        length = np.max([self.field.shown(r.k) for r in drawn], axis=0) if drawn else self.field.places
-        self._draw(drawn, lambda n: self.field.listing(*random_lists(self.field, length, n)))
+                self.reasons[name] = str(error)
+        length = np.max([self.pool.n_shown(r.k) for r in drawn], axis=0) if drawn else self.pool.places
+        self._estimate_floor(drawn, lambda n: self.pool.with_lists(*random_lists(self.pool, length, n)))
 
-    def _build(self, request: Request, builder: Callable[[BoundsTask], Iterable[BestLists]]) -> None:
+    def _try_builder(self, request: Request, builder: Callable[[BoundsTask], Iterable[BestLists]]) -> None:
         try:
-            for built in builder(BoundsTask(self.field, request, self.rules)):
-                self._take(built.judged, {str(request): request}, proven=built.proven)
+            for built in builder(BoundsTask(self.pool, request, self.rules)):
+                self._update_best(built.judged, {str(request): request}, proven=built.proven)
         except RecsysError as error:
-            self.why[str(request)] = str(error)
+            self.reasons[str(request)] = str(error)
 
-    def _draw(self, requests: Sequence[Request], make: Callable[[int], Any]) -> None:
-        """Chance drawn again and again; what it finds counts for the best too."""
+    def _estimate_floor(self, requests: Sequence[Request], make: Callable[[int], Any]) -> None:
+        """Estimate floors from random lists; the best random list counts for the best value too."""
         if not requests:
             return
         tallies = {str(r): _Tally() for r in requests}
-        for turn in range(self.turns):
-            values, columns = self._take(make(turn), {str(r): r for r in requests})
+        for turn in range(self.n_draws):
+            values, columns = self._update_best(make(turn), {str(r): r for r in requests})
             for name, value in values.items():
                 tallies[name].add(value, columns.get(name))
         for request in requests:
-            found = tallies[str(request)]
-            mean, error = found.mean, found.error
-            if found.times is not None and request.metric.summary is None:
-                # Who is in the mean may change from draw to draw: each case counts with its own mean.
-                mean = chance.column_mean(self.field, request, found.per_case)
+            tally = tallies[str(request)]
+            mean, error = tally.mean, tally.error
+            if tally.times is not None and request.metric.summary is None:
+                # The cases in the mean may differ between draws: each case counts with its own mean.
+                mean = chance.column_mean(self.pool, request, tally.per_case)
             if not math.isnan(mean):
                 self.floor[str(request)] = KnownValue(mean, "drawn", error)
 
-    def _take(
+    def _update_best(
         self, lists: Any, requests: Mapping[str, Request], *, proven: bool = False
     ) -> tuple[dict[str, float], dict[str, Float]]:
-        """Measure lists; the best of them so far is kept, case by case where a metric has cases."""
-        values, columns = self._values(lists, requests, self.rules)
+        """Measure lists and record the best value so far, case by case if the metric has values per case."""
+        values, columns = self._measure(lists, requests, self.rules)
         for name, request in requests.items():
             if name not in values or name in self._proven:
                 continue
@@ -176,73 +177,71 @@ class _Work:
             if name in columns and request.metric.summary is None:
                 column = columns[name] if proven else pick(self._columns.get(name, np.nan), columns[name])
                 self._columns[name] = column
-                value = chance.column_mean(self.field, request, column)
-                proven_here = proven or _at_end(request, column)
+                value = chance.column_mean(self.pool, request, column)
+                is_proven = proven or _at_best_bound(request, column)
             else:
-                value = values[name] if proven else float(pick(self._known(name), values[name]))
-                proven_here = proven or _at_end(request, np.array([value]))
-            self.best[name] = KnownValue(value, "exact" if proven_here else "found")
-            self._proven |= {name} if proven_here else set()
+                value = values[name] if proven else float(pick(self._best_so_far(name), values[name]))
+                is_proven = proven or _at_best_bound(request, np.array([value]))
+            self.best[name] = KnownValue(value, "exact" if is_proven else "found")
+            self._proven |= {name} if is_proven else set()
         return values, columns
 
-    def _known(self, name: str) -> float:
+    def _best_so_far(self, name: str) -> float:
         return self.best[name].value if name in self.best else math.nan
 
-    def _values(
+    def _measure(
         self, lists: Any, requests: Mapping[str, Request], rules: Conventions
     ) -> tuple[dict[str, float], dict[str, Float]]:
-        """The value and, where there is one, the value a case; what the engine refuses is said."""
-        asked = list({str(r): r for r in requests.values()}.values())
-        if not asked:
+        """The summaries and the values per case, if any; errors of the engine are recorded as reasons."""
+        unique = list({str(r): r for r in requests.values()}.values())
+        if not unique:
             return {}, {}
         try:
-            partial = measure(lists, asked, rules, self.field.context)
-            found = summarise(partial, asked, conventions=rules)
+            partial = measure(lists, unique, rules, self.pool.context)
+            found = summarise(partial, unique, conventions=rules)
         except RecsysError as error:
             if len(requests) == 1:
-                self.why |= dict.fromkeys(requests, str(error))
+                self.reasons |= dict.fromkeys(requests, str(error))
                 return {}, {}
-            alone = [self._values(lists, {name: r}, rules) for name, r in requests.items()]
-            return dict(ChainMap(*(one[0] for one in alone))), dict(ChainMap(*(one[1] for one in alone)))
+            separate = [self._measure(lists, {name: r}, rules) for name, r in requests.items()]
+            summaries, values_per_case = zip(*separate, strict=True)
+            return dict(ChainMap(*summaries)), dict(ChainMap(*values_per_case))
         columns = {n: c for n, c in partial.per_case.columns.items() if n not in partial.terms}
         return (
             {name: found[str(r)] for name, r in requests.items()},
             {name: columns[str(r)] for name, r in requests.items() if str(r) in columns},
         )
 
-    def settle(self, requests: Sequence[Request], values: Mapping[str, float]) -> None:
-        """The lists that were evaluated count for the best too, if they keep to the candidates."""
-        odd = self.field.n_odd
-        if odd:
+    def include_evaluated_lists(self, requests: Sequence[Request], values: Mapping[str, float]) -> None:
+        """Count the evaluated lists for the best value too, if they show candidates only."""
+        n_invalid = self.pool.n_invalid
+        if n_invalid:
             self.notes.append(
                 "items listed that are no candidates (seen, outside the catalogue, never, not eligible) "
-                f"or stand twice: {odd:,}; a value may lie beyond the best"
+                f"or stand twice: {n_invalid:,}; a value may lie beyond the best"
             )
             return
-        built = {str(r): r for r in requests if str(r) in self._columns and str(r) not in self._proven}
-        self._take(self.field.judged, built)
+        unproven = {str(r): r for r in requests if str(r) in self._columns and str(r) not in self._proven}
+        self._update_best(self.pool.judged, unproven)
         for request in requests:
-            if self._beaten(request, values[str(request)]):
-                self.best[str(request)] = KnownValue(values[str(request)], "found")
-
-    def _beaten(self, request: Request, value: float) -> bool:
-        best = self._known(str(request))
-        more = best - value if request.metric.better == "lower" else value - best
-        return bool(more > _ALMOST * max(abs(best), 1.0))
+            best, value = self._best_so_far(str(request)), values[str(request)]
+            gain = best - value if request.metric.better == "lower" else value - best
+            if gain > _TOLERANCE * max(abs(best), 1.0):
+                self.best[str(request)] = KnownValue(value, "found")
 
     def limits(self, request: Request, value: float) -> Limits:
-        """What is known about one request, with a reason where it is not."""
+        """The limits of one request, with a reason if one is unknown."""
         name = str(request)
         floor, best = self.floor.get(name, KnownValue()), self.best.get(name, KnownValue())
         unknown = math.isnan(floor.value) or math.isnan(best.value)
-        nowhere = _NOT_DRAWN if math.isfinite(best.value) else _NOWHERE
-        why = self.why.get(name, nowhere) if unknown else ""
+        missing = _NO_RANDOM_VALUE if math.isfinite(best.value) else _NO_VALUE
+        why = self.reasons.get(name, missing) if unknown else ""
         how = ["" if math.isnan(side.value) else side.how for side in (floor, best)]
         return Limits(value, floor.value, best.value, how[0], how[1], floor.error, why)
 
 
 class _Tally:
-    """Values of one metric over several draws, and their sums a case where it has cases."""
+    """Values of one metric over all draws, and their sums per case if it has values per case."""
 
     def __init__(self) -> None:
         self._values: list[float] = []
@@ -250,13 +249,13 @@ class _Tally:
         self.times: Float | None = None
 
     def add(self, value: float, column: Float | None) -> None:
-        """One more draw."""
+        """Add one draw."""
         if not math.isnan(value):
             self._values.append(value)
         if column is not None:
-            there = ~np.isnan(column)
-            self._sums = np.where(there, column, 0.0) + (0.0 if self.times is None else self._sums)
-            self.times = there + (0.0 if self.times is None else self.times)
+            has_value = ~np.isnan(column)
+            self._sums = np.where(has_value, column, 0.0) + (0.0 if self.times is None else self._sums)
+            self.times = has_value + (0.0 if self.times is None else self.times)
 
     @property
     def mean(self) -> float:
@@ -275,13 +274,13 @@ class _Tally:
         return np.asarray(np.divide(self._sums, times, out=np.full(len(times), math.nan), where=times > 0))
 
 
-def _is_ours(request: Request) -> bool:
-    """Whether the metric is one of this library's: of another nobody has shown that this order is best."""
+def _is_built_in(request: Request) -> bool:
+    """Whether the metric is part of this library: for others it is not proven that this order is best."""
     return request.metric.body.__module__.startswith("recsys.")
 
 
-def _at_end(request: Request, values: Float) -> bool:
-    """Whether nothing can be better since the metric has no better values."""
+def _at_best_bound(request: Request, values: Float) -> bool:
+    """Whether every value lies at the best end of the metric's range."""
     end = request.metric.bounds[0 if request.metric.better == "lower" else 1]
-    told = values[~np.isnan(values)]
-    return bool(len(told) and math.isfinite(end) and (np.abs(told - end) <= _ALMOST).all())
+    known = values[~np.isnan(values)]
+    return bool(len(known) and math.isfinite(end) and (np.abs(known - end) <= _TOLERANCE).all())

@@ -1,4 +1,4 @@
-"""Value, floor and best of each metric, how each was found, and how that is shown."""
+"""The table of bounds: value, floor and best of each metric, and how each was obtained."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ HOW = {
     "drawn": "the mean over random rankings that were drawn, with its standard error",
     "found": "lists that reach it were built; better ones are not excluded",
 }
-_NO_WAY = 1e-6
-_ROUNDING = 1e-9  # where both ends are 0 but for rounding, the value says in which units
-SAYS = "best: the best any list can reach; floor: a random ranking of the candidates, on average"
+_MIN_RELATIVE_SPAN = 1e-6
+_ROUNDING = 1e-9  # relative to the value, in case both ends are 0 except for rounding
+CAPTION = "best: the best any list can reach; floor: a random ranking of the candidates, on average"
 
 
 class Limits(NamedTuple):
-    """The value, what a random ranking has on average, and the best attainable one.
+    """The value of a metric, the mean value of random rankings, and the best attainable value.
 
-    `floor_how` and `best_how` say how each is known: "exact", "drawn" or "found" (see HOW); "" where it is
-    NaN, and then `why` gives the reason. `floor_error` is the standard error of a drawn floor.
+    `floor_how` and `best_how` say how each was obtained: "exact", "drawn" or "found" (see HOW), or "" if it
+    is NaN; `why` then gives the reason. `floor_error` is the standard error of a drawn floor.
     """
 
     value: float
@@ -36,17 +36,18 @@ class Limits(NamedTuple):
 
     @property
     def reached(self) -> float:
-        """How much of the way from chance to the best was gone; NaN where there is no way to go."""
+        """The share of the distance from floor to best that the value covers; NaN if the two coincide."""
         span = self.best - self.floor
-        nothing = max(_NO_WAY * max(abs(self.best), abs(self.floor)), _ROUNDING * abs(self.value))
-        there_is = abs(span) > nothing
-        return (self.value - self.floor) / span if there_is else math.nan
+        negligible = max(
+            _MIN_RELATIVE_SPAN * max(abs(self.best), abs(self.floor)), _ROUNDING * abs(self.value)
+        )
+        return (self.value - self.floor) / span if abs(span) > negligible else math.nan
 
 
 class Bounds(tables.Tabled, Mapping[str, Limits]):
     """{metric: its value, floor and best attainable value}; prints as a table.
 
-    `notes` says what a reader must know besides: lists that break the protocol, how often chance was drawn.
+    `notes` adds what a reader must know: lists that break the protocol, how many random lists were drawn.
     """
 
     def __init__(
@@ -54,11 +55,11 @@ class Bounds(tables.Tabled, Mapping[str, Limits]):
         limits: Mapping[str, Limits],
         notes: Sequence[str] = (),
         *,
-        says: str = SAYS,
+        says: str = CAPTION,
         parse: Callable[[str], Request] = Request.parse,
     ) -> None:
         self._limits = dict(limits)
-        self._says, self._parse = says, parse
+        self._caption, self._parse = says, parse
         self.notes = tuple(notes)
 
     def __getitem__(self, metric: str) -> Limits:
@@ -71,22 +72,24 @@ class Bounds(tables.Tabled, Mapping[str, Limits]):
         return len(self._limits)
 
     def to_frame(self, kind: str = "pandas") -> Any:
-        """One row a metric as a pandas, polars or arrow table: numbers, how each is known, why not."""
+        """One row per metric as a pandas, polars or arrow table, with how each limit was obtained."""
         rows = self._limits.values()
-        known = {
+        details = {
             name: [getattr(r, name) for r in rows] for name in ("floor_how", "best_how", "floor_error", "why")
         }
-        return tables.frame(self._numbers() | known, kind)
+        return tables.frame(self._value_columns() | details, kind)
 
     def to_markdown(self) -> str:
-        """A pipe table with what there is to say below it."""
-        return "\n".join([tables.markdown(self._numbers() | self._hows()), "", *self._footnotes()])
+        """A pipe table with footnotes below it."""
+        return "\n".join(
+            [tables.markdown(self._value_columns() | self._method_columns()), "", *self._footnotes()]
+        )
 
     def _columns(self) -> dict[str, list[Any]]:
         exact = all(r.floor_how == r.best_how == "exact" for r in self._limits.values())
-        return self._numbers() | ({} if exact else self._hows())
+        return self._value_columns() | ({} if exact else self._method_columns())
 
-    def _numbers(self) -> dict[str, list[Any]]:
+    def _value_columns(self) -> dict[str, list[Any]]:
         rows = self._limits.values()
         return {
             "metric": list(self._limits),
@@ -96,7 +99,7 @@ class Bounds(tables.Tabled, Mapping[str, Limits]):
             "reached": [r.reached for r in rows],
         }
 
-    def _hows(self) -> dict[str, list[Any]]:
+    def _method_columns(self) -> dict[str, list[Any]]:
         rows = self._limits.values()
         return {
             "floor is": [r.floor_how or "n/a" for r in rows],
@@ -105,7 +108,7 @@ class Bounds(tables.Tabled, Mapping[str, Limits]):
 
     def _footnotes(self) -> list[str]:
         rows = self._limits.values()
-        lines = [self._says]
+        lines = [self._caption]
         used = {how for r in rows for how in (r.floor_how, r.best_how)}
         lines += [f"{how}: {HOW[how]}" for how in ("drawn", "found") if how in used]
         lines += self.notes

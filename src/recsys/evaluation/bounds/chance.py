@@ -1,4 +1,4 @@
-"""What chance gives in closed form: means over the items shown, and which items random lists show."""
+"""Floors in closed form: means over the items shown, and the items that random lists show."""
 
 from __future__ import annotations
 
@@ -15,66 +15,66 @@ from recsys.types import Bool, Float, Int, Partial, PerCase
 
 
 class ExpectedValues(Reading):
-    """A reading in which a mean over the items shown is its expectation over random lists."""
+    """A reading that replaces means over the items shown by their expectation over random lists."""
 
-    def __init__(self, reading: Reading, field: CandidatePool) -> None:
-        super().__init__(reading.hits, None, "first", reading.context, reading.beyond)
-        self._field = field
+    def __init__(self, reading: Reading, pool: CandidatePool) -> None:
+        super().__init__(reading.hits, None, "first", reading.context, reading.list_context)
+        self._pool = pool
 
     def mean_shown(self, k: int | None, values: Float) -> Float:
-        """The mean over all candidates: each is as likely to be shown as any other."""
+        """The mean over all candidates: each is equally likely to be shown."""
         del k
-        return self._field.mean(values)
+        return self._pool.mean_over_candidates(values)
 
     def n_shown(self, k: int | None) -> Int:
-        """As many items as a random list shows."""
-        return self._field.shown(k)
+        """The number of items a random list shows."""
+        return self._pool.n_shown(k)
 
 
-def mean_of_items(field: CandidatePool, request: Request, rules: Conventions) -> float:
+def mean_of_items(pool: CandidatePool, request: Request, rules: Conventions) -> float:
     """The floor of a metric that is a mean over the items shown."""
-    here = request.conventions(rules)
-    reading = ExpectedValues(field.readings.under(here), field)
-    column = np.asarray(request.metric.body(reading, request.k, here, **request.own_params))
+    conventions = request.conventions(rules)
+    reading = ExpectedValues(pool.readings.under(conventions), pool)
+    column = np.asarray(request.metric.body(reading, request.k, conventions, **request.own_params))
     low, high = request.metric.bounds
-    nothing = math.nan if here.no_list == "skip" else request.metric.empty
-    column = np.where(field.shown(request.k) > 0, np.clip(column, low, high), nothing)
-    return column_mean(field, request, column)
+    empty = math.nan if conventions.no_list == "skip" else request.metric.empty
+    column = np.where(pool.n_shown(request.k) > 0, np.clip(column, low, high), empty)
+    return column_mean(pool, request, column)
 
 
-def column_mean(field: CandidatePool, request: Request, column: Float) -> float:
-    """One number of one value a case, summed up as the metric is."""
+def column_mean(pool: CandidatePool, request: Request, column: Float) -> float:
+    """The summary of one value per case, as the metric defines it."""
     rows = PerCase(
-        field.judged.cases.values, {str(request): column}, field.judged.clusters, field.given.case_weights
+        pool.judged.cases.values, {str(request): column}, pool.judged.clusters, pool.user_context.case_weights
     )
     return summarise(Partial(rows, {}, {}), [request])[str(request)]
 
 
-def coverage(field: CandidatePool, request: Request) -> float:
-    """The floor of a metric that counts the different items shown, of all or of the cold ones."""
-    chance = chance_of_showing(field, field.shown(request.k))
+def coverage(pool: CandidatePool, request: Request) -> float:
+    """The floor of a metric that counts different items shown, of all items or of the cold ones."""
+    chance = chance_of_showing(pool, pool.n_shown(request.k))
     if request.metric.name == "distinct_items":
         return float(chance.sum())
     if request.metric.name == "coverage":
-        return float(chance.sum()) / field.catalogue.n
-    cold = cold_items(field, request)
+        return float(chance.sum()) / pool.catalogue.n
+    cold = cold_items(pool, request)
     return float(chance[cold].sum()) / max(int(cold.sum()), 1)
 
 
-def cold_items(field: CandidatePool, request: Request) -> Bool:
+def cold_items(pool: CandidatePool, request: Request) -> Bool:
     """Which items of the catalogue count as cold."""
-    popularity = field.readings.under(Conventions()).facts.popularity
-    return np.asarray(field.known & (popularity < request.own_params["below"]))
+    popularity = pool.readings.under(Conventions()).facts.popularity
+    return np.asarray(pool.in_catalogue & (popularity < request.own_params["below"]))
 
 
-def chance_of_showing(field: CandidatePool, shown: Int) -> Float:
-    """The chance that random lists show each item to anybody."""
-    share = np.minimum(shown / np.maximum(field.told, 1), 1.0)
+def chance_of_showing(pool: CandidatePool, shown: Int) -> Float:
+    """The probability that random lists show each item to at least one case."""
+    share = np.minimum(shown / np.maximum(pool.n_declared, 1), 1.0)
     certain = share >= 1.0
-    missed = np.log1p(-np.where(certain, 0.0, share))
-    by_item = np.bincount(field.item, weights=missed[field.case], minlength=len(field.items))
-    sure = np.bincount(field.item, weights=certain[field.case], minlength=len(field.items))
-    if not field.only:
-        # An item a user has seen is not missed by that user's list: it is no candidate.
-        by_item, sure = missed.sum() - by_item, certain.sum() - sure
-    return np.where(field.open, np.where(sure > 0, 1.0, -np.expm1(np.minimum(by_item, 0.0))), 0.0)
+    log_missed = np.log1p(-np.where(certain, 0.0, share))
+    by_item = np.bincount(pool.item, weights=log_missed[pool.case], minlength=len(pool.items))
+    n_certain = np.bincount(pool.item, weights=certain[pool.case], minlength=len(pool.items))
+    if not pool.keys_are_allowed:
+        # A seen item is not missed by that user's list: it is no candidate.
+        by_item, n_certain = log_missed.sum() - by_item, certain.sum() - n_certain
+    return np.where(pool.showable, np.where(n_certain > 0, 1.0, -np.expm1(np.minimum(by_item, 0.0))), 0.0)

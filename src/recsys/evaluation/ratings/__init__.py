@@ -1,6 +1,6 @@
-"""evaluate_ratings(): predicted against actual numbers, over all rows and per user; both are named.
+"""evaluate_ratings(): predicted against actual numbers, over all rows and per user.
 
-Rows are kept sorted by user and by their two numbers, so no value depends on the order they came in, and
+Rows are sorted by user and by their two numbers, so no value depends on the order of the input, and
 pooled sums are exact. The result is an Evaluation, so compare, slices and exports work on it as on any other.
 """
 
@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import InputError
-from recsys.evaluation.options import groups_by
+from recsys.evaluation.options import masks_by_label
 from recsys.evaluation.ratings.rating_results import RatingEvaluation, RatingRows
 from recsys.evaluation.ratings.rating_rows import read_both, read_predictions, rows_of_pairs
-from recsys.inputs.rows import Rows, numbers
+from recsys.inputs.rows import Rows, finite_numbers
 from recsys.metrics import lookup_rating
 from recsys.metrics.requests import Request
 from recsys.types import Float, Ids
@@ -49,19 +49,19 @@ def evaluate_ratings(
     by: Mapping[Any, Any] | Callable[[Any], Any] | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> RatingEvaluation:
-    """Score predicted ratings, or predicted click probabilities, against what they turned out to be.
+    """Score predicted ratings, or predicted click probabilities, against the actual ones.
 
     Args:
-        predictions: a table with user, prediction and rating (or label, click, …) columns, a row a rating or
-            an impression; or {user: [(predicted, actual), …]}.
-        truth: the actual ratings as a table or {user: {item: rating}}, where `predictions` has none: the
+        predictions: a table with user, prediction and rating (or label, click, …) columns, one row per rating
+        or impression; or {user: [(predicted, actual), …]}.
+        truth: the actual ratings as a table or {user: {item: rating}}, if `predictions` has none: the
             two are joined by user and item.
         metrics: names such as "rmse" or "user_mae", or one of the sets "ratings" (default) and "clicks".
-        scale: lowest and highest rating there is; an actual rating outside it is an error.
+        scale: lowest and highest possible rating; an actual rating outside it is an error.
         clip: move predictions outside the scale to its border (counted).
         missing: "error", or "skip" to leave out and count ratings without a prediction.
         by: group of each user, as {user: group} or a function of the user id; results per group.
-        columns: names where detection fails: {"user": "uid", "prediction": "p", "actual": "stars"}.
+        columns: column names if detection fails: {"user": "uid", "prediction": "p", "actual": "stars"}.
 
     >>> import pandas as pd
     >>> table = pd.DataFrame({"user": [1, 1, 2], "rating": [4, 2, 5], "prediction": [3.0, 2.0, 3.0]})
@@ -77,31 +77,31 @@ def evaluate_ratings(
     """
     requests = parse_ratings(metrics)
     rows, counts = read_both(predictions, truth, columns, missing)
-    actual = numbers(np.zeros(0) if rows.grade is None else rows.grade, rows, "rating")
-    predicted = numbers(np.zeros(0) if rows.score is None else rows.score, rows, "prediction")
+    actual = finite_numbers(np.zeros(0) if rows.grade is None else rows.grade, rows, "rating")
+    predicted = finite_numbers(np.zeros(0) if rows.score is None else rows.score, rows, "prediction")
     if scale is not None or clip:
-        predicted = _scaled(rows, actual, predicted, scale, clip=clip, counts=counts)
-    used = np.unique(rows.case)  # a user whose every row was left out has no values
+        predicted = _apply_scale(rows, actual, predicted, scale, clip=clip, counts=counts)
+    used = np.unique(rows.case)  # a user without any remaining row has no values
     cases = Ids(rows.cases.values[used])
     rated = RatingRows.sorted(cases, np.searchsorted(used, rows.case), actual, predicted)
     if any(r.metric.name.endswith(("log_loss", "normalised_entropy")) for r in requests):
         counts["certain_and_wrong"] = int((np.abs(rated.predicted - rated.actual) == 1).sum())
-    groups = None if by is None else groups_by(rated.cases.values, by)
+    groups = None if by is None else masks_by_label(rated.cases.values, by)
     return RatingEvaluation(rated, requests, by=groups, notes=dict(rows.notes), counts=counts)
 
 
 def parse_ratings(metrics: Metrics) -> list[Request]:
-    """Requests of rating metrics, in the order asked, without repeats."""
-    wanted: Any = SETS["ratings"] if metrics is None else metrics
-    if isinstance(wanted, str):
-        wanted = SETS.get(wanted) or [part for part in re.split(r",(?![^()]*\))", wanted) if part.strip()]
-    made = {str(r): r for r in (Request.parse(text, lookup_rating) for text in wanted)}
-    if not made:
+    """Requests of rating metrics, in the order of `metrics`, without repeats."""
+    names: Any = SETS["ratings"] if metrics is None else metrics
+    if isinstance(names, str):
+        names = SETS.get(names) or [part for part in re.split(r",(?![^()]*\))", names) if part.strip()]
+    requests = {str(r): r for r in (Request.parse(text, lookup_rating) for text in names)}
+    if not requests:
         raise InputError("no metric was asked for.", hint='Ask for one, such as "rmse".')
-    return list(made.values())
+    return list(requests.values())
 
 
-def _scaled(
+def _apply_scale(
     rows: Rows,
     actual: Float,
     predicted: Float,
@@ -113,17 +113,17 @@ def _scaled(
     if scale is None or not scale[0] < scale[1]:
         raise InputError(f"scale={scale!r} is no scale.", hint="Pass the lowest and highest rating: (1, 5).")
     low, high = scale
-    wrong = (actual < low) | (actual > high)
-    if wrong.any():
-        row = int(np.argmax(wrong))
+    off_scale = (actual < low) | (actual > high)
+    if off_scale.any():
+        row = int(np.argmax(off_scale))
         raise InputError(
             f"the rating {actual[row]:g} in {rows.name(row)} lies outside the scale from {low:g} to {high:g} "
-            f"({int(wrong.sum())} such rows).",
+            f"({int(off_scale.sum())} such rows).",
             table=rows.table,
             column="rating",
             row=row,
             hint="Mend the data, or state the scale it really has.",
         )
-    outside = int(((predicted < low) | (predicted > high)).sum())
-    counts["clipped" if clip else "outside_scale"] = outside
+    n_outside = int(((predicted < low) | (predicted > high)).sum())
+    counts["clipped" if clip else "outside_scale"] = n_outside
     return np.clip(predicted, low, high) if clip else predicted

@@ -1,4 +1,4 @@
-"""The result of rating metrics: rows kept sorted, pooled sums exact, one row a user behind it."""
+"""The result of rating metrics: sorted rows, exact pooled sums, and one row of values per user."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from recsys.metrics import lookup_rating
 from recsys.metrics.clicks import gauc_weights
 from recsys.metrics.predictions import ROW_VALUES, Predictions
 from recsys.metrics.requests import Request
-from recsys.stats.catalogue_intervals import jackknife, within
+from recsys.stats.catalogue_intervals import clip_interval, jackknife
 from recsys.stats.inference_results import Estimate
 from recsys.stats.resampling import groups_of
 from recsys.types import Array, Bool, Float, Ids, Int, Partial, PerCase
 
-_SAYS = "best: perfect predictions; floor: the mean of all ratings, predicted for every row"
-_LEVEL = "it has no value where all predictions, or all ratings, are equal"
+_CAPTION = "best: perfect predictions; floor: the mean of all ratings, predicted for every row"
+_NO_VALUE = "it has no value where all predictions, or all ratings, are equal"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class RatingRows:
         return cls(cases, case[order], actual[order], predicted[order])
 
     def per_user(self) -> Predictions:
-        """A group a user."""
+        """One group per user."""
         return Predictions(self.case, len(self.cases), self.actual, self.predicted)
 
     def pooled(self, mask: Bool | None = None) -> Predictions:
@@ -57,10 +57,10 @@ class RatingRows:
 
 
 class RatingEvaluation(Evaluation):
-    """{metric: value} of predicted numbers, with one row a user behind it.
+    """{metric: value} of predicted numbers, with one row per user behind it.
 
-    A pooled metric (`rmse`) is taken over all rows at once, `user_rmse` is the mean of the users' own; in
-    the per-user table both hold the user's own value. compare() takes users as the sample for either.
+    A pooled metric (`rmse`) is computed over all rows at once, `user_rmse` is the mean of the users' values;
+    in the per-user table both hold the user's own value. compare() takes users as the sample for either.
     """
 
     _find = staticmethod(lookup_rating)
@@ -79,61 +79,63 @@ class RatingEvaluation(Evaluation):
         columns: dict[str, Float] = {
             str(r): np.asarray(r.metric.body(users, **r.own_params)) for r in requests
         }
-        terms = {str(r): found for r in requests if (found := _terms(users, r, columns[str(r)])) is not None}
-        tally = {"cases": len(rated.cases), "rows": len(rated.actual), **(counts or {})}
-        partial = Partial(PerCase(rated.cases.values, columns), terms, tally)
+        terms = {
+            str(r): pair for r in requests if (pair := _ratio_terms(users, r, columns[str(r)])) is not None
+        }
+        all_counts = {"cases": len(rated.cases), "rows": len(rated.actual), **(counts or {})}
+        partial = Partial(PerCase(rated.cases.values, columns), terms, all_counts)
         super().__init__(partial, requests, Conventions(), by=by, notes=notes)
-        self.overall = self._summed(None)
+        self.overall = self._summarise(None)
 
-    def _summed(self, mask: Bool | None) -> dict[str, float]:
-        """Users' values and sums added up; what is no function of two sums is taken from the rows."""
+    def _summarise(self, mask: Bool | None) -> dict[str, float]:
+        """Summarise over users; metrics that are no function of two sums are computed from the rows."""
         out = summarise(self.partial, self.requests, mask)
         pooled = self.rated.pooled(mask)
-        for request in self._of_rows():
+        for request in self._row_requests():
             out[str(request)] = float(np.asarray(request.metric.body(pooled, **request.own_params))[0])
         return out
 
-    def _of_rows(self) -> list[Request]:
+    def _row_requests(self) -> list[Request]:
         terms = self.partial.terms
         return [r for r in self.requests if r.metric.kind == "derived" and str(r) not in terms]
 
     def values_by(self, masks: Mapping[Any, Array]) -> dict[Any, dict[str, float]]:
         """{group: {metric: value}} of groups given as masks; pooled over the rows of each."""
-        return {label: self._summed(mask) for label, mask in masks.items()}
+        return {label: self._summarise(mask) for label, mask in masks.items()}
 
     def _is_mean(self, request: Request) -> bool:
-        return super()._is_mean(request) and request not in self._of_rows()
+        return super()._is_mean(request) and request not in self._row_requests()
 
-    def _estimate(self, request: Request, **choices: Any) -> Estimate:
-        """A pooled number that is no ratio of sums is made again without each group of users."""
+    def _estimate(self, request: Request, **options: Any) -> Estimate:
+        """Recompute a pooled number that is no ratio of sums without each group of users."""
         name = str(request)
         if name in self.partial.terms or request.metric.kind not in ("derived", "ratio"):
-            return super()._estimate(request, **choices)
+            return super()._estimate(request, **options)
         group = groups_of(self.per_case.ids)
 
-        def without(gone: Int) -> float:
-            return self._summed(~np.isin(group, gone))[name]
+        def without(groups: Int) -> float:
+            return self._summarise(~np.isin(group, groups))[name]
 
         sizes = np.bincount(group, minlength=N_GROUPS)
-        found = jackknife(without, sizes, together=False).estimate(choices["confidence"])
-        return within(found, request.metric.bounds)
+        estimate = jackknife(without, sizes, together=False).estimate(options["confidence"])
+        return clip_interval(estimate, request.metric.bounds)
 
     def bounds(self) -> Bounds:
-        """Each value beside that of perfect predictions, and of predicting the mean of all ratings."""
+        """Each value with that of perfect predictions, and that of predicting the mean of all ratings."""
         actual = self.rated.actual
-        level = np.full(len(actual), exact_mean(actual))
-        floor, best = (self._predicting(predicted) for predicted in (level, actual))
+        constant = np.full(len(actual), exact_mean(actual))
+        floor, best = (self._values_predicting(predicted) for predicted in (constant, actual))
 
         def limits(name: str) -> Limits:
             low, high = floor[name], best[name]
             how = ["" if math.isnan(value) else "exact" for value in (low, high)]
-            return Limits(self[name], low, high, how[0], how[1], why="" if all(how) else _LEVEL)
+            return Limits(self[name], low, high, how[0], how[1], why="" if all(how) else _NO_VALUE)
 
         parse = partial(Request.parse, find=lookup_rating)
-        return Bounds({name: limits(name) for name in self.overall}, says=_SAYS, parse=parse)
+        return Bounds({name: limits(name) for name in self.overall}, says=_CAPTION, parse=parse)
 
-    def _predicting(self, predicted: Float) -> Mapping[str, float]:
-        """The values that other predictions of the same rows would have."""
+    def _values_predicting(self, predicted: Float) -> Mapping[str, float]:
+        """The values of other predictions for the same rows."""
         rated = RatingRows.sorted(self.rated.cases, self.rated.case, self.rated.actual, predicted)
         return RatingEvaluation(rated, self.requests).overall
 
@@ -161,18 +163,18 @@ class RatingEvaluation(Evaluation):
         return RatingEvaluation(rated, self.requests, notes=self.notes, counts=counts)
 
     def save(self, path: Any, *, name: str | None = None, **facts: Any) -> None:
-        """Write the result with its users, as Evaluation.save; not metrics that need every row."""
-        if self._of_rows():
-            said = ", ".join(map(str, self._of_rows()))
+        """Write the result with its users, like Evaluation.save; refuses metrics that need every row."""
+        if self._row_requests():
+            names = ", ".join(map(str, self._row_requests()))
             raise RecsysError(
-                f"{said} cannot be saved to {Path(path)}: made of all rows at once, and a file holds users.",
+                f"{names} cannot be saved to {Path(path)}: made of all rows at once, and a file holds users.",
                 hint="Leave such metrics out, or use to_json() for numbers and per_user_frame() for users.",
             )
         super().save(path, name=name, **facts)
 
 
-def _terms(users: Predictions, request: Request, column: Float) -> tuple[Float, Float] | None:
-    """Numerator and denominator a user, where the pooled metric is made of two sums: compare() needs them."""
+def _ratio_terms(users: Predictions, request: Request, column: Float) -> tuple[Float, Float] | None:
+    """Numerator and denominator per user for compare(), if the pooled metric is a ratio of two sums."""
     if request.metric.kind == "ratio":
         weights = gauc_weights(users, **request.own_params)
         return column * weights, np.where(np.isnan(column), np.nan, weights)

@@ -1,7 +1,7 @@
 """Files to Lists and Interactions, and text to files.
 
-A format is told by the file's name, else by its content; what could run code when opened is refused by
-content alone. Ids are read as text unless asked otherwise, so two files always match each other.
+The format follows from the file's name, else from its content; files that can run code when opened are
+refused by content alone. Ids are read as text by default, so two files always match each other.
 """
 
 from recsys.inputs.files.atomic_write import write_bytes, write_text

@@ -1,7 +1,7 @@
 """Writing that leaves either the old file or the whole new one, never half of it.
 
-The text goes to a sibling under another name, is flushed to the disk and renamed; on any error the sibling
-is removed. A symbolic link is refused rather than followed.
+The data goes to a sibling file, is flushed to the disk and renamed; on any error the sibling is removed.
+Symbolic links are refused, not followed.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from recsys.errors import FileError
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write UTF-8 text; the file under `path` changes at once or not at all."""
+    """Write UTF-8 text; the file at `path` changes at once or not at all."""
     write_bytes(path, text.encode())
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write bytes; the file under `path` changes at once or not at all."""
+    """Write bytes; the file at `path` changes at once or not at all."""
     target = Path(path)
-    _check(target)
+    _check_target(target)
     sibling = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
     try:
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666
-        _write(sibling, data, mode)
+        _write_and_sync(sibling, data, mode)
         sibling.replace(target)
-        _flush_folder(target.parent)
+        _sync_folder(target.parent)
     except OSError as error:
         raise FileError(
             f"{target} could not be written: {error.strerror or error}.",
@@ -39,13 +39,13 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
             sibling.unlink(missing_ok=True)
 
 
-def put_new(made: Path, target: Path) -> bool:
-    """Give a finished file its name, unless another has it: False then, whoever was first.
+def rename_if_absent(finished: Path, target: Path) -> bool:
+    """Rename a finished file to `target` unless that exists; returns whether it was renamed.
 
-    A hard link is made or not made, also between machines; where there are none, the name is taken first.
+    Making a hard link is atomic, also between machines; without hard links an empty target is created first.
     """
     try:
-        target.hardlink_to(made)
+        target.hardlink_to(finished)
     except FileExistsError:
         return False
     except OSError:
@@ -53,13 +53,13 @@ def put_new(made: Path, target: Path) -> bool:
             target.touch(exist_ok=False)
         except FileExistsError:
             return False
-        made.replace(target)
+        finished.replace(target)
         return True
-    made.unlink()
+    finished.unlink()
     return True
 
 
-def _check(target: Path) -> None:
+def _check_target(target: Path) -> None:
     if target.is_symlink():
         raise FileError(f"{target} is a symbolic link.", hint="Name the file it points to.")
     if target.exists() and not target.is_file():
@@ -68,7 +68,7 @@ def _check(target: Path) -> None:
         raise FileError(f"there is no folder {target.parent}.", hint="Make it first.")
 
 
-def _write(path: Path, data: bytes, mode: int) -> None:
+def _write_and_sync(path: Path, data: bytes, mode: int) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     with os.fdopen(os.open(path, flags, mode), "wb") as out:
         out.write(data)
@@ -76,8 +76,8 @@ def _write(path: Path, data: bytes, mode: int) -> None:
         os.fsync(out.fileno())
 
 
-def _flush_folder(folder: Path) -> None:
-    """Make the rename itself last; some file systems have no such call."""
+def _sync_folder(folder: Path) -> None:
+    """Flush the rename to the disk; not every file system can."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -1,7 +1,7 @@
-"""JSON to the containers the library reads anyway: {user: [items]}, {user: {item: number}}, or rows.
+"""JSON to containers: {user: [items]}, {user: {item: number}}, or rows.
 
-Python's parser keeps the last of two equal keys and takes NaN for a number; both are errors here, because
-either would change a result without a word.
+Python's parser keeps the last of two equal keys and accepts NaN as a number; both are errors here, because
+either would change a result silently.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from recsys.inputs.frames import find_columns
 
 _EXPECTED = (
     'Expected {"user": ["item", …]}, {"user": {"item": score}}, a list of rows such as '
-    '{"user": "u1", "item": "i1", "score": 0.5}, or one such row, or {"user": "u1", "items": [...]}, a line.'
+    '{"user": "u1", "item": "i1", "score": 0.5}, or one such row per line, '
+    'or {"user": "u1", "items": [...]} on each line.'
 )
 
 
@@ -30,38 +31,38 @@ def read_json(
     lines: bool,
     ids: str,
 ) -> Any:
-    """What frames.py reads: a dict of containers, or a table of rows."""
-    content = _lines(data, name) if lines else _parser(name)(data.decode(), "")
+    """A dict by user or a table of rows, as frames.py reads them; `lines`: one JSON text per line."""
+    content = _parse_lines(data, name) if lines else _parser(name)(data.decode(), "")
     if isinstance(content, dict):
         if not content:
             raise FileError(f"{name} holds no users.", hint=_EXPECTED)
-        return _of_users(((user, entry) for user, entry in content.items()), ids, name)
+        return _users_to_dict(content.items(), ids, name)
     if isinstance(content, list) and content and all(isinstance(row, dict) for row in content):
-        return _of_rows(content, name, roles, columns, ids)
+        return _rows_to_table(content, name, roles, columns, ids)
     raise FileError(f"{name} holds JSON of another form.", hint=_EXPECTED)
 
 
 def json_table(data: bytes, name: str, *, lines: bool) -> TextTable:
-    """Rows of JSON objects as a table of text, for those who read every column."""
-    rows = _lines(data, name) if lines else _parser(name)(data.decode(), "")
+    """Rows of JSON objects as a table of text with every column."""
+    rows = _parse_lines(data, name) if lines else _parser(name)(data.decode(), "")
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
-        raise FileError(f"{name} is no table.", hint="A table in JSON is a list of objects, or one a line.")
-    keys = _same_keys(rows, name)
+        raise FileError(f"{name} is no table.", hint="A table in JSON is a list of objects, or one per line.")
+    keys = _check_same_keys(rows, name)
 
     def cell(value: Any) -> str:
         if isinstance(value, list | dict):
             raise FileError(f"{name}: {value!r} is no cell of a table.", hint="Give every row plain values.")
         return "" if value is None else str(value)
 
-    def pick(wanted: Sequence[str]) -> list[Any]:
-        return [[cell(row[key]) for row in rows] for key in wanted]
+    def pick(names: Sequence[str]) -> list[Any]:
+        return [[cell(row[key]) for row in rows] for key in names]
 
     return TextTable(
         name, keys, pick, lambda: ((i, [*map(cell, row.values())]) for i, row in enumerate(rows, 1))
     )
 
 
-def _same_keys(rows: list[dict[str, Any]], name: str) -> list[str]:
+def _check_same_keys(rows: list[dict[str, Any]], name: str) -> list[str]:
     keys = list(rows[0])
     for number, row in enumerate(rows, 1):
         if row.keys() != rows[0].keys():
@@ -72,102 +73,111 @@ def _same_keys(rows: list[dict[str, Any]], name: str) -> list[str]:
     return keys
 
 
-def _lines(data: bytes, name: str) -> list[Any]:
-    parsed = _parser(name)
+def _parse_lines(data: bytes, name: str) -> list[Any]:
+    parse = _parser(name)
     return [
-        parsed(line.decode(), f", line {number}")
+        parse(line.decode(), f", line {number}")
         for number, line in enumerate(data.split(b"\n"), 1)
         if line.strip()
     ]
 
 
 def _parser(name: str) -> Callable[[str, str], Any]:
-    """Reads one JSON text after the other; each comes with the place that errors name."""
-    here = [""]
+    """A function (text, location) -> value that parses strict JSON; errors name the location."""
+    location = [""]
 
-    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(found)
-        if len(made) < len(found):
-            keys = [key for key, _ in found]
-            twice = next(key for key in keys if keys.count(key) > 1)
-            raise FileError(f"{name}{here[0]}: the key {twice!r} stands twice.", hint="Merge the two.")
-        return made
+    def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        content = dict(pairs)
+        if len(content) < len(pairs):
+            keys = [key for key, _ in pairs]
+            repeated = next(key for key in keys if keys.count(key) > 1)
+            raise FileError(f"{name}{location[0]}: the key {repeated!r} occurs twice.", hint="Merge the two.")
+        return content
 
-    def constant(word: str) -> Any:
-        raise FileError(f"{name}{here[0]}: {word} is not a number.", hint="Drop it, or mend what wrote it.")
+    def refuse_constant(word: str) -> Any:
+        raise FileError(
+            f"{name}{location[0]}: {word} is not a number.", hint="Drop it, or mend what wrote it."
+        )
 
-    decoder = json.JSONDecoder(object_pairs_hook=pairs, parse_constant=constant)
+    decoder = json.JSONDecoder(object_pairs_hook=unique_keys, parse_constant=refuse_constant)
 
-    def parsed(text: str, where: str) -> Any:
-        here[0] = where
+    def parse(text: str, where: str) -> Any:
+        location[0] = where
         try:
             return decoder.decode(text)
         except json.JSONDecodeError as error:
             place = where or f", line {error.lineno}"
             raise FileError(
                 f"{name}{place}: not valid JSON ({error.msg}, column {error.colno}).",
-                hint="The file may be cut off; one row a line is format='jsonl'.",
+                hint="The file may be cut off; one row per line is format='jsonl'.",
             ) from error
         except (RecursionError, ValueError) as error:
             if isinstance(error, FileError):
                 raise
-            raise FileError(f"{name}{where}: JSON beyond reason ({error}).", hint=_EXPECTED) from error
+            raise FileError(
+                f"{name}{where}: JSON that cannot be parsed ({error}).", hint=_EXPECTED
+            ) from error
 
-    return parsed
+    return parse
 
 
-def _entry(entry: Any, ids: str, name: str, user: Any) -> Any:
+def _user_entry(entry: Any, ids: str, name: str, user: Any) -> Any:
     if isinstance(entry, dict):
-        made = dict(zip(_ids(list(entry), ids), entry.values(), strict=True))
-        if len(made) < len(entry):
-            raise FileError(f"{name}: two items of {user!r} are one whole number.", hint="Read ids as text.")
-        return made
+        numbers = dict(zip(_convert_ids(list(entry), ids), entry.values(), strict=True))
+        if len(numbers) < len(entry):
+            raise FileError(
+                f"{name}: two items of {user!r} are the same whole number.", hint="Read ids as text."
+            )
+        return numbers
     if not isinstance(entry, list):
         raise FileError(f"{name}: the user {user!r} holds {entry!r}.", hint=_EXPECTED)
     if list not in set(map(type, entry)):
-        return _ids(entry, ids)
-    return [(_id(x[0], ids), x[1]) if isinstance(x, list) and len(x) == 2 else _id(x, ids) for x in entry]
+        return _convert_ids(entry, ids)
+    return [
+        (_convert_id(x[0], ids), x[1]) if isinstance(x, list) and len(x) == 2 else _convert_id(x, ids)
+        for x in entry
+    ]
 
 
-def _of_rows(
+def _rows_to_table(
     rows: list[dict[str, Any]], name: str, roles: tuple[str, ...], columns: Mapping[str, str] | None, ids: str
 ) -> Any:
-    keys = _same_keys(rows, name)
-    whole = next((key for key in keys if all(isinstance(row[key], list | dict) for row in rows)), None)
-    if whole is not None and len(keys) == 2:
-        user = next(key for key in keys if key != whole)
-        return _of_users(((row[user], row[whole]) for row in rows), ids, name)
+    keys = _check_same_keys(rows, name)
+    list_key = next((key for key in keys if all(isinstance(row[key], list | dict) for row in rows)), None)
+    if list_key is not None and len(keys) == 2:
+        user = next(key for key in keys if key != list_key)
+        return _users_to_dict(((row[user], row[list_key]) for row in rows), ids, name)
     import pandas as pd
 
-    found = find_columns(keys, roles, columns, name)
-    id_columns = {found[role] for role in ("case", "user", "item") if role in found}
-    made = {}
-    for key in dict.fromkeys(found.values()):
+    column_of = find_columns(keys, roles, columns, name)
+    id_columns = {column_of[role] for role in ("case", "user", "item") if role in column_of}
+    table = {}
+    for key in dict.fromkeys(column_of.values()):
         values = [row[key] for row in rows]
-        made[key] = pd.Series(_ids(values, ids) if key in id_columns else values)
-    return pd.DataFrame(made)
+        table[key] = pd.Series(_convert_ids(values, ids) if key in id_columns else values)
+    return pd.DataFrame(table)
 
 
-def _of_users(entries: Iterable[tuple[Any, Any]], ids: str, name: str) -> dict[Any, Any]:
-    made: dict[Any, Any] = {}
+def _users_to_dict(entries: Iterable[tuple[Any, Any]], ids: str, name: str) -> dict[Any, Any]:
+    by_user: dict[Any, Any] = {}
     for user, entry in entries:
-        key = _id(user, ids)
-        if isinstance(key, list | dict) or key in made:
-            raise FileError(f"{name}: the user {user!r} stands twice, or is no id.", hint="Merge the two.")
-        made[key] = _entry(entry, ids, name, user)
-    return made
+        key = _convert_id(user, ids)
+        if isinstance(key, list | dict) or key in by_user:
+            raise FileError(f"{name}: the user {user!r} occurs twice, or is no id.", hint="Merge the two.")
+        by_user[key] = _user_entry(entry, ids, name, user)
+    return by_user
 
 
-def _ids(values: list[Any], ids: str) -> list[Any]:
-    """Several ids; all of one kind, as they mostly are, they are not looked at one by one."""
+def _convert_ids(values: list[Any], ids: str) -> list[Any]:
+    """A list of ids; the usual case, all of one type, is not checked id by id."""
     kinds = set(map(type, values))
     if ids == "str" and kinds == {int}:
         return list(map(str, values))
-    return values if ids == "str" and kinds <= {str} else [_id(value, ids) for value in values]
+    return values if ids == "str" and kinds <= {str} else [_convert_id(value, ids) for value in values]
 
 
-def _id(value: Any, ids: str) -> Any:
-    """JSON's own numbers as text, or text as numbers, where asked; the rest is left to the check of ids."""
+def _convert_id(value: Any, ids: str) -> Any:
+    """Numbers as text for ids="str", text as numbers for ids="int"; other values are checked later."""
     if ids == "str" and isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if ids == "int" and isinstance(value, str) and re.fullmatch(r"[+-]?[0-9]{1,18}", value):

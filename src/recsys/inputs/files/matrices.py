@@ -17,11 +17,11 @@ from recsys.errors import FileError, MissingExtraError
 from recsys.types import Array
 
 SUFFIXES = (".npy", ".npz", ".safetensors", ".pt", ".pth")
-_NUMBERS = "Store plain numbers: np.save, np.savez, safetensors, or a torch state dict of tensors."
+_FORMATS_HINT = "Store plain numbers: np.save, np.savez, safetensors, or a torch state dict of tensors."
 
 
 def read_arrays(path: str | Path) -> dict[str, Array]:
-    """{name: array} of everything in a file of matrices; a lone matrix is called as the file is.
+    """{name: array} of all arrays in a file; the only array of a file without names gets the file's name.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -29,120 +29,119 @@ def read_arrays(path: str | Path) -> dict[str, Array]:
     >>> {name: array.shape for name, array in read_arrays(folder / "model.npz").items()}
     {'U': (2, 3), 'V': (4, 3)}
     """
-    place = Path(path)
-    if place.is_dir():
-        raise FileError(f"{place} is a folder.", hint="Name one file of matrices.")
-    if not place.is_file():
-        raise FileError(f"there is no file {place}.", hint="Check the path.")
-    suffix = place.suffix.lower()
+    file = Path(path)
+    if file.is_dir():
+        raise FileError(f"{file} is a folder.", hint="Name one file of matrices.")
+    if not file.is_file():
+        raise FileError(f"there is no file {file}.", hint="Check the path.")
+    suffix = file.suffix.lower()
     if suffix == ".safetensors":
-        return _safetensors(place)
+        return _read_safetensors(file)
     if suffix in (".pt", ".pth"):
-        return _torch(place)
+        return _read_torch(file)
     if suffix in (".npy", ".npz"):
-        return _numpy(place)
-    raise FileError(
-        f"{place} is no file of matrices.", hint=f"Its name ends in one of {', '.join(SUFFIXES)}."
-    )
+        return _read_numpy(file)
+    raise FileError(f"{file} is no file of matrices.", hint=f"Its name ends in one of {', '.join(SUFFIXES)}.")
 
 
 def read_facts(folder: str | Path, stems: Collection[str] | None = None) -> dict[str, Any]:
-    """What the JSON files of a folder say, merged; nested objects are flattened by their last name.
+    """The merged content of the JSON files of a folder; nested objects are flattened to their last key.
 
-    `stems` names the files that count, without their ending; all of them without.
+    `stems`: the names of the files to read, without their ending; all of them by default.
     """
     facts: dict[str, Any] = {}
-    for place in sorted(Path(folder).glob("*.json")):
-        if stems is not None and place.stem not in stems:
+    for file in sorted(Path(folder).glob("*.json")):
+        if stems is not None and file.stem not in stems:
             continue
         try:
-            held = json.loads(place.read_text(encoding="utf-8"))
+            content = json.loads(file.read_text(encoding="utf-8"))
         except (ValueError, OSError) as error:
-            raise FileError(f"{place} is no readable JSON ({error}).", hint="Mend or remove it.") from error
-        facts.update(_flat(held))
+            raise FileError(f"{file} is no readable JSON ({error}).", hint="Mend or remove it.") from error
+        facts.update(_flatten(content))
     return facts
 
 
-def _flat(held: Any) -> dict[str, Any]:
+def _flatten(content: Any) -> dict[str, Any]:
     out: dict[str, Any] = {}
-    for name, value in held.items() if isinstance(held, dict) else ():
-        out.update(_flat(value) if isinstance(value, dict) else {name: value})
+    for name, value in content.items() if isinstance(content, dict) else ():
+        out.update(_flatten(value) if isinstance(value, dict) else {name: value})
     return out
 
 
-def _numpy(place: Path) -> dict[str, Array]:
+def _read_numpy(file: Path) -> dict[str, Array]:
     try:
-        if place.suffix.lower() == ".npy":
-            return {place.stem: _plain(np.load(place, mmap_mode="r", allow_pickle=False), place)}
-        with np.load(place, allow_pickle=False) as held:
-            return {name: _plain(held[name], place) for name in held.files}
+        if file.suffix.lower() == ".npy":
+            return {file.stem: _check_numeric(np.load(file, mmap_mode="r", allow_pickle=False), file)}
+        with np.load(file, allow_pickle=False) as archive:
+            return {name: _check_numeric(archive[name], file) for name in archive.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError, KeyError) as error:
         if isinstance(error, FileError):
             raise
-        # NumPy takes whatever it does not know for a pickle.
+        # NumPy reports any file it does not know as a pickle.
         pickled = "pickle" in str(error).lower() or "object" in str(error).lower()
         unknown = "holds no NumPy array, or a pickle: opening one can run any code"
-        why = unknown if pickled else f"cannot be read ({error})"
-        raise FileError(f"{place} {why}.", hint=_NUMBERS) from error
+        problem = unknown if pickled else f"cannot be read ({error})"
+        raise FileError(f"{file} {problem}.", hint=_FORMATS_HINT) from error
 
 
-def _safetensors(place: Path) -> dict[str, Array]:
+def _read_safetensors(file: Path) -> dict[str, Array]:
     try:
         from safetensors import SafetensorError, safe_open
     except ImportError as error:
         raise MissingExtraError("safetensors", "safetensors", "Reading safetensors") from error
     try:
-        with safe_open(place, framework="np") as held:
-            kinds = {name: held.get_slice(name).get_dtype() for name in held.keys()}  # noqa: SIM118
-            plain = {name: held.get_tensor(name) for name, kind in kinds.items() if kind != "BF16"}
-        short = _bfloat16(place) if "BF16" in kinds.values() else {}
-        return {name: _plain((plain | short)[name], place) for name in kinds}
+        with safe_open(file, framework="np") as archive:
+            dtypes = {name: archive.get_slice(name).get_dtype() for name in archive.keys()}  # noqa: SIM118
+            arrays = {name: archive.get_tensor(name) for name, dtype in dtypes.items() if dtype != "BF16"}
+        if "BF16" in dtypes.values():
+            arrays |= _read_bfloat16(file)
+        return {name: _check_numeric(arrays[name], file) for name in dtypes}
     except (SafetensorError, OSError, KeyError, TypeError) as error:
         if isinstance(error, FileError):
             raise
-        raise FileError(f"{place} cannot be read ({error}).", hint=_NUMBERS) from error
+        raise FileError(f"{file} cannot be read ({error}).", hint=_FORMATS_HINT) from error
 
 
-def _bfloat16(place: Path) -> dict[str, Array]:
-    """Brain floats, which NumPy lacks: the upper half of a float32."""
+def _read_bfloat16(file: Path) -> dict[str, Array]:
+    """The bfloat16 tensors of a safetensors file as float32; NumPy has no bfloat16."""
     from safetensors import deserialize
 
     return {
         name: (np.frombuffer(view["data"], "<u2").astype("<u4") << 16).view("<f4").reshape(view["shape"])
-        for name, view in deserialize(place.read_bytes())  # type: ignore[no-untyped-call]
+        for name, view in deserialize(file.read_bytes())  # type: ignore[no-untyped-call]
         if view["dtype"] == "BF16"
     }
 
 
-def _torch(place: Path) -> dict[str, Array]:
+def _read_torch(file: Path) -> dict[str, Array]:
     try:
         import torch
     except ImportError as error:
         raise MissingExtraError("torch", "torch", "Reading a torch checkpoint") from error
     try:
-        held = torch.load(place, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises what it likes for a file it will not open
-        raise FileError(f"{place} holds more than tensors, or is damaged.", hint=_NUMBERS) from error
-    named = held if isinstance(held, Mapping) else {place.stem: held}
+        content = torch.load(file, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises errors of many types for a file it cannot open
+        raise FileError(f"{file} holds more than tensors, or is damaged.", hint=_FORMATS_HINT) from error
+    tensors = content if isinstance(content, Mapping) else {file.stem: content}
     arrays: dict[str, Array] = {}
-    for name, value in named.items():
+    for name, value in tensors.items():
         if isinstance(value, torch.Tensor):
-            arrays[str(name)] = _plain(_of_tensor(value.detach().to_dense()), place)
-        elif isinstance(value, list | tuple) and value and all(type(one) in (int, str) for one in value):
+            arrays[str(name)] = _check_numeric(_tensor_array(value.detach().to_dense()), file)
+        elif isinstance(value, list | tuple) and value and all(type(entry) in (int, str) for entry in value):
             arrays[str(name)] = np.array(value)  # ids beside a matrix
     return arrays
 
 
-def _of_tensor(tensor: Any) -> Array:
-    """The same numbers; floats too short for NumPy (bfloat16, float8) as float32, which holds them."""
+def _tensor_array(tensor: Any) -> Array:
+    """The same numbers in NumPy; bfloat16 and float8, which it lacks, become float32 without loss."""
     try:
-        held: Array = tensor.numpy()
+        array: Array = tensor.numpy()
     except TypeError:
-        held = tensor.float().numpy()
-    return held
+        array = tensor.float().numpy()
+    return array
 
 
-def _plain(array: Array, place: Path) -> Array:
+def _check_numeric(array: Array, file: Path) -> Array:
     if array.dtype.kind not in "fiub":
-        raise FileError(f"{place} holds {array.dtype} values, not numbers.", hint=_NUMBERS)
+        raise FileError(f"{file} holds {array.dtype} values, not numbers.", hint=_FORMATS_HINT)
     return array

@@ -1,4 +1,4 @@
-"""Parquet: the columns that count and no others, by whichever of pyarrow and polars is installed."""
+"""Parquet files, read with pyarrow or polars, whichever is installed; only the columns needed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from recsys.inputs.frames import find_columns
 def read_parquet(
     source: FileContent, roles: tuple[str, ...], columns: Mapping[str, str] | None
 ) -> tuple[Any, dict[str, str]]:
-    """A narwhals frame of the columns that play a role, and which plays which."""
+    """A narwhals frame of the columns that play a role, and {role: column}."""
     import narwhals.stable.v2 as nw
 
-    opened = _opened(source)
-    frame, found = _by_arrow(source, opened, roles, columns) or _by_polars(source, opened, roles, columns)
-    return nw.from_native(frame, eager_only=True), found
+    file_or_bytes = _path_or_bytes(source)
+    frame, column_of = _read_by_arrow(source, file_or_bytes, roles, columns) or _read_by_polars(
+        source, file_or_bytes, roles, columns
+    )
+    return nw.from_native(frame, eager_only=True), column_of
 
 
 def read_parquet_whole(source: FileContent) -> Any:
@@ -32,19 +34,19 @@ def read_parquet_whole(source: FileContent) -> Any:
     except ImportError as error:
         raise MissingExtraError("pyarrow", "arrow", "Reading Parquet") from error
     try:
-        with parquet.ParquetFile(_opened(source), page_checksum_verification=True) as file:
+        with parquet.ParquetFile(_path_or_bytes(source), page_checksum_verification=True) as file:
             return nw.from_native(file.read(), eager_only=True)
     except (pa.ArrowException, OSError) as error:
-        raise _damaged(source, error) from error
+        raise _damage_error(source, error) from error
 
 
-def _opened(source: FileContent) -> Any:
-    """The file itself where Parquet lies in it as it is, else its bytes."""
+def _path_or_bytes(source: FileContent) -> Any:
+    """The path of an uncompressed file, else the bytes."""
     return source.path if source.plain else io.BytesIO(source.data)
 
 
-def _by_arrow(
-    source: FileContent, opened: Any, roles: tuple[str, ...], columns: Any
+def _read_by_arrow(
+    source: FileContent, file_or_bytes: Any, roles: tuple[str, ...], columns: Any
 ) -> tuple[Any, dict[str, str]] | None:
     try:
         import pyarrow as pa
@@ -52,30 +54,30 @@ def _by_arrow(
     except ImportError:
         return None
     try:
-        with parquet.ParquetFile(opened, page_checksum_verification=True) as file:
-            found = find_columns(list(file.schema_arrow.names), roles, columns, source.name)
-            return file.read(columns=list(dict.fromkeys(found.values()))), found
+        with parquet.ParquetFile(file_or_bytes, page_checksum_verification=True) as file:
+            column_of = find_columns(list(file.schema_arrow.names), roles, columns, source.name)
+            return file.read(columns=list(dict.fromkeys(column_of.values()))), column_of
     except (pa.ArrowException, OSError) as error:
-        raise _damaged(source, error) from error
+        raise _damage_error(source, error) from error
 
 
-def _by_polars(
-    source: FileContent, opened: Any, roles: tuple[str, ...], columns: Any
+def _read_by_polars(
+    source: FileContent, file_or_bytes: Any, roles: tuple[str, ...], columns: Any
 ) -> tuple[Any, dict[str, str]]:
     try:
         import polars as pl
     except ImportError as error:
         raise MissingExtraError("pyarrow", "arrow", "Reading Parquet") from error
     try:
-        found = find_columns(list(pl.read_parquet_schema(opened)), roles, columns, source.name)
-        if isinstance(opened, io.BytesIO):
-            opened.seek(0)
-        return pl.read_parquet(opened, columns=list(dict.fromkeys(found.values()))), found
+        column_of = find_columns(list(pl.read_parquet_schema(file_or_bytes)), roles, columns, source.name)
+        if isinstance(file_or_bytes, io.BytesIO):
+            file_or_bytes.seek(0)
+        return pl.read_parquet(file_or_bytes, columns=list(dict.fromkeys(column_of.values()))), column_of
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise _damaged(source, error) from error
+        raise _damage_error(source, error) from error
 
 
-def _damaged(source: FileContent, error: Exception) -> Exception:
+def _damage_error(source: FileContent, error: Exception) -> Exception:
     if isinstance(error, RecsysError):
         return error
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -1,7 +1,7 @@
 """Lines of text to columns of text: comma- and tab-separated tables, `.inter`, TREC runs and judgements.
 
-Nothing is guessed about a cell: it stays the text it was. Arrow splits files without quotes (and exists only
-to be fast); the standard csv module splits everything else, and finds the line to blame when a split fails.
+Cells stay text. Arrow splits large files without quotes, because it is fast; the standard csv module splits
+all others, and finds the line of an error.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Any
 from recsys.errors import FileError
 
 _DELIMITERS = (",", "\t", ";", "|")
-_UNIT = b"\x1f"  # stands for the "::" of MovieLens, which no splitter knows
+_DOUBLE_COLON = b"\x1f"  # replaces the "::" of MovieLens, which the csv modules cannot split
 _BOMS = {codecs.BOM_UTF8: "", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _BLANKS = bytes.maketrans(b"\t\r\x0b\x0c", b"    ")
 
-# Below this many bytes the csv module is done before Arrow is imported.
-_WORTH_ARROW = 1 << 20
-_ROWS = 1 << 16  # that the csv module splits at a time
+# For fewer bytes the csv module takes less time than importing Arrow.
+_ARROW_BYTES = 1 << 20
+_CSV_ROWS = 1 << 16  # split by the csv module at a time
 
 
 @dataclass(frozen=True)
@@ -38,18 +38,18 @@ class TextTable:
     notes: dict[str, int] = field(default_factory=dict)
 
     def line(self, row: int) -> int:
-        """Line number of a row, counted from 1; the file is split again, since this is for errors only."""
+        """Line number of a row, from 1. The file is split again: this is for error messages only."""
         for at, (line, _) in enumerate(self.rows()):
             if at == row:
                 return line
         return 0
 
 
-def decoded(data: bytes, name: str, encoding: str) -> bytes:
-    """The data as UTF-8 without a byte-order mark, or an error naming the first wrong byte."""
-    for mark, means in _BOMS.items():
-        if data.startswith(mark) and means and encoding == "utf-8":
-            raise FileError(f"{name} is {means}.", hint=f"Pass encoding={means!r}.")
+def decode(data: bytes, name: str, encoding: str) -> bytes:
+    """The data as UTF-8 without a byte-order mark, or an error that names the first wrong byte."""
+    for mark, encoding_name in _BOMS.items():
+        if data.startswith(mark) and encoding_name and encoding == "utf-8":
+            raise FileError(f"{name} is {encoding_name}.", hint=f"Pass encoding={encoding_name!r}.")
     start = 3 if data.startswith(codecs.BOM_UTF8) else 0
     body = data[start:] if start else data
     if encoding == "utf-8" and body.isascii() and b"\x00" not in body:
@@ -73,69 +73,72 @@ def decoded(data: bytes, name: str, encoding: str) -> bytes:
 
 
 def split_table(data: bytes, name: str, form: str, header: Sequence[str] | None = None) -> TextTable:
-    """A table with a header line: csv, tsv or inter; or, with the names given, one without (ratings)."""
+    """A table with a header line (csv, tsv, inter), or one whose columns `header` names (ratings)."""
     if header is not None:
-        data = data.replace(b"::", _UNIT) if b"::" in data[: data.find(b"\n") + 1 or None] else data
+        data = data.replace(b"::", _DOUBLE_COLON) if b"::" in data[: data.find(b"\n") + 1 or None] else data
     quoted = form != "inter" and header is None and b'"' in data
     head = data.lstrip(b"\r\n") if data[:1] in b"\r\n" else data
     first = re.match(rb"[^\r\n]*", head)
     end = first.end() if first else 0
     delimiter = _delimiter(head[:end].decode(), form, len(header or ()))
     skipped = 1 if header is None else 0
-    only_above = head.count(b'"', 0, end) % 2 == 0 and head.find(b'"', end) < 0  # quotes in the header alone
+    quotes_in_header_only = head.count(b'"', 0, end) % 2 == 0 and head.find(b'"', end) < 0
 
     def rows() -> Iterator[tuple[int, list[str]]]:
-        return _checked(_csv(data, delimiter, quoted=quoted), name)
+        return _check_widths(_csv_reader(data, delimiter, quoted=quoted), name)
 
-    top = next(rows(), None)
-    if top is None:
+    first_row = next(rows(), None)
+    if first_row is None:
         raise FileError(f"{name} is empty.", hint="Check what wrote it.")
-    names = [cell.strip() for cell in top[1]] if header is None else list(header[: len(top[1])])
-    if header is not None and not len(header) - 1 <= len(top[1]) <= len(header):  # the last may be missing
+    names = [cell.strip() for cell in first_row[1]] if header is None else list(header[: len(first_row[1])])
+    line, width = first_row[0], len(first_row[1])
+    if header is not None and not len(header) - 1 <= width <= len(header):  # the time may be missing
         raise FileError(
-            f"{name}, line {top[0]}: {len(top[1])} columns, expected {len(header)}: {', '.join(header)}.",
+            f"{name}, line {line}: {width} columns, expected {len(header)}: {', '.join(header)}.",
             hint="Name another format, or give the table a header.",
         )
 
-    def pick(wanted: Sequence[str]) -> list[Any]:
-        at = [names.index(w) for w in wanted]
-        body_of = memoryview(head)[end if skipped else 0 :]  # as long as the file: not copied
-        columns = None if quoted and not only_above else _by_arrow(body_of, delimiter, len(names), at)
+    def pick(selected: Sequence[str]) -> list[Any]:
+        at = [names.index(w) for w in selected]
+        body_bytes = memoryview(head)[end if skipped else 0 :]  # as large as the file: not copied
+        columns = None
+        if not quoted or quotes_in_header_only:
+            columns = _columns_by_arrow(body_bytes, delimiter, len(names), at)
         if columns is None:
-            reader, arrow = _csv(data, delimiter, quoted=quoted), _arrow_for(len(data))
-            columns = _by_csv(reader, len(names), at, header=skipped, arrow=arrow)
-        return _one_by_one(body(), at) if columns is None else columns
+            reader, arrow = _csv_reader(data, delimiter, quoted=quoted), _import_arrow(len(data))
+            columns = _columns_by_csv(reader, len(names), at, header=skipped, arrow=arrow)
+        return _columns_by_row(body(), at) if columns is None else columns
 
     def body() -> Iterator[tuple[int, list[str]]]:
-        return _skip_one(rows()) if skipped else rows()
+        return _skip_header(rows()) if skipped else rows()
 
     return TextTable(name, names, pick, body)
 
 
 def split_trec(data: bytes, name: str, kind: str) -> TextTable:
-    """A TREC run (lists) or judgements (truth): columns between blanks, lines from # on are comments."""
+    """A TREC run (lists) or judgements (truth): columns between blanks, # starts a comment line."""
     names = {
         "lists": ["user", "Q0", "item", "rank", "score", "tag"],
         "truth": ["user", "0", "item", "grade"],
     }[kind]
-    clean, comments = _trec_clean(data)
+    clean, comments = _normalise_trec(data)
 
     def rows() -> Iterator[tuple[int, list[str]]]:
         return _trec_rows(data, names, name, kind)
 
-    def pick(wanted: Sequence[str]) -> list[Any]:
-        at = [names.index(w) for w in wanted]
-        columns = _by_arrow(clean, " ", len(names), at)
+    def pick(selected: Sequence[str]) -> list[Any]:
+        at = [names.index(w) for w in selected]
+        columns = _columns_by_arrow(clean, " ", len(names), at)
         if columns is None:
-            reader, arrow = _csv(clean, " ", quoted=False), _arrow_for(len(clean))
-            columns = _by_csv(reader, len(names), at, header=0, arrow=arrow)
-        return _one_by_one(rows(), at) if columns is None else columns
+            reader, arrow = _csv_reader(clean, " ", quoted=False), _import_arrow(len(clean))
+            columns = _columns_by_csv(reader, len(names), at, header=0, arrow=arrow)
+        return _columns_by_row(rows(), at) if columns is None else columns
 
     return TextTable(name, names, pick, rows, {"comments": comments} if comments else {})
 
 
-def _trec_clean(data: bytes) -> tuple[bytes, int]:
-    """One blank between cells, none at the ends of a line, no comments."""
+def _normalise_trec(data: bytes) -> tuple[bytes, int]:
+    """The data with one blank between cells, without blanks at line ends and comments; number of comments."""
     data = data.translate(_BLANKS)
     while b"  " in data:
         data = data.replace(b"  ", b" ")
@@ -153,34 +156,35 @@ def _trec_rows(data: bytes, names: list[str], name: str, kind: str) -> Iterator[
         if not cells or cells[0].startswith(b"#"):
             continue
         if len(cells) != len(names):
-            looks = f" It looks like {other[1]} where {other[2]} belongs." if len(cells) == other[0] else ""
+            guess = f" It looks like {other[1]} where {other[2]} belongs." if len(cells) == other[0] else ""
+            problem = f"{len(cells)} columns, expected {len(names)}: {_shorten(line)}.{guess}"
             raise FileError(
-                f"{name}, line {number}: {len(cells)} columns, expected {len(names)}: {_shown(line)}.{looks}",
+                f"{name}, line {number}: {problem}",
                 hint=f"The columns are {' '.join(names)}. Mend the line, or name another format.",
             )
         yield number, [cell.decode() for cell in cells]
 
 
 def _delimiter(header: str, form: str, width: int = 0) -> str:
-    """What parts the cells, by the format or by what is there; `width`: how many cells there must be."""
-    fits = [mark for mark in (_UNIT.decode(), *_DELIMITERS) if header.count(mark) + 1 == width > 1]
-    if fits or _UNIT.decode() in header:
-        return fits[0] if fits else _UNIT.decode()
+    """The separator of the cells, by format or by the header; `width`: the number of cells there must be."""
+    fits = [mark for mark in (_DOUBLE_COLON.decode(), *_DELIMITERS) if header.count(mark) + 1 == width > 1]
+    if fits or _DOUBLE_COLON.decode() in header:
+        return fits[0] if fits else _DOUBLE_COLON.decode()
     usual = "," if form == "csv" else "\t"
     if usual in header or form == "inter":
         return usual
     return next((d for d in _DELIMITERS if d in header), usual)
 
 
-def _csv(data: bytes, delimiter: str, *, quoted: bool) -> Any:
+def _csv_reader(data: bytes, delimiter: str, *, quoted: bool) -> Any:
     text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="")
     if quoted:
         return csv.reader(text, delimiter=delimiter, strict=True)
     return csv.reader(text, delimiter=delimiter, quoting=csv.QUOTE_NONE, strict=True)
 
 
-def _checked(reader: Any, name: str) -> Iterator[tuple[int, list[str]]]:
-    """Rows with their line numbers; all as long as the first, or an error that says which is not."""
+def _check_widths(reader: Any, name: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows with their line numbers; an error names the first row that is not as long as the first one."""
     width, last = 0, 0
     try:
         for row in reader:
@@ -190,7 +194,7 @@ def _checked(reader: Any, name: str) -> Iterator[tuple[int, list[str]]]:
             width = width or len(row)
             if len(row) != width:
                 raise FileError(
-                    f"{name}, line {start}: {len(row)} columns, expected {width}: {_shown(','.join(row))}.",
+                    f"{name}, line {start}: {len(row)} columns, expected {width}: {_shorten(','.join(row))}.",
                     hint="The line may be cut off, or hold a separator that should be quoted.",
                 )
             yield start, row
@@ -198,23 +202,23 @@ def _checked(reader: Any, name: str) -> Iterator[tuple[int, list[str]]]:
         raise FileError(f"{name}, line {last + 1}: {error}.", hint="Check the quotes there.") from error
 
 
-def _one_by_one(rows: Iterator[tuple[int, list[str]]], at: list[int]) -> list[Any]:
-    picked = [[row[i] for i in at] for _, row in rows]
-    return [list(column) for column in zip(*picked, strict=True)] if picked else [[] for _ in at]
+def _columns_by_row(rows: Iterator[tuple[int, list[str]]], at: list[int]) -> list[Any]:
+    selected = [[row[i] for i in at] for _, row in rows]
+    return [list(column) for column in zip(*selected, strict=True)] if selected else [[] for _ in at]
 
 
-def _by_csv(reader: Any, width: int, at: list[int], *, header: int, arrow: Any) -> list[Any] | None:
-    """Columns split by the csv module; None where a line is wrong and has to be found.
+def _columns_by_csv(reader: Any, width: int, at: list[int], *, header: int, arrow: Any) -> list[Any] | None:
+    """Columns split by the csv module; None if a line is wrong.
 
-    Rows of Python's texts take many times what they hold, so Arrow packs some before the next are read.
+    Rows of Python strings take many times the memory of their text, so Arrow packs each block of rows.
     """
     rows = filter(None, reader)
     parts: list[list[Any]] = []
     try:
-        while some := list(islice(rows, _ROWS)):
-            if set(map(len, some)) != {width}:
+        while block := list(islice(rows, _CSV_ROWS)):
+            if set(map(len, block)) != {width}:
                 return None
-            columns = [[row[i] for row in some[0 if parts else header :]] for i in at]
+            columns = [[row[i] for row in block[0 if parts else header :]] for i in at]
             parts.append(columns if arrow is None else [arrow.array(c, arrow.string()) for c in columns])
     except csv.Error:
         return None
@@ -224,9 +228,9 @@ def _by_csv(reader: Any, width: int, at: list[int], *, header: int, arrow: Any) 
     return [list(chain.from_iterable(c)) if arrow is None else arrow.chunked_array(c) for c in whole]
 
 
-def _arrow_for(size: int) -> Any:
-    """Arrow; None for a file of few bytes, or where it is not installed."""
-    if size < _WORTH_ARROW:
+def _import_arrow(size: int) -> Any:
+    """The module pyarrow; None for a small file, or if it is not installed."""
+    if size < _ARROW_BYTES:
         return None
     try:
         import pyarrow as pa
@@ -235,9 +239,11 @@ def _arrow_for(size: int) -> Any:
     return pa
 
 
-def _by_arrow(body: bytes | memoryview, delimiter: str, width: int, at: list[int]) -> list[Any] | None:
-    """Columns split by Arrow; None for a small file, or where it is not installed or dislikes the file."""
-    pa = _arrow_for(len(body))
+def _columns_by_arrow(
+    body: bytes | memoryview, delimiter: str, width: int, at: list[int]
+) -> list[Any] | None:
+    """Columns split by Arrow; None for a small file, or if Arrow is not installed or cannot split it."""
+    pa = _import_arrow(len(body))
     if pa is None:
         return None
     from pyarrow import csv as arrow_csv
@@ -259,11 +265,11 @@ def _by_arrow(body: bytes | memoryview, delimiter: str, width: int, at: list[int
     return [table.column(str(i)) for i in at]
 
 
-def _skip_one(rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
+def _skip_header(rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
     next(rows)
     return rows
 
 
-def _shown(line: str | bytes) -> str:
+def _shorten(line: str | bytes) -> str:
     text = line.decode(errors="replace") if isinstance(line, bytes) else line
     return repr(text[:60] + "…" if len(text) > 60 else text)

@@ -1,7 +1,7 @@
-"""Whole tables: a file to a pandas table with every column it has, and a table of any kind to a file.
+"""Whole tables: a file to a pandas table with all its columns, and a table of any kind to a file.
 
-Columns that play a role are typed (ids as asked, ratings as numbers, times as numbers where they are); all
-others stay the text they were, so that what is written again is what was read.
+Columns that play a role are typed (ids as asked for, ratings as numbers, times as numbers if all are); all
+other columns stay text, so that a table written again equals the one read.
 """
 
 from __future__ import annotations
@@ -19,14 +19,21 @@ import numpy as np
 
 from recsys.errors import FileError, MissingExtraError, UnknownNameError
 from recsys.inputs.files.atomic_write import write_bytes
-from recsys.inputs.files.content import FileContent, format_of, open_source
+from recsys.inputs.files.content import FileContent, detect_format, open_file
 from recsys.inputs.files.json_records import json_table
-from recsys.inputs.files.reader import RATING_COLUMNS, IdKind, coded_text, numbers_of, retyped, times_of
-from recsys.inputs.files.text import TextTable, decoded, split_table
-from recsys.inputs.frames import as_frame, known_columns
+from recsys.inputs.files.reader import (
+    RATING_COLUMNS,
+    IdKind,
+    convert_id_column,
+    encode_text,
+    parse_numbers,
+    parse_times,
+)
+from recsys.inputs.files.text import TextTable, decode, split_table
+from recsys.inputs.frames import as_frame, detect_columns
 
 TABLES = ("csv", "tsv", "inter", "ratings", "parquet", "json", "jsonl")
-_ENDINGS = {".csv": ",", ".tsv": "\t", ".inter": "\t"}
+_SEPARATORS = {".csv": ",", ".tsv": "\t", ".inter": "\t"}
 _ROLES = ("user", "item", "grade", "time")
 
 
@@ -34,13 +41,13 @@ def read_table(
     path: str | os.PathLike[str] | FileContent,
     *,
     columns: Mapping[str, str] | None = None,
-    format: str | None = None,  # noqa: A002 - what a reader would call it
+    format: str | None = None,  # noqa: A002 - the usual name
     ids: IdKind = "auto",
     encoding: str = "utf-8",
     header: Sequence[str] | None = None,
     text: bool = False,
 ) -> tuple[Any, dict[str, str]]:
-    r"""A pandas table of all columns, and which of them plays which role (user, item, grade, time).
+    r"""A pandas table of all columns, and {role: column} for user, item, grade and time.
 
     `header` names the columns of a file that has none; `text` leaves every cell of a text file as it is.
 
@@ -51,98 +58,101 @@ def read_table(
     >>> table["rating"].tolist(), roles["time"]
     ([3.0, 3.0], 'timestamp')
     """
-    source = path if isinstance(path, FileContent) else open_source(path)
-    form = format or format_of(source)
+    source = path if isinstance(path, FileContent) else open_file(path)
+    form = format or detect_format(source)
     if form not in TABLES:
         raise UnknownNameError("format of a table", form, TABLES)
     if form == "parquet":
-        return _typed(source, columns, ids)
-    named = RATING_COLUMNS if form == "ratings" and header is None else header
-    data = decoded(source.data, source.name, encoding)
+        return _read_parquet_table(source, columns, ids)
+    names = RATING_COLUMNS if form == "ratings" and header is None else header
+    data = decode(source.data, source.name, encoding)
     if form in ("json", "jsonl"):
         table = json_table(data, source.name, lines=form == "jsonl")
     else:
-        table = split_table(data, source.name, form, named)
-    twice = [name for name in table.names if table.names.count(name) > 1]
-    if twice:
+        table = split_table(data, source.name, form, names)
+    repeated = [name for name in table.names if table.names.count(name) > 1]
+    if repeated:
         raise FileError(
-            f"{source.name}: the column {twice[0]!r} stands twice.", hint="Rename one of the two."
+            f"{source.name}: the column {repeated[0]!r} occurs twice.", hint="Rename one of the two."
         )
-    found = known_columns(table.names, _ROLES, columns, source.name)
-    return _frame(table, {} if text else found, ids), found
+    column_of = detect_columns(table.names, _ROLES, columns, source.name)
+    return _typed_table(table, {} if text else column_of, ids), column_of
 
 
-def _frame(table: TextTable, found: Mapping[str, str], ids: IdKind) -> Any:
+def _typed_table(table: TextTable, column_of: Mapping[str, str], ids: IdKind) -> Any:
     import pandas as pd
 
-    picked = dict(zip(table.names, table.pick(table.names), strict=True))
-    if len(next(iter(picked.values()))) == 0:
+    cells_by_name = dict(zip(table.names, table.pick(table.names), strict=True))
+    if len(next(iter(cells_by_name.values()))) == 0:
         raise FileError(f"{table.name} has a header and no rows.", hint="Check what wrote it.")
-    roles = {name: role for role, name in found.items()}
-    made: dict[str, Any] = {}
-    for name, column in picked.items():
+    roles = {name: role for role, name in column_of.items()}
+    columns: dict[str, Any] = {}
+    for name, column in cells_by_name.items():
         role = roles.get(name)
         if role in ("user", "item"):
-            known, codes = coded_text(column, role, ids, table, {})
-            made[name] = known.values[codes]
+            known, codes = encode_text(column, role, ids, table, {})
+            columns[name] = known.values[codes]
         elif role == "grade":
-            made[name] = numbers_of(column, role, table)
+            columns[name] = parse_numbers(column, role, table)
         elif role == "time":
-            made[name] = _times(column)
+            columns[name] = _parse_times(column)
         else:
-            made[name] = np.array(
+            columns[name] = np.array(
                 column.to_pylist() if hasattr(column, "to_pylist") else column, dtype=object
             )
-    return pd.DataFrame(made)
+    return pd.DataFrame(columns)
 
 
-def _times(column: Any) -> Any:
-    """Whole numbers, decimal numbers, or the text: dates are read by who needs them."""
-    made = times_of(column)
-    if made.dtype == object:
+def _parse_times(column: Any) -> Any:
+    """Whole numbers, decimal numbers, or the text: dates are parsed where they are needed."""
+    times = parse_times(column)
+    if times.dtype == object:
         with suppress(ValueError):
-            return made.astype(np.float64)
-    return made
+            return times.astype(np.float64)
+    return times
 
 
-def _typed(source: FileContent, columns: Mapping[str, str] | None, ids: IdKind) -> tuple[Any, dict[str, str]]:
+def _read_parquet_table(
+    source: FileContent, columns: Mapping[str, str] | None, ids: IdKind
+) -> tuple[Any, dict[str, str]]:
     from recsys.inputs.files.parquet import read_parquet_whole
 
     frame = read_parquet_whole(source)
-    found = known_columns(list(frame.columns), _ROLES, columns, source.name)
+    column_of = detect_columns(list(frame.columns), _ROLES, columns, source.name)
     for role in ("user", "item"):
-        if role in found and ids != "auto":
-            frame = frame.with_columns(retyped(frame, found[role], ids, source.name))
-    return frame.to_pandas(), found
+        if role in column_of and ids != "auto":
+            frame = frame.with_columns(convert_id_column(frame, column_of[role], ids, source.name))
+    return frame.to_pandas(), column_of
 
 
 def write_table(path: str | os.PathLike[str], data: Any) -> None:
-    """Write a pandas, polars or Arrow table; the ending says how: .csv, .tsv, .inter or .parquet."""
+    """Write a pandas, polars or Arrow table as .csv, .tsv, .inter or .parquet, by the ending of `path`."""
     target = Path(path)
     kind = target.suffix.lower()
-    if kind not in (*_ENDINGS, ".parquet"):
-        raise UnknownNameError("ending of a table's file", target.suffix, (*_ENDINGS, ".parquet"))
+    if kind not in (*_SEPARATORS, ".parquet"):
+        raise UnknownNameError("ending of a table's file", target.suffix, (*_SEPARATORS, ".parquet"))
     frame = as_frame(data)
     if frame is None:
         raise FileError(f"{type(data).__name__} is no table.", hint="Pass a pandas, polars or Arrow table.")
     write_bytes(
         target,
-        parquet_bytes(frame.to_arrow()) if kind == ".parquet" else _separated(frame, target).encode(),
+        parquet_bytes(frame.to_arrow()) if kind == ".parquet" else _separated_text(frame, target).encode(),
     )
 
 
-def _separated(frame: Any, target: Path) -> str:
+def _separated_text(frame: Any, target: Path) -> str:
     kind, table = target.suffix.lower(), frame.to_pandas()
-    if kind == ".inter":  # which has no quotes: a cell is what stands between two tabs
+    if kind == ".inter":  # without quotes: a cell is the text between two tabs
         cells = (cell for name in table for cell in (name, *table[name].tolist()) if isinstance(cell, str))
-        broken = next((cell for cell in cells if re.search(r"[\t\r\n]", cell)), None)
-        if broken is not None:
+        bad_cell = next((cell for cell in cells if re.search(r"[\t\r\n]", cell)), None)
+        if bad_cell is not None:
             raise FileError(
-                f"{broken!r} cannot stand in {target.name}: the format has no tabs and lines in cells.",
+                f"{bad_cell!r} cannot be written to {target.name}: "
+                "the format allows no tabs or line breaks in cells.",
                 hint="Write .csv, .tsv or .parquet.",
             )
     quoting = csv.QUOTE_NONE if kind == ".inter" else csv.QUOTE_MINIMAL
-    text: str = table.to_csv(sep=_ENDINGS[kind], index=False, lineterminator="\n", quoting=quoting)
+    text: str = table.to_csv(sep=_SEPARATORS[kind], index=False, lineterminator="\n", quoting=quoting)
     return text
 
 

@@ -1,4 +1,4 @@
-"""A block of users: thresholds and cuts for the fast pass, then exact scores for what it found."""
+"""A block of users: thresholds and cuts for the fast pass, then exact scores of the entries it found."""
 
 from __future__ import annotations
 
@@ -7,24 +7,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.kernels.cuda.packed_rows import TILE, UP, PackedItems, pack_users, scaled, tensor_of, width_of
+from recsys.kernels.cuda.packed_rows import (
+    ROUND_UP,
+    TILE,
+    PackedItems,
+    error_width,
+    pack_users,
+    scale_down,
+    to_device,
+)
 from recsys.kernels.cuda.torch_pass import PassInputs, PassOutputs, fast_scores
 from recsys.kernels.kernel_results import Csr, Int64s, ScanResult
 from recsys.kernels.scan_problem import ScanProblem
 
-# Tiles the first cut is taken from; each later stage reads eight times as many as were read before.
-SAMPLE, GROWTH = 16, 8
+# The first cut comes from this many tiles; each stage ends at eight times the tile where the last one ended.
+FIRST_TILES, GROWTH = 16, 8
 # Exact scores below 2^-900 may be too coarse for the bound of the fast ones.
 LEAST_EXPONENT = -900
-ENTRIES = 1024
-"""Entries a row's buffer holds at least."""
-PAIRS = 1 << 24
-"""Entries times truth items that are compared at once."""
+MIN_CAPACITY = 1024
+"""The smallest number of entries in the buffer of a row."""
+PAIRS_PER_STEP = 1 << 24
+"""Pairs of an entry and a truth item that are compared at once."""
 
 
 def capacity_for(k: int, *, counts: bool) -> int:
-    """Entries a row's buffer holds: a stage brings some 8 k, and counting what lies near each truth item."""
-    return max(4 * ENTRIES if counts else ENTRIES, 32 * k)
+    """Entries in the buffer of a row: a stage brings about 8 k, and counting those near each truth item."""
+    return max(4 * MIN_CAPACITY if counts else MIN_CAPACITY, 32 * k)
 
 
 class FoundEntries(NamedTuple):
@@ -38,8 +46,8 @@ class FoundEntries(NamedTuple):
 class UserBlock:
     """The cases from `start` to `stop` against the whole catalogue.
 
-    With `counts` the pass counts for every truth item how many score higher. Without, lists as long as the
-    deepest place that counts tell the places of truth items too.
+    With `counts` the pass counts for every truth item how many candidates score higher. Otherwise the places
+    of truth items are read from lists that are as long as the deepest place that is needed.
     """
 
     def __init__(
@@ -58,8 +66,8 @@ class UserBlock:
         if problem.truth is not None and not counts:
             self.k = min(max(self.k, int(problem.deepest or 0)), problem.n_items)
         self.row_of = self._row_order()
-        users = self.torch.empty_like(given := self._tensor(problem.users_of(cases.start, cases.stop)))
-        users[self.row_of] = given
+        users = self.torch.empty_like(by_case := self._tensor(problem.users_of(cases.start, cases.stop)))
+        users[self.row_of] = by_case
         self.users = users
         has_bias, split = problem.bias is not None, catalogue.rows.low is not None
         self.rows, exponents = pack_users(self.torch, users, has_bias=has_bias, split=split)
@@ -67,50 +75,52 @@ class UserBlock:
         self._read_seen()
         self._read_truth()
 
-    def run(self, answers: ScanResult, capacity: int) -> Int64s:
-        """Fill in the answers of the block; returns the cases that have to be decided elsewhere."""
+    def run(self, results: ScanResult, capacity: int) -> Int64s:
+        """Write the results of the block; returns the cases that are left undecided."""
         torch = self.torch
-        found = self._found(min(capacity, self.catalogue.n_tiles * TILE))
+        outputs = self._allocate_outputs(min(capacity, self.catalogue.n_tiles * TILE))
         if self.counts:
             cut = self._first_cut() if self.k else torch.full_like(self.rows.norm, torch.inf)
-            stop = torch.full_like(found.n, self.catalogue.n_tiles)
-            self._sweep(found, cut, stop, (0, self.catalogue.n_tiles))
-            held = self._held(found)
+            stop = torch.full_like(outputs.n, self.catalogue.n_tiles)
+            self._run_pass(outputs, cut, stop, (0, self.catalogue.n_tiles))
+            is_entry = self._filled(outputs)
         else:
-            held = self._sweep_lists(found)
-        lost = (found.n > found.capacity) | (self.exponents < LEAST_EXPONENT)
-        row, place = (held & ~lost[:, None]).nonzero(as_tuple=True)
-        position = found.at[row, place].long()
-        entries = self._scored(row, position)
+            is_entry = self._run_list_stages(outputs)
+        undecided = (outputs.n > outputs.capacity) | (self.exponents < LEAST_EXPONENT)
+        row, place = (is_entry & ~undecided[:, None]).nonzero(as_tuple=True)
+        position = outputs.at[row, place].long()
+        entries = self._score_exactly(row, position)
         if self.counts:
-            self._undo(found, row, position, found.score[row, place])
-            self._judge(entries, 1)
-            # Seen items were counted like all others.
-            self._judge(self._scored(self.seen // self.catalogue.n, self.seen % self.catalogue.n), -1)
-        open_ = ~self._is_seen(row, position)
-        entries = FoundEntries(*(one[open_] for one in entries))
+            self._add_fast_counts(outputs, row, position, outputs.score[row, place])
+            self._count_exactly(entries, 1)
+            # Seen items were counted too.
+            self._count_exactly(
+                self._score_exactly(self.seen // self.catalogue.n, self.seen % self.catalogue.n), -1
+            )
+        is_unseen = ~self._is_seen(row, position)
+        entries = FoundEntries(*(column[is_unseen] for column in entries))
         if self.problem.truth is not None:
             if not self.counts:
-                self._judge(entries, 1)
-            self._write_counts(answers, self.problem.truth)
+                self._count_exactly(entries, 1)
+            self._write_counts(results, self.problem.truth)
         if self.problem.k:
-            self._write_lists(answers, entries, self.problem.k)
+            self._write_lists(results, entries, self.problem.k)
         cases = slice(self.cases.start, self.cases.stop)
-        self._write(answers.n_candidates[cases], self.n_candidates[self.row_of])
-        given_up: Int64s = self.cases.start + lost[self.row_of].nonzero()[:, 0].cpu().numpy()
-        return given_up
+        self._write(results.n_candidates[cases], self.n_candidates[self.row_of])
+        undecided_cases: Int64s = self.cases.start + undecided[self.row_of].nonzero()[:, 0].cpu().numpy()
+        return undecided_cases
 
     def _tensor(self, array: Any) -> Any:
-        return tensor_of(self.torch, array, self.device)
+        return to_device(self.torch, array, self.device)
 
-    def _write(self, to: Any, tensor: Any) -> None:
-        self.torch.from_numpy(to).copy_(tensor)
+    def _write(self, target: Any, tensor: Any) -> None:
+        self.torch.from_numpy(target).copy_(tensor)
 
     def _range(self, n: int) -> Any:
         return self.torch.arange(n, device=self.device)
 
     def _row_order(self) -> Any:
-        """The row of each case: those with equally many truth items share a tile of users when counting."""
+        """The row of each case: when counting, cases with equally many truth items are neighbours."""
         n = len(self.cases)
         if not self.counts or self.problem.truth is None:
             return self._range(n)
@@ -119,8 +129,8 @@ class UserBlock:
         row_of[np.argsort(lengths, kind="stable")] = np.arange(n)
         return self._tensor(row_of)
 
-    def _entries(self, rows: Csr) -> tuple[Any, Any, Any]:
-        """Row and item of every entry of the block's cases, and the entry each row starts at."""
+    def _entries_of(self, rows: Csr) -> tuple[Any, Any, Any]:
+        """Row and item of every entry of the cases of the block, and the first entry of each row."""
         bounds = rows[0][self.cases.start : self.cases.stop + 1]
         indptr = self._tensor(bounds - bounds[0])
         case = self.torch.repeat_interleave(self._range(len(self.cases)), self.torch.diff(indptr))
@@ -132,7 +142,7 @@ class UserBlock:
         torch, n = self.torch, self.catalogue.n
         row = position = torch.empty(0, dtype=torch.int64, device=self.device)
         if self.problem.seen is not None:
-            row, item, _ = self._entries(self.problem.seen)
+            row, item, _ = self._entries_of(self.problem.seen)
             position = self.catalogue.position_of[item]
             row, position = row[position >= 0], position[position >= 0]
         self.seen = torch.unique(row * n + position)
@@ -146,13 +156,13 @@ class UserBlock:
         return self.seen[at] == key
 
     def _read_truth(self) -> None:
-        """Exact scores of truth items; counting wants them as thresholds, one column a row of users."""
+        """Exact scores of truth items; for counting also as thresholds, one column per row of users."""
         torch, n_rows = self.torch, len(self.cases)
         self.n_truth = torch.zeros(n_rows, dtype=torch.int64, device=self.device)
         self.thresholds = torch.empty((0, n_rows), dtype=torch.float32, device=self.device)
         if self.problem.truth is None:
             return
-        row, item, self.first_truth = self._entries(self.problem.truth)
+        row, item, self.first_truth = self._entries_of(self.problem.truth)
         self.truth_row, self.truth_item = row, item
         self.truth_score = self.kernels.exact_pairs(torch, self.users, self.catalogue, row, item)
         self.n_truth = torch.bincount(row, minlength=n_rows)
@@ -163,9 +173,9 @@ class UserBlock:
             self.truth_place = self._range(len(row)) - self.first_truth[row]
             self.thresholds = torch.full((int(self.n_truth.max()), n_rows), torch.inf, device=self.device)
             exponents = self.exponents[row].clamp(min=LEAST_EXPONENT)
-            self.thresholds[self.truth_place, row] = scaled(torch, self.truth_score, exponents).float()
+            self.thresholds[self.truth_place, row] = scale_down(torch, self.truth_score, exponents).float()
 
-    def _found(self, capacity: int) -> PassOutputs:
+    def _allocate_outputs(self, capacity: int) -> PassOutputs:
         torch, n_rows = self.torch, len(self.cases)
         shape = (n_rows, capacity)
         return PassOutputs(
@@ -175,144 +185,151 @@ class UserBlock:
             torch.zeros(n_rows, dtype=torch.int32, device=self.device),
         )
 
-    def _held(self, found: PassOutputs) -> Any:
-        n = int(found.n.max().clamp(max=found.capacity))
-        return self._range(n) < found.n[:, None]
+    def _filled(self, outputs: PassOutputs) -> Any:
+        """Rows x places of the buffers: whether there is an entry."""
+        n = int(outputs.n.max().clamp(max=outputs.capacity))
+        return self._range(n) < outputs.n[:, None]
 
-    def _sweep(self, found: PassOutputs, cut: Any, stop: Any, tiles: tuple[int, int]) -> None:
-        asked = PassInputs(self.rows, self.thresholds, self.n_truth.int(), cut, stop.int(), self.k > 0)
-        self.kernels.sweep(self.torch, asked, self.catalogue, found, tiles)
+    def _run_pass(self, outputs: PassOutputs, cut: Any, stop: Any, tiles: tuple[int, int]) -> None:
+        inputs = PassInputs(self.rows, self.thresholds, self.n_truth.int(), cut, stop.int(), self.k > 0)
+        self.kernels.sweep(self.torch, inputs, self.catalogue, outputs, tiles)
 
     def _first_cut(self) -> Any:
-        """What k candidates among the longest items reach at least."""
+        """A score that k candidates among the longest items reach."""
         torch, catalogue = self.torch, self.catalogue
-        n = min(max(SAMPLE * TILE, 4 * self.k), catalogue.n)
+        n = min(max(FIRST_TILES * TILE, 4 * self.k), catalogue.n)
         tile = self._range(n) // TILE
         low = fast_scores(self.rows, catalogue.rows, slice(0, n))
-        low -= width_of(self.rows, self.catalogue, tile)
+        low -= error_width(self.rows, self.catalogue, tile)
         low /= catalogue.scale[tile]
         row, position = self.seen // catalogue.n, self.seen % catalogue.n
         low[row[position < n], position[position < n]] = -torch.inf
-        return self._kth(low)
+        return self._kth_bound(low)
 
-    def _kth(self, low: Any) -> Any:
-        """The k-th largest bound of each row; -inf where there are fewer."""
+    def _kth_bound(self, low: Any) -> Any:
+        """The k-th largest lower bound of each row; -inf if there are fewer."""
         if low.shape[1] < self.k:
             return low.new_full((len(low),), -self.torch.inf)
         return low.topk(self.k, dim=1, sorted=False).values.amin(dim=1)
 
-    def _sweep_lists(self, found: PassOutputs) -> Any:
-        """Stage by stage: cuts rise before most items are read, and rows stop where norms get too short."""
+    def _run_list_stages(self, outputs: PassOutputs) -> Any:
+        """The pass in stages: cuts rise before most items are read; rows stop where norms get too short."""
         n_tiles = self.catalogue.n_tiles
         cut = self._first_cut()
-        first, last = 0, min(SAMPLE, n_tiles)
+        first, last = 0, min(FIRST_TILES, n_tiles)
         while True:
-            self._sweep(found, cut, self._stops(cut), (first, last))
-            better, kept = self._kept(found)
+            self._run_pass(outputs, cut, self._stop_tiles(cut), (first, last))
+            new_cut, reachable = self._reachable(outputs)
             if last == n_tiles:
-                return kept
-            cut = self.torch.maximum(cut, better)
-            if kept.shape[1] > found.capacity // 4:
-                self._compact(found, kept)
+                return reachable
+            cut = self.torch.maximum(cut, new_cut)
+            if reachable.shape[1] > outputs.capacity // 4:
+                self._compact(outputs, reachable)
             first, last = last, min(last * GROWTH, n_tiles)
 
-    def _stops(self, cut: Any) -> Any:
-        """The tile from which on no item can reach the cut: lengths times lengths stay strictly below it."""
-        wanted = cut.double() / self.rows.norm.double().clamp(min=1.0) / UP
-        return self.catalogue.n_tiles - self.torch.searchsorted(self.catalogue.reach, wanted)
+    def _stop_tiles(self, cut: Any) -> Any:
+        """The tile from which on no item can reach the cut: norm products stay strictly below it."""
+        needed = cut.double() / self.rows.norm.double().clamp(min=1.0) / ROUND_UP
+        return self.catalogue.n_tiles - self.torch.searchsorted(self.catalogue.reach, needed)
 
-    def _kept(self, found: PassOutputs) -> tuple[Any, Any]:
-        """The k-th best candidate so far, and which entries may still reach it."""
-        torch, held = self.torch, self._held(found)
-        n = held.shape[1]
-        at = torch.where(held, found.at[:, :n], 0).long()
+    def _reachable(self, outputs: PassOutputs) -> tuple[Any, Any]:
+        """A lower bound of the k-th best score so far, and the entries that may still reach it."""
+        torch, is_entry = self.torch, self._filled(outputs)
+        n = is_entry.shape[1]
+        at = torch.where(is_entry, outputs.at[:, :n], 0).long()
         tile = at // TILE
         unit = self.catalogue.scale[tile]
-        width = width_of(self.rows, self.catalogue, tile)
-        held &= ~self._is_seen(self._range(len(at))[:, None], at)
-        score = found.score[:, :n]
-        cut = self._kth(torch.where(held, (score - width) / unit, -torch.inf))
-        return cut, held & ((score + width) / unit >= cut[:, None])
+        width = error_width(self.rows, self.catalogue, tile)
+        is_entry &= ~self._is_seen(self._range(len(at))[:, None], at)
+        score = outputs.score[:, :n]
+        cut = self._kth_bound(torch.where(is_entry, (score - width) / unit, -torch.inf))
+        return cut, is_entry & ((score + width) / unit >= cut[:, None])
 
-    def _compact(self, found: PassOutputs, kept: Any) -> None:
-        """Close the gaps of what cannot reach the list any more."""
-        torch, n = self.torch, kept.shape[1]
-        order = torch.sort(kept.int(), dim=1, descending=True, stable=True).indices
-        # A row whose buffer overflowed has lost entries: its count stays, so that it is given up.
-        found.n = torch.where(found.n > found.capacity, found.n, kept.sum(dim=1).int())
-        found.at[:, :n] = torch.gather(found.at[:, :n], 1, order)
-        found.score[:, :n] = torch.gather(found.score[:, :n], 1, order)
+    def _compact(self, outputs: PassOutputs, reachable: Any) -> None:
+        """Remove the entries that cannot reach the list any more."""
+        torch, n = self.torch, reachable.shape[1]
+        order = torch.sort(reachable.int(), dim=1, descending=True, stable=True).indices
+        # A row whose buffer overflowed has lost entries: its count stays, so that it is left undecided.
+        outputs.n = torch.where(outputs.n > outputs.capacity, outputs.n, reachable.sum(dim=1).int())
+        outputs.at[:, :n] = torch.gather(outputs.at[:, :n], 1, order)
+        outputs.score[:, :n] = torch.gather(outputs.score[:, :n], 1, order)
 
-    def _scored(self, row: Any, position: Any) -> FoundEntries:
+    def _score_exactly(self, row: Any, position: Any) -> FoundEntries:
         item = self.catalogue.item_at[position]
         score = self.kernels.exact_pairs(self.torch, self.users, self.catalogue, row, item)
         return FoundEntries(row, item, score)
 
-    def _parts(self, row: Any) -> list[slice]:
-        """Runs of entries that make a bounded number of pairs with the truth items of their rows."""
+    def _entry_runs(self, row: Any) -> list[slice]:
+        """Runs of entries with a bounded number of pairs with the truth items of their rows."""
         total = self.torch.cumsum(self.n_truth[row], 0)
         if not len(total) or not int(total[-1]):
             return []
-        ends = self.torch.arange(PAIRS, int(total[-1]) + PAIRS, PAIRS, device=self.device)
+        ends = self.torch.arange(
+            PAIRS_PER_STEP, int(total[-1]) + PAIRS_PER_STEP, PAIRS_PER_STEP, device=self.device
+        )
         stops = self.torch.searchsorted(total, ends, right=True).tolist()
         stops[-1] = len(total)
         return [slice(a, b) for a, b in itertools.pairwise([0, *stops]) if a < b]
 
-    def _pairs(self, row: Any) -> tuple[Any, Any]:
-        """Every entry with every truth item of its row: which entry, which truth item."""
+    def _truth_pairs(self, row: Any) -> tuple[Any, Any]:
+        """All pairs of an entry and a truth item of its row: the entry and the truth item of each pair."""
         n = self.n_truth[row]
         entry = self.torch.repeat_interleave(self._range(len(row)), n)
         start = self.torch.cumsum(n, 0) - n
         return entry, self.first_truth[row[entry]] + self._range(len(entry)) - start[entry]
 
-    def _judge(self, entries: FoundEntries, sign: int) -> None:
-        """Count entries with exact scores for every truth item of their row."""
+    def _count_exactly(self, entries: FoundEntries, sign: int) -> None:
+        """Count the entries above, level with and ahead of each truth item of their row, times `sign`."""
         rank = self.catalogue.tie_rank
-        for part in self._parts(entries.row):
-            row, item, score = (one[part] for one in entries)
-            entry, truth = self._pairs(row)
-            value, own = score[entry], self.truth_score[truth]
-            level = value == own
-            first = level & (rank[item[entry]] < rank[self.truth_item[truth]])
-            for counts, which in ((self.above, value > own), (self.tied, level), (self.ahead, first)):
+        for part in self._entry_runs(entries.row):
+            row, item, score = (column[part] for column in entries)
+            entry, truth = self._truth_pairs(row)
+            value, truth_score = score[entry], self.truth_score[truth]
+            is_level = value == truth_score
+            is_ahead = is_level & (rank[item[entry]] < rank[self.truth_item[truth]])
+            for counts, which in (
+                (self.above, value > truth_score),
+                (self.tied, is_level),
+                (self.ahead, is_ahead),
+            ):
                 counts.index_add_(0, truth[which], self.torch.full_like(truth[which], sign))
 
-    def _undo(self, found: PassOutputs, row: Any, position: Any, fast: Any) -> None:
-        """What the fast pass counted, less the entries that exact scores decide."""
-        self.above += found.above[self.truth_place, self.truth_row]
-        for part in self._parts(row):
-            entry, truth = self._pairs(row[part])
+    def _add_fast_counts(self, outputs: PassOutputs, row: Any, position: Any, fast: Any) -> None:
+        """Add the counts of the fast pass, without the entries that exact scores decide."""
+        self.above += outputs.above[self.truth_place, self.truth_row]
+        for part in self._entry_runs(row):
+            entry, truth = self._truth_pairs(row[part])
             unit = self.catalogue.scale[position[part][entry] // TILE]
             threshold = self.thresholds[self.truth_place[truth], self.truth_row[truth]] * unit
             which = fast[part][entry] > threshold
             self.above.index_add_(0, truth[which], self.torch.full_like(truth[which], -1))
 
-    def _write_counts(self, answers: ScanResult, truth: Csr) -> None:
+    def _write_counts(self, results: ScanResult, truth: Csr) -> None:
         at = slice(int(truth[0][self.cases.start]), int(truth[0][self.cases.stop]))
-        self._write(answers.truth_scores[at], self.truth_score)
-        for to, value, none in (
-            (answers.above, self.above, -1),
-            (answers.tied, self.tied, 0),
-            (answers.ahead, self.ahead, 0),
+        self._write(results.truth_scores[at], self.truth_score)
+        for target, value, default in (
+            (results.above, self.above, -1),
+            (results.tied, self.tied, 0),
+            (results.ahead, self.ahead, 0),
         ):
-            self._write(to[at], self.torch.where(self.is_candidate, value, none))
+            self._write(target[at], self.torch.where(self.is_candidate, value, default))
 
-    def _write_lists(self, answers: ScanResult, entries: FoundEntries, k: int) -> None:
+    def _write_lists(self, results: ScanResult, entries: FoundEntries, k: int) -> None:
         """The k best of each row: higher scores first, equal ones by their tie rank."""
         torch, n_rows = self.torch, len(self.cases)
         order = torch.argsort(self.catalogue.tie_rank[entries.item])
         order = order[torch.sort(entries.score[order], descending=True, stable=True).indices]
         order = order[torch.sort(entries.row[order], stable=True).indices]
-        row, item, score = (one[order] for one in entries)
+        row, item, score = (column[order] for column in entries)
         n = torch.bincount(row, minlength=n_rows)
         place = self._range(len(row)) - (torch.cumsum(n, 0) - n)[row]
-        kept = place < k
+        in_list = place < k
         items = torch.zeros((n_rows, k), dtype=torch.int32, device=self.device)
         scores = torch.zeros((n_rows, k), dtype=torch.float64, device=self.device)
-        items[row[kept], place[kept]] = item[kept].int()
-        scores[row[kept], place[kept]] = score[kept]
+        items[row[in_list], place[in_list]] = item[in_list].int()
+        scores[row[in_list], place[in_list]] = score[in_list]
         at = slice(self.cases.start * k, self.cases.stop * k)
-        self._write(answers.list_items[at], items[self.row_of].ravel())
-        self._write(answers.list_scores[at], scores[self.row_of].ravel())
+        self._write(results.list_items[at], items[self.row_of].ravel())
+        self._write(results.list_scores[at], scores[self.row_of].ravel())
         cases = slice(self.cases.start, self.cases.stop)
-        self._write(answers.list_indptr[cases], n.clamp(max=k)[self.row_of])
+        self._write(results.list_indptr[cases], n.clamp(max=k)[self.row_of])

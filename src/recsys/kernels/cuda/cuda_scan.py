@@ -1,4 +1,4 @@
-"""One scan on a GPU: pack the items, then block by block the fast pass and the second look."""
+"""One scan on a GPU: pack the items, then for each block the fast pass and the exact scores."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from recsys.kernels import native_scan, reference_scan
 from recsys.kernels.backend import n_threads, native_module, why_no_gpu
 from recsys.kernels.cuda.block import UserBlock, capacity_for
 from recsys.kernels.cuda.packed_rows import PackedItems, pack_items
-from recsys.kernels.kernel_results import Csr, Int64s, ScanResult, closed_up
+from recsys.kernels.kernel_results import Csr, Int64s, ScanResult, close_gaps
 from recsys.kernels.scan_problem import ScanProblem
 
 CASES_PER_BLOCK, ENTRIES_PER_BLOCK = 32_768, 1 << 25
-# Cases whose buffer did not suffice are tried once more with one so many times as long.
-MORE_ROOM = 16
-# Up to here a truth item's place is read off a list; beyond, counting costs less than longer lists would.
-LISTED_PLACES = 128
+# Cases whose buffer overflowed are tried once more with a buffer this many times as long.
+RETRY_CAPACITY_FACTOR = 16
+# Up to this place the place of a truth item is read from a list; beyond, counting is cheaper than long lists.
+MAX_LISTED_PLACES = 128
 
 
 def scan(problem: ScanProblem, *, memory_budget: int, device: str = "cuda") -> ScanResult:
-    """Lists and rank counts of all cases; `device="cpu"` runs the same steps without kernels of their own."""
+    """Lists and rank counts of all cases; `device="cpu"` runs the same steps in plain torch."""
     if device == "cuda" and (reason := why_no_gpu()):
         raise RecsysError(
             f"backend='cuda' was asked for, but {reason}.",
@@ -33,7 +33,7 @@ def scan(problem: ScanProblem, *, memory_budget: int, device: str = "cuda") -> S
     if problem.eligible is not None or not (problem.n_cases and problem.n_items and problem.items.shape[1]):
         return _on_cpu(problem, memory_budget)
     try:
-        return _scan(problem, memory_budget, device)
+        return _scan_on_device(problem, memory_budget, device)
     except RuntimeError as error:
         if "out of memory" not in str(error):
             raise
@@ -43,48 +43,50 @@ def scan(problem: ScanProblem, *, memory_budget: int, device: str = "cuda") -> S
         ) from error
 
 
-def _scan(problem: ScanProblem, memory_budget: int, device: str) -> ScanResult:
+def _scan_on_device(problem: ScanProblem, memory_budget: int, device: str) -> ScanResult:
     torch: Any = import_module("torch")
     kernels: Any = import_module(
         f"recsys.kernels.cuda.{'triton_kernels' if device == 'cuda' else 'torch_pass'}"
     )
-    counts = problem.truth is not None and (problem.deepest is None or problem.deepest > LISTED_PLACES)
+    counts = problem.truth is not None and (problem.deepest is None or problem.deepest > MAX_LISTED_PLACES)
     catalogue = pack_items(torch, problem, torch.device(device), split=counts)
     if not catalogue.n:
         return _on_cpu(problem, memory_budget)
     capacity = capacity_for(max(problem.k or 0, problem.deepest or 0), counts=counts)
     tools = torch, kernels
-    answers, given_up = _pass(tools, problem, catalogue, capacity, counts=counts)
-    if given_up.size:
-        part = _only(problem, given_up)
-        found, again = _pass(tools, part, catalogue, capacity * MORE_ROOM, counts=counts)
-        _put(problem, answers, given_up, closed_up(found, part.k or 0))
-        given_up = given_up[again]
-    if given_up.size:
-        # Cases with more near-ties than any buffer holds: the CPU's exact pass decides.
-        _put(problem, answers, given_up, _on_cpu(_only(problem, given_up), memory_budget))
-    return closed_up(answers, problem.k or 0)
+    results, undecided = _scan_blocks(tools, problem, catalogue, capacity, counts=counts)
+    if undecided.size:
+        part = _restrict_to_cases(problem, undecided)
+        found, again = _scan_blocks(tools, part, catalogue, capacity * RETRY_CAPACITY_FACTOR, counts=counts)
+        _write_results(problem, results, undecided, close_gaps(found, part.k or 0))
+        undecided = undecided[again]
+    if undecided.size:
+        # Cases with more near-ties than a buffer holds are decided on the CPU.
+        _write_results(
+            problem, results, undecided, _on_cpu(_restrict_to_cases(problem, undecided), memory_budget)
+        )
+    return close_gaps(results, problem.k or 0)
 
 
-def _pass(
+def _scan_blocks(
     tools: tuple[Any, Any], problem: ScanProblem, catalogue: PackedItems, capacity: int, *, counts: bool
 ) -> tuple[ScanResult, Int64s]:
-    """All cases block by block, with gaps in the lists; the cases whose buffers did not suffice are named."""
-    answers = _empty(problem)
-    n_at_once = max(1, min(CASES_PER_BLOCK, ENTRIES_PER_BLOCK // capacity))
-    starts = range(0, problem.n_cases, n_at_once)
-    given_up: list[Int64s] = [np.empty(0, np.int64)]
-    for done, start in enumerate(starts):
-        cases = range(start, min(start + n_at_once, problem.n_cases))
+    """All cases block by block, with gaps in the lists; and the cases whose buffers overflowed."""
+    results = _empty_result(problem)
+    n_per_block = max(1, min(CASES_PER_BLOCK, ENTRIES_PER_BLOCK // capacity))
+    starts = range(0, problem.n_cases, n_per_block)
+    undecided: list[Int64s] = [np.empty(0, np.int64)]
+    for n_done, start in enumerate(starts, 1):
+        cases = range(start, min(start + n_per_block, problem.n_cases))
         block = UserBlock(tools, problem, catalogue, cases, counts=counts)
-        given_up.append(block.run(answers, capacity))
+        undecided.append(block.run(results, capacity))
         if problem.progress is not None:
-            problem.progress(done + 1, len(starts))
-    return answers, np.concatenate(given_up)
+            problem.progress(n_done, len(starts))
+    return results, np.concatenate(undecided)
 
 
-def _empty(problem: ScanProblem) -> ScanResult:
-    """Room for the answers; lists have k places a case until the gaps are closed."""
+def _empty_result(problem: ScanProblem) -> ScanResult:
+    """Arrays for the results; lists have k places per case until the gaps are closed."""
     n_truth = 0 if problem.truth is None else problem.truth[1].size
     n_places = problem.n_cases * (problem.k or 0)
     return ScanResult(
@@ -99,38 +101,38 @@ def _empty(problem: ScanProblem) -> ScanResult:
     )
 
 
-def _put(problem: ScanProblem, answers: ScanResult, cases: Int64s, found: ScanResult) -> None:
-    """The answers of some cases into those of all."""
+def _write_results(problem: ScanProblem, results: ScanResult, cases: Int64s, part: ScanResult) -> None:
+    """Write the results of some cases into those of all."""
     k = problem.k or 0
-    answers.n_candidates[cases] = found.n_candidates
-    lengths = np.diff(found.list_indptr)
-    answers.list_indptr[cases] = lengths
-    place = np.arange(found.list_items.size) - np.repeat(found.list_indptr[:-1], lengths)
-    to = np.repeat(cases * k, lengths) + place
-    answers.list_items[to], answers.list_scores[to] = found.list_items, found.list_scores
+    results.n_candidates[cases] = part.n_candidates
+    lengths = np.diff(part.list_indptr)
+    results.list_indptr[cases] = lengths
+    place = np.arange(part.list_items.size) - np.repeat(part.list_indptr[:-1], lengths)
+    target = np.repeat(cases * k, lengths) + place
+    results.list_items[target], results.list_scores[target] = part.list_items, part.list_scores
     if problem.truth is not None:
-        to = _entries_of(problem.truth, cases)
+        target = _entry_positions(problem.truth, cases)
         for name in ("above", "tied", "ahead", "truth_scores"):
-            getattr(answers, name)[to] = getattr(found, name)
+            getattr(results, name)[target] = getattr(part, name)
 
 
-def _only(problem: ScanProblem, cases: Int64s) -> ScanProblem:
-    def rows(given: Csr | None) -> Csr | None:
-        if given is None:
-            return None
-        lengths = np.diff(given[0])[cases]
-        return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]), given[1][
-            _entries_of(given, cases)
-        ]
-
+def _restrict_to_cases(problem: ScanProblem, cases: Int64s) -> ScanProblem:
+    """The same problem for some of its cases."""
     chosen = cases if problem.user_rows is None else problem.user_rows[cases]
-    return replace(
-        problem, user_rows=chosen, truth=rows(problem.truth), seen=rows(problem.seen), progress=None
+    truth, seen = (
+        None if rows is None else _rows_of_cases(rows, cases) for rows in (problem.truth, problem.seen)
     )
+    return replace(problem, user_rows=chosen, truth=truth, seen=seen, progress=None)
 
 
-def _entries_of(rows: Csr, cases: Int64s) -> Int64s:
-    """Where the entries of these cases stand, case after case."""
+def _rows_of_cases(rows: Csr, cases: Int64s) -> Csr:
+    lengths = np.diff(rows[0])[cases]
+    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    return indptr, rows[1][_entry_positions(rows, cases)]
+
+
+def _entry_positions(rows: Csr, cases: Int64s) -> Int64s:
+    """The positions of the entries of some cases, case after case."""
     lengths = np.diff(rows[0])[cases]
     first = np.repeat(rows[0][cases] - (np.cumsum(lengths) - lengths), lengths)
     entries: Int64s = first + np.arange(lengths.sum())

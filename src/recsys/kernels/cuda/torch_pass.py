@@ -1,7 +1,7 @@
-"""The fast pass of a block of users over tiles of items, in plain torch; triton_kernels has it for a GPU.
+"""The fast pass of a block of users over tiles of items, in plain torch; triton_kernels is the GPU version.
 
-For every row and tile: scores are compared with the row's thresholds, and those that are too near one, or
-reach the row's cut, are written to the row's buffer for the second look.
+For every row and tile, scores are compared with the thresholds of the row; those too near a threshold, and
+those that reach the cut of the row, are written to its buffer to be scored exactly.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from recsys.kernels.cuda.packed_rows import LOW, TILE, UP, PackedItems, PackedRows, width_of
+from recsys.kernels.cuda.packed_rows import LOW_SHIFT, ROUND_UP, TILE, PackedItems, PackedRows, error_width
 
 
 @dataclass(eq=False)
 class PassOutputs:
-    """What a pass writes: scores above each threshold, and a buffer of entries a row."""
+    """The outputs of a pass: counts of scores above each threshold, and a buffer of entries per row."""
 
     above: Any
     """Thresholds x rows, int32."""
@@ -23,7 +23,7 @@ class PassOutputs:
     score: Any
     """Rows x capacity: fast scores in units of their tile, float32."""
     n: Any
-    """Entries of each row; more than the capacity where it did not suffice."""
+    """The number of entries of each row; more than the capacity if the buffer overflowed."""
 
     @property
     def capacity(self) -> int:
@@ -32,36 +32,36 @@ class PassOutputs:
 
 @dataclass(frozen=True, eq=False)
 class PassInputs:
-    """The rows of a block and what is asked about them, in units of the catalogue."""
+    """The rows of a block with their thresholds and cuts, in units of the catalogue."""
 
     users: PackedRows
     thresholds: Any
-    """Thresholds x rows, float32, +inf where a row has fewer."""
+    """Thresholds x rows, float32, +inf if a row has fewer."""
     n_thresholds: Any
-    """Of each row, int32; rows with equally many stand together."""
+    """The number of thresholds of each row, int32; rows with equal numbers are neighbours."""
     cut: Any
-    """Float32, rounded down: at least k candidates score this much; +inf where no list is asked for."""
+    """Float32, rounded down: at least k candidates score this much; +inf if no list is wanted."""
     stop: Any
-    """The tile from which on a row has nothing to find, int32."""
+    """The tile from which on a row has nothing more to find, int32."""
     has_lists: bool
 
 
 def sweep(
-    torch: Any, asked: PassInputs, catalogue: PackedItems, found: PassOutputs, tiles: tuple[int, int]
+    torch: Any, inputs: PassInputs, catalogue: PackedItems, outputs: PassOutputs, tiles: tuple[int, int]
 ) -> None:
-    """The pass as the definition has it, one tile after the other."""
-    users, items = asked.users, catalogue.rows
+    """The pass by its definition, one tile after the other."""
+    users, items = inputs.users, catalogue.rows
     for tile in range(*tiles):
         part = slice(tile * TILE, (tile + 1) * TILE)
         score = fast_scores(users, items, part)
         position = torch.arange(tile * TILE, (tile + 1) * TILE, device=score.device)
-        valid = (position < catalogue.n)[None, :] & (tile < asked.stop)[:, None]
-        width = width_of(users, catalogue, tile)[:, 0]
-        thresholds = asked.thresholds * catalogue.scale[tile]
-        found.above += ((score[None] > thresholds[:, :, None]) & valid).sum(dim=2).int()
-        near = ((score[None] - thresholds[:, :, None]).abs() <= width[None, :, None]).any(dim=0)
-        reach = score >= (asked.cut * catalogue.scale[tile] - width * UP)[:, None]
-        _push(found, (near | reach) & valid, position, score)
+        is_valid = (position < catalogue.n)[None, :] & (tile < inputs.stop)[:, None]
+        width = error_width(users, catalogue, tile)[:, 0]
+        thresholds = inputs.thresholds * catalogue.scale[tile]
+        outputs.above += ((score[None] > thresholds[:, :, None]) & is_valid).sum(dim=2).int()
+        is_near = ((score[None] - thresholds[:, :, None]).abs() <= width[None, :, None]).any(dim=0)
+        reaches_cut = score >= (inputs.cut * catalogue.scale[tile] - width * ROUND_UP)[:, None]
+        _append_entries(outputs, (is_near | reaches_cut) & is_valid, position, score)
 
 
 def fast_scores(users: PackedRows, items: PackedRows, part: slice) -> Any:
@@ -69,22 +69,23 @@ def fast_scores(users: PackedRows, items: PackedRows, part: slice) -> Any:
     score = users.high.float() @ items.high[part].float().T
     if items.low is not None:
         rest = users.high.float() @ items.low[part].float().T
-        score += (rest + users.low.float() @ items.high[part].float().T) * 2.0**-LOW
+        score += (rest + users.low.float() @ items.high[part].float().T) * 2.0**-LOW_SHIFT
     return score
 
 
-def _push(found: PassOutputs, which: Any, position: Any, score: Any) -> None:
+def _append_entries(outputs: PassOutputs, which: Any, position: Any, score: Any) -> None:
+    """Append the entries `which` (rows x lanes) to the buffers of their rows, as far as they fit."""
     row, lane = which.nonzero(as_tuple=True)
-    place = found.n[row] + (which.cumsum(dim=1)[row, lane] - 1)
-    fits = place < found.capacity
+    place = outputs.n[row] + (which.cumsum(dim=1)[row, lane] - 1)
+    fits = place < outputs.capacity
     row, lane, place = row[fits], lane[fits], place[fits]
-    found.at[row, place] = position[lane].int()
-    found.score[row, place] = score[row, lane]
-    found.n += which.sum(dim=1).int()
+    outputs.at[row, place] = position[lane].int()
+    outputs.score[row, place] = score[row, lane]
+    outputs.n += which.sum(dim=1).int()
 
 
 def exact_pairs(torch: Any, users: Any, catalogue: PackedItems, rows: Any, items: Any) -> Any:
-    """Scores as they are defined: widened products added one by one, then the bias."""
+    """Scores by the definition: float64 products added one by one, then the bias."""
     scores = torch.zeros(len(rows), dtype=torch.float64, device=rows.device)
     x, y = users[rows], catalogue.factors[items]
     for j in range(users.shape[1]):

@@ -1,8 +1,8 @@
 """Blending a model with content: score = alpha * model + (1 - alpha) * content.
 
-A blend of factors is again factors: the weighted matrices stand side by side, and the spread of a user's
+A blend of factors is again factors: the weighted matrices side by side. The standard deviation of a user's
 scores follows from the items' covariance. So the whole catalogue is ranked exactly, cold items included, and
-nothing of size users x items is ever made.
+nothing of size users x items is profiles.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def content(
 
     Args:
         history: who took what; grades are the weights where `weighted`.
-        embeddings: one row an item, in the order of the items of the model it will be blended with.
-        users: who to make a row for, in this order (those without a history get zeros); all of `history`
-            without.
-        item_ids: the id of each row of `embeddings`; without, items are row numbers.
+        embeddings: one row per item, in the order of the items of the model it will be blended with.
+        users: the users that get a row, in this order (those without a history get zeros); by default all of
+            `history`.
+        item_ids: the id of each row of `embeddings`; by default items are row numbers.
         weighted: weigh each item of the history by its grade.
 
     >>> near = content({"ann": [0]}, [[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]])
@@ -45,16 +45,16 @@ def content(
     ([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]], [[1.0, 0.0]])
     """
     items = None if item_ids is None else list(item_ids)
-    made = user_profiles(history, embeddings, item_ids=items, weighted=weighted)
-    vectors = unit_rows(made.vectors)
+    profiles = user_profiles(history, embeddings, item_ids=items, weighted=weighted)
+    vectors = unit_rows(profiles.vectors)
     if users is None:
-        return Factors(vectors, unit_rows(embeddings), user_ids=made.ids, item_ids=items)
-    wanted = np.asarray(list(users), dtype=made.ids.dtype)
-    at = np.searchsorted(made.ids, wanted)
-    at[at == len(made.ids)] = 0
-    known = made.ids[at] == wanted if len(made.ids) else np.zeros(len(wanted), dtype=bool)
+        return Factors(vectors, unit_rows(embeddings), user_ids=profiles.ids, item_ids=items)
+    user_ids = np.asarray(list(users), dtype=profiles.ids.dtype)
+    at = np.searchsorted(profiles.ids, user_ids)
+    at[at == len(profiles.ids)] = 0
+    known = profiles.ids[at] == user_ids if len(profiles.ids) else np.zeros(len(user_ids), dtype=bool)
     rows = np.where(known[:, None], vectors[at], 0.0)
-    return Factors(rows, unit_rows(embeddings), user_ids=wanted, item_ids=items)
+    return Factors(rows, unit_rows(embeddings), user_ids=user_ids, item_ids=items)
 
 
 def blend(model: Factors, other: Factors, alpha: float = 0.7, *, scale: str = "std") -> Factors:
@@ -78,50 +78,44 @@ def blend(model: Factors, other: Factors, alpha: float = 0.7, *, scale: str = "s
         raise InputError(f"alpha={alpha!r} does not lie between 0 and 1.", hint="1 is the model alone.")
     if scale not in SCALES:
         raise UnknownNameError("scale", scale, SCALES)
-    at, rows = _same_items(model, other), _rows_of_users(model, other)
-    theirs = np.where((rows >= 0)[:, None], other.users[np.maximum(rows, 0)], 0.0)
-    sides = [
-        _widened(model.users, model.items, model.item_bias),
-        (theirs, other.items[at].astype(np.float64)),
-    ]
+    item_rows, user_rows = _rows_of_items(model, other), _rows_of_users(model, other)
+    users, items = model.users.astype(np.float64), model.items.astype(np.float64)
+    if model.item_bias is not None:  # one more factor, of which every user has 1
+        users = np.hstack([users, np.ones((len(users), 1))])
+        items = np.hstack([items, np.asarray(model.item_bias, dtype=np.float64)[:, None]])
+    other_users = np.where((user_rows >= 0)[:, None], other.users[np.maximum(user_rows, 0)], 0.0)
+    other_items = other.items[item_rows].astype(np.float64)
     if scale == "std":
-        sides = [(_scaled(users, items), items) for users, items in sides]
-    (mine, my_items), (theirs, their_items) = sides
+        users, other_users = _scale_to_unit_std(users, items), _scale_to_unit_std(other_users, other_items)
     return Factors(
-        np.hstack([alpha * mine, (1.0 - alpha) * theirs]),
-        np.hstack([my_items, their_items]),
-        user_ids=_ids(model.user_rows),
-        item_ids=_ids(model.item_rows),
+        np.hstack([alpha * users, (1.0 - alpha) * other_users]),
+        np.hstack([items, other_items]),
+        user_ids=_ids_of_rows(model.user_rows),
+        item_ids=_ids_of_rows(model.item_rows),
     )
 
 
-def _widened(users: Array, items: Array, bias: Any) -> tuple[Float, Float]:
-    """An item bias is one more factor that every user weighs by 1."""
-    if bias is None:
-        return users.astype(np.float64), items.astype(np.float64)
-    column = np.asarray(bias, dtype=np.float64)[:, None]
-    return np.hstack([users, np.ones((len(users), 1))]), np.hstack([items, column])
-
-
-def _ids(rows: Any) -> Array | None:
+def _ids_of_rows(rows: Any) -> Array | None:
     return rows.ids.values[rows.rank] if rows.named else None
 
 
-def _same_items(model: Factors, other: Factors) -> Int:
+def _rows_of_items(model: Factors, other: Factors) -> Int:
     """The row of each of the model's items in the other matrix."""
-    mine, theirs = model.item_rows, other.item_rows
-    if mine.size != theirs.size or (
-        mine.named and theirs.named and not np.array_equal(mine.ids.values, theirs.ids.values)
+    model_rows, other_rows = model.item_rows, other.item_rows
+    if model_rows.size != other_rows.size or (
+        model_rows.named
+        and other_rows.named
+        and not np.array_equal(model_rows.ids.values, other_rows.ids.values)
     ):
         raise InputError(
-            f"the model has {mine.size} items and what is blended in {theirs.size}, or other ones.",
+            f"the model has {model_rows.size} items and what is blended in {other_rows.size}, or other ones.",
             hint="Give both a row for every item of the catalogue, and item_ids= where orders differ.",
         )
-    if not (mine.named and theirs.named):
-        return np.arange(mine.size)
-    row_of_code = np.empty(theirs.size, dtype=np.int64)
-    row_of_code[theirs.rank] = np.arange(theirs.size)
-    return np.asarray(row_of_code[mine.rank])
+    if not (model_rows.named and other_rows.named):
+        return np.arange(model_rows.size)
+    row_of_code = np.empty(other_rows.size, dtype=np.int64)
+    row_of_code[other_rows.rank] = np.arange(other_rows.size)
+    return np.asarray(row_of_code[model_rows.rank])
 
 
 def _rows_of_users(model: Factors, other: Factors) -> Int:
@@ -134,18 +128,13 @@ def _rows_of_users(model: Factors, other: Factors) -> Int:
     return np.where(codes >= 0, row_of_code[codes], -1)
 
 
-def _spread(users: Float, items: Array) -> Float:
-    """The standard deviation over all items of each user's scores, from the items' covariance."""
-    centred = items.astype(np.float64) - items.mean(axis=0, dtype=np.float64)
+def _scale_to_unit_std(users: Float, items: Float) -> Float:
+    """User factors that give each user's scores over all items a standard deviation of 1."""
+    centred = items - items.mean(axis=0, dtype=np.float64)
     covariance = centred.T @ centred / max(len(items), 1)
-    return np.asarray(
-        np.sqrt(np.maximum(np.einsum("ud,de,ue->u", users, covariance, users, optimize=True), 0.0))
-    )
-
-
-def _scaled(users: Float, items: Float) -> Float:
-    spread = _spread(users, items)
-    return np.asarray(users / np.where(spread > 0, spread, 1.0)[:, None])
+    variance = np.einsum("ud,de,ue->u", users, covariance, users, optimize=True)
+    std = np.sqrt(np.maximum(variance, 0.0))
+    return np.asarray(users / np.where(std > 0, std, 1.0)[:, None])
 
 
 def rerank(
@@ -155,9 +144,9 @@ def rerank(
     *,
     alpha: float = 0.7,
 ) -> Lists:
-    """Ready lists with scores re-ordered by alpha * their score + (1 - alpha) * the other's, cut to k.
+    """Reorder lists by alpha * their score + (1 - alpha) * the score of `other`, and cut them to k.
 
-    For models that only hand out lists. Both sides are divided by their standard deviation within the list;
+    For models that only return lists. Both sides are divided by their standard deviation within the list;
     an item outside the list cannot come in (`blend` ranks the whole catalogue).
 
     >>> near = Factors([[1.0]], [[0.0], [1.0], [0.0]])
@@ -175,14 +164,14 @@ def rerank(
     users = other.user_rows.row_of(lists.cases.values, table="lists")
     items = other.item_rows.row_of(lists.items.values, table="lists")[lists.codes]
     known = (users[case] >= 0) & (items >= 0)
-    theirs = np.zeros(len(case))
+    other_scores = np.zeros(len(case))
     step = max(1, _BLOCK_BYTES // (16 * other.items.shape[1]))
     for first in range(0, len(case), step):
         part = np.flatnonzero(known[first : first + step]) + first
-        theirs[part] = np.einsum("nd,nd->n", other.users[users[case[part]]], other.items[items[part]])
-    score = alpha * _within(lists.scores, case, len(lists.cases)) + (1 - alpha) * _within(
-        theirs, case, len(lists.cases)
-    )
+        other_scores[part] = np.einsum("nd,nd->n", other.users[users[case[part]]], other.items[items[part]])
+    score = alpha * _standardise_within_lists(lists.scores, case, len(lists.cases)) + (
+        1 - alpha
+    ) * _standardise_within_lists(other_scores, case, len(lists.cases))
     order = np.lexsort((lists.codes, -score, case))
     place = np.arange(len(case)) - lists.indptr[case]
     keep = place < k
@@ -191,9 +180,9 @@ def rerank(
     return Lists(lists.cases, lists.items, indptr, lists.codes[order][keep], score[order][keep])
 
 
-def _within(values: Float, case: Int, n: int) -> Float:
-    """Values over the standard deviation of their own list."""
-    count = np.maximum(np.bincount(case, minlength=n), 1)
-    mean = np.bincount(case, weights=values, minlength=n) / count
-    spread = np.sqrt(np.bincount(case, weights=(values - mean[case]) ** 2, minlength=n) / count)
-    return np.asarray((values - mean[case]) / np.where(spread > 0, spread, 1.0)[case])
+def _standardise_within_lists(values: Float, case: Int, n_lists: int) -> Float:
+    """Values minus the mean of their list, divided by its standard deviation."""
+    count = np.maximum(np.bincount(case, minlength=n_lists), 1)
+    mean = np.bincount(case, weights=values, minlength=n_lists) / count
+    std = np.sqrt(np.bincount(case, weights=(values - mean[case]) ** 2, minlength=n_lists) / count)
+    return np.asarray((values - mean[case]) / np.where(std > 0, std, 1.0)[case])

@@ -1,4 +1,4 @@
-"""The trade-off between accuracy and what re-ranking is for: every setting evaluated, the best found."""
+"""The trade-off between accuracy and other metrics when re-ranking: evaluates every setting."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from recsys.types import Lists
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """One row a setting in `frame`: alpha, diversity and every metric; `front` are the best trade-offs.
+    """One row per setting in `frame`: alpha, diversity and every metric; `front` has the best trade-offs.
 
-    `lower` names the metrics of which less is better.
+    `lower` names the metrics for which lower is better.
     """
 
     frame: Any
@@ -31,13 +31,13 @@ class Sweep:
     lower: frozenset[str] = frozenset()
 
     def front(self, other: str) -> Any:
-        """The settings that no other beats both in accuracy and in another metric, each in its direction."""
-        a, b = self._worth(self.accuracy), self._worth(other)
+        """The settings that no other setting beats both in accuracy and in the metric `other`."""
+        a, b = self._as_higher_is_better(self.accuracy), self._as_higher_is_better(other)
         beaten = ((a[:, None] <= a) & (b[:, None] <= b) & ((a[:, None] < a) | (b[:, None] < b))).any(axis=1)
         return self.frame[~beaten]
 
     def rising(self, metrics: Sequence[str]) -> Any:
-        """The settings at which all these metrics lie above those of the model alone (the first row)."""
+        """The settings at which all these metrics are above those of the model alone (the first row)."""
         first = self.frame.iloc[0]
         up = np.all([self._column(name) > first[name] for name in metrics], axis=0)
         return self.frame[up]
@@ -47,12 +47,12 @@ class Sweep:
             raise UnknownNameError("metric of the sweep", name, map(str, self.frame))
         return self.frame[name].to_numpy()
 
-    def _worth(self, name: str) -> Any:
-        """A metric's column, turned round where lower is better."""
+    def _as_higher_is_better(self, name: str) -> Any:
+        """A metric's column, with its sign changed where lower is better."""
         return -self._column(name) if name in self.lower else self._column(name)
 
     def plot(self, other: str, *, every: bool = False, ax: Any = None) -> Any:
-        """Accuracy over another metric, one point a setting: the best trade-offs, or `every` one."""
+        """Accuracy over another metric, one point per setting: the best trade-offs, or `every` setting."""
         from recsys.report import figures
 
         shown = self.frame if every else self.front(other)
@@ -96,7 +96,7 @@ def sweep(
         k: the length of the lists.
         alphas: the blends; 1, the model alone, always comes first.
         diversities: the strengths of MMR; 0 is none.
-        embeddings: what MMR measures likeness by, and metrics of diversity; `other`'s items without.
+        embeddings: for MMR and metrics of diversity, one row per item; by default the items of `other`.
         item_ids: the id of each row of `embeddings`.
         seen: what users had already.
         pool: how many candidates MMR picks from, at least k.
@@ -104,29 +104,31 @@ def sweep(
     """
     import pandas as pd
 
-    known, had = read_interactions(truth), None if seen is None else read_interactions(seen, table="seen")
+    relevant = read_interactions(truth)
+    history = None if seen is None else read_interactions(seen, table="seen")
     vectors = vector_rows(other.items if embeddings is None else embeddings)
     names = np.arange(len(vectors)) if item_ids is None else np.asarray(list(item_ids))
-    there = vectors.any(axis=1)
-    facts["embeddings"] = (names[there], vectors[there])
-    asked = parse_all(metrics, None)
+    has_vector = vectors.any(axis=1)
+    facts["embeddings"] = (names[has_vector], vectors[has_vector])
+    requests = parse_all(metrics, None)
     rows = []
     for alpha in dict.fromkeys([1.0, *alphas]):
-        mixed = model if alpha == 1.0 else blend(model, other, alpha)
-        wide = recommend(mixed, max(pool, k) if any(diversities) else k, users=known.cases.values, seen=had)
+        blended = model if alpha == 1.0 else blend(model, other, alpha)
+        depth = max(pool, k) if any(diversities) else k
+        candidates = recommend(blended, depth, users=relevant.cases.values, seen=history)
         for diversity in dict.fromkeys([0.0, *diversities]):
             shown = (
-                _cut(wide, k)
+                _first_k(candidates, k)
                 if diversity == 0
-                else diversify(wide, vectors, k, diversity=diversity, item_ids=names)
+                else diversify(candidates, vectors, k, diversity=diversity, item_ids=names)
             )
-            result = evaluate(shown, known, asked, **facts)
+            result = evaluate(shown, relevant, requests, **facts)
             rows.append({"alpha": alpha, "diversity": diversity, **result})
-    lower = frozenset(str(request) for request in asked if request.metric.better == "lower")
-    return Sweep(pd.DataFrame(rows), str(asked[0]), lower)
+    lower = frozenset(str(request) for request in requests if request.metric.better == "lower")
+    return Sweep(pd.DataFrame(rows), str(requests[0]), lower)
 
 
-def _cut(lists: Lists, k: int) -> Lists:
+def _first_k(lists: Lists, k: int) -> Lists:
     """The first k of each list."""
     case = np.repeat(np.arange(len(lists.cases)), lists.sizes)
     keep = np.arange(len(lists.codes)) - lists.indptr[case] < k

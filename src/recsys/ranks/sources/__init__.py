@@ -1,4 +1,4 @@
-"""What produces a ranking besides ready lists: factors, score blocks, models."""
+"""Sources of rankings besides ready lists: factors, scores, models, candidate sets."""
 
 from recsys.ranks.sources.factor_files import read_factors
 from recsys.ranks.sources.factors import Factors

@@ -1,7 +1,7 @@
 """One relevant item among candidates of its own, case by case: the test of sampled protocols.
 
-A case is a user, a positive and some negatives. Places are counted, never sorted: how many negatives score
-higher than the positive, how many the same. A few cases at a time are scored, and only the counts are kept.
+A case is a user, a positive and some negatives. Places are counted, not sorted: the number of negatives that
+score higher than the positive, and the number that tie. Cases are scored in blocks; only counts are kept.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from recsys.types import Array, Bool, Ids, Int, Interactions, positions
 
 Scorer = Callable[[Int, Int], Array]
 
-_PAIRS = 1 << 20  # scored before they are counted: 16 MiB of indices
+_PAIRS_PER_BLOCK = 1 << 20  # pairs scored at once: 16 MiB of indices
 DUPLICATES = ("collapse", "pessimistic")
 
 
@@ -41,28 +41,29 @@ class Candidates:
 
     @classmethod
     def of(cls, users: Any, items: Any, negatives: Any) -> Candidates:
-        """From arrays: negatives are a matrix, or one sequence a case."""
-        who, what = _whole(users, "users"), _whole(items, "positives")
+        """From arrays; negatives are a matrix, or one sequence per case."""
+        user_rows, item_rows = _integer_array(users, "users"), _integer_array(items, "positives")
         matrix = negatives if isinstance(negatives, np.ndarray) else None
         if matrix is None or matrix.dtype == object:
-            rows = [_whole(row, "negatives") for row in negatives]
+            rows = [_integer_array(row, "negatives") for row in negatives]
             sizes = np.array([len(row) for row in rows], dtype=np.int64)
             flat = np.concatenate([np.zeros(0, dtype=np.int64), *rows])
         else:
             if matrix.ndim != 2:
                 raise InputError(
-                    f"negatives came with shape {matrix.shape}.", hint="Give one row of negatives a case."
+                    f"negatives came with shape {matrix.shape}.", hint="Give one row of negatives per case."
                 )
             sizes = np.full(matrix.shape[0], matrix.shape[1], dtype=np.int64)
-            flat = _whole(matrix.reshape(-1), "negatives")
-        if not len(who) == len(what) == len(sizes):
+            flat = _integer_array(matrix.reshape(-1), "negatives")
+        if not len(user_rows) == len(item_rows) == len(sizes):
             raise InputError(
-                f"{len(who)} users, {len(what)} positives and {len(sizes)} rows of negatives do not pair.",
-                hint="Give one user, one positive and one row of negatives a case.",
+                f"{len(user_rows)} users, {len(item_rows)} positives and {len(sizes)} rows of negatives "
+                "do not pair.",
+                hint="Give one user, one positive and one row of negatives per case.",
             )
-        if len(who) == 0:
+        if len(user_rows) == 0:
             raise InputError("the test set holds no case.")
-        return cls(who, what, np.concatenate([[0], np.cumsum(sizes)]), flat)
+        return cls(user_rows, item_rows, np.concatenate([[0], np.cumsum(sizes)]), flat)
 
     def __len__(self) -> int:
         return len(self.users)
@@ -73,34 +74,34 @@ class Candidates:
 
     @cached_property
     def width(self) -> int | None:
-        """How many negatives each case has, where it is the same for all."""
+        """The number of negatives per case, if it is the same for all; else None."""
         first = int(self.sizes[0])
         return first if bool((self.sizes == first).all()) else None
 
     @cached_property
-    def _case_of(self) -> Int:
+    def _case_of_negative(self) -> Int:
         return np.repeat(np.arange(len(self)), self.sizes)
 
     @cached_property
     def twins(self) -> Int:
-        """Where among all negatives a case's own positive stands."""
+        """Positions among all negatives that hold the positive of their own case."""
         if self.width is not None:
             return np.flatnonzero((self.negatives.reshape(-1, self.width) == self.items[:, None]).reshape(-1))
-        return np.flatnonzero(self.negatives == self.items[self._case_of])
+        return np.flatnonzero(self.negatives == self.items[self._case_of_negative])
 
     @cached_property
     def repeats(self) -> Int:
-        """Where a negative stands that its case held before."""
-        cases = self._with_repeats
+        """Positions among all negatives that repeat an earlier negative of their case."""
+        cases = self._cases_with_repeats
         at = positions(self.indptr[cases], self.sizes[cases])
         case, negative = np.repeat(cases, self.sizes[cases]), self.negatives[at]
-        order = np.lexsort((negative, case))  # stable: what stood first comes first
+        order = np.lexsort((negative, case))  # stable: the first occurrence comes first
         same = (np.diff(negative[order]) == 0) & (np.diff(case[order]) == 0)
         return np.sort(at[order[1:][same]])
 
     @property
-    def _with_repeats(self) -> Int:
-        """The cases that hold a negative twice; they are few, and only they are looked at closely."""
+    def _cases_with_repeats(self) -> Int:
+        """The cases that hold a negative twice; they are few."""
         if self.width is not None:
             ordered = np.sort(self.negatives.reshape(-1, self.width), axis=1)
             return np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
@@ -108,25 +109,26 @@ class Candidates:
         span = int(self.negatives.max(initial=0)) - int(low) + 1
         if span * len(self) >= 1 << 63:
             return np.arange(len(self))
-        pairs = np.sort(self._case_of * span + (self.negatives - low))
-        twice = pairs[1:][pairs[1:] == pairs[:-1]] // span  # ascending, as the pairs are
-        return np.asarray(twice[np.diff(twice, prepend=-1) > 0])
+        pairs = np.sort(self._case_of_negative * span + (self.negatives - low))
+        repeated_cases = pairs[1:][pairs[1:] == pairs[:-1]] // span  # ascending, as the pairs are
+        return np.asarray(repeated_cases[np.diff(repeated_cases, prepend=-1) > 0])
 
     @cached_property
     def _truth(self) -> tuple[Interactions, Int | None]:
-        """The positives as truth, and the order of the cases in it where that is another one."""
+        """The positives as truth, and the order of the cases by id; None if they are in it already."""
         ids, codes = encode_ints(self.items)
         order = np.argsort(self.users, kind="stable")
         ordered = self.users[order]
-        several = bool((ordered[1:] == ordered[:-1]).any())
-        here = np.arange(len(self) + 1)
-        if several:  # a user with several cases: the case is the row, the user its cluster
-            return Interactions(Ids(here[:-1]), ids, here, codes, clusters=self.users), None
-        moved = None if bool((order == here[:-1]).all()) else order
-        return Interactions(Ids(ordered), ids, here, codes if moved is None else codes[order]), moved
+        repeated_users = bool((ordered[1:] == ordered[:-1]).any())
+        rows = np.arange(len(self) + 1)
+        if repeated_users:  # the case is then the row, and the user its cluster
+            return Interactions(Ids(rows[:-1]), ids, rows, codes, clusters=self.users), None
+        if bool((order == rows[:-1]).all()):
+            return Interactions(Ids(ordered), ids, rows, codes), None
+        return Interactions(Ids(ordered), ids, rows, codes[order]), order
 
     def in_given_order(self, per_case: Array) -> Array:
-        """Values that stand in the order of ids, as the cases were given."""
+        """Values in the order of ids, put in the order of the cases."""
         order = self._truth[1]
         if order is None:
             return per_case
@@ -135,80 +137,91 @@ class Candidates:
         return out
 
     def in_id_order(self, per_case: Array) -> Array:
-        """Values in the order the cases were given, in the order of ids."""
+        """Values in the order of the cases, put in the order of ids."""
         order = self._truth[1]
         return per_case if order is None else per_case[order]
 
     def judge(self, score: Scorer, *, duplicates: str = "collapse") -> CountedTruth:
-        """Where each positive lands, scoring some cases at a time."""
+        """Count the place of each positive, scoring the cases in blocks.
+
+        `duplicates`: "collapse" counts a repeated negative once and ignores the positive among its negatives;
+        "pessimistic" counts every repeat, and the positive among its negatives as a candidate above it.
+        """
         parts = []
         for first, last in self._blocks():
             users, start, stop = self.users[first:last], self.indptr[first], self.indptr[last]
-            against = np.repeat(users, self.sizes[first:last])
+            negative_users = np.repeat(users, self.sizes[first:last])
             scores = score(
-                np.concatenate([users, against]),
+                np.concatenate([users, negative_users]),
                 np.concatenate([self.items[first:last], self.negatives[start:stop]]),
             )
-            parts.append(self._counts((first, last), scores[: len(users)], scores[len(users) :], duplicates))
-        return self._counted(parts)
+            parts.append(
+                self._count_places((first, last), scores[: len(users)], scores[len(users) :], duplicates)
+            )
+        return self._to_counted_truth(parts)
 
     def judge_scores(self, positives: Any, negatives: Any, *, duplicates: str = "collapse") -> CountedTruth:
-        """The same from scores that are there: one a positive, and those of the negatives in their order."""
-        own, others = np.asarray(positives).reshape(-1), np.asarray(negatives).reshape(-1)
-        if len(own) != len(self) or len(others) != len(self.negatives):
+        """The same from known scores: one per positive, and those of the negatives in their order."""
+        positive_scores = np.asarray(positives).reshape(-1)
+        negative_scores = np.asarray(negatives).reshape(-1)
+        if len(positive_scores) != len(self) or len(negative_scores) != len(self.negatives):
             raise InputError(
-                f"{len(own)} and {len(others)} scores came for {len(self)} positives and "
-                f"{len(self.negatives)} negatives.",
+                f"{len(positive_scores)} and {len(negative_scores)} scores came for {len(self)} positives "
+                f"and {len(self.negatives)} negatives.",
                 table="scores",
             )
-        return self._counted([self._counts((0, len(self)), own, others, duplicates)])
+        counts = self._count_places((0, len(self)), positive_scores, negative_scores, duplicates)
+        return self._to_counted_truth([counts])
 
     def _blocks(self) -> list[tuple[int, int]]:
         ends = self.indptr[1:] + np.arange(1, len(self) + 1)
-        cuts = np.searchsorted(ends, np.arange(_PAIRS, int(ends[-1]) + _PAIRS, _PAIRS), side="right")
+        limits = np.arange(_PAIRS_PER_BLOCK, int(ends[-1]) + _PAIRS_PER_BLOCK, _PAIRS_PER_BLOCK)
+        cuts = np.searchsorted(ends, limits, side="right")
         edges = np.unique(np.concatenate([[0], np.maximum(cuts, 1), [len(self)]]))
         return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
 
-    def _counts(self, block: tuple[int, int], own: Array, others: Array, duplicates: str) -> _Counts:
+    def _count_places(
+        self, block: tuple[int, int], positive_scores: Array, negative_scores: Array, duplicates: str
+    ) -> _PlaceCounts:
         if duplicates not in DUPLICATES:
             raise UnknownNameError("value of duplicates", duplicates, DUPLICATES)
         first, last = block
         start, stop = int(self.indptr[first]), int(self.indptr[last])
-        ranked = self._checked(block, own, others)
-        twins = _within(self.twins, start, stop)
-        dropped = (
-            _within(self.repeats, start, stop) if duplicates == "collapse" else np.zeros(0, dtype=np.int64)
-        )
+        masks = self._candidate_masks(block, positive_scores, negative_scores)
+        twins = _positions_within(self.twins, start, stop)
+        repeats = np.zeros(0, dtype=np.int64)
+        if duplicates == "collapse":
+            repeats = _positions_within(self.repeats, start, stop)
         if self.width is not None:
-            rows = others.reshape(-1, self.width)
-            higher, level = rows > own[:, None], rows == own[:, None]
+            rows = negative_scores.reshape(-1, self.width)
+            higher, equal = rows > positive_scores[:, None], rows == positive_scores[:, None]
         else:
-            of_case = self._case_of[start:stop] - first
-            higher, level = others > own[of_case], others == own[of_case]
-        for marks in (higher, level):
+            own_scores = positive_scores[self._case_of_negative[start:stop] - first]
+            higher, equal = negative_scores > own_scores, negative_scores == own_scores
+        for marks in (higher, equal):
             marks.reshape(-1)[twins] = False
-            marks.reshape(-1)[dropped] = False
-        above, tied = self._summed(higher, block), self._summed(level, block)
-        size = self.sizes[first:last].copy()
-        gone = np.concatenate([twins, dropped]) if duplicates == "collapse" else twins[:0]
-        # A positive that is its own negative and repeated there is gone once.
-        np.subtract.at(size, self._case_of[start:stop][np.unique(gone)] - first, 1)
+            marks.reshape(-1)[repeats] = False
+        above, tied = self._count_per_case(higher, block), self._count_per_case(equal, block)
+        n_negatives = self.sizes[first:last].copy()
+        excluded = np.concatenate([twins, repeats]) if duplicates == "collapse" else twins[:0]
+        # A positive that is its own negative, and repeated there, is subtracted once.
+        np.subtract.at(n_negatives, self._case_of_negative[start:stop][np.unique(excluded)] - first, 1)
         if duplicates == "pessimistic":
-            np.add.at(above, self._case_of[start:stop][twins] - first, 1)
+            np.add.at(above, self._case_of_negative[start:stop][twins] - first, 1)
         ahead = np.zeros_like(tied)
         if tied.any():
-            at = np.flatnonzero(level.reshape(-1))
-            case = self._case_of[start:stop][at]
+            at = np.flatnonzero(equal.reshape(-1))
+            case = self._case_of_negative[start:stop][at]
             np.add.at(ahead, case - first, self.negatives[start + at] < self.items[case])
-        if ranked is not None:
-            outside = ~ranked[1]
-            outside.reshape(-1)[gone] = False  # what was collapsed is not counted out twice
-            size -= self._summed(outside, block)
-            above = np.where(ranked[0], above, -1)
-        return _Counts(above, tied + 1, ahead, size + 1)
+        if masks is not None:
+            outside = ~masks[1]
+            outside.reshape(-1)[excluded] = False  # collapsed negatives are subtracted already
+            n_negatives -= self._count_per_case(outside, block)
+            above = np.where(masks[0], above, -1)
+        return _PlaceCounts(above, tied + 1, ahead, n_negatives + 1)
 
-    def _summed(self, marks: Bool, block: tuple[int, int]) -> Int:
-        """How many are marked in each case."""
+    def _count_per_case(self, marks: Bool, block: tuple[int, int]) -> Int:
+        """The number of marks per case."""
         if self.width is not None:
             return np.asarray(np.count_nonzero(marks.reshape(-1, self.width), axis=1), dtype=np.int64)
         first, last = block
@@ -216,44 +229,48 @@ class Candidates:
         ends = self.indptr[first : last + 1] - self.indptr[first]
         return np.asarray(total[ends[1:]] - total[ends[:-1]], dtype=np.int64)
 
-    def _checked(self, block: tuple[int, int], own: Array, others: Array) -> tuple[Bool, Bool] | None:
-        """Which positives and negatives are candidates, where -inf says that some are not."""
-        if np.isfinite(own).all() and np.isfinite(others).all():
+    def _candidate_masks(
+        self, block: tuple[int, int], positive_scores: Array, negative_scores: Array
+    ) -> tuple[Bool, Bool] | None:
+        """Masks of the positives and negatives that are candidates (not -inf); None if all are."""
+        if np.isfinite(positive_scores).all() and np.isfinite(negative_scores).all():
             return None
         first, start = block[0], self.indptr[block[0]]
         for scores, case, items in (
-            (own, np.arange(first, block[1]), self.items[first:]),
-            (others, self._case_of[start:], self.negatives[start:]),
+            (positive_scores, np.arange(first, block[1]), self.items[first:]),
+            (negative_scores, self._case_of_negative[start:], self.negatives[start:]),
         ):
-            bad = np.isnan(scores) | (scores == np.inf)
-            if bad.any():
-                at = int(np.argmax(bad))
+            not_allowed = np.isnan(scores) | (scores == np.inf)
+            if not_allowed.any():
+                at = int(np.argmax(not_allowed))
                 raise InputError(
                     f"the score of user {int(self.users[case[at]])} and item {int(items[at])} "
                     f"is {scores[at]}.",
                     table="scores",
                     hint="Scores are finite; -inf marks an item that is no candidate.",
                 )
-        candidate = others > -np.inf
-        return own > -np.inf, candidate.reshape(-1, self.width) if self.width is not None else candidate
+        candidate = negative_scores > -np.inf
+        if self.width is not None:
+            candidate = candidate.reshape(-1, self.width)
+        return positive_scores > -np.inf, candidate
 
-    def _counted(self, parts: list[_Counts]) -> CountedTruth:
+    def _to_counted_truth(self, parts: list[_PlaceCounts]) -> CountedTruth:
         truth, order = self._truth
-        whole = _Counts(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-        moved = whole if order is None else _Counts(*(column[order] for column in whole))
+        whole = _PlaceCounts(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        by_id = whole if order is None else _PlaceCounts(*(column[order] for column in whole))
         counts = {
-            name: len(found)
-            for name, found in (
+            name: len(at)
+            for name, at in (
                 ("positive_among_negatives", self.twins),
                 ("repeated_negatives", self.repeats),
             )
-            if len(found)
+            if len(at)
         }
-        return CountedTruth(truth, *moved, clusters=truth.clusters, counts=counts)
+        return CountedTruth(truth, *by_id, clusters=truth.clusters, counts=counts)
 
 
-class _Counts(NamedTuple):
-    """Of some cases: negatives above the positive, level with it and itself, before it by id, candidates."""
+class _PlaceCounts(NamedTuple):
+    """Per case: negatives above the positive; ties, itself included; ties with a smaller id; candidates."""
 
     above: Int
     tied: Int
@@ -261,12 +278,12 @@ class _Counts(NamedTuple):
     n_candidates: Int
 
 
-def _within(sorted_places: Int, start: int, stop: int) -> Int:
+def _positions_within(sorted_places: Int, start: int, stop: int) -> Int:
     low, high = np.searchsorted(sorted_places, [start, stop])
     return sorted_places[low:high] - start
 
 
-def _whole(values: Any, what: str) -> Int:
+def _integer_array(values: Any, what: str) -> Int:
     array = as_array(values)
     if array.ndim == 0:
         array = array.reshape(1)

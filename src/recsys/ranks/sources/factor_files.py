@@ -1,4 +1,4 @@
-"""Factors from files: two matrices, and ids of their rows from files of their own where they have some."""
+"""Factors from files: two matrices, and optionally the ids of their rows."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ import numpy as np
 
 from recsys.errors import FileError
 from recsys.inputs.files.matrices import read_arrays
-from recsys.inputs.files.reader import IdKind, retyped_ids
+from recsys.inputs.files.reader import IdKind, convert_ids
 from recsys.inputs.ids import encode_strings
 from recsys.ranks.sources.factors import Factors
 from recsys.types import Array
 
-Place = str | os.PathLike[str]
+FilePath = str | os.PathLike[str]
 
 
 def read_factors(
-    users: Place,
-    items: Place,
+    users: FilePath,
+    items: FilePath,
     *,
-    user_ids: Place | None = None,
-    item_ids: Place | None = None,
+    user_ids: FilePath | None = None,
+    item_ids: FilePath | None = None,
     ids: IdKind | None = None,
 ) -> Factors:
     """Factors of the matrices in two files (.npy without loading it whole, .npz, .safetensors, .pt).
 
     Args:
-        users: one row of factors a user.
-        items: one row of factors an item.
-        user_ids: the id of each row of users: one a line, or a .npy; row numbers without.
-        item_ids: the id of each row of items.
-        ids: what ids are, as in read_file: "str" for text, row numbers included; "int" for whole numbers;
-            "auto" for whole numbers where all are. Without, those of files are text, row numbers are numbers.
+        users: a file with one row of factors per user.
+        items: a file with one row of factors per item.
+        user_ids: the id of each row of users: one per line, or a .npy; row numbers by default.
+        item_ids: the same for the rows of items.
+        ids: the type of ids, as in read_file: "str" for text, row numbers included; "int" for whole numbers;
+            "auto" for whole numbers if all are. By default ids of files are text, row numbers are numbers.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -43,51 +43,51 @@ def read_factors(
     >>> read_factors(folder / "U.npy", folder / "V.npy").n_items
     4
     """
-    matrices = _matrix(Path(users)), _matrix(Path(items))
+    matrices = _read_matrix(Path(users)), _read_matrix(Path(items))
     names: list[Any] = []
-    for matrix, place, what in zip(matrices, (user_ids, item_ids), ("user", "item"), strict=True):
-        if place is not None:
-            names.append(_ids(Path(place), what, ids or "str"))
+    for matrix, file, what in zip(matrices, (user_ids, item_ids), ("user", "item"), strict=True):
+        if file is not None:
+            names.append(_read_ids(Path(file), what, ids or "str"))
         else:
             names.append([str(row) for row in range(len(matrix))] if ids == "str" else None)
     return Factors(*matrices, user_ids=names[0], item_ids=names[1])
 
 
-def _matrix(place: Path) -> Any:
-    held = {name: array for name, array in read_arrays(place).items() if array.ndim == 2}
-    if len(held) != 1:
-        names = ", ".join(held) or "none"
+def _read_matrix(file: Path) -> Any:
+    matrices = {name: array for name, array in read_arrays(file).items() if array.ndim == 2}
+    if len(matrices) != 1:
+        names = ", ".join(matrices) or "none"
         raise FileError(
-            f"{place} must hold one matrix; it holds {names}.", hint="Store users and items in two files."
+            f"{file} must hold one matrix; it holds {names}.", hint="Store users and items in two files."
         )
-    return next(iter(held.values()))
+    return next(iter(matrices.values()))
 
 
-def _ids(place: Path, what: str, wanted: IdKind) -> Array:
-    """Ids as they are asked for: text, as files give them, or whole numbers."""
+def _read_ids(file: Path, what: str, kind: IdKind) -> Array:
+    """The ids in a file, as text or whole numbers."""
     try:
-        if place.suffix.lower() == ".npy":
-            texts = _texts(np.load(place, allow_pickle=False), place)
+        if file.suffix.lower() == ".npy":
+            texts = _ids_as_text(np.load(file, allow_pickle=False), file)
         else:
-            texts = place.read_text(encoding="utf-8-sig").splitlines()
+            texts = file.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, ValueError) as error:
         if isinstance(error, FileError):
             raise
         raise FileError(
-            f"{place} cannot be read ({error}).", hint="One id a line, or a .npy of ids."
+            f"{file} cannot be read ({error}).", hint="Write one id per line, or a .npy of ids."
         ) from error
-    made, codes = encode_strings(np.array(texts, dtype=object), table=str(place), column=what)
-    made, codes = retyped_ids(made, codes, wanted, f"{what} ids of {place}", lambda row: f", row {row}")
-    return made.values[codes]
+    known, codes = encode_strings(np.array(texts, dtype=object), table=str(file), column=what)
+    known, codes = convert_ids(known, codes, kind, f"{what} ids of {file}", lambda row: f", row {row}")
+    return known.values[codes]
 
 
-def _texts(held: Array, place: Path) -> list[str]:
-    """Whole numbers and strings as text: 10.0 would be spelled as no other file spells 10."""
-    if held.ndim == 1 and held.dtype.kind == "S":
-        return [value.decode() for value in held.tolist()]
-    if held.ndim == 1 and held.dtype.kind in "iuU":
-        return [str(value) for value in held.tolist()]
+def _ids_as_text(ids: Array, file: Path) -> list[str]:
+    """Whole numbers and strings as text; floats are refused, as 10.0 would not match 10 in other files."""
+    if ids.ndim == 1 and ids.dtype.kind == "S":
+        return [value.decode() for value in ids.tolist()]
+    if ids.ndim == 1 and ids.dtype.kind in "iuU":
+        return [str(value) for value in ids.tolist()]
     raise FileError(
-        f"{place} holds {held.dtype} values of shape {held.shape}, not ids.",
+        f"{file} holds {ids.dtype} values of shape {ids.shape}, not ids.",
         hint="Save one row of whole numbers or strings: np.save(path, ids.astype(np.int64)).",
     )

@@ -1,7 +1,7 @@
-"""Models other people wrote: recognised by what they offer, never by importing their library.
+"""Models of other libraries, recognised by their attributes, without importing those libraries.
 
-Factor models hand over their matrices; anything with predict or a call gives score blocks; anything
-with recommend gives lists.
+Factor models become Factors; models with predict, and callables, become Scores; models with recommend give
+lists (recommenders.py).
 """
 
 from __future__ import annotations
@@ -28,53 +28,64 @@ def from_model(
     n_items: int | None = None,
     batch: int = 1 << 16,
 ) -> Factors | Scores:
-    """A source made of a fitted model.
+    """A source of rankings from a fitted model.
 
-    Taken in this order: factors (implicit's `user_factors` and `item_factors`, LightFM-like
+    Tried in this order: factors (implicit's `user_factors` and `item_factors`, LightFM-like
     `get_user_representations`), a torch module `(users, items) -> scores`, an object with
-    `predict(users, items)`. The last two need `n_users` and `n_items` (or ids). A model that knows any of
-    these as attributes of the same names need not be told.
+    `predict(users, items)`. The last two need `n_users` and `n_items`, or ids.
+
+    Args:
+        model: the fitted model.
+        user_ids: the id of each row of users; default: the model's attribute of this name, else row numbers.
+        item_ids: the same for items.
+        n_users: the number of users; default: the model's attribute, else the number of ids.
+        n_items: the same for items.
+        batch: pairs scored at once.
+
+    Raises:
+        InputError: the model offers no scores, or the number of users or items is unknown.
     """
     user_ids = getattr(model, "user_ids", None) if user_ids is None else user_ids
     item_ids = getattr(model, "item_ids", None) if item_ids is None else item_ids
     n_users = getattr(model, "n_users", None) if n_users is None else n_users
     n_items = getattr(model, "n_items", None) if n_items is None else n_items
     if hasattr(model, "user_factors") and hasattr(model, "item_factors"):
-        users, items = _as_array(model.user_factors), _as_array(model.item_factors)
+        users, items = _factor_array(model.user_factors), _factor_array(model.item_factors)
         return Factors(users, items, user_ids=user_ids, item_ids=item_ids)
     if hasattr(model, "get_user_representations") and hasattr(model, "get_item_representations"):
-        # A user's own bias moves all of its scores alike, so no rank depends on it.
+        # The bias of a user shifts all of its scores equally, so no rank depends on it.
         (_, users), (bias, items) = model.get_user_representations(), model.get_item_representations()
         return Factors(users, items, user_ids=user_ids, item_ids=item_ids, item_bias=bias)
-    user_ids, item_ids = _listed(user_ids), _listed(item_ids)
+    user_ids, item_ids = _list_or_none(user_ids), _list_or_none(item_ids)
     n_users = len(user_ids) if n_users is None and user_ids is not None else n_users
     n_items = len(item_ids) if n_items is None and item_ids is not None else n_items
+    scorer = pair_scorer(model, batch=batch)
     if n_users is None or n_items is None:
         raise InputError(
-            f"{type(model).__name__} has no factors, so its users and items must be counted.",
-            hint="Pass n_users= and n_items=, or user_ids= and item_ids=.",
+            f"{type(model).__name__} has no factors, and how many users and items it has is unknown.",
+            hint="Wrap it: recsys.from_model(model, n_users=…, n_items=…), or with user_ids= and item_ids=.",
         )
-    block = _pairwise(model, batch, n_items)
+    block = _score_blocks(model, scorer, batch, n_items)
     return Scores(block, n_users=n_users, n_items=n_items, user_ids=user_ids, item_ids=item_ids)
 
 
-def _listed(ids: Iterable[Any] | None) -> list[Any] | None:
+def _list_or_none(ids: Iterable[Any] | None) -> list[Any] | None:
     return None if ids is None else list(ids)
 
 
-def _as_array(factors: Any) -> Array:
+def _factor_array(factors: Any) -> Array:
     return factors.to_numpy() if hasattr(factors, "to_numpy") else as_array(factors)
 
 
-def _is_torch(model: Any) -> bool:
-    """A module, or something around one that is called like it and has eval()."""
-    around = callable(model) and callable(getattr(model, "eval", None)) and not hasattr(model, "predict")
-    return hasattr(model, "state_dict") or around
+def _is_torch_like(model: Any) -> bool:
+    """A torch module, or a wrapper of one that is called like it and has eval()."""
+    wrapper = callable(model) and callable(getattr(model, "eval", None)) and not hasattr(model, "predict")
+    return hasattr(model, "state_dict") or wrapper
 
 
 def pair_scorer(model: Any, *, batch: int = 1 << 16) -> Callable[[Array, Array], Array]:
-    """What gives the score of each (user, item) of two arrays: a torch module, `predict`, or a function."""
-    scorer = _torch_scorer(model) if _is_torch(model) else _predict_scorer(model)
+    """A function of two arrays that scores each (user, item) by a torch module, `predict` or a callable."""
+    scorer = _torch_scorer(model) if _is_torch_like(model) else _predict_scorer(model)
 
     def score(users: Array, items: Array) -> Array:
         parts = [scorer(users[s : s + batch], items[s : s + batch]) for s in range(0, len(users), batch)]
@@ -85,32 +96,32 @@ def pair_scorer(model: Any, *, batch: int = 1 << 16) -> Callable[[Array, Array],
 
 def pair_scores(model: Any, users: Array, items: Array, *, batch: int = 1 << 16) -> Array:
     """The model's score of each (user, item) of two arrays; as many numbers as pairs, or an error."""
-    return _one_each(model, pair_scorer(model, batch=batch)(users, items), len(users))
+    return _check_one_per_pair(model, pair_scorer(model, batch=batch)(users, items), len(users))
 
 
-def _one_each(model: Any, scores: Array, n: int) -> Array:
+def _check_one_per_pair(model: Any, scores: Array, n: int) -> Array:
     if scores.shape != (n,):
         raise InputError(
             f"{type(model).__name__} gave {scores.size} scores for {n} pairs of user and item.",
-            hint="It must return one number a pair, of shape (n,) or (n, 1).",
+            hint="It must return one number per pair, of shape (n,) or (n, 1).",
         )
     return scores
 
 
-def _pairwise(model: Any, batch: int, n_items: int) -> Any:
-    """Score blocks of a model of pairs, a few users at a time: indices of pairs take more than scores."""
-    scorer, at_once = pair_scorer(model, batch=batch), max(1, batch // max(1, n_items))
+def _score_blocks(model: Any, scorer: Callable[[Array, Array], Array], batch: int, n_items: int) -> Any:
+    """Score blocks from a scorer of pairs, a few users at a time: indices take more memory than scores."""
+    users_at_once = max(1, batch // max(1, n_items))
 
-    def some(rows: Int) -> Array:
-        who, what = np.repeat(rows, n_items), np.tile(np.arange(n_items), len(rows))
-        return _one_each(model, scorer(who, what), len(who)).reshape(len(rows), n_items)
+    def score_users(rows: Int) -> Array:
+        users, items = np.repeat(rows, n_items), np.tile(np.arange(n_items), len(rows))
+        return _check_one_per_pair(model, scorer(users, items), len(users)).reshape(len(rows), n_items)
 
     def block(rows: Int) -> Array:
-        first = some(rows[:at_once])
+        first = score_users(rows[:users_at_once])
         scores = np.empty((len(rows), n_items), dtype=first.dtype)
-        scores[:at_once] = first
-        for start in range(at_once, len(rows), at_once):
-            scores[start : start + at_once] = some(rows[start : start + at_once])
+        scores[:users_at_once] = first
+        for start in range(users_at_once, len(rows), users_at_once):
+            scores[start : start + users_at_once] = score_users(rows[start : start + users_at_once])
         return scores
 
     return block

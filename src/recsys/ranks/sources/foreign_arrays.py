@@ -1,4 +1,4 @@
-"""Arrays of what other libraries hand out; torch is never imported, tensors are known by what they offer."""
+"""NumPy arrays from other libraries; torch is never imported, tensors are recognised by their methods."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from recsys.types import Array
 
 
 def as_array(values: Any) -> Array:
-    """A NumPy array: tensors without their history and from any device, bfloat16 widened without loss.
+    """A NumPy array: tensors are detached and copied from any device, bfloat16 is widened without loss.
 
     >>> as_array([1, 2]).tolist()
     [1, 2]
@@ -19,5 +19,5 @@ def as_array(values: Any) -> Array:
         values = values.detach().cpu()
         values = values.float() if str(values.dtype) == "torch.bfloat16" else values
     array: Array = np.asarray(values)
-    plain = array.dtype.kind in "biufO"  # bfloat16 is none of NumPy's own kinds, and asking for names is slow
-    return array if plain or array.dtype.name != "bfloat16" else array.astype(np.float32)
+    is_native = array.dtype.kind in "biufO"  # bfloat16 is not a NumPy kind; dtype.name is slow
+    return array if is_native or array.dtype.name != "bfloat16" else array.astype(np.float32)

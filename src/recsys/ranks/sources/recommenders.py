@@ -1,7 +1,7 @@
-"""Lists of any object with recommend(): asked user by user, for those in the truth only.
+"""Lists from any object with recommend(), called once per user of the truth.
 
-Libraries disagree on the second argument's name and on what comes back; both are recognised, and anything
-else is an error that shows what came.
+Libraries disagree on the name of the second argument and on the type of the result; the common ones are
+recognised, any other result is an error.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import numpy as np
 from recsys.errors import InputError
 from recsys.ranks.sources.foreign_arrays import as_array
 
-_HOW_MANY = ("k", "n", "N", "top_k", "topk", "top_n", "n_items", "num_items", "n_recommendations")
+_COUNT_PARAMETERS = ("k", "n", "N", "top_k", "topk", "top_n", "n_items", "num_items", "n_recommendations")
 
 
 def recommends(model: Any) -> bool:
-    """Whether an object can only be asked for lists: it has recommend(), and no factors and no table."""
+    """Whether an object gives only lists: it has recommend(), is no table and has no factors."""
     if isinstance(model, np.ndarray | dict | list | tuple) or hasattr(model, "__dataframe__"):
         return False
     return callable(getattr(model, "recommend", None)) and not hasattr(model, "user_factors")
 
 
 def recommended(model: Any, users: Iterable[Any], k: int) -> dict[Any, list[Any]]:
-    """What the model recommends to each user, best first, k items at most.
+    """{user: items recommended by the model}, best first, at most k items.
 
     >>> class Popular:
     ...     def recommend(self, user, n):
@@ -34,21 +34,21 @@ def recommended(model: Any, users: Iterable[Any], k: int) -> dict[Any, list[Any]
     >>> recommended(Popular(), [1, 2], 2)
     {1: ['b', 'a'], 2: ['b', 'a']}
     """
-    ask = _asking(model, k)
-    plain = (user.item() if isinstance(user, np.generic) else user for user in users)
-    return {user: _items(ask(user), user)[:k] for user in plain}
+    recommend = _recommend_call(model, k)
+    user_ids = (user.item() if isinstance(user, np.generic) else user for user in users)
+    return {user: _listed_items(recommend(user), user)[:k] for user in user_ids}
 
 
-def _asking(model: Any, k: int) -> Callable[[Any], Any]:
+def _recommend_call(model: Any, k: int) -> Callable[[Any], Any]:
     try:
         names = list(inspect.signature(model.recommend).parameters)
     except (TypeError, ValueError):  # compiled without a signature
         names = []
-    name = next((n for n in _HOW_MANY if n in names), None)
+    name = next((n for n in _COUNT_PARAMETERS if n in names), None)
     return lambda user: model.recommend(user, k) if name is None else model.recommend(user, **{name: k})
 
 
-def _items(answer: Any, user: Any) -> list[Any]:
+def _listed_items(answer: Any, user: Any) -> list[Any]:
     """Items of a list, of (item, score) pairs, or of a pair of arrays (items, scores)."""
     if isinstance(answer, tuple) and len(answer) == 2 and all(isinstance(a, np.ndarray) for a in answer):
         answer = answer[0]

@@ -1,6 +1,6 @@
-"""Scores a model computed itself: a users x items matrix, or a function that gives blocks of it.
+"""Scores computed by a model: a users x items matrix, or a function that returns blocks of rows.
 
-They are compared as given. -inf marks an item that is no candidate; +inf and NaN are errors.
+Scores are compared unchanged. -inf marks an item that is no candidate; +inf and NaN are errors.
 """
 
 from __future__ import annotations
@@ -13,10 +13,17 @@ import numpy as np
 
 from recsys.errors import InputError
 from recsys.kernels import ScanResult, place_beyond, rank_scores
-from recsys.ranks.counting import CountedTruth, over_all_items
-from recsys.ranks.sources.factors import matrix_of
+from recsys.ranks.counting import CountedTruth, union_items
+from recsys.ranks.sources.factors import as_matrix
 from recsys.ranks.sources.foreign_arrays import as_array
-from recsys.ranks.sources.source import Csr, IdRows, RankingOptions, UsersByItems, never_mask, restricted
+from recsys.ranks.sources.source import (
+    Csr,
+    IdRows,
+    RankingOptions,
+    UsersByItems,
+    excluded_mask,
+    rows_of_cases,
+)
 from recsys.types import Array, Bool, Codes, Ids, Int, Interactions, Lists, Shown, positions
 
 _BLOCK_BYTES = 64 << 20
@@ -45,16 +52,16 @@ class Scores(UsersByItems):
         if callable(scores):
             if n_users is None or n_items is None:
                 raise InputError("a function of scores needs its shape.", hint="Pass n_users= and n_items=.")
-            self._block: Callable[[Int], Any] = scores
+            self._score_rows: Callable[[Int], Any] = scores
             shape = (n_users, n_items)
         else:
-            matrix = matrix_of(scores, "scores")
-            self._block = partial(_rows_of, matrix)
+            matrix = as_matrix(scores, "scores")
+            self._score_rows = partial(_matrix_rows, matrix)
             shape = (matrix.shape[0], matrix.shape[1])
         self.user_rows = IdRows(shape[0], user_ids, what="user")
         self.item_rows = IdRows(shape[1], item_ids, what="item")
 
-    def judge(self, truth: Interactions, asked: RankingOptions) -> CountedTruth:
+    def judge(self, truth: Interactions, options: RankingOptions) -> CountedTruth:
         """Count the place of each judged item among all candidates."""
         rows = self.user_rows.row_of(truth.cases.values, table="truth")
         item = self.item_rows.row_of(truth.items.values, table="truth")[truth.codes]
@@ -62,41 +69,42 @@ class Scores(UsersByItems):
         tied, ahead = np.zeros(len(item), dtype=np.int64), np.zeros(len(item), dtype=np.int64)
         n_candidates, lengths = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
         lists = [np.zeros(0, dtype=np.int32)]
-        for block in self._blocks(rows, truth.cases, asked):
+        for block in self._score_blocks(rows, truth.cases, options):
             at = positions(truth.indptr[block.cases], truth.sizes[block.cases])
             case = np.repeat(np.arange(len(block.cases)), truth.sizes[block.cases])
             known = item[at] >= 0
             at, case = at[known], case[known]
-            found = self._ranked(block, asked, asked.k, (case, item[at]))
-            n_candidates[block.cases] = found.n_candidates
-            above[at], tied[at], ahead[at] = found.above, found.tied, found.ahead
-            lengths[block.cases] = np.diff(found.list_indptr)
-            lists.append(found.list_items)
-        if asked.deepest is not None:
-            place_beyond(asked.deepest, truth.indptr, above, tied, ahead)
+            result = self._rank_block(block, options, options.k, (case, item[at]))
+            n_candidates[block.cases] = result.n_candidates
+            above[at], tied[at], ahead[at] = result.above, result.tied, result.ahead
+            lengths[block.cases] = np.diff(result.list_indptr)
+            lists.append(result.list_items)
+        if options.deepest is not None:
+            place_beyond(options.deepest, truth.indptr, above, tied, ahead)
         shown: Shown | None = None
-        if asked.k is not None:
+        if options.k is not None:
             indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-            truth, shown = over_all_items(truth, self.item_rows.ids, indptr, self._codes(lists))
+            truth, shown = union_items(truth, self.item_rows.ids, indptr, self._item_codes(lists))
         return CountedTruth(truth, above, tied, ahead, n_candidates, truth.clusters, lists=shown)
 
-    def top(self, users: Iterable[Any] | None, k: int, asked: RankingOptions) -> Lists:
-        """The k best candidates of the users named, or of all; equal scores by id."""
+    def top(self, users: Iterable[Any] | None, k: int, options: RankingOptions) -> Lists:
+        """The k best candidates of these users, or of all; equal scores are ordered by id."""
         cases, rows = self.cases_of(users)
-        nothing = np.zeros(0, dtype=np.int64)
-        found = [
-            self._ranked(block, asked, k, (nothing, nothing)) for block in self._blocks(rows, cases, asked)
+        no_items = np.zeros(0, dtype=np.int64)
+        results = [
+            self._rank_block(block, options, k, (no_items, no_items))
+            for block in self._score_blocks(rows, cases, options)
         ]
-        lengths = np.concatenate([nothing, *(np.diff(one.list_indptr) for one in found)])
+        lengths = np.concatenate([no_items, *(np.diff(part.list_indptr) for part in results)])
         indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        codes = self._codes([nothing, *(one.list_items for one in found)])
-        values = np.concatenate([np.zeros(0), *(one.list_scores for one in found)])
+        codes = self._item_codes([no_items, *(part.list_items for part in results)])
+        values = np.concatenate([np.zeros(0), *(part.list_scores for part in results)])
         return Lists(cases, self.item_rows.ids, indptr, codes, values)
 
-    def _ranked(
-        self, block: _ScoreBlock, asked: RankingOptions, k: int | None, judged: tuple[Int, Int]
+    def _rank_block(
+        self, block: _ScoreBlock, options: RankingOptions, k: int | None, judged: tuple[Int, Int]
     ) -> ScanResult:
-        """Lists and places of a block: judged items by row of the block, in its order."""
+        """Lists of a block and places of its judged items, (row, item) in ascending order of row."""
         row, item = judged
         indptr = np.searchsorted(row, np.arange(len(block.cases) + 1))
         return rank_scores(
@@ -105,60 +113,58 @@ class Scores(UsersByItems):
             k=k,
             truth=(indptr, item),
             item_rank=self.item_rows.rank,
-            threads=asked.threads,
-            backend="auto" if asked.backend == "cuda" else asked.backend,  # type: ignore[arg-type]
+            threads=options.threads,
+            backend="auto" if options.backend == "cuda" else options.backend,  # type: ignore[arg-type]
         )
 
-    def _codes(self, lists: list[Any]) -> Codes:
+    def _item_codes(self, lists: list[Any]) -> Codes:
         return np.asarray(self.item_rows.rank[np.concatenate(lists)], dtype=np.int32)
 
-    def _blocks(self, rows: Int, cases: Ids, asked: RankingOptions) -> Iterator[_ScoreBlock]:
-        """Scores and candidates of some known users at a time, within a memory budget."""
+    def _score_blocks(self, rows: Int, cases: Ids, options: RankingOptions) -> Iterator[_ScoreBlock]:
+        """Scores and candidates of the known users, in blocks within a memory budget."""
         known = np.flatnonzero(rows >= 0)
-        seen = restricted(asked.seen, cases, self.item_rows, table="seen")
-        eligible = restricted(asked.eligible, cases, self.item_rows, table="eligible")
-        never = never_mask(asked.never, self.item_rows)
+        seen = rows_of_cases(options.seen, cases, self.item_rows, table="seen")
+        eligible = rows_of_cases(options.eligible, cases, self.item_rows, table="eligible")
+        excluded = excluded_mask(options.never, self.item_rows)
         step = max(1, _BLOCK_BYTES // (16 * max(1, self.item_rows.size)))
         n_blocks = -(-len(known) // step)
         for number in range(n_blocks):
-            part = known[number * step : (number + 1) * step]
-            scores = self._checked(self._block(rows[part]), cases, part)
+            block_cases = known[number * step : (number + 1) * step]
+            scores = self._check_scores(self._score_rows(rows[block_cases]), cases, block_cases)
             candidate = scores != -np.inf
             if eligible is not None:
-                candidate &= _marked(eligible, part, scores.shape[1])
+                candidate &= _item_mask(eligible, block_cases, scores.shape[1])
             if seen is not None:
-                candidate &= ~_marked(seen, part, scores.shape[1])
-            if never is not None:
-                candidate &= ~never
-            yield _ScoreBlock(part, scores, candidate)
-            if asked.progress is not None:
-                asked.progress(number + 1, n_blocks)
+                candidate &= ~_item_mask(seen, block_cases, scores.shape[1])
+            if excluded is not None:
+                candidate &= ~excluded
+            yield _ScoreBlock(block_cases, scores, candidate)
+            if options.progress is not None:
+                options.progress(number + 1, n_blocks)
 
-    def _checked(self, block: Any, cases: Ids, part: Int) -> Array:
+    def _check_scores(self, block: Any, cases: Ids, block_cases: Int) -> Array:
         scores = as_array(block)
-        if scores.shape != (len(part), self.item_rows.size):
+        if scores.shape != (len(block_cases), self.item_rows.size):
             raise InputError(
-                f"the scores of {len(part)} users came with shape {scores.shape}, "
-                f"expected ({len(part)}, {self.item_rows.size}).",
+                f"the scores of {len(block_cases)} users came with shape {scores.shape}, "
+                f"expected ({len(block_cases)}, {self.item_rows.size}).",
                 table="scores",
             )
         if scores.dtype.kind not in "fiub":
             raise InputError(f"the scores are {scores.dtype}; expected numbers.", table="scores")
         highest = scores.max(initial=0)
         if np.isnan(highest) or highest == np.inf:
-            bad = np.isnan(scores) | (scores == np.inf)
-            place, column = np.argwhere(bad)[0]
+            not_allowed = np.isnan(scores) | (scores == np.inf)
+            row, column = np.argwhere(not_allowed)[0]
+            user = cases.name(block_cases[row])
+            item = self.item_rows.ids.name(self.item_rows.rank[int(column)])
             raise InputError(
-                f"the score of user {cases.name(part[place])!r} and item {self._item(int(column))!r} is "
-                f"{scores[place, column]}.",
+                f"the score of user {user!r} and item {item!r} is {scores[row, column]}.",
                 table="scores",
                 column="score",
                 hint="Scores are finite; -inf marks an item that is no candidate.",
             )
         return scores
-
-    def _item(self, row: int) -> Any:
-        return self.item_rows.ids.name(self.item_rows.rank[row])
 
 
 class _ScoreBlock(NamedTuple):
@@ -169,17 +175,17 @@ class _ScoreBlock(NamedTuple):
     candidate: Bool
 
 
-def _rows_of(matrix: Array, rows: Int) -> Array:
-    """IdRows of a matrix, without a copy where they are neighbours."""
+def _matrix_rows(matrix: Array, rows: Int) -> Array:
+    """Rows of a matrix, without a copy if they are adjacent."""
     if len(rows) and (rows == np.arange(rows[0], rows[0] + len(rows))).all():
         return matrix[rows[0] : rows[0] + len(rows)]
     return matrix[rows]
 
 
-def _marked(rows: Csr, part: Int, n_items: int) -> Bool:
+def _item_mask(rows: Csr, block_cases: Int, n_items: int) -> Bool:
     indptr, items = rows
-    sizes = np.diff(indptr)[part]
-    at = positions(indptr[part], sizes)
-    mask = np.zeros((len(part), n_items), dtype=bool)
-    mask[np.repeat(np.arange(len(part)), sizes), items[at]] = True
+    sizes = np.diff(indptr)[block_cases]
+    at = positions(indptr[block_cases], sizes)
+    mask = np.zeros((len(block_cases), n_items), dtype=bool)
+    mask[np.repeat(np.arange(len(block_cases)), sizes), items[at]] = True
     return mask

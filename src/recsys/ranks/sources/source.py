@@ -1,7 +1,7 @@
-"""What every source is asked, and how ids become rows of its matrices.
+"""The interface of sources, and the rows of their matrices by id.
 
-Truth and seen items come with ids; a source has rows. Without ids the ids are the row numbers, and one
-that lies outside is an error; with ids an unknown one is a miss that is counted.
+Truth and seen items have ids; a source has rows. Without ids the ids are the row numbers, and any other
+number is an error; with ids an unknown id is counted as a miss.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from recsys.errors import IdTypeError, InputError
-from recsys.inputs.ids import encode, of_any
+from recsys.inputs.ids import encode, ids_to_array
 from recsys.ranks.counting import CountedTruth
-from recsys.types import Array, Bool, Codes, Ids, Int, Interactions, Lists, entries_of
+from recsys.types import Array, Bool, Codes, Ids, Int, Interactions, Lists, entries_of_cases
 
 Csr = tuple[Int, Codes]
 
 
 @dataclass(frozen=True, eq=False)
 class RankingOptions:
-    """How a source is to rank: without which items, for whom, with how many threads."""
+    """How a source ranks: which items are left out, backend, threads, how many places."""
 
     seen: Interactions | None = None
     eligible: Interactions | None = None
@@ -31,9 +31,9 @@ class RankingOptions:
     threads: int | None = None
     progress: Callable[[int, int], object] | None = None
     k: int | None = None
-    """How long the lists have to be, where metrics about the items shown ask for them."""
+    """The length of the lists, if metrics about the items shown need lists."""
     deepest: int | None = None
-    """How many places all metrics together look at; None where one looks at them all."""
+    """The largest place that any metric reads; None if a metric reads all places."""
 
 
 class Source(Protocol):
@@ -41,21 +41,21 @@ class Source(Protocol):
 
     @property
     def catalogue(self) -> Ids | None:
-        """The items, where they have ids of their own."""
+        """The ids of the items; None if they are row numbers."""
 
     @property
     def n_items(self) -> int:
-        """How many items there are."""
+        """The number of items."""
 
-    def judge(self, truth: Interactions, asked: RankingOptions) -> CountedTruth:
-        """Where the judged items land among all candidates."""
+    def judge(self, truth: Interactions, options: RankingOptions) -> CountedTruth:
+        """Count the place of each judged item among all candidates."""
 
-    def top(self, users: Iterable[Any] | None, k: int, asked: RankingOptions) -> Lists:
+    def top(self, users: Iterable[Any] | None, k: int, options: RankingOptions) -> Lists:
         """The k best candidates of each user."""
 
 
 class IdRows:
-    """The rows of one matrix: their number, and the ids where they have some."""
+    """The rows of one matrix: their number, and their ids if they have any."""
 
     def __init__(self, size: int, ids: Iterable[Any] | None, *, what: str) -> None:
         self.size = size
@@ -65,7 +65,7 @@ class IdRows:
             self.ids = Ids(np.arange(size, dtype=np.int64))
             self.rank: Array = np.arange(size)
             return
-        values = of_any(ids, table="factors", column=what)
+        values = ids_to_array(ids, table="factors", column=what)
         self.ids, codes = encode(values, table="factors", column=what)
         if len(values) != size or len(self.ids) != size:
             raise InputError(
@@ -77,17 +77,17 @@ class IdRows:
 
     @property
     def sorted(self) -> bool:
-        """Whether the rows stand in the order of their ids."""
+        """Whether the rows are in the order of their ids."""
         return not self.named or bool((self.rank == np.arange(self.size)).all())
 
     def row_of(self, values: Array, *, table: str) -> Int:
-        """The row of each id, -1 for an unknown one; without ids an unknown one is an error."""
+        """The row of each id, -1 for an unknown id; without ids a number that is no row is an error."""
         if len(values) == 0:
             return np.zeros(0, dtype=np.int64)
         if self.named:
             self.ids.same_kind(Ids(values), what=self.what)
         else:
-            self._check_index(values, table)
+            self._check_row_numbers(values, table)
         codes = self.ids.code_of(values)
         if not self.named or self.size == 0:
             return codes
@@ -95,19 +95,24 @@ class IdRows:
         row_of_code[self.rank] = np.arange(self.size)
         return np.where(codes >= 0, row_of_code[codes], -1)
 
-    def _check_index(self, values: Array, table: str) -> None:
+    def _check_row_numbers(self, values: Array, table: str) -> None:
         if values.dtype == object:
             raise IdTypeError(
-                f"the {self.what} ids of the {table} are strings ({values[0]!r}, …), the rows have none.",
+                f"the {self.what} ids of the {table} are strings ({values[0]!r}, …), "
+                "and the rows of the model have no ids.",
                 table=table,
                 column=self.what,
                 hint=f"Pass {self.what}_ids= with the id of each row.",
             )
         outside = (values < 0) | (values >= self.size)
         if outside.any():
-            first = int(values[0] if values[0] < 0 else values[-1])  # both ends of sorted ids occur
+            unknown_id = int(values[0] if values[0] < 0 else values[-1])  # ids are sorted
+            known_ids = f"{self.size} {self.what}s, ids 0 to {self.size - 1}"
+            if self.size < 2:
+                known_ids = f"1 {self.what}, id 0" if self.size else f"no {self.what}s"
             raise InputError(
-                f"the {self.what} {first} of the {table} is no row: there are {self.size}.",
+                f"{self.what} {unknown_id} of the {table} does not exist in the model, "
+                f"which has {known_ids}.",
                 table=table,
                 column=self.what,
                 hint=f"Rows count from 0. If these are ids, pass {self.what}_ids= with the id of each row.",
@@ -115,30 +120,30 @@ class IdRows:
 
 
 class UsersByItems:
-    """Rows for users and rows for items: what every source has that ranks a whole catalogue."""
+    """Rows for users and rows for items: the base of sources that rank a whole catalogue."""
 
     user_rows: IdRows
     item_rows: IdRows
 
     @property
     def catalogue(self) -> Ids | None:
-        """The items, where they have ids of their own."""
+        """The ids of the items; None if they are row numbers."""
         return self.item_rows.ids if self.item_rows.named else None
 
     @property
     def n_items(self) -> int:
-        """How many items there are."""
+        """The number of items."""
         return self.item_rows.size
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.user_rows.size:,} users x {self.n_items:,} items)"
 
     def cases_of(self, users: Iterable[Any] | None) -> tuple[Ids, Int]:
-        """The users named, or all, and the row of each; a user without one is an error."""
+        """The ids of these users, or of all, and the row of each; a user without a row is an error."""
         if users is None:
             cases = self.user_rows.ids
         else:
-            cases, _ = encode(of_any(users, table="users", column="user"), table="users", column="user")
+            cases, _ = encode(ids_to_array(users, table="users", column="user"), table="users", column="user")
         rows = self.user_rows.row_of(cases.values, table="users")
         if (rows < 0).any():
             raise InputError(
@@ -150,14 +155,14 @@ class UsersByItems:
         return cases, rows
 
 
-def restricted(data: Interactions | None, cases: Ids, items: IdRows, *, table: str) -> Csr | None:
-    """Interactions of some cases as rows of the item matrix, ascending; what is unknown is dropped."""
+def rows_of_cases(data: Interactions | None, cases: Ids, items: IdRows, *, table: str) -> Csr | None:
+    """Interactions of these cases as ascending rows of the item matrix; unknown items are dropped."""
     if data is None:
         return None
     if not items.named and data.items.is_range and np.array_equal(data.cases.values, cases.values):
         items.row_of(data.items.values[-1:], table=table)
         return data.indptr, data.codes
-    case, at = entries_of(data, cases)
+    case, at = entries_of_cases(data, cases)
     row = items.row_of(data.items.values, table=table)[data.codes[at]]
     known = row >= 0
     case, row = case[known], row[known]
@@ -168,11 +173,11 @@ def restricted(data: Interactions | None, cases: Ids, items: IdRows, *, table: s
     return indptr, row.astype(np.int32)
 
 
-def never_mask(never: Iterable[Any] | None, items: IdRows) -> Bool | None:
-    """One flag an item, from the ids that must not be recommended."""
+def excluded_mask(never: Iterable[Any] | None, items: IdRows) -> Bool | None:
+    """One flag per item, from the ids that must not be recommended."""
     if never is None:
         return None
-    ids, _ = encode(of_any(never, table="never", column="item"), table="never", column="item")
+    ids, _ = encode(ids_to_array(never, table="never", column="item"), table="never", column="item")
     rows = items.row_of(ids.values, table="never")
     mask = np.zeros(items.size, dtype=bool)
     mask[rows[rows >= 0]] = True

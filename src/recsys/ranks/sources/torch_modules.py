@@ -1,7 +1,7 @@
-"""A PyTorch module as scores of pairs: moved, switched to evaluation and batched, then put back as it was.
+"""Scores of pairs from a PyTorch module: moved, set to evaluation mode, batched, and restored afterwards.
 
-The batch follows from memory: a small first pass tells how many bytes a pair needs. Any other
-callable `(users, items) -> scores` gets index tensors too and is called as it is.
+The batch size follows from the memory: a small first pass measures the bytes per pair. Any other
+callable `(users, items) -> scores` is called with index tensors too.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from recsys.errors import InputError, MissingExtraError, UnknownNameError
 from recsys.types import Array, Int
 
 _CPU_BYTES = 64 << 20
-_MOST_BYTES = 4 << 30
-_PROBE = 256  # pairs of the first pass
-_SLACK = 3  # what a module computes besides the outputs of its parts
-_LEAST = 1024
-_BYTES_UNKNOWN = 1024  # taken for a pair of a function, whose inside cannot be seen
+_GPU_BYTES = 4 << 30
+_PROBE_PAIRS = 256  # pairs of the first pass
+_MEMORY_FACTOR = 3  # memory besides the outputs of the parts of a module
+_MIN_BATCH = 1024
+_BYTES_PER_PAIR = 1024  # assumed for a function, which cannot be measured
 _PRECISIONS = ("bfloat16", "float16")
 
 
@@ -28,73 +28,68 @@ _PRECISIONS = ("bfloat16", "float16")
 def scoring(
     model: Any, *, device: Any = None, autocast: Any = None, batch: int | None = None
 ) -> Iterator[Callable[[Int, Int], Array]]:
-    """A function (users, items) -> scores of the model, for as long as the block lasts.
+    """A function (users, items) -> scores of the model, valid inside the with block.
 
     Args:
         model: a torch module, or any callable of two index tensors.
         device: where to compute; None leaves the model where it is.
         autocast: "bfloat16" or "float16" for mixed precision.
-        batch: pairs in one forward pass; from the memory at hand when not given.
+        batch: pairs in one forward pass; by default as many as fit the memory.
     """
     try:
         import torch
     except ImportError as error:
         raise MissingExtraError("torch", "torch", "Scoring with a PyTorch model") from error
     with ExitStack() as stack:
-        there = _moved(stack, model, device, torch)
-        _switched(stack, model)
-        precision = _autocast(autocast, there, torch)
-        yield _Forward(model, there, precision, batch, torch)
+        target = _move_model(stack, model, device, torch)
+        _switch_to_eval(stack, model)
+        precision = _autocast(autocast, target, torch)
+        yield _Forward(model, target, precision, batch, torch)
 
 
-def _moved(stack: ExitStack, model: Any, device: Any, torch: Any) -> Any:
-    """The device of the inputs; a module that lies elsewhere comes there, and goes back afterwards."""
+def _move_model(stack: ExitStack, model: Any, device: Any, torch: Any) -> Any:
+    """The device of the inputs; a module on another device is moved there, and back afterwards."""
     tensors = [] if not hasattr(model, "parameters") else [*model.parameters(), *model.buffers()]
-    homes = {t.device for t in tensors}
+    devices = {t.device for t in tensors}
     if device is None:
-        return next(iter(homes)) if homes else torch.device("cpu")
-    there = torch.device(device)
-    if there.type != "cpu" and there.index is None and there.type in {h.type for h in homes}:
-        there = next(h for h in homes if h.type == there.type)
-    if len(homes) == 1 and homes != {there}:
-        stack.callback(model.to, next(iter(homes)))
-        model.to(there)
-    elif len(homes) > 1:
+        return next(iter(devices)) if devices else torch.device("cpu")
+    target = torch.device(device)
+    if target.type != "cpu" and target.index is None and target.type in {h.type for h in devices}:
+        target = next(h for h in devices if h.type == target.type)
+    if len(devices) == 1 and devices != {target}:
+        stack.callback(model.to, next(iter(devices)))
+        model.to(target)
+    elif len(devices) > 1:
         raise InputError(
-            f"the model lies on several devices ({', '.join(sorted(map(str, homes)))}).",
+            f"the model is on several devices ({', '.join(sorted(map(str, devices)))}).",
             hint="Put it on one of them first: model.to(device).",
         )
-    return there
+    return target
 
 
-def _switched(stack: ExitStack, model: Any) -> None:
-    """Evaluation mode; every part gets its own mode back, a frozen layer too."""
+def _switch_to_eval(stack: ExitStack, model: Any) -> None:
+    """Set evaluation mode; afterwards every part gets its own mode back, also a frozen layer."""
     if not hasattr(model, "modules"):
-        if callable(getattr(model, "eval", None)):  # something around a module; its modes cannot be seen
+        if callable(getattr(model, "eval", None)):  # a wrapper of a module, whose modes are unknown
             model.eval()
         return
     modes = [(part, part.training) for part in model.modules()]
 
-    def back() -> None:
+    def restore_modes() -> None:
         for part, mode in modes:
             part.training = mode
 
-    stack.callback(back)
+    stack.callback(restore_modes)
     model.eval()
 
 
-def _autocast(wanted: Any, device: Any, torch: Any) -> Callable[[], Any]:
-    if wanted is None or wanted is False:
+def _autocast(autocast: Any, device: Any, torch: Any) -> Callable[[], Any]:
+    if autocast is None or autocast is False:
         return nullcontext
-    name = str(wanted).removeprefix("torch.")
+    name = str(autocast).removeprefix("torch.")
     if name not in _PRECISIONS:
-        raise UnknownNameError("value of autocast", wanted, _PRECISIONS)
+        raise UnknownNameError("value of autocast", autocast, _PRECISIONS)
     return lambda: torch.autocast(device.type, dtype=getattr(torch, name))
-
-
-def _single(n: int) -> tuple[tuple[int, ...], ...]:
-    """A module that ends in .squeeze() gives one pair, as the last batch may be, no dimension at all."""
-    return ((),) if n == 1 else ()
 
 
 class _Forward:
@@ -108,11 +103,11 @@ class _Forward:
         if len(users) == 0:
             return np.zeros(0, dtype=np.float32)
         if self.batch is None:
-            self.batch = self._fitting(users[:_PROBE], items[:_PROBE])
+            self.batch = self._batch_size(users[:_PROBE_PAIRS], items[:_PROBE_PAIRS])
         parts, at = [], 0
         while at < len(users):
             try:
-                parts.append(self._pass(users[at : at + self.batch], items[at : at + self.batch]))
+                parts.append(self._forward_batch(users[at : at + self.batch], items[at : at + self.batch]))
             except self.torch.cuda.OutOfMemoryError:
                 if self.batch <= 1:
                     raise
@@ -122,14 +117,14 @@ class _Forward:
             at += self.batch
         return np.concatenate(parts) if len(parts) > 1 else parts[0]
 
-    def _pass(self, users: Int, items: Int) -> Array:
+    def _forward_batch(self, users: Int, items: Int) -> Array:
         torch = self.torch
         if "O" in users.dtype.kind + items.dtype.kind:
             raise InputError(
-                f"{type(self.model).__name__} takes row numbers, and the ids are texts.",
+                f"{type(self.model).__name__} takes row numbers, and the ids are strings.",
                 hint="Map users and items to the rows of its tables first.",
             )
-        # Not inference_mode: what a module keeps from this pass must not break its next training step.
+        # Not inference_mode: tensors that a module keeps from this pass would break its next training step.
         with torch.no_grad(), self.precision():
             u = torch.as_tensor(users, device=self.device)
             i = torch.as_tensor(items, device=self.device)
@@ -143,19 +138,22 @@ class _Forward:
                     f"{int(users.max())} and items {int(items.min())} to {int(items.max())} on "
                     f"{self.device}: {type(error).__name__}: {str(error).splitlines()[0]}",
                     hint="A model takes (users, items), two index tensors of one length; every index must "
-                    "be a row of its tables, and all of it must lie on one device.",
+                    "be a row of its tables, and all of the model must be on one device.",
                 ) from error
-        return self._flat(out, len(users))
+        return self._score_array(out, len(users))
 
-    def _flat(self, out: Any, n: int) -> Array:
+    def _score_array(self, out: Any, n: int) -> Array:
         torch = self.torch
         if not isinstance(out, torch.Tensor):
             out = torch.as_tensor(np.asarray(out)) if isinstance(out, np.ndarray) else out
-        if not isinstance(out, torch.Tensor) or tuple(out.shape) not in {(n,), (n, 1), *_single(n)}:
-            came = tuple(out.shape) if isinstance(out, torch.Tensor) else type(out).__name__
+        shapes: set[tuple[int, ...]] = {(n,), (n, 1)}
+        if n == 1:
+            shapes.add(())  # a module that ends in .squeeze() gives no dimension for a single pair
+        if not isinstance(out, torch.Tensor) or tuple(out.shape) not in shapes:
+            received = tuple(out.shape) if isinstance(out, torch.Tensor) else type(out).__name__
             raise InputError(
-                f"{type(self.model).__name__} gave {came} for {n} pairs.",
-                hint=f"A model gives one score a pair: shape ({n},) or ({n}, 1).",
+                f"{type(self.model).__name__} gave {received} for {n} pairs.",
+                hint=f"A model gives one score per pair: shape ({n},) or ({n}, 1).",
             )
         flat = out.detach().reshape(-1)
         if flat.dtype in (torch.float16, torch.bfloat16):
@@ -163,28 +161,28 @@ class _Forward:
         array: Array = flat.cpu().numpy()
         return array
 
-    def _fitting(self, users: Int, items: Int) -> int:
-        """Pairs whose outputs, of every part of the module, fit into the memory set aside."""
-        bytes_seen = [0]
+    def _batch_size(self, users: Int, items: Int) -> int:
+        """The number of pairs for which the outputs of all parts of the module fit into the memory budget."""
+        output_bytes = [0]
 
-        def seen(_part: Any, _given: Any, out: Any) -> None:
+        def count_bytes(_part: Any, _inputs: Any, out: Any) -> None:
             if isinstance(out, self.torch.Tensor):
-                bytes_seen[0] += out.numel() * out.element_size()
+                output_bytes[0] += out.numel() * out.element_size()
 
         if not hasattr(self.model, "modules"):
-            return self._budget() // _BYTES_UNKNOWN
+            return self._memory_budget() // _BYTES_PER_PAIR
         parts = [p for p in self.model.modules() if not list(p.children())]
-        hooks = [part.register_forward_hook(seen) for part in parts]
+        hooks = [part.register_forward_hook(count_bytes) for part in parts]
         try:
-            self._pass(users, items)
+            self._forward_batch(users, items)
         finally:
             for hook in hooks:
                 hook.remove()
-        each = max(64, _SLACK * bytes_seen[0] // len(users))
-        return max(_LEAST, self._budget() // each)
+        bytes_per_pair = max(64, _MEMORY_FACTOR * output_bytes[0] // len(users))
+        return max(_MIN_BATCH, self._memory_budget() // bytes_per_pair)
 
-    def _budget(self) -> int:
+    def _memory_budget(self) -> int:
         if self.device.type != "cuda":
             return _CPU_BYTES
         free, _ = self.torch.cuda.mem_get_info(self.device)
-        return int(min(free // 4, _MOST_BYTES))
+        return int(min(free // 4, _GPU_BYTES))

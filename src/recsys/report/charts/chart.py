@@ -1,6 +1,6 @@
-"""What all Vega-Lite charts are made of: the Chart, its look, and the encodings several of them use.
+"""What all Vega-Lite charts share: the Chart class, the configuration, and common encodings.
 
-Field names are ours and names of models are only ever data, so none can be read as an expression.
+Field names are ours and names of models are only data, so none is read as an expression.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ _CONFIG: dict[str, Any] = {
     "title": {"color": INK, "fontSize": 13, "fontWeight": 600, "anchor": "start", "offset": 10},
     "aria": False,
 }
-# Of the layers that draw intervals: rows without one are left out, and the layer where no row has one.
+# Of layers that draw intervals: leaves out rows without one; chart_of drops the layer if no row has one.
 WITH_INTERVAL = [{"filter": "isValid(datum.low)"}]
-_INHERITED = re.compile(
+_JAVASCRIPT_MEMBERS = re.compile(
     r'"(constructor|hasOwnProperty|isPrototypeOf|propertyIsEnumerable|toLocaleString|toString|valueOf|__\w+__)"'
 )
 _SUFFIXES = (".html", ".json", ".pdf", ".png", ".svg")
@@ -64,7 +64,7 @@ _SUFFIXES = (".html", ".json", ".pdf", ".png", ".svg")
 
 @dataclass(frozen=True)
 class Chart:
-    """A Vega-Lite specification and what it shows in one sentence; notebooks draw it."""
+    """A Vega-Lite specification and a sentence that says what it shows; notebooks draw it."""
 
     spec: dict[str, Any]
     says: str
@@ -84,22 +84,22 @@ class Chart:
         kind = target.suffix.lower()
         if kind not in _SUFFIXES:
             raise InputError(f"{target} has none of the endings {', '.join(_SUFFIXES)}.")
-        write_bytes(target, self.to_json().encode() if kind == ".json" else self._drawn(kind, scale))
+        write_bytes(target, self.to_json().encode() if kind == ".json" else self._render(kind, scale))
         return target
 
-    def _drawn(self, kind: str, scale: float) -> bytes:
+    def _render(self, kind: str, scale: float) -> bytes:
         if kind == ".html":
             from recsys.report.page import chart_page
 
             return chart_page(self).encode()
         vl = vl_convert()
-        paper = {**self.spec, "background": "white"}
+        spec = {**self.spec, "background": "white"}
         if kind == ".svg":
-            text: str = vl.vegalite_to_svg(paper, allowed_base_urls=[])
+            text: str = vl.vegalite_to_svg(spec, allowed_base_urls=[])
             return text.encode()
         if kind == ".pdf":
-            return bytes(vl.vegalite_to_pdf(paper, allowed_base_urls=[]))
-        return bytes(vl.vegalite_to_png(paper, scale=scale, allowed_base_urls=[]))
+            return bytes(vl.vegalite_to_pdf(spec, allowed_base_urls=[]))
+        return bytes(vl.vegalite_to_png(spec, scale=scale, allowed_base_urls=[]))
 
 
 def vl_convert() -> Any:
@@ -120,12 +120,12 @@ def chart_of(
     pick: bool = False,
     field: str = "model",
 ) -> Chart:
-    """Layers over rows, under our look; `pick` lets a click on the legend choose."""
+    """A chart of layers over rows; with `pick`, a click on the legend highlights a value of `field`."""
     if not any("low" in row for row in rows):
         layers = [layer for layer in layers if layer.get("transform") != WITH_INTERVAL]
     if pick:
-        chosen = {"name": "pick", "select": {"type": "point", "fields": [field]}, "bind": "legend"}
-        layers = [{**layers[0], "params": [chosen]}, *layers[1:]]
+        selection = {"name": "pick", "select": {"type": "point", "fields": [field]}, "bind": "legend"}
+        layers = [{**layers[0], "params": [selection]}, *layers[1:]]
     else:
         layers = [_without_pick(layer) for layer in layers]
     spec = {
@@ -134,50 +134,50 @@ def chart_of(
         "width": 560,
         "height": height,
         "autosize": {"type": "fit-x", "contains": "padding"},
-        "data": {"values": rounded(rows)},
+        "data": {"values": round_floats(rows)},
         "layer": layers,
         "config": _CONFIG,
     }
-    return Chart(_digestible(spec), says)
+    return Chart(_escape_for_vega(spec), says)
 
 
-def _digestible(spec: dict[str, Any]) -> dict[str, Any]:
-    """The same with the names that Vega chokes on written in a way that looks the same.
+def _escape_for_vega(spec: dict[str, Any]) -> dict[str, Any]:
+    """The specification with names that Vega cannot handle replaced by others that look the same.
 
-    Its expression parser refuses two line separators inside quotes, and a name that every JavaScript object
-    has (constructor) is taken for something known; a space of no width tells them apart.
+    Its expression parser refuses U+2028 and U+2029 inside quotes: they become spaces. A member of every
+    JavaScript object (constructor) is taken for a known name: a zero-width space is added.
     """
     text = json.dumps(spec, ensure_ascii=False).translate({0x2028: " ", 0x2029: " "})
-    made: dict[str, Any] = json.loads(_INHERITED.sub('"\\1\u200b"', text))
-    return made
+    escaped: dict[str, Any] = json.loads(_JAVASCRIPT_MEMBERS.sub('"\\1\u200b"', text))
+    return escaped
 
 
 def _without_pick(layer: dict[str, Any]) -> dict[str, Any]:
-    held = layer["encoding"]
-    if "condition" not in held.get("opacity", {}):
+    encoding = layer["encoding"]
+    if "condition" not in encoding.get("opacity", {}):
         return layer
-    kept = {**held, "opacity": {"value": held["opacity"]["condition"]["value"]}}
-    return {**layer, "encoding": kept}
+    opacity = {"value": encoding["opacity"]["condition"]["value"]}
+    return {**layer, "encoding": {**encoding, "opacity": opacity}}
 
 
-def stacked(
+def stacked_bars(
     rows: list[dict[str, Any]],
-    who: list[str],
+    labels: list[str],
     groups: list[str],
-    range_: list[str],
+    colours: list[str],
     *,
     says: str,
     field: str,
     form: str,
 ) -> Chart:
-    """Bars of shares that add up to one."""
+    """Bars of shares that add up to one; rows have who, group, share and order."""
     layer = {
         "mark": {"type": "bar", "cornerRadius": 1},
         "encoding": {
             "y": {
                 "field": "who",
                 "type": "nominal",
-                "scale": in_order(who),
+                "scale": ordered_scale(labels),
                 "title": None,
                 "axis": {"labelLimit": 200},
             },
@@ -191,17 +191,17 @@ def stacked(
             "color": {
                 "field": "group",
                 "type": "nominal",
-                "scale": {"domain": groups, "range": range_},
+                "scale": {"domain": groups, "range": colours},
             },
             "order": {"field": "order"},
             "tooltip": tooltip(("who", None), ("group", None), (field, form)),
         },
     }
-    return chart_of(rows, [layer], says, height=28 * len(who) + 4)
+    return chart_of(rows, [layer], says, height=28 * len(labels) + 4)
 
 
-def number(field: str, title: str, *, zero: bool = False) -> dict[str, Any]:
-    """A number along an axis."""
+def number_axis(field: str, title: str, *, zero: bool = False) -> dict[str, Any]:
+    """A quantitative axis."""
     return {
         "field": field,
         "type": "quantitative",
@@ -211,12 +211,12 @@ def number(field: str, title: str, *, zero: bool = False) -> dict[str, Any]:
     }
 
 
-def in_order(names: Iterable[Any]) -> dict[str, Any]:
-    """A scale that keeps the given order of names."""
+def ordered_scale(names: Iterable[Any]) -> dict[str, Any]:
+    """A scale that keeps the order of the names."""
     return {"domain": [str(name) for name in names]}
 
 
-def by_colour(
+def colour_encoding(
     names: Sequence[str],
     baseline: str | None,
     *,
@@ -224,70 +224,71 @@ def by_colour(
     legend: bool = True,
     marks: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The colour of a model, or of a group; `marks` says how the legend draws them."""
-    shown = _legend(names) if legend else {"legend": None}
-    if marks is not None and not shown:
-        shown = {"legend": marks}
+    """One colour per model or group; `marks` are the settings of the legend."""
+    options = _legend(names) if legend else {"legend": None}
+    if marks is not None and not options:
+        options = {"legend": marks}
     scale = {"domain": [str(n) for n in names], "range": style.colours(names, baseline)}
-    return {"field": field, "type": "nominal", "scale": scale, **shown}
+    return {"field": field, "type": "nominal", "scale": scale, **options}
 
 
-def by_shape(names: Sequence[str], *, field: str = "model", legend: bool = True) -> dict[str, Any]:
-    """The shape of a model, or of a group."""
-    shown = _legend(names) if legend else {"legend": None}
+def shape_encoding(names: Sequence[str], *, field: str = "model", legend: bool = True) -> dict[str, Any]:
+    """One shape per model or group."""
+    options = _legend(names) if legend else {"legend": None}
     return {
         "field": field,
         "type": "nominal",
         "scale": {"domain": [str(n) for n in names], "range": style.shapes(names)},
-        **shown,
+        **options,
     }
 
 
-def by_dash(names: Sequence[str]) -> dict[str, Any]:
-    """The dash of a model's line."""
+def dash_encoding(names: Sequence[str]) -> dict[str, Any]:
+    """One dash pattern per model."""
     scale = {"domain": [str(n) for n in names], "range": [list(d) for d in style.dashes(names)]}
     return {"field": "model", "type": "nominal", "scale": scale, **_legend(names)}
 
 
 def _legend(names: Sequence[str]) -> dict[str, Any]:
+    """No legend for a single name."""
     return {} if len(names) > 1 else {"legend": None}
 
 
-def picked(full: float = 1.0, faded: float = 0.12) -> dict[str, Any]:
-    """Full where the legend's choice holds, faded elsewhere."""
+def fade_unpicked(full: float = 1.0, faded: float = 0.12) -> dict[str, Any]:
+    """Opacity: full where the selection of the legend holds, faded elsewhere."""
     return {"opacity": {"condition": {"param": "pick", "value": full}, "value": faded}}
 
 
 def tooltip(*fields: tuple[str, str | None]) -> list[dict[str, Any]]:
-    """What a pointer over a mark shows."""
+    """The fields a tooltip shows, with their formats."""
     return [{"field": name, "title": name, **({"format": form} if form else {})} for name, form in fields]
 
 
-def rounded(rows: Any) -> list[dict[str, Any]]:
-    """Six significant digits: what a picture can show, at half the size."""
+def round_floats(rows: Any) -> list[dict[str, Any]]:
+    """Rows with floats at six significant digits: enough for a picture, at half the size."""
     return [
         {name: float(f"{value:.6g}") if isinstance(value, float) else value for name, value in row.items()}
         for row in rows
     ]
 
 
-def parts(value: Any) -> dict[str, float]:
-    """A value and, where there is one, its interval."""
-    middle, low, high = style.triple(value)
+def value_fields(value: Any) -> dict[str, float]:
+    """The fields value and, where there is an interval, low and high."""
+    middle, low, high = style.value_and_interval(value)
     return {"value": middle} | ({"low": low, "high": high} if math.isfinite(low + high) else {})
 
 
-def moment(when: Any) -> str:
-    """A point in time as text."""
+def iso_time(when: Any) -> str:
+    """A time as text, in ISO format where it is a date."""
     return str(when.isoformat() if hasattr(when, "isoformat") else when)
 
 
-def several(names: Sequence[str]) -> str:
-    """Some names, and how many more there are."""
-    shown = ", ".join(str(n) for n in names[:4])
-    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"
+def list_names(names: Sequence[str]) -> str:
+    """The first four names, and how many more there are."""
+    first = ", ".join(str(n) for n in names[:4])
+    return first if len(names) <= 4 else f"{first} and {len(names) - 4} more"
 
 
-def from_to(places: Sequence[int]) -> str:
-    """The first and the last of some places."""
-    return f"{places[0]} to {places[-1]}" if len(places) > 1 else ", ".join(map(str, places))
+def format_range(numbers: Sequence[int]) -> str:
+    """The first and the last of some numbers."""
+    return f"{numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else ", ".join(map(str, numbers))

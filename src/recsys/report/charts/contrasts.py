@@ -14,50 +14,50 @@ from recsys.report.charts.chart import (
     RULE,
     Chart,
     chart_of,
-    in_order,
-    number,
-    rounded,
-    several,
-    stacked,
+    list_names,
+    number_axis,
+    ordered_scale,
+    round_floats,
+    stacked_bars,
     tooltip,
 )
 
 
 def headtail(shares: Mapping[str, Mapping[str, float]], *, baseline: str | None = None) -> Chart:
-    """What share of the places goes to popular and to rare items; one bar a row."""
-    del baseline  # the same arguments as the others; rows here are not only models
-    groups = list(dict.fromkeys(g for held in shares.values() for g in held))
+    """What share of the places goes to popular and to rare items; one bar per row."""
+    del baseline  # the other charts take it too; the rows here are not only models
+    groups = list(dict.fromkeys(group for row in shares.values() for group in row))
     rows = [
-        {"who": str(w), "group": g, "share": float(s), "order": groups.index(g)}
-        for w, held in shares.items()
-        for g, s in held.items()
+        {"who": str(label), "group": group, "share": float(share), "order": groups.index(group)}
+        for label, shares_by_group in shares.items()
+        for group, share in shares_by_group.items()
     ]
-    return stacked(
-        rounded(rows),
+    return stacked_bars(
+        round_floats(rows),
         list(shares),
         groups,
         list(style.STEPS[: len(groups)]),
-        says=f"Share of places by popularity of the item, for {several(list(shares))}.",
+        says=f"Share of places by popularity of the item, for {list_names(list(shares))}.",
         field="share",
         form=".1%",
     )
 
 
 def winloss(counts: Mapping[str, tuple[int, int, int]], *, baseline: str | None = None) -> Chart:
-    """Users won, tied and lost; one bar a row."""
-    words = ("won", "tied", "lost")
+    """Users won, tied and lost; one bar per row."""
+    outcomes = ("won", "tied", "lost")
     rows = [
-        {"who": str(w), "group": word, "share": n / max(sum(held), 1), "users": int(n), "order": i}
-        for w, held in counts.items()
-        for i, (word, n) in enumerate(zip(words, held, strict=True))
+        {"who": str(label), "group": outcome, "share": n / max(sum(row), 1), "users": int(n), "order": i}
+        for label, row in counts.items()
+        for i, (outcome, n) in enumerate(zip(outcomes, row, strict=True))
     ]
     against = f" against {baseline}" if baseline else ""
-    return stacked(
-        rounded(rows),
+    return stacked_bars(
+        round_floats(rows),
         list(counts),
-        list(words),
+        list(outcomes),
         [style.BETTER, style.SAME, style.WORSE],
-        says=f"Share of users won, tied and lost{against}, for {several(list(counts))}.",
+        says=f"Share of users won, tied and lost{against}, for {list_names(list(counts))}.",
         field="users",
         form=",d",
     )
@@ -71,17 +71,17 @@ def forest(
     lower: Collection[str] = (),
 ) -> Chart:
     """Differences with their intervals around zero; `lower` names the rows where less is better."""
-    held: list[dict[str, Any]] = []
+    points: list[dict[str, Any]] = []
     for label, row in rows.items():
-        value, low, high = style.triple(row)
-        side = style.side_of(low, high, lower_is_better=label in lower)
+        value, low, high = style.value_and_interval(row)
+        side = style.interval_side(low, high, lower_is_better=label in lower)
         if math.isfinite(value):
-            held.append({"label": str(label), "value": value, "low": low, "high": high, "side": side})
+            points.append({"label": str(label), "value": value, "low": low, "high": high, "side": side})
     form = ".1%" if unit == "%" else ".4f"
     y = {
         "field": "label",
         "type": "nominal",
-        "scale": in_order(rows),
+        "scale": ordered_scale(rows),
         "title": None,
         "axis": {"labelLimit": 220},
     }
@@ -93,7 +93,7 @@ def forest(
         "scale": {"domain": list(style.SIDES), "range": list(style.SIDES.values())},
     }
     tips = tooltip(("label", None), ("value", f"+{form}"), ("low", f"+{form}"), ("high", f"+{form}"))
-    x = {**number("value", title or "difference", zero=True), "axis": axis}
+    x = {**number_axis("value", title or "difference", zero=True), "axis": axis}
     layers = [
         {"mark": {"type": "rule", "color": RULE, "strokeDash": [4, 3]}, "encoding": {"x": {"datum": 0}}},
         {
@@ -112,10 +112,10 @@ def forest(
         },
     ]
     return chart_of(
-        rounded(held),
+        round_floats(points),
         layers,
-        f"{title or 'Difference'} with its interval, for {several(list(rows))}.",
-        height=26 * len(held) + 4,
+        f"{title or 'Difference'} with its interval, for {list_names(list(rows))}.",
+        height=26 * len(points) + 4,
     )
 
 
@@ -127,20 +127,20 @@ def duel(
     metric: str = "",
 ) -> Chart:
     """Win/loss map: users by their value under both models; above the diagonal the second one wins."""
-    edges, counts = style.binned_pairs(baseline_values, model_values)
-    at = np.argwhere(counts > 0)
-    rows = rounded(
+    edges, counts = style.paired_histogram(baseline_values, model_values)
+    occupied = np.argwhere(counts > 0)
+    rows = round_floats(
         {"x": edges[c], "x2": edges[c + 1], "y": edges[r], "y2": edges[r + 1], "users": int(counts[r, c])}
-        for r, c in at.tolist()
+        for r, c in occupied.tolist()
     )
     ends = [float(edges[0]), float(edges[-1])]
     scale = {"scale": {"domain": ends, "nice": False}}
     cells = {
         "mark": {"type": "rect"},
         "encoding": {
-            "x": {**number("x", f"{metric} of {names[0]}"), **scale},
+            "x": {**number_axis("x", f"{metric} of {names[0]}"), **scale},
             "x2": {"field": "x2"},
-            "y": {**number("y", f"{metric} of {names[1]}"), **scale},
+            "y": {**number_axis("y", f"{metric} of {names[1]}"), **scale},
             "y2": {"field": "y2"},
             "color": {
                 "field": "users",

@@ -1,4 +1,4 @@
-"""Charts over something else than models: items in the plane, nights, tables."""
+"""Charts of items in the plane, of metrics over time, and of tables."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from recsys.report import style
 from recsys.report.charts.chart import (
     WITH_INTERVAL,
     Chart,
-    by_colour,
-    by_dash,
-    by_shape,
     chart_of,
-    in_order,
-    moment,
-    number,
-    parts,
-    picked,
-    rounded,
-    several,
+    colour_encoding,
+    dash_encoding,
+    fade_unpicked,
+    iso_time,
+    list_names,
+    number_axis,
+    ordered_scale,
+    round_floats,
+    shape_encoding,
     tooltip,
+    value_fields,
 )
 
 
@@ -32,35 +32,35 @@ def embedding(
     sizes: Sequence[float] | None = None,
     title: str = "",
 ) -> Chart:
-    """Items where their embeddings put them, in two dimensions."""
+    """Items by the coordinates of their embeddings, in two dimensions."""
     places = style.points(coordinates)
-    named = [str(g) for g in groups] if groups is not None else [""] * len(places)
-    rows = rounded(
+    group_names = [str(g) for g in groups] if groups is not None else [""] * len(places)
+    rows = round_floats(
         {
             "x": float(f"{x:.4g}"),
             "y": float(f"{y:.4g}"),
-            **({"group": named[i]} if groups is not None else {}),
+            **({"group": group_names[i]} if groups is not None else {}),
             "item": str(labels[i]) if labels is not None else str(i),
             **({} if sizes is None else {"size": float(f"{sizes[i]:.3g}")}),
         }
         for i, (x, y) in enumerate(places.tolist())
     )
-    bare = {"axis": None, "scale": {"zero": False, "nice": True}}
-    kinds = list(dict.fromkeys(named))
+    no_axis = {"axis": None, "scale": {"zero": False, "nice": True}}
+    kinds = list(dict.fromkeys(group_names))
     encoding: dict[str, Any] = {
-        "x": {"field": "x", "type": "quantitative", **bare},
-        "y": {"field": "y", "type": "quantitative", **bare},
+        "x": {"field": "x", "type": "quantitative", **no_axis},
+        "y": {"field": "y", "type": "quantitative", **no_axis},
         "tooltip": [
             {"field": "item", "title": "item"},
             *([{"field": "group", "title": "group"}] if kinds != [""] else []),
         ],
-        **picked(0.75, 0.06),
+        **fade_unpicked(0.75, 0.06),
     }
     encoding["color"] = (
-        {"value": style.COLOURS[0]} if kinds == [""] else by_colour(kinds, None, field="group")
+        {"value": style.COLOURS[0]} if kinds == [""] else colour_encoding(kinds, None, field="group")
     )
     if kinds != [""]:
-        encoding["shape"] = by_shape(kinds, field="group")
+        encoding["shape"] = shape_encoding(kinds, field="group")
     if sizes is not None:
         encoding["size"] = {
             "field": "size",
@@ -78,19 +78,19 @@ def history(
 ) -> Chart:
     """A metric over time, with its interval; changes are marked."""
     names = list(rows)
-    held = [
-        {"model": str(name), "when": moment(when)} | parts(value)
-        for name, several in rows.items()
-        for when, value in several
+    points = [
+        {"model": str(name), "when": iso_time(when)} | value_fields(value)
+        for name, values in rows.items()
+        for when, value in values
     ]
     x = {"field": "when", "type": "temporal", "title": None, "axis": {"grid": False, "labelOverlap": True}}
-    y = number("value", metric or "value", zero=False)
-    colour = by_colour(names, None)
+    y = number_axis("value", metric or "value", zero=False)
+    colour = colour_encoding(names, None)
     tips = tooltip(("model", None), ("value", ".4f"), ("low", ".4f"), ("high", ".4f"))
     tips.insert(0, {"field": "when", "type": "temporal", "title": "when", "format": "%Y-%m-%d %H:%M"})
     layers: list[dict[str, Any]] = [
         {
-            "data": {"values": [{"at": moment(c)} for c in changes]},
+            "data": {"values": [{"at": iso_time(c)} for c in changes]},
             "mark": {"type": "rule", "color": style.WORSE, "strokeDash": [5, 4], "strokeWidth": 1.6},
             "encoding": {"x": {"field": "at", "type": "temporal"}},
         },
@@ -101,31 +101,31 @@ def history(
         },
         {
             "mark": {"type": "line", "strokeWidth": 2},
-            "encoding": {"x": x, "y": y, "color": colour, "strokeDash": by_dash(names)},
+            "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash_encoding(names)},
         },
         {
             "mark": {"type": "point", "filled": True, "size": 45, "opacity": 1},
-            "encoding": {"x": x, "y": y, "color": colour, "shape": by_shape(names), "tooltip": tips},
+            "encoding": {"x": x, "y": y, "color": colour, "shape": shape_encoding(names), "tooltip": tips},
         },
     ]
-    return chart_of(held, layers if changes else layers[1:], f"{metric} over time of {several(names)}.")
+    return chart_of(points, layers if changes else layers[1:], f"{metric} over time of {list_names(names)}.")
 
 
 def heat(values: Mapping[str, Mapping[str, Any]], *, title: str = "") -> Chart:
     """A table as a heat map, its numbers written in the cells."""
-    rows = rounded(style.flat(values, "column", "row"))
-    across = list(dict.fromkeys(r["column"] for r in rows))
+    rows = round_floats(style.long_rows(values, "column", "row"))
+    columns = list(dict.fromkeys(r["column"] for r in rows))
     place = {
         "x": {
             "field": "column",
             "type": "nominal",
-            "scale": in_order(across),
+            "scale": ordered_scale(columns),
             "title": None,
             "axis": {"labelAngle": 0, "labelOverlap": True},
         },
-        "y": {"field": "row", "type": "nominal", "scale": in_order(values), "title": None},
+        "y": {"field": "row", "type": "nominal", "scale": ordered_scale(values), "title": None},
     }
-    dark = f"datum.value > {style.dark_from([r['value'] for r in rows])!r}"
+    dark = f"datum.value > {style.dark_threshold([r['value'] for r in rows])!r}"
     layers: list[dict[str, Any]] = [
         {
             "mark": "rect",
@@ -149,5 +149,5 @@ def heat(values: Mapping[str, Mapping[str, Any]], *, title: str = "") -> Chart:
         },
     ]
     return chart_of(
-        rows, layers, f"{title or 'Values'} of {several(list(values))}.", height=30 * len(values) + 4
+        rows, layers, f"{title or 'Values'} of {list_names(list(values))}.", height=30 * len(values) + 4
     )

@@ -1,6 +1,6 @@
 """What all figures share: the style they are drawn in, the axes they are drawn on, and how they are saved.
 
-Nothing global is changed: the style holds while a figure is drawn.
+Nothing global is changed: the style applies while a figure is drawn.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FILES: dict[str, Any] = {"svg.fonttype": "none", "pdf.fonttype": 42, "svg.hashs
 
 
 def save(figure: Any, path: str | os.PathLike[str]) -> Path:
-    """Write a figure (or the figure of an Axes) as PNG at 300 dpi, SVG or PDF, without the hour in it."""
+    """Write a figure (or the figure of an Axes) as PNG at 300 dpi, SVG or PDF, without a date in the file."""
     from io import BytesIO
 
     from recsys.inputs.files import write_bytes
@@ -64,7 +64,7 @@ def save(figure: Any, path: str | os.PathLike[str]) -> Path:
 
 
 def matplotlib_package() -> Any:
-    """The package, or the line that installs it."""
+    """matplotlib, or an error with the line that installs it."""
     try:
         import matplotlib as mpl
     except ImportError as error:
@@ -73,8 +73,8 @@ def matplotlib_package() -> Any:
 
 
 @contextlib.contextmanager
-def drawing(ax: Any, size: tuple[float, float]) -> Iterator[Any]:
-    """The given Axes, or those of a new figure, under our style."""
+def styled_axes(ax: Any, size: tuple[float, float]) -> Iterator[Any]:
+    """The Axes passed in, or those of a new figure, in our style."""
     with matplotlib_package().rc_context(_STYLE):
         if ax is None:
             from matplotlib import pyplot as plt
@@ -85,17 +85,24 @@ def drawing(ax: Any, size: tuple[float, float]) -> Iterator[Any]:
         yield ax
 
 
-def stack(who: list[str], groups: list[str], shares: Any, inks: Sequence[str], *, ax: Any) -> Any:
+def stacked_bars(
+    labels: list[str], groups: list[str], shares: Any, colours: Sequence[str], *, ax: Any
+) -> Any:
     """Bars of shares that add up to one."""
-    with drawing(ax, (5.6, 1.0 + 0.32 * len(who))) as axes:
-        left = np.zeros(len(who))
-        for g, (group, ink) in enumerate(zip(groups, inks, strict=True)):
+    with styled_axes(ax, (5.6, 1.0 + 0.32 * len(labels))) as axes:
+        left = np.zeros(len(labels))
+        for g, (group, colour) in enumerate(zip(groups, colours, strict=True)):
             axes.barh(
-                range(len(who)), shares[:, g], left=left, color=ink, label=style.short(group), height=0.74
+                range(len(labels)),
+                shares[:, g],
+                left=left,
+                color=colour,
+                label=style.short(group),
+                height=0.74,
             )
             left += shares[:, g]
-        axes.set_yticks(range(len(who)), [style.short(w) for w in who])
-        axes.set_ylim(len(who) - 0.4, -0.6)
+        axes.set_yticks(range(len(labels)), [style.short(w) for w in labels])
+        axes.set_ylim(len(labels) - 0.4, -0.6)
         axes.set_xlim(0, 1)
         axes.xaxis.set_major_formatter(percent())
         axes.grid(visible=False, axis="y")
@@ -103,39 +110,39 @@ def stack(who: list[str], groups: list[str], shares: Any, inks: Sequence[str], *
     return axes
 
 
-def reach(axes: Any, at: Any, held: Any, ink: str) -> None:
-    """Intervals as thin lines."""
-    if np.isfinite(held[:, 1:]).any():
-        axes.vlines(at, held[:, 1], held[:, 2], color=ink, linewidth=1.3)
+def draw_intervals(axes: Any, x: Any, triples: Any, colour: str) -> None:
+    """Intervals as thin vertical lines; triples has the columns value, low and high."""
+    if np.isfinite(triples[:, 1:]).any():
+        axes.vlines(x, triples[:, 1], triples[:, 2], color=colour, linewidth=1.3)
 
 
 def marker_of(i: int, names: Sequence[str]) -> str:
-    """The shape of a model."""
+    """The marker of the i-th model."""
     return style.MARKERS[style.shapes(names)[i]]
 
 
 def line_of(i: int, names: Sequence[str]) -> dict[str, Any]:
-    """The shape and dash of a model's line."""
-    on = style.dashes(names)[i]
-    return {"marker": marker_of(i, names), "linestyle": "-" if on[-1] == 0 else (0, tuple(on))}
+    """The marker and dash of the i-th model's line."""
+    dash = style.dashes(names)[i]
+    return {"marker": marker_of(i, names), "linestyle": "-" if dash[-1] == 0 else (0, tuple(dash))}
 
 
 def legend(axes: Any, names: Sequence[str]) -> None:
-    """A legend where there is more than one name, outside where there are many."""
+    """A legend for more than one name; beside the axes for more than four."""
     if len(names) > 1:
         outside = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)} if len(names) > 4 else {}
         axes.legend(**outside)
 
 
 def percent() -> Any:
-    """An axis in percent."""
+    """The tick format of an axis in percent."""
     from matplotlib.ticker import PercentFormatter
 
     return PercentFormatter(1.0, decimals=0)
 
 
-def moment(when: Any) -> Any:
-    """ISO text as a moment; what is a date already stays."""
+def parse_time(when: Any) -> Any:
+    """ISO text as a datetime; other values are returned as they are."""
     if not isinstance(when, str):
         return when
     from datetime import datetime

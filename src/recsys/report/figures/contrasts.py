@@ -8,27 +8,27 @@ from typing import Any
 import numpy as np
 
 from recsys.report import style
-from recsys.report.figures.canvas import drawing, percent, stack
+from recsys.report.figures.canvas import percent, stacked_bars, styled_axes
 
 
 def headtail(
     shares: Mapping[str, Mapping[str, float]], *, baseline: str | None = None, ax: Any = None
 ) -> Any:
-    """What share of the places goes to popular and to rare items; one bar a row."""
+    """What share of the places goes to popular and to rare items; one bar per row."""
     del baseline
-    groups = list(dict.fromkeys(g for held in shares.values() for g in held))
-    inks = style.STEPS[: len(groups)]
-    table = np.array([[float(held.get(g, 0.0)) for g in groups] for held in shares.values()])
-    return stack(list(shares), groups, table.reshape(-1, len(groups)), inks, ax=ax)
+    groups = list(dict.fromkeys(group for row in shares.values() for group in row))
+    colours = style.STEPS[: len(groups)]
+    table = np.array([[float(row.get(group, 0.0)) for group in groups] for row in shares.values()])
+    return stacked_bars(list(shares), groups, table.reshape(-1, len(groups)), colours, ax=ax)
 
 
 def winloss(
     counts: Mapping[str, tuple[int, int, int]], *, baseline: str | None = None, ax: Any = None
 ) -> Any:
-    """Users won, tied and lost; one bar a row."""
-    table = np.array([[float(n) for n in held] for held in counts.values()]).reshape(-1, 3)
+    """Users won, tied and lost; one bar per row."""
+    table = np.array([[float(n) for n in row] for row in counts.values()]).reshape(-1, 3)
     shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1.0)
-    axes = stack(
+    axes = stacked_bars(
         list(counts), ["won", "tied", "lost"], shares, [style.BETTER, style.SAME, style.WORSE], ax=ax
     )
     axes.set_xlabel(f"share of users against {style.short(baseline)}" if baseline else "share of users")
@@ -44,13 +44,13 @@ def forest(
     ax: Any = None,
 ) -> Any:
     """Differences with their intervals around zero; `lower` names the rows where less is better."""
-    with drawing(ax, (5.4, 0.9 + 0.3 * len(rows))) as axes:
+    with styled_axes(ax, (5.4, 0.9 + 0.3 * len(rows))) as axes:
         axes.axvline(0.0, color="#8a929c", linewidth=1, linestyle=(0, (4, 3)))
         for at, label in enumerate(rows):
-            middle, low, high = style.triple(rows[label])
-            ink = style.SIDES[style.side_of(low, high, lower_is_better=label in lower)]
-            axes.plot([low, high], [at, at], color=ink, linewidth=2)
-            axes.plot(middle, at, "o", color=ink)
+            middle, low, high = style.value_and_interval(rows[label])
+            colour = style.SIDES[style.interval_side(low, high, lower_is_better=label in lower)]
+            axes.plot([low, high], [at, at], color=colour, linewidth=2)
+            axes.plot(middle, at, "o", color=colour)
         axes.set_yticks(range(len(rows)), [style.short(label) for label in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
@@ -69,14 +69,14 @@ def duel(
     ax: Any = None,
 ) -> Any:
     """Win/loss map: users by their value under both models; above the diagonal the second one wins."""
-    edges, counts = style.binned_pairs(baseline_values, model_values)
-    with drawing(ax, (4.4, 3.8)) as axes:
+    edges, counts = style.paired_histogram(baseline_values, model_values)
+    with styled_axes(ax, (4.4, 3.8)) as axes:
         from matplotlib.colors import LinearSegmentedColormap, LogNorm
 
-        shown = np.ma.masked_equal(counts, 0)
+        masked = np.ma.masked_equal(counts, 0)
         ramp = LinearSegmentedColormap.from_list("users", list(style.RAMP))
         norm = LogNorm(1, max(int(counts.max(initial=1)), 2))
-        mesh = axes.pcolormesh(edges, edges, shown, cmap=ramp, norm=norm)
+        mesh = axes.pcolormesh(edges, edges, masked, cmap=ramp, norm=norm)
         axes.plot(edges[[0, -1]], edges[[0, -1]], color="#4d545c", linewidth=1, linestyle=(0, (4, 3)))
         axes.figure.colorbar(mesh, ax=axes, label="users")
         axes.set_xlabel(f"{metric} of {style.short(names[0])}".strip())

@@ -1,4 +1,4 @@
-"""Figures over something else than models: items in the plane, nights, tables."""
+"""Figures of items in the plane, of metrics over time, and of tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from recsys.report import style
-from recsys.report.figures.canvas import drawing, legend, line_of, marker_of, moment
+from recsys.report.figures.canvas import legend, line_of, marker_of, parse_time, styled_axes
 
 
 def embedding(
@@ -21,14 +21,16 @@ def embedding(
     title: str = "",
     ax: Any = None,
 ) -> Any:
-    """Items where their embeddings put them, in two dimensions; labels are written where they are few."""
+    """Items by the coordinates of their embeddings, in two dimensions; up to 40 items are labelled."""
     places = style.points(coordinates)
-    named = np.array([str(g) for g in groups] if groups is not None else [""] * len(places), dtype=object)
-    kinds = list(dict.fromkeys(named.tolist()))
+    group_names = np.array(
+        [str(g) for g in groups] if groups is not None else [""] * len(places), dtype=object
+    )
+    kinds = list(dict.fromkeys(group_names.tolist()))
     area = 16.0 if sizes is None else 10.0 + 90.0 * np.asarray(sizes) / max(np.max(sizes), 1e-12)
-    with drawing(ax, (5.2, 4.6)) as axes:
+    with styled_axes(ax, (5.2, 4.6)) as axes:
         for i, kind in enumerate(kinds):
-            at = named == kind
+            at = group_names == kind
             size = area if isinstance(area, float) else area[at]
             axes.scatter(
                 *places[at].T,
@@ -60,14 +62,14 @@ def history(
 ) -> Any:
     """A metric over time, with its interval; changes are marked."""
     names = list(rows)
-    with drawing(ax, (5.8, 3.2)) as axes:
-        for i, (name, ink) in enumerate(zip(names, style.colours(names), strict=True)):
-            when = [moment(at) for at, _ in rows[name]]
-            held = np.array([style.triple(value) for _, value in rows[name]]).reshape(-1, 3)
-            axes.plot(when, held[:, 0], color=ink, label=style.short(name), **line_of(i, names))
-            axes.fill_between(when, held[:, 1], held[:, 2], color=ink, alpha=0.13, linewidth=0)
+    with styled_axes(ax, (5.8, 3.2)) as axes:
+        for i, (name, colour) in enumerate(zip(names, style.colours(names), strict=True)):
+            when = [parse_time(at) for at, _ in rows[name]]
+            triples = np.array([style.value_and_interval(value) for _, value in rows[name]]).reshape(-1, 3)
+            axes.plot(when, triples[:, 0], color=colour, label=style.short(name), **line_of(i, names))
+            axes.fill_between(when, triples[:, 1], triples[:, 2], color=colour, alpha=0.13, linewidth=0)
         for change in changes:
-            axes.axvline(moment(change), color=style.WORSE, linewidth=1.2, linestyle=(0, (4, 3)))
+            axes.axvline(parse_time(change), color=style.WORSE, linewidth=1.2, linestyle=(0, (4, 3)))
         axes.set_ylabel(metric)
         axes.tick_params(axis="x", rotation=30)
         legend(axes, names)
@@ -76,13 +78,18 @@ def history(
 
 def heat(values: Mapping[str, Mapping[str, Any]], *, title: str = "", ax: Any = None) -> Any:
     """A table as a heat map, its numbers written in the cells."""
-    across = list(dict.fromkeys(c for held in values.values() for c in held))
-    table = np.array([[style.triple(held.get(c, math.nan))[0] for c in across] for held in values.values()])
-    with drawing(ax, (1.6 + 0.9 * len(across), 0.9 + 0.4 * len(values))) as axes:
+    columns = list(dict.fromkeys(column for row in values.values() for column in row))
+    table = np.array(
+        [
+            [style.value_and_interval(row.get(column, math.nan))[0] for column in columns]
+            for row in values.values()
+        ]
+    )
+    with styled_axes(ax, (1.6 + 0.9 * len(columns), 0.9 + 0.4 * len(values))) as axes:
         from matplotlib.colors import LinearSegmentedColormap
 
         axes.imshow(table, cmap=LinearSegmentedColormap.from_list("heat", list(style.RAMP)), aspect="auto")
-        dark = style.dark_from(table)
+        dark = style.dark_threshold(table)
         fractions = bool((table[np.isfinite(table)] % 1).any())
         for (r, c), value in np.ndenumerate(table):
             if math.isfinite(value):
@@ -95,7 +102,7 @@ def heat(values: Mapping[str, Mapping[str, Any]], *, title: str = "", ax: Any = 
                     fontsize=8.5,
                     color="white" if value > dark else "#111827",
                 )
-        axes.set_xticks(range(len(across)), [style.short(a, 24) for a in across])
+        axes.set_xticks(range(len(columns)), [style.short(column, 24) for column in columns])
         axes.set_yticks(range(len(values)), [style.short(v) for v in values])
         axes.grid(visible=False)
         axes.set_title(title)

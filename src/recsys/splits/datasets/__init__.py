@@ -1,6 +1,6 @@
 """Data sets: readers for the formats they are published in, and the embedded demo world.
 
-Nothing is downloaded: files are read where they lie, and where they do not, the error says where to get them.
+Nothing is downloaded: local files are read, and the error for a missing file says where to get it.
 """
 
 from recsys.splits.datasets.amazon_reviews import amazon

@@ -1,7 +1,7 @@
-"""What a reader gives back, and where published data sets are found.
+"""The result of a reader, and where to get published data sets.
 
-Column names are the library's own (user_id, item_id, rating, timestamp) where a format has none, the file's
-where it has a header.
+Columns are named as in the header of the file; in a format without a header they are user_id, item_id, rating
+and timestamp.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from recsys.errors import ColumnError, FileError
 from recsys.inputs.files.content import FileContent
 
-# GroupLens publishes these sums beside its archives.
+# The MD5 sums that GroupLens publishes with its archives.
 ARCHIVES = {
     "ml-100k.zip": "0e33842e24a9c977be4e0107933c0723",
     "ml-1m.zip": "c4d9eecfca2ab87c1945afe126590906",
@@ -27,7 +27,7 @@ ARCHIVES = {
     "ml-20m.zip": "cd245b17a1ae2cc31bb14903e1204af3",
     "ml-25m.zip": "6b51fb2759a8657d3bfcbfc42b592ada",
 }
-PLACES = {
+DOWNLOAD_HINTS = {
     (
         "ml-",
         "movielens",
@@ -39,10 +39,10 @@ PLACES = {
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Interactions, and items and users where the data has tables of them; all pandas.
+    """Interactions, and the tables of items and users if the data has them; all pandas.
 
-    `roles` says which column of `interactions` is the user, item, grade and time; `notes` what was found out
-    on the way: the format, the archive's checksum, how many rows there are.
+    `roles` has the column of `interactions` that is the user, item, grade and time; `notes` has what the
+    reader found: the format, the checksum of the archive, the number of rows.
     """
 
     name: str
@@ -54,12 +54,16 @@ class Dataset:
 
     def __repr__(self) -> str:
         n_users, n_items = (self.interactions[self.roles[role]].nunique() for role in ("user", "item"))
-        beside = [name for name in ("items", "users") if getattr(self, name) is not None]
+        tables = [name for name in ("items", "users") if getattr(self, name) is not None]
         published = self.notes.get("published_rows", len(self.interactions))
-        missed = "" if published == len(self.interactions) else f" ({published:,} were published)"
-        told = [f"{len(self.interactions):,} rows{missed}", f"{n_users:,} users", f"{n_items:,} items"]
-        told += [f"with tables of {' and '.join(beside)}"] if beside else []
-        return f"Dataset({self.name}: {', '.join(told)})"
+        published_note = "" if published == len(self.interactions) else f" ({published:,} were published)"
+        facts = [
+            f"{len(self.interactions):,} rows{published_note}",
+            f"{n_users:,} users",
+            f"{n_items:,} items",
+        ]
+        facts += [f"with tables of {' and '.join(tables)}"] if tables else []
+        return f"Dataset({self.name}: {', '.join(facts)})"
 
 
 class Folder:
@@ -72,7 +76,7 @@ class Folder:
         if self.path.is_dir():
             self._names = {file.name: str(file) for file in sorted(self.path.iterdir()) if file.is_file()}
         elif self.path.is_file() and self.path.suffix.lower() == ".zip":
-            self._archive = self._opened()
+            self._archive = self._open_archive()
             parts = [(PurePosixPath(name), name) for name in sorted(self._archive.namelist())]
             self._names = {place.name: name for place, name in parts if len(place.parts) <= 2 and place.name}
         elif self.path.is_file():
@@ -82,18 +86,18 @@ class Folder:
 
     @property
     def name(self) -> str:
-        """What the data set is called."""
+        """The name of the data set."""
         return self.path.stem if self.path.suffix else self.path.name
 
     def __contains__(self, name: str) -> bool:
         return name in self._names
 
     def ending(self, *endings: str) -> list[str]:
-        """The files whose names end so."""
+        """The files whose names end with one of `endings`."""
         return [name for name in self._names if name.lower().endswith(endings)]
 
     def source(self, name: str) -> FileContent:
-        """One of the files."""
+        """The content of one of the files."""
         if self._archive is None:
             return FileContent(self._names[name], Path(self._names[name]))
         try:
@@ -103,19 +107,19 @@ class Folder:
                 f"{name} in {self.path} is damaged ({error}).", hint="Fetch the archive again."
             ) from error
         source = FileContent(f"{self.path}:{name}", None)
-        source.__dict__["data"] = data  # what the cached property would hold
+        source.__dict__["data"] = data  # the value of the cached property
         return source
 
-    def _opened(self) -> zipfile.ZipFile:
+    def _open_archive(self) -> zipfile.ZipFile:
         data = self.path.read_bytes()
-        known = ARCHIVES.get(self.path.name.lower())
-        found = hashlib.md5(data, usedforsecurity=False).hexdigest()
-        if known is not None and found != known:
+        published = ARCHIVES.get(self.path.name.lower())
+        actual = hashlib.md5(data, usedforsecurity=False).hexdigest()
+        if published is not None and actual != published:
             raise FileError(
-                f"{self.path} is damaged, or not what was published: its MD5 is {found}, expected {known}.",
+                f"{self.path} is damaged, or not as published: its MD5 is {actual}, expected {published}.",
                 hint=where_to_get(self.path.name),
             )
-        self.notes["md5"] = f"{found}, as published" if known else f"{found}, no published sum is known"
+        self.notes["md5"] = f"{actual}, as published" if published else f"{actual}, no published sum is known"
         try:
             return zipfile.ZipFile(io.BytesIO(data))
         except zipfile.BadZipFile as error:
@@ -123,33 +127,38 @@ class Folder:
 
 
 def where_to_get(name: str) -> str:
-    """A sentence on where a data set of that name is found."""
-    low = name.lower()
-    found = next(
-        (words for mark, words in PLACES.items() if low.startswith(mark) or low.endswith(mark)), None
+    """A sentence on where to get a data set of that name."""
+    lowered = name.lower()
+    hint = next(
+        (
+            hint_text
+            for marks, hint_text in DOWNLOAD_HINTS.items()
+            if lowered.startswith(marks) or lowered.endswith(marks)
+        ),
+        None,
     )
-    return found or "Check the path; nothing is downloaded."
+    return hint or "Check the path; nothing is downloaded."
 
 
 def require(roles: Mapping[str, str], frame: Any, name: str, *needed: str) -> None:
-    """A data set without users, items or what else its format promises is another table."""
+    """An error if no column has one of the needed roles."""
     for role in needed:
         if role not in roles:
             raise ColumnError(
                 f"{name}: no column was recognised as the {role}.",
                 column=role,
-                hint=f"Say which: columns={{{role!r}: ...}}. Columns: {', '.join(map(str, frame.columns))}.",
+                hint=f"Name it: columns={{{role!r}: ...}}. Columns: {', '.join(map(str, frame.columns))}.",
             )
 
 
 def check_scale(frame: Any, column: str, scale: tuple[float, float], name: str) -> None:
-    """Ratings a format cannot hold are a damaged file."""
+    """An error if a rating lies outside the scale of its format."""
     values = frame[column].to_numpy()
-    wrong = ~((values >= scale[0]) & (values <= scale[1]))
-    if wrong.any():
-        row = int(np.argmax(wrong))
+    is_outside = ~((values >= scale[0]) & (values <= scale[1]))
+    if is_outside.any():
+        row = int(np.argmax(is_outside))
         raise FileError(
             f"{name}, row {row + 1}: the rating {values[row]:g} lies outside {scale[0]:g} to {scale[1]:g} "
-            f"({int(wrong.sum()):,} such rows).",
+            f"({int(is_outside.sum()):,} such rows).",
             hint="Check the file, or read it as a plain table: recsys.data.table(path).",
         )

@@ -1,8 +1,8 @@
-"""A small world with everything an evaluation can need, made from a seed in a fraction of a second.
+"""A small synthetic world with everything an evaluation can need, made in a fraction of a second.
 
 Users have tastes and items have traits, so there is something to learn; a few items are popular and most are
-not. The toy recommenders are honest but plain: they see the training events only and serve as something to
-compare. Nothing here imports the engine.
+not. The toy recommenders read the training events only and are there to be compared. Nothing here imports the
+evaluation.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class DemoWorld:
 
 
 def demo_world(seed: int = 0) -> DemoWorld:
-    """The world of a seed; the same seed gives the same world.
+    """The demo world; the same seed gives the same world.
 
     >>> world = demo_world()
     >>> len(world.items), sorted(world.items["category"].unique())[:2]
@@ -60,7 +60,7 @@ def demo_world(seed: int = 0) -> DemoWorld:
     >>> len(world.train) + len(world.test) == len(world.events)
     True
     """
-    # One stream a purpose: a change to the texts leaves the events as they are.
+    # One stream per purpose: a change to the texts leaves the events as they are.
     traits, tastes, choices, clock, words = (default_rng(s) for s in SeedSequence(seed).spawn(5))
     category, features = _item_traits(traits)
     likes = _user_tastes(tastes) @ features.T
@@ -70,14 +70,14 @@ def demo_world(seed: int = 0) -> DemoWorld:
     projection = traits.standard_normal((N_TRAITS, N_DIMENSIONS))
     blurred = features @ projection + 0.3 * traits.standard_normal((N_ITEMS, N_DIMENSIONS))
     embeddings = (blurred / np.linalg.norm(blurred, axis=1, keepdims=True)).astype(np.float32)
-    held_out = _held_out(events)
+    held_out = _is_held_out(events)
     train = events[~held_out].reset_index(drop=True)
     test = events[held_out].reset_index(drop=True)
     return DemoWorld(events, items, train, test, embeddings, seed)
 
 
 def toy_lists(world: DemoWorld, k: int = 20) -> dict[str, pd.DataFrame]:
-    """Top-k lists (user_id, item_id, rank) of a few toy recommenders, items of the training set left out."""
+    """Top-k lists (user_id, item_id, rank) of a few toy recommenders, without items of the training set."""
     users = np.sort(world.events["user_id"].unique())
     items = world.items["item_id"].to_numpy()
     seen = np.zeros((len(users), len(items)))
@@ -86,10 +86,10 @@ def toy_lists(world: DemoWorld, k: int = 20) -> dict[str, pd.DataFrame]:
     scores = {
         "random": default_rng([world.seed, 1]).random(seen.shape),
         "popularity": np.broadcast_to(seen.sum(axis=0), seen.shape),
-        "item_knn": _item_neighbours(seen),
-        "svd": _truncated_svd(seen),
+        "item_knn": _item_neighbour_scores(seen),
+        "svd": _truncated_svd_scores(seen),
     }
-    return {name: _top(users, items, s, seen, k) for name, s in scores.items()}
+    return {name: _top_lists(users, items, score, seen, k) for name, score in scores.items()}
 
 
 def _item_traits(rng: Generator) -> tuple[Array, Float]:
@@ -99,14 +99,14 @@ def _item_traits(rng: Generator) -> tuple[Array, Float]:
 
 
 def _user_tastes(rng: Generator) -> Float:
-    """Most people care for two or three subjects."""
+    """Most users care for two or three traits."""
     return rng.dirichlet(np.full(N_TRAITS, 0.25), N_USERS) * 3.0 + 0.15 * rng.standard_normal(
         (N_USERS, N_TRAITS)
     )
 
 
 def _events(likes: Float, popularity: Float, choices: Generator, clock: Generator) -> pd.DataFrame:
-    """Each user takes items without repeats, liked and popular ones more often, in an order of their own."""
+    """Each user takes items without repeats, liked and popular ones more often, at random times."""
     counts = np.clip(choices.lognormal(np.log(_TYPICAL), 0.5, N_USERS).astype(int), _FEWEST, _MOST)
     wish = likes + popularity + choices.gumbel(size=likes.shape)
     ranked = np.argsort(-wish, axis=1, kind="stable")
@@ -116,15 +116,15 @@ def _events(likes: Float, popularity: Float, choices: Generator, clock: Generato
     time = _START + joined[user] + (clock.random(len(user)) * (_YEAR - joined[user])).astype(np.int64)
     opinion = 3.0 + 0.7 * likes[user, item] + 0.8 * choices.standard_normal(len(user))
     frame = pd.DataFrame({
-        "user_id": _names("u", user),
-        "item_id": _names("i", item),
+        "user_id": _numbered_ids("u", user),
+        "item_id": _numbered_ids("i", item),
         "timestamp": time,
         "rating": np.clip(np.rint(opinion), 1, 5).astype(np.int64),
     })  # fmt: skip
     return frame.sort_values(["user_id", "timestamp", "item_id"], ignore_index=True)
 
 
-def _held_out(events: pd.DataFrame) -> Array:
+def _is_held_out(events: pd.DataFrame) -> Array:
     size = events.groupby("user_id")["item_id"].transform("size").to_numpy()
     place = events.groupby("user_id").cumcount().to_numpy()
     return np.asarray(place >= size - np.maximum(1, (size * _HELD_OUT).astype(int)))
@@ -139,19 +139,19 @@ def _item_texts(category: Array, rng: Generator) -> pd.DataFrame:
         titles.append(f"The {adjective} {names[code].title()} {noun}")
         texts.append(f"A {str(adjective).lower()} book on {names[code]}: of {one} and {other}.")
     return pd.DataFrame({
-        "item_id": _names("i", np.arange(N_ITEMS)),
+        "item_id": _numbered_ids("i", np.arange(N_ITEMS)),
         "title": titles,
         "category": [names[code] for code in category.tolist()],
         "text": texts,
     })  # fmt: skip
 
 
-def _names(letter: str, codes: Array) -> Array:
+def _numbered_ids(letter: str, codes: Array) -> Array:
     return np.array([f"{letter}{code:03d}" for code in codes.tolist()], dtype=object)
 
 
-def _item_neighbours(seen: Float) -> Float:
-    """How similar an item is, by cosine of the users who took it, to those the user took."""
+def _item_neighbour_scores(seen: Float) -> Float:
+    """The summed cosine similarity of each item, by the users who took it, to the items of each user."""
     together = seen.T @ seen
     size = np.sqrt(np.diag(together))
     cosine = together / np.maximum(np.outer(size, size), 1.0)
@@ -159,18 +159,18 @@ def _item_neighbours(seen: Float) -> Float:
     return np.asarray(seen @ cosine)
 
 
-def _truncated_svd(seen: Float, rank: int = 8) -> Float:
-    """The best matrix of low rank, with items weighed down by their popularity."""
+def _truncated_svd_scores(seen: Float, rank: int = 8) -> Float:
+    """The best approximation of low rank, with popular items weighted down."""
     from scipy.linalg import eigh
 
     weight = 1.0 / np.sqrt(np.maximum(seen.sum(axis=0), 1.0))
-    weighed = seen * weight
+    weighted = seen * weight
     size = len(weight)
-    _, basis = eigh(weighed.T @ weighed, subset_by_index=[size - rank, size - 1])
-    return np.asarray((weighed @ basis) @ basis.T / weight)
+    _, basis = eigh(weighted.T @ weighted, subset_by_index=[size - rank, size - 1])
+    return np.asarray((weighted @ basis) @ basis.T / weight)
 
 
-def _top(users: Array, items: Array, scores: Float, seen: Float, k: int) -> pd.DataFrame:
+def _top_lists(users: Array, items: Array, scores: Float, seen: Float, k: int) -> pd.DataFrame:
     # Rounded, so that the last bits of a matrix product, which differ between machines, decide nothing.
     order = np.argsort(-np.where(seen > 0, -np.inf, np.round(scores, 9)), axis=1, kind="stable")[:, :k]
     return pd.DataFrame({
@@ -181,5 +181,5 @@ def _top(users: Array, items: Array, scores: Float, seen: Float, k: int) -> pd.D
 
 
 if __name__ == "__main__":
-    # By name: the world knows nothing of what evaluates it, only this program does.
+    # Imported by name: the demo world itself must not depend on the command.
     sys.stdout.write(import_module("recsys.cli.demo").demo_text() + "\n")

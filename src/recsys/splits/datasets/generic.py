@@ -1,4 +1,4 @@
-"""Any table of interactions, and any data set whose format can be told from its files."""
+"""Any table of interactions, and any data set whose format is recognised by its files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from recsys.splits.datasets.recbole_files import recbole
 
 _MOVIELENS = ("u.data", "ratings.dat", "ratings.csv")
 _INTERACTIONS = ("interactions.parquet", "interactions.csv", "interactions.tsv", "ratings.parquet")
-_BESIDE = {
+_SIDE_TABLES = {
     "items": ("items.parquet", "items.csv", "movies.parquet", "movies.csv"),
     "users": ("users.parquet", "users.csv"),
 }
@@ -27,12 +27,12 @@ def table(
     *,
     columns: Mapping[str, str] | None = None,
     ids: IdKind = "auto",
-    format: str | None = None,  # noqa: A002 - what a reader would call it
+    format: str | None = None,  # noqa: A002 - the word users expect
     encoding: str = "utf-8",
 ) -> Dataset:
     """Interactions from a CSV, TSV, Parquet, .inter or headerless ratings file, with all its columns.
 
-    `columns` maps roles to columns where detection fails: {"user": "uid", "item": "sku", "time": "when"}.
+    `columns` maps roles to columns that are not recognised: {"user": "uid", "item": "sku", "time": "when"}.
     """
     folder = Folder(path)
     frame, roles = read_table(path, columns=columns, ids=ids, format=format, encoding=encoding)
@@ -51,24 +51,29 @@ def read(path: str | os.PathLike[str], **options: Any) -> Dataset:
         name = folder.path.name
         if name.endswith(".inter") and not options:
             return recbole(path)
-        amazons = name.lower().removesuffix(".gz").endswith(".csv") and name.lower().startswith("ratings_")
-        return amazon(path) if amazons and not options else table(path, **options)
+        is_amazon = name.lower().removesuffix(".gz").endswith(".csv") and name.lower().startswith("ratings_")
+        return amazon(path) if is_amazon and not options else table(path, **options)
     if any(name in folder for name in _MOVIELENS):
         return movielens(path)
     if folder.ending(".inter"):
         return recbole(path)
-    found = next((name for name in _INTERACTIONS if name in folder), None)
-    if found is None:
+    interactions = next((name for name in _INTERACTIONS if name in folder), None)
+    if interactions is None:
         raise FileError(
-            f"{path} holds no data set that is known here.",
+            f"{path} holds no data set of a known format.",
             hint=f"Expected one of {', '.join((*_MOVIELENS, *_INTERACTIONS))} or an .inter file.",
         )
-    frame, roles = read_table(folder.source(found), **options)
-    require(roles, frame, found, "user", "item")
-    beside = {
+    frame, roles = read_table(folder.source(interactions), **options)
+    require(roles, frame, interactions, "user", "item")
+    side_tables = {
         kind: next((read_table(folder.source(name))[0] for name in names if name in folder), None)
-        for kind, names in _BESIDE.items()
+        for kind, names in _SIDE_TABLES.items()
     }
     return Dataset(
-        folder.name, frame, beside["items"], beside["users"], roles, {"rows": len(frame), **folder.notes}
+        folder.name,
+        frame,
+        side_tables["items"],
+        side_tables["users"],
+        roles,
+        {"rows": len(frame), **folder.notes},
     )

@@ -34,18 +34,20 @@ _WHOLE_STARS, _HALF_STARS = (1.0, 5.0), (0.5, 5.0)
 def movielens(path: str | os.PathLike[str]) -> Dataset:
     """A MovieLens folder, its .zip archive (whose checksum is verified) or its ratings file.
 
-    Interactions hold user_id, item_id, rating, timestamp (userId, movieId … in the CSV editions).
-    Items and users come with them where the files are there.
+    Interactions have the columns user_id, item_id, rating, timestamp (userId, movieId … in the CSV editions).
+    Items and users are read too if their files exist.
     """
     folder = Folder(path)
     for name, read in _READERS.items():
         if name in folder:
-            made = read(folder)
-            known = _PUBLISHED.get(folder.name.lower())
-            rows = {"rows": len(made.interactions)} | ({"published_rows": known} if known else {})
+            dataset = read(folder)
+            n_published = _PUBLISHED.get(folder.name.lower())
+            rows = {"rows": len(dataset.interactions)} | (
+                {"published_rows": n_published} if n_published else {}
+            )
             return Dataset(
-                made.name, made.interactions, made.items, made.users, made.roles,
-                {**made.notes, **folder.notes, **rows},
+                dataset.name, dataset.interactions, dataset.items, dataset.users, dataset.roles,
+                {**dataset.notes, **folder.notes, **rows},
             )  # fmt: skip
     raise FileError(
         f"{path} holds none of u.data, ratings.dat and ratings.csv, so it is not MovieLens.",
@@ -53,44 +55,44 @@ def movielens(path: str | os.PathLike[str]) -> Dataset:
     )
 
 
-def _hundred_thousand(folder: Folder) -> Dataset:
+def _read_u_data(folder: Folder) -> Dataset:
     frame, roles = read_table(folder.source("u.data"), format="ratings")
-    _check(frame, roles, _WHOLE_STARS, "u.data")
-    items = _bar_table(folder, "u.item", _U_ITEM)
+    _check_ratings(frame, roles, _WHOLE_STARS, "u.data")
+    items = _read_side_table(folder, "u.item", _U_ITEM)
     if items is not None:
         flags = items[list(_GENRES)].to_numpy() == "1"
         genres = np.array([np.array(_GENRES, dtype=object)[row] for row in flags], dtype=object)
         items = items.drop(columns=list(_GENRES)).assign(genres=["|".join(row) for row in genres])
-    users = _bar_table(folder, "u.user", _U_USER)
+    users = _read_side_table(folder, "u.user", _U_USER)
     if users is not None:
         users = users.assign(age=users["age"].astype(np.int64))
     return Dataset(folder.name, frame, items, users, roles, {"format": "u.data"})
 
 
-def _with_colons(folder: Folder) -> Dataset:
+def _read_ratings_dat(folder: Folder) -> Dataset:
     frame, roles = read_table(folder.source("ratings.dat"), format="ratings")
-    _check(frame, roles, _HALF_STARS, "ratings.dat")
-    items = _bar_table(folder, "movies.dat", _MOVIES_DAT)
-    users = _bar_table(folder, "users.dat", _USERS_DAT)
+    _check_ratings(frame, roles, _HALF_STARS, "ratings.dat")
+    items = _read_side_table(folder, "movies.dat", _MOVIES_DAT)
+    users = _read_side_table(folder, "users.dat", _USERS_DAT)
     return Dataset(folder.name, frame, items, users, roles, {"format": "ratings.dat"})
 
 
-def _with_header(folder: Folder) -> Dataset:
+def _read_ratings_csv(folder: Folder) -> Dataset:
     frame, roles = read_table(folder.source("ratings.csv"), format="csv")
-    _check(frame, roles, _HALF_STARS, "ratings.csv")
+    _check_ratings(frame, roles, _HALF_STARS, "ratings.csv")
     items = None
     if "movies.csv" in folder:
         items, _ = read_table(folder.source("movies.csv"), format="csv")
     return Dataset(folder.name, frame, items, None, roles, {"format": "ratings.csv"})
 
 
-def _check(frame: Any, roles: dict[str, str], scale: tuple[float, float], name: str) -> None:
+def _check_ratings(frame: Any, roles: dict[str, str], scale: tuple[float, float], name: str) -> None:
     require(roles, frame, name, "user", "item", "grade")
     check_scale(frame, roles["grade"], scale, name)
 
 
-def _bar_table(folder: Folder, name: str, header: tuple[str, ...]) -> Any:
-    """A table beside the ratings: parted by | or ::, without a header, in UTF-8 or (the old ones) Latin-1."""
+def _read_side_table(folder: Folder, name: str, header: tuple[str, ...]) -> Any:
+    """A table beside the ratings: separated by | or ::, without a header, in UTF-8 or (old ones) Latin-1."""
     if name not in folder:
         return None
     try:
@@ -101,4 +103,4 @@ def _bar_table(folder: Folder, name: str, header: tuple[str, ...]) -> Any:
     return read_table(folder.source(name), format="tsv", header=header, encoding="latin-1")[0]
 
 
-_READERS = {"u.data": _hundred_thousand, "ratings.dat": _with_colons, "ratings.csv": _with_header}
+_READERS = {"u.data": _read_u_data, "ratings.dat": _read_ratings_dat, "ratings.csv": _read_ratings_csv}

@@ -1,4 +1,4 @@
-"""RecBole's atomic files: .inter, with .item and .user beside it; a header cell is name:type."""
+"""RecBole's atomic files: .inter, with .item and .user beside it; header cells are name:type."""
 
 from __future__ import annotations
 
@@ -13,29 +13,34 @@ from recsys.splits.datasets.dataset import Dataset, Folder, require, where_to_ge
 
 
 def recbole(path: str | os.PathLike[str]) -> Dataset:
-    """A folder with one .inter file, or the file itself; columns lose their `:type` and become what it says.
+    """A folder with one .inter file, or the file itself; columns are converted to their `:type` and lose it.
 
-    token stays an id or text, float becomes a number, sequences stay the text they are.
+    A token stays an id or text, a float becomes a number, a sequence stays text.
     """
     folder = Folder(path)
-    found = folder.ending(".inter")
-    if len(found) != 1:
+    inter_files = folder.ending(".inter")
+    if len(inter_files) != 1:
         raise FileError(
-            f"{path} holds {len(found)} .inter files, expected one.",
-            hint="Name the file." if found else where_to_get(".inter"),
+            f"{path} holds {len(inter_files)} .inter files, expected one.",
+            hint="Name the file." if inter_files else where_to_get(".inter"),
         )
-    frame, roles = _typed(folder, found[0])
-    require(roles, frame, found[0], "user", "item")
-    beside = {}
+    frame, roles = _read_typed_table(folder, inter_files[0])
+    require(roles, frame, inter_files[0], "user", "item")
+    side_tables = {}
     for ending in (".item", ".user"):
-        own = folder.ending(ending)
-        beside[ending] = _typed(folder, own[0])[0] if own else None
+        files = folder.ending(ending)
+        side_tables[ending] = _read_typed_table(folder, files[0])[0] if files else None
     return Dataset(
-        folder.name, frame, beside[".item"], beside[".user"], roles, {"format": "inter", **folder.notes}
+        folder.name,
+        frame,
+        side_tables[".item"],
+        side_tables[".user"],
+        roles,
+        {"format": "inter", **folder.notes},
     )
 
 
-def _typed(folder: Folder, name: str) -> tuple[Any, dict[str, str]]:
+def _read_typed_table(folder: Folder, name: str) -> tuple[Any, dict[str, str]]:
     frame, roles = read_table(folder.source(name), format="inter")
     for column in frame.columns:
         kind = str(column).partition(":")[2]
@@ -44,9 +49,9 @@ def _typed(folder: Folder, name: str) -> tuple[Any, dict[str, str]]:
                 frame[column] = np.array([float(cell or "nan") for cell in frame[column]])
             except ValueError as error:
                 raise FileError(
-                    f"{name}: {column} holds a cell that is no number ({error}).", hint="Mend it."
+                    f"{name}: {column} holds a cell that is no number ({error}).", hint="Correct the cell."
                 ) from error
     names = {column: str(column).partition(":")[0] for column in frame.columns}
     if len(set(names.values())) < len(names):
-        raise FileError(f"{name}: two columns have one name but for their type.", hint="Rename one of them.")
+        raise FileError(f"{name}: two columns differ only in their type.", hint="Rename one of them.")
     return frame.rename(columns=names), {role: names[column] for role, column in roles.items()}

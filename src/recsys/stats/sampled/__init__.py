@@ -1,8 +1,8 @@
-"""What sampled ranks say about the whole catalogue, and what they do not (Krichene & Rendle, KDD 2020).
+"""Estimate metrics on the whole catalogue from ranks among sampled negatives (Krichene & Rendle, KDD 2020).
 
-A positive ranked among n sampled negatives has a rank whose distribution is known once its true rank is. So
-a metric of the true rank can be estimated from sampled ranks, better or worse, and the error be known before
-anything is measured. Names are imported when first used; SciPy only inside the functions that need it.
+The rank of a positive among n sampled negatives has a known distribution given its true rank. So a metric of
+the true rank can be estimated from sampled ranks, with an error that can be computed before anything is
+measured. Names are imported when first used; SciPy only inside the functions that need it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How wrong a sampled metric will be, whether it picks the right winner, and how many negatives would do.
+"""The expected error of a sampled metric, its chance to pick the right winner, and the negatives needed.
 
-All of it follows from a distribution of true ranks: measured full ranks, one fitted to sampled ranks, or a
-guess. Nothing is simulated.
+All of it is computed from a distribution of true ranks: full ranks that were measured, a distribution fitted
+to sampled ranks, or a guess. Nothing is simulated.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.errors import InputError
-from recsys.stats.sampled.correction import corrected, prior_of
+from recsys.stats.sampled.correction import corrected_values, rank_prior
 from recsys.stats.sampled.estimates import estimate
-from recsys.stats.sampled.rank_chances import binned_value, chances, chances_of, grid_of
+from recsys.stats.sampled.rank_chances import binned_values, chances, chances_at_ranks, rank_grid
 from recsys.stats.sampled.rank_distribution import RankDistribution
-from recsys.stats.sampled.rank_values import RankMetric, asked, value_of_rank
+from recsys.stats.sampled.rank_values import RankMetric, parse_rank_metric, values_by_rank
 from recsys.types import Float, Int
 
-_GUESSES = (
+_CORRECTIONS = (
     ("cls", 0.01, "uniform"),
     ("cls", 0.01, "log"),
     ("bv", 0.01, "uniform"),
@@ -28,13 +28,15 @@ _GUESSES = (
     ("bv", 0.01, "log"),
     ("bv", 0.1, "log"),
 )
-_WIDEST = 4096  # columns of the table of chances; beyond, rank everything
-_ONE_BY_ONE = 4_000_000  # chances worked out for the very ranks given; beyond, they share the bins
+_MAX_NEGATIVES = 4096  # columns of the table of chances; with more, rank everything
+_MAX_SINGLE_CHANCES = (
+    4_000_000  # chances computed for the given ranks one by one; with more, ranks share bins
+)
 
 
 @dataclass(frozen=True)
 class ExpectedError:
-    """What an estimate from so many negatives is expected to be, and what it should be."""
+    """The expected value of an estimate from this many negatives, the true value, and the error."""
 
     metric: str
     method: str
@@ -57,7 +59,7 @@ class ExpectedError:
 
 
 class _Moments(NamedTuple):
-    """Mean and mean square of a corrected metric at each true rank or bin of them, and the truth there."""
+    """Mean and mean square of a corrected metric, and its true value, per true rank or bin of ranks."""
 
     mean: Float
     square: Float
@@ -79,10 +81,10 @@ def expected_error(
     """Bias, standard deviation and root mean square error of a sampled metric.
 
     Args:
-        metric: a metric of the place, such as "ndcg@10".
+        metric: a metric of the rank, such as "ndcg@10".
         n_negatives: sampled for each positive.
         n_items: all items the positive could be ranked among, itself included.
-        n_cases: positives that are averaged over; `ranks` says how their true ranks lie.
+        n_cases: the number of positives in the mean; `ranks` is the distribution of their true ranks.
         ranks: true ranks of some positives, a RankDistribution, or "log" or "uniform" for a guess.
         method: as in `estimate`, all but "mle".
         replacement: whether a negative could be drawn twice.
@@ -93,26 +95,28 @@ def expected_error(
     >>> found.truth, round(found.expected, 2)
     (0.0, 0.96)
     """
-    wanted = asked(metric)
+    rank_metric = parse_rank_metric(metric)
     if n_cases < 1:
         raise InputError(f"n_cases={n_cases} is no number of cases.", hint="Use at least 1.")
-    drawn: dict[str, Any] = {
+    sampling: dict[str, Any] = {
         "method": method, "n_negatives": n_negatives, "n_items": n_items,
         "replacement": replacement, "gamma": gamma, "prior": prior,
     }  # fmt: skip
-    everywhere = _moments(wanted, **drawn)
+    all_bins = _corrected_moments(rank_metric, **sampling)
     if isinstance(ranks, str | RankDistribution):
-        weight, moments = _weight(ranks, n_items), everywhere
+        weight, moments = _bin_weights(ranks, n_items), all_bins
     else:
-        at, places = _distinct(ranks, n_items, n_negatives)
-        moments = everywhere if at is None else _moments(wanted, at=at, **drawn)
-        weight = np.bincount(places, minlength=len(moments.mean)) / len(places)
+        distinct, index = _distinct_ranks(ranks, n_items, n_negatives)
+        moments = (
+            all_bins if distinct is None else _corrected_moments(rank_metric, ranks=distinct, **sampling)
+        )
+        weight = np.bincount(index, minlength=len(moments.mean)) / len(index)
     truth, expected = float(weight @ moments.truth), float(weight @ moments.mean)
-    # The cases are given: what varies is the draw of negatives, independent from case to case.
+    # The cases are fixed: only the negatives are random, independently for each case.
     variance = float(weight @ (moments.square - moments.mean**2)) / n_cases
     bias, deviation = expected - truth, math.sqrt(max(variance, 0.0))
     return ExpectedError(
-        str(wanted),
+        str(rank_metric),
         method,
         n_negatives,
         n_items,
@@ -122,7 +126,7 @@ def expected_error(
         bias,
         deviation,
         math.hypot(bias, deviation),
-        float(np.abs(everywhere.mean - everywhere.truth).max()),
+        float(np.abs(all_bins.mean - all_bins.truth).max()),
     )
 
 
@@ -140,28 +144,28 @@ def negatives_needed(
 ) -> int:
     """The fewest negatives whose expected error stays within `tolerance`; n_items - 1 ranks everything.
 
-    Beyond 4,096 negatives nothing in between is looked for: ranking every item costs no more.
+    Above 4,096 negatives the answer is n_items - 1: ranking every item costs no more.
 
     >>> negatives_needed("hit@10", 3706), negatives_needed("hit@10", 3706, method="bv")
     (3382, 1216)
     """
     if not tolerance > 0:
         raise InputError(f"tolerance={tolerance!r} cannot be met.", hint="Use a value above 0.")
-    most = n_items - 1
-    limit = min(most, _WIDEST)
+    n_negatives_max = n_items - 1
+    limit = min(n_negatives_max, _MAX_NEGATIVES)
 
     def suffices(n: int) -> bool:
-        found = expected_error(
+        expected = expected_error(
             metric, n, n_items, n_cases=n_cases, ranks=ranks, method=method,
             replacement=replacement, gamma=gamma, prior=prior,
         )  # fmt: skip
-        return found.error <= tolerance
+        return expected.error <= tolerance
 
     high = 1
     while high < limit and not suffices(high):
         high = min(2 * high, limit)
     if high == limit and not suffices(limit):
-        return most
+        return n_negatives_max
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
@@ -182,19 +186,19 @@ def winner_probability(
     gamma: float = 0.01,
     prior: str = "uniform",
 ) -> float:
-    """The probability that the model that wins on sampled ranks wins on the whole catalogue too.
+    """The probability that the model that wins on sampled ranks also wins on the whole catalogue.
 
     Args:
-        first: ranks of one model, a case each; or what counting candidates gave.
+        first: ranks of one model, one per case; or truth counted among candidates.
         second: ranks of the other, the same cases in the same order.
         n_negatives: sampled for each positive.
         n_items: all items the positive could be ranked among, itself included.
-        metric: what decides.
-        known: "sampled": the ranks are sampled ones, and the answer is how surely the sampled winner is the
-            true one, by the difference under several corrections, its standard error and how far the
-            corrections disagree. "true": the ranks are those of the whole catalogue, and the answer is how
-            often a sample would name the true winner (negatives of the two models taken as independent).
-        method: what the sampled winner is decided by: "uncorrected", as everybody does, or a correction.
+        metric: the metric that decides the winner.
+        known: "sampled": the ranks are sampled ones, and the answer is the probability that the sampled
+            winner is the true one, from the difference under several corrections, its standard error and the
+            disagreement of the corrections. "true": the ranks are those of the whole catalogue, and the
+            answer is how often a sample would pick the true winner (negatives of the two models independent).
+        method: how the sampled winner is decided: "uncorrected", as usual, or by a correction.
         replacement: whether a negative could be drawn twice.
         gamma: of "bv".
         prior: of "cls" and "bv".
@@ -202,61 +206,70 @@ def winner_probability(
     >>> winner_probability([1, 2, 30], [400, 500, 900], 99, 3706, "ndcg@10", known="true") > 0.99
     True
     """
-    drawn: dict[str, Any] = {"n_negatives": n_negatives, "n_items": n_items, "replacement": replacement}
-    shape: dict[str, Any] = {"method": method, "gamma": gamma, "prior": prior}
+    sampling: dict[str, Any] = {"n_negatives": n_negatives, "n_items": n_items, "replacement": replacement}
+    correction: dict[str, Any] = {"method": method, "gamma": gamma, "prior": prior}
     if known == "true":
-        return _positive(*_of_true(first, second, asked(metric), **drawn, **shape))
+        return _chance_positive(
+            *_true_winner_moments(first, second, parse_rank_metric(metric), **sampling, **correction)
+        )
     if known != "sampled":
         raise InputError(f"known={known!r} is neither 'sampled' nor 'true'.")
-    return _of_sampled((first, second), metric, drawn, shape)
+    return _sampled_winner_probability((first, second), metric, sampling, correction)
 
 
-def _of_sampled(both: tuple[Any, Any], metric: Any, drawn: dict[str, Any], shape: dict[str, Any]) -> float:
-    def difference(**how: Any) -> Float:
-        values = [estimate(ranks, metric=metric, **drawn, **how).per_case for ranks in both]
+def _sampled_winner_probability(
+    both: tuple[Any, Any], metric: Any, sampling: dict[str, Any], correction: dict[str, Any]
+) -> float:
+    def difference(**options: Any) -> Float:
+        values = [estimate(ranks, metric=metric, **sampling, **options).per_case for ranks in both]
         if values[0] is None or values[1] is None:
-            raise InputError("method='mle' gives no value a case.", hint="Use 'cls', 'bv' or 'uncorrected'.")
+            raise InputError(
+                "method='mle' gives no value per case.", hint="Use 'cls', 'bv' or 'uncorrected'."
+            )
         if len(values[0]) != len(values[1]):
             raise InputError(f"{len(values[0])} and {len(values[1])} ranks are not of the same cases.")
         return np.asarray(values[0] - values[1])
 
-    seen = float(difference(**shape).mean())
-    if not seen:
+    observed = float(difference(**correction).mean())
+    if not observed:
         return 0.5
-    # Corrections guess what the sample does not show. Where they disagree nobody knows, so their spread
-    # counts beside the standard error, as between imputations of missing data.
-    guesses = [difference(method=how, gamma=gamma, prior=prior) for how, gamma, prior in _GUESSES]
+    # Corrections guess what the sample does not show. Their disagreement is uncertainty, so their variance
+    # is added to the squared standard error, as for multiple imputation of missing data.
+    guesses = [difference(method=options, gamma=gamma, prior=prior) for options, gamma, prior in _CORRECTIONS]
     within = np.mean([guess.var(ddof=1) / len(guess) if len(guess) > 1 else math.inf for guess in guesses])
     means = np.array([guess.mean() for guess in guesses])
     error = math.sqrt(float(within) + (1 + 1 / len(means)) * float(means.var(ddof=1)))
-    return _positive(math.copysign(1.0, seen) * float(means.mean()), error)
+    return _chance_positive(math.copysign(1.0, observed) * float(means.mean()), error)
 
 
-def _of_true(
+def _true_winner_moments(
     first: Any, second: Any, metric: RankMetric, *, n_items: int, **options: Any
 ) -> tuple[float, float]:
     """Expected sampled difference in the direction of the true one, and its standard deviation."""
-    sizes = [len(_bins(ranks, n_items)) for ranks in (first, second)]
+    sizes = [len(_rank_bins(ranks, n_items)) for ranks in (first, second)]
     if sizes[0] != sizes[1]:
         raise InputError(f"{sizes[0]} and {sizes[1]} ranks are not of the same cases.")
-    ranks, places = _distinct(np.concatenate([first, second]), n_items, options["n_negatives"])
-    moments = _moments(metric, n_items=n_items, at=ranks, **options)
-    at = np.split(places, 2)
-    truth = float((moments.truth[at[0]] - moments.truth[at[1]]).mean())
-    expected = float((moments.mean[at[0]] - moments.mean[at[1]]).mean())
-    spread = moments.square - moments.mean**2
-    variance = float((spread[at[0]] + spread[at[1]]).sum()) / len(at[0]) ** 2
+    ranks, index = _distinct_ranks(np.concatenate([first, second]), n_items, options["n_negatives"])
+    moments = _corrected_moments(metric, n_items=n_items, ranks=ranks, **options)
+    index_by_model = np.split(index, 2)
+    truth = float((moments.truth[index_by_model[0]] - moments.truth[index_by_model[1]]).mean())
+    expected = float((moments.mean[index_by_model[0]] - moments.mean[index_by_model[1]]).mean())
+    variances = moments.square - moments.mean**2
+    variance = (
+        float((variances[index_by_model[0]] + variances[index_by_model[1]]).sum())
+        / len(index_by_model[0]) ** 2
+    )
     return (math.copysign(1.0, truth) * expected if truth else 0.0), math.sqrt(max(variance, 0.0))
 
 
-def _positive(mean: float, deviation: float) -> float:
-    """P(a normal variable is above zero)."""
+def _chance_positive(mean: float, deviation: float) -> float:
+    """The probability that a normal variable is above zero."""
     if deviation == 0 or not math.isfinite(deviation):
         return 0.5 if mean == 0 or deviation else float(mean > 0)
     return 0.5 * math.erfc(-mean / (deviation * math.sqrt(2)))
 
 
-def _moments(
+def _corrected_moments(
     metric: RankMetric,
     *,
     method: str,
@@ -265,45 +278,48 @@ def _moments(
     replacement: bool,
     gamma: float,
     prior: str,
-    at: Int | None = None,
+    ranks: Int | None = None,
 ) -> _Moments:
-    """At these true ranks, or at each bin of all of them."""
+    """The moments at the true `ranks`, or by default in each bin of all ranks."""
     if method == "mle":
         raise InputError("method='mle' is no correction of single ranks.", hint="Use 'cls' or 'bv'.")
-    if n_negatives > _WIDEST:
+    if n_negatives > _MAX_NEGATIVES:
         raise InputError(
-            f"{n_negatives} negatives are more than {_WIDEST}.", hint="Rank the whole catalogue instead."
+            f"{n_negatives} negatives are more than {_MAX_NEGATIVES}.",
+            hint="Rank the whole catalogue instead.",
         )
-    value = corrected(metric, method, n_negatives, n_items, replacement=replacement, gamma=gamma, prior=prior)
-    if at is None:
-        table, truth = chances(n_negatives, n_items, replacement=replacement), binned_value(metric, n_items)
+    value = corrected_values(
+        metric, method, n_negatives, n_items, replacement=replacement, gamma=gamma, prior=prior
+    )
+    if ranks is None:
+        table, truth = chances(n_negatives, n_items, replacement=replacement), binned_values(metric, n_items)
     else:
-        table = chances_of(at, n_negatives, n_items, replacement=replacement)
-        truth = value_of_rank(metric, n_items)[at - 1]
+        table = chances_at_ranks(ranks, n_negatives, n_items, replacement=replacement)
+        truth = values_by_rank(metric, n_items)[ranks - 1]
     return _Moments(table @ value, table @ value**2, truth)
 
 
-def _weight(ranks: str | RankDistribution, n_items: int) -> Float:
-    """How much of a guess or a distribution lies in each bin."""
+def _bin_weights(ranks: str | RankDistribution, n_items: int) -> Float:
+    """The share of a guessed or fitted distribution in each bin."""
     if isinstance(ranks, str):
-        return prior_of(ranks, n_items)
-    weight = np.bincount(_bins(ranks.rank, n_items), ranks.chance, len(grid_of(n_items).rank))
+        return rank_prior(ranks, n_items)
+    weight = np.bincount(_rank_bins(ranks.rank, n_items), ranks.chance, len(rank_grid(n_items).rank))
     return np.asarray(weight / weight.sum())
 
 
-def _distinct(ranks: Any, n_items: int, n_negatives: int) -> tuple[Int | None, Int]:
-    """The different ranks there are and which is whose; None and the bins where they are too many."""
-    bins = _bins(ranks, n_items)
-    found, places = np.unique(np.asarray(ranks, dtype=np.int64), return_inverse=True)
-    if len(found) * (n_negatives + 1) > _ONE_BY_ONE:
+def _distinct_ranks(ranks: Any, n_items: int, n_negatives: int) -> tuple[Int | None, Int]:
+    """The distinct ranks and the index of each rank among them; None and the bins if they are too many."""
+    bins = _rank_bins(ranks, n_items)
+    distinct, index = np.unique(np.asarray(ranks, dtype=np.int64), return_inverse=True)
+    if len(distinct) * (n_negatives + 1) > _MAX_SINGLE_CHANCES:
         return None, bins
-    return found, places
+    return distinct, index
 
 
-def _bins(ranks: Any, n_items: int) -> Int:
+def _rank_bins(ranks: Any, n_items: int) -> Int:
     array = np.asarray(ranks)
     if array.ndim != 1 or not len(array) or int(array.min()) < 1 or int(array.max()) > n_items:
         raise InputError(
-            f"true ranks must lie between 1 and {n_items}.", hint="Pass one rank a case, 1 being best."
+            f"true ranks must lie between 1 and {n_items}.", hint="Pass one rank per case, 1 being best."
         )
-    return np.asarray(np.searchsorted(grid_of(n_items).start, array, side="right") - 1)
+    return np.asarray(np.searchsorted(rank_grid(n_items).start, array, side="right") - 1)

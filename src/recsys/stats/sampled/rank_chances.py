@@ -1,7 +1,7 @@
-"""How likely each sampled rank is, given the true one: binomial with, hypergeometric without replacement.
+"""The probability of each sampled rank given the true one: binomial with, hypergeometric without replacement.
 
-True ranks are kept one by one up to 256 and in bins of one and a half percent beyond: the chances change
-slowly there, and a catalogue of millions fits into a small matrix.
+True ranks are single up to 256 and in bins of one and a half percent above: the probabilities change slowly
+there, and a catalogue of millions fits into a small matrix.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import NamedTuple
 import numpy as np
 
 from recsys.errors import InputError
-from recsys.stats.sampled.rank_values import RankMetric, value_of_rank
+from recsys.stats.sampled.rank_values import RankMetric, values_by_rank
 from recsys.types import Float, Int
 
-_ONE_BY_ONE = 256
-_STEP = 1.015
-_MOST_ITEMS = 20_000_000
-_KEPT = 512
+_N_SINGLE_RANKS = 256
+_BIN_GROWTH = 1.015
+_MAX_ITEMS = 20_000_000
+_MAX_CACHED_NEGATIVES = 512
 
 
 class Grid(NamedTuple):
-    """True ranks in bins: where each begins, the rank that stands for it, how many ranks it holds."""
+    """Bins of true ranks: the first rank, the representative rank and the number of ranks of each."""
 
     start: Int
     rank: Int
@@ -30,64 +30,68 @@ class Grid(NamedTuple):
 
 
 @lru_cache(maxsize=32)
-def grid_of(n_items: int) -> Grid:
+def rank_grid(n_items: int) -> Grid:
     """Bins of the ranks 1 to n_items."""
-    edges = [*range(1, min(n_items, _ONE_BY_ONE) + 1)]
-    at = float(_ONE_BY_ONE)
-    while at * _STEP < n_items:
-        at *= _STEP
-        edges.append(int(at) + 1)
+    edges = [*range(1, min(n_items, _N_SINGLE_RANKS) + 1)]
+    edge = float(_N_SINGLE_RANKS)
+    while edge * _BIN_GROWTH < n_items:
+        edge *= _BIN_GROWTH
+        edges.append(int(edge) + 1)
     start = np.unique(np.array(edges, dtype=np.int64))
     stop = np.append(start[1:], n_items + 1)
     return Grid(start, (start + stop - 1) // 2, stop - start)
 
 
 def chances(n_negatives: int, n_items: int, *, replacement: bool) -> Float:
-    """P(sampled rank | true rank): one row a bin of true ranks, one column a sampled rank from 1 on.
+    """P(sampled rank | true rank): one row per bin of true ranks, one column per sampled rank from 1 on.
 
     >>> chances(1, 3, replacement=True)[:, 0].tolist()
     [1.0, 0.5, 0.0]
     """
-    if n_negatives > _KEPT:  # a wide table is made again rather than kept: it has tens of megabytes
-        return chances_of(grid_of(n_items).rank, n_negatives, n_items, replacement=replacement)
-    return _chances(n_negatives, n_items, replacement)
+    if n_negatives > _MAX_CACHED_NEGATIVES:  # a wide table of tens of megabytes is not cached
+        return chances_at_ranks(rank_grid(n_items).rank, n_negatives, n_items, replacement=replacement)
+    return _cached_chances(n_negatives, n_items, replacement)
 
 
 @lru_cache(maxsize=128)
-def _chances(n_negatives: int, n_items: int, replacement: bool) -> Float:  # noqa: FBT001 - a cache's key
-    out = chances_of(grid_of(n_items).rank, n_negatives, n_items, replacement=replacement)
-    out.setflags(write=False)
-    return out
+def _cached_chances(n_negatives: int, n_items: int, replacement: bool) -> Float:  # noqa: FBT001 - a cache's key
+    table = chances_at_ranks(rank_grid(n_items).rank, n_negatives, n_items, replacement=replacement)
+    table.setflags(write=False)
+    return table
 
 
-def chances_of(ranks: Int, n_negatives: int, n_items: int, *, replacement: bool) -> Float:
-    """The same for some true ranks; all zero for a rank beyond the last item."""
+def chances_at_ranks(ranks: Int, n_negatives: int, n_items: int, *, replacement: bool) -> Float:
+    """P(sampled rank | true rank) for the given true ranks; all zero for a rank above n_items."""
     from scipy.special import gammaln, xlog1py, xlogy
 
-    check(n_negatives, n_items, replacement=replacement)
+    check_sampling(n_negatives, n_items, replacement=replacement)
     n, others = n_negatives, n_items - 1
-    better = np.minimum(ranks - 1, others)[:, None].astype(np.float64)
-    x = np.arange(n + 1)[None, :].astype(np.float64)
+    n_better = np.minimum(ranks - 1, others)[:, None].astype(np.float64)
+    n_above = np.arange(n + 1)[None, :].astype(np.float64)
 
     def ways(of: Float, pick: Float) -> Float:
         return np.asarray(gammaln(of + 1) - gammaln(pick + 1) - gammaln(of - pick + 1))
 
     if replacement:
-        share = better / others
-        out = np.exp(ways(np.full_like(x, n), x) + xlogy(x, share) + xlog1py(n - x, -share))
+        share = n_better / others
+        table = np.exp(
+            ways(np.full_like(n_above, n), n_above) + xlogy(n_above, share) + xlog1py(n - n_above, -share)
+        )
     else:
-        worse = others - better
-        possible = (x <= better) & (n - x <= worse)
-        taken, left = np.where(possible, x, 0.0), np.where(possible, n - x, 0.0)
-        every = float(gammaln(others + 1) - gammaln(n + 1) - gammaln(others - n + 1))
-        out = np.where(possible, np.exp(ways(better, taken) + ways(worse, left) - every), 0.0)
-    out /= out.sum(axis=1, keepdims=True)  # what rounding of the logarithms left
-    out[ranks > n_items] = 0.0
-    return out
+        n_worse = others - n_better
+        possible = (n_above <= n_better) & (n - n_above <= n_worse)
+        from_better, from_worse = np.where(possible, n_above, 0.0), np.where(possible, n - n_above, 0.0)
+        log_all = float(gammaln(others + 1) - gammaln(n + 1) - gammaln(others - n + 1))
+        table = np.where(
+            possible, np.exp(ways(n_better, from_better) + ways(n_worse, from_worse) - log_all), 0.0
+        )
+    table /= table.sum(axis=1, keepdims=True)  # corrects the rounding of the logarithms
+    table[ranks > n_items] = 0.0
+    return table
 
 
-def check(n_negatives: int, n_items: int, *, replacement: bool) -> None:
-    """Whether so many negatives can be drawn of so many items."""
+def check_sampling(n_negatives: int, n_items: int, *, replacement: bool) -> None:
+    """Refuse a sample that cannot be drawn: n_negatives of n_items."""
     if n_negatives < 1 or n_items < 2:
         raise InputError(
             f"{n_negatives} negatives of {n_items} items cannot be sampled.",
@@ -98,15 +102,15 @@ def check(n_negatives: int, n_items: int, *, replacement: bool) -> None:
             f"{n_negatives} different negatives cannot come from {n_items - 1} items.",
             hint="Pass n_items= of the whole catalogue, or replacement=True.",
         )
-    if n_items > _MOST_ITEMS:
-        raise InputError(f"{n_items:,} items are more than {_MOST_ITEMS:,}.", hint="Use a smaller catalogue.")
+    if n_items > _MAX_ITEMS:
+        raise InputError(f"{n_items:,} items are more than {_MAX_ITEMS:,}.", hint="Use a smaller catalogue.")
 
 
 @lru_cache(maxsize=256)
-def binned_value(metric: RankMetric, n_items: int, most: int | None = None) -> Float:
-    """The metric's mean over the ranks of each bin; `most`: over the bins of a larger catalogue."""
-    grid = grid_of(n_items if most is None else most)
-    values = value_of_rank(metric, n_items)
+def binned_values(metric: RankMetric, n_items: int, most: int | None = None) -> Float:
+    """The metric's mean over the ranks of each bin; with `most`, over bins of 1 to `most`."""
+    grid = rank_grid(n_items if most is None else most)
+    values = values_by_rank(metric, n_items)
     if most is not None:
         values = np.concatenate([values, np.zeros(max(0, most - n_items))])
     return np.asarray(np.add.reduceat(values, grid.start - 1) / grid.size)

@@ -1,7 +1,6 @@
-"""What a metric is worth at each rank of a single relevant item, asked of the registry.
+"""The value of a metric at each rank of a single relevant item, from the registered metric function.
 
-No metric is written down again: a case with one relevant item at rank r is made for every r, and the
-registered function reads them.
+No metric is defined twice: the function is applied to one case per rank r, with one relevant item at r.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from recsys.types import Context, Float, Hits
 
 
 class RankMetric(NamedTuple):
-    """A metric and its cut-off; prints as the field writes it."""
+    """A metric, its cut-off and its parameters; prints as "ndcg@10"."""
 
     metric: Metric
     k: int | None
@@ -29,37 +28,39 @@ class RankMetric(NamedTuple):
         return self.metric.name + ("" if self.k is None else f"@{self.k}")
 
 
-def asked(metric: Any) -> RankMetric:
-    """A metric by name, or a request that was parsed.
+def parse_rank_metric(metric: Any) -> RankMetric:
+    """The RankMetric of a name such as "ndcg@10", or of a parsed request.
 
-    >>> str(asked("hit_rate@5"))
+    >>> str(parse_rank_metric("hit_rate@5"))
     'hit@5'
     """
     if isinstance(metric, RankMetric):
         return metric
     if hasattr(metric, "metric") and hasattr(metric, "own_params"):
         return RankMetric(metric.metric, metric.k, tuple(metric.own_params.items()))
-    name, at, cut = str(metric).partition("@")
-    found, preset = lookup(name.strip())
-    if at and not cut.strip().isdigit():
+    name, separator, cutoff = str(metric).partition("@")
+    registered, preset = lookup(name.strip())
+    if separator and not cutoff.strip().isdigit():
         raise CutoffError(f"the cut-off of {metric!r} is not a whole number.", hint='Write "ndcg@10".')
-    k = int(cut) if at else None
-    if (k is None and found.at_k == "required") or (k is not None and (found.at_k == "never" or k < 1)):
+    k = int(cutoff) if separator else None
+    if (k is None and registered.at_k == "required") or (
+        k is not None and (registered.at_k == "never" or k < 1)
+    ):
         raise CutoffError(f"{metric!r} has a cut-off missing, too many or not positive.")
-    if set(found.needs) - {"candidates"} or found.kind == "catalogue":
+    if set(registered.needs) - {"candidates"} or registered.kind == "catalogue":
         raise NotDefinedError(
-            f"{found.name} is no metric of where relevant items landed, so sampling does not apply.",
+            f"{registered.name} is not a metric of the ranks of relevant items, so sampling does not apply.",
             hint="Use hit, ndcg, mrr, map, recall or auc.",
         )
-    params = {**found.params, **preset}
-    return RankMetric(found, k, tuple(params.items()))
+    params = {**registered.params, **preset}
+    return RankMetric(registered, k, tuple(params.items()))
 
 
 @lru_cache(maxsize=8)
-def value_of_rank(metric: RankMetric, n_candidates: int) -> Float:
+def values_by_rank(metric: RankMetric, n_candidates: int) -> Float:
     """The metric's value at ranks 1, 2, … of n candidates, one of them relevant.
 
-    >>> value_of_rank(asked("mrr@2"), 3).tolist()
+    >>> values_by_rank(parse_rank_metric("mrr@2"), 3).tolist()
     [1.0, 0.5, 0.0]
     """
     n = n_candidates
@@ -77,8 +78,8 @@ def value_of_rank(metric: RankMetric, n_candidates: int) -> Float:
     )
     reading = Reading(hits, None, "first", Context(complete=True))
     conventions = Conventions().for_metric(metric.metric.name)
-    found = metric.metric.body(reading, metric.k, conventions, **dict(metric.params))
-    values = found.value if isinstance(found, Terms) else found
-    out = np.asarray(values, dtype=np.float64)
-    out.setflags(write=False)
-    return out
+    result = metric.metric.body(reading, metric.k, conventions, **dict(metric.params))
+    values = result.value if isinstance(result, Terms) else result
+    array = np.asarray(values, dtype=np.float64)
+    array.setflags(write=False)
+    return array
