@@ -45,6 +45,7 @@ check: $(VENV)/.installed
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/house.py --check
 	$(BIN)/python -m pytest -q -p no:randomly --doctest-modules src/recsys --ignore=src/recsys/kernels/cuda/triton_kernels.py
 
 # -W ignore: the warnings of peers are theirs.
@@ -65,6 +66,7 @@ cross:
 # Strict: a link that leads nowhere, or a page outside the navigation, is an error.
 docs: $(VENV)/.installed
 	$(BIN)/python scripts/write_docs.py
+	$(BIN)/python scripts/house.py --write
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 # The locks carry hashes and no addresses, so any index that serves the same files will do.

@@ -10,7 +10,7 @@ build=$here/build/cross
 flags="-std=c++17 -O2 -ffp-contract=off -Wall -Wextra -I$native"
 mkdir -p "$build/host" "$build/aarch64"
 
-compile() { # compiler folder flags: every file but the Python face and what only x86 has
+compile() { # compiler folder flags: every file but the Python binding and what only x86 has
   for file in "$native"/*.cpp "$here"/tests/kernels/native/digest.cpp; do
     case $file in */module.cpp | */level_avx*.cpp) continue ;; esac
     # shellcheck disable=SC2086

@@ -13,6 +13,8 @@ from collections import defaultdict
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "recsys"
+PAGE = SOURCE.parents[1] / "docs" / "architecture.md"
+FENCE = "where a limit is passed or a name occurs twice without a reason.\n\n```text\n"
 MOST_DOORS, MOST_EDGES = 19, 115
 ORDER = (
     "cli", "cf", "report", "analysis audit debias", "models", "comparison", "evaluation", "stats", "splits",
@@ -138,32 +140,51 @@ def one_caller_helpers(trees: dict[str, ast.Module]) -> tuple[int, int]:
     return single, total
 
 
-def main(arguments: list[str]) -> int:
-    trees = modules()
+def describe(trees: dict[str, ast.Module]) -> tuple[list[str], list[str]]:
+    """The lines that are printed, and what is wrong."""
     doors = sorted(p.name for p in SOURCE.iterdir() if p.name not in ("py.typed", "__pycache__"))
     every, eager = room_edges(trees)
-    upward = sorted(e for e in every if level(e[0]) > level(e[1]))
+    upward = sorted(edge for edge in every if level(edge[0]) > level(edge[1]))
     stems, classes = doubled(trees)
     n_lines = sum(len(p.read_text(encoding="utf-8").splitlines()) for p in SOURCE.rglob("*.py"))
     single, private = one_caller_helpers(trees)
-    print(f"doors: {len(doors)}: {', '.join(doors)}")
-    print(f"files: {len(trees)}, lines: {n_lines:,}, private helpers with one caller: {single} of {private}")
-    print(f"edges between rooms: {len(every)} ({len(eager)} when a module is loaded)")
-    print(f"upward, inside functions only: {', '.join(f'{a} -> {b}' for a, b in upward) or 'none'}")
+    lines = [
+        f"{len(doors)} doors: {', '.join(doors)}",
+        f"{len(every)} imports between rooms ({len(eager)} when a module is loaded)",
+        f"upward, inside functions only: {', '.join(f'{a} -> {b}' for a, b in upward) or 'none'}",
+    ]
     for kind, names in (("file name", stems), ("class name", classes)):
-        for name, where in sorted(names.items()):
-            reason = REASONS.get(name, "NO REASON GIVEN")
-            print(f"doubled {kind} {name} ({', '.join(where)}): {reason}")
+        lines += [
+            f"{kind} {name} occurs {len(where)} times: {REASONS.get(name, 'NO REASON GIVEN')}"
+            for name, where in sorted(names.items())
+        ]
+    lines.append(
+        f"{len(trees)} files, {n_lines:,} lines; {single} of {private} private helpers have one caller"
+    )
     for title, call in CALLS.items():
         done = subprocess.run(
             [sys.executable, "-c", TRACE.format(call=call)], capture_output=True, text=True, check=True
         )
         files, functions, loaded = done.stdout.strip("[]\n").split(", ")
-        print(f"{title}: {files} files, {functions} functions, {loaded} modules loaded")
-    wrong = [n for n in (*stems, *classes) if n not in REASONS]
-    wrong += [str(e) for e in upward if e not in LAZY_UPWARD or e in eager]
-    too_many = len(doors) > MOST_DOORS or len(every) > MOST_EDGES
-    return int("--check" in arguments and (bool(wrong) or too_many))
+        lines.append(f"{title}: {files} files and {functions} functions run, {loaded} modules are loaded")
+    wrong = [f"{name}: {held}" for name, held in (stems | classes).items() if name not in REASONS]
+    wrong += [f"{a} -> {b} points up" for a, b in upward if (a, b) not in LAZY_UPWARD or (a, b) in eager]
+    wrong += [f"{len(doors)} doors"] if len(doors) > MOST_DOORS else []
+    wrong += [f"{len(every)} imports between rooms"] if len(every) > MOST_EDGES else []
+    return lines, wrong
+
+
+def main(arguments: list[str]) -> int:
+    lines, wrong = describe(modules())
+    if "--write" in arguments:
+        text = PAGE.read_text(encoding="utf-8")
+        head, rest = text.split(FENCE, 1)
+        PAGE.write_text(
+            head + FENCE + "\n".join(lines) + "\n```" + rest.split("\n```", 1)[1], encoding="utf-8"
+        )
+        return 0
+    print("\n".join(wrong if "--check" in arguments else lines))
+    return int("--check" in arguments and bool(wrong))
 
 
 if __name__ == "__main__":

@@ -4,10 +4,11 @@
 set -eu
 
 python=${1:-.venv/bin/python}
+python=$(cd "$(dirname "$(command -v "$python")")" && pwd)/$(basename "$python")
 here=$(dirname "$0")/..
 build=$here/build/sanitize
 
-cmake -S "$here" -B "$build" -DCMAKE_BUILD_TYPE=Debug -DRECSYS_SANITIZE=ON -DPython_EXECUTABLE="$(command -v "$python")"
+cmake -S "$here" -B "$build" -DCMAKE_BUILD_TYPE=Debug -DRECSYS_SANITIZE=ON -DPython_EXECUTABLE="$python"
 cmake --build "$build" --parallel 2
 
 # A copy of the package beside the sanitized extension: the installed one stays as it is.

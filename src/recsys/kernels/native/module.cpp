@@ -1,4 +1,4 @@
-// The Python face of the native kernels. It only converts: shapes and values were checked in Python.
+// The Python binding of the native kernels. It only converts: shapes and values were checked in Python.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
