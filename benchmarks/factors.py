@@ -141,7 +141,7 @@ def ours(world: World) -> dict[str, Runner]:
         kernels.match_lists(found.list_indptr, found.list_items, *world.truth, threads=1)
 
     def counted(**options: Any) -> None:
-        kernels.count_ranks(world.users, world.items, world.truth, **common, **options)
+        kernels.scan(world.users, world.items, truth=world.truth, **common, **options)
 
     model = recsys.Factors(world.users, world.items)
     truth, seen = interactions(world.truth, world), interactions(world.seen, world)

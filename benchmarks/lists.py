@@ -106,7 +106,7 @@ def numpy_only() -> Callable[[pd.DataFrame, pd.DataFrame], dict[str, float]]:
     absent = (None, "left out for this measurement")
 
     def plain(lists: pd.DataFrame, truth: pd.DataFrame) -> dict[str, float]:
-        with mock.patch("recsys.kernels.backend._load", return_value=absent):
+        with mock.patch("recsys.kernels.native_backend.load", return_value=absent):
             return run(lists, truth)
 
     return plain

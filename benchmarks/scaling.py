@@ -28,9 +28,9 @@ def row(size: dict[str, int], rounds: int = 5) -> dict[str, float]:
     common: dict[str, Any] = {"seen": world.seen, "threads": 1}
     calls = {
         "floor": next(iter(floors(world).values())),
-        "top-k": lambda: kernels.top_k(world.users, world.items, size["k"], prune=False, **common),
-        "top-k, pruned": lambda: kernels.top_k(world.users, world.items, size["k"], **common),
-        "counting": lambda: kernels.count_ranks(world.users, world.items, world.truth, **common),
+        "top-k": lambda: kernels.scan(world.users, world.items, k=size["k"], prune=False, **common),
+        "top-k, pruned": lambda: kernels.scan(world.users, world.items, k=size["k"], **common),
+        "counting": lambda: kernels.scan(world.users, world.items, truth=world.truth, **common),
     }
     times: dict[str, list[float]] = {name: [] for name in calls}
     for turn in range(rounds + 1):

@@ -5,7 +5,7 @@ set -eu
 
 python=${1:-.venv/bin/python}
 python=$(cd "$(dirname "$(command -v "$python")")" && pwd)/$(basename "$python")
-here=$(dirname "$0")/..
+here=$(cd "$(dirname "$0")/.." && pwd)
 build=$here/build/sanitize
 
 cmake -S "$here" -B "$build" -DCMAKE_BUILD_TYPE=Debug -DRECSYS_SANITIZE=ON -DPython_EXECUTABLE="$python"
@@ -17,13 +17,20 @@ mkdir -p "$build/package"
 cp -R "$here/src/recsys" "$build/package/recsys"
 rm -f "$build"/package/recsys/kernels/_native*.so
 cp "$build"/_native*.so "$build/package/recsys/kernels/"
+# An editable install finds the package before any path does.
+cat >"$build/package/sitecustomize.py" <<'END'
+import sys
+
+sys.meta_path[:] = [finder for finder in sys.meta_path if "ScikitBuild" not in type(finder).__name__]
+END
 
 # The interpreter is not instrumented: the runtimes must come first (the C++ one too, or its exceptions are
 # not found), and the interpreter's own leaks are not ours. Memory and start-up are those of the sanitizers here, so
 # the tests that bound them are left out.
 asan=$(${CXX:-c++} -print-file-name=libasan.so)
 stdcxx=$(${CXX:-c++} -print-file-name=libstdc++.so)
-LD_PRELOAD="$asan $stdcxx" ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
-PYTHONPATH=$build/package:$here/tests \
-  "$python" -m pytest -q -p no:cacheprovider -p no:randomly "$here"/tests/kernels \
+export LD_PRELOAD="$asan $stdcxx" ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:allocator_may_return_null=1
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 PYTHONPATH="$build/package:$here/tests"
+"$python" -c 'import sys, recsys.kernels._native as n; sys.exit("sanitize/package" not in n.__file__ and n.__file__)'
+"$python" -m pytest -q -p no:cacheprovider -p no:randomly "$here"/tests/kernels \
   -k "not 64_mb and not cold_start"

@@ -10,7 +10,7 @@ from typing import Any
 import recsys
 from recsys.cli.facts import all_metrics, all_presets, bounds_text, choices, decisions
 from recsys.conventions.decisions import DECISIONS, Conventions, describe
-from recsys.inputs.files import write_text
+from recsys.inputs.files import FORMATS, write_text
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 MADE = "<!-- Written by scripts/write_docs.py; do not edit. -->"
@@ -181,7 +181,23 @@ def _value(preset: str, metric: str) -> str:
         return f"{recsys.evaluate(LISTS, TRUTH, metric, conventions=preset)[metric]:.4f}"
 
 
+def files_page() -> str:
+    """The page as it is, with the table of formats made anew."""
+    text = (DOCS / "files.md").read_text(encoding="utf-8")
+    before, start, rest = text.partition("<!-- formats: written by scripts/write_docs.py -->\n")
+    _, end, after = rest.partition("<!-- end of formats -->\n")
+    lines = ["| format | recognised by | lists | truth |", "|---|---|---|---|"]
+    taken: set[str] = set()  # formats may share an ending, as `ratings` and `csv`: the first is known by it
+    for row in FORMATS.values():
+        endings = [f"`{suffix}`" for suffix in row.suffixes if suffix not in taken]
+        taken.update(row.suffixes)
+        known_by = ", ".join(endings) + (", or " if endings else "") + row.help
+        lines.append(f"| `{row.name}` | {known_by} | {row.lists} | {row.truth} |")
+    return before + start + "\n" + "\n".join(lines) + "\n\n" + end + after
+
+
 PAGES = {
+    "files.md": files_page,
     "metrics.md": metrics_page,
     "conventions.md": conventions_page,
     "conventions-explained.md": explained_page,

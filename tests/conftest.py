@@ -10,9 +10,13 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# `ci` draws the same examples every time, so a red run can be repeated; `dev` explores.
+# `ci` draws the same examples every time, so a red run can be repeated; `dev` explores; `quick` is for
+# `make quick`, between two edits.
 settings.register_profile(
     "ci", derandomize=True, deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "quick", deadline=None, max_examples=10, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("dev", deadline=None, max_examples=100)
 settings.register_profile("deep", deadline=None, max_examples=2000)

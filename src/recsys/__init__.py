@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from recsys.audit import audit
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from recsys.evaluation.results import Evaluation, load
     from recsys.evaluation.single import score_list
     from recsys.evaluation.stopping import StopWhen
+    from recsys.inputs import read_interactions, read_lists
     from recsys.inputs.files import read_file
-    from recsys.inputs.frames import read_interactions, read_lists
     from recsys.kernels import show_backends
     from recsys.metrics import metric
     from recsys.ranks.sources import Factors, Scores, from_model, read_factors
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from recsys.types import Interactions, Lists
 
 __version__ = "0.1.0"
+_T = TypeVar("_T")
 
 # Where each public name is defined.
 _HOMES = {
@@ -62,8 +63,8 @@ _HOMES = {
     "race": "recsys.comparison.race",
     "read_factors": "recsys.ranks.sources",
     "read_file": "recsys.inputs.files",
-    "read_interactions": "recsys.inputs.frames",
-    "read_lists": "recsys.inputs.frames",
+    "read_interactions": "recsys.inputs",
+    "read_lists": "recsys.inputs",
     "recommend": "recsys.evaluation.evaluate",
     "score_list": "recsys.evaluation.single",
     "show_backends": "recsys.kernels",
@@ -125,6 +126,42 @@ __all__ = [
     "show_backends",
     "split",
 ]
+
+
+class Registry(dict[str, _T]):
+    """Whatever can be added (metrics, splits, formats, checks, verbs, …), by name, in order of addition.
+
+    A module of this package registers when it is imported. Another package names a module as an entry point
+    in `group`; such plug-ins are loaded when a name is not found or when all names are wanted.
+
+    Args:
+        kind: what an entry is called in messages, such as "metric".
+        group: the entry points that plug-ins are found by, such as "recsys.metrics".
+    """
+
+    def __init__(self, kind: str, group: str) -> None:
+        super().__init__()
+        self.kind = kind
+        self.group = group
+        self._plugins_loaded = False
+
+    def load_plugins(self) -> Registry[_T]:
+        """Import what other packages registered; itself, complete."""
+        if not self._plugins_loaded:
+            from importlib.metadata import entry_points
+
+            self._plugins_loaded = True
+            for entry in entry_points(group=self.group):
+                entry.load()
+        return self
+
+    def find(self, name: str) -> _T:
+        """The entry of this name; UnknownNameError, with the nearest names, if there is none."""
+        if name not in self and name not in self.load_plugins():
+            from recsys.errors import UnknownNameError
+
+            raise UnknownNameError(self.kind, name, self)
+        return self[name]
 
 
 def lazy_names(

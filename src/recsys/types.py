@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from recsys.errors import IdTypeError, UnknownNameError
+from recsys import Registry as Registry  # noqa: PLC0414 - a name of this module too
+from recsys.errors import IdTypeError
 
 Int = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -23,41 +24,6 @@ Float = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 Array = npt.NDArray[Any]
 ExposureKey = tuple[int | None, str]
-T = TypeVar("T")
-
-
-class Registry(dict[str, T]):
-    """Whatever can be added (metrics, splits, formats, checks, verbs, …), by name, in order of addition.
-
-    A module of this package registers when it is imported. Another package names a module as an entry point
-    in `group`; such plug-ins are loaded when a name is not found or when all names are wanted.
-
-    Args:
-        kind: what an entry is called in messages, such as "metric".
-        group: the entry points that plug-ins are found by, such as "recsys.metrics".
-    """
-
-    def __init__(self, kind: str, group: str) -> None:
-        super().__init__()
-        self.kind = kind
-        self.group = group
-        self._plugins_loaded = False
-
-    def load_plugins(self) -> Registry[T]:
-        """Import what other packages registered; itself, complete."""
-        if not self._plugins_loaded:
-            from importlib.metadata import entry_points
-
-            self._plugins_loaded = True
-            for entry in entry_points(group=self.group):
-                entry.load()
-        return self
-
-    def find(self, name: str) -> T:
-        """The entry of this name; UnknownNameError, with the nearest names, if there is none."""
-        if name not in self and name not in self.load_plugins():
-            raise UnknownNameError(self.kind, name, self)
-        return self[name]
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,6 +183,15 @@ def positions(starts: Array, sizes: Array) -> Int:
     """
     before = np.cumsum(sizes) - sizes
     return np.asarray(np.arange(int(sizes.sum())) + np.repeat(starts - before, sizes), dtype=np.int64)
+
+
+def count_entries(data: Interactions | Lists, cases: Ids) -> Int:
+    """The number of entries of some cases, in their order; 0 for a case without any."""
+    data.cases.same_kind(cases, what="user")
+    if len(data.cases) == 0:
+        return np.zeros(len(cases), dtype=np.int64)
+    codes = data.cases.code_of(cases.values)
+    return np.where(codes >= 0, data.sizes[codes], 0)
 
 
 def entries_of_cases(data: Interactions | Lists, cases: Ids) -> tuple[Int, Int]:

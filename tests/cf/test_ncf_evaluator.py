@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import recsys
 from recsys.errors import CutoffError, InputError, TieWarning, UnknownNameError
 from recsys.evaluation.candidates import Candidates, evaluate_candidates
-from recsys.ranks.sources.candidate_reader import read_candidates
+from recsys.ranks.sources.candidate_sets import read_candidates
 
 torch = pytest.importorskip("torch")
 

@@ -14,9 +14,9 @@ from scipy import stats
 import recsys
 from recsys.errors import IdTypeError, InputError, NotDefinedError, RecsysError, UnknownNameError
 from recsys.metrics import METRICS
+from recsys.stats.inference_results import RankTestWarning, UnpairedWarning, ZeroVarianceWarning
 from recsys.stats.intervals import ratio_difference, ratio_units
 from recsys.stats.paired_comparison import compare_tables
-from recsys.stats.statistics_warnings import RankTestWarning, UnpairedWarning, ZeroVarianceWarning
 from recsys.types import PerCase
 
 N = 800
@@ -309,7 +309,7 @@ def test_hardly_any_user_is_answered_with_a_note(n):
     assert any("rough" in note for note in found["gini@2"].notes)
 
 
-@pytest.mark.filterwarnings("ignore::recsys.stats.statistics_warnings.ZeroVarianceWarning")
+@pytest.mark.filterwarnings("ignore::recsys.stats.inference_results.ZeroVarianceWarning")
 @pytest.mark.parametrize("rules", [{}, {"average": "pooled", "f1_of": "means"}])
 def test_every_interval_is_about_the_number_reported(rules):
     """The interval of every kind of metric (mean, ratio, of the catalogue) contains the value shown."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ import recsys
 from recsys.errors import ConventionError, InputError, NotDefinedError
 
 
+@cache
 def world(share, n=2000, seed=0):
     rng = np.random.default_rng(seed)
     truth = {u: {u % 50} for u in range(n)}
@@ -20,26 +22,39 @@ def world(share, n=2000, seed=0):
     return recsys.evaluate(lists, truth, ["hit@1", "ndcg@3"])
 
 
-OLD, SAME, WORSE, BETTER = world(0.5), world(0.5, seed=1), world(0.4, seed=2), world(0.6, seed=3)
+def old_model():
+    return world(0.5)
+
+
+def same_model():
+    return world(0.5, seed=1)
+
+
+def worse_model():
+    return world(0.4, seed=2)
+
+
+def better_model():
+    return world(0.6, seed=3)
 
 
 def test_verdicts():
-    assert recsys.gate(BETTER, OLD, {"hit@1": "1%", "ndcg@3": "1%"}).passed
-    assert not recsys.gate(WORSE, OLD, {"hit@1": "1%"})
-    assert recsys.gate(OLD, OLD, {"hit@1": "1%"})
-    assert not recsys.gate(OLD, OLD, {"hit@1": 0})
-    assert recsys.gate(BETTER, OLD, {"hit@1": 0})
-    mixed = recsys.gate(BETTER, OLD, {"hit@1": "1%", "ndcg@3": 0})
+    assert recsys.gate(better_model(), old_model(), {"hit@1": "1%", "ndcg@3": "1%"}).passed
+    assert not recsys.gate(worse_model(), old_model(), {"hit@1": "1%"})
+    assert recsys.gate(old_model(), old_model(), {"hit@1": "1%"})
+    assert not recsys.gate(old_model(), old_model(), {"hit@1": 0})
+    assert recsys.gate(better_model(), old_model(), {"hit@1": 0})
+    mixed = recsys.gate(better_model(), old_model(), {"hit@1": "1%", "ndcg@3": 0})
     assert [c.metric for c in mixed.checks] == ["hit@1", "ndcg@3"]
 
 
 def test_it_is_the_shifted_paired_t_test():
-    a, b = SAME.values_of("hit@1"), OLD.values_of("hit@1")
-    absolute = recsys.gate(SAME, OLD, {"hit@1": 0.03}).checks[0]
+    a, b = same_model().values_of("hit@1"), old_model().values_of("hit@1")
+    absolute = recsys.gate(same_model(), old_model(), {"hit@1": 0.03}).checks[0]
     expected = scipy_stats.ttest_rel(a + 0.03, b, alternative="greater")
     assert absolute.p_value == pytest.approx(expected.pvalue, rel=1e-10)
     assert absolute.bound == pytest.approx(expected.confidence_interval(0.95).low - 0.03, rel=1e-9)
-    relative = recsys.gate(SAME, OLD, {"hit@1": "6%"}).checks[0]
+    relative = recsys.gate(same_model(), old_model(), {"hit@1": "6%"}).checks[0]
     assert relative.p_value == pytest.approx(scipy_stats.ttest_rel(a, 0.94 * b, alternative="greater").pvalue)
 
 
@@ -78,7 +93,7 @@ def test_error_rate_at_the_margin():
 
 
 def test_outputs():
-    made = recsys.gate(WORSE, OLD, {"hit@1": "1%"})
+    made = recsys.gate(worse_model(), old_model(), {"hit@1": "1%"})
     assert "FAILED" in made.to_markdown()
     assert "| hit@1 |" in made.to_markdown()
     assert json.loads(made.to_json())["checks"][0]["passed"] is False
@@ -88,20 +103,20 @@ def test_outputs():
 def test_bad_input():
     for wrong in ("x", "-1%", "100%", float("nan"), -0.1):
         with pytest.raises(InputError, match="margin"):
-            recsys.gate(SAME, OLD, {"hit@1": wrong})
+            recsys.gate(same_model(), old_model(), {"hit@1": wrong})
     with pytest.raises(InputError, match="no metric"):
-        recsys.gate(SAME, OLD, {})
+        recsys.gate(same_model(), old_model(), {})
     other = recsys.evaluate({1: [1]}, {1: {1}}, ["hit@1"], conventions="trec_eval")
     with pytest.raises(ConventionError):
-        recsys.gate(other, OLD, {"hit@1": "1%"})
+        recsys.gate(other, old_model(), {"hit@1": "1%"})
     with pytest.raises(InputError, match="recall@7"):
-        recsys.gate(SAME, OLD, {"recall@7": "1%"})
+        recsys.gate(same_model(), old_model(), {"recall@7": "1%"})
     shown = recsys.evaluate({1: [1]}, {1: {1}}, ["coverage@1"])
     with pytest.raises(NotDefinedError, match="no value for each user"):
         recsys.gate(shown, shown, {"coverage@1": "1%"})
     stranger = recsys.evaluate({-1: [1]}, {-1: {1}}, ["hit@1"])
     with pytest.raises(InputError, match="no user"):
-        recsys.gate(stranger, OLD, {"hit@1": "1%"})
+        recsys.gate(stranger, old_model(), {"hit@1": "1%"})
 
 
 def rated(seed, noise, n=300):
@@ -181,4 +196,4 @@ def test_a_result_that_stopped_early_is_said_to_have():
     assert early.counts["cases"] < 3000
     said = str(recsys.gate(early, early, {"hit@1": "1%"}))
     assert "the new result and the one it is compared with stopped early" in said
-    assert "stopped early" not in str(recsys.gate(OLD, OLD, {"hit@1": "1%"}))
+    assert "stopped early" not in str(recsys.gate(old_model(), old_model(), {"hit@1": "1%"}))

@@ -12,10 +12,9 @@ import pytest
 
 import recsys
 from recsys.evaluation.bounds import best_and_floor
-from recsys.evaluation.bounds.candidate_pool import CandidatePool
+from recsys.evaluation.bounds.candidate_pool import CandidatePool, random_lists
 from recsys.evaluation.bounds.even_exposure import most_even_counts
-from recsys.evaluation.bounds.list_builders import random_lists
-from recsys.inputs.frames import read_interactions, read_lists
+from recsys.inputs import read_interactions, read_lists
 from recsys.metrics.registry import METRICS
 from recsys.metrics.requests import Request
 from recsys.ranks.matching import match_truth

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import recsys
 from recsys.errors import InputError, NotDefinedError, RecsysError, UnknownNameError
-from recsys.evaluation.strata import quantile_labels
+from recsys.evaluation.groups import quantile_labels
 from worlds.lists import World, known_of, worlds
 
 pytestmark = pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")

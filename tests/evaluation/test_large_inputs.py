@@ -12,8 +12,8 @@ import pytest
 import recsys
 from recsys.errors import FileError
 from recsys.evaluation.results import Evaluation
+from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.files import read_file
-from recsys.inputs.frames import read_interactions, read_lists
 from recsys.inputs.ids import encode_ints
 from recsys.ranks.sources.candidate_sets import Candidates
 

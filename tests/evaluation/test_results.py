@@ -112,10 +112,9 @@ BAD = {
     "merge with nothing": lambda: recsys.Evaluator(["mrr"]).merge(None),
     "a masked matrix": lambda: recsys.Factors(np.ma.masked_greater(np.eye(2), 0.5), np.eye(2)),
     "a frame as factors": lambda: recsys.Factors(pd.DataFrame(np.eye(2), index=[1, 0]), np.eye(2)),
-    "an unknown choice": lambda: recsys.compare([RESULT, RESULT], tset="t"),
+    "an unknown choice": lambda: recsys.compare([recsys.evaluate(LISTS, TRUTH, ["mrr"])] * 2, tset="t"),
     "recommend without k": lambda: recsys.recommend(recsys.Factors(np.eye(2), np.eye(2)), None),
 }
-RESULT = recsys.evaluate(LISTS, TRUTH, ["mrr", "hit@1"])
 
 
 @pytest.mark.parametrize("name", BAD)

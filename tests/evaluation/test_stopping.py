@@ -10,7 +10,7 @@ import pytest
 import recsys
 from recsys.errors import ConventionError, InputError, NotDefinedError, TieWarning, UnknownNameError
 from recsys.evaluation.stopping import StopWhen, restrict_to_cases
-from recsys.stats.statistics_warnings import StatisticsWarning, StoppedWarning, UnpairedWarning
+from recsys.stats.inference_results import StatisticsWarning, StoppedWarning, UnpairedWarning
 from recsys.types import Ids
 
 

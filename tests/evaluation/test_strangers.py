@@ -18,7 +18,7 @@ import pytest
 import recsys
 from recsys.comparison.history import record
 from recsys.errors import ColumnError, FileError, IdTypeError, InputError, MergeError
-from recsys.inputs.files.whole_tables import read_table, write_table
+from recsys.inputs.files.reader import read_table, write_table
 from recsys.ranks.sources import read_factors
 from recsys.report import report_html
 from recsys.report.example_users import inspector_users

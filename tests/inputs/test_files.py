@@ -17,10 +17,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 import recsys
+from recsys.cli.app import cli
 from recsys.errors import (
     ColumnError,
     FileError,
@@ -30,7 +32,9 @@ from recsys.errors import (
     RecsysError,
     UnknownNameError,
 )
-from recsys.inputs.files import read_file, write_bytes, write_text
+from recsys.inputs.files import FORMATS, read_file, write_bytes, write_text
+from recsys.inputs.files.formats import Format, add_format
+from recsys.inputs.files.reader import read_table, write_table
 
 
 @pytest.fixture
@@ -109,10 +113,112 @@ def test_parquet(tmp_path, library, monkeypatch):
         read_file(path, ids="int")
 
 
-def test_parquet_ids_as_numbers(tmp_path):
-    path = tmp_path / "lists.parquet"
-    pd.DataFrame({"user": ["12", "3"], "item": [5, 6]}).to_parquet(path)
+@pytest.mark.parametrize("name", ["lists.parquet", "lists.arrow"])
+def test_typed_ids_as_numbers(tmp_path, name):
+    path = tmp_path / name
+    write_table(path, pd.DataFrame({"user": ["12", "3"], "item": [5, 6]}))
     assert lists_of(read_file(path, ids="int")) == {3: [6], 12: [5]}
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzipped"])
+@pytest.mark.parametrize("compression", ["uncompressed", "lz4"])
+def test_arrow_files(tmp_path, packed, compression):
+    feather = pytest.importorskip("pyarrow.feather")
+    frame = pd.DataFrame(
+        {"userId": [7, 7, 8], "itemId": ["a", "b", "a"], "score": [0.1, 0.2, 0.3], "other": [[1], [2], [3]]}
+    )
+    path = tmp_path / "lists.feather"
+    feather.write_feather(frame, str(path), compression=compression)
+    if packed:
+        path = tmp_path / "packed"  # recognised by its first bytes
+        path.write_bytes(gzip.compress((tmp_path / "lists.feather").read_bytes()))
+    lists = read_file(path)
+    assert lists_of(lists) == {"7": ["b", "a"], "8": ["a"]}
+    assert lists.notes["format"] == "arrow"
+    assert lists_of(read_file(path, ids="auto")) == {7: ["b", "a"], 8: ["a"]}
+    table, roles = read_table(path, ids="auto")
+    assert table["userId"].tolist() == [7, 7, 8]
+    assert list(table) == list(frame)
+    assert (roles["user"], roles["item"]) == ("userId", "itemId")
+    with pytest.raises(ColumnError, match="nobody"):
+        read_file(path, columns={"user": "nobody"})
+
+
+def test_damaged_arrow_files_are_refused(tmp_path):
+    path = tmp_path / "lists.arrow"
+    write_table(path, pd.DataFrame({"user": ["a", "b"] * 50, "item": range(100)}))
+    whole = path.read_bytes()
+    for size in (7, 100, len(whole) // 2, len(whole) - 3):
+        path.write_bytes(whole[:size])
+        with pytest.raises(FileError, match="damaged or truncated Arrow file"):
+            read_file(path)
+
+
+def test_arrow_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
+    path = tmp_path / "lists.arrow"
+    write_table(path, pd.DataFrame({"user": [1], "item": [2]}))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for read in (read_file, read_table):
+        with pytest.raises(MissingExtraError, match=r"recsys-evaluation\[arrow\]"):
+            read(path)
+
+
+@pytest.mark.parametrize("suffix", [f.suffixes[0] for f in FORMATS.values() if f.write is not None])
+def test_tables_come_back_as_they_were_written(tmp_path, suffix):
+    frame = pd.DataFrame({"user": [7, 8], "item": ["a", "b"], "rating": [1.0, 2.5]})
+    write_table(tmp_path / f"t{suffix}", frame)
+    pd.testing.assert_frame_equal(read_table(tmp_path / f"t{suffix}")[0], frame, check_dtype=False)
+    with pytest.raises(UnknownNameError, match="ending"):
+        write_table(tmp_path / "t.xls", frame)
+
+
+def test_a_format_of_another_package_is_found_everywhere(put, tmp_path, monkeypatch):
+    def read(source, options):
+        pairs = [line.split("->") for line in source.data.decode().splitlines()[1:]]
+        return options.finish({user: items.split() for user, items in pairs}, options.columns, source.name)
+
+    entry = Format(
+        "arrows",
+        read=read,
+        read_whole=lambda source, _: (pd.DataFrame({"bytes": [len(source.data)]}), {}),
+        write=lambda frame, name: f"{name} {len(frame)}".encode(),
+        suffixes=(".arr",),
+        magic=b"Obj\x01",  # refused as Avro as long as nobody reads it
+        recognises=lambda head: b"->" in head,
+        help="arrows",
+    )
+    content = b"Obj\x01\n007->NA b\nnull->None\n"
+    with pytest.raises(FileError, match="Avro"):
+        read_file(put("lists", content))
+
+    class EntryPoint:
+        @staticmethod
+        def load():
+            add_format(entry)
+
+    monkeypatch.setattr(
+        "importlib.metadata.entry_points", lambda group: [EntryPoint] * (group == FORMATS.group)
+    )
+    monkeypatch.setattr(FORMATS, "_plugins_loaded", False)
+    try:
+        assert lists_of(read_file(put("lists.arr", b"#\n007->NA b\nnull->None\n"))) == LISTS
+        assert lists_of(read_file(put("by-magic.csv", content))) == LISTS
+        assert lists_of(read_file(put("by-content", b"#\n007->NA b\nnull->None\n"))) == LISTS
+        assert read_table(put("t.arr", b"1->2"))[0]["bytes"].tolist() == [4]
+        write_table(tmp_path / "out.arr", pd.DataFrame({"user": [1, 2]}))
+        assert (tmp_path / "out.arr").read_text() == "out.arr 2"
+        for verb in ("evaluate", "split"):
+            assert "arrows" in CliRunner().invoke(cli, [verb, "--help"]).output
+    finally:
+        FORMATS.pop("arrows", None)
+
+
+def test_the_documentation_lists_every_format():
+    page = (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8")
+    for entry in FORMATS.values():
+        row = next(line for line in page.splitlines() if line.startswith(f"| `{entry.name}` |"))
+        for text in (entry.help, entry.lists, entry.truth):
+            assert text in row
 
 
 def test_parquet_without_a_library_names_the_extra(tmp_path, monkeypatch):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,15 +20,64 @@ def table(seed: int, n_rows: int = 50_000) -> pd.DataFrame:
     return pd.DataFrame({"user": rng.integers(0, 3_000, n_rows), "item": rng.integers(0, 200, n_rows)})
 
 
-def test_pairs_are_merged_alike_with_and_without_scipy(monkeypatch):
+@pytest.mark.parametrize("n_users", [3_000, 200_000], ids=["16 bits", "32 bits"])
+def test_pairs_are_merged_alike_by_every_way_of_sorting(monkeypatch, n_users):
     truth = table(0)
-    large = recsys.read_interactions(truth)
+    truth["user"] *= n_users // 3_000
+    parts = [recsys.read_interactions(truth)]  # by radix
+    parts.append(recsys.read_interactions(truth.assign(timestamp=1)))
+    monkeypatch.setattr(rows, "_MANY_ROWS", 0)
+    monkeypatch.setattr(rows, "_MANY_PAIRS", 0)
+    parts.append(recsys.read_interactions(truth))  # by SciPy
+    parts.append(recsys.read_interactions(truth.assign(timestamp=1)))
     monkeypatch.setattr(rows, "_SMALL", len(truth))
-    small = recsys.read_interactions(truth)
-    for name in ("indptr", "codes", "counts"):
-        assert np.array_equal(getattr(large, name), getattr(small, name)), name
-    assert large.notes["repeated_rows"] == small.notes["repeated_rows"] > 0
-    assert large.grades is small.grades is None
+    parts.append(recsys.read_interactions(truth.assign(timestamp=1)))  # by a plain sort
+    for part in parts[1:]:
+        for name in ("indptr", "codes", "counts"):
+            assert np.array_equal(getattr(parts[0], name), getattr(part, name)), name
+        assert parts[0].notes["repeated_rows"] == part.notes["repeated_rows"] > 0
+        assert parts[0].grades is part.grades is None
+
+
+@pytest.mark.parametrize("n_codes", [1, 70_000, 1 << 20])
+def test_rows_are_put_in_stable_order(monkeypatch, n_codes):
+    codes = np.random.default_rng(0).integers(0, n_codes, 100_000).astype(np.int32)
+    codes[-1] = 0
+    by_radix = rows._stable_order(codes, n_codes)
+    monkeypatch.setattr(rows, "_MANY_ROWS", 0)
+    by_counting = rows._stable_order(codes, n_codes)
+    expected = np.argsort(codes, kind="stable")
+    if n_codes == 1:
+        assert by_radix is by_counting is None
+    else:
+        assert np.array_equal(by_radix, expected)
+        assert np.array_equal(by_counting, expected)
+
+
+_FROM_DICTS = """
+import sys
+import recsys
+
+users = [u * 7919 % 20_000 for u in range(20_000)]  # in no order
+name = {"int": int, "str": "id{}".format}[sys.argv[1]]
+items = {name(u): [name((u * 31 + i * 97) % 3_000) for i in range(10)] for u in users}
+scored = {user: [(item, -at % 7) for at, item in enumerate(row)] for user, row in items.items()}
+graded = {user: {item: 1 + at % 3 for at, item in enumerate(row)} for user, row in items.items()}
+repeated = {user: [*row[::-1], row[0]] for user, row in items.items()}
+for lists in (items, graded, scored):
+    for truth in (items, graded, repeated):
+        recsys.read_lists(lists), recsys.read_interactions(truth)
+recsys.evaluate(items, repeated, ["ndcg@10"])
+print([m for m in ("scipy", "pandas", "narwhals", "pyarrow", "recsys.inputs.files") if m in sys.modules])
+"""
+
+
+@pytest.mark.parametrize("ids", ["int", "str"])
+def test_dicts_of_20_000_users_import_no_large_package(ids):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _FROM_DICTS, ids], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
 
 
 def test_times_and_grades_stay_with_their_pair():

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import recsys
 from recsys import errors, kernels
-from recsys.kernels.backend import why_no_gpu
-from recsys.kernels.cuda import block, cuda_scan, torch_pass
+from recsys.kernels.backend import Execution
+from recsys.kernels.cuda import block, cuda_scan, torch_pass, why_no_gpu
 from recsys.kernels.cuda.packed_rows import pack_items, pack_users
 from recsys.kernels.scan_problem import as_problem
 
@@ -71,7 +71,7 @@ def assert_same_bits(ours: Any, theirs: Any) -> None:
 def scan_on_device(users: np.ndarray, items: np.ndarray, **asked: Any) -> Any:
     none = dict.fromkeys(("k", "truth", "seen", "eligible", "item_bias", "never", "item_rank", "progress"))
     problem = as_problem(users, items, **(none | {"ties": "by_id"} | asked))
-    found = cuda_scan.scan(problem, memory_budget=kernels.MEMORY_BUDGET, device=DEVICE)
+    found = cuda_scan.scan(problem, Execution(), device=DEVICE)
     if problem.deepest is not None and problem.truth is not None:
         kernels.place_beyond(problem.deepest, problem.truth[0], found.above, found.tied, found.ahead)
     return found
@@ -141,7 +141,9 @@ def test_rows_whose_buffers_overflow_are_tried_again_then_decided_on_the_cpu(
     on_cpu: list[int] = []
     decide = cuda_scan._on_cpu
     monkeypatch.setattr(
-        cuda_scan, "_on_cpu", lambda part, budget: (on_cpu.append(part.n_cases), decide(part, budget))[1]
+        cuda_scan,
+        "_on_cpu",
+        lambda part, execution: (on_cpu.append(part.n_cases), decide(part, execution))[1],
     )
     users, items = factors("normal", 12, 4, rng, np.float32), factors("clones", 900, 4, rng, np.float32)
     truth, seen = rows_of(12, 900, 9, rng), rows_of(12, 900, 9, rng)
@@ -220,13 +222,21 @@ def worst_error(users: np.ndarray, items: np.ndarray, *, split: bool) -> float:
 
 
 def test_evaluate_takes_the_backend_or_says_why_no_gpu() -> None:
-    model = recsys.Factors(np.eye(3), np.eye(3))
+    """Lists and scores are ranked on the CPU, but without a GPU they say so too."""
+    factors_ = np.array(
+        [[1.0, 0.2, 0.1], [0.3, 1.0, 0.2], [0.1, 0.4, 1.0]]
+    )  # no two scores of a user are equal
+    model = recsys.Factors(factors_, factors_)
+    lists = {0: [0, 1], 1: [2, 1], 2: [1, 0]}
     truth = {0: [0], 1: [1], 2: [0]}
-    asked = ["mrr", "ndcg@2", "auc"]
-    if why_no_gpu() is None:
-        ours, theirs = (recsys.evaluate(model, truth, asked, backend=b) for b in ("cuda", "native"))
-        assert dict(ours.overall) == dict(theirs.overall)
-        return
-    with pytest.raises(errors.RecsysError, match="backend='cuda' was asked for, but "):
-        recsys.evaluate(model, truth, asked, backend="cuda")
-    assert "cuda: not usable" in str(recsys.show_backends())
+    for predictions in (model, recsys.Scores(factors_ @ factors_.T), lists):
+        asked = ["mrr@2", "ndcg@2"] if predictions is lists else ["mrr", "ndcg@2", "auc"]
+        if why_no_gpu() is None:
+            ours, theirs = (
+                recsys.evaluate(predictions, truth, asked, backend=b) for b in ("cuda", "reference")
+            )
+            assert dict(ours.overall) == dict(theirs.overall)
+            continue
+        with pytest.raises(errors.RecsysError, match="backend='cuda' was asked for, but "):
+            recsys.evaluate(predictions, truth, asked, backend="cuda")
+    assert ("cuda: not usable" in str(recsys.show_backends())) == (why_no_gpu() is not None)

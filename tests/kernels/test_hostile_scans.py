@@ -65,13 +65,13 @@ def test_cases_may_be_any_rows_of_the_users(dtype):
 def test_rows_of_the_users_are_checked_and_named():
     users, items, _ = small(3)
     users[5, 2] = np.nan
-    kernels.top_k(users, items, 3, user_rows=[0, 1])  # nobody asked for row 5
+    kernels.scan(users, items, k=3, user_rows=[0, 1])  # nobody asked for row 5
     for dtype in (np.float64, np.float16):
         with pytest.raises(InputError, match="users has a NaN or infinite value in row 5"):
-            kernels.top_k(users.astype(dtype), items, 3, user_rows=[1, 5])
+            kernels.scan(users.astype(dtype), items, k=3, user_rows=[1, 5])
     for rows in ([7], [-1], [[0]], [0.5]):
         with pytest.raises(InputError, match="user_rows"):
-            kernels.top_k(users, items, 3, user_rows=rows)
+            kernels.scan(users, items, k=3, user_rows=rows)
 
 
 @pytest.mark.parametrize("kind", ["zero users", "clones", "last bit", "plain"])
@@ -120,10 +120,10 @@ def test_cases_given_up_take_no_longer_with_many_truth_items():
     users, items = np.zeros((3, 4), np.float32), np.ones((n_items, 4), np.float32)
     truth = (np.arange(4) * n_truth, np.tile(np.arange(n_truth, dtype=np.int32), 3))
     began = time.process_time()
-    found = kernels.count_ranks(users, items, truth)
+    found = kernels.scan(users, items, truth=truth)
     eligible = (np.arange(4) * n_items, np.tile(np.arange(n_items, dtype=np.int32), 3))
     if kernels.backends().native:
-        assert_same(kernels.count_ranks(users, items, truth, eligible=eligible), found)
+        assert_same(kernels.scan(users, items, truth=truth, eligible=eligible), found)
         assert time.process_time() - began < 2
     assert (found.above == 0).all()
     assert (found.tied == n_items).all()
@@ -133,7 +133,7 @@ def test_cases_given_up_take_no_longer_with_many_truth_items():
 def test_the_least_rank_there_is():
     least = np.array([np.iinfo(np.int64).min, 0, 1])
     for what, how in VARIANTS:
-        found = kernels.top_k(np.ones((1, 1)), np.ones((3, 1)), 3, item_rank=least, ties="by_id_desc", **how)
+        found = kernels.scan(np.ones((1, 1)), np.ones((3, 1)), k=3, item_rank=least, ties="by_id_desc", **how)
         assert found.list_items.tolist() == [2, 1, 0], what
 
 
@@ -195,7 +195,7 @@ def test_what_was_wrong_is_named(options, error, words):
 @pytest.mark.skipif(not kernels.backends().native, reason="only the compiled kernels prune")
 def test_an_unknown_way_to_prune_is_named():
     with pytest.raises(UnknownNameError, match=r"unknown prune 'never'\. Known: False, True, auto"):
-        kernels.top_k(np.ones((1, 2)), np.ones((3, 2)), 1, prune="never")
+        kernels.scan(np.ones((1, 2)), np.ones((3, 2)), k=1, prune="never")
 
 
 def test_order_is_checked_across_the_pieces_it_is_checked_in(monkeypatch):
@@ -204,6 +204,6 @@ def test_order_is_checked_across_the_pieces_it_is_checked_in(monkeypatch):
     for step in (1, 2, 3, 100):
         monkeypatch.setattr(scan_problem, "ENTRIES_PER_CHECK", step)
         users, items = np.ones((4, 1)), np.ones((9, 1))
-        kernels.top_k(users, items, 1, seen=([0, 3, 3, 6, 6], [1, 5, 8, 0, 0, 7]))
+        kernels.scan(users, items, k=1, seen=([0, 3, 3, 6, 6], [1, 5, 8, 0, 0, 7]))
         with pytest.raises(InputError, match="seen: the items of case 2 are not"):
-            kernels.top_k(users, items, 1, seen=([0, 3, 3, 6, 6], [1, 5, 8, 0, 7, 0]))
+            kernels.scan(users, items, k=1, seen=([0, 3, 3, 6, 6], [1, 5, 8, 0, 7, 0]))

@@ -47,14 +47,14 @@ def test_the_row_of_a_value_that_is_no_number_is_named(bad, side):
     factors = {"users": np.ones((4, 3)), "items": np.ones((5, 3))}
     factors[side][3, 1] = bad
     with pytest.raises(InputError, match=f"{side} .* row 3"):
-        kernels.top_k(factors["users"], factors["items"], 2)
+        kernels.scan(factors["users"], factors["items"], k=2)
 
 
 def test_scores_that_could_overflow_are_refused():
     with pytest.raises(InputError, match="overflow"):
-        kernels.top_k(np.full((1, 2), 1e200), np.full((1, 2), 1e200), 1)
+        kernels.scan(np.full((1, 2), 1e200), np.full((1, 2), 1e200), k=1)
     with pytest.raises(InputError, match="overflow"):
-        kernels.top_k(np.ones((1, 2)), np.ones((1, 2)), 1, item_bias=[1e308])
+        kernels.scan(np.ones((1, 2)), np.ones((1, 2)), k=1, item_bias=[1e308])
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_wrong_arguments_are_named(options, word):
 
 def test_shapes_must_agree():
     with pytest.raises(InputError, match="factors"):
-        kernels.top_k(np.ones((1, 2)), np.ones((3, 4)), 1)
+        kernels.scan(np.ones((1, 2)), np.ones((3, 4)), k=1)
 
 
 def medium(seed, n_cases=97, n_items=1500, n_factors=24, dtype=np.float32):

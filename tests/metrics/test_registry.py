@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import itertools
 import math
+import sys
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from importlib.metadata import EntryPoint
 from typing import Any
 
 import numpy as np
@@ -16,14 +18,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recsys
+from recsys.cli.facts import all_metrics
 from recsys.conventions.decisions import DECISIONS, Conventions
 from recsys.conventions.presets import PRESETS
 from recsys.errors import RecsysError
 from recsys.evaluation import engine
+from recsys.evaluation.bounds.best_lists import builder_of
 from recsys.metrics.case_reading import Reading
-from recsys.metrics.registry import METRICS
+from recsys.metrics.registry import _ALIASES, METRICS
 from recsys.metrics.requests import Request
 from recsys.ranks.matching import MatchedTruth
+from recsys.report.report_data import gather_report_data
 from recsys.types import Lists
 from worlds.lists import World, known_of, list_frame, truth_frame, worlds
 
@@ -431,3 +436,82 @@ def test_a_call_leaves_no_lists_behind_for_the_garbage_collector():
     finally:
         gc.enable()
     assert left == []
+
+
+PLUGIN = """
+import numpy as np
+from recsys.metrics import metric
+from recsys.metrics.registry import shown_metric
+
+
+def alphabetical(task):
+    from recsys.evaluation.bounds.candidate_pool import BestLists
+
+    return [BestLists(task.lists(), proven=True)]
+
+
+@metric(
+    "doubled_hits", formula="2 hits(k)", reference="a plug-in", bounds=(0.0, np.inf), aliases=("dh",),
+    additive=True, sum_over_places=True, sets={"default": 7, "headline": 0, "curves": 3},
+)
+def doubled_hits(h, k, c):
+    \"\"\"Twice the hits.\"\"\"
+    return 2.0 * h.count(k)
+
+
+@shown_metric(
+    "early_letters", formula="", reference="a plug-in", bounds=(-np.inf, 0.0), best_lists=alphabetical
+)
+def early_letters(h, k, c):
+    \"\"\"How early in the alphabet the first item stands.\"\"\"
+    entries = h.shown(1)
+    return -np.bincount(entries.case, weights=entries.item * 1.0, minlength=h.n_cases)
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    """A package beside ours that names a module with metrics as an entry point."""
+    (tmp_path / "metrics_of_a_plugin.py").write_text(PLUGIN, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    entry = EntryPoint("theirs", "metrics_of_a_plugin", "recsys.metrics")
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [entry] * (group == entry.group))
+    monkeypatch.setattr(METRICS, "_plugins_loaded", False)
+    held = [(known, dict(known)) for known in (METRICS, _ALIASES)]
+    yield
+    for known, before in held:
+        known.clear()
+        known.update(before)
+    sys.modules.pop("metrics_of_a_plugin", None)
+
+
+@pytest.mark.usefixtures("plugin")
+def test_a_plugin_is_found_by_name_by_alias_and_in_the_list():
+    assert "doubled_hits" not in METRICS
+    assert recsys.evaluate({1: [3, 5]}, {1: [3]}, ["dh@2"]) == {"doubled_hits@2": 2.0}
+    assert {"doubled_hits", "early_letters"} <= {row["name"] for row in all_metrics()}
+
+
+@pytest.mark.usefixtures("plugin")
+def test_what_a_plugin_declares_is_known_everywhere():
+    METRICS.load_plugins()
+    lists, truth = {1: ["c", "a"], 2: ["b", "d"]}, {1: {"a": 1}, 2: {"d": 1}}
+    result = recsys.evaluate(lists, truth, catalogue=[*"abcde"])
+    assert list(result)[-1] == "doubled_hits@10"
+    assert gather_report_data(result).metric == "doubled_hits@10"
+    debiased = recsys.debias.evaluate(lists, truth, "dh@2", propensities=dict.fromkeys("abcde", 0.5))
+    assert debiased["doubled_hits@2", "snips"].value == 2.0
+    bounds = recsys.evaluate(lists, truth, ["dh@5", "early_letters@1"], catalogue=[*"abcde"]).bounds()
+    assert bounds["doubled_hits@5"].floor_how == "exact"  # cut at the end of the lists: 2/5 of 2
+    assert bounds["doubled_hits@5"].floor == pytest.approx(0.8)
+    assert (bounds["early_letters@1"].best, bounds["early_letters@1"].best_how) == (0.0, "exact")
+
+
+@pytest.mark.parametrize("name", sorted(METRICS))
+def test_what_other_rooms_are_told_of_a_metric_can_be_read(name):
+    metric = METRICS[name]
+    builder = builder_of(Request.parse(f"{name}@3" if metric.at_k == "required" else name))
+    assert (builder is None) == (not metric.best_lists and not metric.mean_of_items)
+    assert not (metric.additive and metric.not_additive)
+    assert metric.which_items is None or metric.counts_items
+    assert not metric.over or metric.over in metric.conventions

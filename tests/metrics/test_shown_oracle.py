@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import recsys
 from oracles import shown as oracle_shown
-from oracles.ranking import Request
+from oracles.ranking import Request, parameters_to_try
 from recsys.conventions.decisions import Conventions
 from recsys.conventions.presets import PRESETS
 from recsys.metrics.registry import METRICS
@@ -23,52 +23,42 @@ from worlds.lists import World, known_of, list_frame, truth_frame, worlds
 pytestmark = pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")
 
 EXAMPLES = settings.default.max_examples
-PARAMS: dict[str, list[dict[str, Any]]] = {
-    "unexpectedness": [{}, {"missing": "zero"}],
-    "novelty": [{}, {"cold": "drop"}, {"cold": "zero"}, {"cold": "drop", "over": "events"}],
-    "surprisal": [{}, {"over": "k"}],
-    "average_popularity": [{}, {"over": "users"}],
-    "tail_share": [{}, {"head": 0.5}],
+# Parameters worth trying besides what the registry says. Nothing need be here.
+MORE_PARAMETERS: dict[str, list[dict[str, Any]]] = {
+    "unexpectedness": [{"missing": "zero"}],
+    "novelty": [{"cold": "drop"}, {"cold": "zero"}, {"cold": "drop", "over": "events"}],
+    "surprisal": [{"over": "k"}],
+    "average_popularity": [{"over": "users"}],
+    "tail_share": [{"head": 0.5}],
     "ild": [
-        {}, {"distance": "euclidean"}, {"distance": "bounded_euclidean"}, {"distance": "jaccard"},
+        {"distance": "euclidean"}, {"distance": "bounded_euclidean"}, {"distance": "jaccard"},
         {"distance": "hamming"}, {"missing": "zero"},
     ],
-    "serendipity": [{}, {"expected": "own"}],
-    "overlap": [{}, {"over": "union"}],
-    "rbo": [{}, {"p": 0.5}, {"form": "sum"}],
+    "serendipity": [{"expected": "own"}],
+    "overlap": [{"over": "union"}],
+    "rbo": [{"p": 0.5}, {"form": "sum"}],
     "miscalibration": [
-        {"by": "kind"},
-        {"by": "kind", "divergence": "js"},
-        {"by": "kind", "divergence": "hellinger"},
+        {"by": "kind", "divergence": "js"}, {"by": "kind", "divergence": "hellinger"},
         {"by": "kind", "alpha": 0.2},
     ],
-    "kinds": [{"by": "kind"}],
-    "user_coverage": [{}, {"least": 3.0}],
-    "value": [{"of": "price"}],
-    "shown_value": [{"of": "price"}],
-    "alpha_dcg": [{}, {"alpha": 0.25}],
-    "alpha_ndcg": [{}, {"alpha": 0.25}],
-    "nrbp": [{}, {"beta": 0.75}],
-    "gini": [
-        {}, {"gini_over": "recommended"}, {"corrected": "yes"}, {"weight": "log2"},
-        {"weight": "geometric", "p": 0.5},
-    ],
-    "entropy": [{}, {"base": 4.0}, {"weight": "log2"}],
-    "cold_coverage": [{}, {"below": 2.0}, {"below": 1.0}],
-    "exposure_gap": [
-        {"by": "kind"},
-        {"by": "kind", "merit": "train"},
-        {"by": "kind", "merit": "equal", "weight": "none"},
-    ],
-    "exposure_ratio": [{"by": "kind"}, {"by": "kind", "merit": "equal", "weight": "reciprocal"}],
+    "user_coverage": [{"least": 3.0}],
+    "alpha_dcg": [{"alpha": 0.25}],
+    "alpha_ndcg": [{"alpha": 0.25}],
+    "nrbp": [{"beta": 0.75}],
+    "gini": [{"corrected": "yes"}, {"weight": "log2"}, {"weight": "geometric", "p": 0.5}],
+    "entropy": [{"base": 4.0}, {"weight": "log2"}],
+    "cold_coverage": [{"below": 2.0}, {"below": 1.0}],
+    "exposure_gap": [{"by": "kind", "merit": "train"}, {"by": "kind", "merit": "equal", "weight": "none"}],
+    "exposure_ratio": [{"by": "kind", "merit": "equal", "weight": "reciprocal"}],
 }  # fmt: skip
 # Weights of places are kept in whole units of 2^-36, so that parts add up exactly.
-IN_UNITS = frozenset({"gini", "entropy", "personalisation", "exposure_gap", "exposure_ratio"})
+IN_UNITS = frozenset(n for n, m in METRICS.items() if m.exposure != "none" or "weight" in m.params)
 
 
 def requests_of(name: str, k: int) -> list[Request]:
     cuts = (k,) if METRICS[name].at_k == "required" else (None, k)
-    return [Request(name, cut, params) for params in PARAMS.get(name, [{}]) for cut in cuts]
+    parameters = [*parameters_to_try(name), *MORE_PARAMETERS.get(name, [])]
+    return [Request(name, cut, params) for params in parameters for cut in cuts]
 
 
 def all_requests(world: World) -> list[Request]:

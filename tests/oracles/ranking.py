@@ -1,7 +1,8 @@
 """Every ranking metric a second time: one case at a time, in plain Python, straight from its definition.
 
-Nothing here is fast, and only the `Conventions` value is shared with the engine, so that agreement of the two
-is evidence. Ties under `expected` are the mean over every order, computed one by one.
+Nothing here is fast, and the engine shares only the `Conventions` value and what a metric declares (its needs
+and parameters, not its definition), so that agreement of the two is evidence. Ties under `expected` are the
+mean over every order, computed one by one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from functools import cache
 from itertools import groupby, permutations, product
 from typing import Any
 
-from recsys.conventions.decisions import Conventions
+from recsys.conventions.decisions import DECISIONS, Conventions
+from recsys.metrics.registry import METRICS
 
 MISS = object()
 UNJUDGED = object()
@@ -35,10 +37,8 @@ ALIASES = {
     "mean_rank": "average_rank",
 }
 OVER = {"precision": "precision_over", "recall": "recall_over", "map": "ap_over", "gmap": "ap_over"}
-NEED_CANDIDATES = frozenset({"average_rank", "percentile_rank", "auc", "gauc", "pauc"})
-NEED_CATALOGUE = frozenset({"accuracy", "mcc"})
-NO_EXPECTATION = frozenset({"bpref", "pauc"})
-WEIGHABLE = frozenset({"hits", "recall", "dcg", "ndcg"})
+COLUMNS = {"by": "kind", "of": "price"}  # what a parameter that names a column of items= is given
+TOGETHER = {("ideal", "k"): {"gain": "binary"}}  # what a value of a decision asks for
 
 
 class RefusedError(Exception):
@@ -343,13 +343,26 @@ RATIOS: dict[str, Callable[[Case], tuple[Any, Any]]] = {
     "gauc": gauc_terms,
 }
 NAMES = frozenset(VALUES) | frozenset(RATIOS)
+NEED_CANDIDATES = frozenset(name for name in NAMES if "candidates" in METRICS[name].needs)
+NEED_CATALOGUE = frozenset(name for name in NAMES if "catalogue" in METRICS[name].needs)
+NO_EXPECTATION = frozenset(name for name in NAMES if METRICS[name].ties == "refuse")
+WEIGHABLE = frozenset(name for name in NAMES if METRICS[name].weighted)
+
+
+def parameters_to_try(name: str) -> list[dict[str, Any]]:
+    """None (or the column a metric cannot do without), and every other value of each decision it names."""
+    columns = {n: COLUMNS[n] for n, default in METRICS[name].params.items() if n in COLUMNS and not default}
+    default = Conventions()
+    decisions = [d for d in METRICS[name].conventions if d in DECISIONS]
+    others = [(d, value) for d in decisions for value in DECISIONS[d] if value != getattr(default, d)]
+    return [columns, *({**columns, d: value, **TOGETHER.get((d, value), {})} for d, value in others)]
 
 
 def request_conventions(
     name: str, params: Mapping[str, Any], conventions: Conventions
 ) -> tuple[Conventions, dict[str, Any]]:
     """The conventions as one request sees them, and the parameters that are its own."""
-    own = {n: v for n, v in params.items() if n in ("beta", "p", "eps", "weight")}
+    own = {n: v for n, v in params.items() if n in METRICS[name].params}
     changes = [(OVER[name] if n == "over" else n, v) for n, v in params.items() if n not in own]
     return _apply_changes(conventions, name, tuple(changes)), own
 

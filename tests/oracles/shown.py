@@ -1,6 +1,6 @@
 """Every metric about the items shown a second time: in plain Python, straight from its definition.
 
-Like ranking.py it shares nothing with the engine but the `Conventions` value. `Known` is what evaluate gets
+Like ranking.py it shares no definition with the engine. `Known` is what evaluate gets
 besides lists and truth, as dicts.
 """
 
@@ -15,6 +15,7 @@ from typing import Any
 
 from oracles.ranking import Request, discount, is_relevant, request_conventions
 from recsys.conventions.decisions import Conventions
+from recsys.metrics.registry import METRICS
 
 
 @dataclass(frozen=True)
@@ -450,15 +451,8 @@ PER_CASE: dict[str, Callable[[List], float | None]] = {
     "precision_ia": per_intent(lambda x, relevant: sum(i in relevant for _, i in x.places) / (x.k or 1)),
     "subtopic_recall": per_intent(lambda x, relevant: float(any(i in relevant for _, i in x.places))),
 }
-ABOUT_TRUTH = frozenset(
-    {
-        "serendipity", "popularity_serendipity", "value", "alpha_dcg", "alpha_ndcg", "err_ia", "nerr_ia",
-        "nrbp", "nnrbp", "map_ia", "precision_ia", "subtopic_recall",
-    }
-)  # fmt: skip
-LEFT_OUT = frozenset(
-    {"average_popularity", "popularity_percentile", "alignment", "unexpectedness", "miscalibration"}
-)
+ABOUT_TRUTH = frozenset(name for name in PER_CASE if METRICS[name].population != "listed")
+LEFT_OUT = frozenset(name for name in PER_CASE if math.isnan(METRICS[name].empty))
 
 
 @dataclass(frozen=True)

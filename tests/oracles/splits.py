@@ -101,3 +101,84 @@ def windows(times, begins, span, gap, reach):
                 sides.append("train")
         sides_by_window.append(sides)
     return sides_by_window
+
+
+def folds(rows, n_folds=5, by="rows"):
+    """For each fold, one side per row: what is dealt out goes round the folds in the order of its draw."""
+    units = [row.user if by == "users" else (row.user, row.item) for row in rows]
+    draw = {u: row.user_draw if by == "users" else row.draw for u, row in zip(units, rows, strict=True)}
+    turn = {}
+    if by == "user_rows":
+        for user in {row.user for row in rows}:
+            own = sorted((u for u in draw if u[0] == user), key=draw.__getitem__)
+            first = next(row.user_draw for row in rows if row.user == user) % n_folds
+            turn |= {u: first + at for at, u in enumerate(own)}
+    else:
+        turn = {u: at for at, u in enumerate(sorted(draw, key=draw.__getitem__))}
+    return [["test" if turn[u] % n_folds == fold else "train" for u in units] for fold in range(n_folds)]
+
+
+def held_out_users(rows, test=0.2, validation=0, known=0.8, by="random"):
+    """One side per row: the users drawn last are tested, those before validate, a share of each is known."""
+    draw = {row.user: row.user_draw for row in rows}
+    users = sorted(draw, key=draw.__getitem__)
+    n_test = share(len(users), test)
+    n_validation = share(len(users), validation) if validation else 0
+    part = dict.fromkeys(users, "train")
+    part |= dict.fromkeys(users[len(users) - n_test - n_validation :], "validation")
+    part |= dict.fromkeys(users[len(users) - n_test :], "test")
+    known_part = {"test": "known", "validation": "validation_known"}
+    side = [part[row.user] for row in rows]
+    for user in users:
+        if part[user] == "train":
+            continue
+        own = [at for at, row in enumerate(rows) if row.user == user]
+        order = [row.time if by == "time" else row.draw for row in rows].__getitem__
+        judged = last_of(own, share(len(own), 1 - Fraction(str(known))), order, "together", None)
+        for at in own:
+            short = len(judged) == len(own)
+            side[at] = "excluded" if short else part[user] if at in judged else known_part[part[user]]
+    return side
+
+
+def _one_per_user(rows, n, validation, order, **rules):
+    return [per_user([row.user for row in rows], n, validation, order, **rules)]
+
+
+def _by_time(rows):
+    return [row.time for row in rows].__getitem__
+
+
+def _by_draw(rows):
+    return [row.draw for row in rows].__getitem__
+
+
+def _later_windows(rows, length, n_windows=3):
+    times = [row.time for row in rows]
+    begins = [max(times) + 1 - length * (at + 1) for at in range(n_windows)][::-1]
+    return windows(times, begins, length, 0, None)
+
+
+# For every strategy: a function of rows (user, item, time, draw and user_draw) and its options that gives
+# the side of each row, once for each split that is made.
+SIDES = {
+    "random_ratio": lambda rows, test=0.2, validation=0: [whole(len(rows), test, validation, _by_draw(rows))],
+    "per_user_ratio": lambda rows, test=0.2, validation=0: _one_per_user(
+        rows, test, validation, _by_draw(rows)
+    ),
+    "k_fold": folds,
+    "leave_one_out": lambda rows, which="last", validation=0: _one_per_user(
+        rows, 1, validation, _by_time(rows) if which == "last" else _by_draw(rows)
+    ),
+    "leave_last": lambda rows, n=1, validation=0, on_tie="together": _one_per_user(
+        rows, n, validation, _by_time(rows), on_tie=on_tie, breaker=[row.item for row in rows].__getitem__
+    ),
+    "per_user_temporal": lambda rows, test=0.2, validation=0: _one_per_user(
+        rows, test, validation, _by_time(rows)
+    ),
+    "global_temporal": lambda rows, test=0.2, validation=0: [
+        whole(len(rows), test, validation, _by_time(rows))
+    ],
+    "rolling_windows": _later_windows,
+    "unseen_users": lambda rows, **options: [held_out_users(rows, **options)],
+}

@@ -17,11 +17,10 @@ import recsys
 from recsys.audit import Audit, Finding
 from recsys.errors import FileError, InputError, MissingExtraError, UnknownNameError
 from recsys.report import example_users, report_html, section_numbers, write_report
-from recsys.report.external import findings_of, history_by_metric
 from recsys.report.headline import differences
 from recsys.report.html_tables import comma_separated, html_table
 from recsys.report.page import json_for_script
-from recsys.report.report_data import gather_report_data
+from recsys.report.report_data import findings_of, gather_report_data, history_by_metric
 from worlds.report import HOSTILE, evaluations, world
 
 AUDIT = [

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import recsys
 from recsys import splits
 from recsys.errors import ColumnError, FileError, ManifestError, RecsysError
-from recsys.inputs.files.whole_tables import read_table
+from recsys.inputs.files.reader import read_table
 from recsys.kernels.keyed_random import digest
 from recsys.splits.manifest import row_keys
 from recsys.splits.split_table import as_interaction_table

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import get_args, get_overloads, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -11,12 +16,15 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 import recsys
 from oracles import splits as oracle
 from recsys import splits
+from recsys.cli import app
+from recsys.cli.protocol import run_protocol
 from recsys.errors import SplitError, UnknownNameError
 from recsys.kernels.keyed_random import id_keys, pair_keys
 from recsys.types import Ids
@@ -145,7 +153,15 @@ def test_every_row_is_tested_in_one_fold(frame, n_folds, by):
         with pytest.raises(SplitError, match="cannot fill"):
             splits.k_fold(frame, n_folds, by=by)
         return
-    fold = splits.folds._fold_of_row(splits.job.Job("k_fold", frame, {}, {}, timed=False), n_folds, by)
+    folds = splits.k_fold(frame, n_folds, by=by)
+    tested = np.zeros((n_folds, len(frame)), dtype=bool)
+    for at in range(n_folds):
+        try:
+            tested[at] = folds[at].mask("test")
+        except SplitError as error:  # one of the folds got all rows, or none
+            tested[at] = "left for train" in str(error)
+    assert (tested.sum(axis=0) == 1).all()
+    fold = np.argmax(tested, axis=0)
     unit = {"rows": ["user", "item"], "user_rows": ["user", "item"], "users": ["user"]}[by]
     together = frame.assign(fold=fold).groupby(unit)["fold"]
     assert (together.min() == together.max()).all()
@@ -205,15 +221,23 @@ def test_warm_filters_exclude_what_is_not_in_train_and_nothing_else(frame, users
     )
 
 
-STRATEGIES = {
-    "random_ratio": {},
+# Options that strategies are called with; those that are not here get none. What must hold of a strategy is
+# tested for everything in the registry.
+OPTIONS = {
     "per_user_ratio": {"test": 0.3},
     "leave_one_out": {"which": "random"},
     "leave_last": {"on_tie": "by_item"},
-    "per_user_temporal": {},
-    "global_temporal": {"test": 0.3, "warm_users": True, "warm_items": True},
+    "global_temporal": {"test": 0.3},
+    "rolling_windows": {"length": 300},
     "unseen_users": {"test": 0.3, "known": 0.5},
 }
+
+
+def made(data, how, **more):
+    """The splits a strategy makes, one or several."""
+    result = recsys.split(data, how, **OPTIONS.get(how, {}), **more)
+    assert isinstance(result, splits.Folds) == (splits.STRATEGIES[how].makes == "several")
+    return list(result) if isinstance(result, splits.Folds) else [result]
 
 
 @pytest.fixture(scope="module")
@@ -233,39 +257,148 @@ def table():
     ).drop_duplicates(["user_id", "item_id"])
 
 
-@pytest.mark.parametrize("how", STRATEGIES)
-def test_parts_hold_every_row_once_in_order_with_index_and_types(table, how):
-    split = recsys.split(table, how, **STRATEGIES[how])
-    parts = [*split, split.excluded]
-    assert sum(map(len, parts)) == len(table) == split.counts["rows"]["input"]
-    for name in [*split.names, "excluded"]:
-        part = getattr(split, name)
-        pd.testing.assert_frame_equal(part, table[split.mask(name)])
-        assert part.dtypes.equals(table.dtypes)
-        assert len(part) == split.counts["rows"][name]
-    assert len(split.reason_of_row) == len(split.excluded) == sum(split.reasons.values())
+@pytest.mark.parametrize("how", splits.STRATEGIES)
+@pytest.mark.parametrize("tick", [1, 40])
+def test_every_strategy_is_its_oracle(table, how, tick):
+    """With times of their own, and with many rows of equal time."""
+    frame = pd.DataFrame(
+        {"user": table["user_id"], "item": table["item_id"], "timestamp": table["timestamp"] // tick}
+    )
+    users = Ids(np.unique(frame["user"]))
+    user_draws = id_keys(users, 0, purpose="users")[users.code_of(frame["user"].to_numpy())]
+    rows = [
+        SimpleNamespace(user=user, item=item, time=time, draw=draw, user_draw=int(user_draw))
+        for user, item, time, draw, user_draw in zip(
+            frame["user"], frame["item"], frame["timestamp"], draws(frame), user_draws, strict=True
+        )
+    ]
+    options = OPTIONS.get(how, {}) | ({"length": 300 // tick} if how == "rolling_windows" else {})
+    expected = oracle.SIDES[how](rows, **options)
+    result = recsys.split(frame, how, **options)
+    found = list(result) if isinstance(result, splits.Folds) else [result]
+    assert [sides_of(split) for split in found] == expected
 
 
-@pytest.mark.parametrize("how", STRATEGIES)
+@pytest.mark.parametrize("how", splits.STRATEGIES)
+@pytest.mark.parametrize("warm", [False, True])
+def test_parts_hold_every_row_once_in_order_with_index_and_types(table, how, warm):
+    for split in made(table, how, warm_users=warm and how != "unseen_users", warm_items=warm):
+        parts = [*split, split.excluded]
+        assert sum(map(len, parts)) == len(table) == split.counts["rows"]["input"]
+        for name in [*split.names, "excluded"]:
+            part = getattr(split, name)
+            pd.testing.assert_frame_equal(part, table[split.mask(name)])
+            assert part.dtypes.equals(table.dtypes)
+            assert len(part) == split.counts["rows"][name]
+        assert len(split.reason_of_row) == len(split.excluded) == sum(split.reasons.values())
+
+
+@pytest.mark.parametrize("how", splits.STRATEGIES)
 def test_the_order_of_rows_decides_nothing(table, how):
-    straight = recsys.split(table, how, **STRATEGIES[how], seed=4)
-    shuffled = recsys.split(table.sample(frac=1, random_state=2), how, **STRATEGIES[how], seed=4)
-    for name in straight.names:
-        assert set(getattr(straight, name).index) == set(getattr(shuffled, name).index)
-    assert straight.manifest["parts"].keys() == shuffled.manifest["parts"].keys()
-    for name, sums in straight.manifest["parts"].items():
-        assert sums["content"] == shuffled.manifest["parts"][name]["content"]
+    shuffled_table = table.sample(frac=1, random_state=2)
+    for straight, shuffled in zip(made(table, how, seed=4), made(shuffled_table, how, seed=4), strict=True):
+        for name in straight.names:
+            assert set(getattr(straight, name).index) == set(getattr(shuffled, name).index)
+        assert straight.manifest["parts"].keys() == shuffled.manifest["parts"].keys()
+        for name, sums in straight.manifest["parts"].items():
+            assert sums["content"] == shuffled.manifest["parts"][name]["content"]
 
 
-@pytest.mark.parametrize("how", STRATEGIES)
+@pytest.mark.parametrize("how", splits.STRATEGIES)
 def test_all_kinds_of_tables_split_alike(table, how):
-    plain = recsys.split(table, how, **STRATEGIES[how])
     for kind in (pl.from_pandas(table), pa.Table.from_pandas(table, preserve_index=False)):
-        split = recsys.split(kind, how, **STRATEGIES[how])
-        assert type(split.train) is type(kind)
-        np.testing.assert_array_equal(split._side, plain._side)
-        assert split.train.schema == kind.schema
-        assert split.manifest == plain.manifest
+        for plain, split in zip(made(table, how), made(kind, how), strict=True):
+            assert type(split.train) is type(kind)
+            np.testing.assert_array_equal(split._side, plain._side)
+            assert split.train.schema == kind.schema
+            assert split.manifest == plain.manifest
+
+
+@pytest.mark.parametrize("how", splits.STRATEGIES)
+def test_a_manifest_makes_every_split_again(table, how):
+    for split in made(table, how, seed=3):
+        assert (splits.rerun(split.manifest, table)._side == split._side).all()
+
+
+@pytest.fixture
+def newest_rows():
+    """A strategy that another package might add, for as long as a test runs."""
+
+    @splits.strategy("newest_rows", makes="one", help="the newest rows of all")
+    def newest_rows(data, n_rows, share=0, **options):
+        return splits.global_temporal(data, n_rows, share, **options)
+
+    yield newest_rows
+    del splits.STRATEGIES["newest_rows"]
+
+
+def test_a_new_strategy_is_found_everywhere(newest_rows, table, tmp_path, monkeypatch):
+    """By `split`, by the command with its help and options, and by protocol files."""
+    assert len(recsys.split(table, "newest_rows", 7).test) == 7
+    assert recsys.splits.newest_rows is newest_rows
+    assert not hasattr(recsys.splits, "oldest_rows")
+    with pytest.raises(UnknownNameError, match="newest_rows"):
+        recsys.split(table, "newest_row")
+    monkeypatch.chdir(tmp_path)
+    table.to_csv("events.csv", index=False)
+    run = partial(CliRunner().invoke, app.cli)
+    shown = run(["split", "--help"]).output
+    assert "newest_rows        the newest rows of all" in shown
+    assert "--n-rows VALUE" in shown
+    done = run(["split", "events.csv", "--how", "newest_rows", "--n-rows", "7", "-o", "parts"])
+    assert done.exit_code == 0, done.output
+    assert len(pd.read_csv("parts/test.csv")) == 7
+    assert "needs --n-rows" in run(["split", "events.csv", "--how", "newest_rows", "-o", "more"]).stderr
+    assert (
+        "means nothing" in run(["split", "events.csv", "--how", "k_fold", "--n-rows", "7", "-o", "x"]).stderr
+    )
+    protocol = """
+        [data]
+        interactions = "events.csv"
+        [split]
+        how = "newest_rows"
+        n_rows = 9
+        [metrics]
+        names = ["hit@3"]
+        [models.popular]
+        baseline = "popularity"
+        """
+    Path("p.toml").write_text(protocol)
+    assert run_protocol("p.toml").evaluations["popular"].counts["cases"] <= 9
+    Path("p.toml").write_text(protocol.replace("n_rows", "n_cows"))
+    with pytest.raises(UnknownNameError, match="option of newest_rows"):
+        run_protocol("p.toml")
+
+
+def test_without_an_oracle_a_strategy_fails(newest_rows, table):
+    """The walk over the registry ends in an error for a strategy that nobody checks."""
+    assert set(splits.STRATEGIES) - set(oracle.SIDES) == {"newest_rows"}
+    with pytest.raises(KeyError, match="newest_rows"):
+        test_every_strategy_is_its_oracle(table, "newest_rows", 1)
+
+
+def test_every_strategy_has_its_row_in_the_documentation():
+    page = (Path(__file__).parents[2] / "docs" / "protocols.md").read_text(encoding="utf-8")
+    for name, strategy in splits.STRATEGIES.items():
+        assert page.count(f"\n| `{name}(data") == 1, name
+        assert strategy.function is getattr(splits, name)
+
+
+def test_split_is_typed_as_the_strategies_are():
+    """For a name with an overload an editor offers that strategy's parameters, and knows what comes back."""
+    offered = {}
+    for typed in get_overloads(splits.split):
+        hints = get_type_hints(typed)
+        parameters = list(inspect.signature(typed).parameters.values())[2:]
+        for name in get_args(hints["how"]):
+            offered[name] = [(p.name, p.kind, hints[p.name]) for p in parameters], hints["return"]
+    assert set(offered) <= set(splits.STRATEGIES)
+    for name, overload in offered.items():
+        strategy = splits.STRATEGIES[name]
+        hints = get_type_hints(strategy.function)
+        _, *parameters = inspect.signature(strategy.function).parameters.values()
+        assert overload == ([(p.name, p.kind, hints[p.name]) for p in parameters], hints["return"]), name
+        assert hints["return"] is (splits.Folds if strategy.makes == "several" else splits.Split)
 
 
 def test_another_seed_draws_other_rows_and_the_same_seed_the_same(table):

@@ -21,7 +21,7 @@ from recsys.stats.effects import (
     pooled_d,
     rank_biserial,
 )
-from recsys.stats.paired_samples import pair
+from recsys.stats.pairing import pair
 
 ALL = [d_z, pooled_d, glass_delta, hedges_g, cliffs_delta, rank_biserial]
 grades = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])

@@ -11,8 +11,8 @@ from statsmodels.stats.weightstats import ttost_paired
 
 from recsys.errors import InputError
 from recsys.stats.equivalence_tests import bayes_paired, equivalence, non_inferiority
-from recsys.stats.paired_samples import pair
-from recsys.stats.statistics_warnings import ZeroVarianceWarning
+from recsys.stats.inference_results import ZeroVarianceWarning
+from recsys.stats.pairing import pair
 
 
 @pytest.fixture

@@ -8,13 +8,14 @@ from scipy import stats
 from scipy.linalg import hadamard
 
 from recsys.errors import InputError, UnknownNameError
-from recsys.stats.bootstrap import bca_limits, replicate
-from recsys.stats.catalogue_intervals import (
+from recsys.stats.group_jackknife import (
     catalogue_difference,
     catalogue_interval,
     coverage_interval,
     jackknife,
+    plan_groups,
 )
+from recsys.stats.inference_results import SmallSampleWarning, ZeroVarianceWarning
 from recsys.stats.intervals import (
     mean_interval,
     ratio_difference,
@@ -22,9 +23,7 @@ from recsys.stats.intervals import (
     ratio_units,
     units_interval,
 )
-from recsys.stats.jackknife_plan import plan_groups
-from recsys.stats.resampling import Resampler, groups_of
-from recsys.stats.statistics_warnings import SmallSampleWarning, ZeroVarianceWarning
+from recsys.stats.resampling import Resampler, bca_limits, groups_of, replicate
 
 EXACT = {"rtol": 1e-10, "atol": 1e-14}
 

@@ -11,10 +11,9 @@ from scipy import stats
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError
-from recsys.stats.group_sequential import boundaries
+from recsys.stats.inference_results import SampleRatioWarning, SmallSampleWarning, StatisticsWarning, format_p
 from recsys.stats.online_experiments import Looks, ab
-from recsys.stats.statistics_warnings import SampleRatioWarning, SmallSampleWarning, StatisticsWarning
-from recsys.stats.verdicts import format_p
+from recsys.stats.sequential import boundaries
 
 
 @pytest.fixture

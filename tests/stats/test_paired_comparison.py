@@ -7,16 +7,16 @@ import pytest
 from scipy import stats
 
 from recsys.errors import ColumnError, IdTypeError, InputError, NotDefinedError, UnknownNameError
-from recsys.stats.alignment import align
-from recsys.stats.comparison_options import Options
-from recsys.stats.corrections import adjust
-from recsys.stats.paired_comparison import compare_tables
-from recsys.stats.statistics_warnings import (
+from recsys.stats.comparison_table import Options
+from recsys.stats.inference_results import (
     RankTestWarning,
     SmallSampleWarning,
     UnpairedWarning,
     ZeroVarianceWarning,
 )
+from recsys.stats.multiple_comparisons import adjust
+from recsys.stats.paired_comparison import compare_tables
+from recsys.stats.pairing import align
 from recsys.types import PerCase
 
 N = 300
@@ -433,7 +433,7 @@ def test_every_row_says_how_it_was_tested() -> None:
     ]
 
 
-@pytest.mark.filterwarnings("ignore::recsys.stats.statistics_warnings.StatisticsWarning")
+@pytest.mark.filterwarnings("ignore::recsys.stats.inference_results.StatisticsWarning")
 @pytest.mark.parametrize(
     ("test", "correction"),
     # max-T is for means only.

@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 from recsys.errors import InputError
-from recsys.stats.comparison_options import Options
+from recsys.stats.comparison_table import Options
+from recsys.stats.inference_results import SmallSampleWarning, ZeroVarianceWarning
 from recsys.stats.paired_comparison import compare_tables
 from recsys.stats.runs import folds, seeds
-from recsys.stats.statistics_warnings import SmallSampleWarning, ZeroVarianceWarning
 from recsys.types import PerCase
 
 

@@ -12,9 +12,15 @@ from hypothesis import strategies as st
 
 from recsys import sampled
 from recsys.errors import CutoffError, InputError, NotDefinedError, UnknownNameError
-from recsys.stats.sampled.correction import corrected_values, rank_prior
-from recsys.stats.sampled.rank_chances import binned_values, chances, rank_grid
-from recsys.stats.sampled.rank_values import parse_rank_metric, values_by_rank
+from recsys.stats.sampled.estimates import corrected_values
+from recsys.stats.sampled.rank_chances import (
+    binned_values,
+    chances,
+    parse_rank_metric,
+    rank_grid,
+    rank_prior,
+    values_by_rank,
+)
 from recsys.stats.sampled.sampled_ranks import Cases
 
 N_ITEMS, N_NEGATIVES, N_CASES = 2000, 99, 4000

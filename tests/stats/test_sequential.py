@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from recsys.errors import InputError, UnknownNameError
-from recsys.stats.group_sequential import boundaries, msprt
-from recsys.stats.sequential import ConfidenceSequence, Watch, betting_limits
+from recsys.stats.sequential import ConfidenceSequence, Watch, betting_limits, boundaries, msprt
 
 
 def slow_capital(seen, n_total, alpha, mean, side) -> float:

@@ -8,22 +8,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from recsys.stats.alignment import Units
-from recsys.stats.bootstrap import replicate
-from recsys.stats.catalogue_intervals import Jackknife, coverage_jackknife, jackknife
 from recsys.stats.effects import cliffs_delta, d_z, glass_delta, pooled_d, rank_biserial
-from recsys.stats.group_sequential import boundaries, msprt
-from recsys.stats.inference_results import t_interval
+from recsys.stats.group_jackknife import Jackknife, Plan, coverage_jackknife, jackknife, plan_groups
+from recsys.stats.inference_results import RankTestWarning, SkewWarning, StatisticsWarning, t_interval
 from recsys.stats.intervals import delta_values, mean_interval
-from recsys.stats.jackknife_plan import Plan, plan_groups
-from recsys.stats.omnibus_tests import max_t
+from recsys.stats.multiple_comparisons import max_t
 from recsys.stats.online_experiments import _Group, _lift
 from recsys.stats.paired_comparison import compare_tables
-from recsys.stats.paired_samples import pair
-from recsys.stats.resampling import Resampler, groups_of, unit_keys
-from recsys.stats.sequential import ConfidenceSequence, Watch
-from recsys.stats.statistics_warnings import RankTestWarning, SkewWarning, StatisticsWarning
-from recsys.stats.tests import sign_flip, sign_test, wilcoxon
+from recsys.stats.paired_tests import sign_flip, sign_test, wilcoxon
+from recsys.stats.pairing import pair
+from recsys.stats.resampling import Resampler, Units, groups_of, replicate, unit_keys
+from recsys.stats.sequential import ConfidenceSequence, Watch, boundaries, msprt
 from recsys.types import PerCase
 from worlds.statistics import ALPHA, alone, flip_p, t_p, upper
 

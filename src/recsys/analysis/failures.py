@@ -1,4 +1,4 @@
-"""Failure cases: users with too little history, items with too few interactions, the worst users and why.
+"""Failure cases: users with too little history, cold and niche items, the worst users and why.
 
 A user gets the first reason that applies, in the order a person would look. Among equally bad users, those
 whose first relevant item is ranked lowest come first if MRR was evaluated, else those with more test items.
@@ -13,8 +13,9 @@ import numpy as np
 
 from recsys.analysis.users import lower_is_better
 from recsys.evaluation.results import Evaluation
-from recsys.inputs.frames import read_interactions, read_lists
-from recsys.types import Array, Bool, Float, Int, Interactions, Lists
+from recsys.inputs import read_interactions, read_lists
+from recsys.models.baselines import item_scores_of
+from recsys.types import Array, Bool, Float, Ids, Int, Interactions, Lists, count_entries
 
 COLD_USER, NICHE_ITEM = 3, 10
 
@@ -127,7 +128,7 @@ def _user_frame(
     frame = pd.DataFrame(
         {
             "value": values,
-            "n_train": _case_sizes(train, ids),
+            "n_train": count_entries(train, Ids(ids)),
             "n_test": _sum_per_case(np.ones(len(case)), case, truth, codes),
             "n_test_niche": _sum_per_case(popularity < niche_item, case, truth, codes),
             "n_test_new": _sum_per_case(popularity == 0, case, truth, codes),
@@ -144,14 +145,6 @@ def _sum_per_case(flags: Bool | Float, case: Int, truth: Interactions, codes: In
     """The sum of flags of the cases with these codes; 0 for cases outside the truth."""
     total = np.bincount(case, weights=flags, minlength=max(len(truth.cases), 1)).astype(np.int64)
     return np.where(codes >= 0, total[codes], 0)
-
-
-def _case_sizes(rows: Interactions, ids: Array) -> Int:
-    """The number of entries of each of these cases."""
-    if len(rows.cases) == 0:
-        return np.zeros(len(ids), dtype=np.int64)
-    codes = rows.cases.code_of(ids)
-    return np.where(codes >= 0, rows.sizes[codes], 0)
 
 
 def _item_counts(rows: Interactions | Lists, items: Array) -> Int:
@@ -196,3 +189,43 @@ def _reason(row: Any, cold_user: int, niche_item: int) -> str:
     place = getattr(row, "first_hit", np.inf)
     where = f", the first at place {place:,.0f}" if np.isfinite(place) else ""
     return f"no plain reason: {row.n_train} training interactions, well-known test items{where}"
+
+
+def cold_items(item_counts: Any, below: float = 5) -> dict[str, Any]:
+    """How many items have fewer than `below` interactions, and which.
+
+    >>> cold_items([9, 0, 4], below=5)["cold_items"]
+    [1, 2]
+    """
+    cold, all_ids = _cold_and_all_ids(item_counts, below)
+    return {
+        "cold_threshold": below,
+        "total_items": len(all_ids),
+        "num_cold_items": len(cold),
+        "num_warm_items": len(all_ids) - len(cold),
+        "cold_percentage": 100.0 * len(cold) / max(len(all_ids), 1),
+        "cold_items": cold.tolist(),
+    }
+
+
+def cold_shares(lists: Any, item_counts: Any, below: float = 5) -> Float:
+    """The share of all cold items that each list holds, in the order of the users' ids.
+
+    >>> cold_shares({0: [1, 2], 1: [0]}, [9, 0, 4], below=5).tolist()
+    [1.0, 0.0]
+    """
+    cold, _ = _cold_and_all_ids(item_counts, below)
+    rows = read_lists(lists)
+    cold_ids = set(cold.tolist())
+    is_cold = np.array([item in cold_ids for item in rows.items.values.tolist()], dtype=bool)[rows.codes]
+    case = np.repeat(np.arange(len(rows.cases)), rows.sizes).astype(np.int64)
+    pairs = np.unique(case[is_cold] * max(len(rows.items), 1) + rows.codes[is_cold])
+    n_cold_shown = np.bincount(pairs // max(len(rows.items), 1), minlength=len(rows.cases))
+    return np.asarray(n_cold_shown / max(len(cold), 1))
+
+
+def _cold_and_all_ids(item_counts: Any, below: float) -> tuple[Array, Array]:
+    """Ids of the cold items, and of all items."""
+    ids, counts = item_scores_of(item_counts)
+    all_ids = np.arange(len(counts)) if ids is None else ids
+    return all_ids[counts < below], all_ids

@@ -10,7 +10,7 @@ import numpy as np
 
 from recsys.errors import InputError
 from recsys.evaluation.results import Evaluation
-from recsys.inputs.frames import read_interactions
+from recsys.inputs import read_interactions
 from recsys.types import Array, Bool, Int
 
 _THIRDS = ("low", "medium", "high")

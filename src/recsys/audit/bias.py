@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from recsys.audit.check_registry import CheckResult, check
-from recsys.audit.evidence import Evidence
-from recsys.audit.evidence_reader import read_lists_or_source
+from recsys.audit.evidence import Evidence, read_lists_or_source
 from recsys.audit.findings import Finding
 from recsys.debias.propensities import YANG_POWER, inverse_propensity_weights, popularity_power
 from recsys.errors import RecsysWarning
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
+from recsys.metrics.registry import metric_set, set_requests
+from recsys.models.baselines import HEAD
 from recsys.ranks.sources import Factors, Scores
-from recsys.types import Bool, Float, Interactions
+from recsys.types import Bool, Float, Ids, Interactions
 
-HEAD = 0.2  # the most popular fifth of the items
 _PRESETS = ("trec_eval", "rectools", "recbole", "lenskit")
 _CUTS = (5, 10, 20)
-_METRICS = ("precision", "recall", "ndcg", "map", "mrr", "hit")
 _TIE = 1e-12
 _SMALL_SAMPLE = 0.05  # effective share of the test below which it is a warning
 _EVEN = 0.5  # observed so evenly that weighting would cost less than half the sample
 
 
-@check("lists")
+@check("bias", "lists")
 def popularity_baseline(e: Evidence) -> CheckResult:
     """The metrics of the lists beside those of the most popular unseen items."""
     lists, popular = _metric_values(e, e.ranked), _metric_values(e, e.popular(e.train_counts))
@@ -50,7 +50,7 @@ def popularity_baseline(e: Evidence) -> CheckResult:
     )
 
 
-@check("lists")
+@check("bias", "lists")
 def head_and_tail(e: Evidence) -> CheckResult:
     """Every metric on popular items of the test and on the others, separately."""
     order = np.argsort(-e.train_counts, kind="stable")
@@ -87,7 +87,7 @@ def head_and_tail(e: Evidence) -> CheckResult:
     )
 
 
-@check()
+@check("bias")
 def missing_not_at_random(e: Evidence) -> CheckResult:
     """How unequally items were observed, and the effective size of the test once that is corrected."""
     used = np.flatnonzero((e.train_counts + e.test_counts) > 0)
@@ -113,7 +113,7 @@ def missing_not_at_random(e: Evidence) -> CheckResult:
     )
 
 
-@check("models")
+@check("bias", "models")
 def metric_disagreement(e: Evidence) -> CheckResult:
     """Whether another metric, cut-off or convention has another winner."""
     columns = _values_by_column(e)
@@ -152,7 +152,7 @@ def metric_disagreement(e: Evidence) -> CheckResult:
 
 def _values_by_column(e: Evidence) -> dict[str, dict[str, float]]:
     """{metric under a preset: {model: value}}; the audit's own conventions first, without a name."""
-    metrics = [f"{m}@{k}" for m in _METRICS for k in _CUTS] if not e.metrics else list(e.metrics)
+    metrics = list(e.metrics) or [f"{m.name}@{k}" for m in metric_set("audit") for k in _CUTS]
     columns: dict[str, dict[str, float]] = {}
     for name, lists in e.models.items():
         result = _evaluate_quietly(e, read_lists_or_source(lists), e.truth, metrics)
@@ -185,7 +185,7 @@ def _least_agreement(values: Float, names: list[str]) -> tuple[float, tuple[str,
 
 def _metric_values(e: Evidence, ranked: Any, truth: Interactions | None = None) -> dict[str, float]:
     """The metrics of the audit for lists or a source; 0 for NaN."""
-    metrics = list(e.metrics) or [f"recall@{e.k}", f"ndcg@{e.k}"]
+    metrics = list(e.metrics) or list(set_requests("popularity", e.k))
     result = _evaluate_quietly(e, ranked, e.truth if truth is None else truth, metrics)
     return {name: value if value == value else 0.0 for name, value in result.items()}  # noqa: PLR0124 - NaN
 
@@ -201,10 +201,6 @@ def _evaluate_quietly(e: Evidence, ranked: Any, truth: Interactions, metrics: li
 
 def _restrict_to_truth(e: Evidence, lists: Any) -> Any:
     """The lists of the users in the truth; others have nothing to be compared with."""
-    from dataclasses import replace
-
-    from recsys.types import Ids
-
     in_truth: Bool = e.truth.cases.code_of(lists.cases.values) >= 0
     if in_truth.all():
         return lists

@@ -1,4 +1,4 @@
-"""Checks of what was ranked: candidates, cold and seen items, missing users, ties."""
+"""Checks of what was ranked: candidates, all or sampled, cold and seen items, missing users, ties."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import numpy as np
 from recsys.audit.check_registry import CheckResult, check
 from recsys.audit.evidence import Evidence, ListEntries, contained_in, has_row
 from recsys.audit.findings import Finding
+from recsys.metrics.registry import set_requests
 from recsys.metrics.shown_items import sorted_unique
+from recsys.stats.sampled import estimate
 from recsys.types import Array, Bool, Int
 
 _MIN_EXPECTED = 7.0  # expected number of missing items: none by chance has a probability of exp(-7)
@@ -15,7 +17,7 @@ _SMALL_SHARE = 0.01
 _NEARLY_ALL = 0.95
 
 
-@check("lists")
+@check("candidates", "lists")
 def candidates_from_the_test(e: Evidence) -> CheckResult:
     """Lists that hold items of the test only, as if candidates had been taken from it."""
     shown = e.lists
@@ -75,7 +77,7 @@ def _chance_outside(e: Evidence, in_test: Bool) -> Array:
     return np.where(in_train, (n_outside / np.maximum(n, 1))[level], 0.0)
 
 
-@check()
+@check("candidates")
 def cold_users(e: Evidence) -> CheckResult:
     """Test users that are not in train."""
     cold = np.bincount(e.train.user, minlength=e.n_users)[e.test.user] == 0
@@ -88,7 +90,7 @@ def cold_users(e: Evidence) -> CheckResult:
     )
 
 
-@check()
+@check("candidates")
 def cold_items(e: Evidence) -> CheckResult:
     """Test items that are not in train."""
     cold = e.train_counts[e.test.item] == 0
@@ -119,7 +121,7 @@ def _cold_finding(e: Evidence, cold: Bool, codes: Array, what: str, todo: str) -
     )
 
 
-@check("items")
+@check("candidates", "items")
 def truth_outside_the_catalogue(e: Evidence) -> CheckResult:
     """Test items that cannot be recommended."""
     known = np.ones(e.n_items, dtype=bool)
@@ -143,7 +145,7 @@ def truth_outside_the_catalogue(e: Evidence) -> CheckResult:
     )
 
 
-@check("factors")
+@check("candidates", "factors")
 def users_outside_the_model(e: Evidence) -> CheckResult:
     """Test users without a row in the model."""
     unknown = ~has_row(e.ranked.user_rows, e.users)[e.test.user]
@@ -170,7 +172,7 @@ def _missing_users_finding(e: Evidence, name: str, users: Int, fault: str, todo:
     )
 
 
-@check("ready lists")
+@check("candidates", "ready lists")
 def unknown_in_lists(e: Evidence) -> CheckResult:
     """Recommended items that occur neither in train or test nor in the catalogue."""
     shown = e.lists
@@ -195,7 +197,7 @@ def unknown_in_lists(e: Evidence) -> CheckResult:
     )
 
 
-@check("ready lists")
+@check("candidates", "ready lists")
 def users_without_lists(e: Evidence) -> CheckResult:
     """Test users without a list."""
     if e.lists is None:
@@ -210,7 +212,7 @@ def users_without_lists(e: Evidence) -> CheckResult:
     )
 
 
-@check("ready lists")
+@check("candidates", "ready lists")
 def seen_in_lists(e: Evidence) -> CheckResult:
     """Recommended items that the user has in train."""
     shown = e.lists
@@ -238,7 +240,7 @@ def seen_in_lists(e: Evidence) -> CheckResult:
     )
 
 
-@check("ready lists")
+@check("candidates", "ready lists")
 def repeats_in_lists(e: Evidence) -> CheckResult:
     """An item twice in one list."""
     shown = e.lists
@@ -261,7 +263,7 @@ def repeats_in_lists(e: Evidence) -> CheckResult:
     )
 
 
-@check("scores")
+@check("candidates", "scores")
 def constant_scores(e: Evidence) -> CheckResult:
     """Users whose listed items all have the same score."""
     low, high, size = _score_range(e)
@@ -294,7 +296,7 @@ def _score_range(e: Evidence) -> tuple[Array, Array, Array]:
     return low, high, np.bincount(user, minlength=e.n_users)
 
 
-@check("scores")
+@check("candidates", "scores")
 def tied_scores(e: Evidence) -> CheckResult:
     """Equal scores in a row; across the cut-off, chance decides which items are in the list."""
     shown = e.lists
@@ -319,3 +321,71 @@ def tied_scores(e: Evidence) -> CheckResult:
         "ties='best' and 'worst'.",
         {"share": share, "across_the_cut": int(across.sum())},
     )
+
+
+@check("sampling", "ready lists")
+def sampled_candidates(e: Evidence) -> CheckResult:
+    """Lists that rank the relevant items among a few sampled ones."""
+    shown = e.lists
+    if shown is None:
+        return None
+    sizes = e.ranked.sizes[e.ranked.sizes > 0]
+    n_items = len(e.catalogue) if e.catalogue is not None else int((e.train_counts + e.test_counts > 0).sum())
+    size = int(np.median(sizes)) if len(sizes) else 0
+    is_listed = contained_in(
+        e.pairs(e.test), sorted_unique(e.pairs(shown)[(shown.user >= 0) & (shown.item >= 0)])
+    )
+    has_list = (np.bincount(shown.user[shown.user >= 0], minlength=e.n_users) > 0)[e.test.user]
+    truth_listed = float(is_listed[has_list].mean()) if has_list.any() else 0.0
+    same_size = float((np.abs(sizes - size) <= 1).mean()) if len(sizes) else 0.0
+    looks_sampled = (
+        truth_listed >= _NEARLY_ALL
+        and same_size >= _NEARLY_ALL
+        and 2 <= size < n_items / 2
+        and len(sizes) >= 5
+    )
+    if e.sampled is None and not looks_sampled:
+        return None
+    n = size - 1 if e.sampled is None else e.sampled
+    corrected = _corrected_metrics(e, shown, n, n_items)
+    corrections = [
+        f"; {metric} {row['sampled']:.4f} is about {row['corrected']:.4f} on all items "
+        f"[{row['low']:.4f}, {row['high']:.4f}]"
+        for metric, row in corrected.items()
+    ]
+    return Finding(
+        "sampled_candidates",
+        "warning",
+        (
+            "the candidates are sampled"
+            if e.sampled is not None
+            else f"every list has {size:,} items and holds all of its user's relevant "
+            "ones: the candidates look sampled"
+        )
+        + f" (about {n:,} negatives of {n_items:,} items). Sampled metrics are far too high and can "
+        "rank models the wrong way round" + "".join(corrections),
+        len(sizes),
+        (),
+        "Rank all items (recsys.Factors, recsys.Scores); where only sampled ranks are left, correct them: "
+        "recsys.sampled.estimate(ranks, n_negatives, n_items, metric).",
+        {"n_negatives": n, "n_items": n_items, "truth_listed": truth_listed, **corrected},
+    )
+
+
+def _corrected_metrics(
+    e: Evidence, shown: ListEntries, n_negatives: int, n_items: int
+) -> dict[str, dict[str, float]]:
+    """Sampled and corrected NDCG and hit rate, if every user has one relevant item in the list."""
+    hits = contained_in(e.pairs(shown), e.test_pairs) & (shown.user >= 0) & (shown.item >= 0)
+    one_each = len(hits) > 0 and int(np.bincount(shown.user[hits], minlength=1).max(initial=0)) == 1
+    if not one_each or not 1 <= n_negatives < n_items:
+        return {}
+    ranks = np.minimum(shown.place[hits], n_negatives + 1)
+    corrected = {}
+    for metric in set_requests("sampling", e.k):
+        estimates = {
+            m: estimate(ranks, n_negatives, n_items, metric, method=m) for m in ("uncorrected", "bv")
+        }
+        corrected[metric] = {"sampled": estimates["uncorrected"].value, "corrected": estimates["bv"].value,
+                       "low": estimates["bv"].low, "high": estimates["bv"].high}  # fmt: skip
+    return corrected

@@ -7,22 +7,19 @@ from typing import NamedTuple
 
 from recsys.audit.evidence import Evidence
 from recsys.audit.findings import Finding
+from recsys.errors import UnknownNameError
+from recsys.types import Registry
 
 CheckResult = Finding | Iterable[Finding] | None
 
 
 class Check(NamedTuple):
-    """A check: its name, the inputs it needs (keys of NEEDS) and its function."""
+    """A check: its name, the inputs it needs (keys of NEEDS), its function and its area (one of AREAS)."""
 
     name: str
     needs: tuple[str, ...]
     run: Callable[[Evidence], CheckResult]
-
-    @property
-    def area(self) -> str:
-        """What it is about: ids, leakage, candidates, sampling or bias; the name of its module by default."""
-        module = self.run.__module__.rpartition(".")[2]
-        return _AREAS.get(module, module)
+    area: str
 
     @property
     def meaning(self) -> str:
@@ -30,8 +27,9 @@ class Check(NamedTuple):
         return (self.run.__doc__ or "").strip().split("\n")[0]
 
 
-CHECKS: dict[str, Check] = {}
-_AREAS = {"identity": "ids", "candidate_checks": "candidates"}  # by module
+CHECKS: Registry[Check] = Registry("check", "recsys.checks")
+# What checks are about, in the order they run.
+AREAS = ("ids", "leakage", "candidates", "sampling", "bias")
 
 # What a check may need: what to do if it is missing, and whether it is there.
 NEEDS: dict[str, tuple[str, Callable[[Evidence], bool]]] = {
@@ -58,11 +56,20 @@ NEEDS: dict[str, tuple[str, Callable[[Evidence], bool]]] = {
 }
 
 
-def check(*needs: str) -> Callable[[Callable[[Evidence], CheckResult]], Callable[[Evidence], CheckResult]]:
-    """Register a function as a check under its own name; `needs` are keys of NEEDS."""
+def check(
+    area: str, *needs: str
+) -> Callable[[Callable[[Evidence], CheckResult]], Callable[[Evidence], CheckResult]]:
+    """Register a function as a check under its own name.
+
+    Args:
+        area: what it is about, one of AREAS.
+        needs: the inputs it cannot do without, keys of NEEDS.
+    """
+    if area not in AREAS:
+        raise UnknownNameError("area", area, AREAS)
 
     def register(run: Callable[[Evidence], CheckResult]) -> Callable[[Evidence], CheckResult]:
-        CHECKS[run.__name__] = Check(run.__name__, needs, run)
+        CHECKS[run.__name__] = Check(run.__name__, needs, run, area)
         return run
 
     return register

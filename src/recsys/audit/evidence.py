@@ -1,25 +1,36 @@
 """What the checks look at: both sides of a split, the lists and the catalogue, over one set of ids.
 
-Rows are as they were read, before repeats are merged; values derived from them are cached.
+Each table is read once, as rows, before repeats are merged; what is wrong with it (float ids, unreadable
+times) becomes a finding. Values derived from the rows are cached.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from recsys.audit.findings import Finding
 from recsys.conventions.decisions import Conventions
+from recsys.errors import FloatIdWarning, RecsysError, RecsysWarning
+from recsys.evaluation.run import load_ranking
+from recsys.inputs.files import read_file
+from recsys.inputs.frames import as_frame, detect_columns, encode_column
+from recsys.inputs.ids import encode, ids_to_array
 from recsys.inputs.rows import Rows, to_interactions
 from recsys.inputs.timestamps import Clock
 from recsys.metrics.shown_items import sorted_unique
 from recsys.models.baselines import ItemScores, popularity
-from recsys.ranks.sources import Factors, RankingOptions, Scores
-from recsys.types import Array, Bool, Float, Ids, Int, Interactions
+from recsys.ranks.sources import Factors, RankingOptions, Scores, Source
+from recsys.splits.split_table import FrameTable, as_interaction_table
+from recsys.types import Array, Bool, Float, Ids, Int, Interactions, Lists
 
+_POPULARITY_COLUMNS = ("popularity", "nratings", "nusers", "numratings", "ratingcount")
 _NATURAL_REPEATS = 0.01  # the share of repeated pairs in train above which repeats are natural
 MANY_USERS = 20_000  # with more, checks that evaluate look at an evenly spaced sample of the users
 
@@ -258,3 +269,190 @@ def has_row(rows: Any, ids: Ids) -> Bool:
     if ids.kind != "int":
         return np.zeros(len(ids), dtype=bool)
     return np.asarray((ids.values >= 0) & (ids.values < rows.size))
+
+
+def gather_evidence(
+    train: Any, test: Any, lists: Any, items: Any, columns: Mapping[str, Any] | None
+) -> tuple[Evidence | None, list[Finding]]:
+    """The tables over shared ids, or None where their ids cannot be compared; and what reading them found."""
+    raw: dict[str, RawTable] = {}
+    findings: list[Finding] = []
+    for name, data in (("train", train), ("test", test)):
+        raw[name], new = _read_table(data, name, columns)
+        findings += new
+    clocks = {name: r.clock.kind for name, r in raw.items() if r.clock is not None}
+    if len(set(clocks.values())) > 1:
+        findings.append(_different_time_kinds(clocks))
+        raw = {name: r._replace(clock=None) for name, r in raw.items()}
+    ranked = read_lists_or_source(lists)
+    catalogue, numbers = _read_catalogue(items, columns)
+    mismatch = _different_id_kinds(raw, ranked, catalogue)
+    if mismatch is not None:
+        return None, [*findings, mismatch]
+    users = _shared_ids([raw["train"].users, raw["test"].users])
+    item_ids = _shared_ids(
+        [raw["train"].items, raw["test"].items, *([catalogue] if catalogue is not None else [])]
+    )
+    ticks = [r.clock.tick for r in raw.values() if r.clock is not None and r.clock.tick is not None]
+    unit = min(ticks) if ticks else None
+    given_popularity = None
+    if numbers is not None and catalogue is not None:
+        given_popularity = np.zeros(len(item_ids))
+        given_popularity[item_ids.code_of(catalogue.values)] = numbers
+    clock = raw["train"].clock
+    evidence = Evidence(
+        raw, users, item_ids, _to_split_side(raw["train"], users, item_ids, unit),
+        _to_split_side(raw["test"], users, item_ids, unit),
+        ranked=ranked, catalogue=catalogue, given_popularity=given_popularity,
+        clock=clock if clock is None or unit is None else replace(clock, tick=unit),
+    )  # fmt: skip
+    return evidence, findings
+
+
+def _read_table(data: Any, name: str, columns: Mapping[str, Any] | None) -> tuple[RawTable, list[Finding]]:
+    """One table, and the findings of reading it."""
+    if isinstance(data, str | Path):
+        data = read_file(data, "truth", columns=columns)
+    table = as_interaction_table(data, columns)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", FloatIdWarning)
+        users, user = table.ids("user")
+        items, item = table.ids("item")
+    findings = []
+    for warning in caught:
+        if issubclass(warning.category, FloatIdWarning):
+            message = str(warning.message)
+            findings.append(
+                Finding(
+                    "float_ids",
+                    "warning",
+                    f"the ids of {name} came as floats ({message.split(': ', 1)[-1]})",
+                    1,
+                    ("user" if "user" in message else "item",),
+                    "A missing value once turned them into floats, or a join did: find it, and keep ids "
+                    "whole numbers or text.",
+                )
+            )
+        elif not issubclass(warning.category, RecsysWarning):
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    # {user: [items]} has an order, but no time that could be compared across users.
+    time = (
+        table.role("time")
+        if isinstance(table, FrameTable) or table.kind in ("array", "Interactions")
+        else None
+    )
+    clock = None
+    try:
+        clock = None if time is None else table.clock(time, None)
+    except RecsysError as error:
+        findings.append(
+            Finding(
+                "times_cannot_be_read",
+                "error",
+                f"the times of {name} cannot be put in order: {error}",
+                1,
+                (),
+                "Write all times the same way; until then nothing about time can be checked.",
+            )
+        )
+    grade = table.values("grade")
+    grades = None if grade is None else np.asarray(grade.to_numpy() if hasattr(grade, "to_numpy") else grade)
+    if grades is not None and grades.dtype.kind not in "iufb":
+        grades = None
+    repeated = int(data.notes.get("repeated_rows", 0)) if isinstance(data, Interactions) else 0
+    return RawTable(users, items, user, item, clock, grades, repeated), findings
+
+
+def _read_catalogue(items: Any, columns: Mapping[str, Any] | None) -> tuple[Ids | None, Float | None]:
+    """The ids of the catalogue, and its popularity column if it has one."""
+    if items is None:
+        return None, None
+    frame = as_frame(items)
+    if frame is None:
+        values = ids_to_array(items, table="items", column="item")
+        return encode(values, table="items", column="item")[0], None
+    names = list(frame.columns)
+    overrides = {role: name for role, name in (columns or {}).items() if role == "item" and name in names}
+    roles = detect_columns(names, ("item",), overrides, "items")
+    ids, codes = encode_column(frame, roles.get("item", names[0]), "items")
+    by_plain_name = {n.lower().replace("_", ""): n for n in names}
+    for plain_name in _POPULARITY_COLUMNS:
+        if plain_name in by_plain_name:
+            numbers = np.zeros(len(ids))
+            column = frame[by_plain_name[plain_name]]
+            numbers[codes] = np.asarray(column.to_numpy(), dtype=np.float64)
+            return ids, numbers
+    return ids, None
+
+
+def read_lists_or_source(lists: Any) -> Lists | Source | None:
+    """Lists, or a source that ranks the catalogue; None stays None."""
+    return None if lists is None else load_ranking(lists)
+
+
+def _shared_ids(parts: Iterable[Ids]) -> Ids:
+    """The union of the ids of some tables, all of one kind."""
+    union: Ids | None = None
+    for part in parts:
+        union = part if union is None else union.union(part, what="id")[0]
+    return union if union is not None else Ids(np.zeros(0, dtype=np.int64))
+
+
+def _to_split_side(raw: RawTable, users: Ids, items: Ids, clock_unit: int | None) -> SplitSide:
+    """A table as codes of the shared ids, its times in the common unit."""
+    user = users.code_of(raw.users.values)[raw.user]
+    item = items.code_of(raw.items.values)[raw.item]
+    time = None
+    if raw.clock is not None and not raw.clock.missing.any():
+        scale = 1 if clock_unit is None or raw.clock.tick is None else raw.clock.tick // clock_unit
+        time = raw.clock.values * scale
+    grade = raw.grade
+    if grade is not None:
+        grade = grade.astype(np.float64)
+        grade = grade if np.isfinite(grade).all() else None
+    return SplitSide(user, item, time, grade, raw.repeated)
+
+
+def _different_id_kinds(raw: Mapping[str, RawTable], ranked: Any, catalogue: Ids | None) -> Finding | None:
+    """Ids that are numbers in one table and text in another, so that none would match."""
+    tables = {
+        "train": (raw["train"].users, raw["train"].items),
+        "test": (raw["test"].users, raw["test"].items),
+    }
+    if ranked is not None and hasattr(ranked, "cases"):
+        tables["lists"] = (ranked.cases, ranked.items)
+    if catalogue is not None:
+        tables["items"] = (tables["train"][0], catalogue)
+    for at, column in enumerate(("user", "item")):
+        kinds = {name: ids[at].kind for name, ids in tables.items() if len(ids[at])}
+        if len(set(kinds.values())) > 1:
+            text = ", ".join(f"{kind} in {name}" for name, kind in kinds.items())
+            return Finding(
+                "ids_of_different_kinds",
+                "error",
+                f"{column} ids are {text}: none of them would match",
+                1,
+                tuple(tables[name][at].name(0) for name in kinds),
+                "Make them the same, for example with .astype(str) on both sides.",
+                {"column": column, **kinds},
+            )
+    return None
+
+
+def _different_time_kinds(kinds: Mapping[str, str]) -> Finding:
+    """Numbers, dates with a time zone and dates without one, which have no common order."""
+    kind_names = {
+        "number": "numbers",
+        "plain": "dates without a time zone",
+        "zoned": "dates with a time zone",
+    }
+    text = " and ".join(f"{kind_names[kind]} in {name}" for name, kind in kinds.items())
+    return Finding(
+        "times_of_different_kinds",
+        "error",
+        f"times are {text}, which cannot be compared",
+        1,
+        (),
+        "Write both sides the same way.",
+        dict(kinds),
+    )

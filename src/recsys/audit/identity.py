@@ -22,7 +22,7 @@ _POWER_TOLERANCE = 0.2  # of the ratio of two units, in powers of ten
 _SWAP_MARGIN = 0.1  # how much better the other column must fit before columns look swapped
 
 
-@check()
+@check("ids")
 def whitespace_in_ids(e: Evidence) -> CheckResult:
     """Ids that begin or end with a blank, so that they match nothing."""
     return _flag_ids(
@@ -34,7 +34,7 @@ def whitespace_in_ids(e: Evidence) -> CheckResult:
     )
 
 
-@check()
+@check("ids")
 def ids_like_floats(e: Evidence) -> CheckResult:
     """Ids that are the text of a float, such as '12.0'."""
     return _flag_ids(
@@ -46,7 +46,7 @@ def ids_like_floats(e: Evidence) -> CheckResult:
     )
 
 
-@check()
+@check("ids")
 def misread_encoding(e: Evidence) -> CheckResult:
     """Ids with signs of text that was read in the wrong encoding."""
     return _flag_ids(
@@ -80,7 +80,7 @@ def _flag_ids(e: Evidence, name: str, is_odd: Callable[[str], bool], fault: str,
     return findings
 
 
-@check()
+@check("ids")
 def ids_that_differ_in_spelling(e: Evidence) -> CheckResult:
     """Ids of the two sides that are the same but for case, blanks, leading zeros or a trailing .0."""
     findings = []
@@ -122,7 +122,7 @@ def _normalise(value: str) -> str:
     return text.lstrip("0") or "0" if text.isdigit() else text
 
 
-@check()
+@check("ids")
 def swapped_columns(e: Evidence) -> CheckResult:
     """Users and items exchanged on one of the two sides."""
     train, test = e.raw["train"], e.raw["test"]
@@ -158,7 +158,7 @@ def _share_known(ids: Ids, known: Ids) -> float:
     return float((known.code_of(ids.values) >= 0).mean())
 
 
-@check("factors")
+@check("ids", "factors")
 def swapped_factors(e: Evidence) -> CheckResult:
     """Matrices of users and items exchanged: the ids fit only after a swap."""
     if not isinstance(e.ranked, Factors) or e.users.kind != "int" or e.items.kind != "int":
@@ -183,7 +183,7 @@ def swapped_factors(e: Evidence) -> CheckResult:
     )
 
 
-@check()
+@check("ids")
 def time_units_differ(e: Evidence) -> CheckResult:
     """Times that count seconds on one side and milliseconds on the other."""
     clocks = [e.raw[side].clock for side in ("train", "test")]

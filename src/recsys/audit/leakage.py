@@ -14,7 +14,7 @@ from recsys.types import Array, Float, Int
 _SAME_SHARE = 0.99  # of items with equal numbers, from which on a popularity is that count
 
 
-@check("times")
+@check("leakage", "times")
 def test_before_train(e: Evidence) -> CheckResult:
     """Test events older than the newest training event of the same user."""
     last, time = e.last_train_time, e.test.time
@@ -37,7 +37,7 @@ def test_before_train(e: Evidence) -> CheckResult:
     )
 
 
-@check("times")
+@check("leakage", "times")
 def test_before_border(e: Evidence) -> CheckResult:
     """Test events older than the newest training event of anyone."""
     if e.train.time is None or e.test.time is None:
@@ -60,7 +60,7 @@ def test_before_border(e: Evidence) -> CheckResult:
     )
 
 
-@check("times")
+@check("leakage", "times")
 def items_from_the_future(e: Evidence) -> CheckResult:
     """Items of train that first appear after the test begins."""
     if e.train.time is None or e.test.time is None:
@@ -88,7 +88,7 @@ def items_from_the_future(e: Evidence) -> CheckResult:
     )
 
 
-@check("times")
+@check("leakage", "times")
 def ties_at_the_border(e: Evidence) -> CheckResult:
     """Users with a test event at the same time as their newest training event."""
     last, time = e.last_train_time, e.test.time
@@ -110,7 +110,7 @@ def ties_at_the_border(e: Evidence) -> CheckResult:
     )
 
 
-@check()
+@check("leakage")
 def missing_times(e: Evidence) -> CheckResult:
     """Rows without a time in a table that has times."""
     findings = []
@@ -131,7 +131,7 @@ def missing_times(e: Evidence) -> CheckResult:
     return findings
 
 
-@check()
+@check("leakage")
 def pairs_in_both(e: Evidence) -> CheckResult:
     """Pairs of user and item on both sides."""
     in_train = e.seen(e.test)
@@ -152,7 +152,7 @@ def pairs_in_both(e: Evidence) -> CheckResult:
     )
 
 
-@check()
+@check("leakage")
 def duplicate_rows(e: Evidence) -> CheckResult:
     """Rows that repeat user, item and time within a side."""
     findings = []
@@ -187,7 +187,7 @@ def _repeated_rows(e: Evidence, side: SplitSide) -> Array:
     return rows
 
 
-@check("popularity")
+@check("leakage", "popularity")
 def popularity_knows_the_test(e: Evidence) -> CheckResult:
     """Whether the popularity= passed in was counted on the test as well."""
     if e.given_popularity is None:
@@ -241,7 +241,7 @@ def _top_share(items: Int, counts: Int, k: int) -> float:
     return float(np.isin(items, top).mean()) if len(top) <= 2 * k else 0.0
 
 
-@check("ready lists")
+@check("leakage", "ready lists")
 def lists_follow_test_popularity(e: Evidence) -> CheckResult:
     """Lists that are the most popular items of the test rather than of train."""
     shown = e.lists

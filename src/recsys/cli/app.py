@@ -1,17 +1,25 @@
-"""The group of verbs; each verb is a module that is imported when it is called."""
+"""The verbs, one row each; the module of a verb is imported when it is called."""
 
 from __future__ import annotations
 
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
-from recsys import __version__
+from recsys import Registry, __version__
 from recsys.cli.error_messages import exit_on_errors
 
-VERBS = {
+
+class Verb(NamedTuple):
+    """A verb: its line in the help, and the module whose `command` is imported when it is called."""
+
+    help: str
+    module: str
+
+
+_OWN_VERBS = {
     "demo": "Compare recommenders on the embedded demo world.",
     "evaluate": "Score recommendation lists against the truth.",
     "compare": "Say whether models differ, by how much and how surely.",
@@ -30,6 +38,8 @@ VERBS = {
     "history": "Show stored results over time and where they moved.",
     "doctor": "Show kernels, versions and optional packages.",
 }
+VERBS: Registry[Verb] = Registry("verb", "recsys.verbs")
+VERBS.update({name: Verb(line, f"recsys.cli.verb_{name}") for name, line in _OWN_VERBS.items()})
 
 
 # Arguments that shells complete with file names. Whoever reads a file checks that it can be read.
@@ -45,13 +55,15 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
-        return list(VERBS)
+        return list(VERBS.load_plugins())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx
-        if cmd_name not in VERBS:
+        if cmd_name not in VERBS and cmd_name not in VERBS.load_plugins():
             return None
-        command: click.Command = import_module(f"recsys.cli.verb_{cmd_name}").command
+        verb = VERBS[cmd_name]
+        command: click.Command = import_module(verb.module).command
+        command.short_help = verb.help
         for parameter in command.params:
             if parameter.metavar in _PATH_METAVARS and parameter.type is click.STRING:
                 parameter.type = _PATH_TYPE
@@ -60,15 +72,16 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        matches = get_close_matches(args[0], VERBS, n=1)
-        if matches and args[0] not in VERBS and not ctx.resilient_parsing:
+        known = VERBS if args[0] in VERBS else VERBS.load_plugins()
+        matches = get_close_matches(args[0], known, n=1)
+        if matches and args[0] not in known and not ctx.resilient_parsing:
             ctx.fail(f"No such command {args[0]!r}. Did you mean {matches[0]!r}?")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
         with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
+            formatter.write_dl([(name, verb.help) for name, verb in VERBS.load_plugins().items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         with exit_on_errors(debug=bool(ctx.params.get("debug"))):

@@ -44,7 +44,7 @@ def metric_facts(metric: Metric) -> dict[str, Any]:
 
 def all_metrics() -> list[dict[str, Any]]:
     """Every registered metric, by name."""
-    return [metric_facts(METRICS[name]) for name in sorted(METRICS)]
+    return [metric_facts(METRICS[name]) for name in sorted(METRICS.load_plugins())]
 
 
 def bounds_text(facts: dict[str, Any]) -> str:

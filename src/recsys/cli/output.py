@@ -70,7 +70,7 @@ def progress_bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], Non
 def write_per_user(result: Any, path: Path) -> None:
     """Write one row per user, sorted by id; an empty cell means the user is not in that mean."""
     from recsys.inputs.files import write_bytes, write_text
-    from recsys.inputs.files.whole_tables import parquet_bytes
+    from recsys.inputs.files.columnar import parquet_bytes
 
     if path.suffix.lower() == ".parquet":
         write_bytes(path, parquet_bytes(result.per_user_frame("arrow")))

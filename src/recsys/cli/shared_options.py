@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from recsys.cli.error_messages import note
 from recsys.conventions.decisions import Conventions
@@ -36,6 +37,33 @@ def combine_options(*options: Callable[[Any], Any]) -> Callable[[_Function], _Fu
         return function
 
     return decorate
+
+
+class _FormatOption(click.Option):
+    """Takes the name of a file format; the help lists them, and only then are they loaded."""
+
+    def __init__(self, *names: Any, which: str, help: str, **attributes: Any) -> None:  # noqa: A002 - click's
+        super().__init__(*names, metavar="FORMAT", **attributes)
+        self.which, self.start_of_help = which, help
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        *names, last = self.format_names()
+        self.help = f"{self.start_of_help}: {', '.join(names)} or {last}."
+        return super().get_help_record(ctx)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        del ctx
+        return [CompletionItem(name) for name in self.format_names() if name.startswith(incomplete)]
+
+    def format_names(self) -> list[str]:
+        from recsys.inputs.files import FORMATS
+
+        return [f.name for f in FORMATS.load_plugins().values() if getattr(f, self.which) is not None]
+
+
+def format_option(*names: str, which: str = "read", **attributes: Any) -> Callable[[Any], Any]:
+    """An option for a format that one can read, `read_whole` (tables) or `write`."""
+    return click.option(*names, cls=_FormatOption, which=which, **attributes)
 
 
 def _column_option(role: str, what: str) -> Callable[[Any], Any]:
@@ -72,8 +100,7 @@ file_options = combine_options(
     _truth_column_option("item", "items"),
     click.option("--ids", type=click.Choice(["str", "int", "auto"]), default="str", show_default=True,
                  help="Read ids as text or as whole numbers."),
-    click.option("--format", "form", metavar="FORMAT",
-                 help="csv, tsv, parquet, trec, inter, json or jsonl, if the files' names do not say."),
+    format_option("--format", "form", help="Of the files, if their names do not say"),
     click.option("--encoding", default="utf-8", show_default=True, help="Of text files."),
 )  # fmt: skip
 
@@ -89,8 +116,8 @@ context_options = combine_options(
     click.option("--train", metavar="FILE",
                  help="What users had before: for novelty, popularity, calibration and --by."),
     click.option("--items", metavar="FILE",
-                 help="Table of the items (.csv, .tsv, .parquet): for calibration, value, exposure, --by."),
-    click.option("--users", metavar="FILE", help="Table of the users (.csv, .tsv, .parquet): for --by."),
+                 help="Table of the items: for calibration, value, exposure, --by."),
+    click.option("--users", metavar="FILE", help="Table of the users: for --by."),
     click.option("--reference", metavar="FILE",
                  help="Another model's lists: for serendipity, overlap and rbo."),
     click.option("--by", metavar="GROUP",
@@ -147,8 +174,8 @@ def read(path: str, kind: Any, options: dict[str, Any]) -> Any:
 
 
 def read_cells(path: str, encoding: str = "utf-8") -> Any:
-    """A table (.csv, .tsv, .parquet, gzipped or not, - for standard input); cells of text stay text."""
-    from recsys.inputs.files.whole_tables import read_table
+    """A table (gzipped or not, - for standard input); cells of text stay text."""
+    from recsys.inputs.files.reader import read_table
 
     return read_table(path, encoding=encoding, text=True)[0]
 

@@ -16,7 +16,7 @@ from recsys.errors import MissingExtraError
 from recsys.evaluation import tables
 from recsys.evaluation.evaluate import evaluate, recommend
 from recsys.evaluation.results import Evaluation
-from recsys.inputs.frames import read_interactions
+from recsys.inputs import read_interactions
 from recsys.models.baselines import popularity, shuffled, similar_items, training_counts
 from recsys.models.rerankers import blend, content
 from recsys.ranks.sources import from_model

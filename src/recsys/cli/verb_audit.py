@@ -12,7 +12,7 @@ from recsys.cli import shared_options
 from recsys.cli.error_messages import FAILED, note, print_warnings
 
 
-@click.command("audit", short_help="Look for leaks and biases in a split and its recommendations.")
+@click.command("audit")
 @click.argument("train", metavar="TRAIN")
 @click.argument("test", metavar="TEST")
 @click.option("--lists", metavar="FILE", help="What was recommended for TEST.")
@@ -41,8 +41,8 @@ from recsys.cli.error_messages import FAILED, note, print_warnings
 def command(**options: Any) -> None:
     """Exit with 0 if nothing makes the numbers measured on TRAIN and TEST wrong, else with 1.
 
-    TRAIN and TEST are interactions (CSV, TSV, Parquet, .inter, JSON) with user, item and, if possible, time
-    columns. Every finding says what was seen, how often, and what to do.
+    TRAIN and TEST are interactions with user, item and, if possible, time columns (see --format). Every
+    finding says what was seen, how often, and what to do.
     """
     from recsys.audit import audit
 
@@ -110,9 +110,8 @@ def _read_items(path: str, options: dict[str, Any]) -> Any:
     import pandas as pd
 
     from recsys.errors import FileError
-    from recsys.inputs.files.reader import convert_ids
     from recsys.inputs.frames import find_columns
-    from recsys.inputs.ids import encode_strings
+    from recsys.inputs.ids import convert_ids, encode_strings
 
     try:
         if path.endswith(".txt"):

@@ -9,11 +9,11 @@ import click
 
 from recsys.cli import shared_options
 from recsys.cli.error_messages import note, print_warnings
-from recsys.stats.comparison_options import EFFECTS, TESTS
-from recsys.stats.corrections import CORRECTIONS
+from recsys.stats.comparison_table import EFFECTS, TESTS
+from recsys.stats.multiple_comparisons import CORRECTIONS
 
 
-@click.command("compare", short_help="Say whether models differ, by how much and how surely.")
+@click.command("compare")
 @click.argument("files", nargs=-1, required=True, metavar="A B …")
 @click.option("--truth", metavar="FILE", help="What was relevant; not needed for saved results.")
 @click.option(

@@ -12,7 +12,7 @@ from recsys.conventions.decisions import Conventions, describe
 from recsys.conventions.presets import preset
 
 
-@click.command("conventions", short_help="List the presets, describe one, or say how two differ.")
+@click.command("conventions")
 @click.argument("first", required=False)
 @click.argument("second", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -11,7 +11,7 @@ from recsys.cli import shared_options
 from recsys.cli.error_messages import note, print_warnings
 
 
-@click.command("demo", short_help="Compare recommenders on the embedded demo world.")
+@click.command("demo")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Another world.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               default=Path("recsys-report", "demo.html"), show_default=True, help="The report.")  # fmt: skip

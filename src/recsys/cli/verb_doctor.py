@@ -17,7 +17,7 @@ _REQUIREMENT = re.compile(r"^([A-Za-z0-9_.-]+).*extra\s*==\s*['\"]([\w-]+)['\"]"
 _DISTRIBUTION = "recsys-evaluation"
 
 
-@click.command("doctor", short_help="Show kernels, versions and optional packages.")
+@click.command("doctor")
 @shared_options.json_option
 def command(*, as_json: bool) -> None:
     """Show which kernels are in use and why, versions, and which optional packages are installed."""

@@ -13,7 +13,7 @@ from recsys.cli.error_messages import note, print_warnings
 _INPUTS = ("lists", "truth", "seen", "train", "items", "users", "reference", "user_ids", "item_ids")
 
 
-@click.command("evaluate", short_help="Score recommendation lists against the truth.")
+@click.command("evaluate")
 @click.argument("lists", metavar="[LISTS]", required=False)
 @click.argument("truth_file", metavar="[TRUTH]", required=False)
 @click.option("--factors", nargs=2, metavar="U V", help="Matrices of user and item factors (.npy, .npz, …).")
@@ -36,8 +36,8 @@ _INPUTS = ("lists", "truth", "seen", "train", "items", "users", "reference", "us
 def command(**options: Any) -> None:
     """Score the recommendation lists in LISTS against what was relevant, in TRUTH.
 
-    Both are CSV, TSV, Parquet, TREC (run and qrels), RecBole .inter or JSON, gzipped or not; - is standard
-    input. Columns are found by name (user_id, itemId, score, rank, rating, …). With --factors U V the whole
+    Both are tables, TREC files (run and qrels) or JSON, gzipped or not (see --format); - is standard input.
+    Columns are found by name (user_id, itemId, score, rank, rating, …). With --factors U V the whole
     catalogue is ranked: recsys evaluate --factors U.npy V.npy --truth test.csv --seen train.csv
     """
     from recsys.cli.output import check_target, print_result, write_per_user

@@ -11,7 +11,7 @@ from recsys.cli import shared_options
 from recsys.cli.error_messages import print_warnings
 
 
-@click.command("explain", short_help="Say why two numbers differ, decision by decision.")
+@click.command("explain")
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
 @click.option("--lists", metavar="FILE", help="Try each decision on these lists …")

@@ -13,7 +13,7 @@ from recsys.cli.error_messages import FAILED, print_warnings
 from recsys.cli.output import check_target
 
 
-@click.command("gate", short_help="Pass or fail a new result against the one in force.")
+@click.command("gate")
 @click.argument("new", metavar="NEW")
 @click.option("--against", required=True, metavar="FILE", help="The saved result in force.")
 @click.option("-m", "--metric", "metrics", multiple=True, required=True, help="Such as ndcg@10; repeatable.")

@@ -10,7 +10,7 @@ from recsys.cli import shared_options
 from recsys.cli.error_messages import note
 
 
-@click.command("history", short_help="Show stored results over time and where they moved.")
+@click.command("history")
 @click.argument("folder", metavar="FOLDER", default="results")
 @click.option("-m", "--metric", "metrics", multiple=True, help="Such as ndcg@10; repeatable; by default all.")
 @click.option("--name", metavar="MODEL", help="One model only.")

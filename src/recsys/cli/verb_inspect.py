@@ -11,14 +11,12 @@ from recsys.cli import shared_options
 from recsys.cli.error_messages import note, print_warnings
 
 
-@click.command("inspect", short_help="Show one user's recommendations beside their history.")
+@click.command("inspect")
 @click.argument("who", metavar="USER")
 @click.argument("lists", metavar="LISTS")
 @click.option("--truth", metavar="FILE", help="What was relevant: hits are marked.")
 @click.option("--seen", metavar="FILE", help="Training interactions: shown beside the list.")
-@click.option(
-    "--items", metavar="FILE", help="Names and whatever is known about the items: .csv or .parquet."
-)
+@click.option("--items", metavar="FILE", help="Table of the items: names and whatever is known about them.")
 @click.option("-k", "k", type=click.IntRange(min=1), default=10, show_default=True, help="How many items.")
 @click.option(
     "--column", "columns", multiple=True, metavar="NAME", help="Column of --items to show; repeatable."

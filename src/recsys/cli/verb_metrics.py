@@ -12,7 +12,7 @@ from recsys.cli.facts import all_metrics, bounds_text, choices, metric_facts
 from recsys.metrics import RATINGS, lookup
 
 
-@click.command("metrics", short_help="List the metrics, or describe one.")
+@click.command("metrics")
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(name: str | None, *, as_json: bool) -> None:
@@ -67,5 +67,5 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         table.add_row(row["name"], row["at_k"], row["better"], bounds_text(row), row["meaning"])
     console().print(table)
-    rating_metrics = [name for name in RATINGS if not name.startswith("user_")]
+    rating_metrics = [name for name in RATINGS.load_plugins() if not name.startswith("user_")]
     click.echo(f"\nof predicted ratings and clicks, for recsys.evaluate_ratings: {', '.join(rating_metrics)}")

@@ -11,7 +11,7 @@ from recsys.cli import shared_options
 from recsys.cli.error_messages import print_warnings
 
 
-@click.command("ratings", short_help="Score predicted ratings or click probabilities.")
+@click.command("ratings")
 @click.argument("file", metavar="FILE")
 @click.option("-m", "--metric", "metrics", multiple=True,
               help="Such as rmse, user_mae or 'ece(bins=20)'; or ratings, clicks; repeatable.")  # fmt: skip
@@ -27,7 +27,7 @@ from recsys.cli.error_messages import print_warnings
 @shared_options.json_option
 @shared_options.quiet_option
 def command(**options: Any) -> None:
-    """Score the predictions in FILE (CSV, TSV, Parquet; - is standard input): one row per rating or click.
+    """Score the predictions in FILE (a table such as CSV; - is standard input): one row per rating or click.
 
     It needs a user, a rating (or label, click) and a prediction column. A plain name (rmse) is over all rows,
     user_rmse the mean over users.

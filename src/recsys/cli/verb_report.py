@@ -17,7 +17,7 @@ _INPUTS = ("truth", "train", "items", "embeddings", "audit", "seen")
 _DEFAULT_OUTPUT = Path("recsys-report") / "report.html"
 
 
-@click.command("report", short_help="Write the report of one or many models as one HTML file.")
+@click.command("report")
 @click.argument("files", nargs=-1, required=True, metavar="RESULT…")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               default=_DEFAULT_OUTPUT, show_default=True, help="Where to write it.")  # fmt: skip
@@ -29,7 +29,7 @@ _DEFAULT_OUTPUT = Path("recsys-report") / "report.html"
 @click.option("--name", "names", multiple=True, help="What a file's model is called, in the files' order.")
 @click.option("--truth", metavar="FILE", help="What was relevant: needed for lists, optional for results.")
 @click.option("--train", metavar="FILE", help="What the models learnt from, for groups of users and items.")
-@click.option("--items", metavar="FILE", help="Titles (and categories) of items: .csv, .tsv or .parquet.")
+@click.option("--items", metavar="FILE", help="Table of the items: titles (and categories).")
 @click.option(
     "--embeddings", metavar="FILE", help="One vector per item, in the order of --items: .npy, .npz, …"
 )

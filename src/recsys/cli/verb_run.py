@@ -12,7 +12,7 @@ from recsys.cli import shared_options
 from recsys.cli.error_messages import in_protocol, note, print_warnings
 
 
-@click.command("run", short_help="Execute a protocol file and keep its results.")
+@click.command("run")
 @click.argument("protocol", type=click.Path(dir_okay=False, path_type=Path), metavar="PROTOCOL.toml")
 @click.option("-o", "--output", "folder", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
               help="Where results are added; by default where the protocol says.")  # fmt: skip

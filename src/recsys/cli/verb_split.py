@@ -12,38 +12,14 @@ from typing import Any
 
 import click
 
-from recsys.cli.error_messages import print_warnings
-from recsys.cli.shared_options import combine_options
+from recsys.cli.error_messages import as_options, print_warnings
+from recsys.cli.shared_options import combine_options, format_option
 
-_STRATEGIES = {
-    "random_ratio": "a share of all rows, drawn at random",
-    "per_user_ratio": "a share of each user's rows, drawn at random",
-    "k_fold": "every row tested once",
-    "leave_one_out": "one row of each user, the last or a drawn one",
-    "leave_last": "the last n rows of each user",
-    "per_user_temporal": "the last share of each user's rows",
-    "global_temporal": "one border in time for all, by share or --at",
-    "rolling_windows": "test windows moving through time",
-    "unseen_users": "whole users held out, part of their rows known",
-}
 _HELP = (
     "Split the interactions in FILE and write train, test (validation, excluded) and manifest.json to DIR."
 )
-_STRATEGY_LINES = "\b\n" + "\n".join(
-    f"{name:17}  {words}" for name, words in _STRATEGIES.items()
-)  # \b: lines stay as they are
-_SUFFIXES = {
-    "csv": ".csv", "tsv": ".tsv", "inter": ".inter", "parquet": ".parquet", "ratings": ".csv", "json": ".csv",
-    "jsonl": ".csv",
-}  # fmt: skip
-# The command's name of a parameter, and the library's.
-_RENAMED = {"n_last": "n", "folds": "n_folds", "windows": "n_windows", "train_length": "train"}
-_SAME = (
-    "test", "validation", "which", "at", "validation_at", "by", "length", "step", "gap", "start", "known",
-    "seed", "on_tie", "short", "bad_rows", "scale", "unit", "min_user", "min_item", "warm_users",
-    "warm_items", "rounding",
-)  # fmt: skip
-_PARAMETERS = _RENAMED | {name: name for name in _SAME}
+# Parameters that the command calls by another name.
+_RENAMED = {"n": "n_last", "n_folds": "folds", "n_windows": "windows", "train": "train_length"}
 
 
 def _number_or_text(_: Any, __: Any, value: str | None) -> Any:
@@ -55,6 +31,12 @@ def _number_or_text(_: Any, __: Any, value: str | None) -> Any:
             return kind(value)
         except ValueError:
             continue
+    return value
+
+
+def _check_format(_: click.Context, option: Any, value: str | None) -> str | None:
+    if value is not None and value not in option.format_names():
+        raise click.BadParameter(f"{value!r} is not one of {', '.join(option.format_names())}.")
     return value
 
 
@@ -102,19 +84,49 @@ _reading = combine_options(
       for role, what in (("user", "users"), ("item", "items"), ("time", "times"), ("grade", "ratings"))),
     click.option("--ids", type=click.Choice(["str", "int", "auto"]), default="str", show_default=True,
                  help="Read ids as text or as whole numbers."),
-    click.option("--format", "form", metavar="FORMAT",
-                 help="csv, tsv, inter, ratings (no header) or parquet, if the file's name does not say."),
+    format_option("--format", "form", which="read_whole", help="Of the file, if its name does not say"),
     click.option("--encoding", default="utf-8", show_default=True, help="Of text files."),
 )  # fmt: skip
 
 
+class SplitCommand(click.Command):
+    """Reads the ways to split from their registry: the values of --how, the help, an option per parameter."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        from recsys.splits import STRATEGIES
+
+        params = list(super().get_params(ctx))
+        known = {param.name for param in params}
+        for strategy in STRATEGIES.load_plugins().values():
+            for name in strategy.parameters:
+                if _RENAMED.get(name, name) not in known:
+                    known.add(name)
+                    text = f"{strategy.name}: its {name.replace('_', ' ')}."
+                    option = click.Option(
+                        [f"--{name.replace('_', '-')}"], metavar="VALUE", callback=_number_or_text, help=text
+                    )
+                    params.append(option)
+        next(param for param in params if param.name == "how").type = click.Choice(list(STRATEGIES))
+        return params
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from recsys.splits import STRATEGIES
+
+        super().format_help_text(ctx, formatter)
+        lines = [f"{name:17}  {as_options(each.help)}" for name, each in STRATEGIES.load_plugins().items()]
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text("\b\n" + "\n".join(lines))  # \b: lines stay as they are
+
+
 @click.command(
     "split",
-    help=f"{_HELP}\n\n{_STRATEGY_LINES}",
+    cls=SplitCommand,
+    help=_HELP,
     short_help="Split interactions into parts that do not leak.",
 )
 @click.argument("file", metavar="FILE")
-@click.option("--how", type=click.Choice(list(_STRATEGIES)), metavar="HOW", help="Which way; see above.")
+@click.option("--how", metavar="HOW", help="Which way; see above.")
 @click.option("-o", "--out", "folder", required=True, type=click.Path(path_type=Path), metavar="DIR",
               help="Folder for the parts and manifest.json; created if missing, must be empty.")  # fmt: skip
 @click.option("--rerun", "manifest", type=click.Path(path_type=Path, dir_okay=False), metavar="MANIFEST",
@@ -122,7 +134,7 @@ _reading = combine_options(
 @_amounts
 @_rules
 @_reading
-@click.option("--to", type=click.Choice(["csv", "tsv", "inter", "parquet"]), help="Format of the parts.")
+@format_option("--to", which="write", callback=_check_format, help="Format of the parts")
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 def command(**options: Any) -> None:
@@ -135,7 +147,7 @@ def command(**options: Any) -> None:
     _check_folder(folder)
     with print_warnings(quiet=options["quiet"]):
         splits, raw, form = _split(options)
-        suffix = _SUFFIXES[options["to"] or form]
+        suffix = _suffix(options["to"], form)
         manifests = save(splits, folder, ending=suffix, rows=raw)
     if options["as_json"]:
         click.echo(
@@ -153,10 +165,18 @@ def _check_folder(folder: Path) -> None:
         raise click.UsageError(f"-o {folder}: there is no folder {folder.absolute().parent}.")
 
 
+def _suffix(to: str | None, form: str) -> str:
+    """The ending of the parts: of the format asked for, else of the file's own; .csv if that is only read."""
+    from recsys.inputs.files import FORMATS
+
+    return FORMATS[to or form].suffixes[0] if FORMATS[to or form].write is not None else ".csv"
+
+
 def _split(options: dict[str, Any]) -> tuple[list[Any], Any, str]:
     """The splits, what their rows are written from, and the format the file came in."""
-    from recsys.inputs.files.content import detect_format, open_file
-    from recsys.inputs.files.whole_tables import read_table
+    from recsys.inputs.files import FORMATS
+    from recsys.inputs.files.content import open_file
+    from recsys.inputs.files.reader import detect_format, read_table
     from recsys.splits import Folds, rerun, split
 
     columns = {role: options[role] for role in ("user", "item", "time", "grade") if options[role] is not None}
@@ -169,29 +189,32 @@ def _split(options: dict[str, Any]) -> tuple[list[Any], Any, str]:
         "encoding": options["encoding"],
     }
     frame, _ = read_table(source, **reading)
-    raw = frame if form == "parquet" else read_table(source, **reading, text=True)[0]
+    raw = frame if FORMATS[form].typed else read_table(source, **reading, text=True)[0]
     if options["manifest"] is not None:
         return [rerun(options["manifest"], frame)], raw, form
-    parameters = {
-        parameter: options[option] for option, parameter in _PARAMETERS.items() if options[option] is not None
-    }
-    _check_parameters(options["how"], parameters)
+    parameters = _parameters(options)
     result = split(frame, options["how"], columns=columns or None, **parameters)
     return list(result) if isinstance(result, Folds) else [result], raw, form
 
 
-def _check_parameters(how: str, parameters: dict[str, Any]) -> None:
-    """Refuse options that this way of splitting does not have, and ask for those it needs."""
-    import inspect
-
+def _parameters(options: dict[str, Any]) -> dict[str, Any]:
+    """What the way to split is called with; an error for an option it does not have, or one it needs."""
     from recsys.splits import STRATEGIES
     from recsys.splits.job import DEFAULTS
 
-    known = {*inspect.signature(STRATEGIES[how]).parameters, *DEFAULTS}
-    for name in parameters:
-        if name not in known:
-            option = next(option for option, parameter in _PARAMETERS.items() if parameter == name)
-            shown = "-n" if option == "n_last" else f"--{option.replace('_', '-')}"
-            raise click.UsageError(f"{shown} means nothing to --how {how}.")
-    if how == "rolling_windows" and "length" not in parameters:
-        raise click.UsageError("--how rolling_windows needs --length, such as 7d.")
+    how = options["how"]
+    own = STRATEGIES[how].parameters
+    every = [name for strategy in STRATEGIES.values() for name in strategy.parameters]
+    parameters = {}
+    for name in dict.fromkeys([*every, *DEFAULTS]):
+        option = _RENAMED.get(name, name)
+        shown = "-n" if option == "n_last" else f"--{option.replace('_', '-')}"
+        value = None if name == "columns" else options[option]
+        if value is not None:
+            if name not in own and name not in DEFAULTS:
+                raise click.UsageError(f"{shown} means nothing to --how {how}.")
+            parameters[name] = value
+        elif name in own and own[name].default is own[name].empty:
+            example = ", such as 7d" if name == "length" else ""
+            raise click.UsageError(f"--how {how} needs {shown}{example}.")
+    return parameters

@@ -11,7 +11,7 @@ from recsys.cli import shared_options
 from recsys.cli.error_messages import note, print_warnings
 
 
-@click.command("study", short_help="Run one of five small studies of evaluation itself.")
+@click.command("study")
 @click.argument("name", required=False)
 @click.option(
     "--data", metavar="PATH", help="A MovieLens folder or a table of ratings; by default the demo world."

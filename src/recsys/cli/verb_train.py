@@ -13,7 +13,7 @@ from recsys.cli.error_messages import note, print_warnings
 from recsys.cli.output import print_result, progress_bar
 
 
-@click.group("train", short_help="Train a small reference model.")
+@click.group("train")
 def command() -> None:
     """Train a small reference model to evaluate others against."""
 

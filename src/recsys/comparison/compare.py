@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
@@ -29,17 +29,48 @@ from recsys.evaluation import tables
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import group_jackknife, mean_column, needs_jackknife
 from recsys.metrics.requests import Request
-from recsys.stats.comparison_columns import display_columns, footnotes, number_columns
-from recsys.stats.comparison_options import Options
-from recsys.stats.comparison_table import ComparisonTable, Row
-from recsys.stats.omnibus_tests import FriedmanResult, omnibus
+from recsys.stats.comparison_table import (
+    ComparisonTable,
+    Options,
+    Row,
+    display_columns,
+    footnotes,
+    number_columns,
+)
+from recsys.stats.inference_results import StoppedWarning, caution
+from recsys.stats.intervals import Method
+from recsys.stats.multiple_comparisons import FriedmanResult, omnibus
 from recsys.stats.paired_comparison import compare_tables
-from recsys.stats.run_tables import merge_runs
-from recsys.stats.statistics_warnings import StoppedWarning, caution
-from recsys.stats.user_covariates import read_user_tables
+from recsys.stats.resampling import Progress, Rng, Scheme
+from recsys.stats.runs import merge_runs
+from recsys.stats.variance_reduction import read_user_tables
 from recsys.types import PerCase
 
 Evaluations = Mapping[str, Evaluation | Sequence[Evaluation]] | Sequence[Evaluation]
+
+
+class CompareOptions(TypedDict, total=False):
+    """The options of compare, as editors and type checkers see them; defaults are in recsys.stats.Options."""
+
+    test: Literal["t", "permutation", "wilcoxon", "sign", "studentised", "bca"]
+    interval: Method | None
+    correction: Literal["holm", "bonferroni", "hochberg", "bh", "by", "max-t", "none"]
+    effect: str
+    confidence: float
+    margin: float | None
+    no_worse_than: float | None
+    rope: float | None
+    tie: float
+    runs: Literal["auto", "seeds", "folds"]
+    test_over_train: float | None
+    n_resamples: int
+    scheme: Scheme
+    rng: Rng
+    progress: Progress | None
+    covariates: Any
+    covariate_means: Mapping[str, float] | None
+    strata: Any
+    stratum_shares: Mapping[Any, float] | None
 
 
 class Comparison(tables.Tabled, Sequence[Row]):
@@ -180,7 +211,7 @@ def compare(
     evaluations: Evaluations,
     baseline: str | None = None,
     metrics: str | Sequence[str] | None = None,
-    **choices: Any,
+    **options: Unpack[CompareOptions],
 ) -> Comparison:
     """Test whether models differ, and estimate by how much, paired user by user.
 
@@ -188,7 +219,7 @@ def compare(
         evaluations: {name: evaluation}, or {name: [run, run, …]} for several runs of a model, or a list.
         baseline: the model that the others are compared with; by default every pair is compared.
         metrics: which metrics; by default those that all evaluations share.
-        choices: test= ("t", "permutation", "wilcoxon", "sign", "studentised", "bca"), interval=, correction=
+        options: test= ("t", "permutation", "wilcoxon", "sign", "studentised", "bca"), interval=, correction=
             ("holm", "bonferroni", "hochberg", "bh", "by", "max-t"), effect=, confidence=, margin= for
             equivalence, no_worse_than= for non-inferiority, rope= for the Bayesian view, n_resamples=, rng=,
             progress=; covariates= and strata= lower the variance: a table with a user column,
@@ -212,16 +243,16 @@ def compare(
     requests = _requests_to_compare(runs, metrics)
     lower = {str(r) for r in requests if r.metric.better == "lower"}
     known = set(Options.__dataclass_fields__) - {"lower_is_better"}  # metrics define their direction
-    for name in choices:
+    for name in options:
         if name not in known:
             raise UnknownNameError("choice", name, known)
-    options = Options(lower_is_better=frozenset(lower), **read_user_tables(choices))
+    choices = Options(lower_is_better=frozenset(lower), **read_user_tables(options))
     grouped_requests = [r for r in requests if needs_jackknife(r)]
     table = compare_tables(
-        {name: [_mean_columns(e, requests) for e in model_runs] for name, model_runs in runs.items()},
+        {name: [mean_columns(e, requests) for e in model_runs] for name, model_runs in runs.items()},
         baseline=baseline,
         metrics=[str(r) for r in requests],
-        options=options,
+        options=choices,
         grouped={
             name: {
                 str(r): [group_jackknife(e.partial, r, e.conventions) for e in model_runs]
@@ -236,7 +267,15 @@ def compare(
         else None,
     )
     notes = _note_catalogue_sizes(runs) if any(r.metric.kind == "catalogue" for r in requests) else ()
-    notes += _note_early_stops(runs) + (_note_unpaired_metrics(runs) if metrics is None else ())
+    early = ", ".join(stopped_early(runs))
+    if early:
+        text = (
+            f"{early} stopped early (stop_when, race): p-values and intervals here take the number of users "
+            "for fixed beforehand; go by what the stop itself says"
+        )
+        notes += (caution(StoppedWarning, text),)
+    if metrics is None:
+        notes += _note_unpaired_metrics(runs)
     return Comparison(replace(table, notes=table.notes + notes), runs)
 
 
@@ -261,16 +300,13 @@ def _note_catalogue_sizes(runs: Mapping[str, list[Evaluation]]) -> tuple[str, ..
     return (f"catalogues differ ({sizes_text} items): evaluate all models with the same catalogue=",)
 
 
-def _note_early_stops(runs: Mapping[str, list[Evaluation]]) -> tuple[str, ...]:
-    """A note if a result was stopped early, which p-values and intervals do not account for."""
-    saved = {n: max(e.notes.get("stopped", {}).get("share_saved", 0.0) for e in s) for n, s in runs.items()}
-    early = ", ".join(name for name, share in saved.items() if share > 0)
-    if not early:
-        return ()
-    text = (
-        f"{early} stopped early (stop_when, race): p-values and intervals here take the number of users for "
-    )
-    return (caution(StoppedWarning, text + "fixed beforehand; go by what the stop itself says"),)
+def stopped_early(runs: Mapping[str, Sequence[Evaluation]]) -> list[str]:
+    """The names of those with a result that was stopped before all users were seen."""
+    return [
+        name
+        for name, results in runs.items()
+        if any(e.notes.get("stopped", {}).get("share_saved", 0.0) > 0 for e in results)
+    ]
 
 
 def _requests_to_compare(
@@ -311,7 +347,7 @@ def _requests_to_compare(
     return [available[name] for name in names]
 
 
-def _mean_columns(evaluation: Evaluation, requests: Sequence[Request]) -> PerCase:
+def mean_columns(evaluation: Evaluation, requests: Sequence[Request]) -> PerCase:
     """Values per case whose means are the reported numbers; pooled and derived ones by the delta method."""
     columns = {str(r): mean_column(evaluation.partial, r) for r in requests if not needs_jackknife(r)}
     return replace(evaluation.per_case, columns=columns)

@@ -9,22 +9,22 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from recsys.comparison.compare import mean_columns, stopped_early
 from recsys.errors import ConventionError, InputError, NotDefinedError
 from recsys.evaluation import tables
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.uncertainty import mean_column, needs_jackknife
+from recsys.evaluation.uncertainty import needs_jackknife
 from recsys.metrics.requests import Request
-from recsys.stats.alignment import Aligned, Differences, align
-from recsys.stats.inference_results import check_confidence
+from recsys.stats.inference_results import StatisticsWarning, check_confidence
+from recsys.stats.paired_tests import paired_t
+from recsys.stats.pairing import Aligned, Differences, align
 from recsys.stats.resampling import unit_keys
-from recsys.stats.statistics_warnings import StatisticsWarning
-from recsys.stats.tests import paired_t
-from recsys.types import Float, PerCase
+from recsys.types import Float
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def gate(
                 raise InputError(
                     f"the {name} has no {request}.", column=str(request), hint=f"It has {', '.join(side)}."
                 )
-    rows = {"new": _mean_columns(new, requests), "old": _mean_columns(against, requests)}
+    rows = {"new": mean_columns(new, requests), "old": mean_columns(against, requests)}
     aligned = align(rows, [str(r) for r in requests])
     with warnings.catch_warnings():
         # Few users or no spread fail the gate by themselves; the verdict says so.
@@ -165,18 +165,12 @@ def gate(
             _check_metric(aligned, request, margin_text, confidence)
             for request, margin_text in zip(requests, margins.values(), strict=True)
         )
-    notes = (
-        aligned.note(),
-        _note_early_stops({"the new result": new, "the one it is compared with": against}),
-    )
+    notes = [aligned.note()]
+    early = stopped_early({"the new result": [new], "the one it is compared with": [against]})
+    if early:
+        how = "stopped early, and the bounds take the number of users for fixed beforehand"
+        notes.append(f"{' and '.join(early)} {how}")
     return Gate(checks, confidence, tuple(note for note in notes if note))
-
-
-def _note_early_stops(sides: Mapping[str, Evaluation]) -> str:
-    """A note if a result was stopped early, which the bounds do not account for."""
-    early = [name for name, e in sides.items() if e.notes.get("stopped", {}).get("share_saved", 0.0) > 0]
-    how = "stopped early, and the bounds take the number of users for fixed beforehand"
-    return f"{' and '.join(early)} {how}" if early else ""
 
 
 def _check_pairable(request: Request) -> None:
@@ -191,15 +185,6 @@ def _check_pairable(request: Request) -> None:
             f"there is no gate on {request}: {request.metric.unpaired}.",
             hint="Name other metrics, such as rmse, mae or user_auc.",
         )
-
-
-def _mean_columns(evaluation: Evaluation, requests: Sequence[Request]) -> PerCase:
-    """Values per case whose means are the reported numbers; pooled and derived ones by the delta method."""
-    available = {str(r): r for r in requests if str(r) in evaluation.per_case.columns}
-    return replace(
-        evaluation.per_case,
-        columns={name: mean_column(evaluation.partial, r) for name, r in available.items()},
-    )
 
 
 def _check_metric(

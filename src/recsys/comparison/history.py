@@ -23,7 +23,7 @@ from recsys.evaluation.results import Evaluation, load
 from recsys.inputs.files.atomic_write import rename_if_absent
 from recsys.metrics.requests import Request
 from recsys.stats.change_points import Change, change_points
-from recsys.stats.statistics_warnings import StatisticsWarning
+from recsys.stats.inference_results import StatisticsWarning
 
 
 @dataclass(frozen=True)

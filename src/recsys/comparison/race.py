@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from recsys.conventions.decisions import AnyConventions
+import numpy as np
+
+from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import InputError, UnknownNameError
-from recsys.evaluation.evaluate import evaluate
+from recsys.evaluation.options import EvaluationOptions
 from recsys.evaluation.partials import merge
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.stopping import RaceEntry, StopWhen, difference_bounds, watched_metrics
+from recsys.evaluation.run import EvaluationRun
+from recsys.evaluation.stopping import StopWhen, difference_bounds, values_in_order, watched_metrics
 from recsys.evaluation.tables import Tabled, count_with_noun
-from recsys.inputs.frames import read_interactions
+from recsys.inputs import read_interactions
 from recsys.metrics.requests import Metrics
 from recsys.stats.inference_results import Interval
 from recsys.stats.sequential import ConfidenceSequence
+from recsys.types import Array, Float, Partial
 
 Key = tuple[str, str, str]
 
@@ -150,17 +154,51 @@ def race(
     interactions = truth if hasattr(truth, "__fspath__") or isinstance(truth, str) else read_interactions(
         truth, table="truth", columns=(given.get("columns") or {}).get("truth", given.get("columns"))
     )  # fmt: skip
-    entries = {name: RaceEntry(stop) for name in models}
-    started = {
-        name: evaluate(
-            model, interactions, metrics, conventions=conventions, stop_when=entries[name], **given
-        )
+    chosen, options = Conventions.of(conventions), EvaluationOptions(**given)
+    entries = {
+        name: _RaceEntry(EvaluationRun.read(model, interactions, metrics, options), chosen, stop)
         for name, model in models.items()
     }
-    state = _RaceState(entries, started, baseline, stop)
+    state = _RaceState(entries, baseline, stop)
     state.run()
-    finished = {name: _final_evaluation(started[name], entry, state, stop) for name, entry in entries.items()}
+    finished = {name: _final_evaluation(entry, state, stop) for name, entry in entries.items()}
     return Race(finished, state.legs(), state.winners(), n_total=state.n_total, confidence=stop.confidence)
+
+
+class _RaceEntry:
+    """One model of a race: its first block is evaluated at once, the others when the race needs them.
+
+    Models may list different users; a race compares them on the users with truth, which all models share.
+    """
+
+    def __init__(self, run: EvaluationRun, conventions: Conventions, stop: StopWhen) -> None:
+        self.run = run
+        self.conventions = run.effective(conventions)
+        steps = run.steps(self.conventions)
+        self.steps = replace(steps, cases=steps.judged)
+        self.parts: list[Partial] = []
+        self.n_seen = 0
+        self.block: Array = np.empty(0)
+        self._blocks = self.steps.blocks(stop)
+        if not self.advance():
+            raise InputError("the truth holds no user.", table="truth")
+
+    def advance(self) -> bool:
+        """Evaluate the next block; False when there is none."""
+        self.block = next(self._blocks, np.empty(0))
+        if not len(self.block):
+            return False
+        self.parts.append(self.steps.evaluate_block(self.block, first=not self.parts))
+        self.n_seen += len(self.block)
+        return True
+
+    def latest(self, metric: str) -> Float:
+        """The values of the latest block, in its order."""
+        return values_in_order(self.parts[-1], metric, self.block)
+
+    def weights(self) -> Float | None:
+        """The weights of the latest block."""
+        return self.steps.relative_weights(self.parts[-1], self.block)
 
 
 class _RaceState:
@@ -168,17 +206,16 @@ class _RaceState:
 
     def __init__(
         self,
-        entries: Mapping[str, RaceEntry],
-        started: Mapping[str, Evaluation],
+        entries: Mapping[str, _RaceEntry],
         baseline: str | None,
         stop: StopWhen,
     ) -> None:
-        first = next(iter(started))
+        first = next(iter(entries.values()))
         self.entries, self.baseline, self.stop = entries, baseline, stop
-        self.n_total = len(entries[first].steps.cases)
-        watched = watched_metrics(started[first].partial, started[first].requests, stop)
+        self.n_total = len(first.steps.cases)
+        watched = watched_metrics(first.parts[0], first.run.requests, stop)
         self.metrics = list(watched)
-        self.lower = {str(r) for r in started[first].requests if r.metric.better == "lower"}
+        self.lower = {str(r) for r in first.run.requests if r.metric.better == "lower"}
         pairs = (
             list(itertools.combinations(entries, 2))
             if baseline is None
@@ -251,9 +288,9 @@ class _RaceState:
         return tuple(out)
 
 
-def _final_evaluation(started: Evaluation, entry: RaceEntry, state: _RaceState, stop: StopWhen) -> Evaluation:
+def _final_evaluation(entry: _RaceEntry, state: _RaceState, stop: StopWhen) -> Evaluation:
     saved = 1.0 - entry.n_seen / state.n_total
     line = f"a race: {entry.n_seen:,} of {state.n_total:,} users ({saved:.1%} of the work saved)"
     stopped = {"n_seen": entry.n_seen, "n_total": state.n_total, "share_saved": saved, "says": line}
-    notes = {**started.notes, "stopped": {**stopped, "confidence": stop.confidence}}
-    return Evaluation(merge(entry.parts), started.requests, started.conventions, notes=notes)
+    notes = {**entry.run.notes, "stopped": {**stopped, "confidence": stop.confidence}}
+    return Evaluation(merge(entry.parts), entry.run.requests, entry.conventions, notes=notes)

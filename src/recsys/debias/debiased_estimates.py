@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from recsys.errors import UnknownNameError
 from recsys.evaluation.tables import Tabled
 from recsys.stats.inference_results import Estimate
-from recsys.stats.statistics_warnings import StatisticsWarning
 
 LOW_SHARE = 0.1  # effective over actual sample size below which a warning is printed
 
@@ -107,10 +105,3 @@ class Debiased(Tabled):
 
     def _footnotes(self) -> list[str]:
         return [*self.diagnostics.lines(), *self.notes]
-
-
-def without_warnings(make: Callable[[], Estimate]) -> Estimate:
-    """Make an estimate without warnings, which would repeat per metric; they stay in its notes."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", StatisticsWarning)
-        return make()

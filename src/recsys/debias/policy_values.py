@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.debias.debiased_estimates import Debiased, without_warnings
-from recsys.debias.propensities import check_propensities, weight_diagnostics
+from recsys.debias.debiased_estimates import Debiased
+from recsys.debias.propensities import check_propensities, clip_weights
 from recsys.errors import ColumnError, InputError, UnknownNameError
 from recsys.inputs.frames import as_frame, encode_column
-from recsys.stats.inference_results import Estimate, t_interval
+from recsys.stats.inference_results import Estimate, notes_only, t_interval
 from recsys.stats.intervals import mean_interval, ratio_interval
 from recsys.types import Array, Float, Ids
 
@@ -87,14 +87,12 @@ def off_policy(
     rows, cluster = _read_log(log, context, clusters, columns)
     target = _read_policy(policy, rows)
     raw = target.probability[target.row, rows.action] / rows.propensity
-    if clip is not None and not clip > 0:
-        raise InputError(f"clip={clip!r} is not a largest weight.", hint="Use a number above 0, such as 100.")
-    weights = raw if clip is None else np.minimum(raw, clip)
+    weights, diagnostics = clip_weights(raw, clip, rows.propensity)
     error = 0.0 if reward_model is not None else _table_error(rows, target)
     predictions = _predict_rewards(rows, target, reward_model, folds)
     values = _PolicyValues(rows, weights, *predictions, model_error=error)
-    estimates = {("reward", name): values.estimate(name, cluster, confidence) for name in estimators}
-    diagnostics = weight_diagnostics(weights, n_clipped=int((raw > weights).sum()), chance=rows.propensity)
+    with notes_only():
+        estimates = {("reward", name): values.estimate(name, cluster, confidence) for name in estimators}
     return Debiased(estimates, diagnostics, notes=_notes(rows, target, weights))
 
 
@@ -113,9 +111,7 @@ class _PolicyValues:
         if name == "snips":
             if not w.any():
                 raise InputError("the policy never does what the log shows.", hint="Log other actions.")
-            return without_warnings(
-                lambda: ratio_interval(w * reward, w, clusters=clusters, confidence=confidence)
-            )
+            return ratio_interval(w * reward, w, clusters=clusters, confidence=confidence)
         correction = w * (reward - self.predicted_of_logged)
         values = {
             "logged": reward,
@@ -123,7 +119,7 @@ class _PolicyValues:
             "dm": self.predicted_under_policy,
             "dr": self.predicted_under_policy + correction,
         }[name]
-        estimate = without_warnings(lambda: mean_interval(values, clusters=clusters, confidence=confidence))
+        estimate = mean_interval(values, clusters=clusters, confidence=confidence)
         if name != "dm":
             return estimate
         # The mean prediction is as uncertain as the rows' contexts and the table of means together.
@@ -161,7 +157,7 @@ def _read_log(
             table="log",
             hint="Pass a table with action, reward and propensity columns.",
         )
-    names = {role: _find_column(list(frame.columns), role, columns) for role in _COLUMN_NAMES}
+    names = {role: _find_column(frame, role, columns) for role in _COLUMN_NAMES}
     actions, action = encode_column(frame, names["action"], "log")
     reward = _finite_column(frame, names["reward"], "reward")
     propensity = check_propensities(_finite_column(frame, names["propensity"], "propensity"))
@@ -173,13 +169,10 @@ def _read_log(
     return Log(actions, action, len(contexts), context_code, contexts, propensity, reward), cluster
 
 
-def _find_column(names: list[str], role: str, given: Mapping[str, str] | None) -> str:
+def _find_column(frame: Any, role: str, given: Mapping[str, str] | None) -> str:
     if given and role in given:
-        if given[role] not in names:
-            raise ColumnError(
-                f"there is no column {given[role]!r}.", table="log", hint=f"They are: {', '.join(names)}."
-            )
-        return given[role]
+        return _check_column(frame, given[role])
+    names: list[str] = list(frame.columns)
     matches = [n for n in names if n.lower() in _COLUMN_NAMES[role]]
     if len(matches) != 1:
         raise ColumnError(
@@ -306,17 +299,13 @@ def _predict_rewards(rows: Log, target: _Policy, given: Any, folds: int) -> tupl
         q = (total + _PRIOR * overall) / (size + _PRIOR)
         in_fold = np.flatnonzero(fold == f)
         of_logged[in_fold] = q[cell[in_fold]]
-        under_policy[in_fold] = _expected_reward(
-            target, q.reshape(rows.n_contexts, n_actions), rows.context, in_fold
-        )
+        by_context, context = q.reshape(rows.n_contexts, n_actions), rows.context[in_fold]
+        if len(target.probability) == rows.n_contexts:  # the policy itself is given by context
+            under_policy[in_fold] = (target.probability * by_context).sum(axis=1)[context]
+        else:
+            probability = target.probability[target.row[in_fold]]
+            under_policy[in_fold] = np.einsum("ij,ij->i", probability, by_context[context])
     return under_policy, of_logged
-
-
-def _expected_reward(target: _Policy, q: Float, context: Array, rows: Array) -> Float:
-    """The mean of q under the policy for some rows; computed per context where the policy is given so."""
-    if len(target.probability) == len(q):
-        return np.asarray((target.probability * q).sum(axis=1)[context[rows]])
-    return np.asarray(np.einsum("ij,ij->i", target.probability[target.row[rows]], q[context[rows]]))
 
 
 def _notes(rows: Log, target: _Policy, weights: Float) -> tuple[str, ...]:

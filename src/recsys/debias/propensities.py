@@ -9,7 +9,8 @@ import numpy as np
 
 from recsys.debias.debiased_estimates import Diagnostics
 from recsys.errors import ColumnError, InputError
-from recsys.inputs.frames import as_frame, encode_column, find_columns, read_interactions
+from recsys.inputs import read_interactions
+from recsys.inputs.frames import as_frame, encode_column, find_columns
 from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.types import Array, Float, Interactions
 
@@ -155,21 +156,20 @@ def effective_sample_size(weights: Any) -> float:
 
 def inverse_propensity_weights(chance: Float, clip: float | None) -> tuple[Float, Diagnostics]:
     """The weights 1 / propensity, at most `clip`, and their diagnostics."""
-    raw = 1.0 / chance
+    return clip_weights(1.0 / chance, clip, chance)
+
+
+def clip_weights(raw: Float, clip: float | None, chance: Float) -> tuple[Float, Diagnostics]:
+    """Weights of at most `clip`, and their diagnostics; `chance` holds the propensities behind them."""
     if clip is not None and not clip > 0:
         raise InputError(f"clip={clip!r} is not a largest weight.", hint="Use a number above 0, such as 100.")
     weights = raw if clip is None else np.minimum(raw, clip)
-    return weights, weight_diagnostics(weights, n_clipped=int((raw > weights).sum()), chance=chance)
-
-
-def weight_diagnostics(weights: Float, *, n_clipped: int, chance: Float) -> Diagnostics:
-    """Sample size, effective sample size and extremes of a set of weights."""
     total = float(weights.sum())
-    return Diagnostics(
+    return weights, Diagnostics(
         n=len(weights),
         effective=effective_sample_size(weights),
         largest_share=float(weights.max(initial=0.0)) / total if total else 0.0,
-        clipped=n_clipped,
+        clipped=int((raw > weights).sum()),
         lowest=float(chance.min(initial=1.0)),
         highest=float(chance.max(initial=0.0)),
     )

@@ -14,35 +14,23 @@ from typing import Any
 import numpy as np
 
 from recsys.conventions.decisions import AnyConventions, Conventions, relevant
-from recsys.debias.debiased_estimates import Debiased, without_warnings
+from recsys.debias.debiased_estimates import Debiased
 from recsys.debias.propensities import YANG_POWER, inverse_propensity_weights, truth_propensities
 from recsys.errors import InputError, NotDefinedError, UnknownNameError
 from recsys.evaluation.engine import check_needs
-from recsys.evaluation.intake import load_ranking
-from recsys.inputs.frames import read_interactions
+from recsys.evaluation.run import load_ranking
+from recsys.inputs import read_interactions
 from recsys.metrics import Terms
 from recsys.metrics.case_reading import Reading
 from recsys.metrics.requests import Request, parse_all
 from recsys.ranks.matching import match_truth
 from recsys.ranks.sources import RankingOptions
-from recsys.stats.inference_results import Estimate
+from recsys.stats.inference_results import Estimate, notes_only
 from recsys.stats.intervals import mean_interval, ratio_interval
 from recsys.types import Array, Bool, Context, Float, Hits, Interactions, Lists
 
 ESTIMATORS = ("naive", "ips", "snips", "snips_pooled")
 _REFERENCE = "Yang et al., Unbiased offline recommender evaluation for missing-not-at-random feedback (2018)"
-_ADDITIVE = ("recall", "hits", "dcg", "auc", "average_rank", "percentile_rank")
-_ADDITIVE_WITH_ONE_ITEM = ("hit", "mrr")
-_REASONS = {
-    "precision": "it divides by the items shown, so a relevant item that was shown but not observed stays a "
-    "miss whatever the weights; ask for hits",
-    "f": "it mixes precision and recall",
-    "ndcg": "its ideal list is made of the observed items, so it is not a sum over them; ask for dcg",
-    "map": "the value of a hit depends on the other hits above it",
-    "gmap": "the value of a hit depends on the other hits above it",
-    "err": "the value of a hit depends on the other hits above it",
-    "r_precision": "its cut-off is the number of observed items",
-}
 
 
 def evaluate(
@@ -131,15 +119,16 @@ def evaluate(
             )  # fmt: skip
             if np.isnan(values).any():
                 counts[f"not_candidates of {request}"] = int(np.isnan(values).sum())
-            estimates[str(request), name] = _estimate(
-                name,
-                values,
-                np.ones(len(weights)) if name == "naive" else weights,
-                observed,
-                sizes=sizes,
-                confidence=confidence,
-                n_unobserved=n_unobserved,
-            )
+            with notes_only():
+                estimates[str(request), name] = _estimate(
+                    name,
+                    values,
+                    np.ones(len(weights)) if name == "naive" else weights,
+                    observed,
+                    sizes=sizes,
+                    confidence=confidence,
+                    n_unobserved=n_unobserved,
+                )
     notes = ["values are means over a user's relevant items, then over users"]
     if counts.get("without_propensity"):
         notes.append(
@@ -168,10 +157,10 @@ def _check_estimators(estimators: Sequence[str] | None, n_relevant: Any) -> list
 
 def _check_additive(request: Request, observed: Interactions) -> None:
     """Refuse metrics that are not sums over the relevant items."""
-    name = request.metric.name
-    if name in _ADDITIVE:
+    metric = request.metric
+    if metric.additive is True:
         return
-    if name in _ADDITIVE_WITH_ONE_ITEM:
+    if metric.additive == "one item":
         n_with_more = int((observed.sizes > 1).sum())
         if n_with_more == 0:
             return
@@ -180,7 +169,7 @@ def _check_additive(request: Request, observed: Interactions) -> None:
             "ask for recall"
         )
     else:
-        why = _REASONS.get(name, "it is not a sum over the relevant items")
+        why = metric.not_additive or "it is not a sum over the relevant items"
     raise NotDefinedError(f"{request} cannot be debiased by weights: {why}.", hint=f"See {_REFERENCE}.")
 
 
@@ -199,7 +188,7 @@ def _values_of_items(
     key = hits.case[first].astype(np.int64) * width + hits.item[first]
     entry = np.searchsorted(owner * width + observed.codes, key)
     alone = _one_case_per_item(hits, first)
-    if request.metric.name == "auc":
+    if request.metric.against_others:
         weights, sizes = stands_for
         alone = _without_other_relevant(alone, hits.case[first], weights[entry], sizes)
     reading = Reading(alone, None, "first", Context(complete=alone.n_candidates is not None))
@@ -285,20 +274,10 @@ def _estimate(
     if name == "ips" and sizes is not None:
         # A user without an observed item counts as 0: leaving such users out would bias the mean.
         per_user = np.concatenate([total / sizes, np.zeros(n_unobserved if observed.clusters is None else 0)])
-        return without_warnings(
-            lambda: mean_interval(per_user, clusters=observed.clusters, confidence=confidence)
-        )
+        return mean_interval(per_user, clusters=observed.clusters, confidence=confidence)
     if not weighted.any():
         raise InputError("no relevant item was observed.", table="truth")
     clusters = None if observed.clusters is None else observed.clusters[weighted]
     if name == "snips_pooled":
-        return without_warnings(
-            lambda: ratio_interval(
-                total[weighted], weight_sum[weighted], clusters=clusters, confidence=confidence
-            )
-        )
-    return without_warnings(
-        lambda: mean_interval(
-            total[weighted] / weight_sum[weighted], clusters=clusters, confidence=confidence
-        )
-    )
+        return ratio_interval(total[weighted], weight_sum[weighted], clusters=clusters, confidence=confidence)
+    return mean_interval(total[weighted] / weight_sum[weighted], clusters=clusters, confidence=confidence)

@@ -13,7 +13,7 @@ import numpy as np
 
 from recsys.errors import InputError
 from recsys.evaluation.evaluate import evaluate
-from recsys.inputs.frames import read_lists
+from recsys.inputs import read_lists
 from recsys.ranks.sources import Scores
 from recsys.types import Interactions, Lists
 

@@ -17,16 +17,14 @@ from recsys.errors import TieWarning, warn
 from recsys.evaluation.engine import measure
 from recsys.evaluation.results import Evaluation
 from recsys.metrics import METRICS
+from recsys.metrics.registry import set_requests
 from recsys.metrics.requests import Metrics, Request, parse_all
 from recsys.ranks.counting import CountedTruth
-from recsys.ranks.sources.candidate_reader import read_candidates
-from recsys.ranks.sources.candidate_sets import Candidates
+from recsys.ranks.sources.candidate_sets import Candidates, read_candidates
 from recsys.ranks.sources.torch_modules import scoring
 from recsys.types import Context
 
 __all__ = ["Candidates", "count_candidates", "evaluate_candidates", "rank_metrics"]
-
-_DEFAULT_METRICS = ("hit@10", "ndcg@10", "mrr", "auc")
 
 
 def evaluate_candidates(
@@ -66,7 +64,7 @@ def evaluate_candidates(
         model, candidates, duplicates=duplicates, device=device, autocast=autocast, batch=batch
     )
     chosen = Conventions(ties="expected") if conventions is None else Conventions.of(conventions)
-    requests = parse_all(_DEFAULT_METRICS if metrics is None and k is None else metrics, k)
+    requests = parse_all(set_requests("candidates") if metrics is None and k is None else metrics, k)
     return evaluate_counted(counted, requests, chosen)
 
 
@@ -118,7 +116,7 @@ def rank_metrics(k: Sequence[int], *, tied: bool) -> list[Request]:
     """Every registered metric that depends on ranks only, at every cut-off if it has one."""
     usable = [
         metric
-        for metric in METRICS.values()
+        for metric in METRICS.load_plugins().values()
         if set(metric.needs) <= {"candidates"}
         and not (tied and metric.ties == "refuse")
         and metric.kind in ("per_case", "ratio", "derived")

@@ -1,11 +1,10 @@
 """One pass: Hits -> every requested metric per case -> Partial.
 
-`partials` summarises. Which cases are in a mean is decided and counted here, by the conventions.
+`case_rules` decides which cases are in a mean; `partials` summarises.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,17 +14,15 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import (
     ConventionError,
-    DuplicateError,
-    InputError,
-    OutOfBoundsError,
 )
+from recsys.evaluation.case_rules import apply_case_rules
 from recsys.evaluation.exposure import catalogue_context, count_exposure, exposure_key, resolve_catalogue
 from recsys.metrics import Metric, Terms, needs
 from recsys.metrics.case_reading import Reading
 from recsys.metrics.item_facts import ItemFacts
 from recsys.metrics.requests import Request
 from recsys.metrics.shown_items import ListContext
-from recsys.ranks.counting import ItemSubset, RankedTruth
+from recsys.ranks.ranked_truth import RankedTruth
 from recsys.types import (
     Bool,
     Catalogue,
@@ -39,7 +36,6 @@ from recsys.types import (
     Shown,
 )
 
-_ROUNDING = 1e-9
 _BLOCK_CASES = 1 << 15
 
 
@@ -88,7 +84,7 @@ class _Columns:
 
     def fill(self, readings: Readings) -> None:
         n = len(self._judged.cases)
-        blocks = n > _BLOCK_CASES and not isinstance(self._judged, ItemSubset)
+        blocks = n > _BLOCK_CASES and not self._judged.restricted
         rank_only = [bound for bound in self._bound_requests if not bound.request.metric.needs]
         for start in range(0, n, _BLOCK_CASES) if blocks and rank_only else ():
             part = readings.of_cases(start, min(start + _BLOCK_CASES, n))
@@ -106,7 +102,7 @@ class _Columns:
             reading = readings.under(rules)
             values = request.metric.body(reading, request.k, rules, **params)
             column = values.value if isinstance(values, Terms) else np.asarray(values)
-            column = _apply_case_rules(request, rules, column, reading, self._judged)
+            column = apply_case_rules(request, rules, column, reading, self._judged)
             rows = slice(start, start + reading.n_cases)
             self.values[name][rows] = column
             if isinstance(values, Terms) and combines(request.metric, rules):
@@ -256,7 +252,7 @@ def check_needs(request: Request, context: Context) -> None:
 
 def _check_request(request: Request, rules: Conventions, judged: RankedTruth) -> None:
     metric = request.metric
-    if rules.ties == "expected" and metric.ties == "refuse" and judged.groups is not None:
+    if rules.ties == "expected" and metric.ties == "refuse" and judged.has_ties:
         raise ConventionError(
             f"{metric.name} has no expectation over tied scores here.",
             hint="Use ties='best' or ties='worst'.",
@@ -266,56 +262,6 @@ def _check_request(request: Request, rules: Conventions, judged: RankedTruth) ->
             f"{metric.name} has no form with item weights.",
             hint="Use hits, recall, dcg or ndcg with item_weights.",
         )
-
-
-def _apply_case_rules(
-    request: Request, rules: Conventions, values: Float, reading: Reading, judged: RankedTruth
-) -> Float:
-    """The column with the rules for cases without truth or list applied, and its range checked."""
-    metric = request.metric
-    no_truth, no_list = reading.without_truth(metric.population), reading.without_list
-    for mask, rule, what in (
-        (no_truth, "no_truth", "relevant items"),
-        (no_list, "no_list", "recommendations"),
-    ):
-        if mask is not None and getattr(rules, rule) == "error":
-            raise InputError(
-                f"user {judged.cases.name(np.argmax(mask))!r} has no {what} ({int(mask.sum())} such users).",
-                hint=f"Drop them, or set {rule}='skip'.",
-            )
-    out = values
-    if no_list is not None:
-        out = np.where(no_list, metric.empty, out)
-    if no_truth is not None:
-        out = np.where(no_truth, 0.0 if rules.no_truth in ("zero", "unjudged") else math.nan, out)
-        if rules.no_truth == "unjudged":
-            out = np.where(reading.hits.n_judged == 0, math.nan, out)
-        if math.isnan(metric.empty):
-            out = np.where(no_truth, math.nan, out)
-    if no_list is not None and rules.no_list == "skip":
-        out = np.where(no_list, math.nan, out)
-    if isinstance(judged, ItemSubset) and metric.population == "listed" and not metric.zero_of_none:
-        out = np.where(reading.n_shown(request.k) == 0, math.nan, out)
-    return _check_range(request, out, judged, repeats=rules.duplicates == "all")
-
-
-def _check_range(request: Request, values: Float, judged: RankedTruth, *, repeats: bool) -> Float:
-    low, high = request.metric.bounds
-    if not len(values) or (values.min() >= low and values.max() <= high):
-        return values
-    outside = (values < low - _ROUNDING) | (values > high + _ROUNDING)
-    if outside.any():
-        case = int(np.argmax(outside))
-        user = judged.cases.name(case)
-        finding = f"{request} of user {user!r} is {values[case]:.6g}, outside [{low:g}, {high:g}]"
-        if repeats:
-            raise DuplicateError(
-                f"{finding}: the list repeats an item and these conventions count it each time.",
-                table="lists",
-                hint="Drop the repeats, or use duplicates='first'.",
-            )
-        raise OutOfBoundsError(f"{finding}.", hint="Please report this: it is a defect of the metric.")
-    return np.clip(values, low, high)
 
 
 def _case_counts(judged: RankedTruth, conventions: Conventions, readings: Readings) -> dict[str, int]:
@@ -330,4 +276,4 @@ def _case_counts(judged: RankedTruth, conventions: Conventions, readings: Readin
     if reading.hits.n_candidates is not None:
         repeats = 0 if reading.hits.repeat is None else int(reading.hits.repeat.sum())
         counts["not_candidates"] = counts["judged"] - counts["found"] + repeats
-    return counts | {n: v for n, v in judged.counts.items() if n != "first_repeated"}
+    return counts | dict(judged.counts)

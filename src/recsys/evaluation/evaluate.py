@@ -1,34 +1,22 @@
-"""The functions evaluate and recommend: they read the inputs and connect the steps; nothing is computed here.
-
-Inputs are read once into Lists and Interactions, matched, measured and summarised; each step lives in the
-module named after it.
-"""
+"""The functions evaluate and recommend: signatures and documentation; `run` does the work."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial as partial_of
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from recsys.conventions.decisions import AnyConventions, Conventions
-from recsys.errors import CutoffError, InputError
-from recsys.evaluation.bounds import Bounds, bounds_of
-from recsys.evaluation.intake import (
-    ask_model,
-    list_length,
-    load_interactions,
-    load_optional_interactions,
-    load_ranking,
-    read_reference_lists,
-)
-from recsys.evaluation.options import EvaluationOptions, with_max_grade
+from recsys.errors import CutoffError
+from recsys.evaluation.options import EvaluationOptions
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.run import rank_truth, run_once, run_until_clear
-from recsys.evaluation.stopping import RaceEntry, StopWhen
-from recsys.metrics.attributes import read_context
-from recsys.metrics.requests import Metrics, max_place_read, parse_all
-from recsys.ranks.sources import Factors, RankingOptions, Scores, from_model, recommends
+from recsys.evaluation.run import EvaluationRun, exclude_items, load_optional_interactions
+from recsys.metrics.requests import Metrics
+from recsys.ranks.sources import RankingOptions, UsersByItems
 from recsys.types import Lists
+
+if TYPE_CHECKING:
+    from recsys.evaluation.stopping import StopWhen
+    from recsys.ranks.sources import Source
 
 
 def evaluate(
@@ -61,7 +49,7 @@ def evaluate(
     backend: str = "auto",
     threads: int | None = None,
     progress: Callable[[int, int], object] | None = None,
-    stop_when: float | StopWhen | RaceEntry | None = None,
+    stop_when: float | StopWhen | None = None,
 ) -> Evaluation:
     """Score recommendations against what turned out to be relevant.
 
@@ -120,78 +108,33 @@ def evaluate(
     2 users
     conventions: default
     """
-    requests = parse_all(metrics, k)
-    chosen = Conventions.of(conventions)
-    never, complete = _excluded_items(never, exclude), complete or full_ranking
-    ready = None if recommends(lists) else load_ranking(lists, columns)
-    known = load_interactions(truth, "truth", columns)
-    ranking = ready if ready is not None else load_ranking(ask_model(lists, known, requests), columns)
-    needs_lists = any("lists" in r.metric.needs for r in requests)
-    needs_eligible = any("eligible" in r.metric.needs for r in requests)
-    if isinstance(ranking, Lists) and (never is not None or eligible is not None) and not needs_eligible:
-        raise InputError("never= and eligible= choose candidates, and ready lists have none.", table="lists")
-    if not isinstance(ranking, Lists) and catalogue is not None:
-        raise InputError(
-            "the items of the model are the catalogue.", hint="Leave out catalogue=, or use never=."
-        )
-    ranking_options = RankingOptions(
-        seen=load_optional_interactions(seen, "seen", columns),
-        eligible=load_optional_interactions(eligible, "eligible", columns),
-        never=never,
-        backend=backend,
-        threads=threads,
-        progress=progress,
-        k=list_length(requests, ranking) if needs_lists else None,
-        deepest=max_place_read(requests),
-    )
     options = EvaluationOptions(
+        k=k,
+        by=by,
+        columns=columns,
         catalogue=catalogue,
-        ranking_options=ranking_options,
+        seen=seen,
         complete=complete,
+        full_ranking=full_ranking,
         clusters=clusters,
         case_weights=case_weights,
         item_weights=item_weights,
-        context=read_context(
-            train=load_optional_interactions(train, "train", columns),
-            popularity=popularity,
-            items=items,
-            users=users,
-            embeddings=embeddings,
-            profiles=profiles,
-            reference=None if reference is None else read_reference_lists(reference, requests),
-            intents=intents,
-            eligible=ranking_options.eligible,
-            never=never,
-        ),
-        by=by,
+        never=never,
+        exclude=exclude,
+        eligible=eligible,
+        train=train,
+        popularity=popularity,
+        items=items,
+        users=users,
+        embeddings=embeddings,
+        profiles=profiles,
+        reference=reference,
+        intents=intents,
+        backend=backend,
+        threads=threads,
+        progress=progress,
     )
-
-    # The function receives itself: a closure over its own name would be a cycle that keeps lists in memory.
-    def run(rerun: Callable[..., Evaluation], new_conventions: Conventions) -> Evaluation:
-        effective = with_max_grade(new_conventions, requests, known)
-        notes = {
-            "lists": dict(ranking.notes) if isinstance(ranking, Lists) else {},
-            "truth": dict(known.notes),
-        }
-        if stop_when is None:
-            partial = run_once(ranking, known, requests, effective, options)
-        else:
-            partial, notes["stopped"] = run_until_clear(
-                ranking, known, requests, effective, options=options, stop_when=stop_when
-            )
-
-        def compute_bounds(values: Mapping[str, float]) -> Bounds:
-            judged, context = rank_truth(ranking, known, effective, options)
-            return bounds_of(
-                judged, requests, values, rules=effective, context=context, seen=ranking_options.seen
-            )
-
-        reevaluate = partial_of(rerun, rerun)
-        return Evaluation(
-            partial, requests, effective, notes=notes, reevaluate=reevaluate, compute_bounds=compute_bounds
-        )
-
-    return run(run, chosen)
+    return EvaluationRun.read(lists, truth, metrics, options).evaluate(Conventions.of(conventions), stop_when)
 
 
 def recommend(
@@ -208,27 +151,24 @@ def recommend(
 ) -> Lists:
     """The exact k best candidates of each user, as Lists that evaluate takes; `to_frame()` makes a table.
 
-    >>> lists = recommend(Factors([[1.0, 0.0]], [[3.0, 1.0], [2.0, 2.0], [1.0, 5.0]]), 2, seen={0: [0]})
+    >>> import recsys
+    >>> model = recsys.Factors([[1.0, 0.0]], [[3.0, 1.0], [2.0, 2.0], [1.0, 5.0]])
+    >>> lists = recommend(model, 2, seen={0: [0]})
     >>> lists
     Lists(1 case, 2 items, 2 rows, with scores)
     >>> lists.to_frame().to_dict("list")
     {'user': [0, 0], 'item': [1, 2], 'score': [2.0, 1.0]}
     """
-    ranked = source if isinstance(source, Factors | Scores) else from_model(source)
+    from recsys.ranks.sources import from_model
+
+    ranked = cast("Source", source) if isinstance(source, UsersByItems) else from_model(source)
     if type(k) is not int or k < 1:
         raise CutoffError(f"k={k!r} is not a positive whole number.", hint="Use k >= 1, such as k=10.")
     ranking_options = RankingOptions(
         seen=load_optional_interactions(seen, "seen"),
         eligible=load_optional_interactions(eligible, "eligible"),
-        never=_excluded_items(never, exclude),
+        never=exclude_items(never, exclude),
         backend=backend,
         threads=threads,
     )
     return ranked.top(users, int(k), ranking_options)
-
-
-def _excluded_items(never: Iterable[Any] | None, exclude: Iterable[Any] | None) -> Iterable[Any] | None:
-    """The items of `never` or its other name `exclude`."""
-    if never is not None and exclude is not None:
-        raise InputError("never= and exclude= mean the same, and both were given.", hint="Pass one of them.")
-    return exclude if never is None else never

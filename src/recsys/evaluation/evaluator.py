@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
-from dataclasses import replace
 from typing import Any
 
 from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import ConventionError, InputError, MergeError, UnknownNameError
-from recsys.evaluation.intake import list_length, load_interactions, load_ranking
-from recsys.evaluation.options import EvaluationOptions, with_max_grade
+from recsys.evaluation.options import parse_catalogue
 from recsys.evaluation.partials import merge
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.run import run_once
+from recsys.evaluation.run import EvaluationRun, list_length, load_interactions, load_ranking
 from recsys.metrics.attributes import read_context
 from recsys.metrics.requests import Metrics, parse_all
+from recsys.ranks.sources import RankingOptions
 from recsys.types import Partial
 
 _CONTEXT_KEYWORDS = (
@@ -53,27 +51,32 @@ class Evaluator:
         for name in known:
             if name not in _CONTEXT_KEYWORDS:
                 raise UnknownNameError("keyword of Evaluator", name, _CONTEXT_KEYWORDS, hint=_NEEDS_ALL_USERS)
-        context = read_context(**known)
-        self._options = EvaluationOptions(
-            catalogue=catalogue, complete=complete, shared=False, context=context
-        )
+        self._context = read_context(**known)
+        self._catalogue, self._n_items = parse_catalogue(catalogue)
+        self._complete = complete
         self._parts: list[Partial] = []
 
     def update(self, lists: Any, truth: Any) -> Evaluator:
         """Add users that are in no earlier batch."""
-        ranking, interactions = (
-            load_ranking(lists, self._columns),
+        ranking = load_ranking(lists, self._columns)
+        needs_lists = any("lists" in r.metric.needs for r in self.requests)
+        run = EvaluationRun(
+            ranking,
             load_interactions(truth, "truth", self._columns),
+            self.requests,
+            RankingOptions(k=list_length(self.requests, ranking) if needs_lists else None),
+            self._context,
+            catalogue=self._catalogue,
+            n_items=self._n_items,
+            complete=self._complete,
+            shared=False,
         )
-        options = copy(self._options)
-        if any("lists" in r.metric.needs for r in self.requests):
-            options.ranking_options = replace(options.ranking_options, k=list_length(self.requests, ranking))
-        if with_max_grade(self.conventions, self.requests, interactions) != self.conventions:
+        if run.effective(self.conventions) != self.conventions:
             raise ConventionError(
                 "err needs to know the highest grade, which a batch cannot tell.",
                 hint="Pass conventions={'max_grade': 5} to the Evaluator.",
             )
-        self._parts.append(run_once(ranking, interactions, self.requests, self.conventions, options))
+        self._parts.append(run.partial(self.conventions))
         return self
 
     def merge(self, other: Evaluator) -> Evaluator:

@@ -18,7 +18,6 @@ from recsys.metrics.case_reading import Reading
 from recsys.metrics.catalogue_reading import check_weight
 from recsys.metrics.requests import Request
 from recsys.metrics.weights import discount_weights, geometric_weights
-from recsys.stats.resampling import groups_of
 from recsys.types import (
     Array,
     Bool,
@@ -50,6 +49,8 @@ def count_exposure(reading: Reading, k: int | None, weight: str, *, only: Bool |
     if only is not None:
         selected = only[case]
         case, item, place = case[selected], item[selected], place[selected]
+    from recsys.stats.resampling import groups_of
+
     group = reading.cached("groups of users", lambda: groups_of(reading.list_context.users.values, N_GROUPS))
     # Restricted to a group of items, a list that shows none of them still counts as a list.
     listed = reading.n_shown(k) > 0 if weight == "list" else reading.n_listed > 0

@@ -1,20 +1,288 @@
-"""Values by group: the members of each group, its values, and the gap between the best and the worst."""
+"""Results by group of `by=`: the users or items in each group, its values, and the gap between groups.
+
+Groups are built from what was known before the test (train, tables of users and items), never from the
+evaluated users, so that a part of the users falls into the same groups as all of them.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
+from recsys.errors import InputError, NotDefinedError, UnknownNameError
+from recsys.evaluation.engine import exposures, measure
+from recsys.evaluation.options import look_up
 from recsys.evaluation.partials import summarise
+from recsys.inputs.timestamps import to_seconds
+from recsys.metrics.item_facts import parse_labels
 from recsys.metrics.requests import Request
-from recsys.types import Array, Bool, Float, Ids, Partial
+from recsys.ranks.ranked_truth import ItemSubset, RankedTruth
+from recsys.types import Array, Bool, Catalogue, Context, Float, Ids, Partial, PerCase, Stratum
 
+By = str | Mapping[Any, Any] | Callable[[Any], Any]
+_GROUP_SYNTAX = re.compile(r"\s*([^()]+?)\s*(?:\(\s*(\w+)\s*=\s*([\d.]+)\s*\))?\s*")
 _Z_95 = 1.959963984540054
 _MIN_USERS = 10  # users a group must have before its mean has an interval
+_MAX_DISTINCT = 12  # a numeric column with more distinct values is split into quarters
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """A label for each id, several if an item has several; an id without a label is in no group."""
+
+    of: str
+    ids: Ids
+    cells: Array
+    rest: str | None = None
+
+    def masks(self, ids: Ids) -> dict[str, Bool]:
+        """Which of these ids belong to each group, groups in order."""
+        if len(self.ids):
+            self.ids.same_kind(ids, what=self.of)
+        at = self.ids.code_of(ids.values)
+        cells = [(type(cell), cell) for cell in self.cells.tolist()]  # 1 and True are two labels
+        kinds = {cell: number for number, cell in enumerate(dict.fromkeys(cells))}  # each distinct cell once
+        kind = np.fromiter((kinds[cell] for cell in cells), dtype=np.int64, count=len(cells))
+        kind = np.append(kind, len(kinds))[at]  # the last kind is for ids that the table lacks
+        with_label: dict[str, list[int]] = {}
+        for (_, cell), number in kinds.items():
+            for label in parse_labels(cell):
+                with_label.setdefault(label, []).append(number)
+        masks = {}
+        for label in sorted(with_label, key=_numeric_sort_key):
+            member = np.zeros(len(kinds) + 1, dtype=bool)
+            member[with_label[label]] = True
+            masks[label] = np.asarray(member[kind])
+        if self.rest is None:
+            return masks
+        others = at < 0
+        return {self.rest: masks.pop(self.rest) | others if self.rest in masks else others, **masks}
+
+
+def with_strata(
+    partial: Partial,
+    judged: RankedTruth,
+    requests: Sequence[Request],
+    *,
+    conventions: Conventions,
+    context: Context,
+    by: By,
+) -> Partial:
+    """The result with one stratum per group."""
+    if not isinstance(by, str):
+        masks = masks_by_label(judged.cases.values, by)
+        return _stratify_by_users(partial, judged, requests, (conventions, context), masks)
+    groups = groups_from_name(by, context)
+    if groups.of == "item":
+        return _stratify_by_items(partial, judged, requests, (conventions, context), groups)
+    users = judged.cases if judged.clusters is None else Ids(judged.clusters)
+    masks = {label: mask for label, mask in groups.masks(users).items() if mask.any()}
+    return _stratify_by_users(partial, judged, requests, (conventions, context), masks)
+
+
+def _stratify_by_users(
+    partial: Partial,
+    judged: RankedTruth,
+    requests: Sequence[Request],
+    rules: tuple[Conventions, Context],
+    masks: Mapping[Any, Bool],
+) -> Partial:
+    """One stratum per group of users; per-case columns are shared, exposure is counted per group."""
+    strata = {}
+    for label, shown in exposures(judged, requests, *rules, groups=masks).items():
+        rows = PerCase(judged.cases.values[masks[label]], {})
+        part = Partial(rows, {}, {"cases": len(rows)}, shown, partial.catalogue, partial.context)
+        strata[label] = Stratum("user", part)
+    return replace(partial, strata=strata)
+
+
+def _stratify_by_items(
+    partial: Partial,
+    judged: RankedTruth,
+    requests: Sequence[Request],
+    rules: tuple[Conventions, Context],
+    groups: Groups,
+) -> Partial:
+    """One stratum per group of items: the same rankings, restricted to those items."""
+    strata = {}
+    whole = partial.catalogue
+    inside = {} if whole is None else groups.masks(whole.ids)
+    for label, mask in groups.masks(judged.items).items():
+        part = measure(ItemSubset(judged, mask), requests, *rules)
+        if whole is not None:
+            ids = Ids(whole.ids.values[inside[label]])
+            part = replace(part, catalogue=Catalogue(ids, len(ids), "ids" if whole.how == "ids" else "found"))
+        strata[label] = Stratum("item", part)
+    return replace(partial, strata=strata)
+
+
+def groups_from_name(by: str, context: Context) -> Groups:
+    """The groups of a name: one built from train, or a column of users or items."""
+    match = _GROUP_SYNTAX.fullmatch(by)
+    name, param, number = match.groups() if match else (by, None, None)
+    if name in _BUILT_IN_GROUPS:
+        make, known, default = _BUILT_IN_GROUPS[name]
+        if param not in (None, known):
+            raise UnknownNameError(f"parameter of {name}", param, [known])
+        return make(context, default if number is None else float(number))
+    side, _, column = name.rpartition(":")
+    tables = {s: t for s, t in (("user", context.users), ("item", context.items)) if t is not None}
+    holders = [s for s, table in tables.items() if column in table.columns and side in ("", s)]
+    if len(holders) == 1:
+        table = tables[holders[0]]
+        return Groups(holders[0], table.ids, _column_labels(table.columns[column]))
+    if holders:
+        raise InputError(
+            f"users and items both have a column {column!r}.",
+            hint=f"Write by='user:{column}' or 'item:{column}'.",
+        )
+    names = [f"{s}:{c}" for s, table in tables.items() for c in table.columns]
+    raise UnknownNameError(
+        "group", by, [*_BUILT_IN_GROUPS, *names], hint="Pass users= or items= with such a column."
+    )
+
+
+def _activity(context: Context, bins: float) -> Groups:
+    counts, users = _train_sizes(context)
+    return Groups("user", users, quantile_labels(counts, int(bins)), rest="0")
+
+
+def _cold_user(context: Context, below: float) -> Groups:
+    counts, users = _train_sizes(context)
+    return Groups("user", users, np.where(counts < below, "cold", "warm").astype(object), rest="cold")
+
+
+def _train_sizes(context: Context) -> tuple[Float, Ids]:
+    train = _require_train(context)
+    return train.sizes.astype(np.float64), train.cases
+
+
+def _popularity(context: Context, bins: float) -> Groups:
+    train = _require_train(context)
+    counts = train.item_counts
+    occurring = np.flatnonzero(counts)
+    return Groups(
+        "item",
+        Ids(train.items.values[occurring]),
+        quantile_labels(counts[occurring].astype(np.float64), int(bins)),
+        rest="0",
+    )
+
+
+def _cold_item(context: Context, below: float) -> Groups:
+    train = _require_train(context)
+    return Groups(
+        "item", train.items, np.where(train.item_counts < below, "cold", "warm").astype(object), rest="cold"
+    )
+
+
+def _item_age(context: Context, bins: float) -> Groups:
+    train = _require_train(context)
+    if train.times is None:
+        raise NotDefinedError("by='item_age' needs the times of train.", hint="Give train a time column.")
+    seconds = to_seconds(train.times)
+    first = np.full(len(train.items), np.inf)
+    np.fmin.at(first, train.codes, seconds)
+    occurring = np.flatnonzero(np.isfinite(first))
+    age = np.fmax.reduce(seconds, initial=0.0) - first[occurring]
+    place = _quantile_bin(age, int(bins))
+    names = np.array([f"age {number + 1} of {int(bins)}" for number in range(int(bins))], dtype=object)
+    return Groups("item", Ids(train.items.values[occurring]), names[place], rest="new")
+
+
+def _require_train(context: Context) -> Any:
+    if context.train is None:
+        raise NotDefinedError("these groups are made of what users had before.", hint="Pass train=.")
+    return context.train
+
+
+_BUILT_IN_GROUPS: dict[str, tuple[Callable[[Context, float], Groups], str, float]] = {
+    "activity": (_activity, "bins", 4.0),
+    "cold_user": (_cold_user, "below", 3.0),
+    "popularity": (_popularity, "bins", 10.0),
+    "cold_item": (_cold_item, "below", 5.0),
+    "item_age": (_item_age, "bins", 4.0),
+}
+
+
+def _column_labels(values: Array) -> Array:
+    if values.dtype.kind not in "fiu" or len(np.unique(values[~np.isnan(values * 1.0)])) <= _MAX_DISTINCT:
+        return np.array([_whole_as_text(v) for v in values.tolist()], dtype=object)
+    known = ~np.isnan(values * 1.0)
+    out = np.full(len(values), None, dtype=object)
+    out[known] = quantile_labels(values[known].astype(np.float64), 4)
+    return out
+
+
+def _whole_as_text(value: Any) -> Any:
+    if isinstance(value, float) and not np.isnan(value) and value == int(value):
+        return str(int(value))
+    return value
+
+
+def quantile_labels(values: Float, bins: int) -> Array:
+    """Labels "low-high" of groups about equally large; equal values stay together.
+
+    >>> quantile_labels(np.array([1.0, 1.0, 2.0, 5.0, 9.0, 9.0]), 3).tolist()
+    ['1', '1', '2-5', '2-5', '9', '9']
+    """
+    if bins < 1:
+        raise InputError(f"bins={bins} is not positive.", hint="Write by='activity(bins=4)'.")
+    place = _quantile_bin(values, bins)
+    out = np.empty(len(values), dtype=object)
+    for number in np.unique(place).tolist():
+        inside = values[place == number]
+        low, high = f"{inside.min():g}", f"{inside.max():g}"
+        out[place == number] = low if low == high else f"{low}-{high}"
+    return out
+
+
+def _quantile_bin(values: Float, bins: int) -> Array:
+    if len(values) == 0:
+        return np.zeros(0, dtype=np.int64)
+    shares = np.arange(1, bins) / bins
+    edges = np.unique(np.quantile(values, shares, method="inverted_cdf"))
+    return np.searchsorted(edges, values, side="left")
+
+
+def _numeric_sort_key(label: str) -> tuple[float, str]:
+    number = re.match(r"-?[\d.]+(?:e[+-]?\d+)?", label)
+    try:
+        return (float(number.group()) if number else np.inf), label
+    except ValueError:
+        return np.inf, label
+
+
+def masks_by_label(ids: Array, by: Mapping[Any, Any] | Callable[[Any], Any]) -> dict[Any, Bool]:
+    """Which cases belong to each group, groups in order."""
+    keyed = hasattr(by, "items") and hasattr(by, "__getitem__")
+    if not keyed and not callable(by):
+        raise InputError(
+            f"by= came as {type(by).__name__}.", hint="Pass {user: group}, or a function of the user id."
+        )
+    labels = [look_up(by, i, "by") if keyed else by(i) for i in ids.tolist()]  # type: ignore[arg-type, operator]
+    container = next(
+        (x for x in labels if isinstance(x, list | dict | set | np.ndarray) or hasattr(x, "iloc")), None
+    )
+    if container is not None:
+        raise InputError(
+            f"by= holds the group {container!r}.", hint="A group is a text or a number, one for each user."
+        )
+    masks = {label: np.zeros(len(labels), dtype=bool) for label in sorted(set(labels), key=_label_sort_key)}
+    for at, label in enumerate(labels):
+        masks[label][at] = True
+    return masks
+
+
+def _label_sort_key(label: Any) -> tuple[str, Any]:
+    """Numbers first, then other labels by type and text."""
+    return ("", label) if isinstance(label, int | float) else (type(label).__name__, str(label))
 
 
 def masks_of(partial: Partial) -> dict[Any, Bool]:

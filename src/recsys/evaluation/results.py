@@ -10,26 +10,27 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import MergeError, NotDefinedError, RecsysError
 from recsys.evaluation import tables
-from recsys.evaluation.bounds import Bounds
 from recsys.evaluation.exposure import catalogue_value, exposure_by_group, exposure_key
-from recsys.evaluation.groups import Gap, gap_of, masks_of, values_by_group, with_interval
 from recsys.evaluation.partials import merge, summarise
-from recsys.evaluation.result_files import document_of, read_result, write_result
-from recsys.evaluation.uncertainty import Intervals, estimate, warn_if_stopped
 from recsys.metrics import lookup
 from recsys.metrics.requests import Request
-from recsys.stats.inference_results import Estimate
-from recsys.stats.intervals import Method
-from recsys.stats.resampling import Rng
-from recsys.stats.statistics_warnings import warn_once
 from recsys.types import Array, Exposure, Float, Partial, PerCase
+
+# What an evaluation only sometimes needs is imported by the method that needs it: a small call stays quick.
+if TYPE_CHECKING:
+    from recsys.evaluation.bounds import Bounds
+    from recsys.evaluation.groups import Gap
+    from recsys.evaluation.uncertainty import Intervals
+    from recsys.stats.inference_results import Estimate
+    from recsys.stats.intervals import Method
+    from recsys.stats.resampling import Rng
 
 
 class Evaluation(tables.Tabled, Mapping[str, float]):
@@ -120,6 +121,8 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
 
     def values_by(self, masks: Mapping[Any, Array]) -> dict[Any, dict[str, float]]:
         """{group: {metric: value}} of groups given as masks, in the order of `per_case.ids`."""
+        from recsys.evaluation.groups import values_by_group
+
         return values_by_group(self.partial, self.requests, self.conventions, masks)
 
     @cached_property
@@ -128,6 +131,10 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
 
         For a group of items: the cases that have one of its items in their truth or list.
         """
+        if not self.partial.strata:
+            return dict(self._by or {})
+        from recsys.evaluation.groups import masks_of
+
         return masks_of(self.partial) | dict(self._by or {})
 
     @property
@@ -146,6 +153,8 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         return {str(request): self._gap(request) for request in self.requests}
 
     def _gap(self, request: Request) -> Gap:
+        from recsys.evaluation.groups import gap_of, with_interval
+
         name = str(request)
         gap = gap_of({label: row[name] for label, row in self.by.items()}, request.metric.better)
         of_items = any(stratum.of == "item" for stratum in self.partial.strata.values())
@@ -204,6 +213,9 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
             n_resamples: how often the bootstraps draw.
             rng: a seed or a numpy Generator.
         """
+        from recsys.evaluation.uncertainty import Intervals, warn_if_stopped
+        from recsys.stats.inference_results import warn_once
+
         names = [metrics] if isinstance(metrics, str) else metrics
         selected = self.requests if names is None else [self._request(name) for name in names]
         options = {"method": method, "confidence": confidence, "n_resamples": n_resamples, "rng": rng}
@@ -212,6 +224,8 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
             return Intervals({name: warn_if_stopped(value, self.notes) for name, value in estimates.items()})
 
     def _estimate(self, request: Request, **options: Any) -> Estimate:
+        from recsys.evaluation.uncertainty import estimate
+
         return estimate(self.partial, request, self.conventions, **options)
 
     def bounds(self) -> Bounds:
@@ -295,6 +309,8 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """A document with a reproducible, hashed `result` and a `run` part with versions."""
+        from recsys.evaluation.result_files import document_of
+
         return json.dumps(document_of(self), indent=indent, ensure_ascii=False)
 
     def save(self, path: str | os.PathLike[str], *, name: str | None = None, **facts: Any) -> None:
@@ -305,6 +321,8 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
             name: the name of the model in comparisons and histories; the file's name by default.
             facts: further facts about the run, such as commit="1f3a".
         """
+        from recsys.evaluation.result_files import write_result
+
         model_name = Path(path).stem if name is None else name
         write_result(path, self, groups=self._by or {}, run={"name": model_name, **facts})
 
@@ -373,4 +391,6 @@ def load(path: str | os.PathLike[str]) -> Evaluation:
     >>> recsys.load(path).name, dict(recsys.load(path))
     ('als', {'mrr': 0.5})
     """
+    from recsys.evaluation.result_files import read_result
+
     return read_result(path, Evaluation)

@@ -14,9 +14,10 @@ import numpy as np
 
 from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import IdTypeError, InputError, NotDefinedError, UnknownNameError
+from recsys.evaluation.case_rules import value_without_truth
 from recsys.evaluation.engine import check_needs, measure
 from recsys.evaluation.partials import summarise
-from recsys.inputs.frames import read_interactions, read_lists
+from recsys.inputs import read_interactions, read_lists
 from recsys.metrics import Terms
 from recsys.metrics.case_reading import Reading
 from recsys.metrics.requests import Request
@@ -57,7 +58,7 @@ def score_list(
         )
     scored = bool(listed) and isinstance(listed[0], tuple)
     if not grades:
-        _check_ids([match_truth[0] for match_truth in listed] if scored else listed, grades)
+        _check_ids([item for item, _ in listed] if scored else listed, grades)
         return _value_without_truth(request, rules)
     if scored or rules.duplicates == "error":
         return _score_with_engine(listed, grades, request, chosen, context)
@@ -91,7 +92,7 @@ def _id_list(ids: Any) -> list[Any]:
 def _value_without_truth(request: Request, rules: Conventions) -> float:
     if rules.no_truth == "error":
         raise InputError("nothing is relevant.", hint="Leave such users out, or set no_truth='skip'.")
-    return math.nan if math.isnan(request.metric.empty) else 0.0
+    return value_without_truth(request.metric, "zero")  # one list is in no mean that could leave it out
 
 
 def _request_of_name(metric: Any) -> Request:

@@ -147,44 +147,6 @@ class SteppedEvaluation:
         return np.nan_to_num(_align_to_block(part, weights, block) / self.largest_weight)
 
 
-class RaceEntry:
-    """One model of a race: its first block is evaluated at once, the others when the race needs them.
-
-    Models may list different users; a race compares them on the users with truth, which all models share.
-    """
-
-    def __init__(self, stop: StopWhen) -> None:
-        self.stop = stop
-        self.parts: list[Partial] = []
-        self.n_seen = 0
-        self.block: Array = np.empty(0)
-
-    def begin(self, steps: SteppedEvaluation) -> tuple[Partial, dict[str, Any]]:
-        """Evaluate the first block."""
-        self.steps = replace(steps, cases=steps.judged)
-        self._blocks = self.steps.blocks(self.stop)
-        if not self.advance():
-            raise InputError("the truth holds no user.", table="truth")
-        return self.parts[0], {}
-
-    def advance(self) -> bool:
-        """Evaluate the next block; False when there is none."""
-        self.block = next(self._blocks, np.empty(0))
-        if not len(self.block):
-            return False
-        self.parts.append(self.steps.evaluate_block(self.block, first=not self.parts))
-        self.n_seen += len(self.block)
-        return True
-
-    def latest(self, metric: str) -> Float:
-        """The values of the latest block, in its order."""
-        return values_in_order(self.parts[-1], metric, self.block)
-
-    def weights(self) -> Float | None:
-        """The weights of the latest block."""
-        return self.steps.relative_weights(self.parts[-1], self.block)
-
-
 def restrict_to_cases(data: Data, cases: Ids) -> Data:
     """Lists or interactions of these cases only; unknown cases are left out."""
     known = data.cases.code_of(cases.values)

@@ -18,22 +18,13 @@ from recsys.conventions.decisions import Conventions
 from recsys.evaluation import tables
 from recsys.evaluation.exposure import catalogue_value, exposure_key
 from recsys.metrics.requests import Request
-from recsys.stats.alignment import collapse
-from recsys.stats.catalogue_intervals import (
-    Jackknife,
-    clip_interval,
-    coverage_jackknife_from_pairs,
-    jackknife,
-)
-from recsys.stats.inference_results import Estimate, Interval
+from recsys.stats.group_jackknife import Jackknife, coverage_jackknife_from_pairs, jackknife
+from recsys.stats.inference_results import Estimate, Interval, StoppedWarning, caution, clip_interval
 from recsys.stats.intervals import Method, delta_values, units_interval
-from recsys.stats.resampling import Rng, groups_of, unit_keys
-from recsys.stats.statistics_warnings import StoppedWarning, caution
+from recsys.stats.resampling import Rng, collapse, groups_of, unit_keys
 from recsys.types import Catalogue, Exposure, Float, Int, Partial
 
 N_GROUPS = 64
-# Metrics that only count which items were shown at all; an item shown to one group only is lost with it.
-_COUNTS_SHOWN = {"coverage", "distinct_items"}
 
 
 def needs_jackknife(request: Request) -> bool:
@@ -62,15 +53,16 @@ def group_jackknife(partial: Partial, request: Request, conventions: Conventions
     key = exposure_key(request, request.conventions(conventions))
     exposure = partial.exposure[key]
     group = np.repeat(np.arange(len(exposure.cases)), np.diff(exposure.indptr))
-    if request.metric.name in _COUNTS_SHOWN and partial.catalogue is not None:
-        catalogue = partial.catalogue
+    metric, catalogue = request.metric, partial.catalogue
+    if metric.counts_items and metric.which_items is None and catalogue is not None:
+        # Only which items were shown at all counts; an item shown to one group only is lost with it.
         in_catalogue = exposure.counts > 0
         if catalogue.ids is not None:
             in_catalogue &= (catalogue.ids.code_of(exposure.items.values) >= 0)[exposure.codes]
         item = exposure.codes[in_catalogue].astype(np.int64)
         found = coverage_jackknife_from_pairs(group[in_catalogue], item, catalogue.n, exposure.cases)
-        return found if request.metric.name == "coverage" else found.times(float(catalogue.n))
-    exposure = _align_to_catalogue(exposure, partial.catalogue)
+        return found if metric.counts_items == "share" else found.times(float(catalogue.n))
+    exposure = _align_to_catalogue(exposure, catalogue)
     remaining, aligned = _ExposureWithout(exposure), replace(partial, exposure={key: exposure})
 
     def without(groups: Int) -> float:

@@ -1,7 +1,8 @@
 """Python containers and arrays to Rows: dicts, lists, 2-D arrays, scipy matrices.
 
 The key of a dict is the case; a sequence or a matrix numbers its cases 0, 1, 2, … The first entry that
-is not empty decides how all are read; an entry of another kind is an error that names its case.
+is not empty decides how all are read; an entry of another kind is an error that names its case. torch is
+never imported: tensors are recognised by their methods.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,11 +23,12 @@ _EXPECTED = (
     "a dict {user: [items]}, a list of lists, a 2-D array, a pandas/polars/Arrow table with user and item "
     "columns, or a scipy sparse matrix"
 )
+_SEQUENCES = (list, tuple, np.ndarray, range)
 
 
 def rows_of_container(data: Any, *, ordered: bool, table: str) -> Rows:
     """Rows of any data that is not a frame; `ordered`: the order within a case is the ranking."""
-    if _is_sparse(data):
+    if hasattr(data, "tocsr") and hasattr(data, "nnz"):
         return _rows_of_sparse(data, ordered=ordered, table=table)
     if isinstance(data, Mapping):
         keys, entries = list(data.keys()), list(data.values())
@@ -46,12 +48,8 @@ def rows_of_container(data: Any, *, ordered: bool, table: str) -> Rows:
     items, item = encode(
         ids_from_sequence(flat, table=table, column="item"), table=table, column="item", as_range=True
     )
-    if isinstance(data, Mapping):
-        case = np.repeat(codes, sizes)
-    else:
-        case = np.repeat(np.arange(len(entries), dtype=np.int32), sizes)
+    case = np.repeat(codes, sizes).astype(np.int32, copy=False)
     notes = {} if isinstance(data, Mapping) else {"numbered": len(entries)}
-    case = case.astype(np.int32, copy=False)
     return Rows(table, ids, case, items, item, **_score_or_grade(values_column, ordered=ordered), notes=notes)
 
 
@@ -59,11 +57,9 @@ def _flatten(
     entries: list[Any], user_names: Array, *, ordered: bool, table: str
 ) -> tuple[list[Any], Array, list[Any] | None]:
     """All items in one list, the number of items per case, and scores or grades where there are any."""
-    form, entry_types = (
-        _detect_form(entries, user_names, ordered=ordered, table=table),
-        set(map(type, entries)),
-    )
-    for at, entry in enumerate(entries) if not entry_types <= set(form.kinds) else ():
+    form = _detect_form(entries, user_names, ordered=ordered, table=table)
+    entry_types = set(map(type, entries))
+    for at, entry in enumerate(entries) if not entry_types <= set(form.types) else ():
         if not form.fits(entry) and (_is_scalar(entry) or not hasattr(entry, "__len__") or len(entry)):
             user = _python_value(user_names[at])
             raise InputError(
@@ -89,66 +85,43 @@ def _flatten(
     return flat, sizes, None
 
 
-class _EntryForm:
-    """How the entry of one user is written: one item, a list, a dict or pairs."""
+class _EntryForm(NamedTuple):
+    """How the entry of one user is written: "one item", "a list", "a dict" or "pairs"."""
 
-    def __init__(self, name: str, entry_types: tuple[type, ...], *, scalar: bool = False) -> None:
-        self.name = name
-        self.kinds = entry_types
-        self.scalar = scalar
+    name: str
+    types: tuple[type, ...]
 
     def fits(self, entry: Any) -> bool:
-        if self.scalar:
+        if self.name == "one item":
             return _is_scalar(entry)
-        return isinstance(entry, self.kinds) or (not _is_scalar(entry) and self._array_like(entry))
-
-    def _array_like(self, entry: Any) -> bool:
-        return self.name != "a dict" and hasattr(entry, "__array__") and getattr(entry, "ndim", 1) == 1
-
-
-_SEQUENCES = (list, tuple, np.ndarray, range)
+        is_array = self.name != "a dict" and hasattr(entry, "__array__") and getattr(entry, "ndim", 1) == 1
+        return isinstance(entry, self.types) or (is_array and not _is_scalar(entry))
 
 
 def _detect_form(entries: list[Any], user_names: Array, *, ordered: bool, table: str) -> _EntryForm:
+    """The form of the first entry that is not empty."""
     for at, entry in enumerate(entries):
-        user = _python_value(user_names[at])
+        problem = hint = ""
         if isinstance(entry, set | frozenset) and ordered:
-            raise InputError(
-                f"user {user} holds a set, which has no order.",
-                table=table,
-                row=user,
-                hint="A ranking must be a list, best item first.",
-            )
-        if entry is None or (not _is_scalar(entry) and not hasattr(entry, "__len__")):
-            raise InputError(
-                f"user {user} holds {type(entry).__name__}.",
-                table=table,
-                row=user,
-                hint=f"Expected {_EXPECTED}.",
-            )
+            problem, hint = "a set, which has no order", "A ranking must be a list, best item first."
+        elif _is_scalar(entry) and ordered:
+            problem, hint = f"one item {entry!r}, not a list", "Write [item] even for a list of one."
+        elif entry is None or not (_is_scalar(entry) or hasattr(entry, "__len__")):
+            problem, hint = type(entry).__name__, f"Expected {_EXPECTED}."
+        if problem:
+            user = _python_value(user_names[at])
+            raise InputError(f"user {user} holds {problem}.", table=table, row=user, hint=hint)
         if _is_scalar(entry):
-            if ordered:
-                raise InputError(
-                    f"user {user} holds one item {entry!r}, not a list.",
-                    table=table,
-                    row=user,
-                    hint="Write [item] even for a list of one.",
-                )
-            return _EntryForm("one item", (), scalar=True)
-        if len(entry):
-            return _entry_form(entry, ordered=ordered)
-    return _EntryForm("a list", (*_SEQUENCES, set, frozenset, Mapping))
-
-
-def _entry_form(entry: Any, *, ordered: bool) -> _EntryForm:
-    if isinstance(entry, Mapping):
-        return _EntryForm("a dict", (dict, Mapping))
-    if not ordered:
-        if isinstance(entry, list | tuple) and isinstance(entry[0], tuple | list):
+            return _EntryForm("one item", ())
+        if len(entry) == 0:
+            continue
+        if isinstance(entry, Mapping):
+            return _EntryForm("a dict", (dict, Mapping))
+        # A set of tuples is a set of items that are no ids; pairs have an order.
+        if (ordered or isinstance(entry, list | tuple)) and isinstance(next(iter(entry)), tuple | list):
             return _EntryForm("pairs", _SEQUENCES)
-        return _EntryForm("a list", (*_SEQUENCES, set, frozenset))
-    first = next(iter(entry))
-    return _EntryForm("pairs" if isinstance(first, tuple | list) else "a list", _SEQUENCES)
+        return _EntryForm("a list", _SEQUENCES if ordered else (*_SEQUENCES, set, frozenset))
+    return _EntryForm("a list", (*_SEQUENCES, set, frozenset, Mapping))
 
 
 def _check_pairs(flat: Sequence[Any], sizes: Array, user_names: Array, table: str) -> None:
@@ -236,16 +209,26 @@ def _score_or_grade(values_column: Any, *, ordered: bool) -> dict[str, Any]:
     return {"score" if ordered else "grade": np.asarray(values_column)}
 
 
+def as_array(values: Any) -> Array:
+    """A NumPy array: tensors are detached and copied from any device, bfloat16 is widened without loss.
+
+    >>> as_array([1, 2]).tolist()
+    [1, 2]
+    """
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+        values = values.float() if str(values.dtype) == "torch.bfloat16" else values
+    array: Array = np.asarray(values)
+    is_native = array.dtype.kind in "biufO"  # bfloat16 is not a NumPy kind; dtype.name is slow
+    return array if is_native or array.dtype.name != "bfloat16" else array.astype(np.float32)
+
+
 def _row_number_ids(size: int) -> tuple[Ids, Codes]:
     return Ids(np.arange(size, dtype=np.int64), is_range=True), np.arange(size, dtype=np.int32)
 
 
 def _is_scalar(entry: Any) -> bool:
     return isinstance(entry, str | bytes | int | float | np.generic)
-
-
-def _is_sparse(data: Any) -> bool:
-    return hasattr(data, "tocsr") and hasattr(data, "nnz")
 
 
 def _as_list(entry: Any) -> list[Any]:

@@ -1,7 +1,7 @@
-"""Tables and containers of any kind to Lists and Interactions.
+"""Tables of any kind to Rows.
 
 Frames are read through narwhals (pandas, polars, Arrow and more). Columns are found by name or named by
-the caller; copies are avoided. Data that is not a frame goes to containers.py.
+the caller; copies are avoided.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ import numpy as np
 
 from recsys import kernels
 from recsys.errors import ColumnError, InputError
-from recsys.inputs.containers import rows_of_container
 from recsys.inputs.ids import encode, encode_categories, encode_strings, range_limit, refuse_missing
-from recsys.inputs.rows import Rows, to_interactions, to_lists
-from recsys.types import Array, Codes, Ids, Int, Interactions, Lists
+from recsys.inputs.rows import Rows
+from recsys.types import Array, Codes, Ids, Int
 
 ROLES: dict[str, tuple[str, ...]] = {
     "case": ("case", "caseid"),
@@ -49,51 +48,29 @@ ROLES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-def read_lists(data: Any, *, columns: Mapping[str, str] | None = None, table: str = "lists") -> Lists:
-    """Recommendation lists from a table or container.
-
-    `columns` maps roles to column names; `table` is the name that error messages use.
-    """
-    if isinstance(data, Lists):
-        return data
-    roles = ("case", "user", "item", "score", "rank")
-    return to_lists(read_rows(data, roles, columns=columns, table=table, may_reorder=True))
-
-
-def read_interactions(
-    data: Any, *, columns: Mapping[str, str] | None = None, table: str = "truth", bare: bool = False
-) -> Interactions:
-    """Truth, training data or seen items from a table or container; `bare`: without grades and times."""
-    if isinstance(data, Interactions):
-        return data
-    roles = ("case", "user", "item") if bare else ("case", "user", "item", "grade", "time")
-    return to_interactions(read_rows(data, roles, columns=columns, table=table, may_reorder=True))
-
-
-def read_rows(
-    data: Any,
-    roles: tuple[str, ...],
-    *,
-    columns: Mapping[str, str] | None = None,
-    table: str,
-    may_reorder: bool = False,
-) -> Rows:
-    """Coded ids and the columns of these roles, every row in its place.
-
-    `may_reorder`: a kernel may put the rows in the order of Lists or Interactions on the way.
-    """
-    frame = as_frame(data)
-    if frame is None:
-        return rows_of_container(data, ordered="rank" in roles, table=table)
+def rows_of_frame(frame: Any, roles: tuple[str, ...], columns: Mapping[str, str] | None, table: str) -> Rows:
+    """Coded ids and the columns of these roles; a kernel puts whole numbers in their final order at once."""
     column_of = find_columns(list(frame.columns), roles, columns, table)
-    if "rank" in roles and "rank" not in column_of and "score" not in column_of:
+    ranked = "rank" in roles
+    if ranked and "rank" not in column_of and "score" not in column_of:
         _refuse_unused_score(frame, column_of, table)
     if len(frame) == 0:
         raise InputError(
             f"the {table} table has no rows.", table=table, hint="Check the filter or the file it came from."
         )
-    ordered_rows = _kernel_rows(frame, column_of, table, ranked="rank" in roles) if may_reorder else None
-    return _rows_of_frame(frame, column_of, table) if ordered_rows is None else ordered_rows
+    ordered_rows = _kernel_rows(frame, column_of, table, ranked=ranked)
+    if ordered_rows is not None:
+        return ordered_rows
+    cases, case, indptr = _encode_cases(frame, column_of.get("case", column_of.get("user", "")), table)
+    items, item = encode_column(frame, column_of["item"], table, as_range=True)
+    extra: dict[str, Any] = {
+        role: np.asarray(frame[column_of[role]].to_numpy())
+        for role in ("score", "rank", "grade", "time")
+        if role in column_of
+    }
+    if "case" in column_of and "user" in column_of:
+        extra["user_ids"], extra["users"] = encode_column(frame, column_of["user"], table)
+    return Rows(table, cases, case, items, item, **extra, indptr=indptr, notes=_column_notes(column_of))
 
 
 def _refuse_unused_score(frame: Any, column_of: Mapping[str, str], table: str) -> None:
@@ -106,32 +83,6 @@ def _refuse_unused_score(frame: Any, column_of: Mapping[str, str], table: str) -
                 column=name,
                 hint=f"Say columns={{'score': {name!r}}}, or leave the column out to keep the rows' order.",
             )
-
-
-def _rows_of_frame(frame: Any, column_of: Mapping[str, str], table: str) -> Rows:
-    case_name = column_of.get("case", column_of.get("user", ""))
-    cases, case, indptr = _encode_cases(frame, case_name, table)
-    items, item = encode_column(frame, column_of["item"], table, as_range=True)
-    user_ids, users = None, None
-    if "case" in column_of and "user" in column_of:
-        user_ids, users = encode_column(frame, column_of["user"], table)
-    extra: dict[str, Any] = {
-        role: np.asarray(frame[column_of[role]].to_numpy())
-        for role in ("score", "rank", "grade", "time")
-        if role in column_of
-    }
-    return Rows(
-        table,
-        cases,
-        case,
-        items,
-        item,
-        **extra,
-        user_ids=user_ids,
-        users=users,
-        indptr=indptr,
-        notes=_column_notes(column_of),
-    )
 
 
 def _column_notes(column_of: Mapping[str, str]) -> dict[str, Any]:

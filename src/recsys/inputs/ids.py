@@ -1,15 +1,16 @@
 """From what the user typed to int32 codes that follow the sorted ids.
 
 Ids are all int or all str; anything else is an error that says what was found. Codes do not depend on
-the order of rows. Strings are coded by Arrow's dictionaries if Arrow is installed, else by pandas.
+the order of rows. Without the compiled kernel strings are coded by Arrow's dictionaries, else by Python's.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 
@@ -18,9 +19,13 @@ from recsys.kernels import code_strings
 from recsys.types import Array, Bool, Codes, Ids
 
 _RANGE_SPARSITY = 4  # whole numbers below this many times the rows stand for themselves
-_SMALL = 1 << 14  # values; importing Arrow or pandas does not pay for fewer
+_SMALL = 1 << 14  # values; importing Arrow does not pay for fewer
 _LARGE = 1 << 17  # values; sorting more takes longer than importing Arrow
 _FLOAT_INT_LIMIT = 2.0**53  # floats from here on are not exact integers
+IdKind = Literal["str", "int", "auto"]
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+_CANONICAL_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_AS_TEXT_HINT = "Read the ids as text: ids='str'."
 _ID_TYPES_HINT = "Ids are whole numbers or strings; convert the column, for example with .astype(str)."
 
 
@@ -89,7 +94,9 @@ def range_limit(n_values: int) -> int:
 
 
 def encode_strings(values: Any, *, table: str, column: str) -> tuple[Ids, Codes]:
-    """Ids and codes of strings, none missing: a NumPy object array or an Arrow array."""
+    """Ids and codes of strings, none missing: a NumPy array or an Arrow array."""
+    if isinstance(values, np.ndarray) and values.dtype.kind == "U":
+        values = values.astype(object)
     try:
         encoded = _encode_by_kernel(values)
         if encoded is not None:
@@ -123,6 +130,34 @@ def encode_categories(series: Any, *, table: str, column: str) -> tuple[Ids, Cod
     return ids, place[label_codes]
 
 
+def convert_ids(
+    ids: Ids, codes: Codes, kind: IdKind, what: str, row_location: Callable[[int], str]
+) -> tuple[Ids, Codes]:
+    """Text ids as whole numbers where asked for; the work is done per id, not per row."""
+    if kind == "str":
+        return ids, codes
+    texts = ids.values.tolist()
+    form = _INTEGER if kind == "int" else _CANONICAL_INTEGER
+    first_bad = next((i for i, text in enumerate(texts) if not form.fullmatch(text)), None)
+    if kind == "auto" and first_bad is not None:
+        return ids, codes
+    if first_bad is not None:
+        where = f"{what}{row_location(int(np.argmax(codes == first_bad)))}"
+        raise IdTypeError(
+            f"{where}: {texts[first_bad]!r} is not a whole number of 64 bits.",
+            hint=_AS_TEXT_HINT,
+        )
+    values = [int(text) for text in texts]
+    if not -(1 << 63) <= min(values, default=0) <= max(values, default=0) < 1 << 63:
+        raise IdTypeError(f"{what}: an id lies outside 64 bits.", hint=_AS_TEXT_HINT)
+    int_ids, new_codes = encode_ints(np.array(values, dtype=np.int64))
+    if len(int_ids) < len(ids):
+        raise IdTypeError(
+            f"{what}: two are the same whole number, such as '7' and '007'.", hint=_AS_TEXT_HINT
+        )
+    return int_ids, new_codes[codes]
+
+
 def _unicode_error(error: UnicodeEncodeError, table: str, column: str) -> IdTypeError:
     return IdTypeError(
         f"the {column} id {error.object!r} is not valid Unicode text.",
@@ -135,7 +170,7 @@ def _unicode_error(error: UnicodeEncodeError, table: str, column: str) -> IdType
 def ids_from_sequence(values: Sequence[Any], *, table: str, column: str) -> Array:
     """A Python sequence of ids as an array, without letting NumPy convert one type into another."""
     kinds = set(map(type, values))
-    if kinds <= {int} or (kinds and all(issubclass(k, int | np.integer) and k is not bool for k in kinds)):
+    if kinds <= {int} or _are_ints(kinds):
         try:
             return np.fromiter(values, dtype=np.int64, count=len(values))
         except OverflowError as error:
@@ -199,19 +234,12 @@ def _object_array(values: list[Any]) -> Array:
 def _distinct_strings(values: Any) -> tuple[Array, Array, Array]:
     """A code per value, the distinct values, and their sort order (UTF-8 order is code point order)."""
     if isinstance(values, np.ndarray) and len(values) <= _SMALL:
-        distinct, codes = np.unique(values, return_inverse=True)
-        for text in distinct.tolist():
-            text.encode()  # raises on invalid Unicode, as Arrow does
-        return codes, distinct, np.arange(len(distinct))
+        return _distinct_objects(values)
     try:
         import pyarrow as pa
         import pyarrow.compute as pc
     except ImportError:
-        import pandas as pd
-
-        codes, uniques = pd.factorize(np.asarray(values, dtype=object))
-        distinct = np.asarray(uniques, dtype=object)
-        return codes, distinct, np.argsort(distinct, kind="stable") if len(distinct) else codes
+        return _distinct_objects(values)
     is_arrow = isinstance(values, pa.Array | pa.ChunkedArray)
     arrow = values if is_arrow else pa.array(values, type=pa.string())
     if isinstance(arrow, pa.ChunkedArray):  # more than 2 GiB of text needs the wider type
@@ -224,6 +252,17 @@ def _distinct_strings(values: Any) -> tuple[Array, Array, Array]:
     return coded.indices.to_numpy(zero_copy_only=False), distinct, order
 
 
+def _distinct_objects(values: Array) -> tuple[Array, Array, Array]:
+    """The same for Python strings, by a dict."""
+    texts = values.tolist()
+    distinct = sorted(set(texts))
+    for text in distinct:
+        text.encode()  # raises on invalid Unicode, as Arrow does
+    code_of = {text: code for code, text in enumerate(distinct)}
+    codes = np.fromiter(map(code_of.__getitem__, texts), dtype=np.int32, count=len(texts))
+    return codes, _object_array(distinct), np.arange(len(distinct))
+
+
 def _encode_objects(values: Array, table: str, column: str) -> tuple[Ids, Codes]:
     if len(values) <= _SMALL and set(map(type, values.tolist())) <= {str}:
         return encode_strings(values, table=table, column=column)
@@ -233,45 +272,42 @@ def _encode_objects(values: Array, table: str, column: str) -> tuple[Ids, Codes]
         raise _unicode_error(error, table, column) from error
     if encoded is not None:
         return encoded
-    from pandas.api.types import infer_dtype
-
-    kind = infer_dtype(values, skipna=False)
-    if kind in ("string", "empty"):
+    types = set(map(type, values.tolist()))
+    if all(issubclass(t, str) for t in types):
         return encode_strings(values, table=table, column=column)
-    if kind == "integer":
+    if _are_ints(types):
         return encode_ints(_check_int64(values, table, column))
-    if kind == "floating":
+    if all(issubclass(t, float | np.floating) for t in types):
         return encode_ints(_floats_to_ints(values.astype(np.float64), table, column))
-    _refuse_mixed_types(values, table, column)
-    raise IdTypeError(f"{column} ids are of type {kind}.", table=table, column=column, hint=_ID_TYPES_HINT)
+    raise _mixed_types_error(values, table, column)
 
 
-def _refuse_mixed_types(values: Array, table: str, column: str) -> None:
-    """Raise an error for the first id that is missing or of another type than the first row."""
+def _are_ints(types: set[type]) -> bool:
+    """Whether all types are whole numbers; bool and NumPy's time spans, which derive from them, are not."""
+    return all(issubclass(t, int | np.integer) and t not in (bool, np.timedelta64) for t in types)
+
+
+def _mixed_types_error(values: Array, table: str, column: str) -> IdTypeError:
+    """The error of the first id that is no id, or of another type than the first row."""
     first = type(values[0])
     for row, value in enumerate(values.tolist()):
         if value is None or (isinstance(value, float) and math.isnan(value)):
             refuse_missing(row, table, column)
+        problem, hint = "", _ID_TYPES_HINT
         if isinstance(value, bool) or not isinstance(value, int | str):
-            raise IdTypeError(
-                f"the {column} id {value!r} is of type {type(value).__name__}.",
-                table=table,
-                column=column,
-                row=row,
-                hint=_ID_TYPES_HINT,
-            )
-        if type(value) is not first:
-            raise IdTypeError(
+            problem = f"the {column} id {value!r} is of type {type(value).__name__}."
+        elif type(value) is not first:
+            problem = (
                 f"{column} ids are mixed: {values[0]!r} is {first.__name__}, "
-                f"{value!r} is {type(value).__name__}.",
-                table=table,
-                column=column,
-                row=row,
-                hint="Make them all int or all str, for example with .astype(str).",
+                f"{value!r} is {type(value).__name__}."
             )
+            hint = "Make them all int or all str, for example with .astype(str)."
+        if problem:
+            return IdTypeError(problem, table=table, column=column, row=row, hint=hint)
+    return IdTypeError(f"{column} ids are of type {first.__name__}.", table=table, column=column)
 
 
-def refuse_missing(row: int, table: str, column: str) -> None:
+def refuse_missing(row: int, table: str, column: str) -> NoReturn:
     """Raise an error: a row without an id is never dropped."""
     raise InputError(
         f"the {column} id is missing.",

@@ -16,10 +16,10 @@ from recsys import kernels
 from recsys.errors import DuplicateError, InputError
 from recsys.types import Array, Codes, Float, Ids, Int, Interactions, Lists
 
-# Up to this many rows NumPy sorts fast enough; SciPy is not imported.
-_SMALL = 1 << 15
-# Floats from here on are not exact integers.
-_FLOAT_INT_LIMIT = 2.0**53
+_SMALL = 1 << 15  # rows; a plain sort is fast enough for them
+# SciPy sorts more rows faster than NumPy does, but importing it takes longer than sorting fewer.
+_MANY_ROWS, _MANY_PAIRS = 1 << 20, 1 << 18
+_FLOAT_INT_LIMIT = 2.0**53  # floats from here on are not exact integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,16 @@ def to_lists(rows: Rows) -> Lists:
 
 def to_interactions(rows: Rows) -> Interactions:
     """Truth or history: one entry per (case, item), items ascending; repeated rows are merged and counted."""
-    grade = None if rows.grade is None else _checked_grades(rows)
+    grade = None if rows.grade is None else finite_numbers(rows.grade, rows, "grade")
+    if grade is not None and len(grade) and grade.min() < 0:
+        row = int(np.argmin(grade))
+        raise InputError(
+            f"the grade {grade[row]:g} in {rows.name(row)} is negative.",
+            table=rows.table,
+            column="grade",
+            row=row,
+            hint="Grades start at 0 (judged, not relevant); shift them, or drop such rows.",
+        )
     notes = dict(rows.notes)
     indptr, item, time, counts = rows.starts, rows.item, rows.time, None
     if rows.indptr is None or not (rows.ordered or _is_ascending(item, indptr)):
@@ -125,9 +134,14 @@ def _merge_repeats(
     rows: Rows, grade: Float | None, notes: dict[str, Any]
 ) -> tuple[Int, Codes, Float | None, Array | None, Int | None]:
     """Rows sorted by case and item; repeats are merged and keep the highest grade."""
-    if grade is None and rows.time is None and len(rows) > _SMALL:
+    if grade is None and rows.time is None and len(rows) > _MANY_PAIRS:
         return _merge_pairs(rows, notes)
-    order = _order_by_case_and_item(rows)
+    if len(rows) <= _SMALL:
+        order: Array | None = np.lexsort((rows.item, rows.case))
+    else:
+        by_item = _stable_order(rows.item, len(rows.items))
+        by_case = _stable_order(_take(rows.case, by_item), len(rows.cases))
+        order = by_case if by_item is None else _take(by_item, by_case)
     case, item = _take(rows.case, order), _take(rows.item, order)
     grade, time = _take(grade, order), _take(rows.time, order)
     first = np.ones(len(item), dtype=bool)
@@ -143,15 +157,6 @@ def _merge_repeats(
             grade = best
         case, item, time = case[starts], item[starts], _take(time, starts)
     return _indptr(case, len(rows.cases)), item.astype(np.int32, copy=False), grade, time, counts
-
-
-def _order_by_case_and_item(rows: Rows) -> Array | None:
-    """The stable order by case, then item; None if the rows are in it already."""
-    if len(rows) <= _SMALL:
-        return np.lexsort((rows.item, rows.case))
-    by_item = _stable_order(rows.item, len(rows.items))
-    by_case = _stable_order(_take(rows.case, by_item), len(rows.cases))
-    return by_case if by_item is None else _take(by_item, by_case)
 
 
 def _merge_pairs(
@@ -197,20 +202,6 @@ def finite_numbers(values: Array, rows: Rows, column: str) -> Float:
     return values
 
 
-def _checked_grades(rows: Rows) -> Float:
-    grade = finite_numbers(rows.grade if rows.grade is not None else np.zeros(0), rows, "grade")
-    if len(grade) and grade.min() < 0:
-        row = int(np.argmin(grade))
-        raise InputError(
-            f"the grade {grade[row]:g} in {rows.name(row)} is negative.",
-            table=rows.table,
-            column="grade",
-            row=row,
-            hint="Grades start at 0 (judged, not relevant); shift them, or drop such rows.",
-        )
-    return grade
-
-
 def _indptr(case: Codes, n_cases: int) -> Int:
     indptr = np.zeros(n_cases + 1, dtype=np.int64)
     np.cumsum(np.bincount(case, minlength=n_cases), out=indptr[1:])
@@ -221,6 +212,12 @@ def _stable_order(codes: Codes, n_codes: int) -> Array | None:
     """The stable order of rows by code; None if they are in it already."""
     if len(codes) < 2 or (codes[1:] >= codes[:-1]).all():
         return None
+    if len(codes) <= _MANY_ROWS:
+        # NumPy sorts numbers of 16 bits by radix: first by the low bits, then by the high ones.
+        order = np.argsort(codes.astype(np.uint16), kind="stable")
+        if n_codes <= 1 << 16:
+            return order
+        return order[np.argsort((codes >> 16).astype(np.uint16)[order], kind="stable")]
     from scipy.sparse import csr_array
 
     # A CSR matrix with one entry per column is a counting sort: linear and stable.
@@ -234,7 +231,12 @@ def _items_by_rank(rows: Rows, rank: Array) -> tuple[Codes, dict[str, Any]]:
     integer_ranks = rank.dtype.kind in "iu"
     if rows.indptr is not None and integer_ranks and _is_consecutive(rank, rows.indptr):
         return rows.item, rows.notes
-    place = rank.astype(np.int64) if integer_ranks else _ranks_to_ints(rows, rank)
+    if not integer_ranks:
+        rank = finite_numbers(rank, rows, "rank")
+        not_whole = (rank != np.floor(rank)) | (rank >= _FLOAT_INT_LIMIT)
+        if not_whole.any():
+            _refuse_rank(rows, rank, int(np.argmax(not_whole)))
+    place = rank.astype(np.int64)
     if len(place) and place.min() < 1:
         _refuse_rank(rows, place, int(np.argmin(place)))
     target = rows.starts[rows.case] + (place - 1)
@@ -251,14 +253,6 @@ def _items_by_rank(rows: Rows, rank: Array) -> tuple[Codes, dict[str, Any]]:
     who = f"{n_gapped:,} user{'s leave' if n_gapped > 1 else ' leaves'}"
     gaps = f"closed up where the ranks of {who} places out"
     return rows.item[order], {**rows.notes, "read": {**rows.notes.get("read", {}), "gaps": gaps}}
-
-
-def _ranks_to_ints(rows: Rows, rank: Array) -> Int:
-    ranks = finite_numbers(rank, rows, "rank")
-    not_whole = (ranks != np.floor(ranks)) | (ranks >= _FLOAT_INT_LIMIT)
-    if not_whole.any():
-        _refuse_rank(rows, ranks, int(np.argmax(not_whole)))
-    return ranks.astype(np.int64)
 
 
 def _refuse_rank(rows: Rows, rank: Array, row: int) -> None:

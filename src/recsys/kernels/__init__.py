@@ -7,18 +7,29 @@ otherwise what the NumPy code of the caller computes.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from recsys.kernels import native_scan, reference_match, reference_scan, reference_scores
-from recsys.kernels.backend import BackendName, Backends, backends, n_threads, native_module
+from recsys.errors import CutoffError, InputError, UnknownNameError
+from recsys.kernels import cuda, native_backend  # these register their backends, and the reference
+from recsys.kernels.backend import BACKENDS, Backend, Execution, ScoreProblem, kernel_of
 from recsys.kernels.float_state import exact_floats
-from recsys.kernels.kernel_results import Int32s, Int64s, Matches, PlacedRows, ScanResult, close_gaps
-from recsys.kernels.preconditions import as_rows
+from recsys.kernels.kernel_results import Int32s, Int64s, Matches, PlacedRows, ScanResult
+from recsys.kernels.preconditions import (
+    as_int64s,
+    as_item_rows,
+    as_per_item,
+    as_readable,
+    as_rows,
+    is_positive_whole,
+    to_array,
+)
 from recsys.kernels.scan_problem import Progress, Ties, as_problem
 
 __all__ = [
+    "BACKENDS",
+    "Backend",
     "Backends",
     "Matches",
     "Order",
@@ -26,7 +37,6 @@ __all__ = [
     "ScanResult",
     "backends",
     "code_strings",
-    "count_ranks",
     "match_lists",
     "place_beyond",
     "place_rows",
@@ -34,18 +44,47 @@ __all__ = [
     "scan",
     "show_backends",
     "sum_slices",
-    "top_k",
 ]
 
-show_backends = backends
-
-# With fewer entries a second thread costs more than it saves.
-ENTRIES_PER_THREAD = 2_000_000
 # With fewer rows or numbers NumPy is faster than a short cut.
 SHORT_CUT_MIN_ROWS = 1 << 12
 Order = Literal["given", "by_rank", "ascending"]
 ORDERS: tuple[Order, ...] = ("given", "by_rank", "ascending")
 MEMORY_BUDGET = 64 << 20
+MAX_LIMIT = 1 << 31
+"""Items from here on do not fit int32."""
+
+
+class Backends(NamedTuple):
+    """The backend in use, and why."""
+
+    in_use: str
+    native: bool
+    cpu_level: str | None
+    cpu_levels: tuple[str, ...]
+    why: str
+    gpu: str
+
+    def __str__(self) -> str:
+        levels = f"\nCPU levels: {', '.join(self.cpu_levels)}" if self.cpu_levels else ""
+        return f"in use: {self.in_use}, because {self.why}{levels}\ncuda: {self.gpu}"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def backends() -> Backends:
+    """Say which backend `auto` stands for on this machine, and why."""
+    module, why = native_backend.load()
+    reason = cuda.why_no_gpu()
+    gpu = f"not usable, because {reason}" if reason else "usable; ask for it with backend='cuda'"
+    if module is None:
+        return Backends("reference", False, None, (), why, gpu)
+    levels = tuple(module.cpu_levels())
+    return Backends("native", True, levels[-1], levels, f"{why}; this CPU runs the {levels[-1]} tile", gpu)
+
+
+show_backends = backends
 
 
 def match_lists(
@@ -55,7 +94,7 @@ def match_lists(
     truth_items: Any,
     *,
     threads: int | None = None,
-    backend: BackendName = "auto",
+    backend: str = "auto",
     cpu_level: str | None = None,
 ) -> Matches:
     """Find every list entry that is a judged item of its case, and every repeated entry.
@@ -69,16 +108,11 @@ def match_lists(
     >>> result.n_repeated, result.first_repeated
     (1, 4)
     """
+    execution = Execution(threads, cpu_level=cpu_level)
     lists = as_rows("lists", list_indptr, list_items)
     truth = as_rows("truth", truth_indptr, truth_items, n_cases=lists[0].size - 1)
-    native = native_module(backend)
-    if native is None:
-        return reference_match.match_lists(*lists, *truth)
-    n_workers = _threads_for(lists[1].size, threads)
-    at, truth_at, case, repeat, n_repeated, first_repeated = native.match_lists(
-        *lists, *truth, n_workers, cpu_level or ""
-    )
-    return Matches(at, truth_at, case, repeat.view(np.bool_), n_repeated, first_repeated)
+    result: Matches = kernel_of(backend, "match_lists")(lists, truth, execution)
+    return result
 
 
 def scan(
@@ -96,8 +130,8 @@ def scan(
     item_rank: Any = None,
     ties: Ties = "by_id",
     threads: int | None = None,
-    backend: BackendName = "auto",
-    memory_budget: int = MEMORY_BUDGET,
+    backend: str = "auto",
+    memory_budget: float = MEMORY_BUDGET,
     prune: bool | Literal["auto"] = "auto",
     progress: Progress | None = None,
     cpu_level: str | None = None,
@@ -121,6 +155,8 @@ def scan(
     >>> result.above.tolist(), result.tied.tolist(), result.n_candidates.tolist()
     ([0, 2], [2, 1], [2, 3])
     """
+    run = kernel_of(backend, "scan")
+    execution = Execution(threads, memory_budget, prune, cpu_level)
     with exact_floats():
         problem = as_problem(
             users,
@@ -137,45 +173,27 @@ def scan(
             progress=progress,
             deepest=deepest,
         )
-    memory_budget = int(memory_budget)
-    native = native_module("auto" if backend == "cuda" else backend)
-    if backend == "cuda":
-        from recsys.kernels.cuda import cuda_scan
-
-        result = cuda_scan.scan(problem, memory_budget=memory_budget)
-    elif native is None:
-        with exact_floats():
-            result = reference_scan.scan(problem, memory_budget)
-    else:
-        result = native_scan.scan(
-            native,
-            problem,
-            threads=n_threads(threads),
-            memory_budget=memory_budget,
-            prune=prune,
-            cpu_level=cpu_level,
-        )
-    if deepest is not None and problem.truth is not None:
-        place_beyond(deepest, problem.truth[0], result.above, result.tied, result.ahead)
+    result: ScanResult = run(problem, execution)
+    if problem.deepest is not None and problem.truth is not None:
+        place_beyond(problem.deepest, problem.truth[0], result.above, result.tied, result.ahead)
     return result
 
 
-def place_beyond(deepest: int, indptr: Int64s, above: Int64s, tied: Int64s, ahead: Int64s) -> None:
+def place_beyond(deepest: int, indptr: Int64s, above: Any, tied: Any, ahead: Any) -> None:
     """Give truth items with at least `deepest` candidates above them places behind these, in place."""
+    if not is_positive_whole(deepest):
+        raise CutoffError(f"deepest is {deepest!r}; give a whole number from 1.")
+    for name, counts in (("above", above), ("tied", tied), ("ahead", ahead)):
+        is_column = isinstance(counts, np.ndarray) and counts.dtype == np.int64 and counts.ndim == 1
+        if not (is_column and counts.flags.writeable and counts.shape == above.shape):
+            raise InputError(f"{name} must be int64 counts, as many as there are truth items.", table=name)
+    starts, _ = as_rows("truth", indptr, np.broadcast_to(np.int32(0), above.shape))
+    if deepest > np.iinfo(np.int64).max:
+        return  # no count reaches it
     beyond = np.flatnonzero(above >= deepest)
-    case = np.searchsorted(indptr, beyond, side="right") - 1
-    above[beyond] = deepest + (beyond - indptr[case])
+    case = np.searchsorted(starts, beyond, side="right") - 1
+    above[beyond] = int(deepest) + (beyond - starts[case])
     tied[beyond], ahead[beyond] = 1, 0
-
-
-def top_k(users: Any, items: Any, k: int, **options: Any) -> ScanResult:
-    """The k best candidates of every case; options as in `scan`."""
-    return scan(users, items, k=k, **options)
-
-
-def count_ranks(users: Any, items: Any, truth: Any, **options: Any) -> ScanResult:
-    """The number of candidates above and level with each truth item; options as in `scan`."""
-    return scan(users, items, truth=truth, **options)
 
 
 def rank_scores(
@@ -186,7 +204,7 @@ def rank_scores(
     truth: Any = None,
     item_rank: Any = None,
     threads: int | None = None,
-    backend: BackendName = "auto",
+    backend: str = "auto",
     cpu_level: str | None = None,
 ) -> ScanResult:
     """The result of `scan` for given scores: one row per case, one column per item.
@@ -198,44 +216,35 @@ def rank_scores(
     >>> result.list_items.tolist(), result.above.tolist(), result.ahead.tolist()
     ([1, 2], [2, 0], [0, 1])
     """
-    matrix, is_candidate = np.asarray(scores), np.ascontiguousarray(candidate, dtype=np.bool_)
+    run = kernel_of(backend, "rank_scores")
+    execution = Execution(threads, cpu_level=cpu_level)
+    matrix, is_candidate = to_array("scores", scores), to_array("candidate", candidate)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
+        raise InputError(
+            f"scores are {matrix.dtype} of shape {matrix.shape}; expected numbers, one row per case.",
+            table="scores",
+        )
+    if is_candidate.shape != matrix.shape or is_candidate.dtype.kind not in "biu":
+        raise InputError(
+            f"candidate is {is_candidate.dtype} of shape {is_candidate.shape}; "
+            f"expected a bool per score, of shape {matrix.shape}.",
+            table="candidate",
+        )
+    if k is not None and not is_positive_whole(k):
+        raise CutoffError(f"k is {k!r}; give a whole number from 1, or None for no lists.")
     n_rows, n_items = matrix.shape
-    indptr, judged = ([0] * (n_rows + 1), np.zeros(0, np.int32)) if truth is None else truth
-    rows = as_rows("truth", indptr, judged, n_rows)
-    rank = np.arange(n_items) if item_rank is None else np.ascontiguousarray(item_rank, dtype=np.int64)
-    n_places = min(k or 0, n_items)
-    native = native_module(backend)
-    float_type = _float_type_for(matrix.dtype)
-    if native is None or float_type is None or not matrix.size:
-        return reference_scores.rank_scores(matrix, is_candidate, n_places, rows, rank)
-    result = ScanResult(
-        np.zeros(n_rows, np.int64),
-        np.empty(n_rows * n_places, np.int32),
-        np.empty(n_rows * n_places, np.float64),
-        np.empty(rows[1].size, np.int64),
-        np.empty(rows[1].size, np.int64),
-        np.empty(rows[1].size, np.int64),
-        np.empty(rows[1].size, np.float64),
-        np.empty(n_rows, np.int64),
+    if n_items >= 2**31:
+        raise InputError(f"{n_items} items; the kernels count items in int32.")
+    no_truth = np.zeros(n_rows + 1, np.int64), np.zeros(0, np.int32)
+    problem = ScoreProblem(
+        matrix,
+        as_readable(is_candidate, np.bool_),
+        0 if k is None else min(int(k), n_items),
+        no_truth if truth is None else as_item_rows("truth", truth, n_rows, n_items),
+        np.arange(n_items) if item_rank is None else as_per_item("item_rank", item_rank, n_items, np.int64),
     )
-    native.rank_scores(
-        np.ascontiguousarray(matrix, dtype=float_type), is_candidate.view(np.uint8), rank, *rows, n_places,
-        *result, _threads_for(matrix.size, threads), cpu_level or "",
-    )  # fmt: skip
-    return close_gaps(result, n_places)
-
-
-def _threads_for(n_entries: int, threads: int | None) -> int:
-    """The given number of threads, or as many as pay off for this many entries."""
-    n_workers = n_threads(threads)
-    return n_workers if threads is not None else min(n_workers, 1 + n_entries // ENTRIES_PER_THREAD)
-
-
-def _float_type_for(dtype: Any) -> Any:
-    """The float type of the kernels that represents every number of a type; None if there is none."""
-    if dtype.kind not in "fiub" or (dtype.kind in "iu" and dtype.itemsize == 8):
-        return None
-    return next((wide for wide in (np.float32, np.float64) if np.can_cast(dtype, wide)), None)
+    result: ScanResult = run(problem, execution)
+    return result
 
 
 def place_rows(
@@ -253,34 +262,70 @@ def place_rows(
     a range of `limit`, if the ranks of a case are not 1, 2, 3, … in some order, or if items to be put in
     ascending order repeat. `recsys.inputs.rows` then does it, or raises.
     """
-    native = native_module("auto")
-    if native is None or len(case) < SHORT_CUT_MIN_ROWS:
+    if str(order) not in ORDERS:
+        raise UnknownNameError("order", order, ORDERS)
+    most: Any = limit
+    if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 0:
+        raise InputError(f"limit is {most!r}; expected a whole number from 0.")
+    cases, items = as_int64s("case", case), as_int64s("item", item)
+    ranks = None if rank is None else as_int64s("rank", rank)
+    if len(items) != len(cases) or (ranks is not None and len(ranks) != len(cases)):
+        raise InputError(f"{len(cases)} cases, but {len(items)} items; columns must be equally long.")
+    if ranks is None and order == "by_rank":
+        raise InputError("order='by_rank' needs ranks.", table="rank")
+    native, _ = native_backend.load()
+    if native is None or len(cases) < SHORT_CUT_MIN_ROWS:
         return None
-    columns = [None if c is None else np.ascontiguousarray(c, dtype=np.int64) for c in (case, item, rank)]
-    items = np.empty(len(case), np.int32)
-    placed = native.place_rows(*columns, ORDERS.index(order), limit, items, cpu_level or "")
-    return None if placed is None else PlacedRows(placed[0], placed[1], items, placed[2])
+    placed = native.place_rows(
+        cases,
+        items,
+        ranks,
+        order=ORDERS.index(order),
+        limit=min(int(most), MAX_LIMIT),
+        cpu_level=native_backend.level_of(cpu_level),
+    )
+    return None if placed is None else PlacedRows(*placed)
 
 
 def code_strings(values: Any) -> tuple[Int32s, Int64s] | None:
     """One code per string by sorted order, and the row where each distinct string first occurs.
 
     Args:
-        values: a NumPy array of objects, or (offsets, bytes) as Arrow stores strings.
+        values: a NumPy array of objects or of strings, or (offsets, bytes) as Arrow stores strings.
 
     Returns:
         None where NumPy is as fast, or if an object is not a plain str.
 
     Raises:
         UnicodeEncodeError: a text is not valid Unicode.
+        InputError: values of another type or shape, or offsets beyond the bytes.
     """
-    native = native_module("auto")
-    is_arrow = isinstance(values, tuple)
-    n = len(values[0]) - 1 if is_arrow else len(values)
-    if native is None or n < SHORT_CUT_MIN_ROWS:
+    if isinstance(values, tuple):
+        return _code_arrow(values)
+    texts = to_array("strings", values)
+    if texts.ndim != 1 or texts.dtype.kind not in "OU":
+        raise InputError(f"strings are {texts.dtype} of shape {texts.shape}; expected a column of text.")
+    native, _ = native_backend.load()
+    if native is None or len(texts) < SHORT_CUT_MIN_ROWS:
         return None
-    coded: tuple[Int32s, Int64s] | None
-    coded = native.code_text(*values) if is_arrow else native.code_objects(np.ascontiguousarray(values))
+    coded: tuple[Int32s, Int64s] | None = native.code_objects(as_readable(texts, object))
+    return coded
+
+
+def _code_arrow(buffers: tuple[Any, ...]) -> tuple[Int32s, Int64s] | None:
+    offsets, text = (to_array("strings", part) for part in (*buffers, None, None)[:2])
+    is_offsets = offsets.dtype in (np.int32, np.int64) and offsets.ndim == 1 and offsets.size > 0
+    if len(buffers) != 2 or not is_offsets or text.dtype != np.uint8 or text.ndim != 1:
+        raise InputError("strings must be int32 or int64 offsets and the bytes they lie in, as in Arrow.")
+    native, _ = native_backend.load()
+    if native is None or len(offsets) <= SHORT_CUT_MIN_ROWS:
+        return None
+    try:
+        coded: tuple[Int32s, Int64s] = native.code_text(
+            as_readable(offsets, offsets.dtype.newbyteorder("=")), as_readable(text, np.uint8)
+        )
+    except ValueError as error:
+        raise InputError(f"strings: {error}.") from error
     return coded
 
 
@@ -289,10 +334,19 @@ def sum_slices(values: Any, first: float, second: float) -> tuple[float, float, 
 
     A shift of 1.5 * 2^e cuts off the bits above 2^(e - 52). None where NumPy is as fast.
     """
-    native = native_module("auto")
-    if native is None or len(values) < SHORT_CUT_MIN_ROWS:
+    numbers = to_array("values", values)
+    if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "fiub"):
+        raise InputError(
+            f"values are {numbers.dtype} of shape {numbers.shape}; expected a column of numbers."
+        )
+    if not all(isinstance(shift, float | int | np.floating) for shift in (first, second)):
+        raise InputError(f"shifts are {first!r} and {second!r}; expected two numbers.")
+    native, _ = native_backend.load()
+    if native is None or len(numbers) < SHORT_CUT_MIN_ROWS:
         return None
-    sums: tuple[float, float, bool] = native.sum_slices(np.ascontiguousarray(values), first, second)
+    sums: tuple[float, float, bool] = native.sum_slices(
+        as_readable(numbers, np.float64), float(first), float(second)
+    )
     return sums
 
 

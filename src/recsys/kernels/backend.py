@@ -1,95 +1,115 @@
-"""Which backend runs: the compiled kernels where they are installed and load, NumPy otherwise.
+"""The backends of the kernels: what each can run, and which one a call uses.
 
-The choice is made per call: every call may name its backend, and tests may name the CPU level.
+A backend is one file that makes a `Backend` and puts it into `BACKENDS`; another package names such a module
+as an entry point in the group "recsys.backends". All backends give the same arrays to the last bit.
 """
 
 from __future__ import annotations
 
 import os
-from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
-from types import ModuleType
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
 from recsys.errors import InputError, RecsysError, UnknownNameError
+from recsys.kernels.kernel_results import Bools, Csr, Factors, Int64s, Matches, ScanResult
+from recsys.kernels.scan_problem import ScanProblem
+from recsys.types import Registry
 
-BackendName = Literal["auto", "native", "reference", "cuda"]
 # More threads would only wait for each other; the number must also fit a C int.
 MAX_THREADS = 1 << 10
-NAMES = ("auto", "native", "reference", "cuda")
+MAX_MEMORY_BUDGET = 1 << 62
+# With fewer entries a second thread costs more than it saves.
+ENTRIES_PER_THREAD = 2_000_000
+PRUNE_MODES: dict[bool | str, int] = {False: 0, True: 1, "auto": 2}
 
 
-class Backends(NamedTuple):
-    """The backend in use, and why."""
+@dataclass(frozen=True, eq=False)
+class ScoreProblem:
+    """Inputs of one ranking of given scores: types and shapes are known, values are in range."""
 
-    in_use: str
-    native: bool
-    cpu_level: str | None
-    cpu_levels: tuple[str, ...]
-    why: str
-    gpu: str
-
-    def __str__(self) -> str:
-        levels = f"\nCPU levels: {', '.join(self.cpu_levels)}" if self.cpu_levels else ""
-        return f"in use: {self.in_use}, because {self.why}{levels}\ncuda: {self.gpu}"
-
-    def __repr__(self) -> str:
-        return str(self)
+    scores: Factors
+    """One row per case, one column per item."""
+    candidate: Bools
+    k: int
+    """Places of a list; 0 for no lists."""
+    truth: Csr
+    item_rank: Int64s
+    """Among equal scores the smaller rank comes first."""
 
 
-@cache
-def _load() -> tuple[ModuleType | None, str]:
-    try:
-        module = import_module("recsys.kernels._native")
-    except ImportError as error:
-        return None, f"the compiled kernels cannot be imported ({error}), so NumPy does the work"
-    return module, "the compiled kernels are installed"
+@dataclass(frozen=True)
+class Execution:
+    """How a kernel runs; the result does not depend on it."""
 
+    threads: int | None = None
+    """None for as many as pay off."""
+    memory_budget: float = 64 << 20
+    """Bytes of working memory, besides inputs and results."""
+    prune: bool | Literal["auto"] = "auto"
+    cpu_level: str | None = None
 
-def native_module(backend: str) -> Any:
-    """The compiled module if this call uses it, None if NumPy does the work."""
-    if backend not in NAMES:
-        raise UnknownNameError("backend", backend, NAMES)
-    if backend == "reference":
-        return None
-    module, why = _load()
-    if module is None and backend == "native":
-        raise RecsysError(f"backend='native' was asked for, but {why}.", hint="Use backend='auto'.")
-    return module
+    def __post_init__(self) -> None:
+        threads: Any = self.threads
+        is_whole = isinstance(threads, int | np.integer) and not isinstance(threads, bool)
+        if threads is not None and not (is_whole and threads >= 1):
+            raise InputError(
+                f"threads is {threads!r}.", hint="Give a whole number from 1, or None for all cores."
+            )
+        budget: Any = self.memory_budget
+        is_number = isinstance(budget, int | float | np.integer | np.floating)
+        if not (is_number and 0 <= budget <= MAX_MEMORY_BUDGET):
+            raise InputError(f"memory_budget is {budget!r}.", hint="Give a number of bytes.")
+        prune: Any = self.prune
+        if not isinstance(prune, bool | str) or prune not in PRUNE_MODES:
+            raise UnknownNameError("prune", prune, ("True", "False", "auto"))
+        if not isinstance(self.cpu_level, str | None):
+            raise InputError(f"cpu_level is {self.cpu_level!r}; expected a name, or None for the best one.")
 
-
-def backends() -> Backends:
-    """Say which backend `auto` stands for on this machine, and why."""
-    module, why = _load()
-    reason = why_no_gpu()
-    gpu = f"not usable, because {reason}" if reason else "usable; ask for it with backend='cuda'"
-    if module is None:
-        return Backends("reference", False, None, (), why, gpu)
-    levels = tuple(module.cpu_levels())
-    return Backends("native", True, levels[-1], levels, f"{why}; this CPU runs the {levels[-1]} tile", gpu)
-
-
-@cache
-def why_no_gpu() -> str | None:
-    """Why backend="cuda" cannot be used here; None where it can."""
-    for name in ("torch", "triton"):
-        if find_spec(name) is None:
-            return f"{name} is not installed"
-    return None if import_module("torch").cuda.is_available() else "torch sees no GPU"
-
-
-def n_threads(threads: Any) -> int:
-    """The given number of threads, or one per core this process may use."""
-    if threads is None:
+    def n_threads(self, n_entries: int | None = None) -> int:
+        """The given number of threads, or one per core this process may use, if so many entries pay off."""
+        if self.threads is not None:
+            return min(int(self.threads), MAX_THREADS)
         try:
-            return max(1, len(os.sched_getaffinity(0)))
+            n_cores = max(1, len(os.sched_getaffinity(0)))
         except AttributeError:
-            return max(1, os.cpu_count() or 1)
-    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
-        raise InputError(
-            f"threads is {threads!r}.", hint="Give a whole number from 1, or None for all cores."
-        )
-    return min(int(threads), MAX_THREADS)
+            n_cores = max(1, os.cpu_count() or 1)
+        return n_cores if n_entries is None else min(n_cores, 1 + n_entries // ENTRIES_PER_THREAD)
+
+
+@dataclass(frozen=True, eq=False)
+class Backend:
+    """One way to run the kernels. A kernel it does not have is run by the backend that "auto" stands for."""
+
+    name: str
+    why_not: Callable[[], str | None]
+    """Why it cannot be used on this machine; None where it can."""
+    match_lists: Callable[[Csr, Csr, Execution], Matches] | None = None
+    scan: Callable[[ScanProblem, Execution], ScanResult] | None = None
+    rank_scores: Callable[[ScoreProblem, Execution], ScanResult] | None = None
+    preference: int = 0
+    """"auto" stands for the usable backend with the highest one; 0: only on demand."""
+
+
+BACKENDS: Registry[Backend] = Registry("backend", "recsys.backends")
+
+
+def kernel_of(name: Any, kernel: Literal["match_lists", "scan", "rank_scores"]) -> Callable[..., Any]:
+    """The function that runs a kernel on the backend of this name, or on the one that "auto" stands for."""
+    if name != "auto":
+        if not isinstance(name, str) or (name not in BACKENDS and name not in BACKENDS.load_plugins()):
+            raise UnknownNameError("backend", name, ("auto", *BACKENDS))
+        if reason := BACKENDS[name].why_not():
+            raise RecsysError(
+                f"backend={name!r} was asked for, but {reason}.",
+                hint="Use backend='auto'; the result is the same bits everywhere.",
+            )
+        chosen: Callable[..., Any] | None = getattr(BACKENDS[name], kernel)
+        if chosen is not None:
+            return chosen
+    by_preference = sorted(BACKENDS.values(), key=lambda backend: -backend.preference)
+    usable = (getattr(b, kernel) for b in by_preference if b.preference > 0 and b.why_not() is None)
+    best: Callable[..., Any] = next(run for run in usable if run is not None)
+    return best

@@ -14,6 +14,9 @@ Bools = NDArray[np.bool_]
 Factors = NDArray[Any]
 Csr = tuple[Int64s, Int32s]
 
+# Places of lists that are moved at once when gaps are closed.
+PLACES_PER_STEP = 1 << 20
+
 
 class Matches(NamedTuple):
     """Every list entry that is a judged item of its case, in list order."""
@@ -66,12 +69,21 @@ class ScanResult(NamedTuple):
 
 
 def close_gaps(result: ScanResult, k: int) -> ScanResult:
-    """Lists without gaps, from lists of k places per case with their lengths in `list_indptr`."""
+    """Lists without gaps, from new arrays of k places per case, the lengths of lists in `list_indptr`."""
     lengths = result.list_indptr
     indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    if indptr[-1] == result.list_items.size:
-        return result._replace(list_indptr=indptr)
-    filled = (np.arange(k) < lengths[:, None]).ravel()
-    return result._replace(
-        list_indptr=indptr, list_items=result.list_items[filled], list_scores=result.list_scores[filled]
-    )
+    if indptr[-1] != result.list_items.size:
+        for places in (result.list_items, result.list_scores):
+            _remove_empty_places(places, lengths, k)
+    return result._replace(list_indptr=indptr)
+
+
+def _remove_empty_places(places: NDArray[Any], lengths: Int64s, k: int) -> None:
+    """In place, since lists may be most of the memory."""
+    step, end = max(1, PLACES_PER_STEP // k), 0
+    for start in range(0, lengths.size, step):
+        is_filled = np.arange(k) < lengths[start : start + step, None]
+        part = places[start * k : (start + step) * k][is_filled.ravel()]
+        places[end : end + part.size] = part
+        end += part.size
+    places.resize(end, refcheck=False)

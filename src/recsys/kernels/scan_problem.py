@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 
 from recsys.errors import CutoffError, InputError, UnknownNameError
 from recsys.kernels.kernel_results import Bools, Csr, Factors, Float64s, Int32s, Int64s
-from recsys.kernels.preconditions import as_rows
+from recsys.kernels.preconditions import (
+    as_item_rows,
+    as_per_item,
+    as_readable,
+    is_positive_whole,
+    to_array,
+)
 
 Ties = Literal["by_id", "by_id_desc"]
 Progress = Callable[[int, int], object]
@@ -22,8 +28,6 @@ Progress = Callable[[int, int], object]
 # A block that is read twice should still be in the cache the second time.
 BYTES_PER_CHECK = 1 << 20
 ENTRIES_PER_CHECK = 1 << 22
-# Arrays with one value per item: the dtype kinds that are accepted, and the word for a value.
-PER_ITEM_KINDS = {np.bool_: ("b", "bool"), np.int64: ("iu", "whole number"), np.float64: ("fiub", "number")}
 
 
 @dataclass(frozen=True)
@@ -81,15 +85,17 @@ def as_problem(
     x, y = _check_matrix("users", users), _check_matrix("items", items)
     if x.shape[1] != y.shape[1]:
         raise InputError(f"users have {x.shape[1]} factors, items {y.shape[1]}; they must be equal.")
-    if k is not None and not _is_positive_whole(k):
+    if k is not None and not is_positive_whole(k):
         raise CutoffError(f"k is {k!r}; give a whole number from 1, or None for no lists.")
-    if deepest is not None and not _is_positive_whole(deepest):
+    if deepest is not None and not is_positive_whole(deepest):
         raise CutoffError(f"deepest is {deepest!r}; give a whole number from 1, or None.")
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress is {progress!r}; expected a function of (done, total), or None.")
     chosen = _check_user_rows(user_rows, x.shape[0])
     n_cases, n_items = x.shape[0] if chosen is None else chosen.size, y.shape[0]
     if n_items >= 2**31:
         raise InputError(f"{n_items} items; the kernels count items in int32.")
-    bias = _check_per_item("item_bias", item_bias, n_items, np.float64)
+    bias = as_per_item("item_bias", item_bias, n_items, np.float64)
     largest = _check_magnitude(x, chosen, y, bias)
     if chosen is not None and not _is_ready(x):
         x, chosen = x[chosen], None  # only the chosen rows are converted
@@ -102,7 +108,7 @@ def as_problem(
         seen=_check_rows("seen", seen, n_cases, n_items),
         eligible=_check_rows("eligible", eligible, n_cases, n_items),
         bias=bias,
-        never=_check_per_item("never", never, n_items, np.bool_),
+        never=as_per_item("never", never, n_items, np.bool_),
         tie_key=_tie_key(item_rank, ties, n_items),
         largest=largest,
         progress=progress,
@@ -115,16 +121,8 @@ def rows_between(array: Factors, chosen: Int64s | None, start: int, stop: int) -
     return array[start:stop] if chosen is None else array[chosen[start:stop]]
 
 
-def _is_positive_whole(value: Any) -> bool:
-    """Whether the value is a whole number of at least 1."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
-        return False
-    number: Any = value
-    return bool(number >= 1 and number == number // 1)
-
-
 def _check_matrix(name: str, values: Any) -> Factors:
-    array: Factors = np.asarray(values)
+    array: Factors = to_array(name, values)
     if array.ndim != 2:
         raise InputError(f"{name} must be a matrix (rows x factors); it has shape {array.shape}.", table=name)
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
@@ -135,7 +133,7 @@ def _check_matrix(name: str, values: Any) -> Factors:
 def _check_user_rows(rows: Any, n_users: int) -> Int64s | None:
     if rows is None:
         return None
-    chosen = np.asarray(rows)
+    chosen = to_array("user_rows", rows)
     if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
         raise InputError(
             f"user_rows is {chosen.dtype} of shape {chosen.shape}; expected one row of users per case.",
@@ -146,7 +144,8 @@ def _check_user_rows(rows: Any, n_users: int) -> Int64s | None:
         raise InputError(
             f"user_rows: {chosen[outside.argmax()]} is not one of the {n_users} rows of users.", table="users"
         )
-    return np.ascontiguousarray(chosen, dtype=np.int64)
+    readable: Int64s = as_readable(chosen, np.int64)
+    return readable
 
 
 def _is_ready(array: Factors) -> bool:
@@ -201,31 +200,10 @@ def _check_magnitude(x: Factors, chosen: Int64s | None, y: Factors, bias: Float6
     return max(item_max, bias_max)
 
 
-def _check_per_item(name: str, values: Any, n_items: int, dtype: Any) -> Any:
-    if values is None:
-        return None
-    array = np.asarray(values)
-    kinds, noun = PER_ITEM_KINDS[dtype]
-    if array.dtype.kind not in kinds and array.size:
-        raise InputError(f"{name} is {array.dtype}; expected one {noun} per item.", table=name)
-    array = np.ascontiguousarray(array, dtype=dtype)
-    if array.shape != (n_items,):
-        raise InputError(f"{name} has shape {array.shape}, expected ({n_items},).", table=name)
-    return array
-
-
 def _check_rows(name: str, rows: Any, n_cases: int, n_items: int) -> Csr | None:
     if rows is None:
         return None
-    indptr, items = as_rows(name, rows[0], rows[1], n_cases)
-    if items.size and (int(items.min()) < 0 or int(items.max()) >= n_items):
-        at = int(np.flatnonzero((items < 0) | (items >= n_items))[0])
-        case = int(np.searchsorted(indptr, at, side="right")) - 1
-        raise InputError(
-            f"{name}: item {items[at]} of case {case} is not one of the {n_items} items.",
-            table=name,
-            row=case,
-        )
+    indptr, items = as_item_rows(name, rows, n_cases, n_items)
     descent = None if name == "truth" else _first_descent(indptr, items)
     if descent is not None:
         case = int(np.searchsorted(indptr, descent, side="right")) - 1
@@ -253,6 +231,6 @@ def _tie_key(item_rank: Any, ties: str, n_items: int) -> NDArray[np.int64]:
     if item_rank is None:
         key = np.arange(n_items, dtype=np.int64)
     else:
-        key = _check_per_item("item_rank", item_rank, n_items, np.int64)
+        key = as_per_item("item_rank", item_rank, n_items, np.int64)
     # Not -key, which overflows for the smallest int64.
     return ~key if ties == "by_id_desc" else key

@@ -1,6 +1,6 @@
 """The metrics, one decorated function each; the registry is the only list of them."""
 
-# Importing a module registers its metrics; those of ratings come before those of clicks.
+# Importing a module registers its metrics.
 from recsys.metrics import (  # noqa: F401
     calibration,
     catalogue,
@@ -10,12 +10,10 @@ from recsys.metrics import (  # noqa: F401
     intents,
     item_popularity,
     list_contents,
+    predictions,
     ranking,
-    rating_errors,
     reference_lists,
 )
-
-from recsys.metrics import clicks  # noqa: F401  # isort: skip
 from recsys.metrics.catalogue_reading import CatalogueReading
 from recsys.metrics.registry import METRICS, RATINGS, Metric, Terms, lookup, lookup_rating, metric
 

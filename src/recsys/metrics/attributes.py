@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import ColumnError, InputError, RecsysWarning, warn
-from recsys.inputs.frames import ROLES, read_interactions, read_lists
+from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.ids import encode, ids_from_sequence, ids_to_array
 from recsys.metrics.item_facts import parse_labels
 from recsys.types import Array, Context, Ids, Interactions, Lists, Table, Vectors
@@ -47,6 +47,8 @@ def read_table(data: Any, *, table: str) -> Table:
         raise InputError(
             f"{table} came as {type(data).__name__}.", table=table, hint=f"Expected {_FORMS[table]}."
         )
+    from recsys.inputs.frames import ROLES
+
     role = table[:-1]
     names = [n for n in frame.columns if str(n).replace("_", "").lower() in ROLES[role]]
     if len(names) != 1:

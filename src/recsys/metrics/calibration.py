@@ -36,6 +36,7 @@ _BLOCK = 1 << 22
         "calibration_js": {"divergence": "js"},
         "calibration_hellinger": {"divergence": "hellinger"},
     },
+    best_lists="calibrated",
 )
 def miscalibration(
     h: Reading,
@@ -135,6 +136,7 @@ DIVERGENCES: dict[str, Callable[[Float, Float, float], Float]] = {
     bounds=(0.0, math.inf),
     needs=("items",),
     aliases=("categorical_diversity",),
+    best_lists="most_labels",
 )
 def kinds(h: Reading, k: int | None, c: Conventions, *, by: str | None = None) -> Float:
     """How many kinds of item a list shows per place, of k places; `by` names the column of items=.
@@ -161,6 +163,7 @@ def kinds(h: Reading, k: int | None, c: Conventions, *, by: str | None = None) -
     reference="Singh & Joachims, Fairness of exposure in rankings (2018)",
     better="lower",
     needs=("items",),
+    best_lists="exposed_by_merit",
 )
 def exposure_gap(
     s: CatalogueReading,
@@ -194,6 +197,7 @@ def exposure_gap(
     formula="smallest over largest (share of the exposure / share of the merit) of a group",
     reference="Singh & Joachims, Fairness of exposure in rankings (2018)",
     needs=("items",),
+    best_lists="exposed_by_merit",
 )
 def exposure_ratio(
     s: CatalogueReading,

@@ -13,7 +13,9 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
 from recsys.metrics.catalogue_reading import CatalogueReading
+from recsys.metrics.item_facts import ItemFacts
 from recsys.metrics.registry import catalogue_metric
+from recsys.types import Bool
 
 _ADOMAVICIUS = "Adomavicius & Kwon, Improving aggregate recommendation diversity (2012)"
 
@@ -24,6 +26,8 @@ _ADOMAVICIUS = "Adomavicius & Kwon, Improving aggregate recommendation diversity
     reference="Herlocker et al., Evaluating collaborative filtering recommender systems (2004)",
     grows_with_k=True,
     aliases=("item_coverage", "catalog_coverage", "catalogue_coverage"),
+    counts_items="share",
+    best_lists="most_items",
 )
 def coverage(s: CatalogueReading, k: int | None, c: Conventions) -> float:
     """The share of the catalogue that anybody is shown.
@@ -43,6 +47,8 @@ def coverage(s: CatalogueReading, k: int | None, c: Conventions) -> float:
     bounds=(0.0, math.inf),
     grows_with_k=True,
     aliases=("aggregate_diversity",),
+    counts_items="number",
+    best_lists="most_items",
 )
 def distinct_items(s: CatalogueReading, k: int | None, c: Conventions) -> float:
     """How many different items of the catalogue anybody is shown.
@@ -61,6 +67,7 @@ def distinct_items(s: CatalogueReading, k: int | None, c: Conventions) -> float:
     reference="Fleder & Hosanagar, Blockbuster culture's next rise or fall (2009)",
     better="lower",
     conventions=("gini_over",),
+    best_lists="evenly_exposed",
 )
 def gini(
     s: CatalogueReading,
@@ -96,6 +103,7 @@ def gini(
     reference=_ADOMAVICIUS,
     bounds=(0.0, math.inf),
     aliases=("shannon_entropy",),
+    best_lists="evenly_exposed",
 )
 def entropy(
     s: CatalogueReading,
@@ -122,6 +130,10 @@ def entropy(
     return max(0.0, bits) / math.log2(base)
 
 
+def _is_cold(facts: ItemFacts, *, below: float) -> Bool:
+    return facts.popularity < below
+
+
 @catalogue_metric(
     "cold_coverage",
     formula="different cold items shown in the first k places / cold items of the catalogue",
@@ -129,6 +141,9 @@ def entropy(
     needs=("popularity",),
     grows_with_k=True,
     aliases=("cold_start_coverage",),
+    counts_items="share",
+    which_items=_is_cold,
+    best_lists="most_items",
 )
 def cold_coverage(s: CatalogueReading, k: int | None, c: Conventions, *, below: float = 5.0) -> float:
     """The share of the cold items, had by fewer than `below` users, that anybody is shown; 0 if none is cold.
@@ -141,7 +156,7 @@ def cold_coverage(s: CatalogueReading, k: int | None, c: Conventions, *, below: 
     0.5
     """
     del k, c
-    cold = s.facts.popularity < below
+    cold = _is_cold(s.facts, below=below)
     return float((s.exposure[cold] > 0).sum()) / max(int(cold.sum()) + s.n_without_id, 1)
 
 
@@ -151,6 +166,7 @@ def cold_coverage(s: CatalogueReading, k: int | None, c: Conventions, *, below: 
     reference="Zhou et al., Solving the apparent diversity-accuracy dilemma (2010)",
     exposure="list",
     aliases=("personalization", "inter_list_diversity"),
+    best_lists="evenly_exposed",
 )
 def personalisation(s: CatalogueReading, k: int | None, c: Conventions) -> float:
     """How different the lists of two users are on average: 0 all the same, 1 nothing shared.

@@ -29,6 +29,8 @@ _LONGEST_IDEAL = 1 << 24
     conventions=("gain", "discount"),
     weighted=True,
     grows_with_k=True,
+    additive=True,
+    sum_over_places=True,
 )
 def dcg(h: Reading, k: int | None, c: Conventions) -> Float:
     """Gains of the relevant items shown, less the further down they stand.
@@ -46,6 +48,8 @@ def dcg(h: Reading, k: int | None, c: Conventions) -> Float:
     reference="Järvelin & Kekäläinen, Cumulated gain-based evaluation of IR techniques (2002)",
     conventions=("gain", "discount", "ideal"),
     weighted=True,
+    not_additive="its ideal list is made of the observed items, so it is not a sum over them; ask for dcg",
+    sets={"default": 3, "headline": 1, "audit": 3, "popularity": 2, "candidates": 2, "sampling": 1},
 )
 def ndcg(h: Reading, k: int | None, c: Conventions) -> Float:
     """How close the list comes to the best possible one, places near the top weighing most.
@@ -74,6 +78,7 @@ def ndcg(h: Reading, k: int | None, c: Conventions) -> Float:
     formula="(1 - p) sum over hits at place r <= k of p^(r - 1)",
     reference="Moffat & Zobel, Rank-biased precision (2008)",
     grows_with_k=True,
+    sum_over_places=True,
 )
 def rbp(h: Reading, k: int | None, c: Conventions, *, p: float = 0.8) -> Float:
     """What a reader finds who goes on to the next item with probability p.
@@ -97,6 +102,8 @@ def rbp(h: Reading, k: int | None, c: Conventions, *, p: float = 0.8) -> Float:
     conventions=("max_grade",),
     ties="own",
     grows_with_k=True,
+    not_additive="the value of a hit depends on the other hits above it",
+    sum_over_places=True,
 )
 def err(h: Reading, k: int | None, c: Conventions) -> Float:
     """How early a reader is satisfied who is the likelier to stop at an item the better it is.

@@ -32,6 +32,7 @@ _BLOCK_BYTES = 32 << 20
     bounds=(0.0, math.inf),
     needs=("embeddings",),
     aliases=("intra_list_diversity", "diversity"),
+    best_lists="far_apart",
 )
 def ild(
     h: Reading, k: int | None, c: Conventions, *, distance: Any = "cosine", missing: str = "drop"
@@ -162,6 +163,7 @@ DISTANCES: dict[str, Callable[[Float], Float]] = {
     empty=math.nan,
     needs=("embeddings", "profiles"),
     aliases=("semantic_alignment",),
+    best_lists="nearest_to_user",
 )
 def alignment(h: Reading, k: int | None, c: Conventions) -> Float:
     """How similar the items shown are to their user: profiles=, or the mean vector of what the user had.
@@ -185,6 +187,7 @@ def alignment(h: Reading, k: int | None, c: Conventions) -> Float:
     bounds=(0.0, 2.0),
     empty=math.nan,
     needs=("embeddings", "train"),
+    best_lists="farthest_from_user",
 )
 def unexpectedness(h: Reading, k: int | None, c: Conventions, *, missing: str = "drop") -> Float:
     """How far the items shown are from the items the user had, pair by pair on average.

@@ -50,6 +50,7 @@ def bpref(h: Reading, k: int | None, c: Conventions) -> Float:
     empty=math.nan,
     needs=("candidates",),
     aliases=("mean_rank",),
+    additive=True,
 )
 def average_rank(h: Reading, k: int | None, c: Conventions) -> Float:
     """Where the relevant items stand on average among all candidates.
@@ -71,6 +72,7 @@ def average_rank(h: Reading, k: int | None, c: Conventions) -> Float:
     empty=math.nan,
     needs=("candidates",),
     aliases=("mpr",),
+    additive=True,
 )
 def percentile_rank(h: Reading, k: int | None, c: Conventions) -> Float:
     """How far down the relevant items stand: 0 is the very top, 1 the very bottom, 0.5 is chance.
@@ -91,6 +93,9 @@ def percentile_rank(h: Reading, k: int | None, c: Conventions) -> Float:
     at_k="never",
     empty=math.nan,
     needs=("candidates",),
+    additive=True,
+    against_others=True,
+    sets={"candidates": 4},
 )
 def auc(h: Reading, k: int | None, c: Conventions) -> Float:
     """How often a relevant item stands above one that is not.

@@ -176,6 +176,7 @@ def tail_share(h: Reading, k: int | None, c: Conventions, *, head: float = 0.2) 
     formula="items shown in the first k places that the user had not had before / items shown",
     reference="Castells, Hurley & Vargas, Novelty and diversity in recommender systems (2022)",
     needs=("train",),
+    best_lists="unseen_first",
 )
 def unseen(h: Reading, k: int | None, c: Conventions) -> Float:
     """The share of the items shown that are new to their user.

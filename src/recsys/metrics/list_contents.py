@@ -18,6 +18,7 @@ from recsys.types import Bool, Float
     reference="Ge, Delgado-Battenfeld & Jannach, Beyond accuracy: coverage and serendipity (2010)",
     zero_of_none=True,
     aliases=("covered_users",),
+    best_lists="any_lists",
 )
 def user_coverage(h: Reading, k: int | None, c: Conventions, *, least: float = 1.0) -> Float:
     """The share of the users who are shown at least `least` items, by default one.
@@ -38,6 +39,7 @@ def user_coverage(h: Reading, k: int | None, c: Conventions, *, least: float = 1
     zero_of_none=True,
     grows_with_k=False,
     aliases=("sufficient_reco",),
+    best_lists="any_lists",
 )
 def filled(h: Reading, k: int | None, c: Conventions) -> Float:
     """The share of the k places that a list fills; a repeated item fills none.
@@ -55,6 +57,7 @@ def filled(h: Reading, k: int | None, c: Conventions) -> Float:
     formula="places in the first k with an item that may be shown / places filled",
     reference="Castells & Moffat, Offline recommender system evaluation (2022)",
     needs=("eligible",),
+    best_lists="any_candidates",
 )
 def valid(h: Reading, k: int | None, c: Conventions) -> Float:
     """The share of the items shown that may be: in the catalogue, not `never`, `eligible`, not shown before.
@@ -98,6 +101,7 @@ def _may_be_shown(h: Reading) -> Bool:
     reference="Jannach & Adomavicius, Price and profit awareness in recommender systems (2017)",
     bounds=(-math.inf, math.inf),
     needs=("lists", "items"),
+    best_lists="most_valuable",
 )
 def value(h: Reading, k: int | None, c: Conventions, *, of: str | None = None) -> Float:
     """The value of the relevant items shown, from a column of items= such as price or margin.
@@ -120,6 +124,7 @@ def value(h: Reading, k: int | None, c: Conventions, *, of: str | None = None) -
     bounds=(-math.inf, math.inf),
     needs=("items",),
     zero_of_none=True,
+    best_lists="highest_values",
 )
 def shown_value(h: Reading, k: int | None, c: Conventions, *, of: str | None = None) -> Float:
     """The value of the items shown, relevant or not, from a column of items= such as price or margin.

@@ -24,6 +24,7 @@ from recsys.metrics.registry import Terms, divide_or_zero, metric, ratio
 from recsys.types import Float
 
 _MANNING = "Manning, Raghavan & Schütze, Introduction to Information Retrieval (2008), chapter 8"
+_DEPENDS = "the value of a hit depends on the other hits above it"
 
 
 @metric(
@@ -34,6 +35,10 @@ _MANNING = "Manning, Raghavan & Schütze, Introduction to Information Retrieval 
     combine_if=("average", "pooled"),
     conventions=("precision_over", "average"),
     aliases=("p", "prec"),
+    over="precision_over",
+    sets={"default": 1, "audit": 1, "curves": 2},
+    not_additive="it divides by the items shown, so a relevant item that was shown but not observed stays a "
+    "miss whatever the weights; ask for hits",
 )
 def precision(h: Reading, k: int | None, c: Conventions) -> Terms:
     """How much of what was shown is relevant.
@@ -58,6 +63,9 @@ def precision(h: Reading, k: int | None, c: Conventions) -> Terms:
     aliases=("r",),
     weighted=True,
     grows_with_k=True,
+    over="recall_over",
+    additive=True,
+    sets={"default": 2, "headline": 4, "audit": 2, "popularity": 1, "curves": 1},
 )
 def recall(h: Reading, k: int | None, c: Conventions) -> Terms:
     """How much of what is relevant was shown.
@@ -106,6 +114,7 @@ def _f_of_means(precision: float, recall: float, *, beta: float) -> float:
     combine_if=("f1_of", "means"),
     conventions=("precision_over", "recall_over", "f1_of"),
     aliases={"f1": {"beta": 1.0}, "fbeta": {}, "f2": {"beta": 2.0}},
+    not_additive="it mixes precision and recall",
 )
 def f(h: Reading, k: int | None, c: Conventions, *, beta: float = 1.0) -> Terms:
     """Precision and recall in one number; recall weighs beta times as much.
@@ -128,6 +137,9 @@ def f(h: Reading, k: int | None, c: Conventions, *, beta: float = 1.0) -> Terms:
     aliases=("hit_rate", "hitrate", "hr", "success"),
     ties="own",
     grows_with_k=True,
+    additive="one item",
+    sum_over_places=True,
+    sets={"default": 5, "headline": 5, "audit": 6, "candidates": 1, "sampling": 2},
 )
 def hit(h: Reading, k: int | None, c: Conventions) -> Float:
     """Whether anything relevant was shown.
@@ -149,6 +161,8 @@ def hit(h: Reading, k: int | None, c: Conventions) -> Float:
     bounds=(0.0, math.inf),
     weighted=True,
     grows_with_k=True,
+    additive=True,
+    sum_over_places=True,
 )
 def hits(h: Reading, k: int | None, c: Conventions) -> Float:
     """How many relevant items were shown.
@@ -168,6 +182,10 @@ def hits(h: Reading, k: int | None, c: Conventions) -> Float:
     aliases=("rr", "reciprocal_rank"),
     ties="own",
     grows_with_k=True,
+    additive="one item",
+    sum_over_places=True,
+    sets={"default": 6, "headline": 3, "audit": 5, "candidates": 3},
+    usual_k=None,
 )
 def mrr(h: Reading, k: int | None, c: Conventions) -> Float:
     """How early the first relevant item comes.
@@ -190,6 +208,9 @@ def mrr(h: Reading, k: int | None, c: Conventions) -> Float:
     conventions=("ap_over",),
     aliases=("ap", "average_precision"),
     ties="own",
+    over="ap_over",
+    not_additive=_DEPENDS,
+    sets={"default": 4, "headline": 2, "audit": 4},
 )
 def map_(h: Reading, k: int | None, c: Conventions) -> Float:
     """Precision at each relevant item, averaged: rewards relevant items near the top.
@@ -227,6 +248,8 @@ def _geometric_mean(values: Float, weights: Float | None, *, eps: float) -> floa
     aliases=("gm_map",),
     ties="own",
     summary=_geometric_mean,
+    over="ap_over",
+    not_additive=_DEPENDS,
 )
 def gmap(h: Reading, k: int | None, c: Conventions, *, eps: float = 1e-5) -> Float:
     """The geometric mean of average precision: cases that do badly pull it down.
@@ -257,7 +280,12 @@ def mar(h: Reading, k: int | None, c: Conventions) -> Float:
 
 
 @metric(
-    "r_precision", formula="hits(relevant) / relevant", reference=_MANNING, at_k="never", aliases=("rprec",)
+    "r_precision",
+    formula="hits(relevant) / relevant",
+    reference=_MANNING,
+    at_k="never",
+    aliases=("rprec",),
+    not_additive="its cut-off is the number of observed items",
 )
 def r_precision(h: Reading, k: int | None, c: Conventions) -> Float:
     """Precision of a list as long as there are relevant items.

@@ -21,6 +21,7 @@ from recsys.types import Float, Int
     formula="1/k sum over hits in the first k places of (1 - chance that the reference shows the item)",
     reference="Ge, Delgado-Battenfeld & Jannach, Beyond accuracy: coverage and serendipity (2010)",
     needs=("lists", "reference"),
+    best_lists="least_expected",
 )
 def serendipity(h: Reading, k: int | None, c: Conventions, *, expected: str = "frequency") -> Float:
     """Unexpected relevant items shown, as a share of the places.
@@ -50,6 +51,7 @@ def serendipity(h: Reading, k: int | None, c: Conventions, *, expected: str = "f
     at_k="required",
     needs=("lists", "train", "catalogue"),
     ties="refuse",
+    best_lists="least_popular",
 )
 def popularity_serendipity(h: Reading, k: int | None, c: Conventions) -> Float:
     """How much higher relevant items are shown than their popularity would put them, with n items in all.
@@ -95,6 +97,7 @@ def reference_frequency(h: Reading, k: int | None) -> Float:
     reference="Webber, Moffat & Zobel, A similarity measure for indefinite rankings (2010)",
     bounds=(0.0, 1.0),
     needs=("reference",),
+    best_lists="like_reference",
 )
 def overlap(h: Reading, k: int | None, c: Conventions, *, over: str = "k") -> Float:
     """The share of the places whose items the reference shows too; over=union gives Jaccard's index.
@@ -122,6 +125,7 @@ def overlap(h: Reading, k: int | None, c: Conventions, *, over: str = "k") -> Fl
     reference="Fagin, Kumar & Sivakumar, Comparing top k lists (2003)",
     needs=("reference",),
     aliases=("ao",),
+    best_lists="like_reference",
 )
 def average_overlap(h: Reading, k: int | None, c: Conventions) -> Float:
     """The overlap of both lists, averaged over every depth, so that the top counts most.
@@ -146,6 +150,7 @@ def average_overlap(h: Reading, k: int | None, c: Conventions) -> Float:
     reference="Webber, Moffat & Zobel, A similarity measure for indefinite rankings (2010)",
     needs=("reference",),
     aliases=("rank_biased_overlap",),
+    best_lists="like_reference",
 )
 def rbo(h: Reading, k: int | None, c: Conventions, *, p: float = 0.9, form: str = "ext") -> Float:
     """How similar both lists are to a reader who goes one place deeper with probability p.

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from recsys.errors import ConventionError, UnknownNameError
-from recsys.types import Array, Float
+from recsys.types import Array, Bool, Float, Registry
 
 AtK = Literal["optional", "required", "never"]
 TieRule = Literal["linear", "own", "refuse", "shown"]
@@ -82,6 +82,18 @@ class Metric:
     combine: Callable[..., float] = quotient
     combine_if: tuple[str, str] | Literal["always"] | None = None
     unpaired: str = ""  # why models cannot be compared case by case on it
+    # What other rooms know of a metric is said here, and nowhere else by its name.
+    over: str = ""  # the convention that a parameter `over` stands for
+    usual_k: int | None = 10  # the cut-off where a set names the metric without one
+    sets: Mapping[str, int] = field(default_factory=dict)  # its place in sets of metrics; see `metric_set`
+    sum_over_places: bool = False  # a cut-off beyond the end of the list changes nothing
+    additive: bool | Literal["one item"] = False  # a sum over relevant items, or over the only one
+    not_additive: str = ""  # why it is none
+    against_others: bool = False  # it compares the relevant items with all others
+    counts_items: Literal["", "number", "share"] = ""  # it is the number or share of different items shown
+    which_items: Callable[..., Bool] | None = None  # those that count, of `ItemFacts`; None if all do
+    best_lists: str | Callable[..., Any] = ""  # how to build them, a name of evaluation/bounds/best_lists.py
+    punishes_certainty: bool = False  # a wrong prediction of 0 or 1 weighs almost without limit
 
     @property
     def meaning(self) -> str:
@@ -93,6 +105,11 @@ class Metric:
         """The paragraphs between the first one and the example."""
         paragraphs = (inspect.getdoc(self.body) or "").split("\n\n")[1:]
         return " ".join(" ".join(p.split()) for p in paragraphs if not p.lstrip().startswith(">>>"))
+
+    @property
+    def measures_coverage(self) -> bool:
+        """Whether it is the share of all items that anybody is shown."""
+        return self.counts_items == "share" and self.which_items is None
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -115,10 +132,11 @@ class Metric:
         return tuple(dict.fromkeys((*self.conventions, *always)))
 
 
-METRICS: dict[str, Metric] = {}
+METRICS: Registry[Metric] = Registry("metric", "recsys.metrics")
 _ALIASES: dict[str, tuple[str, Mapping[str, Any]]] = {}
 # Metrics of predicted numbers read rows, not places, and may share a name with a metric of lists.
-RATINGS: dict[str, Metric] = {}
+RATINGS: Registry[Metric] = Registry("rating metric", "recsys.metrics")
+_RATING_NAMES: dict[str, str] = {}
 
 
 Body = TypeVar("Body", bound=Callable[..., "Float | Terms | float"])
@@ -177,17 +195,14 @@ def lookup(name: str) -> tuple[Metric, Mapping[str, Any]]:
     ('f', {})
     """
     key = name.lower()
-    if key in METRICS:
-        return METRICS[key], {}
-    if key in _ALIASES:
-        target, preset = _ALIASES[key]
-        return METRICS[target], preset
+    if not any(key in names for names in (METRICS, _ALIASES, _RATING_NAMES)):
+        METRICS.load_plugins()
+    target, preset = _ALIASES.get(key, (key, {}))
+    if target in METRICS:
+        return METRICS.find(target), preset
     if key in _RATING_NAMES:
-        return RATINGS[_RATING_NAMES[key]], {}
+        return RATINGS.find(_RATING_NAMES[key]), {}
     raise UnknownNameError("metric", name, [*METRICS, *_ALIASES], hint="`recsys metrics` lists them all.")
-
-
-_RATING_NAMES: dict[str, str] = {}
 
 
 def register_rating(rating_metric: Metric) -> None:
@@ -207,7 +222,33 @@ def lookup_rating(name: str) -> tuple[Metric, Mapping[str, Any]]:
     'normalised_entropy'
     """
     key = name.lower()
+    if key not in _RATING_NAMES:
+        RATINGS.load_plugins()
     if key in _RATING_NAMES:
-        return RATINGS[_RATING_NAMES[key]], {}
+        return RATINGS.find(_RATING_NAMES[key]), {}
     hint = "Metrics of lists go to recsys.evaluate." if key in METRICS or key in _ALIASES else None
     raise UnknownNameError("rating metric", name, [*RATINGS], hint=hint)
+
+
+def metric_set(name: str) -> list[Metric]:
+    """The metrics that declare a place in this set, in the order of their places.
+
+    The sets are: "default" (recsys.evaluate without metrics), "candidates" (evaluate_candidates), "ratings"
+    and "clicks" (evaluate_ratings), "headline" and "curves" (the report), and "audit", "popularity" and
+    "sampling" (checks of the audit).
+
+    >>> [metric.name for metric in metric_set("headline")]
+    ['ndcg', 'map', 'mrr', 'recall', 'hit']
+    """
+    members = [m for registry in (METRICS, RATINGS) for m in registry.values() if name in m.sets]
+    return sorted(members, key=lambda m: m.sets[name])
+
+
+def set_requests(name: str, k: int | None = None) -> tuple[str, ...]:
+    """The metrics of a set as requests: at cut-off k, or each at its usual one.
+
+    >>> set_requests("default")
+    ('precision@10', 'recall@10', 'ndcg@10', 'map@10', 'hit@10', 'mrr')
+    """
+    cuts = {m.name: None if m.at_k == "never" else k or m.usual_k for m in metric_set(name)}
+    return tuple(member if cut is None else f"{member}@{cut}" for member, cut in cuts.items())

@@ -18,15 +18,9 @@ import numpy as np
 from recsys.conventions.decisions import DECISIONS, Conventions
 from recsys.errors import ConventionError, CutoffError, UnknownNameError
 from recsys.metrics import Metric, lookup
+from recsys.metrics.registry import metric_set, set_requests
 
 _REQUEST = re.compile(r"\s*([A-Za-z_][\w-]*)\s*(?:\(([^()]*)\))?\s*(?:@\s*([^@\s]+))?\s*")
-_OVER_CONVENTION = {
-    "precision": "precision_over",
-    "recall": "recall_over",
-    "map": "ap_over",
-    "gmap": "ap_over",
-}
-DEFAULT_METRICS = ("precision@10", "recall@10", "ndcg@10", "map@10", "hit@10", "mrr")
 
 
 @dataclass(frozen=True)
@@ -120,9 +114,9 @@ def parse_all(metrics: Metrics, k: int | Sequence[int] | None) -> list[Request]:
         UnknownNameError: a metric or parameter is unknown, or no metric is named.
         CutoffError: a cut-off is missing, not allowed or not a positive whole number.
     """
-    names = DEFAULT_METRICS if metrics is None and k is None else metrics
-    if names is None:
-        names = [name.split("@")[0] for name in DEFAULT_METRICS]
+    names = metrics
+    if metrics is None:
+        names = set_requests("default") if k is None else [m.name for m in metric_set("default")]
     if isinstance(names, str):
         names = [part for part in re.split(r",(?![^()]*\))", names) if part.strip()]
     if isinstance(names, Mapping) or not isinstance(names, Request | Iterable):
@@ -194,7 +188,7 @@ def _parse_params(metric: Metric, inside: str) -> dict[str, Any]:
     for part in filter(str.strip, inside.split(",")):
         name, sign, value = (x.strip() for x in part.partition("="))
         known = _param_names(metric)
-        full = _OVER_CONVENTION.get(metric.name, name) if name == "over" else name
+        full = metric.over or name if name == "over" else name
         if not sign or full not in known:
             raise UnknownNameError(f"parameter of {metric.name}", name, known, hint="Write name=value.")
         if full in out:

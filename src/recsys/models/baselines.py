@@ -16,7 +16,7 @@ from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
-from recsys.inputs.frames import read_interactions
+from recsys.inputs import read_interactions
 from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.inputs.timestamps import to_seconds
 from recsys.models.rerankers.profiles import rows_of_history, unit_rows, user_profiles
@@ -34,6 +34,7 @@ __all__ = [
     "training_counts",
 ]
 
+HEAD = 0.2  # the head: the most popular fifth of the items
 _AGGREGATIONS = ("mean", "sum", "max")
 
 

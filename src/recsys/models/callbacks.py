@@ -17,8 +17,7 @@ from recsys.evaluation.candidates import evaluate_candidates
 from recsys.evaluation.results import Evaluation
 from recsys.metrics.requests import Request, parse_all
 from recsys.models.training_pairs import Pairs
-from recsys.ranks.sources.candidate_reader import read_candidates
-from recsys.ranks.sources.candidate_sets import Candidates
+from recsys.ranks.sources.candidate_sets import Candidates, read_candidates
 
 __all__ = [
     "EpochEvaluation",

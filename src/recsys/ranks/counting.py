@@ -6,6 +6,7 @@ and that tie with a smaller id.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -13,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import NotDefinedError
-from recsys.ranks.matching import MatchedTruth, count_undecided, place_in_groups
-from recsys.types import Array, Bool, Codes, Float, Hits, Ids, Int, Interactions, Shown
+from recsys.ranks.ranked_truth import count_undecided, place_in_groups
+from recsys.types import Array, Codes, Float, Hits, Ids, Int, Interactions, Shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +30,9 @@ class CountedTruth:
     clusters: Array | None = None
     item_weights: Float | None = None
     lists: Shown | None = None
-    counts: dict[str, int] = field(default_factory=dict)
-    _hits_by_rule: dict[str, Hits] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    _hits_by_rule: dict[str, Hits] = field(default_factory=dict, init=False, repr=False)
+    restricted = False
 
     @property
     def cases(self) -> Ids:
@@ -53,14 +55,13 @@ class CountedTruth:
         return self.truth.indptr
 
     @cached_property
-    def groups(self) -> bool | None:
-        """True if any judged item ties with another candidate, else None."""
-        return True if (self.tied > 1).any() else None
+    def has_ties(self) -> bool:
+        return bool((self.tied > 1).any())
 
     def hits(self, ties: str, duplicates: str) -> Hits:
         """Hits under a rule for ties; `duplicates` has no effect, as a full ranking repeats nothing."""
         del duplicates
-        rule = "by_id" if self.groups is None or ties == "given" else ties
+        rule = "by_id" if not self.has_ties or ties == "given" else ties
         if rule not in self._hits_by_rule:
             self._hits_by_rule[rule] = self._find_hits(rule)
         return self._hits_by_rule[rule]
@@ -73,7 +74,7 @@ class CountedTruth:
         return self.lists
 
     def n_undecided(self) -> tuple[int, int]:
-        return (0, 0) if self.groups is None else count_undecided(self.hits("expected", "first"))
+        return count_undecided(self.hits("expected", "first")) if self.has_ties else (0, 0)
 
     def _find_hits(self, rule: str) -> Hits:
         candidates = np.flatnonzero(self.above >= 0)
@@ -105,100 +106,6 @@ class CountedTruth:
             truth_weight=None if weights is None else weights[self.judged][by_grade],
             n_candidates=self.n_candidates,
         )
-
-
-@dataclass(frozen=True, eq=False)
-class ItemSubset:
-    """The same rankings restricted to some items: only those count as relevant, found or shown.
-
-    An item keeps the rank it has among all items.
-    """
-
-    whole: MatchedTruth | CountedTruth
-    keep: Bool
-
-    @property
-    def cases(self) -> Ids:
-        return self.whole.cases
-
-    @property
-    def items(self) -> Ids:
-        return self.whole.items
-
-    @property
-    def clusters(self) -> Array | None:
-        return self.whole.clusters
-
-    @property
-    def item_weights(self) -> Float | None:
-        return self.whole.item_weights
-
-    @property
-    def counts(self) -> dict[str, int]:
-        return {}
-
-    @property
-    def groups(self) -> object:
-        return self.whole.groups
-
-    @cached_property
-    def _is_kept(self) -> Bool:
-        return np.asarray(self.keep[self.whole.judged])
-
-    @property
-    def judged(self) -> Array:
-        return self.whole.judged[self._is_kept]
-
-    @property
-    def grades(self) -> Float | None:
-        return None if self.whole.grades is None else self.whole.grades[self._is_kept]
-
-    @cached_property
-    def truth_indptr(self) -> Int:
-        n_kept = np.concatenate([[0], np.cumsum(self._is_kept)])
-        return np.asarray(n_kept[self.whole.truth_indptr])
-
-    def hits(self, ties: str, duplicates: str) -> Hits:
-        """The hits of the whole ranking on these items."""
-        hits = self.whole.hits(ties, duplicates)
-        keep = self.keep[hits.item]
-        case = np.repeat(np.arange(len(self.cases)), np.diff(self.truth_indptr))
-        by_grade: Any = slice(None) if self.grades is None else np.lexsort((-self.grades, case))
-
-        def select(values: Any) -> Any:
-            return None if values is None else values[keep]
-
-        return replace(
-            hits,
-            case=hits.case[keep],
-            item=hits.item[keep],
-            rank=hits.rank[keep],
-            grade=select(hits.grade),
-            tied=select(hits.tied),
-            repeat=select(hits.repeat),
-            weight=select(hits.weight),
-            truth_indptr=self.truth_indptr,
-            truth_grade=None if self.grades is None else self.grades[by_grade],
-            truth_weight=None if self.item_weights is None else self.item_weights[self.judged][by_grade],
-        )
-
-    def shown(self, ties: str) -> Shown:
-        """The entries of the lists that are these items, with their places."""
-        whole = self.whole.shown(ties)
-        keep = self.keep[whole.codes]
-        places = whole.places
-        if places is None:
-            places = (np.arange(1, len(keep) + 1) - np.repeat(whole.indptr[:-1], whole.sizes)).astype(
-                np.int32
-            )
-        indptr = np.concatenate([[0], np.cumsum(keep)])[whole.indptr]
-        return Shown(indptr, whole.codes[keep], places[keep], whole.repeated)
-
-    def n_undecided(self) -> tuple[int, int]:
-        return 0, 0
-
-
-RankedTruth = MatchedTruth | CountedTruth | ItemSubset
 
 
 def union_items(truth: Interactions, items: Ids, indptr: Int, codes: Codes) -> tuple[Interactions, Shown]:

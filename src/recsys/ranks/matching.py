@@ -6,6 +6,7 @@ rules share the same Hits.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 
 from recsys import kernels
 from recsys.errors import DuplicateError, InputError
+from recsys.ranks.ranked_truth import count_undecided, place_in_groups
 from recsys.types import Array, Codes, Float, Hits, Ids, Int, Interactions, Lists, Shown
 
 
@@ -34,8 +36,17 @@ class MatchedTruth:
     complete: bool = False
     backend: str = "auto"
     threads: int | None = None
-    counts: dict[str, int] = field(default_factory=dict)
-    _hits_by_rule: dict[str, Hits] = field(default_factory=dict)
+    truth_counts: Mapping[str, int] = field(default_factory=dict)
+    _hits_by_rule: dict[str, Hits] = field(default_factory=dict, init=False, repr=False)
+    _repeats: dict[str, int] = field(default_factory=dict, init=False, repr=False)
+    restricted = False
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The counts of the truth, and how many list entries repeat an item once the lists were matched."""
+        if not self._repeats:
+            return self.truth_counts
+        return {**self.truth_counts, "repeated_items": self._repeats["n"]}
 
     @cached_property
     def groups(self) -> tuple[Int, Int] | None:
@@ -51,13 +62,17 @@ class MatchedTruth:
         sizes = np.diff(np.r_[starts, len(self.scores)])
         return np.repeat(starts, sizes), np.repeat(sizes, sizes)
 
+    @property
+    def has_ties(self) -> bool:
+        return self.groups is not None
+
     def hits(self, ties: str, duplicates: str) -> Hits:
         """Hits under a rule for ties; with duplicates="error" a repeated item is an error."""
         rule = "given" if self.groups is None else ties
         if rule not in self._hits_by_rule:
             self._hits_by_rule[rule] = self._find_hits(rule)
-        if duplicates == "error" and self.counts["repeated_items"]:
-            at = self.counts["first_repeated"]
+        if duplicates == "error" and self._repeats["n"]:
+            at = self._repeats["first"]
             case = int(np.searchsorted(self.list_indptr, at, side="right")) - 1
             raise DuplicateError(
                 f"user {self.cases.name(case)!r} was recommended item "
@@ -76,11 +91,11 @@ class MatchedTruth:
             listed,
             self.truth_indptr,
             self.judged,
-            backend=self.backend,  # type: ignore[arg-type]
+            backend=self.backend,
             threads=self.threads,
         )
-        self.counts.setdefault("repeated_items", matches.n_repeated)
-        self.counts.setdefault("first_repeated", matches.first_repeated)
+        self._repeats.setdefault("n", matches.n_repeated)
+        self._repeats.setdefault("first", matches.first_repeated)
         case = matches.case
         grade = None if self.grades is None else self.grades[matches.truth]
         rank, tied, order = matches.at - self.list_indptr[case] + 1, None, None
@@ -142,7 +157,7 @@ class MatchedTruth:
         """The lists; equal scores are ordered by id if the rule for ties leaves their order open."""
         keep_order = self.groups is None or ties == "given"
         listed = self.listed if keep_order else self._listed_by_id(descending=ties == "by_id_desc")
-        return Shown(self.list_indptr, listed, repeated=self.counts.get("repeated_items", 1) > 0)
+        return Shown(self.list_indptr, listed, repeated=self._repeats.get("n", 1) > 0)
 
     def n_undecided(self) -> tuple[int, int]:
         """The number of judged items found, and of those that share a score with an item of another grade."""
@@ -163,44 +178,6 @@ class MatchedTruth:
         return None if self.grades is None else self.grades[self._truth_by_grade]
 
 
-def place_in_groups(
-    rule: str, case: Array, above: Int, size: Int, grade: Float | None
-) -> tuple[Int, Int | None, Array]:
-    """Ranks of hits in groups of equal scores, the group sizes for rule "expected", and the order by rank."""
-    grades = np.ones(len(case)) if grade is None else grade
-    if rule == "expected":
-        return above + 1, size, np.lexsort((-grades, above, case))
-    order = np.lexsort((-grades if rule == "best" else grades, above, case))
-    starts = _group_starts(case[order], above[order])
-    n_members = np.diff(np.concatenate([starts, [len(order)]]))
-    place_in_group = np.arange(len(order)) - np.repeat(starts, n_members)
-    if rule == "worst":
-        place_in_group = place_in_group + size[order] - np.repeat(n_members, n_members)
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = above[order] + 1 + place_in_group
-    return rank, None, np.lexsort((rank, case))
-
-
-def count_undecided(hits: Hits) -> tuple[int, int]:
-    """The number of judged items found, and of those that share a score with an item of another grade."""
-    if hits.tied is None or len(hits.case) == 0:
-        return len(hits.case), 0
-    grade = np.ones(len(hits.case)) if hits.grade is None else hits.grade
-    starts = _group_starts(hits.case, hits.rank)
-    n_members = np.diff(np.concatenate([starts, [len(grade)]]))
-    low, high = np.minimum.reduceat(grade, starts), np.maximum.reduceat(grade, starts)
-    mixed = ((n_members < hits.tied[starts]) & (high > 0)) | (low != high)
-    return len(grade), int(n_members[mixed].sum())
-
-
-def _group_starts(case: Array, rank: Array) -> Int:
-    """The start of each (case, rank) in arrays sorted by both."""
-    if len(case) == 0:
-        return np.zeros(0, dtype=np.int64)
-    change = (case[1:] != case[:-1]) | (rank[1:] != rank[:-1])
-    return np.flatnonzero(np.concatenate([[True], change]))
-
-
 def match_truth(
     lists: Lists,
     truth: Interactions,
@@ -209,6 +186,7 @@ def match_truth(
     backend: str = "auto",
     threads: int | None = None,
     shared: bool = True,
+    counts: Mapping[str, int] | None = None,
 ) -> MatchedTruth:
     """Lists and truth over the union of their cases and items; `shared`: some case must be in both."""
     _check_row_counts(lists, truth)
@@ -229,6 +207,7 @@ def match_truth(
         complete=complete,
         backend=backend,
         threads=threads,
+        truth_counts=counts or {},
     )
 
 

@@ -15,12 +15,12 @@ import numpy as np
 
 from recsys.comparison.compare import Comparison
 from recsys.errors import InputError, UnknownNameError
-from recsys.evaluation.options import masks_by_label
+from recsys.evaluation.groups import masks_by_label
 from recsys.evaluation.results import Evaluation
 from recsys.metrics.requests import Request
 from recsys.report import section_numbers
 from recsys.report.report_data import ReportData, gather_report_data
-from recsys.stats.paired_comparison import Row
+from recsys.stats.comparison_table import Row
 
 
 class EvaluationPictures:

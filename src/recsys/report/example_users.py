@@ -12,7 +12,7 @@ import numpy as np
 
 from recsys.report import style
 from recsys.report.report_data import ReportData
-from recsys.types import Array, Float, Int, Interactions, Lists
+from recsys.types import Array, Float, Ids, Int, Interactions, Lists, count_entries
 
 MOST_USERS = 300
 _MAX_SHOWN, _MAX_HISTORY, _MAX_RELEVANT, _MAX_LETTERS = 10, 12, 20, 70
@@ -38,7 +38,7 @@ def choose_users(data: ReportData) -> dict[int, list[str]]:
     """{row of the aligned table: reasons}: worst, best and random users, and the largest wins and losses."""
     values = data.aligned.tables[data.best][data.metric]
     sign = -1.0 if data.lower_is_better(data.metric) else 1.0
-    n_relevant = _entries_per_case(data.truth, data.aligned.ids)
+    n_relevant = _relevant_counts(data)
     rows_by_reason: dict[str, Int] = {}
     n_per_reason = MOST_USERS // (5 if data.baseline in data.names and len(data.names) > 1 else 3)
     # Among equals, users with more to find come first: failing them says more.
@@ -91,7 +91,7 @@ def failures(data: ReportData, n: int = 12) -> list[dict[str, Any]]:
     """The users the best model serves worst; with a baseline, those it loses most on."""
     values = data.aligned.tables[data.best][data.metric]
     sign = -1.0 if data.lower_is_better(data.metric) else 1.0
-    n_relevant = _entries_per_case(data.truth, data.aligned.ids)
+    n_relevant = _relevant_counts(data)
     grades = None if data.truth is None else data.truth.grades
     base = data.baseline if data.baseline not in (None, data.best) else None
     score = sign * values if base is None else sign * data.aligned.differences(data.best, base, data.metric)
@@ -123,11 +123,11 @@ def _lowest(score: Float, then: Array, n: int) -> Int:
     return order[~np.isnan(score[order])][:n]
 
 
-def _entries_per_case(table: Interactions | None, cases: Array) -> Int:
-    if table is None:
-        return np.zeros(len(cases), dtype=np.int64)
-    at = table.cases.code_of(cases)
-    return np.where(at >= 0, table.sizes[at], 0)
+def _relevant_counts(data: ReportData) -> Int:
+    """The number of relevant items of each case, 0 where the truth is not given."""
+    if data.truth is None:
+        return np.zeros(len(data.aligned.ids), dtype=np.int64)
+    return count_entries(data.truth, Ids(data.aligned.ids))
 
 
 def _items_of(

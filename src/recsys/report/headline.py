@@ -12,8 +12,8 @@ from recsys.report.charts import Chart
 from recsys.report.html_tables import Cell, HtmlTable, cell, html_table
 from recsys.report.report_data import ReportData
 from recsys.report.section_numbers import Triple, value_with_interval
-from recsys.stats.paired_comparison import Row
-from recsys.stats.verdicts import format_difference, format_p
+from recsys.stats.comparison_table import Row
+from recsys.stats.inference_results import format_difference, format_p
 
 _MOST_COLUMNS = 8
 

@@ -11,11 +11,11 @@ import numpy as np
 from recsys.errors import InputError
 from recsys.inputs.frames import as_frame, detect_columns
 from recsys.metrics.attributes import read_table, read_vectors
+from recsys.models.baselines import HEAD
 from recsys.types import Array, Float, Ids, Int, Interactions, Vectors
 
 _TITLE_COLUMNS = ("title", "name", "label", "product_name", "item_name", "value", "text")
 _GROUP_COLUMNS = ("category", "categories", "genre", "genres", "brand", "group", "type", "class")
-HEAD = 0.2  # the most popular fifth of the items
 
 
 @dataclass(frozen=True, eq=False)

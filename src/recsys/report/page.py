@@ -23,11 +23,10 @@ from typing import Any
 from recsys.errors import MissingExtraError
 from recsys.evaluation.provenance import library_version
 from recsys.inputs.files import write_text
-from recsys.report import external
 from recsys.report.charts.chart import Chart, vl_convert
 from recsys.report.headline import verdict
 from recsys.report.report_data import ReportData, gather_report_data
-from recsys.report.sections import Section, sections_of
+from recsys.report.sections import Picture, Section, sections_of
 
 _GLOBALS = "window.vegaEmbed = vegaEmbed;"
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
@@ -108,34 +107,14 @@ def report_html(
     results: Any, *, title: str | None = None, audit: Any = None, history: Any = None, **inputs: Any
 ) -> str:
     """The report as text; see write_report."""
-    data = gather_report_data(results, **inputs)
-    findings = external.findings_of(audit)
-    conventions = data.first(data.names[0]).conventions
-    provenance, *more_provenance = external.provenance_tables(data)
-    sections = [
-        *sections_of(data, findings, external.history_by_metric(history)),
-        Section(
-            "conventions",
-            "Conventions",
-            "The decisions behind the numbers. Other libraries decide differently; recsys explain says how.",
-            [external.conventions_table(conventions)],
-        ),
-        Section(
-            "provenance",
-            "Provenance",
-            "The same inputs under the same conventions give a result with the same fingerprint, "
-            "on any machine.",
-            [provenance],
-            notes=external.footnotes(data),
-            more_tables=more_provenance,
-        ),
-    ]
+    data = gather_report_data(results, audit=audit, history=history, **inputs)
+    sections = sections_of(data)
     sentence, remarks = verdict(data)
     page = _Page(
         title or _default_title(data.names),
         sentence,
         remarks,
-        [*external.sampling_cautions(data, findings), *data.cautions],
+        [*_sampling_cautions(data), *data.cautions],
         _facts(data),
         [s for s in sections if not s.needs],
         [s for s in sections if s.needs],
@@ -145,9 +124,7 @@ def report_html(
 
 def chart_page(chart: Chart) -> str:
     """A page with a single chart."""
-    from recsys.report.sections import Picture
-
-    section = Section("chart", "", pictures=[Picture("", chart)])
+    section = Section(pictures=[Picture("", chart)], key="chart")
     return _render(_Page(chart.says.rstrip("."), "", (), (), (), [section], []))
 
 
@@ -239,3 +216,26 @@ def _facts(data: ReportData) -> list[str]:
     if data.baseline is not None:
         facts.append(f"baseline {data.baseline}")
     return [*facts, f"conventions: {data.first(data.names[0]).conventions}"]
+
+
+def _sampling_cautions(data: ReportData) -> list[str]:
+    """A warning where candidates were sampled: such numbers are not those of the full catalogue."""
+    reasons = []
+    for name in data.names:
+        note = data.first(name).notes.get("sampled")
+        if note:
+            reasons.append(
+                note if isinstance(note, str) else f"{name} was ranked among sampled candidates only."
+            )
+    reasons += [
+        f"The audit says so: {f['name']}."
+        for f in data.findings
+        if "sampled" in f["name"].lower() and f["severity"] != "ok"
+    ]
+    if not reasons:
+        return []
+    general = (
+        "Sampled metrics: relevant items competed with a sample of the catalogue, not with all of it. Such "
+        "values are too high, and can put models in another order than the full ranking does."
+    )
+    return [general, *dict.fromkeys(reasons)]

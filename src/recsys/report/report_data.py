@@ -1,7 +1,7 @@
 """The inputs of a report, read and checked before anything is drawn.
 
-Only results are required. Lists, truth, training data and facts about items open further sections; the page
-names the sections that are left out.
+Only results are required. Lists, truth, training data, facts about items, an audit and stored results over
+time open further sections; the page names the sections that are left out.
 """
 
 from __future__ import annotations
@@ -11,24 +11,37 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from recsys.comparison.compare import Comparison, compare
+from recsys.comparison.history import ResultHistory
 from recsys.conventions.decisions import relevant
 from recsys.errors import InputError, RecsysError, UnknownNameError
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import needs_jackknife
-from recsys.inputs.frames import read_interactions, read_lists
+from recsys.inputs import read_interactions, read_lists
+from recsys.inputs.frames import as_frame
 from recsys.inputs.timestamps import to_seconds
+from recsys.metrics.registry import metric_set
 from recsys.metrics.requests import Request
+from recsys.report import style
 from recsys.report.item_names import ItemNames, item_names
-from recsys.stats.alignment import Aligned, align
-from recsys.stats.run_tables import merge_runs, run_layout
+from recsys.stats.pairing import Aligned, align
+from recsys.stats.runs import merge_runs, run_layout
 from recsys.types import Array, Float, Interactions, Lists, PerCase
 
-_HEADLINE_METRICS = ("ndcg", "map", "mrr", "recall", "hit")
+_SEVERITIES = ("error", "warning", "note", "info", "ok")
+_MAX_EXAMPLES = 5
+
+
+class MetricHistory(NamedTuple):
+    """One metric over time: (time, value) by model, the times of changes, and the same rows as columns."""
+
+    by_model: dict[str, list[tuple[str, Any]]]
+    changes: list[str]
+    columns: dict[str, list[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +58,8 @@ class ReportData:
     items: ItemNames = field(default_factory=ItemNames)
     embeddings: Any = None
     cautions: tuple[str, ...] = ()
+    findings: Sequence[Mapping[str, Any]] = ()
+    histories: Mapping[str, MetricHistory] = field(default_factory=dict)
     interval_cache: dict[tuple[str, str], tuple[float, float, float]] = field(default_factory=dict)
 
     @property
@@ -137,6 +152,8 @@ def gather_report_data(
     train: Any = None,
     items: Any = None,
     embeddings: Any = None,
+    audit: Any = None,
+    history: Any = None,
 ) -> ReportData:
     """Read and check the inputs of a report; the arguments are those of write_report."""
     models, comparison = _read_results(results)
@@ -162,6 +179,8 @@ def gather_report_data(
         item_names(items),
         embeddings,
         cautions,
+        findings_of(audit),
+        history_by_metric(history),
     )
 
 
@@ -257,8 +276,8 @@ def _choose_metric(
     candidates = [m for m in compared or shared if _has_cases(first, m)]
     candidates = candidates or [m for m in shared if math.isfinite(first[m])] or list(shared)
     requests = [r for r in first.requests if str(r) in candidates]
-    for lead in _HEADLINE_METRICS:
-        same_metric = [r for r in requests if r.metric.name == lead]
+    for lead in metric_set("headline"):
+        same_metric = [r for r in requests if r.metric.name == lead.name]
         if same_metric:
             return str(min(same_metric, key=lambda r: abs((r.k or 10) - 10)))
     return candidates[0]
@@ -281,4 +300,112 @@ def _read_model_lists(lists: Any, names: Sequence[str]) -> dict[str, Lists]:
         )
     return {
         name: data if isinstance(data, Lists) else read_lists(data) for name, data in lists_by_model.items()
+    }
+
+
+def findings_of(audit: Any) -> list[dict[str, Any]]:
+    """The findings of an audit as the page shows them, most severe first.
+
+    Args:
+        audit: an Audit or its dictionary, or a sequence of Finding objects or of dictionaries with name,
+            severity, count, message, examples and todo.
+
+    Raises:
+        InputError: it is none of these.
+        UnknownNameError: a severity is none of error, warning, note, info and ok.
+    """
+    from recsys.audit.findings import Finding
+
+    if audit is None:
+        return []
+    findings = audit.get("findings") if isinstance(audit, Mapping) else audit
+    if isinstance(findings, str) or not isinstance(findings, Sequence):
+        raise InputError(f"audit came as {type(audit).__name__}.", hint="Pass what recsys.audit returned.")
+    rows = []
+    for finding in findings:
+        fields = vars(finding) if isinstance(finding, Finding) else finding
+        if not isinstance(fields, Mapping):
+            raise InputError(
+                f"a finding came as {type(finding).__name__}.", hint="Expected name, severity, count, todo."
+            )
+        severity = fields.get("severity", "note")
+        if severity not in _SEVERITIES:
+            raise UnknownNameError("severity", severity, _SEVERITIES)
+        rows.append(
+            {
+                "name": str(fields.get("name", "finding")).replace("_", " "),
+                "severity": "note" if severity == "info" else severity,
+                "count": fields.get("count"),
+                "message": str(fields.get("message") or ""),
+                "todo": str(fields.get("todo") or ""),
+                "examples": [style.short(e, 200) for e in list(fields.get("examples") or ())[:_MAX_EXAMPLES]],
+            }
+        )
+    return sorted(rows, key=lambda row: _SEVERITIES.index(row["severity"]))
+
+
+def history_by_metric(history: Any) -> dict[str, MetricHistory]:
+    """{metric: its values over time}.
+
+    Args:
+        history: a ResultHistory, or a table or a sequence of rows with time and value; metric, model, low,
+            high and change (whether a new level begins here) are optional. The names `finished` and `name`
+            that ResultHistory.to_frame gives to time and model are understood.
+
+    Raises:
+        InputError: it is none of these, or a row lacks a time or a number.
+    """
+    if history is None:
+        return {}
+    frame = None if isinstance(history, ResultHistory) else as_frame(history)
+    if isinstance(history, ResultHistory):
+        starts = {(night.path, key) for key, changes in history.changes().items() for night, _ in changes}
+        records = [
+            vars(night) | {"change": (night.path, (night.name, night.metric)) in starts}
+            for night in history.nights
+        ]
+    elif frame is not None:
+        records = list(frame.iter_rows(named=True))
+    elif isinstance(history, Sequence) and all(isinstance(row, Mapping) for row in history):
+        records = list(history)
+    else:
+        raise InputError(
+            f"history came as {type(history).__name__}.",
+            hint="Pass what recsys.history returned, or rows with time and value (metric, model, low, high).",
+        )
+    rows_by_metric: dict[str, list[dict[str, Any]]] = {}
+    for record in records:
+        rows_by_metric.setdefault(str(record.get("metric") or "value"), []).append(_history_row(record))
+    histories = {}
+    for metric, rows in rows_by_metric.items():
+        rows.sort(key=lambda row: str(row["when"]))
+        by_model: dict[str, list[tuple[str, Any]]] = {}
+        for row in rows:
+            triple = (row["value"], row["low"], row["high"])
+            value = triple if math.isfinite(row["low"] + row["high"]) else row["value"]
+            by_model.setdefault(row["model"], []).append((row["when"], value))
+        changes = list(dict.fromkeys(row["when"] for row in rows if row["change"]))
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
+        histories[metric] = MetricHistory(by_model, changes, columns)
+    return histories
+
+
+def _history_row(record: Mapping[str, Any]) -> dict[str, Any]:
+    """One row of the table on the page: when, model, value, low, high, change."""
+    when = record.get("finished") if record.get("time") is None else record["time"]
+    if when is None or record.get("value") is None:
+        raise InputError("a row of the history has no time or no value.", table="history")
+    numbers = {}
+    for name in ("value", "low", "high"):
+        try:
+            numbers[name] = math.nan if record.get(name) is None else float(record[name])
+        except (TypeError, ValueError):
+            raise InputError(
+                f"the {name} of {when} is {record[name]!r}, not a number.", table="history", column=name
+            ) from None
+    return {
+        "when": when.isoformat() if hasattr(when, "isoformat") else str(when),
+        "model": str(record.get("model") or record.get("name") or "model"),
+        **numbers,
+        "change": "new level" if record.get("change") else "",
     }

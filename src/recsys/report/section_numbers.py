@@ -15,12 +15,13 @@ import numpy as np
 
 from recsys.errors import RecsysError
 from recsys.evaluation.results import Evaluation
+from recsys.metrics.registry import metric_set
 from recsys.report.item_names import is_head, popularity
 from recsys.report.report_data import ReportData
-from recsys.stats.alignment import collapse
 from recsys.stats.inference_results import Estimate
 from recsys.stats.intervals import units_interval
-from recsys.types import Array, Bool, Float, Ids, Int, Interactions, Lists
+from recsys.stats.resampling import collapse
+from recsys.types import Array, Bool, Float, Ids, Int, Interactions, Lists, count_entries
 
 Triple = tuple[float, float, float]  # value, low and high end of its interval
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -86,7 +87,8 @@ def _curves_of_lists(data: ReportData, families: Sequence[str]) -> dict[str, dic
     from recsys.evaluation.evaluate import evaluate
 
     lead = data.metric.rsplit("@", 1)[0]
-    metrics = [f for f in dict.fromkeys([lead, "recall", "precision"]) if f in families]
+    names = [lead, *(m.name for m in metric_set("curves"))]
+    metrics = [name for name in dict.fromkeys(names) if name in families]
     if data.judged is None or set(data.lists) != set(data.names) or not metrics:
         return {}
     longest = max(int(lists.sizes.max(initial=0)) for lists in data.lists.values())
@@ -114,7 +116,7 @@ def _curves_of_lists(data: ReportData, families: Sequence[str]) -> dict[str, dic
 def coverage(data: ReportData) -> tuple[str, dict[str, float]] | None:
     """The coverage metric of the results, else the share of the catalogue in the models' first k places."""
     k = data.requests[data.metric].k or 10
-    coverage_metrics = [m for m in data.metrics if data.requests[m].metric.name == "coverage"]
+    coverage_metrics = [m for m in data.metrics if data.requests[m].metric.measures_coverage]
     if coverage_metrics:
         metric = min(coverage_metrics, key=lambda m: abs((data.requests[m].k or k) - k))
         return metric, {n: data.value(n, metric) for n in data.names}
@@ -216,13 +218,6 @@ def _found_by_group(train: Interactions, truth: Interactions, lists: Lists, k: i
     sizes, hits = np.bincount(group, minlength=3), np.bincount(group[hit], minlength=3)
     rows = zip(_GROUPS, hits.tolist(), sizes.tolist(), strict=True)
     return {g: h / n for g, h, n in rows if n}
-
-
-def count_entries(table: Interactions, cases: Ids) -> Int:
-    """The number of entries of each case."""
-    table.cases.same_kind(cases, what="user")
-    at = table.cases.code_of(cases.values)
-    return np.where(at >= 0, table.sizes[at], 0)
 
 
 def _ranges(counts: Int) -> tuple[Int, list[str]]:

@@ -1,36 +1,31 @@
-"""The sections of the page, in order; each makes tables and charts, or says which inputs it needs."""
+"""The sections of the page: each is one function in the registry `SECTIONS`.
+
+It makes tables and charts of the report's data, or None where the inputs it needs are missing.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from recsys.conventions.decisions import Conventions, describe
 from recsys.errors import MissingExtraError
+from recsys.evaluation import tables
+from recsys.evaluation.provenance import run_facts
 from recsys.report import charts, example_users, section_numbers, style
 from recsys.report.charts import Chart
-from recsys.report.external import MetricHistory
 from recsys.report.headline import differences, headline
 from recsys.report.html_tables import HtmlTable, cell, html_table
 from recsys.report.item_names import coordinates_of, popularity
 from recsys.report.report_data import ReportData
-from recsys.types import Ids
+from recsys.types import Ids, Registry, count_entries
 
 MOST_ITEMS = 1200
-_NAVIGATION_TITLES = {
-    "tradeoff": "Coverage",
-    "distribution": "Spread",
-    "strata": "Groups",
-    "headtail": "Tail",
-    "curves": "Cut-offs",
-    "winloss": "Wins",
-    "users": "Users",
-    "map": "Map",
-    "history": "Time",
-}
 
 
 @dataclass(frozen=True)
@@ -44,10 +39,8 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
-    """One part of the page; `needs` names the missing inputs of a section that cannot be made."""
+    """One part of the page; key, title, short and needs are those it is registered with."""
 
-    key: str
-    title: str
     lead: str = ""
     tables: Sequence[HtmlTable] = ()
     pictures: Sequence[Picture] = ()
@@ -55,25 +48,64 @@ class Section:
     findings: Sequence[Mapping[str, Any]] = ()
     users: Mapping[str, Any] = field(default_factory=dict)
     more_tables: Sequence[HtmlTable] = ()
-    needs: str = ""
-
-    @property
-    def short(self) -> str:
-        """The title in the navigation."""
-        return _NAVIGATION_TITLES.get(self.key, self.title)
+    key: str = ""
+    title: str = ""
+    short: str = ""  # the title in the navigation
+    needs: str = ""  # what is missing, if the section cannot be made
 
 
-def sections_of(
-    data: ReportData, findings: Sequence[Mapping[str, Any]], histories: Mapping[str, MetricHistory]
-) -> list[Section]:
-    """All sections, including those that cannot be made."""
-    builders: list[Callable[[ReportData], Section]] = [
-        _summary, _differences, _curves, _tradeoff, _distribution,
-        _strata, _head_tail, _duels, _failures, _map,
-    ]  # fmt: skip
-    return [*(build(data) for build in builders), _history(histories), _audit(findings)]
+Maker = Callable[[ReportData], Section | str | None]
 
 
+class SectionEntry(NamedTuple):
+    """A section as it is registered; see `section`."""
+
+    key: str
+    title: str
+    make: Maker
+    order: int
+    needs: str
+    short: str
+
+
+SECTIONS: Registry[SectionEntry] = Registry("section", "recsys.sections")
+
+
+def section(
+    key: str, title: str, *, order: int = 150, needs: str = "", short: str = ""
+) -> Callable[[Maker], Maker]:
+    """Register a function of the report's data as a section of the page.
+
+    The function returns a Section. Where an input is missing it returns None, and the page says that the
+    section needs `needs`; or it returns a text, and the page says that instead.
+
+    Args:
+        key: its anchor on the page.
+        title: its heading.
+        order: sections are sorted by it; by default after the audit, before conventions and provenance.
+        needs: the inputs without which it cannot be made, such as "lists= and train=".
+        short: the title in the navigation, if not `title`.
+    """
+
+    def register(make: Maker) -> Maker:
+        SECTIONS[key] = SectionEntry(key, title, make, order, needs, short or title)
+        return make
+
+    return register
+
+
+def sections_of(data: ReportData) -> list[Section]:
+    """All sections in their order, including those that cannot be made."""
+    sections = []
+    for entry in sorted(SECTIONS.load_plugins().values(), key=lambda entry: entry.order):
+        made = entry.make(data)
+        if not isinstance(made, Section):
+            made = Section(needs=made or entry.needs)
+        sections.append(replace(made, key=entry.key, title=entry.title, short=entry.short))
+    return sections
+
+
+@section("summary", "Summary", order=10)
 def _summary(data: ReportData) -> Section:
     first, rest = headline(data)
     lead = "Values with their 95 % intervals."
@@ -82,42 +114,48 @@ def _summary(data: ReportData) -> Section:
             f" Lifts are over {data.baseline}: ▲ better and ▼ worse where the difference holds after "
             "correction for all comparisons, ≈ where none is clear."
         )
-    return Section("summary", "Summary", lead, [first], more_tables=rest)
+    return Section(lead, [first], more_tables=rest)
 
 
-def _differences(data: ReportData) -> Section:
+@section("differences", "Differences", order=20, needs="a second model to compare with")
+def _differences(data: ReportData) -> Section | None:
     if data.comparison is None:
-        return Section("differences", "Differences", needs="a second model to compare with")
+        return None
     titled_charts, table = differences(data)
     pictures = [Picture(title, chart) for title, chart in titled_charts]
     lead = f"Lift over {data.baseline} with its 95 % interval, users paired one by one; grey crosses zero."
     notes = [data.comparison.family, *data.comparison.table.notes]
-    return Section("differences", "Differences", lead, [], pictures, notes=notes, more_tables=[table])
+    return Section(lead, [], pictures, notes=notes, more_tables=[table])
 
 
-def _curves(data: ReportData) -> Section:
+@section(
+    "curves", "By cut-off", order=30, short="Cut-offs",
+    needs="a metric at several cut-offs, such as ndcg@5, ndcg@10 and ndcg@20, or lists= and truth=",
+)  # fmt: skip
+def _curves(data: ReportData) -> Section | None:
     curves = section_numbers.curves(data)
     if not curves:
-        needs = "a metric at several cut-offs, such as ndcg@5, ndcg@10 and ndcg@20, or lists= and truth="
-        return Section("curves", "By cut-off", needs=needs)
+        return None
     pictures = [
         Picture(f"{family}@k", charts.curve(values, metric=f"{family}@k", baseline=data.baseline),
                 _table_by_model(f"curve-{family}", f"{family} at each cut-off", values))
         for family, values in list(curves.items())[:6]
     ]  # fmt: skip
-    return Section("curves", "By cut-off", "How the metrics grow with the length of the list.", [], pictures)
+    return Section("How the metrics grow with the length of the list.", [], pictures)
 
 
-def _tradeoff(data: ReportData) -> Section:
+@section(
+    "tradeoff", "Accuracy and coverage", order=40, short="Coverage",
+    needs="a coverage metric, or lists= of every model",
+)  # fmt: skip
+def _tradeoff(data: ReportData) -> Section | str | None:
     coverage = section_numbers.coverage(data)
     if coverage is None:
-        return Section(
-            "tradeoff", "Accuracy and coverage", needs="a coverage metric, or lists= of every model"
-        )
+        return None
     name, values = coverage
     points = {n: (values[n], data.value(n, data.metric)) for n in data.names}
     if name == data.metric or not np.isfinite(list(points.values())).all():
-        return Section("tradeoff", "Accuracy and coverage", needs="a metric of accuracy with a value")
+        return "a metric of accuracy with a value"
     chart = charts.tradeoff(points, x=name, y=data.metric, baseline=data.baseline)
     columns: dict[str, list[Any]] = {
         "model": data.names,
@@ -126,18 +164,16 @@ def _tradeoff(data: ReportData) -> Section:
     }
     table = html_table("tradeoff", "Accuracy and coverage", columns)
     lead = "Coverage is the share of the catalogue that anyone is recommended. Up and to the right is better."
-    return Section(
-        "tradeoff",
-        "Accuracy and coverage",
-        lead,
-        [],
-        [Picture(f"{data.metric} and {name}", chart, table)],
-    )
+    return Section(lead, [], [Picture(f"{data.metric} and {name}", chart, table)])
 
 
-def _distribution(data: ReportData) -> Section:
+@section(
+    "distribution", "Across users", order=50, short="Spread",
+    needs="a headline metric with a value for each user",
+)  # fmt: skip
+def _distribution(data: ReportData) -> Section | None:
     if data.metric not in data.per_case_metrics:
-        return Section("distribution", "Across users", needs="a headline metric with a value for each user")
+        return None
     columns = {n: data.per_case[n].columns[data.metric] for n in data.names}
     chart = charts.distribution(columns, metric=data.metric, baseline=data.baseline)
     spread = section_numbers.spread(data)
@@ -146,15 +182,17 @@ def _distribution(data: ReportData) -> Section:
     }
     lead = "A mean hides how it is spread: how many users get nothing, how many get nearly everything."
     table = html_table("distribution", f"{data.metric} across users", columns_of_spread)
-    return Section(
-        "distribution", "Across users", lead, [], [Picture(f"{data.metric} per user", chart, table)]
-    )
+    return Section(lead, [], [Picture(f"{data.metric} per user", chart, table)])
 
 
-def _strata(data: ReportData) -> Section:
+@section(
+    "strata", "Groups of users", order=60, short="Groups",
+    needs="train= or truth=, or evaluations made with by=",
+)  # fmt: skip
+def _strata(data: ReportData) -> Section | None:
     strata = section_numbers.all_strata(data)
     if not strata:
-        return Section("strata", "Groups of users", needs="train= or truth=, or evaluations made with by=")
+        return None
     pictures = []
     for stratum in strata:
         chart = charts.strata(
@@ -168,35 +206,26 @@ def _strata(data: ReportData) -> Section:
             f"strata-{stratum.name.replace(' ', '-')}", stratum.caption, stratum.values, stratum.sizes
         )
         pictures.append(Picture(f"By {stratum.name}", chart, table))
-    return Section(
-        "strata",
-        "Groups of users",
-        "Who is served well, and who is not.",
-        [],
-        pictures,
-        _cold_notes(data),
-    )
+    notes = []
+    if data.train is not None:
+        users = Ids(np.unique(data.users))
+        cold = int((count_entries(data.train, users) == 0).sum())
+        notes.append(f"{cold:,} of {len(users):,} users have no history in training (cold).")
+        if data.truth is not None:
+            counts = popularity(data.train, data.truth.items)[data.truth.codes]
+            n_cold, n = int((counts == 0).sum()), len(counts)
+            notes.append(
+                f"{n_cold:,} of {n:,} relevant entries are of items that never occur in training "
+                "(cold items)."
+            )
+    return Section("Who is served well, and who is not.", [], pictures, notes)
 
 
-def _cold_notes(data: ReportData) -> list[str]:
-    if data.train is None:
-        return []
-    users = Ids(np.unique(data.users))
-    cold = int((section_numbers.count_entries(data.train, users) == 0).sum())
-    notes = [f"{cold:,} of {len(users):,} users have no history in training (cold)."]
-    if data.truth is not None:
-        counts = popularity(data.train, data.truth.items)[data.truth.codes]
-        n_cold, n = int((counts == 0).sum()), len(counts)
-        notes.append(
-            f"{n_cold:,} of {n:,} relevant entries are of items that never occur in training (cold items)."
-        )
-    return notes
-
-
-def _head_tail(data: ReportData) -> Section:
+@section("headtail", "Popular and rare items", order=70, short="Tail", needs="lists= and train=")
+def _head_tail(data: ReportData) -> Section | None:
     head_and_tail = section_numbers.head_and_tail(data)
     if head_and_tail is None:
-        return Section("headtail", "Popular and rare items", needs="lists= and train=")
+        return None
     shares, found = head_and_tail
     k = data.requests[data.metric].k or 10
     pictures = [
@@ -208,13 +237,14 @@ def _head_tail(data: ReportData) -> Section:
         chart = charts.bars(found, baseline=data.baseline, title="share found")
         pictures.append(Picture(f"Share of relevant items found in the first {k} places", chart, table))
     lead = "The head is the most popular fifth of the items in training, the tail all others."
-    return Section("headtail", "Popular and rare items", lead, [], pictures)
+    return Section(lead, [], pictures)
 
 
-def _duels(data: ReportData) -> Section:
+@section("winloss", "Wins and losses", order=80, short="Wins", needs="a second model to compare with")
+def _duels(data: ReportData) -> Section | None:
     base = data.baseline
     if base is None or data.comparison is None or data.metric not in data.per_case_metrics:
-        return Section("winloss", "Wins and losses", needs="a second model to compare with")
+        return None
     rows = {r.model: r for r in data.comparison.rows if r.metric == data.metric}
     counts = {n: (r.wins, r.ties, r.losses) for n, r in rows.items()}
     table = html_table("wins", f"Users won and lost on {data.metric}", {
@@ -224,23 +254,26 @@ def _duels(data: ReportData) -> Section:
     pictures = [
         Picture(f"Users won, tied and lost against {base}", charts.winloss(counts, baseline=base), table)
     ]
-    tables = data.aligned.tables
+    values = data.aligned.tables
     models = [data.best] + [n for n in counts if n != data.best]
     for name in models[:3]:
         chart = charts.duel(
-            tables[base][data.metric],
-            tables[name][data.metric],
+            values[base][data.metric],
+            values[name][data.metric],
             names=(base, name),
             metric=data.metric,
         )
         pictures.append(Picture(f"{name} against {base}, user by user", chart))
     lead = f"Above the dashed line a user is served better than by {base}, below it worse."
-    return Section("winloss", "Wins and losses", lead, [], pictures)
+    return Section(lead, [], pictures)
 
 
-def _failures(data: ReportData) -> Section:
+@section(
+    "users", "Single users", order=90, short="Users", needs="a headline metric with a value for each user"
+)
+def _failures(data: ReportData) -> Section | None:
     if data.metric not in data.per_case_metrics:
-        return Section("users", "Single users", needs="a headline metric with a value for each user")
+        return None
     worst = example_users.failures(data)
     base = data.baseline if data.baseline not in (None, data.best) else None
     columns: dict[str, list[Any]] = {"user": [w["user"] for w in worst]}
@@ -258,17 +291,18 @@ def _failures(data: ReportData) -> Section:
         columns[f"{data.best} began with"] = ["; ".join(w["shown"]) for w in worst]
     title = f"Where {data.best} loses most against {base}" if base else f"Where {data.best} does worst"
     lead = f"Failure cases of {data.best} on {data.metric}, and a closer look at single users."
-    tables = [html_table("failures", title, columns)] if worst else []
-    return Section("users", "Single users", lead, tables, users=example_users.inspector_users(data))
+    failures = [html_table("failures", title, columns)] if worst else []
+    return Section(lead, failures, users=example_users.inspector_users(data))
 
 
-def _map(data: ReportData) -> Section:
+@section("map", "Map of items", order=100, short="Map", needs="embeddings=")
+def _map(data: ReportData) -> Section | str | None:
     if data.embeddings is None:
-        return Section("map", "Map of items", needs="embeddings=")
+        return None
     try:
         ids, places, n_items = coordinates_of(data.embeddings, data.items, MOST_ITEMS)
     except MissingExtraError as error:
-        return Section("map", "Map of items", needs=f"{error.package!r} ({error.hint})")
+        return f"{error.package!r} ({error.hint})"
     sizes = _mark_sizes(data, ids)
     groups = [data.items.groups.get(i, "") for i in ids]
     chart = charts.embedding(
@@ -281,7 +315,7 @@ def _map(data: ReportData) -> Section:
     if sizes is not None:
         lead += f" Larger marks are recommended more often by {data.best}."
     notes = [f"{len(ids):,} of {n_items:,} items are drawn."] if len(ids) < n_items else []
-    return Section("map", "Map of items", lead, [], [Picture("Items by embedding", chart)], notes)
+    return Section(lead, [], [Picture("Items by embedding", chart)], notes)
 
 
 def _mark_sizes(data: ReportData, ids: Sequence[Any]) -> Any:
@@ -301,22 +335,122 @@ def _merge_rare_groups(groups: Sequence[str], max_groups: int = 9) -> list[str]:
     return [(g or "(none)") if g in frequent else "(other)" for g in groups]
 
 
-def _history(histories: Mapping[str, MetricHistory]) -> Section:
-    if not histories:
-        return Section("history", "Over time", needs="history= (a folder of results kept by recsys run)")
+@section(
+    "history", "Over time", order=110, short="Time",
+    needs="history= (a folder of results kept by recsys run)",
+)  # fmt: skip
+def _history(data: ReportData) -> Section | None:
+    if not data.histories:
+        return None
     pictures = []
-    for metric, history in list(histories.items())[:3]:
+    for metric, history in list(data.histories.items())[:3]:
         chart = charts.history(history.by_model, metric=metric, changes=history.changes)
         table = html_table(f"history-{metric}", metric, history.columns)
         pictures.append(Picture(f"{metric} over time", chart, table))
     lead = "Dashed lines mark a change of level beyond the noise."
-    return Section("history", "Over time", lead, [], pictures)
+    return Section(lead, [], pictures)
 
 
-def _audit(findings: Sequence[Mapping[str, Any]]) -> Section:
-    if not findings:
-        return Section("audit", "Audit", needs="audit= (what recsys audit found)")
-    return Section("audit", "Audit", "What was checked about the data and the protocol.", findings=findings)
+@section("audit", "Audit", order=120, needs="audit= (what recsys audit found)")
+def _audit(data: ReportData) -> Section | None:
+    if not data.findings:
+        return None
+    return Section("What was checked about the data and the protocol.", findings=data.findings)
+
+
+@section("conventions", "Conventions", order=200)
+def _conventions(data: ReportData) -> Section:
+    """Every decision, its value and what it means; those that differ from the default are marked."""
+    conventions, default = data.first(data.names[0]).conventions, Conventions()
+    rows = [
+        (n, v, describe(n, v), v != getattr(default, n)) for n, v in conventions.items() if n != "per_metric"
+    ]
+    rows += [
+        (f"{decision} (for {metric} only)", value, describe(decision, value), True)
+        for metric, changes in conventions.per_metric
+        for decision, value in changes
+    ]
+    json_values = conventions.to_dict()
+    columns = {
+        "decision": [r[0] for r in rows],
+        "value": [_text_or_none(json_values.get(r[0], r[1])) for r in rows],
+        "what it means": [r[2] for r in rows],
+    }
+    if any(r[3] for r in rows):
+        columns["default"] = ["no" if r[3] else "yes" for r in rows]
+    lead = "The decisions behind the numbers. Other libraries decide differently; recsys explain says how."
+    return Section(lead, [html_table("conventions", f"Conventions: {conventions}", columns)])
+
+
+@section("provenance", "Provenance", order=210)
+def _provenance(data: ReportData) -> Section:
+    """Where and when each model was evaluated, what was counted, and how tables were read."""
+    models = {name: data.first(name) for name in data.names}
+    count_names = list(dict.fromkeys(c for e in models.values() for c in e.counts))
+    counts: dict[str, list[Any]] = {"model": list(models)}
+    counts |= {c.replace("_", " "): [int(e.counts.get(c, 0)) for e in models.values()] for c in count_names}
+    documents = {name: json.loads(e.to_json()) for name, e in models.items()}
+    facts = [("sha256 of the result", name, d["sha256"]) for name, d in documents.items()]
+    facts += [("runs", n, str(len(runs))) for n, runs in data.models.items() if len(runs) > 1]
+    # A result from a file says where and when it was made; one of this session was made here and now.
+    for name, evaluation in models.items():
+        facts += [(k, name, _text_or_none(v)) for k, v in (evaluation.run or run_facts()).items()]
+    notes = [
+        (f"{table}: {note}", name, value)
+        for name, evaluation in models.items()
+        for table, note, value in _flatten_notes(evaluation.notes)
+    ]
+    more_tables = [html_table("counts", "What was counted", counts)]
+    if notes:
+        more_tables.append(_facts_table("read", "How the tables were read", notes))
+    return Section(
+        "The same inputs under the same conventions give a result with the same fingerprint, on any machine.",
+        [_facts_table("runs", "Result, versions and machine", facts)],
+        notes=_footnotes(data),
+        more_tables=more_tables,
+    )
+
+
+def _flatten_notes(notes: Mapping[str, Any], parent: str = "") -> list[tuple[str, str, str]]:
+    """(path of the parents, name, value) of every note that is not empty."""
+    rows = []
+    for name, value in notes.items():
+        if isinstance(value, Mapping):
+            rows += _flatten_notes(value, f"{parent} {name}".strip())
+        elif value not in (None, "", ()):
+            rows.append((parent, str(name).replace("_", " "), str(value)))
+    return rows
+
+
+def _facts_table(name: str, title: str, facts: Sequence[tuple[str, str, str]]) -> HtmlTable:
+    """(fact, model, value) as a table; models that share a value share a row."""
+    n_models = len({model for _, model, _ in facts})
+    models_by_fact: dict[tuple[str, str], list[str]] = {}
+    for fact, model, value in facts:
+        models_by_fact.setdefault((fact, value), []).append(model)
+    rows = [
+        (fact, "all" if len(models) == n_models else ", ".join(models), value)
+        for (fact, value), models in models_by_fact.items()
+    ]
+    columns = {head: [row[i] for row in rows] for i, head in enumerate(("fact", "model", "value"))}
+    return html_table(name, title, columns)
+
+
+def _footnotes(data: ReportData) -> list[str]:
+    """What a reader must know to trust the numbers; a line that holds for some models names them."""
+    models_by_line: dict[str, list[str]] = {}
+    for name in data.names:
+        evaluation = data.first(name)
+        for line in tables.footnotes(evaluation.counts, evaluation.conventions, evaluation.notes)[:-1]:
+            models_by_line.setdefault(line, []).append(name)
+    return [
+        line if len(models) == len(data.names) else f"{', '.join(models)}: {line}"
+        for line, models in models_by_line.items()
+    ]
+
+
+def _text_or_none(value: Any) -> str:
+    return "none" if value is None else str(value)
 
 
 def _table_by_model(

@@ -1,24 +1,45 @@
-"""What all strategies share: excluding bad rows, the k-core, the clock, draws, and building the split."""
+"""What all strategies share: the registry, their options, bad rows, the k-core, times, draws and borders.
+
+A border says which rows of a group are the newest (or drawn), and what happens to ties. There is no loop over
+groups: each row gets one whole number that sorts by group and then by time or draw, the sorted numbers show
+the border of each group, and every row is compared with the border of its group. Rows with equal numbers
+therefore stay together; only tied rows that a border must separate are sorted again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, TypedDict, cast
+from typing import Any, Literal, TypedDict, TypeVar, cast
 
 import numpy as np
 
 from recsys.errors import SplitError, UnknownNameError
-from recsys.inputs.timestamps import Clock, read_times
+from recsys.inputs.timestamps import Clock
 from recsys.kernels.keyed_random import Keys, check_seed, id_keys, pair_keys
-from recsys.splits.borders import ON_TIE, ROUNDING, group_sizes, select_newest, share_counts
 from recsys.splits.filters import check_whole_number, k_core
-from recsys.splits.split_result import TEST, TRAIN, VALIDATION, Side, Split, format_count, reason_code
+from recsys.splits.split_result import TEST, TRAIN, VALIDATION, Folds, Side, Split, format_count, reason_code
 from recsys.splits.split_table import InteractionTable, as_interaction_table
-from recsys.types import Array, Bool, Codes, Ids, Int
+from recsys.types import Array, Bool, Codes, Ids, Int, Registry
 
-BAD_ROWS = ("error", "exclude", "keep")
-SHORT = ("exclude", "train", "error")
+ON_TIE = {
+    "together": "rows of one time stay together, on the newer side",
+    "train": "rows of one time stay together, on the older side",
+    "by_item": "the higher item id counts as newer",
+    "random": "a seeded draw of user and item decides",
+    "row_order": "the later row counts as newer",
+    "error": "a tie at a border is an error",
+}
+_RULES: dict[str, Collection[str]] = {
+    "on_tie": ON_TIE,
+    "rounding": ("down", "nearest", "up"),
+    "short": ("exclude", "train", "error"),
+    "bad_rows": ("error", "exclude", "keep"),
+}
+_KEY_BITS = 62  # bits of a key, so that it stays a positive int64
 
 
 class SplitOptions(TypedDict, total=False):
@@ -59,6 +80,57 @@ DEFAULTS: SplitOptions = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Strategy:
+    """A way to split: its function and what is known of it.
+
+    Attributes:
+        name: the name that `split` calls it by.
+        function: takes the data first, and the options of every strategy as `**options`.
+        makes: "one" split, or "several": `Folds`.
+        help: what it holds out, in a few words.
+    """
+
+    name: str
+    function: Callable[..., Split | Folds]
+    makes: Literal["one", "several"]
+    help: str
+
+    def __call__(self, data: Any, *arguments: Any, **parameters: Any) -> Split | Folds:
+        return self.function(data, *arguments, **parameters)
+
+    @property
+    def parameters(self) -> dict[str, inspect.Parameter]:
+        """The parameters that are its own: neither the data nor the options of every strategy."""
+        _, *own = inspect.signature(self.function).parameters.values()
+        return {each.name: each for each in own if each.kind is not inspect.Parameter.VAR_KEYWORD}
+
+
+STRATEGIES: Registry[Strategy] = Registry("way to split", "recsys.splits")
+_Function = TypeVar("_Function", bound=Callable[..., Split | Folds])
+
+
+def strategy(
+    name: str,
+    *,
+    makes: Literal["one", "several"],
+    help: str,  # noqa: A002 - the word of the command
+) -> Callable[[_Function], _Function]:
+    """Register a function as a way to split: `split`, the command, protocol files and tests find it.
+
+    Args:
+        name: the name of the strategy, which is the function's.
+        makes: "one" split, or "several".
+        help: what it holds out, in a few words.
+    """
+
+    def register(function: _Function) -> _Function:
+        STRATEGIES[name] = Strategy(name, function, makes, help)
+        return function
+
+    return register
+
+
 class Job:
     """One data set on its way to a split: the side of every row, and arrays of the active rows.
 
@@ -73,12 +145,7 @@ class Job:
             raise UnknownNameError(f"option of {how}", unknown[0], [*DEFAULTS, *parameters])
         self.how, self.parameters = how, dict(parameters)
         self.options: SplitOptions = cast("SplitOptions", {**DEFAULTS, **options})
-        for name, known in (
-            ("on_tie", ON_TIE),
-            ("rounding", ROUNDING),
-            ("short", SHORT),
-            ("bad_rows", BAD_ROWS),
-        ):
+        for name, known in _RULES.items():
             if self.options[name] not in known:  # type: ignore[literal-required]
                 raise UnknownNameError(f"value of {name}", self.options[name], known)  # type: ignore[literal-required]
         self.seed = check_seed(self.options["seed"])
@@ -96,7 +163,7 @@ class Job:
         name = self.table.role("time")
         if name is None:
             raise self.table.missing_role("time")
-        clock: Clock = self.table.clock(name, self.options["unit"], read_times)
+        clock = self.table.clock(name, self.options["unit"])
         self._exclude_or_refuse(clock.missing, name, "without a time", "every row needs a time")
         return clock
 
@@ -113,7 +180,16 @@ class Job:
             return
         self._exclude_or_refuse(~np.isfinite(grade), name, "without a rating", "every row needs a rating")
         if scale is not None:
-            low, high = _scale_ends(scale)
+            try:
+                low, high = (float(end) for end in scale)
+            except (TypeError, ValueError) as error:
+                raise SplitError(
+                    f"scale={scale!r} is not (lowest, highest).", hint="Pass scale=(1, 5)."
+                ) from error
+            if not low < high:
+                raise SplitError(
+                    f"scale={scale!r}: the lowest rating is not below the highest.", hint="Pass scale=(1, 5)."
+                )
             self._exclude_or_refuse(
                 (grade < low) | (grade > high), name, f"rating outside {low:g} to {high:g}", "see the scale"
             )
@@ -239,10 +315,13 @@ class Job:
         return side
 
     def row_counts(self, amount: Any, sizes: Int) -> Int:
-        """The number of rows in each group: a whole number as it is, a share as a number of rows."""
+        """The number of rows of each group: a whole number as it is; a share exactly (0.29 of 100 is 29)."""
         if isinstance(amount, int):
             return np.full(len(sizes), amount, dtype=np.int64)
-        return share_counts(sizes, amount, self.options["rounding"])
+        share = Fraction(amount).limit_denominator(10**6)
+        extra = {"down": 0, "nearest": share.denominator // 2, "up": share.denominator - 1}
+        n_rows = (sizes * share.numerator + extra[self.options["rounding"]]) // share.denominator
+        return np.maximum(n_rows, 1)
 
     def apply_short_rule(self, side: Side, group: Codes, n_groups: int, *, needed: tuple[int, ...]) -> Side:
         """Exclude users that miss one of the `needed` sides, train on them, or raise, as `short` says."""
@@ -318,19 +397,6 @@ def _ratings(column: Any) -> Array | None:
     return np.asarray(column.to_numpy()).astype(np.float64)
 
 
-def _scale_ends(scale: Any) -> tuple[float, float]:
-    """The lowest and the highest rating."""
-    try:
-        low, high = (float(end) for end in scale)
-    except (TypeError, ValueError) as error:
-        raise SplitError(f"scale={scale!r} is not (lowest, highest).", hint="Pass scale=(1, 5).") from error
-    if not low < high:
-        raise SplitError(
-            f"scale={scale!r}: the lowest rating is not below the highest.", hint="Pass scale=(1, 5)."
-        )
-    return low, high
-
-
 def check_amount(value: Any, name: str, *, optional: bool = False) -> int | float:
     """Return the value if it is a share above 0 and below 1, or a number of rows (or users) of at least 1."""
     if optional and value in (None, 0) and not isinstance(value, bool):
@@ -346,10 +412,85 @@ def check_amount(value: Any, name: str, *, optional: bool = False) -> int | floa
     )
 
 
-def check_shares(test: Any, validation: Any) -> None:
-    """An error if two shares leave nothing to train on."""
-    if isinstance(test, float) and isinstance(validation, float) and test + validation >= 1:
+def time_keys(values: Array, group: Codes, n_groups: int) -> Int:
+    """One whole number per row that sorts by group, then by time."""
+    if values.dtype.kind == "f" or int(values.max()) - int(values.min()) >= (1 << _KEY_BITS) // max(
+        n_groups, 1
+    ):
+        _, place = np.unique(values, return_inverse=True)
+        low, span = 0, int(place.max()) + 1
+    else:
+        place, low, span = values, int(values.min()), int(values.max()) - int(values.min()) + 1
+    keys = np.multiply(group, span, dtype=np.int64)
+    keys += place
+    if low:
+        keys -= low
+    return keys
+
+
+def draw_keys(keys: Keys, group: Codes, n_groups: int) -> Int:
+    """One whole number per row that sorts by group, then by draw."""
+    bits = max(int(n_groups) - 1, 0).bit_length()
+    group_keys = (keys >> np.uint64(64 - _KEY_BITS + bits)).view(np.int64)
+    group_keys |= np.left_shift(group, _KEY_BITS - bits, dtype=np.int64)
+    return group_keys
+
+
+def group_sizes(group: Codes, n_groups: int) -> Int:
+    """How many rows each group has."""
+    return np.bincount(group, minlength=n_groups).astype(np.int64, copy=False)
+
+
+def select_newest(
+    keys: Int, group: Codes, n_wanted: Int, on_tie: str, tie_order: Callable[[Int], Array]
+) -> tuple[Bool, Int]:
+    """Select the last `n_wanted` rows of each group.
+
+    Args:
+        keys: from `time_keys` or `draw_keys`.
+        group: the group of each row.
+        n_wanted: the number of rows to select in each group.
+        on_tie: a name in `ON_TIE`.
+        tie_order: gives the sort keys of tied rows, for an array of row numbers.
+
+    Returns:
+        One flag per row, and the groups with a tie at their border.
+    """
+    n_groups = len(n_wanted)
+    sizes = group_sizes(group, n_groups)
+    n_selected = np.minimum(n_wanted, sizes)
+    border = _border_keys(keys, sizes, n_selected)
+    selected = keys >= border[group]
+    excess = group_sizes(group[selected], n_groups) - n_selected
+    tied_groups = np.flatnonzero(excess > 0)
+    if len(tied_groups) == 0 or on_tie == "together":
+        return selected, tied_groups
+    if on_tie == "error":
         raise SplitError(
-            f"test={test} and validation={validation} leave nothing to train on.",
-            hint="Their sum must stay below 1.",
+            f"{len(tied_groups)} of {n_groups} borders fall between rows of equal time.",
+            hint="Choose on_tie='together', 'train', 'by_item', 'random' or 'row_order'.",
         )
+    at_border = np.flatnonzero((keys == border[group]) & (excess[group] > 0))
+    if on_tie == "train":
+        selected[at_border] = False
+        return selected, tied_groups
+    tied_group = group[at_border]
+    order = np.lexsort((tie_order(at_border), tied_group))  # the first rows of each group are deselected
+    starts = np.concatenate([[0], np.cumsum(group_sizes(tied_group, n_groups))])[:-1]
+    place = np.arange(len(order)) - starts[tied_group[order]]
+    selected[at_border[order[place < excess[tied_group[order]]]]] = False
+    return selected, tied_groups
+
+
+def _border_keys(keys: Int, sizes: Int, n_selected: Int) -> Int:
+    """The smallest selected key of each group; above all keys where none is selected."""
+    above_all = np.iinfo(np.int64).max
+    if len(keys) == 0:
+        return np.full(len(sizes), above_all)
+    if len(sizes) == 1:
+        place = int(sizes[0] - n_selected[0])
+        return np.array([np.partition(keys, place)[place] if n_selected[0] else above_all], dtype=np.int64)
+    ends = np.cumsum(sizes)
+    ordered = np.sort(keys)
+    place = np.minimum(ends - n_selected, len(keys) - 1)
+    return np.where(n_selected > 0, ordered[place], above_all)

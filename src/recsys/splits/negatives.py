@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import InputError, SplitError, UnknownNameError
-from recsys.inputs.frames import read_interactions
+from recsys.inputs import read_interactions
 from recsys.inputs.ids import encode, ids_to_array
 from recsys.kernels.keyed_random import Keys, id_keys, mix_bits, pair_keys, unit_floats
 from recsys.types import Array, Bool, Codes, Float, Ids, Int, Interactions

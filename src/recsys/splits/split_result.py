@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import SplitError
-from recsys.splits.filters import cold_rows, count_distinct
+from recsys.splits.filters import count_distinct
 from recsys.splits.split_table import InteractionTable
 from recsys.types import Array, Bool, Int
 
@@ -164,7 +164,9 @@ class Split:
             if not filtered:
                 continue
             ids, codes = self._table.ids(role)
-            is_cold = cold_rows(codes, held_out & (side < FIRST_REASON), self._side == TRAIN, len(ids))
+            is_trained = np.zeros(len(ids), dtype=bool)
+            is_trained[codes[self._side == TRAIN]] = True
+            is_cold = held_out & (side < FIRST_REASON) & ~is_trained[codes]
             side[is_cold] = reason_code(reasons, f"{role} not in train")
         split = Split(
             self._table, side, reasons, extra_parts=self._codes, how=self.how, notes=self.notes,
@@ -225,7 +227,13 @@ class Folds(Sequence[Split]):
     def __len__(self) -> int:
         return self._size
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> Split: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Split]: ...
+
+    def __getitem__(self, index: int | slice) -> Split | list[Split]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(self._size))]
         at = index + self._size if index < 0 else index

@@ -16,6 +16,7 @@ from recsys.errors import ColumnError, InputError
 from recsys.inputs.containers import rows_of_container
 from recsys.inputs.frames import as_frame, detect_columns, encode_column
 from recsys.inputs.ids import encode
+from recsys.inputs.timestamps import Clock, read_times
 from recsys.types import Array, Bool, Codes, Ids, Interactions
 
 _ROLES = ("user", "item", "time", "grade")
@@ -29,7 +30,7 @@ class InteractionTable(ABC):
     def __init__(self, size: int) -> None:
         self.size = size
         self._coded: dict[str, tuple[Ids, Codes]] = {}
-        self._clocks: dict[tuple[str, str | None], Any] = {}
+        self._clocks: dict[tuple[str, str | None], Clock] = {}
 
     def __len__(self) -> int:
         return self.size
@@ -65,10 +66,10 @@ class InteractionTable(ABC):
             self._coded[role] = self._encode_column(name)
         return self._coded[role]
 
-    def clock(self, name: str, unit: str | None, read: Callable[..., Any]) -> Any:
-        """A column of times, read once by `read`."""
+    def clock(self, name: str, unit: str | None) -> Clock:
+        """A column of times, read once."""
         if (name, unit) not in self._clocks:
-            self._clocks[name, unit] = read(self.column(name), name, unit=unit)
+            self._clocks[name, unit] = read_times(self.column(name), name, unit=unit)
         return self._clocks[name, unit]
 
     @abstractmethod
@@ -211,7 +212,10 @@ def _array_table(data: Array, columns: Mapping[str, Any] | None) -> EntryTable:
     """A 2-D array; `columns` gives the number of the column with each role."""
     numbers = {role: number for role, number in (columns or {}).items() if role in _ROLES}
     readable = data.ndim == 2 and 0 < len(numbers) == len(columns or {})
-    if not readable or not all(_is_column_number(number, data) for number in numbers.values()):
+    if not readable or not all(
+        isinstance(number, int | np.integer) and -data.shape[1] <= number < data.shape[1]
+        for number in numbers.values()
+    ):
         raise ColumnError(
             f"an array of shape {data.shape} with columns={columns!r} cannot be read.",
             table="data",
@@ -219,10 +223,6 @@ def _array_table(data: Array, columns: Mapping[str, Any] | None) -> EntryTable:
         )
     roles = {role: data[:, number] for role, number in numbers.items()}
     return EntryTable("array", roles, {}, lambda keep: data[keep], len(data))
-
-
-def _is_column_number(number: Any, data: Array) -> bool:
-    return isinstance(number, int | np.integer) and -data.shape[1] <= number < data.shape[1]
 
 
 def _interactions_table(data: Interactions) -> EntryTable:

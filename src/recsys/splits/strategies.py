@@ -1,4 +1,4 @@
-"""The strategies: over all rows or within each user, by time or by draw.
+"""The strategies: over all rows or within each user, by time or by draw, once or several times.
 
 Every strategy takes interactions of any supported type and gives parts of the same type, with rows in their
 original order. The side of a row depends on ids, times and the seed, never on its place in the data (except
@@ -7,19 +7,46 @@ with on_tie="row_order").
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 
-from recsys.errors import SplitError, UnknownNameError
-from recsys.splits.borders import draw_keys, select_newest, time_keys
+from recsys.errors import InputError, SplitError, UnknownNameError
+from recsys.kernels.keyed_random import id_keys, pair_keys, unit_floats
 from recsys.splits.filters import check_whole_number
-from recsys.splits.job import Job, SplitOptions, check_amount, check_shares
-from recsys.splits.split_result import KNOWN, TEST, TRAIN, VALIDATION, VALIDATION_KNOWN, Side, Split
-from recsys.types import Codes
+from recsys.splits.job import (
+    STRATEGIES,
+    Job,
+    SplitOptions,
+    check_amount,
+    draw_keys,
+    select_newest,
+    strategy,
+    time_keys,
+)
+from recsys.splits.split_result import (
+    KNOWN,
+    TEST,
+    TRAIN,
+    VALIDATION,
+    VALIDATION_KNOWN,
+    Folds,
+    Side,
+    Split,
+    reason_code,
+)
+from recsys.types import Ids, Int
+
+_FOLD_UNITS = {
+    "rows": "all rows are dealt out",
+    "user_rows": "each user's rows are dealt out",
+    "users": "users are dealt out with all their rows",
+}
 
 
+@strategy("random_ratio", makes="one", help="a share of all rows, drawn at random")
 def random_ratio(
     data: Any, test: float = 0.2, validation: float = 0, **options: Unpack[SplitOptions]
 ) -> Split:
@@ -37,6 +64,7 @@ def random_ratio(
     return job.build_split(side, *_extra_parts(amounts))
 
 
+@strategy("per_user_ratio", makes="one", help="a share of each user's rows, drawn at random")
 def per_user_ratio(
     data: Any, test: float = 0.2, validation: float = 0, **options: Unpack[SplitOptions]
 ) -> Split:
@@ -46,6 +74,50 @@ def per_user_ratio(
     return _split_per_user(job, amounts, by_time=False)
 
 
+@strategy("k_fold", makes="several", help="every row tested once")
+def k_fold(data: Any, n_folds: int = 5, *, by: str = "rows", **options: Unpack[SplitOptions]) -> Folds:
+    """Folds in which every row is in the test part of exactly one fold.
+
+    Args:
+        data: what is split.
+        n_folds: the number of folds, at least 2.
+        by: deal out "rows", "user_rows" (each user's rows) or "users" (with all their rows).
+        options: as for every strategy.
+
+    >>> [sorted(f.test) for f in k_fold({"ann": ["a", "b"], "bob": ["c"], "eve": ["d"]}, 3, by="users")]
+    [['bob'], ['eve'], ['ann']]
+    """
+    if by not in _FOLD_UNITS:
+        raise UnknownNameError("value of by", by, _FOLD_UNITS)
+    n_folds = check_whole_number(n_folds, "n_folds", 2)
+    job = Job("k_fold", data, {"n_folds": n_folds, "by": by}, options, timed=False)
+    ids, user = job.ids("user")
+    if by == "users":
+        present = np.flatnonzero(np.bincount(user, minlength=len(ids)))
+        place = np.zeros(len(ids), dtype=np.int64)
+        place[present[np.argsort(job.user_draws()[present], kind="stable")]] = np.arange(len(present))
+        turn, n_units = place[user], len(present)
+    else:
+        keys = job.pair_draws if by == "rows" else draw_keys(job.pair_draws, user, len(ids))
+        distinct_keys, turn = np.unique(keys, return_inverse=True)
+        n_units = len(distinct_keys)
+        if by == "user_rows":
+            # Each user starts at a drawn fold, so that users with few rows do not all fill the first one.
+            first_turn = np.full(len(ids), n_units)
+            np.minimum.at(first_turn, user, turn)
+            offset = (job.user_draws() % np.uint64(n_folds)).astype(np.int64)
+            turn = turn - first_turn[user] + offset[user]
+    if n_units < n_folds:
+        raise SplitError(f"{n_units} {by} cannot fill {n_folds} folds.", hint="Use fewer folds.")
+    fold = turn % n_folds
+
+    def make(at: int) -> Split:
+        return job.build_split(np.where(fold == at, TEST, TRAIN).astype(np.int8), fold=at)
+
+    return Folds(make, n_folds)
+
+
+@strategy("leave_one_out", makes="one", help="one row of each user, the last or a drawn one")
 def leave_one_out(
     data: Any, which: str = "last", validation: int = 0, **options: Unpack[SplitOptions]
 ) -> Split:
@@ -61,6 +133,7 @@ def leave_one_out(
     return _split_per_user(job, amounts, by_time=which == "last")
 
 
+@strategy("leave_last", makes="one", help="the last n rows of each user")
 def leave_last(data: Any, n: int = 1, validation: int = 0, **options: Unpack[SplitOptions]) -> Split:
     """The last n rows of each user by time are test, the `validation` rows before them are validation.
 
@@ -74,6 +147,7 @@ def leave_last(data: Any, n: int = 1, validation: int = 0, **options: Unpack[Spl
     return _split_per_user(job, amounts, by_time=True)
 
 
+@strategy("per_user_temporal", makes="one", help="the last share of each user's rows")
 def per_user_temporal(
     data: Any, test: float = 0.2, validation: float = 0, **options: Unpack[SplitOptions]
 ) -> Split:
@@ -86,6 +160,7 @@ def per_user_temporal(
     return _split_per_user(job, amounts, by_time=True)
 
 
+@strategy("global_temporal", makes="one", help="one border in time for all, by share or at=")
 def global_temporal(
     data: Any,
     test: float | None = None,
@@ -131,6 +206,90 @@ def global_temporal(
     return job.build_split(side, VALIDATION)
 
 
+@strategy("rolling_windows", makes="several", help="test windows moving through time")
+def rolling_windows(
+    data: Any,
+    length: Any,
+    n_windows: int | None = None,
+    *,
+    step: Any = None,
+    train: Any = None,
+    gap: Any = None,
+    start: Any = None,
+    **options: Unpack[SplitOptions],
+) -> Folds:
+    """Test windows that move through time; the rows before each window are its training part.
+
+    Args:
+        data: what is split.
+        length: of a test window: "7d" for dates, a number for numeric times.
+        n_windows: the number of windows; by default 3, or with `start` as many as begin within the data.
+        step: from the start of one window to the next; by default `length`.
+        train: how far training reaches back ("sliding"); by default to the beginning ("rolling").
+        gap: the time between training and test; rows in it are excluded.
+        start: where the first window begins; by default the last window ends with the data.
+        options: as for every strategy.
+
+    Raises:
+        SplitError: the windows do not fit into the data.
+    """
+    parameters = {
+        "length": length,
+        "n_windows": n_windows,
+        "step": step,
+        "train": train,
+        "gap": gap,
+        "start": start,
+    }
+    parameters = {name: value for name, value in parameters.items() if value is not None}
+    job = Job("rolling_windows", data, parameters, options, timed=True)
+    clock = job.clock
+    span = clock.length(length, what="length")
+    stride = span if step is None else clock.length(step, what="step")
+    reach = None if train is None else clock.length(train, what="train")
+    gap_length = 0 if gap is None else clock.length(gap, what="gap")
+    starts = _window_starts(job, span, stride, n_windows, start)
+
+    def make(at: int) -> Split:
+        window_start = starts[at]
+        side: Side = np.full(job.size, TRAIN, dtype=np.int8)
+        side[job.times >= window_start] = TEST
+        side[job.times >= window_start + span] = reason_code(job.reasons, "after the window")
+        if gap_length:
+            in_gap = (job.times >= window_start - gap_length) & (job.times < window_start)
+            side[in_gap] = reason_code(job.reasons, "in the gap")
+        if reach is not None:
+            old = job.times < window_start - gap_length - reach
+            side[old] = reason_code(job.reasons, "before the training window")
+        job.notes["window"] = f"{clock.shown(window_start)} to {clock.shown(window_start + span)}"
+        return job.build_split(side, window=at)
+
+    return Folds(make, len(starts))
+
+
+def _window_starts(job: Job, span: Any, stride: Any, n_windows: int | None, start: Any) -> list[Any]:
+    """The time at which each test window begins."""
+    if n_windows is not None:
+        check_whole_number(n_windows, "n_windows", 1)
+    oldest, newest = job.times.min(), job.times.max()
+    if start is None:
+        end = np.nextafter(newest, np.inf) if job.times.dtype.kind == "f" else int(newest) + 1
+        n_starts = 3 if n_windows is None else n_windows
+        starts = [end - span - stride * at for at in range(n_starts)][::-1]
+    else:
+        first_start = job.clock.at(start, what="start")
+        n_starts = int((newest - first_start) // stride) + 1 if n_windows is None else n_windows
+        starts = [first_start + stride * at for at in range(max(n_starts, 0))]
+    if not starts or starts[0] <= oldest or starts[-1] > newest:
+        raise SplitError(
+            f"{len(starts)} windows of {span} do not fit between {job.clock.shown(oldest)} and "
+            f"{job.clock.shown(newest)} with something to train on before the first.",
+            hint="Use shorter or fewer windows, or another start.",
+        )
+    return starts
+
+
+@strategy("unseen_users", makes="one", help="whole users held out, part of their rows known")
 def unseen_users(
     data: Any,
     test: float = 0.2,
@@ -159,7 +318,16 @@ def unseen_users(
     parameters = {"test": test, "validation": validation, "known": known, "by": by}
     job = Job("unseen_users", data, parameters, options, timed=by == "time")
     ids, user = job.ids("user")
-    part_of_user = _part_of_user(job, user, len(ids), amounts)
+    present = np.flatnonzero(np.bincount(user, minlength=len(ids)))
+    part_of_user: Side = np.full(len(ids), TRAIN, dtype=np.int8)
+    pool, user_keys = present, (job.user_draws()[present] >> np.uint64(1)).view(np.int64)
+    counts = _whole_amounts(job, len(present), amounts, "users")
+    for code, count in zip((TEST, VALIDATION), counts, strict=True):
+        if count:
+            group = np.zeros(len(pool), dtype=np.int32)
+            chosen, _ = select_newest(user_keys, group, np.array([count]), "together", lambda rows: rows)
+            part_of_user[pool[chosen]] = code
+            pool, user_keys = pool[~chosen], user_keys[~chosen]
     side: Side = np.full(job.size, TRAIN, dtype=np.int8)
     rows = np.flatnonzero(part_of_user[user] != TRAIN)
     user_of_row = user[rows]
@@ -176,22 +344,6 @@ def unseen_users(
         if len(rows):
             side[rows] = job.apply_short_rule(side[rows], user[rows], len(ids), needed=(judged, shown))
     return job.build_split(side, KNOWN, *((VALIDATION_KNOWN, VALIDATION) if amounts[1] else ()))
-
-
-def _part_of_user(job: Job, user: Codes, n_users: int, amounts: tuple[Any, Any]) -> Side:
-    """The part each user belongs to: train, validation or test."""
-    present = np.flatnonzero(np.bincount(user, minlength=n_users))
-    part_of_user: Side = np.full(n_users, TRAIN, dtype=np.int8)
-    pool, keys = present, (job.user_draws()[present] >> np.uint64(1)).view(np.int64)
-    counts = _whole_amounts(job, len(present), amounts, "users")
-    for code, count in zip((TEST, VALIDATION), counts, strict=True):
-        if not count:
-            continue
-        group = np.zeros(len(pool), dtype=np.int32)
-        chosen, _ = select_newest(keys, group, np.array([count]), "together", lambda rows: rows)
-        part_of_user[pool[chosen]] = code
-        pool, keys = pool[~chosen], keys[~chosen]
-    return part_of_user
 
 
 def _split_per_user(job: Job, amounts: tuple[Any, Any], *, by_time: bool) -> Split:
@@ -212,7 +364,11 @@ def _extra_parts(amounts: tuple[Any, Any]) -> tuple[int, ...]:
 def _check_amounts(test: Any, validation: Any) -> tuple[Any, Any]:
     """The amounts of test and validation, each a share or a number; validation may be 0."""
     amounts = check_amount(test, "test"), check_amount(validation, "validation", optional=True)
-    check_shares(*amounts)
+    if all(isinstance(amount, float) for amount in amounts) and sum(amounts) >= 1:
+        raise SplitError(
+            f"test={amounts[0]} and validation={amounts[1]} leave nothing to train on.",
+            hint="Their sum must stay below 1.",
+        )
     return amounts
 
 
@@ -225,3 +381,181 @@ def _whole_amounts(job: Job, size: int, amounts: tuple[Any, Any], noun: str) -> 
             hint="Ask for less.",
         )
     return test, validation
+
+
+@overload
+def split(
+    data: Any,
+    how: Literal["random_ratio", "per_user_ratio", "per_user_temporal"] = ...,
+    test: float = ...,
+    validation: float = ...,
+    **options: Unpack[SplitOptions],
+) -> Split: ...
+
+
+@overload
+def split(
+    data: Any,
+    how: Literal["leave_last"],
+    n: int = ...,
+    validation: int = ...,
+    **options: Unpack[SplitOptions],
+) -> Split: ...
+
+
+@overload
+def split(
+    data: Any,
+    how: Literal["leave_one_out"],
+    which: str = ...,
+    validation: int = ...,
+    **options: Unpack[SplitOptions],
+) -> Split: ...
+
+
+@overload
+def split(
+    data: Any,
+    how: Literal["global_temporal"],
+    test: float | None = ...,
+    validation: float = ...,
+    *,
+    at: Any = ...,
+    validation_at: Any = ...,
+    **options: Unpack[SplitOptions],
+) -> Split: ...
+
+
+@overload
+def split(
+    data: Any,
+    how: Literal["unseen_users"],
+    test: float = ...,
+    validation: float = ...,
+    *,
+    known: float = ...,
+    by: str = ...,
+    **options: Unpack[SplitOptions],
+) -> Split: ...
+
+
+@overload
+def split(
+    data: Any, how: Literal["k_fold"], n_folds: int = ..., *, by: str = ..., **options: Unpack[SplitOptions]
+) -> Folds: ...
+
+
+@overload
+def split(
+    data: Any,
+    how: Literal["rolling_windows"],
+    length: Any,
+    n_windows: int | None = ...,
+    *,
+    step: Any = ...,
+    train: Any = ...,
+    gap: Any = ...,
+    start: Any = ...,
+    **options: Unpack[SplitOptions],
+) -> Folds: ...
+
+
+@overload
+def split(data: Any, how: str, *arguments: Any, **parameters: Any) -> Split | Folds: ...
+
+
+def split(data: Any, how: str = "random_ratio", *arguments: Any, **parameters: Any) -> Split | Folds:
+    """Split interactions by the name of a strategy.
+
+    Args:
+        data: a table, a sparse matrix, a dict, a 2-D array or `Interactions`.
+        how: a name in `STRATEGIES`.
+        arguments: positional arguments of that strategy.
+        parameters: keyword arguments of that strategy.
+
+    Returns:
+        A `Split`; `Folds` of several for "k_fold" and "rolling_windows".
+
+    Raises:
+        UnknownNameError: there is no such strategy.
+
+    >>> split({"ann": ["a", "b", "c"], "bob": ["a", "d"]}, "leave_last").test
+    {'ann': ['c'], 'bob': ['d']}
+    """
+    return STRATEGIES.find(how)(data, *arguments, **parameters)
+
+
+class LeaveOneOutMatrices(Sequence[tuple[Any, Any]]):
+    """(train, test) with one held-out entry per user; the matrix is stored once, pairs are made on demand."""
+
+    def __init__(self, matrix: Any, held: Int) -> None:
+        self._matrix = matrix
+        self.held = held
+        """The position of each held-out entry among the stored entries, users ascending."""
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+    @property
+    def users(self) -> Int:
+        """The row of each pair."""
+        return np.searchsorted(self._matrix.indptr, self.held, side="right") - 1
+
+    @property
+    def items(self) -> Int:
+        """The column of each held-out entry."""
+        return np.asarray(self._matrix.indices[self.held], dtype=np.int64)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        position, matrix = int(self.held[index]), self._matrix
+        user = int(np.searchsorted(matrix.indptr, position, side="right")) - 1
+        after = np.arange(len(matrix.indptr)) > user
+        kind = type(matrix)
+        train = kind(
+            (np.delete(matrix.data, position), np.delete(matrix.indices, position), matrix.indptr - after),
+            shape=matrix.shape,
+        )
+        entry = slice(position, position + 1)
+        test = kind(
+            (matrix.data[entry], matrix.indices[entry], after.astype(matrix.indptr.dtype)), shape=matrix.shape
+        )
+        return train, test
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        return (self[i] for i in range(len(self)))
+
+
+def leave_one_out_matrices(matrix: Any, *, seed: int = 0) -> LeaveOneOutMatrices:
+    """One fold per user with two entries or more: a drawn entry is the test part, all others train.
+
+    Args:
+        matrix: users x items, a scipy sparse matrix or a dense one (0 means no entry).
+        seed: of the draws.
+
+    Returns:
+        A sequence of (train, test), CSR matrices of the same shape.
+
+    >>> folds = leave_one_out_matrices(np.array([[1, 0, 1], [0, 2, 0]]))
+    >>> [(train.sum(), test.sum()) for train, test in folds]
+    [(np.int64(3), np.int64(1))]
+    """
+    from scipy.sparse import csr_array
+
+    if not (hasattr(matrix, "tocsr") or getattr(matrix, "ndim", 0) == 2):
+        raise InputError(
+            f"the matrix came as {type(matrix).__name__}.",
+            hint="Pass a users x items array or sparse matrix.",
+        )
+    stored = matrix.tocsr().copy() if hasattr(matrix, "tocsr") else csr_array(matrix)
+    stored.sum_duplicates()
+    stored.eliminate_zeros()
+    sizes = np.diff(stored.indptr)
+    users = np.flatnonzero(sizes >= 2)
+    keys = pair_keys(
+        id_keys(Ids(np.arange(stored.shape[0])), seed, purpose="user"),
+        id_keys(Ids(np.arange(stored.shape[0])), seed, purpose="entry"),
+    )
+    place = np.minimum((unit_floats(keys[users]) * sizes[users]).astype(np.int64), sizes[users] - 1)
+    return LeaveOneOutMatrices(stored, stored.indptr[users].astype(np.int64) + place)

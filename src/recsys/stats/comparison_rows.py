@@ -1,4 +1,8 @@
-"""Build one row of a comparison: its numbers from paired values, then its test, its runs and its verdict."""
+"""Rows of a comparison: numbers from paired values or a jackknife, then test, adjustment, runs and verdict.
+
+A metric that is not a mean over users has no value per user, so its rows come from the jackknife over groups
+of users and have no wins, losses or effect size; they belong to the same family and correction as all others.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from recsys.stats.adjustment import AdjustedSides
-from recsys.stats.alignment import Differences, Units, collapse
-from recsys.stats.comparison_options import EFFECTS, Options, non_inferiority_margin
-from recsys.stats.comparison_table import Row, Triple
-from recsys.stats.corrections import adjust
+from recsys.errors import InputError
+from recsys.stats.comparison_table import EFFECTS, Options, Row, Triple, non_inferiority_margin
+from recsys.stats.effects import Effect
 from recsys.stats.equivalence_tests import (
     BayesResult,
     EquivalenceResult,
@@ -21,12 +23,23 @@ from recsys.stats.equivalence_tests import (
     equivalence,
     equivalence_from_estimate,
 )
-from recsys.stats.family_tests import FamilyTest
-from recsys.stats.inference_results import Estimate, Interval, fieller_lift
-from recsys.stats.runs import RunsResult
-from recsys.stats.tests import count_wins_and_losses
-from recsys.stats.verdicts import format_difference, format_effect, format_p, verdict
-from recsys.types import Float
+from recsys.stats.group_jackknife import Jackknife
+from recsys.stats.inference_results import (
+    Estimate,
+    Interval,
+    fieller_lift,
+    format_difference,
+    format_p,
+    t_ratio,
+    t_tail,
+)
+from recsys.stats.multiple_comparisons import adjust
+from recsys.stats.paired_tests import count_wins_and_losses
+from recsys.stats.pairing import Differences, align
+from recsys.stats.resampling import Units, collapse, unit_keys
+from recsys.stats.runs import RunsResult, folds, run_result, seeds
+from recsys.stats.variance_reduction import AdjustedSides, Adjustment
+from recsys.types import Array, Float, PerCase
 
 
 def mean_row(triple: Triple, d: Differences, counted: Differences, options: Options) -> Row:
@@ -91,21 +104,6 @@ def _relative_lift(sides: Units, confidence: float, spent: int = 0) -> tuple[flo
     )
 
 
-def with_test(row: Row, result: FamilyTest, j: int) -> Row:
-    """The row with its result `j` of the test of the whole family."""
-    low, high = (float(limit) for limit in result.limits[j])
-    notes = row.notes + tuple(note for note in result.notes[j] if note not in row.notes)
-    return replace(
-        row,
-        interval=replace(row.interval, low=low, high=high, method=result.interval_method),
-        statistic=float(result.statistics[j]),
-        p_value=float(result.p_values[j]),
-        test=result.labels[j],
-        standard_error=float(result.errors[j]),
-        notes=notes,
-    )
-
-
 def with_adjustment(row: Row, adjusted: AdjustedSides, options: Options) -> Row:
     """The row with adjusted values, difference and lift; effect, wins and losses stay unadjusted."""
     value, baseline_value = (float(mean) for mean in adjusted.sides.estimates())
@@ -146,6 +144,195 @@ def _with_margin_tests(row: Row, estimate: Estimate, df: float, options: Options
     return replace(row, equivalence=equivalent, non_inferiority=no_worse, bayes=bayes)
 
 
+def jackknife_row(
+    triple: Triple,
+    model: Sequence[Jackknife],
+    baseline: Sequence[Jackknife],
+    run_ids: Sequence[Array],
+    *,
+    layout: str,
+    options: Options,
+) -> Row:
+    """One model against the baseline, from the metric's values without each group of users.
+
+    `run_ids` holds the case ids of each run of the model.
+    """
+    n_runs = max(len(model), len(baseline))
+    differences = [model[r % len(model)] - baseline[r % len(baseline)] for r in range(n_runs)]
+    model_mean, baseline_mean = _mean_jackknife(model), _mean_jackknife(baseline)
+    mean_difference = _mean_jackknife(differences)
+    estimate = mean_difference.estimate(options.confidence)
+    t = t_ratio(estimate.value, estimate.standard_error)
+    lift, lift_interval = _jackknife_lift(model_mean, baseline_mean, options.confidence)
+    row = Row(
+        *triple,
+        value=model_mean.value,
+        baseline_value=baseline_mean.value,
+        difference=estimate.value,
+        interval=estimate.interval,
+        relative=lift,
+        relative_interval=lift_interval,
+        statistic=t,
+        p_value=t_tail(t, mean_difference.df),
+        adjusted_p=math.nan,
+        effect=Effect("", math.nan, Interval(math.nan, math.nan, options.confidence, "none"), "undefined", 0),
+        wins=0,
+        ties=0,
+        losses=0,
+        n_cases=int(model_mean.sizes.sum()),
+        n_units=len(model_mean.without),
+        test=f"jackknife t ({len(model_mean.without)} groups)",
+        standard_error=estimate.standard_error,
+        equivalence=None
+        if options.margin is None
+        else equivalence_from_estimate(
+            estimate, mean_difference.df, options.margin, confidence=options.confidence
+        ),
+        non_inferiority=None
+        if options.no_worse_than is None
+        else equivalence_from_estimate(
+            estimate,
+            mean_difference.df,
+            non_inferiority_margin(options, triple[2]),
+            confidence=options.confidence,
+        ),
+        notes=(estimate.notes[0], *(f"{triple[2]}: {note}" for note in estimate.notes[1:])),
+    )
+    if not layout:
+        return row
+    per_run = np.array([difference.value for difference in differences])
+    ids = [run_ids[r % len(run_ids)] for r in range(n_runs)]
+    if layout == "folds":
+        runs = _folds_result(per_run.tolist(), ids, options)
+    else:
+        runs = _add_run_variance(per_run, mean_difference, row, options)
+    notes = runs.notes + _ignored_option_notes(len(model), len(baseline), layout, options)
+    return replace(row, runs=replace(runs, notes=notes))
+
+
+def _jackknife_lift(model: Jackknife, baseline: Jackknife, confidence: float) -> tuple[float, Interval]:
+    variance, baseline_variance, difference_variance = (
+        model.variance(),
+        baseline.variance(),
+        (model - baseline).variance(),
+    )
+    covariance = (variance + baseline_variance - difference_variance) / 2.0
+    return fieller_lift(
+        model.value, baseline.value, (variance, covariance, baseline_variance), model.df, confidence
+    )
+
+
+def _mean_jackknife(runs: Sequence[Jackknife]) -> Jackknife:
+    if not runs:
+        raise InputError("a model has no run at all.")
+    total = runs[0]
+    for run in runs[1:]:
+        total -= run.times(-1.0)
+    return total if len(runs) == 1 else total.times(1.0 / len(runs))
+
+
+def _add_run_variance(per_run: Float, difference: Jackknife, row: Row, options: Options) -> RunsResult:
+    """Add the variance between runs to that between users; their overlap is counted twice, which is safe."""
+    users_variance, runs_variance = difference.variance(), float(per_run.var(ddof=1)) / len(per_run)
+    satterthwaite = users_variance**2 / difference.df + runs_variance**2 / (len(per_run) - 1)
+    return run_result(
+        "users and runs added",
+        per_run,
+        variances=(users_variance, runs_variance),
+        error=math.sqrt(users_variance + runs_variance),
+        df=(users_variance + runs_variance) ** 2 / satterthwaite
+        if satterthwaite > 0
+        else min(difference.df, len(per_run) - 1.0),
+        n_users=row.n_cases,
+        confidence=options.confidence,
+    )
+
+
+def compare_runs(
+    model: Sequence[PerCase],
+    baseline: Sequence[PerCase],
+    metric: str,
+    *,
+    layout: str,
+    options: Options,
+    adjustment: Adjustment | None = None,
+) -> RunsResult:
+    """The difference between two models over their runs, run by run, with notes on options that are ignored.
+
+    Seeds may be adjusted for their users, who are the same in every run.
+    """
+    if len(model) != len(baseline) and 1 not in (len(model), len(baseline)):
+        raise InputError(
+            f"runs are compared one by one, but there are {len(model)} and {len(baseline)}.",
+            hint="Give the same number of runs, or one for the baseline.",
+        )
+    n_runs = max(len(model), len(baseline))
+    pairs = [(model[r % len(model)], baseline[r % len(baseline)]) for r in range(n_runs)]
+    if layout == "folds":
+        means = []
+        for a, b in pairs:
+            aligned = align({"a": a, "b": b}, [metric])
+            differences = aligned.differences("a", "b", metric)
+            if np.isnan(differences).all():
+                raise InputError(
+                    f"a run of the two sides has no case in common on {metric!r}.", column=metric
+                )
+            fold = collapse(differences[None, :], keys=unit_keys(aligned.ids), weights=aligned.weights)
+            means.append(float(fold.estimates()[0]))
+        result = _folds_result(means, [a.ids for a, _ in pairs], options)
+    else:
+        tables = {
+            f"{side}{r}": table
+            for r, pair in enumerate(pairs)
+            for side, table in zip("ab", pair, strict=True)
+        }
+        aligned = align(tables, [metric])
+        differences = np.stack([aligned.differences(f"a{r}", f"b{r}", metric) for r in range(n_runs)])
+        complete = ~np.isnan(differences).any(axis=0)
+        clusters = None if aligned.clusters is None else aligned.clusters[complete]
+        weights = None if aligned.weights is None else aligned.weights[complete]
+        keys = unit_keys(aligned.ids[complete])
+        units = collapse(differences[:, complete], clusters, keys=keys, weights=weights)
+        values = np.stack([units.linearised(r) for r in range(n_runs)])
+        if adjustment is not None:
+            users = aligned.ids[complete] if clusters is None else np.unique(clusters)
+            values = adjustment.values(values, users[units.weights[0] != 0])
+        result = seeds(values, confidence=options.confidence)
+    notes = _ignored_option_notes(len(model), len(baseline), layout, options)
+    return replace(result, notes=result.notes + notes)
+
+
+def _ignored_option_notes(model: int, baseline: int, layout: str, options: Options) -> tuple[str, ...]:
+    """Notes on options that several runs ignore and on spread they cannot show.
+
+    `model` and `baseline` are numbers of runs.
+    """
+    notes: tuple[str, ...] = ()
+    changed = {"test": options.test != "t", "interval": options.interval not in (None, "t")}
+    for name in (name for name, is_changed in changed.items() if is_changed):
+        notes += (
+            f"{name}={getattr(options, name)!r} is for users alone; several runs use a t-test over both",
+        )
+    if layout == "seeds" and options.test_over_train is not None:
+        notes += ("test_over_train is for folds; these runs share their users",)
+    if layout == "seeds" and model != baseline:
+        notes += ("one side has a single run, so its spread between runs is unknown and not counted",)
+    return notes
+
+
+def _folds_result(per_fold: Sequence[float], ids: Sequence[Array], options: Options) -> RunsResult:
+    """The difference over folds, from the difference and the test ids of each fold.
+
+    Unless options.test_over_train is given, n_test / n_train follows from the ids: users who are not tested
+    in a fold train it. Repeated folds test the same users again.
+    """
+    n_users, mean_n_test = len(np.unique(np.concatenate(ids))), sum(map(len, ids)) / len(ids)
+    ratio = options.test_over_train
+    if ratio is None and mean_n_test < n_users:
+        ratio = mean_n_test / (n_users - mean_n_test)
+    return folds(per_fold, test_over_train=ratio, confidence=options.confidence, n_users=n_users)
+
+
 def with_runs(row: Row, runs: RunsResult, options: Options) -> Row:
     """The row with test and interval over several runs, whose spread is part of the error."""
     if row.metric in options.lower_is_better:
@@ -184,22 +371,20 @@ def adjusted_margin_p(results: Sequence[EquivalenceResult | None], correction: s
 def with_verdict(row: Row, adjusted_p: float, margin_p: tuple[float, float], options: Options) -> Row:
     """The row with its adjusted p and its verdict; `margin_p`: p of equivalence, p of non-inferiority."""
     alpha = 1.0 - options.confidence
-    equivalent, no_worse = (p < alpha for p in margin_p)
-    lower_is_better = row.metric in options.lower_is_better
+    word = "no clear difference"
+    if adjusted_p < alpha and row.difference != 0:
+        is_better = (row.difference > 0) != (row.metric in options.lower_is_better)
+        word = "better" if is_better else "worse"
+    elif margin_p[0] < alpha:
+        word = "equivalent"
+    elif margin_p[1] < alpha:
+        word = "not worse"
     parts = [format_difference(row.difference, row.interval, row.relative, row.relative_interval)]
     if row.effect.name:
-        parts.append(format_effect(row.effect))
+        parts.append(f"{row.effect.name} {row.effect.value:.2f} {row.effect.label}")
     parts.append(format_p(adjusted_p, options.correction))
     if row.runs is not None:
         parts.append(row.runs.says)
-    word = verdict(
-        row.difference,
-        adjusted_p,
-        alpha,
-        lower_is_better=lower_is_better,
-        equivalent=equivalent,
-        no_worse=no_worse,
-    )
     if word == "equivalent":
         parts.append(f"within {options.margin:g} by {format_p(margin_p[0], options.correction)}")
     if word == "not worse":

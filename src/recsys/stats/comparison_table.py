@@ -1,21 +1,129 @@
-"""The result of a comparison: one row per model and metric, and the table of the rows."""
+"""A comparison: the options it was made with, one row per model and metric, the table and its columns."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from recsys.errors import NotDefinedError, UnknownNameError
-from recsys.stats.comparison_options import Options
-from recsys.stats.effects import Effect
+from recsys.errors import InputError, NotDefinedError, UnknownNameError
+from recsys.stats.effects import Effect, cliffs_delta, d_z, glass_delta, hedges_g, pooled_d, rank_biserial
 from recsys.stats.equivalence_tests import BayesResult, EquivalenceResult
-from recsys.stats.inference_results import Interval
-from recsys.stats.planning import minimal_effect, users_needed
+from recsys.stats.inference_results import Interval, check_confidence, is_number
+from recsys.stats.intervals import METHODS, Method
+from recsys.stats.multiple_comparisons import CORRECTIONS
+from recsys.stats.paired_tests import minimal_effect, users_needed
+from recsys.stats.resampling import Progress, Rng, Scheme
 from recsys.stats.runs import RunsResult
-from recsys.types import Array
+from recsys.types import Array, Table
 
 Triple = tuple[str, str, str]
+Columns = dict[str, list[Any]]
+TESTS = ("t", "permutation", "wilcoxon", "sign", "studentised", "bca")
+RANK_TESTS = ("wilcoxon", "sign")
+EFFECTS: dict[str, Callable[..., Effect]] = {
+    "d_z": d_z,
+    "d": pooled_d,
+    "hedges_g": hedges_g,
+    "glass_delta": glass_delta,
+    "cliffs_delta": cliffs_delta,
+    "rank_biserial": rank_biserial,
+}
+_ROW_FIELDS = (
+    "model", "baseline", "metric", "value", "baseline_value", "difference", "standard_error", "relative",
+    "statistic", "p_value", "adjusted_p", "wins", "ties", "losses", "n_cases", "n_units", "test", "verdict",
+)  # fmt: skip
+# Equivalence has no column of its own: it is part of the verdict.
+_HEADINGS = {
+    "non_inferiority_p": "p, no worse", "p_worse": "P(worse)", "p_equal": "P(equal)", "p_better": "P(better)",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Options:
+    """Test, interval, correction and effect; `margin` adds an equivalence test, `rope` a Bayesian posterior.
+
+    `no_worse_than` adds a non-inferiority test: worse by less than this, in the metric's units.
+
+    By default the interval follows the test: a bootstrap test has its own, all others use the t interval.
+    `tie` is the dead zone of win/tie/loss and of the sign test. `runs`: how several runs relate.
+
+    `covariates` (numbers per user) and `strata` (groups of users) lower the variance. Their population means
+    and shares come from the other users in the same tables, or from `covariate_means` and `stratum_shares`.
+    """
+
+    test: str = "t"
+    interval: Method | None = None
+    correction: str = "holm"
+    effect: str = "d_z"
+    confidence: float = 0.95
+    margin: float | None = None
+    no_worse_than: float | None = None
+    rope: float | None = None
+    tie: float = 0.0
+    lower_is_better: frozenset[str] = frozenset()
+    runs: str = "auto"
+    test_over_train: float | None = None
+    n_resamples: int = 10_000
+    scheme: Scheme = "auto"
+    rng: Rng = 0
+    progress: Progress | None = None
+    covariates: Table | None = None
+    covariate_means: Mapping[str, float] | None = None
+    strata: Table | None = None
+    stratum_shares: Mapping[Any, float] | None = None
+
+    def __post_init__(self) -> None:
+        known = {
+            "test": TESTS,
+            "interval": (*METHODS, None),
+            "correction": (*CORRECTIONS, "max-t"),
+            "effect": tuple(EFFECTS),
+            "runs": ("auto", "seeds", "folds"),
+        }
+        for name, allowed in known.items():
+            if getattr(self, name) not in allowed:
+                raise UnknownNameError(
+                    name, getattr(self, name), (choice for choice in allowed if choice is not None)
+                )
+        check_confidence(self.confidence)
+        for margin in (self.margin, self.no_worse_than):
+            if margin is not None and not (is_number(margin) and margin > 0):
+                raise InputError(f"the margin must be positive, got {margin!r}.", hint="One number.")
+        if not (is_number(self.tie) and self.tie >= 0):
+            raise InputError(f"tie must be zero or a positive number, got {self.tie!r}.")
+        for known_values, table in (("covariate_means", "covariates"), ("stratum_shares", "strata")):
+            if getattr(self, known_values) is not None and getattr(self, table) is None:
+                raise InputError(f"{known_values} was given without {table}.", hint=f"Pass {table}= too.")
+        if self.correction == "max-t" and self.test in RANK_TESTS:
+            raise InputError(
+                f"max-T corrects tests of the mean, which test={self.test!r} is not.",
+                hint="Use correction='holm'.",
+            )
+        if self.adjusts and self.test in RANK_TESTS:
+            raise InputError(
+                f"test={self.test!r} does not look at the mean, which is what covariates and strata adjust.",
+                hint="Use test='t', 'permutation', 'studentised' or 'bca'.",
+            )
+
+    @property
+    def adjusts(self) -> bool:
+        """Whether differences are adjusted for covariates or strata."""
+        return self.covariates is not None or self.strata is not None
+
+    @property
+    def interval_method(self) -> Method:
+        """The method of the interval, after defaults."""
+        if self.interval is not None:
+            return self.interval
+        return "studentised" if self.test == "studentised" else "bca" if self.test == "bca" else "t"
+
+
+def non_inferiority_margin(options: Options, metric: str) -> tuple[float, float]:
+    """The range of differences that are worse by less than `no_worse_than`, or not worse at all."""
+    margin = math.inf if options.no_worse_than is None else options.no_worse_than
+    return (-math.inf, margin) if metric in options.lower_is_better else (-margin, math.inf)
 
 
 @dataclass(frozen=True)
@@ -111,3 +219,62 @@ class ComparisonTable:
         values |= {r.model: r.value for r in self.rows if r.metric == name}
         ordered = sorted(values, key=lambda model: values[model], reverse=True)
         return tuple(reversed(ordered) if name in self.options.lower_is_better else ordered)
+
+
+def display_columns(table: ComparisonTable) -> Columns:
+    """The columns a reader sees, verdict last."""
+    rows = table.rows
+    columns: Columns = {
+        "model": [r.model for r in rows],
+        "metric": [r.metric for r in rows],
+        "value": [r.value for r in rows],
+        "against": [r.baseline for r in rows],
+        "its value": [r.baseline_value for r in rows],
+        "won/tied/lost": [f"{r.wins:,}/{r.ties:,}/{r.losses:,}" if r.effect.name else "-" for r in rows],
+    }
+    if table.options.adjusts:
+        columns["variance saved"] = [
+            "-" if math.isnan(r.variance_saved) else f"{r.variance_saved:.1%}" for r in rows
+        ]
+    requested = _margin_and_rope_columns(rows)
+    columns |= {heading: requested[name] for name, heading in _HEADINGS.items() if name in requested}
+    return columns | {"verdict": [r.verdict for r in rows]}
+
+
+def footnotes(table: ComparisonTable) -> list[str]:
+    """The family of the correction, the notes of the table, then each note of a row once."""
+    notes = dict.fromkeys(note for row in table.rows for note in row.notes)
+    return [table.family, *table.notes, *notes]
+
+
+def number_columns(table: ComparisonTable) -> Columns:
+    """All numbers of all rows, by name."""
+    rows = table.rows
+    columns: Columns = {name: [getattr(r, name) for r in rows] for name in _ROW_FIELDS}
+    columns |= {
+        "low": [r.interval.low for r in rows],
+        "high": [r.interval.high for r in rows],
+        "effect": [r.effect.value for r in rows],
+        "effect_low": [r.effect.interval.low for r in rows],
+        "effect_high": [r.effect.interval.high for r in rows],
+        "effect_label": [r.effect.label for r in rows],
+        "relative_low": [r.relative_interval.low for r in rows],
+        "relative_high": [r.relative_interval.high for r in rows],
+    }
+    if table.options.adjusts:
+        columns["variance_saved"] = [r.variance_saved for r in rows]
+        columns["notes"] = ["; ".join(r.notes) for r in rows]
+    return columns | _margin_and_rope_columns(rows)
+
+
+def _margin_and_rope_columns(rows: Sequence[Row]) -> Columns:
+    """The columns that margin=, no_worse_than= and rope= add; no posterior where a metric is not a mean."""
+    columns: Columns = {
+        f"{name}_p": [getattr(r, name).p_value for r in rows]
+        for name in ("equivalence", "non_inferiority")
+        if any(getattr(r, name) is not None for r in rows)
+    }
+    if any(r.bayes is not None for r in rows):
+        for name in ("p_worse", "p_equal", "p_better"):
+            columns[name] = [math.nan if r.bayes is None else getattr(r.bayes, name) for r in rows]
+    return columns

@@ -14,11 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import UnknownNameError
-from recsys.stats.alignment import Differences
-from recsys.stats.inference_results import Interval, t_interval
-from recsys.stats.paired_samples import as_differences
-from recsys.stats.statistics_warnings import ZeroVarianceWarning, caution, caution_small_sample
-from recsys.stats.tests import has_spread, without_rounding
+from recsys.stats.inference_results import (
+    Interval,
+    ZeroVarianceWarning,
+    caution,
+    caution_small_sample,
+    t_interval,
+)
+from recsys.stats.paired_tests import without_rounding
+from recsys.stats.pairing import Differences, as_differences
+from recsys.stats.resampling import has_spread
 from recsys.types import Array, Float
 
 STANDARDISED = ((0.2, "small (negligible)"), (0.5, "small"), (0.8, "medium"))

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import InputError
-from recsys.stats.alignment import Differences
 from recsys.stats.inference_results import (
     Alternative,
     Estimate,
@@ -24,8 +23,8 @@ from recsys.stats.inference_results import (
     t_ratio,
     t_tail,
 )
-from recsys.stats.paired_samples import as_differences
-from recsys.stats.tests import spread_notes, t_statistic
+from recsys.stats.paired_tests import spread_notes, t_statistic
+from recsys.stats.pairing import Differences, as_differences
 from recsys.types import Float
 
 

@@ -1,13 +1,21 @@
-"""Intervals, estimates and test results, and the t distribution behind them."""
+"""Intervals, estimates and test results: the t distribution behind them, their words, and cautions.
+
+A caution names a way in which a correctly computed number can mislead. It is both a typed Python warning and
+a note on the result, so that it also reaches a report.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Literal
 
-from recsys.errors import InputError, UnknownNameError
+from recsys.errors import InputError, RecsysWarning, UnknownNameError, warn
 
 Alternative = Literal["two-sided", "greater", "less"]
 ALTERNATIVES = ("two-sided", "greater", "less")
@@ -75,6 +83,17 @@ class TestResult:
 
     # The name starts with "Test", which a test collector would otherwise pick up.
     __test__ = False
+
+
+def clip_interval(estimate: Estimate, bounds: tuple[float, float]) -> Estimate:
+    """The estimate with its interval clipped to the bounds of the metric."""
+    lowest, highest = bounds
+    clipped = replace(
+        estimate.interval,
+        low=min(max(lowest, estimate.interval.low), highest),
+        high=max(min(highest, estimate.interval.high), lowest),
+    )
+    return replace(estimate, interval=clipped)
 
 
 def t_ratio(difference: float, error: float) -> float:
@@ -156,7 +175,9 @@ def fieller_lift(
         return lift, Interval(-math.inf, math.inf, confidence, "Fieller")
     tail = (1.0 - confidence) / 2.0
     t_squared = float(ndtri(1.0 - tail) if math.isinf(df) else stdtrit(df, 1.0 - tail)) ** 2
-    if _has_constant_difference(variance, shared_variance, base_variance) and zero_spread_p(df) / 2.0 > tail:
+    # The difference of value and base varies by rounding only.
+    no_spread = variance - 2.0 * shared_variance + base_variance <= 1e-12 * (variance + base_variance)
+    if no_spread and zero_spread_p(df) / 2.0 > tail:
         return lift, Interval(-math.inf, math.inf, confidence, "Fieller")
     a = base**2 - t_squared * base_variance
     b = value * base - t_squared * shared_variance
@@ -167,6 +188,105 @@ def fieller_lift(
     return lift, Interval((b - reach) / a - 1.0, (b + reach) / a - 1.0, confidence, "Fieller")
 
 
-def _has_constant_difference(variance: float, shared_variance: float, base_variance: float) -> bool:
-    """Whether the difference of value and base varies by rounding only."""
-    return variance - 2.0 * shared_variance + base_variance <= 1e-12 * (variance + base_variance)
+def format_p(p: float, correction: str) -> str:
+    """A p-value with its name, two digits.
+
+    >>> format_p(0.0123, "holm"), format_p(3e-9, "holm")
+    ('p_holm = 0.012', 'p_holm < 1e-4')
+    """
+    name = "p" if correction == "none" else f"p_{correction}"
+    if math.isnan(p):
+        return f"{name} not defined"
+    return f"{name} < 1e-4" if p < 1e-4 else f"{name} = {p:.2g}"
+
+
+def plural(n: int, noun: str) -> str:
+    """A count with its noun, in the singular for 1.
+
+    >>> plural(1, "metric"), plural(2, "metric")
+    ('1 metric', '2 metrics')
+    """
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def format_difference(
+    difference: float, interval: Interval, relative: float, relative_interval: Interval
+) -> str:
+    """The difference in per cent of the baseline where that is defined, else in the metric's own units."""
+    if math.isfinite(relative) and math.isfinite(relative_interval.low):
+        low, high = 100.0 * relative_interval.low, 100.0 * relative_interval.high
+        return f"{100.0 * relative:+.1f}% [{low:.1f}, {high:.1f}]"
+    return f"{difference:+.4g} [{interval.low:.4g}, {interval.high:.4g}]"
+
+
+class StatisticsWarning(RecsysWarning):
+    """Base of the warnings below."""
+
+
+class SmallSampleWarning(StatisticsWarning):
+    """Too few units for the method to mean what it says."""
+
+
+class ZeroVarianceWarning(StatisticsWarning):
+    """Every unit shows the same difference, so there is no noise to compare it with."""
+
+
+class RankTestWarning(StatisticsWarning):
+    """A Wilcoxon or sign test where it tests something other than the mean."""
+
+
+class SkewWarning(StatisticsWarning):
+    """A method that assumes symmetry was used on differences that are not symmetric."""
+
+
+class UnpairedWarning(StatisticsWarning):
+    """Some cases exist on one side only, or are excluded on one side only, and were left out of the pairs."""
+
+
+class StoppedWarning(StatisticsWarning):
+    """A test for a fixed number of users, applied to a result that was stopped once it looked clear."""
+
+
+class SampleRatioWarning(StatisticsWarning):
+    """The groups of an experiment do not have their planned sizes."""
+
+
+class PopulationWarning(StatisticsWarning):
+    """A difference adjusted for covariates or strata holds for fewer users than it may seem to."""
+
+
+_ALREADY_WARNED: ContextVar[set[tuple[type, str]] | None] = ContextVar("_SAID", default=None)
+
+
+@contextmanager
+def warn_once() -> Iterator[None]:
+    """Inside, a repeated caution warns only the first time; `caution` still returns its note every time."""
+    token = _ALREADY_WARNED.set(_ALREADY_WARNED.get() or set())
+    try:
+        yield
+    finally:
+        _ALREADY_WARNED.reset(token)
+
+
+@contextmanager
+def notes_only() -> Iterator[None]:
+    """Inside, cautions do not warn: they are notes on the results only."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StatisticsWarning)
+        yield
+
+
+def caution(category: type[StatisticsWarning], text: str) -> str:
+    """Warn at the line of the user's call, however deep inside the library, and return the text as a note."""
+    warned = _ALREADY_WARNED.get()
+    if warned is not None:
+        if (category, text) in warned:
+            return text
+        warned.add((category, text))
+    warn(category, text)
+    return text
+
+
+def caution_small_sample(n: int, consequence: str) -> str:
+    """Warn about a small sample and say what it does to the number; return the text as a note."""
+    return caution(SmallSampleWarning, f"only {n} unit{'' if n == 1 else 's'}: {consequence}")

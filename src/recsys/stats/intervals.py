@@ -1,25 +1,42 @@
-"""Intervals for one number: means, ratios, clustered means, by formula or bootstrap.
+"""Intervals for one number: means, ratios, clustered means and any statistic the caller brings.
 
-An estimate is a ratio of sums over units (see `alignment`), so one function serves a mean, a weighted mean, a
-ratio metric (clicks per view, by the delta method) and a clustered mean. For catalogue metrics see
-`catalogue_intervals`.
+An estimate is a ratio of sums over units (see `resampling`), so one function serves a mean, a weighted mean,
+a ratio metric (clicks per view, by the delta method) and a clustered mean, by formula or bootstrap. For
+catalogue metrics see `group_jackknife`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import InputError, UnknownNameError
-from recsys.stats.alignment import Units, collapse
-from recsys.stats.bootstrap import replicate
-from recsys.stats.inference_results import Estimate, Interval, t_interval
-from recsys.stats.resampling import Resampler, Rng, seed_from_rng, unit_keys
-from recsys.stats.statistics_warnings import ZeroVarianceWarning, caution, caution_small_sample
+from recsys.stats.inference_results import (
+    Estimate,
+    Interval,
+    ZeroVarianceWarning,
+    caution,
+    caution_small_sample,
+    check_confidence,
+    t_interval,
+)
+from recsys.stats.pairing import pair
+from recsys.stats.resampling import (
+    Resampler,
+    Rng,
+    Units,
+    bca_limits,
+    check_resamples,
+    collapse,
+    has_spread,
+    replicate,
+    seed_from_rng,
+    unit_keys,
+)
 from recsys.types import Array, Float
 
 Method = Literal["t", "normal", "studentised", "bca", "percentile"]
@@ -172,3 +189,49 @@ def _check_clusters(clusters: npt.ArrayLike | None, n: int) -> Array | None:
             f"clusters must name one cluster per case: {n} cases, clusters of shape {labels.shape}."
         )
     return labels
+
+
+def statistic_interval(
+    sample: npt.ArrayLike,
+    statistic: Callable[[Any], float],
+    *,
+    method: str = "percentile",
+    confidence: float = 0.95,
+    n_resamples: int = 10_000,
+    rng: Rng = 0,
+) -> Estimate:
+    """Bootstrap interval of `statistic(sample)` over units drawn with replacement."""
+    if method not in ("percentile", "bca"):
+        raise UnknownNameError("bootstrap interval", method, ("percentile", "bca"))
+    check_confidence(confidence)
+    check_resamples(n_resamples)
+    d = pair(sample)
+    values = d.first
+    observed, n, notes = check_not_nan(statistic(values)), len(values), d.notes
+    if n < 3:
+        notes += (caution_small_sample(n, "an interval means little here"),)
+    elif not has_spread(values):
+        notes += (caution(ZeroVarianceWarning, "every unit has the same value: zero variance"),)
+    stream = np.random.default_rng(seed_from_rng(rng))
+    resampled = np.array([float(statistic(values[stream.integers(0, n, n)])) for _ in range(n_resamples)])
+    if n < 2:
+        low, high = -math.inf, math.inf
+    elif method == "bca":
+        # The acceleration (how the spread changes with the statistic), by leaving out single units.
+        without = np.array([float(statistic(np.delete(values, i))) for i in range(n)])
+        influence = without.mean() - without
+        square = float((influence**2).sum())
+        acceleration = float((influence**3).sum() / (6.0 * square**1.5)) if square > 0 else 0.0
+        low, high = bca_limits(resampled, observed, acceleration, confidence)
+    else:
+        tail = (1.0 - confidence) / 2.0
+        low, high = map(float, np.quantile(resampled, [tail, 1.0 - tail]))
+    error = float(resampled.std(ddof=1)) if n_resamples > 1 else 0.0
+    return Estimate(observed, error, Interval(low, high, confidence, method), n, notes)
+
+
+def check_not_nan(value: float) -> float:
+    """Refuse a NaN: no draw would exceed it, so it would look significant."""
+    if math.isnan(value):
+        raise InputError("the statistic of the sample is NaN.", hint="Return a number for every sample.")
+    return float(value)

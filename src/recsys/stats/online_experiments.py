@@ -14,18 +14,30 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from recsys.errors import InputError, UnknownNameError
-from recsys.stats.corrections import adjust
-from recsys.stats.experiment_log import assignment, metric_parts, per_unit
-from recsys.stats.experiment_results import Experiment, Lift, SampleRatio
-from recsys.stats.group_sequential import boundaries, msprt
-from recsys.stats.inference_results import Interval, fieller_lift, t_interval, t_ratio, t_tail
-from recsys.stats.statistics_warnings import SampleRatioWarning, SmallSampleWarning, caution
-from recsys.stats.verdicts import format_difference, format_p, plural
-from recsys.types import Float
+from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError
+from recsys.stats.inference_results import (
+    Interval,
+    SampleRatioWarning,
+    SmallSampleWarning,
+    caution,
+    fieller_lift,
+    format_difference,
+    format_p,
+    plural,
+    t_interval,
+    t_ratio,
+    t_tail,
+)
+from recsys.stats.multiple_comparisons import adjust
+from recsys.stats.sequential import boundaries, msprt
+from recsys.types import Array, Float, Int
 
 # The customary level: a mismatch this unlikely means a broken assignment or log.
 SAMPLE_RATIO_LEVEL = 0.001
+_FRAME_FIELDS = (
+    "metric", "kind", "variant", "control", "control_value", "variant_value", "difference", "lift", "p_value",
+    "adjusted_p", "n_control", "n_variant", "variance_saved", "verdict",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -34,6 +46,86 @@ class Looks:
 
     fractions: tuple[float, ...]
     spending: str = "obrien-fleming"
+
+
+@dataclass(frozen=True)
+class SampleRatio:
+    """Chi-square test of the planned group sizes; `ok` is False if the assignment or the log is broken."""
+
+    counts: dict[str, int]
+    expected: dict[str, float]
+    statistic: float
+    p_value: float
+    ok: bool
+
+
+@dataclass(frozen=True)
+class Lift:
+    """One variant against the control on one metric."""
+
+    metric: str
+    kind: str
+    variant: str
+    control: str
+    control_value: float
+    variant_value: float
+    difference: float
+    interval: Interval
+    lift: float
+    lift_interval: Interval
+    p_value: float
+    adjusted_p: float
+    n_control: int
+    n_variant: int
+    variance_saved: float = 0.0
+    sequential_p: float | None = None
+    sequential_interval: Interval | None = None
+    boundary: float | None = None
+    verdict: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """All variants against the control; read `sample_ratio` first."""
+
+    rows: tuple[Lift, ...]
+    sample_ratio: SampleRatio
+    family: str
+    notes: tuple[str, ...] = ()
+
+    def __getitem__(self, key: tuple[str, str]) -> Lift:
+        """The row of (variant, metric)."""
+        for row in self.rows:
+            if (row.variant, row.metric) == key:
+                return row
+        raise UnknownNameError("variant and metric", key, (f"{r.variant}, {r.metric}" for r in self.rows))
+
+    def __str__(self) -> str:
+        """One line per variant and metric, then whether the groups are as large as planned."""
+        lines = [f"{r.variant} against {r.control}, {r.metric} ({r.kind}): {r.verdict}" for r in self.rows]
+        sizes = ", ".join(f"{arm} {n:,}" for arm, n in self.sample_ratio.counts.items())
+        health = "as planned" if self.sample_ratio.ok else "NOT as planned: find out why first"
+        ratio = f"group sizes {sizes}: {health} ({format_p(self.sample_ratio.p_value, 'none')})"
+        notes = dict.fromkeys(note for r in self.rows for note in r.notes)
+        return "\n".join([*lines, ratio, self.family, *self.notes, *notes])
+
+    def to_frame(self) -> Any:
+        """Every number of every row as a pandas table."""
+        import pandas as pd
+
+        rows = []
+        for r in self.rows:
+            cells = {name: getattr(r, name) for name in _FRAME_FIELDS}
+            cells |= {"low": r.interval.low, "high": r.interval.high}
+            cells |= {"lift_low": r.lift_interval.low, "lift_high": r.lift_interval.high}
+            interval = r.sequential_interval
+            if interval is not None:
+                name = "boundary" if r.sequential_p is None else "sequential_p"
+                cells[name] = getattr(r, name)
+                cells |= {"sequential_low": interval.low, "sequential_high": interval.high}
+            rows.append(cells)
+        return pd.DataFrame(rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,14 +182,16 @@ def ab(
         raise InputError("name at least one metric.")
     if mixed not in ("error", "drop"):
         raise UnknownNameError("choice for mixed units", mixed, ("error", "drop"))
-    units, arms, assigned, notes = assignment(frame, unit, variant, mixed)
-    control_index = _control_index(arms, control)
+    units, arms, assigned, notes = _assignment(frame, unit, variant, mixed)
+    if control is not None and str(control) not in arms:
+        raise UnknownNameError("control", str(control), arms)
+    control_index = 0 if control is None else arms.index(str(control))
     ratio = _sample_ratio(arms, assigned, shares)
-    covariate_values = None if covariate is None else per_unit(frame, covariate, units, how="mean")
+    covariate_values = None if covariate is None else _per_unit(frame, covariate, units, how="mean")
     n_rows = (len(arms) - 1) * len(metrics)
     rows: list[Lift] = []
     for name in metrics:
-        kind, numerator, denominator = metric_parts(frame, name, units)
+        kind, numerator, denominator = _metric_parts(frame, name, units)
         groups = []
         for code in range(len(arms)):
             member = assigned == code
@@ -120,14 +214,6 @@ def ab(
     )
     size = f"{plural(len(arms) - 1, 'variant')} x {plural(len(metrics), 'metric')}"
     return Experiment(verdicts, ratio, f"{plural(n_rows, 'comparison')} ({size}), {correction}", notes)
-
-
-def _control_index(arms: list[str], control: Any) -> int:
-    if control is None:
-        return 0
-    if str(control) not in arms:
-        raise UnknownNameError("control", str(control), arms)
-    return arms.index(str(control))
 
 
 def _sample_ratio(
@@ -279,3 +365,124 @@ def _with_verdict(row: Lift, adjusted_p: float, correction: str, *, healthy: boo
     return replace(
         row, adjusted_p=adjusted_p, verdict=text if healthy else f"not to be trusted (sample ratio); {text}"
     )
+
+
+def _assignment(
+    frame: Any, unit: str, variant: str, mixed: str
+) -> tuple[Int, list[str], Int, tuple[str, ...]]:
+    """Unit of each row (-1: dropped), names of the variants, variant of each unit, notes."""
+    labels, units = _encode_labels(_column(frame, unit), unit)
+    names, arms = _encode_labels(_column(frame, variant), variant)
+    if len(names) < 2:
+        raise InputError(f"an experiment needs at least two variants, got {names.tolist()}.", column=variant)
+    lowest_arm = np.full(len(labels), len(names))
+    highest_arm = np.full(len(labels), -1)
+    np.minimum.at(lowest_arm, units, arms)
+    np.maximum.at(highest_arm, units, arms)
+    is_mixed = lowest_arm != highest_arm
+    notes: tuple[str, ...] = ()
+    if is_mixed.any():
+        if mixed != "drop":
+            raise InputError(
+                f"{plural(int(is_mixed.sum()), 'unit')} saw more than one variant.",
+                column=variant,
+                row=labels[is_mixed].tolist()[0],
+                hint="Find out why; mixed='drop' leaves them out and notes it.",
+            )
+        notes = (f"{int(is_mixed.sum())} of {len(labels)} units saw more than one variant and were left out",)
+        new_codes = np.cumsum(~is_mixed) - 1
+        units = np.where(is_mixed[units], -1, new_codes[units])
+        lowest_arm = lowest_arm[~is_mixed]
+        variants_without_units = [str(names[arm]) for arm in range(len(names)) if arm not in lowest_arm]
+        if variants_without_units:
+            raise InputError(
+                f"no unit of variant {variants_without_units[0]!r} saw that variant only.", column=variant
+            )
+    return units, [str(name) for name in names.tolist()], lowest_arm, notes
+
+
+def _encode_labels(values: Array, column: str) -> tuple[Array, Int]:
+    is_missing = np.array(
+        [
+            value is None
+            or type(value).__name__ == "NAType"
+            or (isinstance(value, float) and math.isnan(value))
+            for value in values.tolist()
+        ],
+        dtype=bool,
+    )
+    if is_missing.any():
+        raise InputError(
+            f"{column} is missing in a row.", column=column, row=int(np.flatnonzero(is_missing)[0])
+        )
+    try:
+        labels, codes = np.unique(values, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(value).__name__ for value in values.tolist()})
+        raise IdTypeError(
+            f"{column} holds {' and '.join(kinds)} in one column, so none would match.",
+            column=column,
+            hint="Make them one type, such as frame[column].astype(str).",
+        ) from None
+    return labels, codes.astype(np.int64)
+
+
+def _metric_parts(frame: Any, name: str, units: Int) -> tuple[str, Float, Float]:
+    """Kind of a metric, and its numerator and denominator per unit."""
+    if "/" in name and name not in _column_names(frame):
+        numerator, denominator = (
+            _per_unit(frame, part.strip(), units, how="sum") for part in name.split("/", 1)
+        )
+        if denominator.sum() == 0:
+            raise InputError("the denominator of a ratio adds up to zero.", column=name)
+        return "ratio", numerator, denominator
+    sums = _per_unit(frame, name, units, how="sum")
+    if np.isin(_number_column(frame, name), (0.0, 1.0)).all():
+        return "conversion", np.minimum(sums, 1.0), np.ones_like(sums)
+    return "mean", sums, np.ones_like(sums)
+
+
+def _per_unit(frame: Any, name: str, units: Int, *, how: str) -> Float:
+    """A column summed (or averaged) over the rows of each unit."""
+    values = _number_column(frame, name)
+    is_bad = ~np.isfinite(values)
+    if is_bad.any():
+        raise InputError(
+            "a value is missing or infinite.",
+            column=name,
+            row=int(np.flatnonzero(is_bad)[0]),
+            hint="If it means 'nothing happened', fill it with 0.",
+        )
+    has_unit = units >= 0
+    sums: Float = np.bincount(units[has_unit], weights=values[has_unit]).astype(np.float64)
+    return sums / np.bincount(units[has_unit]) if how == "mean" else sums
+
+
+def _number_column(frame: Any, name: str) -> Float:
+    column = _column(frame, name)
+    try:
+        return column.astype(np.float64)
+    except (TypeError, ValueError) as exc:
+        raise InputError(
+            f"the column holds no numbers ({exc}).", column=name, hint="Name a column of numbers, or 0 and 1."
+        ) from exc
+
+
+def _column(frame: Any, name: str) -> Array:
+    names = _column_names(frame)
+    if names.count(name) != 1:
+        problem = "more than one column" if name in names else "no column"
+        raise ColumnError(
+            f"the log has {problem} {name!r}.", column=name, hint=f"It has: {', '.join(names)}."
+        )
+    return np.asarray(frame[name])
+
+
+def _column_names(frame: Any) -> list[str]:
+    """The columns of a pandas, polars or arrow table, or of a dict of columns."""
+    for attribute in ("column_names", "columns"):
+        if hasattr(frame, attribute):
+            return [str(name) for name in getattr(frame, attribute)]
+    if isinstance(frame, Mapping):
+        return [str(name) for name in frame]
+    raise InputError(f"the log came as {type(frame).__name__}.", hint="Pass a table or a dict of columns.")

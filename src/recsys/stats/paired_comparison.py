@@ -7,39 +7,70 @@ corrects p-values over the whole stated family, and puts the verdict into words.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from recsys.errors import InputError, UnknownNameError
-from recsys.stats.adjustment import AdjustedSides, Adjustment, adjusted_units, build_adjustment
-from recsys.stats.alignment import Aligned, Differences, align, collapse
-from recsys.stats.catalogue_intervals import Jackknife
-from recsys.stats.comparison_options import Options
 from recsys.stats.comparison_rows import (
     adjusted_margin_p,
+    compare_runs,
+    jackknife_row,
     mean_row,
     model_and_baseline_units,
     with_adjustment,
     with_runs,
-    with_test,
     with_verdict,
 )
-from recsys.stats.comparison_table import ComparisonTable, Row, Triple
-from recsys.stats.family_tests import adjust_family, family_test
-from recsys.stats.jackknife_rows import jackknife_row
-from recsys.stats.resampling import Resampler, Words, seed_from_rng, unit_keys
-from recsys.stats.run_tables import compare_runs, merge_runs, run_layout
-from recsys.stats.statistics_warnings import UnpairedWarning, caution, warn_once
-from recsys.stats.variance_reduction import variance_saved_share
-from recsys.stats.verdicts import plural
-from recsys.types import Float, PerCase
-
-__all__ = ["ComparisonTable", "Grouped", "Row", "compare_tables"]
+from recsys.stats.comparison_table import ComparisonTable, Options, Row, Triple
+from recsys.stats.group_jackknife import Jackknife
+from recsys.stats.inference_results import (
+    Interval,
+    TestResult,
+    UnpairedWarning,
+    caution,
+    plural,
+    t_interval,
+    warn_once,
+)
+from recsys.stats.multiple_comparisons import adjust, step_down
+from recsys.stats.paired_tests import (
+    EXACT_FLIPS,
+    flip_p,
+    paired_t,
+    sign_flip,
+    sign_test,
+    spread_notes,
+    t_statistic,
+    wilcoxon,
+)
+from recsys.stats.pairing import Aligned, Differences, align
+from recsys.stats.resampling import (
+    Resampler,
+    Units,
+    Words,
+    collapse,
+    replicate,
+    seed_from_rng,
+    unit_keys,
+)
+from recsys.stats.runs import merge_runs, run_layout
+from recsys.stats.variance_reduction import (
+    AdjustedSides,
+    Adjustment,
+    Covariates,
+    adjusted_units,
+    lookup_covariates,
+    lookup_strata,
+    variance_saved_share,
+)
+from recsys.types import Array, Float, PerCase
 
 Runs = Mapping[str, list[PerCase]]
 Grouped = Mapping[str, Mapping[str, Sequence[Jackknife]]]
+_BOOTSTRAPS = ("studentised", "bca", "percentile")
 
 
 def compare_tables(
@@ -93,7 +124,7 @@ def compare_tables(
     mean_triples = [triple for triple in triples if triple[2] not in jackknife_metrics]
     with warn_once():
         aligned = _align_runs(runs, layout, [metric for metric in names if metric not in jackknife_metrics])
-        adjustment = build_adjustment(settings, aligned.users)
+        adjustment = _build_adjustment(settings, aligned.users)
         rows_by_triple, max_t_p = _mean_rows(
             mean_triples, aligned, counted, adjustment, layout=layout, options=settings
         )
@@ -115,7 +146,7 @@ def compare_tables(
                     )
                 rows_by_triple[triple] = row if row.runs is None else with_runs(row, row.runs, settings)
         rows = [rows_by_triple[triple] for triple in triples]
-        adjusted = adjust_family(rows, mean_triples, max_t_p, settings.correction)
+        adjusted = _adjust_family(rows, mean_triples, max_t_p, settings.correction)
         equivalence_p = adjusted_margin_p([row.equivalence for row in rows], settings.correction)
         non_inferiority_p = adjusted_margin_p([row.non_inferiority for row in rows], settings.correction)
         missing_note = aligned.note()
@@ -137,6 +168,18 @@ def _runs_by_model(tables: Mapping[str, PerCase | Sequence[PerCase]]) -> dict[st
 
 def _align_runs(runs: Runs, layout: str, metrics: Sequence[str]) -> Aligned:
     return align({name: merge_runs(tables, layout, metrics) for name, tables in runs.items()}, metrics)
+
+
+def _build_adjustment(options: Options, users: Array) -> Adjustment | None:
+    """The adjustment the options ask for, looked up for these users; None if they ask for none."""
+    if not options.adjusts:
+        return None
+    covariates, strata = Covariates((), np.empty((len(users), 0)), None, ()), None
+    if options.covariates is not None:
+        covariates = lookup_covariates(options.covariates, options.covariate_means, users)
+    if options.strata is not None:
+        strata = lookup_strata(options.strata, options.stratum_shares, users)
+    return Adjustment(users, covariates, strata)
 
 
 def _mean_rows(
@@ -167,23 +210,96 @@ def _mean_rows(
             for differences, units_present in zip(paired, present, strict=True)
         ]
     values = [sides.differences for sides in adjusted] or paired
-    resampler = Resampler(
-        units.keys, options.n_resamples, seed_from_rng(options.rng), options.scheme, progress=options.progress
-    )
-    tests = family_test(adjusted_units(units, adjusted), values, resampler, options)
+    tested_units = adjusted_units(units, adjusted)
+    tests, max_t_p = _family_test(tested_units, values, options)
     counted_pairs = paired
     if counted is not None:
         counted_tables = _align_runs(
             _runs_by_model(counted), layout, list(dict.fromkeys(metric for *_, metric in triples))
         )
         counted_pairs = [_pair_models(counted_tables, triple, keys) for triple in triples]
-    rows = {
-        triple: with_test(mean_row(triple, differences, counts, options), tests, j)
-        for j, (triple, differences, counts) in enumerate(zip(triples, paired, counted_pairs, strict=True))
-    }
+    rows: dict[Triple, Row] = {}
+    errors = tested_units.standard_errors().tolist()
+    parts = zip(triples, paired, counted_pairs, tests, errors, strict=True)
+    for triple, differences, counts, test, error in parts:
+        row = mean_row(triple, differences, counts, options)
+        rows[triple] = replace(
+            row,
+            interval=test.interval or row.interval,
+            statistic=test.statistic,
+            p_value=test.p_value,
+            test=test.method,
+            standard_error=error,
+            notes=row.notes + tuple(note for note in test.notes if note not in row.notes),
+        )
     for triple, sides in zip(triples, adjusted, strict=bool(adjusted)):
         rows[triple] = with_adjustment(rows[triple], sides, options)
-    return rows, tests.adjusted
+    return rows, max_t_p
+
+
+def _family_test(
+    units: Units, paired: Sequence[Differences], options: Options
+) -> tuple[list[TestResult], Float | None]:
+    """Test every row of `units` with one set of draws; `paired` holds the same rows case by case.
+
+    Returns the tests, each with the interval of the difference, and their p-values by max-T if it is the
+    correction.
+    """
+    resampler = Resampler(
+        units.keys, options.n_resamples, seed_from_rng(options.rng), options.scheme, progress=options.progress
+    )
+    max_t, interval_method = options.correction == "max-t", options.interval_method
+    replicates = None
+    if max_t or options.test in _BOOTSTRAPS or interval_method in _BOOTSTRAPS:
+        replicates = replicate(units, resampler)
+    tests = _single_tests(paired, options)
+    if replicates is not None and options.test in _BOOTSTRAPS:
+        label = f"{options.test} bootstrap ({resampler.n_resamples} {replicates.scheme} draws)"
+        p_values = replicates.p_values(options.test).tolist()
+        tests = [replace(test, method=label, p_value=p) for test, p in zip(tests, p_values, strict=True)]
+    elif options.test == "permutation" and len(units.keys) > EXACT_FLIPS:
+        label = f"sign-flip permutation ({resampler.n_resamples} draws)"
+        p_values = [flip_p(*row) for row in zip(resampler.flipped(units.totals), units.totals, strict=True)]
+        tests = [replace(test, method=label, p_value=p) for test, p in zip(tests, p_values, strict=True)]
+    if replicates is not None and interval_method in _BOOTSTRAPS:
+        intervals = [
+            Interval(low, high, options.confidence, interval_method)
+            for low, high in replicates.limits(interval_method, options.confidence).tolist()
+        ]
+    else:
+        df = units.n_units() - 1.0 - np.array([d.spent for d in paired])
+        if interval_method == "normal":
+            df = np.full(len(paired), np.inf)
+        columns = np.stack([units.estimates(), units.standard_errors(), df], axis=1)
+        intervals = [
+            replace(t_interval(value, error, row_df, options.confidence), method=interval_method)
+            for value, error, row_df in columns.tolist()
+        ]
+    tests = [replace(test, interval=interval) for test, interval in zip(tests, intervals, strict=True)]
+    if replicates is None or not max_t:
+        return tests, None
+    return tests, step_down(replicates.observed_t(), replicates.t_values())[1]
+
+
+def _single_tests(paired: Sequence[Differences], options: Options) -> list[TestResult]:
+    """Tests computed row by row; for a resampled test, only its t statistic."""
+    if options.test == "wilcoxon":
+        return [wilcoxon(d) for d in paired]
+    if options.test == "sign":
+        return [sign_test(d, dead_zone=options.tie) for d in paired]
+    if options.test == "permutation" and len(paired[0].units().keys) <= EXACT_FLIPS:
+        # The statistic of a row is t for every test of the mean, whatever p comes from.
+        return [replace(sign_flip(d), statistic=_statistic_only(d).statistic) for d in paired]
+    if options.test in _BOOTSTRAPS:
+        return [_statistic_only(d) for d in paired]
+    return [paired_t(d, confidence=options.confidence) for d in paired]
+
+
+def _statistic_only(d: Differences) -> TestResult:
+    """The t statistic without the cautions of the t-test, as the t distribution is not used."""
+    values = d.units().linearised()
+    mean, _, t = t_statistic(values)
+    return TestResult("", mean, t, math.nan, len(values), notes=d.notes + spread_notes(values))
 
 
 def _with_run_spread(
@@ -198,6 +314,33 @@ def _with_run_spread(
     saved = variance_saved_share(adjusted.standard_error, unadjusted.standard_error)
     row_with_runs = with_runs(row, adjusted, options)
     return replace(row_with_runs, variance_saved=saved, test=f"{row_with_runs.test}, adjusted")
+
+
+def _adjust_family(
+    rows: Sequence[Row], in_draws: Sequence[Triple], max_t_p: Float | None, correction: str
+) -> Float:
+    """P-values adjusted over the family.
+
+    For max-T, `max_t_p` holds the adjusted p-values of the rows `in_draws`. The other rows (metrics of the
+    catalogue) are adjusted by Holm, and both parts are multiplied up to the size of the whole family, which
+    is valid under any dependence.
+    """
+    p_values = np.array([row.p_value for row in rows])
+    if correction != "max-t":
+        return adjust(p_values, correction)
+    index_in_draws = {triple: j for j, triple in enumerate(in_draws)}
+    index = [index_in_draws.get((row.model, row.baseline, row.metric)) for row in rows]
+    inside = np.array([j is not None for j in index])
+    adjusted = np.empty(len(rows))
+    if max_t_p is not None:
+        adjusted[inside] = max_t_p[[j for j in index if j is not None]]
+    adjusted[~inside] = adjust(p_values[~inside], "holm")
+    for part in (inside, ~inside):
+        if part.any():
+            adjusted[part] = np.minimum(1.0, adjusted[part] * len(rows) / np.count_nonzero(part))
+    # The draws may give a slightly smaller p than the chosen test; a correction must not lower p.
+    at_least_raw: Float = np.maximum(adjusted, p_values)
+    return at_least_raw
 
 
 def _model_pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:

@@ -1,8 +1,12 @@
-"""Resampling weights and signs: one matrix, shared by every metric and model, so comparisons stay paired.
+"""Resampling: the units that are resampled, their weights and signs, and the bootstrap of many estimates.
 
-Draws are counter-based and keyed by (seed, purpose, unit id), so neither the order of rows nor their split
-into shards or blocks changes them. The matrix never exists as a whole: blocks within a memory budget are
-generated and multiplied at once. (The multinomial scheme needs all units together, sorted.)
+A unit is a cluster (a user with several cases) or a single case. An estimate is always a ratio of two sums
+over units, which covers means with excluded cases, weighted means, clustered means and ratio metrics.
+
+One matrix of weights or signs is shared by every metric and model, so comparisons stay paired. Draws are
+counter-based and keyed by (seed, purpose, unit id), so neither the order of rows nor their split into shards
+or blocks changes them. The matrix never exists as a whole: blocks within a memory budget are generated and
+multiplied at once. (The multinomial scheme needs all units together, sorted.)
 """
 
 from __future__ import annotations
@@ -17,19 +21,25 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import InputError, UnknownNameError
-from recsys.stats.inference_results import is_whole
-from recsys.types import Array, Float
+from recsys.stats.inference_results import (
+    Alternative,
+    check_alternative,
+    check_confidence,
+    is_whole,
+    zero_spread_p,
+)
+from recsys.types import Array, Bool, Float, Int
 
 Words = npt.NDArray[np.uint64]
 Scheme = Literal["auto", "poisson", "multinomial"]
 Rng = int | np.random.Generator
 Progress = Callable[[int, int], None]
-
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _ROUNDS = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
 _PANEL = 8192
 _STRIP = 256
 _BUDGET = 64 << 20
+_BATCH_BYTES = 1 << 30
 # With fewer units a Poisson total varies too much around n for small-sample methods.
 _POISSON_FROM = 1000
 
@@ -87,10 +97,72 @@ def random_order(ids: Array, rng: Rng, *, purpose: str = "order") -> npt.NDArray
     return np.argsort(words, kind="stable")
 
 
-def _poisson_table() -> Float:
-    """Poisson(1) for a 16-bit uniform, rounded so that mean 1 and variance 1 are exact."""
-    counts = [24103, 24124, 12046, 4018, 1005, 201, 33, 5, 1]
-    return np.repeat(np.arange(9.0), counts)
+@dataclass(frozen=True, eq=False)
+class Units:
+    """One column per unit, one row per estimate: sum of totals / sum of weights is the estimate."""
+
+    keys: Words
+    totals: Float
+    weights: Float
+
+    def estimates(self) -> Float:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio: Float = self.totals.sum(axis=1) / self.weights.sum(axis=1)
+        return ratio
+
+    def residuals(self) -> Float:
+        """The influence of each unit on the estimate, before scaling; sums to zero."""
+        residuals: Float = self.totals - self.estimates()[:, None] * self.weights
+        # Residuals that are rounding only count as zero.
+        largest = np.abs(self.totals).max(axis=1, initial=0.0)
+        residuals[np.abs(residuals).max(axis=1, initial=0.0) <= 1e-12 * largest] = 0.0
+        return residuals
+
+    def n_units(self) -> Int:
+        counts: Int = np.count_nonzero(self.weights, axis=1).astype(np.int64)
+        return counts
+
+    def standard_errors(self) -> Float:
+        """Cluster-robust; the textbook s / sqrt(n) when every unit is one case."""
+        n = self.n_units()
+        with np.errstate(invalid="ignore", divide="ignore"):
+            spread = np.sqrt((self.residuals() ** 2).sum(axis=1) * n / (n - 1.0))
+            errors: Float = spread / np.abs(self.weights.sum(axis=1))
+        return errors
+
+    def linearised(self, row: int = 0) -> Float:
+        """One value per unit present in this row: their mean is the estimate, their s / sqrt(n) its error."""
+        present = self.weights[row] != 0
+        totals: Float = self.totals[row, present]
+        weights: Float = self.weights[row, present]
+        if np.all(weights == 1):
+            return totals
+        estimate = totals.sum() / weights.sum()
+        values: Float = estimate + (totals - estimate * weights) / weights.mean()
+        return values
+
+
+def collapse(
+    values: Float, clusters: Array | None = None, *, keys: Words, weights: Float | None = None
+) -> Units:
+    """Units from cases (rows x cases; NaN: not in the mean of that row); `keys` are those of the cases."""
+    present = ~np.isnan(values)
+    if np.isinf(values).any():
+        raise InputError("values must be finite or NaN (excluded), got an infinite one.")
+    share = present.astype(np.float64) if weights is None else present * weights
+    totals = np.where(present, values, 0.0) * share
+    if clusters is None:
+        return Units(keys, totals, share)
+    labels, codes = np.unique(np.asarray(clusters), return_inverse=True)
+    n = len(labels)
+
+    def summed(rows: Float) -> Float:
+        return np.stack([np.bincount(codes, weights=row, minlength=n) for row in rows])
+
+    sums = summed(totals)
+    # Cases of a unit that cancel exactly must not leave a rounding error that looks like a difference.
+    sums[np.abs(sums) <= 1e-12 * summed(np.abs(totals))] = 0.0
+    return Units(unit_keys(labels), sums, summed(share))
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +232,8 @@ class Resampler:
                 yield slice(top, bottom), slice(start, stop), panel[: bottom - top, : stop - start]
 
     def _poisson_blocks(self) -> Iterator[tuple[slice, slice, Float]]:
-        table = _poisson_table()
+        # Poisson(1) for a 16-bit uniform, rounded so that mean 1 and variance 1 are exact.
+        table = np.repeat(np.arange(9.0), [24103, 24124, 12046, 4018, 1005, 201, 33, 5, 1])
 
         def decode(words: Words, out: Float) -> None:
             np.take(table, words.view("<u2"), out=out, mode="clip")
@@ -195,3 +268,188 @@ def bernoulli_signs(n: int) -> Iterator[Float]:
     for start in range(0, total, 1 << 12):
         codes = np.arange(start, min(start + (1 << 12), total), dtype=np.int64)
         yield ((codes[:, None] >> np.arange(n)) & 1).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Replicates:
+    """Per estimate (row): value, standard error, acceleration; deviations and errors of its resamples."""
+
+    estimates: Float
+    standard_errors: Float
+    accelerations: Float
+    deviations: Float
+    errors: Float
+    n_units: Int
+    scheme: str
+
+    def observed_t(self) -> Float:
+        """Each estimate over its standard error."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t: Float = self.estimates / self.standard_errors
+        return t
+
+    def t_values(self) -> Float:
+        """Studentised deviations; infinite for a resample without spread, unless its deviation is 0."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = self.deviations / self.errors
+        return np.where(np.isnan(t), 0.0, t)
+
+    def limits(self, method: str, confidence: float) -> Float:
+        """Rows x (low, high); infinite for one unit alone, and for few units without spread."""
+        check_confidence(confidence)
+        tail = (1.0 - confidence) / 2.0
+        values = self.estimates[:, None]
+        if method == "percentile":
+            limits = values + np.quantile(self.deviations, [tail, 1 - tail], axis=1).T
+        elif method == "studentised":
+            # Order statistics, not interpolation: a resample without spread has an infinite t.
+            t = self.t_values()
+            high = np.quantile(t, 1 - tail, axis=1, method="higher")
+            low = np.quantile(t, tail, axis=1, method="lower")
+            limits = values - np.stack([high, low], axis=1) * self.standard_errors[:, None]
+        elif method == "bca":
+            rows = zip(self.deviations, self.accelerations, strict=True)
+            limits = values + np.array([bca_limits(d, 0.0, a, confidence) for d, a in rows])
+        else:
+            raise UnknownNameError("bootstrap interval", method, ("percentile", "studentised", "bca"))
+        unbounded = (self.n_units < 2) | (self._no_spread & (self._sign_flip_p > 1.0 - confidence))
+        return np.where(unbounded[:, None], [[-np.inf, np.inf]], limits)
+
+    @property
+    def _no_spread(self) -> Bool:
+        """Rows without any spread, in which all resamples are equal."""
+        return np.asarray(self.standard_errors == 0)
+
+    @property
+    def _sign_flip_p(self) -> Float:
+        """The two-sided p-value of each row from sign flips alone, as if it had no spread."""
+        return np.array([zero_spread_p(n - 1) for n in self.n_units.tolist()])
+
+    def p_values(self, method: str, alternative: Alternative = "two-sided") -> Float:
+        """Test the hypothesis that the estimate is zero, by inverting the interval of the same name."""
+        check_alternative(alternative)
+        t = self.observed_t()
+        if method == "studentised":
+            replicates = self.t_values()
+            upper = _resampled_p(replicates >= t[:, None])
+            lower = _resampled_p(replicates <= t[:, None])
+        elif method == "bca":
+            upper = _bca_levels(self.deviations, self.estimates, self.accelerations)
+            lower = 1.0 - upper
+        else:
+            raise UnknownNameError("bootstrap test", method, ("studentised", "bca"))
+        p = {"greater": upper, "less": lower}.get(
+            alternative, np.minimum(1.0, 2.0 * np.minimum(upper, lower))
+        )
+        in_direction = {"greater": t > 0, "less": t < 0}.get(alternative)
+        flip_p = (
+            self._sign_flip_p
+            if in_direction is None
+            else np.where(in_direction, self._sign_flip_p / 2.0, 1.0)
+        )
+        return np.where(np.isnan(t), np.nan, np.where(self._no_spread, np.maximum(flip_p, p), p))
+
+
+def _resampled_p(exceeds: Bool) -> Float:
+    share: Float = (1.0 + exceeds.sum(axis=1)) / (1.0 + exceeds.shape[1])
+    return share
+
+
+def bca_limits(
+    replicates: Float, estimate: float, acceleration: float, confidence: float
+) -> tuple[float, float]:
+    """Bias-corrected and accelerated limits from the replicates of one estimate."""
+    from scipy.special import ndtr, ndtri
+
+    tail = (1.0 - confidence) / 2.0
+    below = (np.count_nonzero(replicates < estimate) + np.count_nonzero(replicates <= estimate)) / 2.0
+    bias = float(ndtri(np.clip(below, 0.5, len(replicates) - 0.5) / len(replicates)))
+    shifted = bias + ndtri(np.array([tail, 1.0 - tail]))
+    levels = ndtr(bias + shifted / (1.0 - acceleration * shifted))
+    low, high = np.quantile(replicates, levels)
+    return float(low), float(high)
+
+
+def _bca_levels(deviations: Float, estimates: Float, accelerations: Float) -> Float:
+    """The one-sided confidence level whose BCa limit touches zero: the p-value against larger values."""
+    from scipy.special import ndtr, ndtri
+
+    n = deviations.shape[1]
+    zero = -estimates[:, None]
+
+    def clipped(count: Float) -> Float:
+        share: Float = np.clip(count, 1.0, n) / (n + 1.0)
+        return share
+
+    below = ((deviations < 0).sum(axis=1) + (deviations <= 0).sum(axis=1)) / 2.0
+    at_zero = ((deviations < zero).sum(axis=1) + (deviations <= zero).sum(axis=1)) / 2.0
+    bias = ndtri(clipped(below))
+    shifted = ndtri(clipped(at_zero)) - bias
+    level = ndtr(shifted / (1.0 + accelerations * shifted) - bias)
+    # n resamples cannot give a smaller p-value than this.
+    bounded: Float = np.clip(level, 1.0 / (n + 1.0), n / (n + 1.0))
+    return bounded
+
+
+def replicate(units: Units, resampler: Resampler) -> Replicates:
+    """Bootstrap all rows of `units` with the same resampling weights."""
+    residuals = units.residuals()
+    n = units.n_units()
+    square = (residuals**2).sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        acceleration = (residuals**3).sum(axis=1) / (6.0 * square**1.5)
+    # Rows in batches: repeating the draws for each batch costs less than the memory for all rows.
+    batch = max(1, _BATCH_BYTES // (32 * max(1, residuals.shape[1])))
+    parts = [
+        _deviations_and_errors(residuals[at : at + batch], units.weights[at : at + batch], resampler)
+        for at in range(0, len(residuals), batch)
+    ]
+    deviations, errors = (np.concatenate(part) for part in zip(*parts, strict=True))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        errors *= np.sqrt(n / (n - 1.0))[:, None]
+    return Replicates(
+        units.estimates(),
+        units.standard_errors(),
+        np.where(np.isfinite(acceleration), acceleration, 0.0),
+        deviations,
+        errors,
+        n,
+        resampler.resolved_scheme,
+    )
+
+
+def _deviations_and_errors(residuals: Float, weights: Float, resampler: Resampler) -> tuple[Float, Float]:
+    """Deviation of the ratio and root of its linearised variance, per row and resample."""
+    m = len(residuals)
+    # Most rows have the same weights: each distinct row is resampled once.
+    seen: dict[bytes, int] = {}
+    row_of = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in weights], dtype=np.int64)
+    distinct = weights[[int(np.flatnonzero(row_of == j)[0]) for j in range(len(seen))]]
+    indicator = bool(np.isin(distinct, (0.0, 1.0)).all())
+    parts = [residuals, residuals**2, distinct]
+    if not indicator:
+        parts += [distinct**2, residuals * weights]
+    sums = resampler.weighted(np.concatenate(parts))
+    sums_of_residuals, sums_of_squares = sums[:m], sums[m : 2 * m]
+    total = sums[2 * m : 2 * m + len(distinct)][row_of]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        deviation = sums_of_residuals / total
+        if indicator:
+            variance = sums_of_squares - sums_of_residuals * deviation
+        else:
+            weighted_sums = sums[2 * m + len(distinct) :]
+            variance = (
+                sums_of_squares
+                - 2.0 * deviation * weighted_sums[len(distinct) :]
+                + deviation**2 * weighted_sums[: len(distinct)][row_of]
+            )
+        # A variance that is rounding only must count as zero.
+        variance = np.where(variance <= 1e-13 * sums_of_squares, 0.0, variance)
+        error = np.sqrt(variance) / np.abs(total)
+    return np.where(np.isfinite(deviation), deviation, 0.0), np.where(np.isfinite(error), error, 0.0)
+
+
+def has_spread(values: Float) -> bool:
+    """Whether values vary by more than rounding (0.3 - 0.1 and 0.8 - 0.6 differ in the last bit)."""
+    largest = float(np.abs(values).max(initial=0.0))
+    return len(values) > 1 and float(np.ptp(values)) > 1e-12 * largest

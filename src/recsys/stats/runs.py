@@ -7,16 +7,25 @@ with the next, and no number of users shows that.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import InputError
-from recsys.stats.inference_results import Interval, t_interval, t_ratio, t_tail
-from recsys.stats.statistics_warnings import SmallSampleWarning, ZeroVarianceWarning, caution
-from recsys.stats.tests import has_spread
-from recsys.types import Float
+from recsys.stats.inference_results import (
+    Interval,
+    SmallSampleWarning,
+    ZeroVarianceWarning,
+    caution,
+    t_interval,
+    t_ratio,
+    t_tail,
+)
+from recsys.stats.pairing import align
+from recsys.stats.resampling import has_spread
+from recsys.types import Float, PerCase
 
 
 @dataclass(frozen=True)
@@ -146,3 +155,38 @@ def folds(
         confidence=confidence,
         notes=notes,
     )
+
+
+def run_layout(runs: Mapping[str, list[PerCase]], requested: str) -> str:
+    """How runs relate: "" if each model has one, "seeds" over the same cases, "folds" over different ones."""
+    longest = max(runs.values(), key=len)
+    if len(longest) == 1:
+        return ""
+    if requested != "auto":
+        return requested
+    return "seeds" if len(np.intersect1d(longest[0].ids, longest[1].ids)) else "folds"
+
+
+def merge_runs(runs: Sequence[PerCase], layout: str, metrics: Sequence[str]) -> PerCase:
+    """One table for all runs: each case has its mean over the runs.
+
+    With seeds, a case that is missing in one run is missing; with folds, it has the mean of the other runs.
+    """
+    if len(runs) == 1:
+        return runs[0]
+    if not runs:
+        raise InputError("a model has no run at all.")
+    aligned = align({str(r): run for r, run in enumerate(runs)}, metrics)
+    values_by_metric = {
+        metric: np.stack([columns_of_run[metric] for columns_of_run in aligned.tables.values()])
+        for metric in metrics
+    }
+    if layout == "seeds":
+        columns = {metric: values.mean(axis=0) for metric, values in values_by_metric.items()}
+    else:
+        columns = {}
+        for metric, values in values_by_metric.items():
+            counts = (~np.isnan(values)).sum(axis=0)
+            sums = np.where(np.isnan(values), 0.0, values).sum(axis=0)
+            columns[metric] = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+    return PerCase(aligned.ids, columns, aligned.clusters, aligned.weights)

@@ -1,21 +1,25 @@
-"""Stop when the winner is clear: confidence sequences that hold at every time at once.
+"""Looking while it runs: confidence sequences, always-valid p-values (mSPRT), group-sequential boundaries.
 
-The estimand is the mean over this finite test set, whose users are evaluated in random order without
-replacement. Bounded metrics use the betting method (Waudby-Smith and Ramdas), which is exact; others use a
-normal mixture, labelled asymptotic. The error rate is divided among everything that is watched. NaN is a case
-that turned out not to be in the mean: it has no weight, and no bet is placed on it.
+A confidence sequence holds at every time at once. Its estimand is the mean over this finite test set, whose
+users are evaluated in random order without replacement. Bounded metrics use the betting method (Waudby-Smith
+and Ramdas), which is exact; others use a normal mixture, labelled asymptotic. The error rate is divided among
+everything that is watched. NaN is a case that turned out not to be in the mean: it has no weight, and no bet
+is placed on it.
+
+For an online experiment the mSPRT allows looks at any time; a boundary spends the error rate over the planned
+looks and needs fewer units. Both rest on the normal approximation of the estimate.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from recsys.errors import InputError
+from recsys.errors import InputError, UnknownNameError
 from recsys.stats.inference_results import Interval
 from recsys.types import Float
 
@@ -25,7 +29,7 @@ _STAKE = 0.5
 _PRECISION = 2.0**-10
 # With fewer units the normal approximation is not used.
 _ASYMPTOTIC_FROM = 100
-
+_GRID = 801
 Bounds = tuple[float, float]
 
 
@@ -71,10 +75,12 @@ class ConfidenceSequence:
         present = block[~np.isnan(block)]
         if np.isinf(present).any():
             raise InputError("a confidence sequence needs finite values, or NaN for an excluded case.")
-        if self.bounds is not None and len(present) and not _inside_bounds(present, self.bounds):
-            raise InputError(
-                f"a value lies outside the bounds {self.bounds}: {present.min()} to {present.max()}."
-            )
+        if self.bounds is not None and len(present):
+            slack = 1e-9 * (self.bounds[1] - self.bounds[0])
+            if present.min() < self.bounds[0] - slack or present.max() > self.bounds[1] + slack:
+                raise InputError(
+                    f"a value lies outside the bounds {self.bounds}: {present.min()} to {present.max()}."
+                )
         if self.n_seen + len(block) > self.n_total:
             raise InputError(f"more values ({self.n_seen + len(block)}) than n_total ({self.n_total}).")
         is_missing = np.isnan(block)
@@ -101,11 +107,6 @@ class ConfidenceSequence:
         unit_values = (self._seen - low) / width
         limits = betting_limits(unit_values, self.n_total, self.alpha, unit_limits, weights=self._weights)
         return low + width * limits[0], low + width * limits[1]
-
-
-def _inside_bounds(block: Float, bounds: Bounds) -> bool:
-    slack = 1e-9 * (bounds[1] - bounds[0])
-    return bool(block.min() >= bounds[0] - slack and block.max() <= bounds[1] + slack)
 
 
 def betting_limits(
@@ -229,10 +230,12 @@ class Watch:
         return self.verdicts()
 
     def verdicts(self) -> tuple[Verdict, ...]:
-        return tuple(
-            Verdict(name, sequence.interval, sequence.mean, _decide(sequence.interval))
-            for name, sequence in self._sequences.items()
-        )
+        verdicts = []
+        for name, sequence in self._sequences.items():
+            interval = sequence.interval
+            decided = "above" if interval.low > 0 else "below" if interval.high < 0 else None
+            verdicts.append(Verdict(name, interval, sequence.mean, decided))
+        return tuple(verdicts)
 
     @property
     def clear(self) -> bool:
@@ -249,7 +252,89 @@ class Watch:
         return 1.0 - self.n_seen / self.n_total
 
 
-def _decide(interval: Interval) -> str | None:
-    if interval.low > 0:
-        return "above"
-    return "below" if interval.high < 0 else None
+def _obrien_fleming(fraction: float, alpha: float) -> float:
+    from scipy.special import ndtr, ndtri
+
+    return float(4.0 * ndtr(ndtri(alpha / 4.0) / math.sqrt(fraction)))
+
+
+def _pocock(fraction: float, alpha: float) -> float:
+    return alpha * math.log(1.0 + (math.e - 1.0) * fraction)
+
+
+def _linear(fraction: float, alpha: float) -> float:
+    return alpha * fraction
+
+
+SPENDING: dict[str, Callable[[float, float], float]] = {
+    "obrien-fleming": _obrien_fleming,
+    "pocock": _pocock,
+    "linear": _linear,
+}
+
+
+def boundaries(
+    fractions: Sequence[float], *, alpha: float = 0.05, spending: str = "obrien-fleming"
+) -> tuple[float, ...]:
+    """Two-sided boundary of |z| for looks at these fractions of the planned information (Lan and DeMets)."""
+    if spending not in SPENDING:
+        raise UnknownNameError("spending function", spending, SPENDING)
+    if not 0 < alpha < 1:
+        raise InputError(f"alpha must lie between 0 and 1, got {alpha!r}.")
+    times = [float(f) for f in fractions]
+    rising = all(b > a for a, b in zip([0.0, *times], times, strict=False))
+    if not times or not rising or times[-1] > 1.0 + 1e-12:
+        raise InputError(f"fractions must rise from above 0 to at most 1, got {times}.")
+    spent = [SPENDING[spending](min(f, 1.0), alpha) for f in times]
+    bounds: list[float] = []
+    points: Float = np.zeros(1)
+    weights: Float = np.ones(1)
+    for j, time in enumerate(times):
+        step = math.sqrt(time - (times[j - 1] if j else 0.0))
+        target = spent[j] - (spent[j - 1] if j else 0.0)
+        bound = _bound(points, weights, step, target)
+        bounds.append(bound / math.sqrt(time))
+        # Grid and Simpson weights of the walk's density after this step, inside the bound.
+        grid = np.linspace(-bound, bound, _GRID)
+        density = np.exp(-0.5 * ((grid[:, None] - points) / step) ** 2) @ weights
+        density /= step * math.sqrt(2.0 * math.pi)
+        simpson = np.ones(_GRID)
+        simpson[1:-1:2], simpson[2:-1:2] = 4.0, 2.0
+        points, weights = grid, density * simpson * (grid[1] - grid[0]) / 3.0
+    return tuple(bounds)
+
+
+def _bound(points: Float, weights: Float, step: float, target: float) -> float:
+    """The level that the random walk crosses, on either side, with probability `target` in this step."""
+    from scipy.optimize import brentq
+    from scipy.special import ndtr
+
+    def excess(level: float) -> float:
+        crossing = ndtr((points - level) / step) + ndtr((-points - level) / step)
+        return float(weights @ crossing) - target
+
+    return float(brentq(excess, 0.0, 40.0, xtol=1e-12))
+
+
+def msprt(
+    difference: float, variance: float, scale: float, *, confidence: float = 0.95
+) -> tuple[float, Interval]:
+    """Always-valid p-value and interval of a difference with this variance; `scale` is the expected effect.
+
+    The scale must be fixed beforehand; a wrong one makes the interval wider but not invalid.
+    """
+    if not (variance > 0 and scale > 0):
+        raise InputError(f"mSPRT needs a positive variance and scale, got {variance!r} and {scale!r}.")
+    prior = scale**2
+    log_ratio = 0.5 * math.log(variance / (variance + prior)) + prior * difference**2 / (
+        2.0 * variance * (variance + prior)
+    )
+    p = min(1.0, math.exp(-log_ratio)) if log_ratio > -700 else 1.0
+    alpha = 1.0 - confidence
+    reach = math.sqrt(
+        variance
+        * (variance + prior)
+        / prior
+        * (math.log((variance + prior) / variance) - 2.0 * math.log(alpha))
+    )
+    return p, Interval(difference - reach, difference + reach, confidence, "mSPRT (asymptotic)")

@@ -1,28 +1,41 @@
-"""Means adjusted to known covariate means and known shares of strata: CUPED and post-stratification in one.
+"""Less variance by covariates and strata of users: CUPED and post-stratification in one.
 
 Both are a regression of the values on covariates and strata, evaluated at their known means. That is a
 weighted mean of the values with weights `g` that do not depend on the values (generalised regression, or
 calibration, in survey sampling), and its error is that of the residuals times `g`. So each unit gets one
 value such that the mean of these values is the adjusted mean and s / sqrt(n) its error, and any test of a
 mean can use them.
+
+Two models that are compared see the same users, so covariates are always balanced between them. A covariate
+moves the estimate only if its population mean is known, from a table with more users than were evaluated or
+as a given number. Otherwise the estimate stays and its variance loses what the covariate explains; it then
+holds only for users with the same values. Strata and their shares work the same way.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from recsys.errors import IdTypeError, InputError
-from recsys.stats.inference_results import Estimate, is_number, t_interval
-from recsys.types import Array, Float, Int
+from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError
+from recsys.metrics.attributes import read_table
+from recsys.stats.inference_results import Estimate, PopulationWarning, caution, is_number, t_interval
+from recsys.stats.pairing import Differences
+from recsys.stats.resampling import Units
+from recsys.types import Array, Bool, Float, Ids, Int, Table
 
 # Singular values below this share of the largest are rounding: the columns depend on each other.
 _RANK_TOLERANCE = 1e-10
+NO_LABEL = "(missing)"
+# With at least this many times the evaluated users, a table's mean is as good as the population's.
+_POPULATION_FACTOR = 10
+# A random sample lies so far from the population means with this probability.
+_RARE_CHANCE = 0.001
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,13 +249,13 @@ def _check_strata(strata: Any, n: int) -> Array:
             f"there are {n} values and {len(labels)} strata.",
             hint="Pass one label per value, in the order of values.",
         )
-    bad_row = next((row for row, label in enumerate(labels) if not _is_label(label)), None)
-    if bad_row is not None:
-        raise InputError(
-            f"strata hold {labels[bad_row]!r}.",
-            row=bad_row,
-            hint="A stratum is a text or a number; give values without one a stratum of their own.",
-        )
+    for row, label in enumerate(labels):
+        if not (isinstance(label, str) or (is_number(label) and not math.isnan(label))):
+            raise InputError(
+                f"strata hold {label!r}.",
+                row=row,
+                hint="A stratum is a text or a number; give values without one a stratum of their own.",
+            )
     if len({isinstance(label, str) for label in labels}) > 1:
         kinds = sorted({type(label).__name__ for label in labels})
         raise IdTypeError(
@@ -250,11 +263,6 @@ def _check_strata(strata: Any, n: int) -> Array:
             hint="Make them one type, such as [str(label) for label in strata].",
         )
     return np.asarray(labels)
-
-
-def _is_label(label: Any) -> bool:
-    """Whether it is a text or a number other than NaN."""
-    return isinstance(label, str) or (is_number(label) and not math.isnan(label))
 
 
 def _float_array(values: npt.ArrayLike, what: str) -> Float:
@@ -270,3 +278,298 @@ def _finite_vector(values: npt.ArrayLike, what: str) -> Float:
     if array.ndim != 1 or len(array) < 2 or not np.isfinite(array).all():
         raise InputError(f"{what} must be at least two finite numbers in one dimension.")
     return array
+
+
+def read_user_tables(choices: Mapping[str, Any]) -> dict[str, Any]:
+    """The options with covariates= and strata= as tables; strata= may name a column of covariates=."""
+    options = dict(choices)
+    covariates, strata = (choices.get(name) for name in ("covariates", "strata"))
+    table = None if covariates is None else read_table(_series_as_columns(covariates), table="users")
+    if isinstance(strata, str):
+        columns = {} if table is None else dict(table.columns)
+        if table is None or strata not in columns:
+            raise UnknownNameError("stratum", strata, columns, hint="Pass covariates= with such a column.")
+        strata = Table(table.ids, {strata: columns.pop(strata)})
+        table = Table(table.ids, columns) if columns else None
+    elif strata is not None:
+        strata = read_table(_series_as_columns(strata), table="users")
+    return options | {
+        name: table_read
+        for name, table_read in (("covariates", table), ("strata", strata))
+        if name in options
+    }
+
+
+def _series_as_columns(data: Any) -> Any:
+    """A Series as {its name: {user: value}}."""
+    if getattr(data, "ndim", 2) == 1 and hasattr(data, "to_dict"):
+        return {str(data.name or "value"): data.to_dict()}
+    return data
+
+
+@dataclass(frozen=True, eq=False)
+class Covariates:
+    """Units x covariates (NaN: unknown), population means if known (else None), and notes on the estimand."""
+
+    names: tuple[str, ...]
+    values: Float
+    means: Float | None
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class UserStrata:
+    """The stratum of each unit, population shares if known (else None), and notes on the estimand."""
+
+    labels: Array
+    shares: Mapping[object, float] | None
+    notes: tuple[str, ...]
+
+
+def lookup_covariates(table: Table, known_means: Mapping[str, float] | None, users: Array) -> Covariates:
+    """The covariates of these users; `known_means` may else come from further users in the table."""
+    row_of_user = _user_rows(table, users, "covariates")
+    columns = {name: _covariate_numbers(name, column) for name, column in table.columns.items()}
+    if not columns:
+        raise ColumnError("covariates has no column besides the users.", table="covariates")
+    values = {
+        name: np.where(row_of_user >= 0, column[row_of_user], np.nan) for name, column in columns.items()
+    }
+    notes: tuple[str, ...] = ()
+    for name, column in values.items():
+        n_missing = int(np.isnan(column).sum())
+        if n_missing == len(users):
+            raise InputError(f"no user evaluated has a value of {name!r}.", table="covariates", column=name)
+        if n_missing:
+            notes += (f"{n_missing:,} of {len(users):,} users have no {name} and count as average in it",)
+    adjusted_for, names = f"adjusted for {', '.join(columns)}", tuple(columns)
+    if known_means is not None:
+        means = _check_means(known_means, names)
+        listed = ", ".join(f"{name} {mean:g}" for name, mean in zip(names, means, strict=True))
+        estimand = f"{adjusted_for}: the difference among users with a mean of {listed}"
+    elif _has_other_users(table, row_of_user):
+        means = np.array([float(np.nanmean(column)) for column in columns.values()])
+        estimand = _table_users_note(adjusted_for, len(table.ids), len(users))
+    else:
+        means, estimand = None, _same_users_caution(adjusted_for, "values", "covariate_means")
+    return Covariates(names, np.stack(list(values.values()), axis=1), means, (estimand, *notes))
+
+
+def lookup_strata(table: Table, known_shares: Mapping[Any, float] | None, users: Array) -> UserStrata:
+    """The strata of these users; `known_shares` may else come from further users in the table."""
+    row_of_user = _user_rows(table, users, "strata")
+    if not table.columns:
+        raise ColumnError("strata has no column besides the users.", table="strata")
+    # Several columns are crossed.
+    columns = [[_cell_label(cell) for cell in column.tolist()] for column in table.columns.values()]
+    labels = np.empty(len(table.ids), dtype=object)
+    labels[:] = [" / ".join(cells) for cells in zip(*columns, strict=True)]
+    user_labels = np.append(labels, NO_LABEL)[row_of_user].astype(str)
+    stratified_by = f"stratified by {', '.join(table.columns)}"
+    n_missing = int(np.count_nonzero(row_of_user < 0))
+    if known_shares is not None:
+        shares: dict[object, float] = {
+            _cell_label(name): float(share) for name, share in known_shares.items()
+        }
+        return UserStrata(user_labels, shares, (f"{stratified_by}: the difference with the shares given",))
+    if not _has_other_users(table, row_of_user):
+        notes = (
+            (f"{n_missing:,} of {len(users):,} users are in no stratum and form one",) if n_missing else ()
+        )
+        return UserStrata(
+            user_labels, None, (_same_users_caution(stratified_by, "shares", "stratum_shares"), *notes)
+        )
+    if n_missing:
+        raise InputError(
+            f"{n_missing:,} of {len(users):,} users evaluated are not in strata "
+            f"(first: {users[row_of_user < 0].tolist()[0]!r}), whose users say how large each stratum is.",
+            table="strata",
+            hint="Add them to the table, or give stratum_shares=.",
+        )
+    strata, counts = np.unique(labels.astype(str), return_counts=True)
+    shares = dict(zip(strata.tolist(), (counts / counts.sum()).tolist(), strict=True))
+    return UserStrata(user_labels, shares, (_table_users_note(stratified_by, len(table.ids), len(users)),))
+
+
+def _check_means(known_means: Mapping[str, float], names: tuple[str, ...]) -> Float:
+    if set(known_means) != set(names):
+        raise InputError(
+            f"covariate_means names {sorted(map(str, known_means))}, the covariates are {sorted(names)}.",
+            hint="Give one mean for each covariate.",
+        )
+    means: Float = np.array([float(known_means[name]) for name in names])
+    if not np.isfinite(means).all():
+        raise InputError(f"covariate_means must be finite, got {dict(known_means)}.")
+    return means
+
+
+def _has_other_users(table: Table, row_of_user: Int) -> bool:
+    """Whether the table has users that were not evaluated."""
+    return len(table.ids) > len(np.unique(row_of_user[row_of_user >= 0]))
+
+
+def _same_users_caution(what: str, of: str, option: str) -> str:
+    """Warn that the estimate holds for users like the evaluated ones only; return the note."""
+    return caution(
+        PopulationWarning,
+        f"{what} at these users' {of}: holds for users with the same {of}, not for users at large, for whom "
+        f"nothing is saved (give a table of more users than were evaluated, or {option}=)",
+    )
+
+
+def _table_users_note(adjustment: str, n_table: int, n_evaluated: int) -> str:
+    """Describe the estimand of a table with more users; warn if they are too few to stand for everybody."""
+    text = f"{adjustment}: the difference among the {n_table:,} users of the table"
+    if n_table >= _POPULATION_FACTOR * n_evaluated:
+        return text
+    share_left = max(0.0, 1.0 - n_evaluated / n_table)
+    return caution(PopulationWarning, f"{text}; for users beyond it {share_left:.0%} of that saving holds")
+
+
+def _user_rows(table: Table, users: Array, table_name: str) -> Int:
+    """The row of each user in the table, -1 for users it lacks.
+
+    Raises:
+        InputError: if the table has none of the users.
+    """
+    ids = Ids(users if users.dtype.kind in "iuO" else users.astype(object))
+    table.ids.same_kind(ids, what="user")
+    rows = table.ids.code_of(ids.values)
+    if not (rows >= 0).any():
+        content = f"holds {table.ids.name(0)!r}, …" if len(table.ids) else "is empty"
+        raise InputError(
+            f"{table_name} has none of the {len(users):,} users evaluated ({users.tolist()[0]!r}, …): "
+            f"it {content}.",
+            table=table_name,
+            hint="Key it by the users of the evaluations (their cases, where no clusters= were given).",
+        )
+    return rows
+
+
+def _covariate_numbers(name: str, column: Array) -> Float:
+    """A covariate as numbers, NaN where a cell is empty."""
+    try:
+        numbers: Float = np.array(
+            [math.nan if cell == "" else float(cell) for cell in column.tolist()]
+            if column.dtype.kind not in "fiub"
+            else column,
+            dtype=np.float64,
+        )
+    except (TypeError, ValueError) as error:
+        raise ColumnError(
+            f"the covariate {name!r} holds no numbers ({error}).",
+            table="covariates",
+            column=name,
+            hint=f"Use it as a stratum: strata={name!r}; or leave the column out.",
+        ) from None
+    if np.isinf(numbers).any():
+        raise InputError(f"the covariate {name!r} holds an infinite value.", table="covariates", column=name)
+    return numbers
+
+
+def _cell_label(cell: Any) -> str:
+    if cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell)):
+        return NO_LABEL
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
+
+
+@dataclass(frozen=True, eq=False)
+class AdjustedSides:
+    """Model and baseline over their units, adjusted alike; their differences; the share of variance saved."""
+
+    sides: Units
+    differences: Differences
+    variance_saved: float
+
+
+@dataclass(frozen=True, eq=False)
+class Adjustment:
+    """Covariates and strata of every evaluated unit, with their known population means and shares."""
+
+    users: Array
+    covariates: Covariates
+    strata: UserStrata | None
+    _cache: dict[bytes, tuple[Calibration, tuple[str, ...]]] = field(default_factory=dict)
+
+    def sides(self, sides: Units, differences: Differences, present: Bool) -> AdjustedSides:
+        """Both sides of a row, adjusted; `present` marks the units they are made of."""
+        calibration, notes = self._calibration(present)
+        unadjusted = np.stack([sides.linearised(0), sides.linearised(1)])
+        adjusted = calibration.values(unadjusted)
+        differences_adjusted = adjusted[0] - adjusted[1]
+        keys = sides.keys[sides.weights[0] != 0]
+        return AdjustedSides(
+            Units(keys, adjusted, np.ones_like(adjusted)),
+            Differences(
+                differences_adjusted,
+                np.zeros_like(differences_adjusted),
+                None,
+                keys,
+                None,
+                differences.notes + notes,
+                calibration.spent,
+            ),
+            variance_saved_share(
+                float(differences_adjusted.std(ddof=1)), float((unadjusted[0] - unadjusted[1]).std(ddof=1))
+            ),
+        )
+
+    def values(self, rows: Float, users: Array) -> Float:
+        """Rows with one value per user (such as runs), adjusted."""
+        return self._calibration(np.isin(self.users, users))[0].values(rows)
+
+    def _calibration(self, present: Bool) -> tuple[Calibration, tuple[str, ...]]:
+        """The weights of a row's units, with notes; computed once for all rows with the same units."""
+        key = np.packbits(present).tobytes()
+        if key in self._cache:
+            return self._cache[key]
+        known = self.covariates
+        x = known.values[present]
+        sample_means = np.nansum(x, axis=0) / np.maximum(np.count_nonzero(~np.isnan(x), axis=0), 1)
+        x = np.where(np.isnan(x), sample_means if known.means is None else known.means, x)
+        labels, codes, shares = None, None, None
+        notes = known.notes
+        if self.strata is not None:
+            labels, codes = np.unique(self.strata.labels[present], return_inverse=True)
+            shares = None if self.strata.shares is None else known_shares(labels, self.strata.shares)
+            notes += self.strata.notes
+        calibration = calibrate(x, known.means, codes, shares, labels)
+        n_idle = len(known.names) - calibration.rank
+        if n_idle:
+            counted = f"{n_idle} of {len(known.names)} covariates ({', '.join(known.names)})"
+            notes += (f"{counted} do not vary, or follow from others or from strata: they change nothing",)
+        notes += _unlike_population_note(calibration, known, sample_means)
+        self._cache[key] = calibration, notes
+        return self._cache[key]
+
+
+def adjusted_units(units: Units, rows: Sequence[AdjustedSides]) -> Units:
+    """The units with adjusted values, so that all rows share their draws; unchanged if `rows` is empty."""
+    if not rows:
+        return units
+    present = units.weights != 0
+    totals: Float = np.zeros_like(units.totals)
+    for total, units_present, row in zip(totals, present, rows, strict=True):
+        total[units_present] = row.differences.values
+    return Units(units.keys, totals, present.astype(np.float64))
+
+
+def _unlike_population_note(
+    calibration: Calibration, known: Covariates, sample_means: Float
+) -> tuple[str, ...]:
+    """A note if the users differ from the population: the adjustment then extrapolates along a line."""
+    from scipy.special import chdtrc
+
+    if (
+        known.means is None
+        or not calibration.rank
+        or chdtrc(calibration.rank, calibration.distance) >= _RARE_CHANCE
+    ):
+        return ()
+    means = zip(known.names, sample_means, known.means, strict=True)
+    listed = ", ".join(f"{name} {a:.4g} against {b:.4g}" for name, a, b in means)
+    text = (
+        f"the users evaluated are no random sample of the population ({listed}): the adjusted difference is "
+        "right only if it depends on these along a straight line"
+    )
+    return (caution(PopulationWarning, text),)

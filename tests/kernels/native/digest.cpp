@@ -105,8 +105,7 @@ void match(Digest& digest, const recsys::Level& level, int longest) {
   for (std::int32_t& item : lists.items) item = static_cast<std::int32_t>(draw.next(kItems));
   recsys::Matched matched;
   recsys::match_cases(lists.rows(), truth.rows(), 0, kCases, level, matched);
-  for (const recsys::Match& each : matched.found)
-    digest.add<std::int64_t>({each.at, each.truth, each.of, each.repeat});
+  for (const recsys::Match& each : matched.found) digest.add<std::int64_t>({each.at, each.truth, each.of, each.repeat});
   digest.add<std::int64_t>({matched.n_repeated, matched.first_repeated});
 }
 

@@ -53,7 +53,10 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "model_evaluator": (
         "BatchModelEvaluator",
         "ModelEvaluator",
+        "compute_all_user_profiles",
+        "evaluate_hybrid_model",
         "evaluate_model",
+        "evaluate_with_reranking",
         "load_and_evaluate",
         "load_cf_model",
         "load_model",
@@ -81,7 +84,6 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "compute_diversity_bert",
         "compute_semantic_alignment",
     ),
-    "hybrid": ("compute_all_user_profiles", "evaluate_hybrid_model", "evaluate_with_reranking"),
     "comparison": (
         "EvaluationVisualizer",
         "ModelComparator",

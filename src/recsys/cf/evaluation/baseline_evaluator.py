@@ -14,18 +14,17 @@ import numpy as np
 from recsys.analysis import number_summary
 from recsys.cf.evaluation import translation
 from recsys.errors import InputError
+from recsys.evaluation.evaluate import recommend
 from recsys.evaluation.results import Evaluation
+from recsys.inputs.containers import as_array
 from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.models import baselines
 from recsys.models.rerankers import cosine_matrix
 from recsys.ranks.sources import Factors, Scores
-from recsys.ranks.sources.foreign_arrays import as_array
 from recsys.types import Array, Interactions
 
-_K = (10, 20)
 
-
-class BaselineRecommender(ABC):
+class BaselineRecommender(translation.StandardEvaluator, ABC):
     """Base class of the baselines; a baseline of your own defines `recommend`.
 
     >>> class First(BaselineRecommender):
@@ -38,7 +37,6 @@ class BaselineRecommender(ABC):
     def __init__(self, name: str, num_items: int) -> None:
         self.name = name
         self.num_items = int(num_items)
-        self._last_results: translation.Results | None = None
 
     @abstractmethod
     def recommend(self, user_idx: Any, k: int = 10, exclude_items: Iterable[Any] | None = None) -> list[Any]:
@@ -61,31 +59,22 @@ class BaselineRecommender(ABC):
         self,
         test_data: Any,
         user_pos_train: Any = None,
-        k_values: Sequence[int] = _K,
+        k_values: Sequence[int] = translation.K_VALUES,
         user_col: str = translation.USER,
         item_col: str = translation.ITEM,
     ) -> dict[str, Any]:
         """The same results as ModelEvaluator.evaluate, and `baseline_name`."""
-        truth = translation.read_truth(test_data, user_col, item_col)
-        history = translation.training_history(test_data, user_pos_train, user_col, item_col)
+        truth, history = translation.read_test_set(test_data, user_pos_train, user_col, item_col)
         cutoffs = translation.cutoffs(k_values)
         ranked = self._lists_or_source(truth, history, max(cutoffs))
-        self._last_results = translation.standard_results(
-            ranked, truth, history, cutoffs, n_items=self.num_items
-        )
-        self._last_results["baseline_name"] = self.name
-        return self._last_results
+        results = self._evaluate_ranked(ranked, truth, history, cutoffs)
+        results["baseline_name"] = self.name
+        return results
 
     def _lists_or_source(self, truth: Interactions, history: Interactions | None, k: int) -> Any:
         """What `evaluate` measures: here, the lists of the test users."""
         seen = {} if history is None else translation.items_by_user(history, set)
         return self.recommend_batch(truth.cases.values.tolist(), k, seen)
-
-    def get_per_user_metrics(self) -> Any:
-        """A DataFrame by user id, one column per metric, evaluated users only."""
-        return translation.per_user_table(
-            None if self._last_results is None else self._last_results.evaluation
-        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(name={self.name!r}, num_items={self.num_items})"
@@ -116,7 +105,9 @@ class _RankedBaseline(BaselineRecommender):
         column = ids_from_sequence(user_ids, table="users", column="user")
         users = encode(column, table="users", column="user")[0].values
         history = _read_exclusions(user_exclude_items)
-        lists = translation.top_lists(self.source(users, history), users, history, translation.cutoff(k))
+        source = self.source(users, history)
+        known = users[np.isin(users, source.user_rows.ids.values)]
+        lists = recommend(source, translation.cutoff(k), users=known, seen=history)
         return translation.lists_for_users(translation.items_by_user(lists), user_ids)
 
     def _lists_or_source(self, truth: Interactions, history: Interactions | None, k: int) -> Factors | Scores:
@@ -212,17 +203,14 @@ class RandomBaseline(_RankedBaseline):
         self,
         test_data: Any,
         user_pos_train: Any = None,
-        k_values: Sequence[int] = _K,
+        k_values: Sequence[int] = translation.K_VALUES,
         user_col: str = translation.USER,
         item_col: str = translation.ITEM,
     ) -> Evaluation:
         """The exact mean over all random rankings; nothing is drawn."""
-        return baselines.random_expectation(
-            translation.read_truth(test_data, user_col, item_col),
-            translation.standard_names(translation.cutoffs(k_values)),
-            n_items=self.num_items,
-            seen=translation.training_history(test_data, user_pos_train, user_col, item_col),
-        )
+        truth, history = translation.read_test_set(test_data, user_pos_train, user_col, item_col)
+        names = translation.standard_names(translation.cutoffs(k_values))
+        return baselines.random_expectation(truth, names, n_items=self.num_items, seen=history)
 
 
 class ItemSimilarityBaseline(_RankedBaseline):
@@ -283,7 +271,7 @@ class BaselineComparator:
     0.5
     """
 
-    def __init__(self, k_values: Sequence[int] = _K) -> None:
+    def __init__(self, k_values: Sequence[int] = translation.K_VALUES) -> None:
         self.k_values = translation.cutoffs(k_values)
         self.baselines: dict[str, BaselineRecommender] = {}
         self.results: dict[str, dict[str, Any]] = {}
@@ -296,11 +284,9 @@ class BaselineComparator:
         self, test_data: Any, user_pos_train: Any = None, **columns: str
     ) -> dict[str, dict[str, Any]]:
         """{baseline: results}; the test set is read once, by `user_col` and `item_col`."""
-        truth = translation.read_truth(test_data, **columns)
-        history = translation.training_history(test_data, user_pos_train, **columns)
+        test_set = translation.read_test_set(test_data, user_pos_train, **columns)
         self.results = {
-            name: baseline.evaluate(truth, history, self.k_values)
-            for name, baseline in self.baselines.items()
+            name: baseline.evaluate(*test_set, self.k_values) for name, baseline in self.baselines.items()
         }
         return dict(self.results)
 
@@ -315,7 +301,7 @@ def evaluate_baseline_popularity(
     test_data: Any,
     item_popularity: Any,
     user_pos_train: Any = None,
-    k_values: Sequence[int] = _K,
+    k_values: Sequence[int] = translation.K_VALUES,
     *,
     num_items: int | None = None,
     **columns: str,
@@ -330,7 +316,7 @@ def evaluate_baseline_random(
     test_data: Any,
     num_items: int,
     user_pos_train: Any = None,
-    k_values: Sequence[int] = _K,
+    k_values: Sequence[int] = translation.K_VALUES,
     random_seed: int | None = None,
     *,
     seed: int | None = None,

@@ -1,24 +1,34 @@
-"""The model comparison of document 000; `recsys.stats` pairs the users, tests and corrects.
+"""The model comparison of document 000, and its result tables as files: CSV, JSON, Markdown, LaTeX.
 
 Results may carry their values by user (those of this package do) or come with a table by user; without
-either there is an improvement but no test.
+either there is an improvement but no test. `recsys.stats` pairs the users, tests and corrects.
+
+The columns of a report are model, hyperparameters, recall, NDCG, the other metrics, coverage, training time;
+a missing value is NA. Results with a `baseline_name` are baselines: JSON and Markdown then hold the gains
+over them, with marks of significance. Files are written atomically.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from recsys.analysis import improvement
-from recsys.cf.evaluation.reporting import ReportGenerator, generate_evaluation_report
 from recsys.cf.evaluation.statistical_tests import StatisticalTester
+from recsys.cf.evaluation.translation import json_value
 from recsys.cf.evaluation.visualizer import EvaluationVisualizer
 from recsys.errors import InputError, UnknownNameError
-from recsys.stats.comparison_options import Options
-from recsys.stats.paired_comparison import ComparisonTable, compare_tables
+from recsys.evaluation import tables
+from recsys.evaluation.provenance import run_facts
+from recsys.inputs.files import write_text
+from recsys.stats.comparison_table import ComparisonTable, Options
+from recsys.stats.paired_comparison import compare_tables
 from recsys.types import PerCase
 
 __all__ = [
@@ -31,6 +41,18 @@ __all__ = [
 
 _SIGNIFICANCE_MARKS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 _NOT_METRICS = ("num_users_evaluated", "num_users_skipped", "evaluation_time_seconds", "training_time")
+_FIRST_PARAMETERS = ("factors", "reg", "alpha")
+_METRIC_ORDER = ("recall", "ndcg", "precision", "map", "mrr", "hit", "hit_rate")
+_LAST_COLUMNS = (
+    "coverage",
+    "training_time",
+    "num_users_evaluated",
+    "num_users_skipped",
+    "evaluation_time_seconds",
+)
+_SUFFIXES = {"csv": ".csv", "json": ".json", "markdown": ".md", "latex": ".tex"}
+_MARKS_LEGEND = "`*`, `**`, `***`: p below 0.05, 0.01, 0.001, paired by user and corrected over the table."
+_FORMAT_ALIASES = {"md": "markdown", "tex": "latex"}
 
 
 class ModelComparator:
@@ -52,17 +74,32 @@ class ModelComparator:
 
     def add_model_results(self, name: str, results: Mapping[str, Any], per_user_metrics: Any = None) -> None:
         """Add a model's results and, if the results do not carry them, its values by user."""
-        self._check_name_is_free(name, self.baseline_results)
-        self.model_results[name] = results
-        self._store_per_user(name, results, per_user_metrics)
+        self._add_results(self.model_results, self.baseline_results, name, results, per_user_metrics)
 
     def add_baseline_results(
         self, name: str, results: Mapping[str, Any], per_user_metrics: Any = None
     ) -> None:
         """Add a baseline's results and, if the results do not carry them, its values by user."""
-        self._check_name_is_free(name, self.model_results)
-        self.baseline_results[name] = results
-        self._store_per_user(name, results, per_user_metrics)
+        self._add_results(self.baseline_results, self.model_results, name, results, per_user_metrics)
+
+    def _add_results(
+        self,
+        group: dict[str, Mapping[str, Any]],
+        other_group: Mapping[str, Any],
+        name: str,
+        results: Mapping[str, Any],
+        per_user: Any,
+    ) -> None:
+        if name in other_group:
+            raise InputError(
+                f"{name!r} is the name of both a model and a baseline.", hint="Give each a name of its own."
+            )
+        group[name] = results
+        evaluation = getattr(results, "evaluation", None)
+        if per_user is None and evaluation is not None:
+            per_user = evaluation.per_user
+        if per_user is not None:
+            self._per_user[name] = per_user
 
     def compute_improvement(self, model_name: str, baseline_name: str, metric: str) -> dict[str, float]:
         """Keys: model_value, baseline_value, absolute, relative, relative_percent (NaN if baseline <= 0)."""
@@ -71,9 +108,17 @@ class ModelComparator:
     def _improvement(
         self, model_name: str, baseline_name: str, metric: str, *, missing_ok: bool = False
     ) -> dict[str, float]:
-        value = self._value(self.model_results, "model", model_name, metric, missing_ok=missing_ok)
-        base = self._value(self.baseline_results, "baseline", baseline_name, metric, missing_ok=missing_ok)
-        return {"model_value": value, "baseline_value": base, **improvement(value, base)}
+        values = []
+        for what, group, name in (
+            ("model", self.model_results, model_name),
+            ("baseline", self.baseline_results, baseline_name),
+        ):
+            if name not in group:
+                raise UnknownNameError(what, name, group)
+            if metric not in group[name] and not missing_ok:
+                raise UnknownNameError(f"metric of {name}", metric, map(str, group[name]))
+            values.append(float(group[name].get(metric, np.nan)))
+        return {"model_value": values[0], "baseline_value": values[1], **improvement(*values)}
 
     def paired_t_test(
         self,
@@ -115,11 +160,10 @@ class ModelComparator:
         """
         import pandas as pd
 
-        all_results = {**self.model_results, **self.baseline_results}
-        names = self._metric_names(all_results) if metrics is None else list(metrics)
+        names = self._metric_names(metrics)
         tests = self._test_all_pairs(names)
         rows = []
-        for name, results in all_results.items():
+        for name, results in {**self.model_results, **self.baseline_results}.items():
             kind = "model" if name in self.model_results else "baseline"
             row: dict[str, Any] = {"model": name, "type": kind}
             for metric in names:
@@ -140,8 +184,7 @@ class ModelComparator:
         import pandas as pd
 
         baselines = list(self.baseline_results) if baseline_name is None else [baseline_name]
-        all_results = {**self.model_results, **self.baseline_results}
-        names = self._metric_names(all_results) if metrics is None else list(metrics)
+        names = self._metric_names(metrics)
         tests = self._test_all_pairs(names)
         rows = []
         for model, base, metric in itertools.product(self.model_results, baselines, names):
@@ -157,40 +200,16 @@ class ModelComparator:
         return pd.DataFrame(rows)
 
     def _marked_gains(self, model: str, metric: str, tests: Mapping[Any, Any]) -> dict[str, str]:
+        """{"recall@10 vs popularity": "+50.0% *"} for each baseline that has the metric."""
         gains = {}
         for base, results in self.baseline_results.items():
             if metric in results and metric in self.model_results[model]:
                 gain = improvement(self.model_results[model][metric], results[metric])["relative_percent"]
                 test = tests.get((model, base, metric))
-                mark = "" if test is None else _significance_mark(test.adjusted_p)
+                p_value = np.inf if test is None else test.adjusted_p
+                mark = next((f" {mark}" for below, mark in _SIGNIFICANCE_MARKS if p_value < below), "")
                 gains[f"{metric} vs {base}"] = f"{gain:+.1f}%{mark}" if np.isfinite(gain) else "n/a"
         return gains
-
-    @staticmethod
-    def _check_name_is_free(name: str, others: Mapping[str, Any]) -> None:
-        if name in others:
-            raise InputError(
-                f"{name!r} is the name of both a model and a baseline.", hint="Give each a name of its own."
-            )
-
-    def _store_per_user(self, name: str, results: Mapping[str, Any], per_user: Any) -> None:
-        if per_user is None:
-            evaluation = getattr(results, "evaluation", None)
-            per_user = None if evaluation is None else evaluation.per_user
-        if per_user is not None:
-            self._per_user[name] = per_user
-
-    @staticmethod
-    def _value(
-        results: Mapping[str, Mapping[str, Any]], what: str, name: str, metric: str, *, missing_ok: bool
-    ) -> float:
-        if name not in results:
-            raise UnknownNameError(what, name, results)
-        if metric not in results[name]:
-            if missing_ok:
-                return np.nan
-            raise UnknownNameError(f"metric of {name}", metric, map(str, results[name]))
-        return float(results[name][metric])
 
     def _paired_values(self, model: str, baseline: str, metric: str, k: int | None) -> tuple[Any, Any]:
         values = []
@@ -215,29 +234,26 @@ class ModelComparator:
         shared = [m for m in metrics if all(m in t.columns for t in tables.values())]
         if not (bases and models and shared):
             return {}
-        options = Options(confidence=1.0 - self.significance_level)
         comparison: ComparisonTable = compare_tables(
             tables,
             metrics=shared,
-            options=options,
-            pairs=[(m, b) for m in models for b in bases],
+            options=Options(confidence=1.0 - self.significance_level),
+            pairs=[(model, base) for model in models for base in bases],
         )
         return {(row.model, row.baseline, row.metric): row for row in comparison.rows}
 
-    @staticmethod
-    def _metric_names(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
-        """The numbers in any of the results, without counts of users and times."""
+    def _metric_names(self, metrics: Sequence[str] | None) -> list[str]:
+        """`metrics`, by default the numbers in any of the results, without counts of users and times."""
+        if metrics is not None:
+            return list(metrics)
+        all_results = [*self.model_results.values(), *self.baseline_results.values()]
         names = dict.fromkeys(
             name
-            for values in results.values()
-            for name, value in values.items()
+            for results in all_results
+            for name, value in results.items()
             if isinstance(value, int | float | np.number) and not isinstance(value, bool)
         )
         return [name for name in names if name not in _NOT_METRICS]
-
-
-def _significance_mark(p_value: float) -> str:
-    return next((f" {mark}" for below, mark in _SIGNIFICANCE_MARKS if p_value < below), "")
 
 
 def _per_case_table(per_user: Any) -> PerCase:
@@ -282,3 +298,192 @@ def compare_models(
     for name, results in (baselines or {}).items():
         comparator.add_baseline_results(name, results)
     return comparator.get_comparison_table(metrics)
+
+
+class ReportGenerator:
+    """Collects results and writes them as one table per format.
+
+    >>> import tempfile
+    >>> generator = ReportGenerator(output_dir=tempfile.mkdtemp())
+    >>> generator.add_results("als", {"ndcg@10": 0.19, "recall@10": 0.23, "coverage": 0.3}, {"factors": 64})
+    >>> generator.add_results("popularity", {"recall@10": 0.14}, metadata={})
+    >>> print(generator.generate_csv_report("summary.csv").read_text(), end="")
+    model,factors,recall@10,ndcg@10,coverage
+    als,64,0.23,0.19,0.3
+    popularity,NA,0.14,NA,NA
+    """
+
+    def __init__(self, output_dir: str | Path = "reports") -> None:
+        self.output_dir = Path(output_dir)
+        self.output_dir.mkdir(parents=True, exist_ok=True)
+        self.results: dict[str, Mapping[str, Any]] = {}
+        self.metadata: dict[str, Mapping[str, Any]] = {}
+
+    def add_results(
+        self, name: str, results: Mapping[str, Any], metadata: Mapping[str, Any] | None = None
+    ) -> None:
+        """Add a model's results, with its hyperparameters, training time and the like."""
+        self.results[name] = results
+        self.metadata[name] = dict(metadata or {})
+
+    def table(self) -> Any:
+        """The table behind every format, as a DataFrame."""
+        import pandas as pd
+
+        return pd.DataFrame(self._columns(), dtype=object)
+
+    def generate_csv_report(self, filename: str = "cf_eval_summary.csv") -> Path:
+        """Write the table with all digits; NA where a model has no such number."""
+        return self.generate_csv(self.table(), filename)
+
+    def generate_json_report(self, filename: str = "cf_eval_summary.json") -> Path:
+        """Write results and metadata by model, the gains over baselines, and facts about the run."""
+        models = {
+            name: {"metadata": self.metadata[name], "results": results}
+            for name, results in self.results.items()
+        }
+        document = {"models": json_value(models), "gains": json_value(self._gain_rows()), "run": run_facts()}
+        return self._write(filename, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+
+    def generate_markdown_report(
+        self, filename: str = "cf_eval_summary.md", title: str | None = None
+    ) -> Path:
+        """Write a pipe table under a title, and the gains over the baselines among the results."""
+        heading = "Evaluation summary" if title is None else title
+        parts = [f"# {heading}", tables.markdown(self._formatted_columns())]
+        gains = self._gain_rows()
+        if gains:
+            columns = {name: [_value_or_na(row.get(name)) for row in gains] for name in gains[0]}
+            parts += ["## Gains over baselines", tables.markdown(columns), _MARKS_LEGEND]
+        return self._write(filename, "\n\n".join(parts) + "\n")
+
+    def generate_latex_report(self, filename: str = "cf_eval_summary.tex") -> Path:
+        """Write the table as a booktabs tabular."""
+        return self._write(filename, tables.latex(self._formatted_columns()) + "\n")
+
+    def generate_csv(self, df: Any, filename: str = "cf_eval_summary.csv") -> Path:
+        """Write a DataFrame as CSV."""
+        return self._write(filename, df.to_csv(index=False, na_rep="NA", lineterminator="\n"))
+
+    def generate_json(self, results: Mapping[str, Any], filename: str = "cf_eval_detailed.json") -> Path:
+        """Write results as JSON."""
+        return self._write(filename, json.dumps(json_value(results), indent=2, ensure_ascii=False) + "\n")
+
+    def generate_markdown(
+        self, results: Mapping[str, Any], model_comparison: Any, filename: str = "evaluation_report.md"
+    ) -> Path:
+        """Write a comparison table, then one table per model of `results`."""
+        comparison = {str(name): model_comparison[name].tolist() for name in model_comparison}
+        parts = ["# Evaluation report", tables.markdown(comparison)]
+        for kind in ("models", "baselines"):
+            for name, values in results.get(kind, {}).items():
+                columns = {
+                    "metric": list(values),
+                    "value": [_value_or_na(value) for value in values.values()],
+                }
+                parts += [f"## {name}", tables.markdown(columns)]
+        return self._write(filename, "\n\n".join(parts) + "\n")
+
+    def _gain_rows(self) -> list[dict[str, Any]]:
+        """The gains of each model over each baseline, tested if the results carry their values by user."""
+        baselines = {name: values for name, values in self.results.items() if "baseline_name" in values}
+        models = {name: values for name, values in self.results.items() if name not in baselines}
+        if not baselines or not models:
+            return []
+        table = compare_models(models, baselines)
+        columns = ["model", *(name for name in table if " vs " in str(name))]
+        rows: list[dict[str, Any]] = table[table["type"] == "model"][columns].to_dict("records")
+        return rows
+
+    def _columns(self) -> dict[str, list[Any]]:
+        if not self.results:
+            raise InputError("no results were added.", hint="Call add_results(name, results) first.")
+        merged = {
+            name: {**_scalars(self.metadata[name]), **_scalars(self.results[name])} for name in self.results
+        }
+        facts = dict.fromkeys(key for values in self.metadata.values() for key in _scalars(values))
+        parameters = [key for key in facts if key not in _LAST_COLUMNS]
+        metrics = dict.fromkeys(key for values in self.results.values() for key in _scalars(values))
+        names = [
+            *sorted(parameters, key=lambda key: _position(key, _FIRST_PARAMETERS)),
+            *sorted(
+                (m for m in metrics if m not in _LAST_COLUMNS and m not in parameters), key=_metric_position
+            ),
+            *(key for key in _LAST_COLUMNS if key in metrics or key in facts),
+        ]
+        columns: dict[str, list[Any]] = {"model": list(merged)}
+        return columns | {key: [values.get(key) for values in merged.values()] for key in names}
+
+    def _formatted_columns(self) -> dict[str, list[Any]]:
+        return {name: [_value_or_na(value) for value in column] for name, column in self._columns().items()}
+
+    def _write(self, filename: str, text: str) -> Path:
+        target = self.output_dir / filename
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_text(target, text)
+        return target
+
+
+def _scalars(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The texts and numbers among the values, as Python values."""
+    return {
+        str(name): value.item() if isinstance(value, np.generic) else value
+        for name, value in values.items()
+        if isinstance(value, str | int | float | bool | np.generic) and name != "baseline_name"
+    }
+
+
+def _position(name: str, order: tuple[str, ...]) -> int:
+    return order.index(name) if name in order else len(order)
+
+
+def _metric_position(name: str) -> tuple[int, float]:
+    stem, _, k = name.partition("@")
+    return _position(stem, _METRIC_ORDER), float(k) if k.isdigit() else math.inf
+
+
+def _value_or_na(value: Any) -> Any:
+    return "NA" if value is None or (isinstance(value, float) and math.isnan(value)) else value
+
+
+def generate_evaluation_report(
+    results: Mapping[str, Mapping[str, Any]],
+    output_path: str | Path | None = None,
+    format: str | None = None,  # noqa: A002 - the name in document 000
+    metadata: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    output_dir: str | Path | None = None,
+    formats: Iterable[str] | None = None,
+) -> Any:
+    """Write results as one file or, with `output_dir` or `formats`, as several.
+
+    Returns the path, or {format: path}. The default format follows from the suffix of the file.
+    """
+    target = Path("reports/cf_eval_summary.csv" if output_path is None else output_path)
+    if output_dir is None and formats is None:
+        return _write_report(results, target, format or target.suffix.lstrip(".") or "csv", metadata)
+    default_folder = target.parent if target.suffix else target
+    folder = default_folder if output_dir is None else Path(output_dir)
+    paths = {}
+    for name in ["csv", "json", "markdown"] if formats is None else formats:
+        file = folder / f"cf_eval_summary{_SUFFIXES[_format_name(name)]}"
+        paths[name] = _write_report(results, file, name, metadata)
+    return paths
+
+
+def _format_name(name: str) -> str:
+    """The format of this name or alias."""
+    format_name = _FORMAT_ALIASES.get(name.lower(), name.lower())
+    if format_name not in _SUFFIXES:
+        raise UnknownNameError("format", name, (*_SUFFIXES, *_FORMAT_ALIASES))
+    return format_name
+
+
+def _write_report(
+    results: Mapping[str, Mapping[str, Any]], target: Path, name: str, metadata: Mapping[str, Any] | None
+) -> Path:
+    generator = ReportGenerator(target.parent)
+    for model, values in results.items():
+        generator.add_results(model, values, (metadata or {}).get(model))
+    path: Path = getattr(generator, f"generate_{_format_name(name)}_report")(target.name)
+    return path

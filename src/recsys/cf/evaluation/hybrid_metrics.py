@@ -7,26 +7,26 @@ counted in `num_missing`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter, signature
-from typing import Any
+from itertools import chain
+from typing import Any, ClassVar
 
 import numpy as np
 
-from recsys.analysis.cold_items import cold_items, cold_shares
-from recsys.cf.evaluation.embedding_metrics import (
-    DiversityMetric,
-    HybridMetric,
-    SemanticAlignmentMetric,
-    Summary,
-    has_items,
-    with_cutoff,
-)
+from recsys.analysis import number_summary
+from recsys.analysis.failures import cold_items, cold_shares
+from recsys.cf.evaluation.metrics import NamedMetric
 from recsys.cf.evaluation.translation import cutoff, id_list, item_lists, mapping_by_user
 from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.evaluate import evaluate
+from recsys.inputs.containers import as_array
+from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.metrics.requests import Request
 from recsys.models.baselines import item_scores_of
+from recsys.models.rerankers import user_profiles as profiles_of
+from recsys.types import Ids, Vectors
 
 __all__ = [
     "ColdStartCoverageMetric",
@@ -42,6 +42,192 @@ __all__ = [
     "compute_semantic_alignment",
 ]
 
+_SIMILARITIES = {"cosine": "cosine", "euclidean": "bounded_euclidean", "jaccard": "jaccard"}
+Similarity = str | Callable[[Any, Any], float]
+
+
+class Summary(dict[str, float]):
+    """mean, std, min and max over `num_users` users; `num_missing` entries have no embedding."""
+
+    num_users: int = 0
+    num_missing: int = 0
+
+
+class HybridMetric(NamedMetric):
+    """Base class: a name and `compute`; `num_missing` belongs to the last call."""
+
+    k: int | None
+    num_missing: int = 0
+    # What `HybridMetricCollection.evaluate_all` passes besides the lists; None for a user's own metric.
+    _needed_arguments: ClassVar[tuple[str, ...] | None] = None
+
+    def _list_value(
+        self, request: str | Request, items: Iterable[Any], truth: Any = (), **facts: Any
+    ) -> float:
+        """The value of one list; 0.0 where it is undefined."""
+        items = id_list(items)
+        value = self._values_by_user(request, {0: items}, {0: truth}, **facts)[0] if items else math.nan
+        return 0.0 if math.isnan(value) else float(value)
+
+    def _values_by_user(
+        self, request: str | Request, lists: Mapping[Any, Any], truth: Any = None, **facts: Any
+    ) -> Any:
+        """One value per user."""
+        lists = mapping_by_user(lists)
+        relevant = dict.fromkeys(lists, ()) if truth is None else truth
+        result = evaluate(lists, relevant, [request], **facts)
+        vectors = facts.get("embeddings")
+        self.num_missing = 0 if vectors is None else _n_without_vector(lists, vectors)
+        return result.values_of(str(result.requests[0]))
+
+    def _summary(self, values: Any) -> Summary:
+        numbers = number_summary(values)
+        keys = ("mean", "std", "min", "max")
+        summary = Summary({key: numbers[key] if numbers["count"] else 0.0 for key in keys})
+        summary.num_users, summary.num_missing = int(numbers["count"]), self.num_missing
+        return summary
+
+    def _request_at(self, metric: str, k: int | None) -> str:
+        """The request at the cut-off k, by default that of the instance."""
+        return _with_cutoff(metric, self.k if k is None else k)
+
+
+class DiversityMetric(HybridMetric):
+    """1 - mean similarity over the pairs of items in a list; 0.0 for fewer than two items.
+
+    Args:
+        similarity_type: "cosine"; "euclidean", 1 / (1 + distance); "jaccard" of the coordinates that are
+            not 0; or a function of two vectors.
+        k: use only the first k items of a list.
+
+    >>> DiversityMetric().compute([0, 1, 2], [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]).__round__(4)
+    0.6667
+    """
+
+    _needed_arguments = ("embeddings",)
+
+    def __init__(self, similarity_type: Similarity = "cosine", k: int | None = None) -> None:
+        if not callable(similarity_type) and similarity_type not in _SIMILARITIES:
+            raise UnknownNameError("similarity", similarity_type, _SIMILARITIES)
+        self.similarity_type = similarity_type
+        self.k = k
+        self.name = _with_cutoff("diversity", k)
+
+    def compute(
+        self, recommendations: Iterable[Any], embeddings: Any, item_to_idx: Mapping[Any, int] | None = None
+    ) -> float:
+        """The diversity of one list."""
+        items = id_list(recommendations)
+        return self._list_value(
+            self._request(), items, embeddings=item_vectors(embeddings, item_to_idx, items)
+        )
+
+    def compute_batch(
+        self,
+        all_recommendations: Mapping[Any, Any],
+        embeddings: Any,
+        item_to_idx: Mapping[Any, int] | None = None,
+    ) -> Summary:
+        """The diversity of every list."""
+        if not _has_items(all_recommendations):
+            return self._summary([0.0] * len(all_recommendations))
+        vectors = item_vectors(embeddings, item_to_idx)
+        return self._summary(self._values_by_user(self._request(), all_recommendations, embeddings=vectors))
+
+    def _request(self) -> Request:
+        similarity = self.similarity_type
+        distance: Any = _distance_function(similarity) if callable(similarity) else _SIMILARITIES[similarity]
+        return Request.of(_with_cutoff("ild", self.k), distance=distance)
+
+
+def _distance_function(similarity: Callable[[Any, Any], float]) -> Callable[[Any, Any], float]:
+    def distance(a: Any, b: Any) -> float:
+        return 1.0 - similarity(a, b)
+
+    return distance
+
+
+class SemanticAlignmentMetric(HybridMetric):
+    """The mean cosine of the items of a list with the user's profile.
+
+    >>> SemanticAlignmentMetric().compute([1.0, 0.0], [0, 1], [[2.0, 0.0], [0.0, 3.0]])
+    0.5
+    """
+
+    _needed_arguments = ("user_profiles", "embeddings")
+
+    def __init__(self, k: int | None = None) -> None:
+        self.k = k
+        self.name = _with_cutoff("semantic_alignment", k)
+
+    def compute(
+        self,
+        user_profile_emb: Any,
+        recommendations: Iterable[Any],
+        embeddings: Any = None,
+        item_to_idx: Mapping[Any, int] | None = None,
+        k: int | None = None,
+        *,
+        item_embeddings: Any = None,
+    ) -> float:
+        """The alignment of one list with one profile; 0.0 for a profile of zeros."""
+        items = id_list(recommendations)
+        vectors = item_vectors(embeddings if item_embeddings is None else item_embeddings, item_to_idx, items)
+        profiles = {0: as_array(user_profile_emb)}
+        return self._list_value(
+            self._request_at("alignment", k), items, embeddings=vectors, profiles=profiles
+        )
+
+    def compute_batch(
+        self,
+        user_profiles: Mapping[Any, Any],
+        all_recommendations: Mapping[Any, Any],
+        embeddings: Any = None,
+        item_to_idx: Mapping[Any, int] | None = None,
+        k: int | None = None,
+        *,
+        item_embeddings: Any = None,
+    ) -> Summary:
+        """Every list with its user's profile; users without a profile or an embedded item are left out."""
+        if not _has_items(all_recommendations) or not len(user_profiles):
+            return self._summary([])
+        vectors = item_vectors(embeddings if item_embeddings is None else item_embeddings, item_to_idx)
+        profiles = arrays_by_user(user_profiles)
+        values = self._values_by_user(
+            self._request_at("alignment", k), all_recommendations, embeddings=vectors, profiles=profiles
+        )
+        return self._summary(values)
+
+    @staticmethod
+    def compute_user_profile(
+        user_history_items: Iterable[Any],
+        item_embeddings: Any,
+        item_to_idx: Mapping[Any, int] | None = None,
+        aggregation: str = "mean",
+        weights: Iterable[float] | None = None,
+    ) -> Any:
+        """The (weighted) mean embedding of the items a user took; zeros if none of them has an embedding.
+
+        `user_history_items` may be {item: weight}; an item taken twice counts twice.
+
+        >>> SemanticAlignmentMetric.compute_user_profile([0, 1], [[1.0, 0.0], [0.0, 1.0]], weights=[3, 1])
+        array([0.75, 0.25])
+        """
+        items = id_list(user_history_items)
+        if isinstance(user_history_items, Mapping) and weights is None:
+            weights = user_history_items.values()
+        rows = as_array(item_embeddings).astype(np.float64)
+        if not items:
+            return np.zeros(rows.shape[1])
+        item_rows = items if item_to_idx is None else [item_to_idx.get(item, len(rows)) for item in items]
+        item_weights = [1.0] * len(items) if weights is None else [float(weight) for weight in weights]
+        if len(item_weights) != len(items):
+            raise InputError(f"there are {len(items)} items and {len(item_weights)} weights.")
+        weight_by_row = dict.fromkeys(item_rows, 0.0)
+        for row, weight in zip(item_rows, item_weights, strict=True):
+            weight_by_row[row] += weight
+        return profiles_of({0: weight_by_row}, rows, weighted=True, aggregation=aggregation).vectors[0]
+
 
 class ColdStartCoverageMetric(HybridMetric):
     """The share of cold items (fewer than `cold_threshold` interactions) that occur in any list.
@@ -52,6 +238,7 @@ class ColdStartCoverageMetric(HybridMetric):
     """
 
     name = "cold_start_coverage"
+    _needed_arguments = ("item_counts",)
 
     def __init__(self, cold_threshold: float = 5) -> None:
         self.cold_threshold = cold_threshold
@@ -107,9 +294,11 @@ class NoveltyMetric(HybridMetric):
     2.0
     """
 
+    _needed_arguments = ("item_popularity", "num_users")
+
     def __init__(self, k: int | None = 10) -> None:
         self.k = k
-        self.name = with_cutoff("novelty", k)
+        self.name = _with_cutoff("novelty", k)
 
     def compute(
         self,
@@ -129,7 +318,7 @@ class NoveltyMetric(HybridMetric):
         k: int | None = None,
     ) -> Summary:
         """The novelty of every list."""
-        if not has_items(all_recommendations):
+        if not _has_items(all_recommendations):
             return self._summary([0.0] * len(all_recommendations))
         request = self._request(num_users, k)
         return self._summary(self._values_by_user(request, all_recommendations, popularity=item_popularity))
@@ -137,7 +326,7 @@ class NoveltyMetric(HybridMetric):
     def _request(self, num_users: int | None, k: int | None) -> Request:
         if num_users is None:
             raise InputError("novelty needs the number of users.", hint="Pass num_users=.")
-        return Request.of(with_cutoff("novelty", self.k if k is None else k), users=float(num_users))
+        return Request.of(self._request_at("novelty", k), users=float(num_users))
 
 
 class SerendipityMetric(HybridMetric):
@@ -150,9 +339,11 @@ class SerendipityMetric(HybridMetric):
     0.25
     """
 
+    _needed_arguments = ("ground_truth", "baseline_recommendations")
+
     def __init__(self, k: int = 10) -> None:
         self.k = cutoff(k)
-        self.name = with_cutoff("serendipity", self.k)
+        self.name = _with_cutoff("serendipity", self.k)
 
     def compute(
         self,
@@ -164,9 +355,9 @@ class SerendipityMetric(HybridMetric):
         """The serendipity of one list."""
         if not len(ground_truth):
             return 0.0
-        request = with_cutoff("serendipity", self.k if k is None else k)
+        reference = _reference_lists(baseline_recommendations)
         return self._list_value(
-            request, recommendations, ground_truth, reference=_reference_lists(baseline_recommendations)
+            self._request_at("serendipity", k), recommendations, ground_truth, reference=reference
         )
 
     def compute_batch(
@@ -177,10 +368,10 @@ class SerendipityMetric(HybridMetric):
         k: int | None = None,
     ) -> Summary:
         """The serendipity of every list; users without relevant items are left out."""
-        if not has_items(all_recommendations):
+        if not _has_items(all_recommendations):
             return self._summary([])
         lists = mapping_by_user(all_recommendations)
-        request = with_cutoff("serendipity", self.k if k is None else k)
+        request = self._request_at("serendipity", k)
         reference = _reference_lists(baseline_recommendations, lists)
         truth = {user: ground_truth.get(user, ()) for user in lists}
         return self._summary(self._values_by_user(request, lists, truth, reference=reference))
@@ -255,13 +446,10 @@ class HybridMetricCollection:
             raise UnknownNameError("keyword", next(iter(more)), [*known, "item_embeddings"])
         values: dict[str, float] = {}
         for metric in self.metrics:
-            needs = next(
-                (names for kind, names in _NEEDED_ARGUMENTS.items() if isinstance(metric, kind)), None
-            )
+            needs = getattr(metric, "_needed_arguments", None)
             if needs is None:
-                values |= _custom_metric_values(
-                    metric, {"all_recommendations": all_recommendations, **known}, item_to_idx
-                )
+                everything = {"all_recommendations": all_recommendations, **known}
+                values |= _custom_metric_values(metric, everything, item_to_idx)
                 continue
             missing = [name for name in needs if known[name] is None]
             if missing and not self._metrics_are_explicit:
@@ -269,7 +457,14 @@ class HybridMetricCollection:
             if missing:
                 raise InputError(f"{metric.name} needs {' and '.join(missing)}.", hint=f"Pass {missing[0]}=.")
             arguments = {name: known[name] for name in needs}
-            values |= _metric_values(metric, all_recommendations, arguments, item_to_idx)
+            if isinstance(metric, ColdStartCoverageMetric):
+                values[metric.name] = metric.compute(all_recommendations, **arguments)
+                continue
+            if "embeddings" in needs:
+                arguments["item_to_idx"] = item_to_idx
+            batch: Any = metric  # each metric of this module has compute_batch
+            summary = batch.compute_batch(all_recommendations=all_recommendations, **arguments)
+            values |= {metric.name: summary["mean"], f"{metric.name}_std": summary["std"]}
         return values
 
     def evaluate_diversity(
@@ -295,27 +490,6 @@ class HybridMetricCollection:
     ) -> Summary:
         """NoveltyMetric().compute_batch of the same arguments."""
         return NoveltyMetric().compute_batch(all_recommendations, item_popularity, num_users)
-
-
-_NEEDED_ARGUMENTS: dict[type[HybridMetric], tuple[str, ...]] = {
-    DiversityMetric: ("embeddings",),
-    SemanticAlignmentMetric: ("user_profiles", "embeddings"),
-    ColdStartCoverageMetric: ("item_counts",),
-    NoveltyMetric: ("item_popularity", "num_users"),
-    SerendipityMetric: ("ground_truth", "baseline_recommendations"),
-}
-
-
-def _metric_values(
-    metric: Any, lists: Mapping[Any, Any], arguments: dict[str, Any], item_to_idx: Mapping[Any, int] | None
-) -> dict[str, float]:
-    """The values of a metric of this module, under their result keys."""
-    if isinstance(metric, ColdStartCoverageMetric):
-        return {metric.name: metric.compute(lists, **arguments)}
-    if "embeddings" in arguments:
-        arguments["item_to_idx"] = item_to_idx
-    summary = metric.compute_batch(all_recommendations=lists, **arguments)
-    return {metric.name: summary["mean"], f"{metric.name}_std": summary["std"]}
 
 
 def _custom_metric_values(
@@ -355,3 +529,92 @@ def compute_cold_start_coverage(
 ) -> float:
     """ColdStartCoverageMetric(cold_threshold).compute(all_recommendations, item_counts)."""
     return ColdStartCoverageMetric(cold_threshold).compute(all_recommendations, item_counts)
+
+
+def _has_items(lists: Mapping[Any, Any]) -> bool:
+    """Whether any list has an item."""
+    return any(len(items) for items in mapping_by_user(lists).values())
+
+
+def _with_cutoff(request: str, k: int | None) -> str:
+    """The name with the cut-off k, if there is one."""
+    return request if k is None else f"{request}@{cutoff(k)}"
+
+
+def item_vectors(
+    embeddings: Any, item_to_idx: Mapping[Any, int] | None = None, only: Iterable[Any] | None = None
+) -> Vectors:
+    """Vectors by item.
+
+    Items whose row is outside the matrix, all zeros or NaN are left out.
+
+    Args:
+        embeddings: a matrix with one row per item.
+        item_to_idx: {item: row}; by default items are row numbers.
+        only: restrict the result to these items.
+    """
+    if embeddings is None:
+        raise InputError("there are no embeddings.", hint="Pass embeddings= with one row per item.")
+    matrix = as_array(embeddings)
+    if matrix.ndim != 2:
+        raise InputError(f"the embeddings must be a matrix; got shape {matrix.shape}.", table="embeddings")
+    if item_to_idx is not None and hasattr(item_to_idx, "to_dict"):  # a Series iterates over its values
+        item_to_idx = item_to_idx.to_dict()
+    if item_to_idx is None:
+        items: Any = np.arange(len(matrix)) if only is None else _integer_items(only)
+        rows = items
+    else:
+        known = list(item_to_idx) if only is None else [i for i in dict.fromkeys(only) if i in item_to_idx]
+        items = (
+            ids_from_sequence(known, table="embeddings", column="item")
+            if known
+            else np.zeros(0, dtype=np.int64)
+        )
+        rows = np.array([int(item_to_idx[item]) for item in known], dtype=np.int64)
+    inside = (rows >= 0) & (rows < len(matrix))
+    items, rows = items[inside], rows[inside]
+    vectors = matrix[rows] if only is not None or item_to_idx is not None else matrix
+    if np.isinf(vectors).any():
+        raise InputError("an embedding holds an infinite number.", table="embeddings")
+    present = vectors.any(axis=1) & ~np.isnan(vectors).any(axis=1)
+    if present.any():
+        ids, codes = encode(items[present], table="embeddings", column="item")
+    else:
+        ids, codes = Ids(items[:0]), np.zeros(0, dtype=np.int32)
+    row_of_code = np.empty(len(ids), dtype=np.int64)
+    row_of_code[codes] = np.arange(len(vectors))[present]
+    return Vectors(ids, row_of_code, vectors)
+
+
+def arrays_by_user(profiles: Any) -> dict[Any, Any]:
+    """{user: NumPy vector} of a mapping, a Series or table by user, or a matrix with one row per user."""
+    if hasattr(profiles, "columns"):
+        pairs: Any = zip(profiles.index, profiles.to_numpy(), strict=True)
+    else:
+        pairs = profiles.items() if hasattr(profiles, "items") else enumerate(profiles)
+    return {user: as_array(vector) for user, vector in pairs}
+
+
+def _integer_items(items: Iterable[Any]) -> Any:
+    """Distinct items as an array of row numbers."""
+    distinct = list(dict.fromkeys(items))
+    if not distinct:
+        return np.zeros(0, dtype=np.int64)
+    column = ids_from_sequence(distinct, table="recommendations", column="item")
+    ids, _ = encode(column, table="recommendations", column="item")
+    if ids.values.dtype == object:
+        raise InputError(
+            "items are texts and the embeddings have no ids.", hint="Pass item_to_idx={item: row}."
+        )
+    return ids.values
+
+
+def _n_without_vector(lists: Mapping[Any, Any], vectors: Vectors) -> int:
+    """How many entries of the lists have no vector."""
+    entries = list(chain.from_iterable(lists.values()))
+    if not entries:
+        return 0
+    if not len(vectors.ids):
+        return len(entries)
+    values = ids_from_sequence(entries, table="lists", column="item")
+    return int((vectors.ids.code_of(values) < 0).sum())

@@ -25,7 +25,7 @@ from recsys.errors import FileError, InputError, SwappedFactorsWarning, warn
 from recsys.inputs.files import read_file
 from recsys.inputs.files.matrices import SUFFIXES, read_arrays, read_facts
 from recsys.models.baselines import training_counts
-from recsys.types import Array, Interactions
+from recsys.types import Array, Ids, Interactions
 
 _USER_NAMES = re.compile(
     r"(?:^|[_./-])(?:u|users?|user_(?:factors?|embeddings?|matrix))(?:\.weight)?$", re.IGNORECASE
@@ -76,8 +76,23 @@ def load_model(
             f"{source}: the matrices have shapes {pair.U.shape} and {pair.V.shape}.",
             hint="Store one row per user and one row per item, both with one column per factor.",
         )
-    known = _row_count(facts, _USER_COUNT_KEYS, n_users), _row_count(facts, _ITEM_COUNT_KEYS, n_items)
-    return _swap_if_exchanged(pair, known, _min_row_counts(needs), source)
+    tables = [interactions for interactions in needs if interactions is not None]
+    users = _RowCount("users", n_users, facts, _USER_COUNT_KEYS, [table.cases for table in tables])
+    items = _RowCount("items", n_items, facts, _ITEM_COUNT_KEYS, [table.items for table in tables])
+    if users.fits(pair.U) and items.fits(pair.V):
+        return pair
+    sizes = " and ".join(text for text in (str(users), str(items)) if text)
+    if not (users.fits(pair.V) and items.fits(pair.U)):
+        raise InputError(
+            f"{source}: {len(pair.U):,} user rows and {len(pair.V):,} item rows do not fit {sizes}.",
+            hint="Check that model and data use the same numbering.",
+        )
+    warn(
+        SwappedFactorsWarning,
+        f"{source}: there are {len(pair.U):,} user rows and {len(pair.V):,} item rows, which is "
+        f"the other way round for {sizes}; they were exchanged.",
+    )
+    return FactorPair(pair.V, pair.U)
 
 
 load_cf_model = load_model
@@ -121,56 +136,25 @@ def _pick_matrix(
     )
 
 
-def _row_count(facts: Mapping[str, Any], keys: Sequence[str], count: int | None) -> int | None:
-    """`count`, or the first whole number the metadata have under one of the keys."""
-    stored = [facts[key] for key in keys if type(facts.get(key)) is int]
-    return count if count is not None else next(iter(stored), None)
+class _RowCount:
+    """How many rows a matrix has, as far as it is known: a number, or the largest id that needs a row."""
 
+    def __init__(
+        self, what: str, count: int | None, facts: Mapping[str, Any], keys: Sequence[str], ids: list[Ids]
+    ) -> None:
+        stored = [facts[key] for key in keys if type(facts.get(key)) is int]
+        self.what = what
+        self.count = count if count is not None else next(iter(stored), None)
+        numbers = [int(one.values[-1]) for one in ids if len(one) and one.kind == "int"]
+        self.least = max(numbers, default=-1) + 1
 
-def _min_row_counts(needs: Sequence[Interactions | None]) -> tuple[int, int]:
-    """How many rows the user and item matrices need at least; 0 where ids are texts."""
-    tables = [interactions for interactions in needs if interactions is not None]
-    counts = [
-        max((int(ids.values[-1]) + 1 for ids in all_ids if len(ids) and ids.kind == "int"), default=0)
-        for all_ids in ([table.cases for table in tables], [table.items for table in tables])
-    ]
-    return counts[0], counts[1]
+    def fits(self, rows: Array) -> bool:
+        return len(rows) >= self.least and self.count in (None, len(rows))
 
-
-def _swap_if_exchanged(
-    pair: FactorPair, known: tuple[int | None, int | None], minimum: tuple[int, int], source: Path
-) -> FactorPair:
-    if _fits(pair, known, minimum):
-        return pair
-    swapped = FactorPair(pair.V, pair.U)
-    if _fits(swapped, known, minimum):
-        warn(
-            SwappedFactorsWarning,
-            f"{source}: there are {len(pair.U):,} user rows and {len(pair.V):,} item rows, which is "
-            f"the other way round for {_format_sizes(known, minimum)}; they were exchanged.",
-        )
-        return swapped
-    raise InputError(
-        f"{source}: {len(pair.U):,} user rows and {len(pair.V):,} item rows do not fit "
-        f"{_format_sizes(known, minimum)}.",
-        hint="Check that model and data use the same numbering.",
-    )
-
-
-def _fits(pair: FactorPair, known: tuple[int | None, int | None], minimum: tuple[int, int]) -> bool:
-    return all(
-        len(rows) >= least and n in (None, len(rows))
-        for rows, n, least in zip(pair, known, minimum, strict=True)
-    )
-
-
-def _format_sizes(known: tuple[int | None, int | None], minimum: tuple[int, int]) -> str:
-    sizes = [
-        f"{n:,} {what}" if n is not None else f"{what} up to number {least - 1:,}"
-        for what, n, least in (("users", known[0], minimum[0]), ("items", known[1], minimum[1]))
-        if n is not None or least
-    ]
-    return " and ".join(sizes)
+    def __str__(self) -> str:
+        if self.count is not None:
+            return f"{self.count:,} {self.what}"
+        return f"{self.what} up to number {self.least - 1:,}" if self.least else ""
 
 
 class LoadedEmbeddings(NamedTuple):

@@ -12,16 +12,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, ClassVar
 
-from recsys.cf.evaluation.translation import catalogue_coverage, cutoff
+from recsys.cf.evaluation.translation import STANDARD, cutoff, item_lists
 from recsys.errors import InputError, UnknownNameError
+from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.single import score_list
 
 _KEYWORDS_OF_DOCUMENT_001 = frozenset({"recommended", "relevant", "relevance_scores"})
 Truth = Collection[Any] | Mapping[Any, float]
 
 
-class BaseMetric(ABC):
-    """Base class: a name, `compute` and `validate_inputs`."""
+class NamedMetric(ABC):
+    """A name and `compute`."""
 
     name: str
 
@@ -32,6 +33,13 @@ class BaseMetric(ABC):
     @abstractmethod
     def compute(self, *args: Any, **kwargs: Any) -> float:
         """The metric's value."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(name={self.name!r})"
+
+
+class BaseMetric(NamedMetric):
+    """Base class: a name, `compute` and `validate_inputs`."""
 
     def validate_inputs(self, predictions: Any, ground_truth: Any) -> bool:
         """Whether there is something to score; False means the value is 0.0.
@@ -55,9 +63,6 @@ class BaseMetric(ABC):
                 "predictions came as a set, which has no order.", hint="Pass a list, best first."
             )
         return len(predictions) > 0 and len(ground_truth) > 0
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(name={self.name!r})"
 
 
 class _AtK(BaseMetric):
@@ -162,8 +167,17 @@ class Coverage(BaseMetric):
         all_recommendations: Mapping[Any, Any] | None = None,
     ) -> float:
         """Distinct items over all lists / `num_total_items`; `all_recommendations` is another name."""
-        lists = all_recommendations if recommendations is None else recommendations
-        return catalogue_coverage({} if lists is None else lists, num_total_items)
+        given = all_recommendations if recommendations is None else recommendations
+        if num_total_items is None or isinstance(num_total_items, bool) or num_total_items < 1:
+            raise InputError(
+                f"num_total_items={num_total_items!r} is not a number of items.",
+                hint="Pass how many there are.",
+            )
+        lists = item_lists({} if given is None else given)
+        if not any(lists.values()):
+            return 0.0
+        no_truth = dict.fromkeys(lists, ())
+        return evaluate(lists, no_truth, ["coverage"], catalogue=int(num_total_items))["coverage"]
 
 
 class MetricFactory:
@@ -182,7 +196,6 @@ class MetricFactory:
         "hit_rate": HitRate,
         "coverage": Coverage,
     }
-    _STANDARD = ("recall", "ndcg", "precision", "map")
 
     @classmethod
     def create(cls, metric_name: str, **kwargs: Any) -> BaseMetric:
@@ -195,7 +208,7 @@ class MetricFactory:
     @classmethod
     def create_standard_metrics(cls, k_values: Sequence[int] = (10, 20)) -> dict[str, BaseMetric]:
         """{result key: metric} for recall, NDCG, precision and MAP at each k, and MRR."""
-        metrics = {f"{name}@{k}": cls.create(name, k=k) for name in cls._STANDARD for k in k_values}
+        metrics = {f"{name}@{k}": cls.create(name, k=k) for name in STANDARD for k in k_values}
         return {**metrics, "mrr": MRR()}
 
 

@@ -3,6 +3,9 @@
 `recsys.evaluate` counts the place of every test item among all unseen items, in blocks within a memory
 budget, so `batch_size` and `use_argpartition` do not affect results. MRR is over the whole ranking and does
 not depend on `k_values`.
+
+`evaluate_hybrid_model` and `evaluate_with_reranking` are what the comparison script of the document calls.
+All their numbers come from the same lists, in one call of `recsys.evaluate` per model.
 """
 
 from __future__ import annotations
@@ -16,30 +19,35 @@ import numpy as np
 
 from recsys.analysis import by_activity
 from recsys.cf.evaluation import translation
+from recsys.cf.evaluation.hybrid_metrics import arrays_by_user, item_vectors
 from recsys.cf.evaluation.loading import load_cf_model, load_model, load_test_data
 from recsys.cf.evaluation.metrics import BaseMetric, MetricFactory
-from recsys.cf.evaluation.reporting import json_value
 from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.evaluate import evaluate, recommend
 from recsys.evaluation.provenance import run_facts
 from recsys.inputs.files import write_text
+from recsys.models.baselines import training_counts
+from recsys.models.rerankers import blend, diversify, unit_rows
+from recsys.models.rerankers import user_profiles as profiles_of
 from recsys.ranks.sources import Factors, Scores
-from recsys.types import Interactions
 
 __all__ = [
     "BatchModelEvaluator",
     "ModelEvaluator",
+    "compute_all_user_profiles",
+    "evaluate_hybrid_model",
     "evaluate_model",
+    "evaluate_with_reranking",
     "load_and_evaluate",
     "load_cf_model",
     "load_model",
     "load_test_data",
 ]
 
-_K = (10, 20)
+_POOL = 100
 
 
-class ModelEvaluator:
+class ModelEvaluator(translation.StandardEvaluator):
     """Evaluates user factors U and item factors V.
 
     Args:
@@ -63,7 +71,7 @@ class ModelEvaluator:
         self,
         U: Any,  # noqa: N803 - the name in document 000
         V: Any,  # noqa: N803 - the name in document 000
-        k_values: Sequence[int] = _K,
+        k_values: Sequence[int] = translation.K_VALUES,
         batch_size: int = 1000,
         use_argpartition: bool = True,  # noqa: FBT001, FBT002 - the signature in document 000
         *,
@@ -79,7 +87,6 @@ class ModelEvaluator:
         self.batch_size = batch_size
         self.use_argpartition = use_argpartition
         self.metrics: dict[str, BaseMetric] = MetricFactory.create_standard_metrics(self.k_values)
-        self._last_results: translation.Results | None = None
 
     def evaluate(
         self,
@@ -96,16 +103,8 @@ class ModelEvaluator:
         `test_data` is a table or {user: items}; {user: {item: grade}} or `rating_col` makes it graded.
         """
         del compute_per_user
-        truth = translation.read_truth(test_data, user_col, item_col, rating_col)
-        return self._evaluate_interactions(
-            truth, translation.training_history(test_data, user_pos_train, user_col, item_col)
-        )
-
-    def _evaluate_interactions(
-        self, truth: Interactions, history: Interactions | None
-    ) -> translation.Results:
-        self._last_results = translation.standard_results(self.source, truth, history, self.k_values)
-        return self._last_results
+        test_set = translation.read_test_set(test_data, user_pos_train, user_col, item_col, rating_col)
+        return self._evaluate_ranked(self.source, *test_set, self.k_values)
 
     def generate_recommendations(
         self, test_users: Iterable[Any], user_pos_train: Any = None, k: int | None = None
@@ -117,12 +116,6 @@ class ModelEvaluator:
             return {}
         lists = recommend(self.source, length, users=users, seen=translation.read_history(user_pos_train))
         return translation.lists_for_users(translation.items_by_user(lists), users)
-
-    def get_per_user_metrics(self) -> Any:
-        """A DataFrame by user id, one column per metric, evaluated users only."""
-        return translation.per_user_table(
-            None if self._last_results is None else self._last_results.evaluation
-        )
 
     def get_metric_distribution(self, metric: str = "recall", k: int | None = 10) -> Any:
         """The values of a metric over the evaluated users, as an array; "recall" with k, or "recall@10"."""
@@ -139,11 +132,7 @@ class ModelEvaluator:
 
         `bins` are (from, below); by default the users are split into low, medium and high thirds.
         """
-        if self._last_results is None or self._last_results.evaluation is None:
-            raise InputError(
-                "nothing was evaluated yet.", hint="Call evaluate(test_data, user_pos_train) first."
-            )
-        return by_activity(self._last_results.evaluation, user_interaction_counts, bins)
+        return by_activity(self._results().evaluation, user_interaction_counts, bins)
 
     def save_results(
         self,
@@ -152,23 +141,20 @@ class ModelEvaluator:
         hyperparams: Mapping[str, Any] | None = None,
     ) -> Path:
         """Write the last results as JSON, with model shape, hyperparameters and conventions."""
-        if self._last_results is None or self._last_results.evaluation is None:
-            raise InputError(
-                "nothing was evaluated yet.", hint="Call evaluate(test_data, user_pos_train) first."
-            )
+        results = self._results()
         shape = {"num_users": self.num_users, "num_items": self.num_items, "factors": self.factors}
         document = {
             "model_name": model_name,
             "model_shape": shape,
             "k_values": self.k_values,
             "hyperparams": dict(hyperparams or {}),
-            "metrics": dict(self._last_results),
-            "conventions": self._last_results.evaluation.conventions.to_dict(),
+            "metrics": dict(results),
+            "conventions": results.evaluation.conventions.to_dict(),
             "run": run_facts(),
         }
         target = Path(output_path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_text(target, json.dumps(json_value(document), indent=2, ensure_ascii=False))
+        write_text(target, json.dumps(translation.json_value(document), indent=2, ensure_ascii=False))
         return target
 
     def _prepare_ground_truth(
@@ -202,10 +188,10 @@ class BatchModelEvaluator:
     ('good', 1.0)
     """
 
-    def __init__(self, k_values: Sequence[int] = _K) -> None:
+    def __init__(self, k_values: Sequence[int] = translation.K_VALUES) -> None:
         self.k_values = translation.cutoffs(k_values)
         self.models: dict[str, tuple[ModelEvaluator, dict[str, Any]]] = {}
-        self.results: dict[str, translation.Results] = {}
+        self.results: dict[str, Any] = {}
 
     def add_model(self, name: str, U: Any, V: Any, hyperparams: Mapping[str, Any] | None = None) -> None:  # noqa: N803
         """Add a model, with hyperparameters to show beside its results."""
@@ -221,23 +207,21 @@ class BatchModelEvaluator:
         """{model: results} of all models."""
         if not self.models:
             raise InputError("no model was added.", hint="Call add_model(name, U, V) first.")
-        truth = translation.read_truth(test_data, user_col, item_col)
-        history = translation.training_history(test_data, user_pos_train, user_col, item_col)
-        self.results = {
-            name: evaluator._evaluate_interactions(truth, history)  # noqa: SLF001
-            for name, (evaluator, _) in self.models.items()
-        }
+        test_set = translation.read_test_set(test_data, user_pos_train, user_col, item_col)
+        self.results = {name: evaluator.evaluate(*test_set) for name, (evaluator, _) in self.models.items()}
         return dict(self.results)
 
     def get_per_user_metrics(self, name: str) -> Any:
         """One model's DataFrame by user id."""
-        return translation.per_user_table(self._results_of(name).evaluation)
+        if name not in self.results:
+            raise UnknownNameError("evaluated model", name, self.results)
+        return self.results[name].per_user()
 
     def get_comparison_table(self) -> Any:
         """A DataFrame with one row per model: its hyperparameters, then its results."""
         import pandas as pd
 
-        rows = [{"model": name, **self.models[name][1], **self._results_of(name)} for name in self.results]
+        rows = [{"model": name, **self.models[name][1], **results} for name, results in self.results.items()]
         hyperparams = dict.fromkeys(key for name in self.results for key in self.models[name][1])
         columns = dict.fromkeys(["model", *hyperparams, *(key for row in rows for key in row)])
         return pd.DataFrame(rows, columns=list(columns))
@@ -252,18 +236,13 @@ class BatchModelEvaluator:
         best = max(self.results, key=lambda name: self.results[name][metric])
         return best, self.results[best][metric]
 
-    def _results_of(self, name: str) -> translation.Results:
-        if name not in self.results:
-            raise UnknownNameError("evaluated model", name, self.results)
-        return self.results[name]
-
 
 def evaluate_model(
     U: Any,  # noqa: N803 - the name in document 000
     V: Any,  # noqa: N803 - the name in document 000
     test_data: Any,
     user_pos_train: Any = None,
-    k_values: Sequence[int] = _K,
+    k_values: Sequence[int] = translation.K_VALUES,
     **columns: Any,
 ) -> dict[str, Any]:
     """ModelEvaluator(U, V, k_values).evaluate(test_data, user_pos_train)."""
@@ -274,7 +253,7 @@ def load_and_evaluate(
     model_dir: str | Path,
     test_data: Any,
     user_pos_train: Any = None,
-    k_values: Sequence[int] = _K,
+    k_values: Sequence[int] = translation.K_VALUES,
     *,
     name: str | None = None,
     **columns: Any,
@@ -283,8 +262,159 @@ def load_and_evaluate(
 
     `name` says which model if the folder holds several.
     """
-    truth = translation.read_truth(test_data, **columns)
-    names = {name: columns[name] for name in ("user_col", "item_col") if name in columns}
-    history = translation.training_history(test_data, user_pos_train, **names)
-    users, items = load_model(model_dir, name=name, needs=(truth, history))
-    return ModelEvaluator(users, items, k_values)._evaluate_interactions(truth, history)  # noqa: SLF001
+    test_set = translation.read_test_set(test_data, user_pos_train, **columns)
+    users, items = load_model(model_dir, name=name, needs=test_set)
+    return ModelEvaluator(users, items, k_values).evaluate(*test_set)
+
+
+def compute_all_user_profiles(
+    test_data: Any,
+    bert_embeddings: Any,
+    item_to_idx: Mapping[Any, int] | None = None,
+    *,
+    user_col: str = translation.USER,
+    item_col: str = translation.ITEM,
+    rating_col: str | None = None,
+) -> dict[Any, Any]:
+    """{user: mean embedding of the items they took}; users without an embedded item are left out.
+
+    Of what `load_test_data` returns, the training part is used. A table or {user: items} is used as it is, so
+    pass the training data: profiles made of test items leak the answers.
+
+    >>> {u: p.tolist() for u, p in compute_all_user_profiles({7: [0, 1]}, [[1.0, 0.0], [0.0, 1.0]]).items()}
+    {7: [0.5, 0.5]}
+    """
+    loaded = isinstance(test_data, translation.EvaluationData)
+    history = translation.read_truth(
+        test_data.user_pos_train if loaded else test_data, user_col, item_col, rating_col
+    )
+    vectors = item_vectors(bert_embeddings, item_to_idx)
+    profiles = profiles_of(
+        history, vectors.matrix[vectors.rows], item_ids=vectors.ids.values, weighted=rating_col is not None
+    )
+    keep = ~np.isin(profiles.ids, profiles.without)
+    return dict(zip(profiles.ids[keep].tolist(), profiles.vectors[keep], strict=True))
+
+
+def evaluate_hybrid_model(
+    U: Any,  # noqa: N803 - the name in document 000
+    V: Any,  # noqa: N803 - the name in document 000
+    bert_embeddings: Any,
+    test_data: Any,
+    user_profiles: Mapping[Any, Any] | None = None,
+    *,
+    user_pos_train: Any = None,
+    item_counts: Any = None,
+    item_to_idx: Mapping[Any, int] | None = None,
+    k: int = 10,
+    cold_threshold: float = 5,
+) -> dict[str, float]:
+    """Accuracy, coverage and content metrics of the factors U and V without re-ranking.
+
+    Args:
+        U: user factors.
+        V: item factors.
+        bert_embeddings: one row per item, in the order of V (or of `item_to_idx`).
+        test_data: what `load_test_data` returns, a table or {user: items}.
+        user_profiles: {user: vector}, or one row per user. By default they are made of the training items; if
+            there are none, of the test items, which leak the answers.
+        user_pos_train: {user: training items}; by default those loaded with `test_data`.
+        item_counts: how many users took each item; by default counted in the data the profiles come from.
+        item_to_idx: {item: row of the embeddings}.
+        k: the length of the lists.
+        cold_threshold: items with fewer interactions are cold.
+
+    Keys: recall@k, ndcg@k, coverage, diversity@k, semantic_alignment@k, cold_start_coverage.
+    """
+    return _evaluate_factors(
+        U, V, bert_embeddings, test_data, user_profiles,
+        alpha=None, diversity=0.0, user_pos_train=user_pos_train, item_counts=item_counts,
+        item_to_idx=item_to_idx, k=k, cold_threshold=cold_threshold,
+    )  # fmt: skip
+
+
+def evaluate_with_reranking(
+    U: Any,  # noqa: N803 - the name in document 000
+    V: Any,  # noqa: N803 - the name in document 000
+    bert_embeddings: Any,
+    test_data: Any,
+    user_profiles: Mapping[Any, Any] | None = None,
+    *,
+    alpha: float = 0.7,
+    diversity: float = 0.0,
+    user_pos_train: Any = None,
+    item_counts: Any = None,
+    item_to_idx: Mapping[Any, int] | None = None,
+    k: int = 10,
+    cold_threshold: float = 5,
+) -> dict[str, float]:
+    """evaluate_hybrid_model for alpha * model + (1 - alpha) * content over the whole catalogue.
+
+    Both scores are scaled to the spread of the user's scores. With `diversity` above 0, lists are picked by
+    MMR from the 100 best items. Other arguments and keys are those of evaluate_hybrid_model.
+    """
+    return _evaluate_factors(
+        U, V, bert_embeddings, test_data, user_profiles,
+        alpha=alpha, diversity=diversity, user_pos_train=user_pos_train, item_counts=item_counts,
+        item_to_idx=item_to_idx, k=k, cold_threshold=cold_threshold,
+    )  # fmt: skip
+
+
+def _evaluate_factors(
+    user_factors: Any,
+    item_factors: Any,
+    embeddings: Any,
+    test_data: Any,
+    user_profiles: Any,
+    *,
+    alpha: float | None,
+    diversity: float,
+    user_pos_train: Any,
+    item_counts: Any,
+    item_to_idx: Mapping[Any, int] | None,
+    k: int,
+    cold_threshold: float,
+) -> dict[str, float]:
+    """Both evaluations of document 000; without `alpha` there is no content in the scores."""
+    truth, history = translation.read_test_set(test_data, user_pos_train)
+    vectors = item_vectors(embeddings, item_to_idx)
+    taken = truth if history is None else history
+    if user_profiles is None:
+        user_profiles = compute_all_user_profiles(taken, embeddings, item_to_idx)
+    profiles = arrays_by_user(user_profiles)
+    if not profiles:
+        raise InputError("no user has a profile.", hint="Check that the items users took have an embedding.")
+    counts = training_counts(taken) if item_counts is None else item_counts
+
+    # Row numbers as item ids: items nobody took are part of the catalogue.
+    n_items = len(item_factors)
+    source = Factors(user_factors, item_factors, item_ids=np.arange(n_items))
+    if alpha is not None:
+        # The cosine of every item with each user's profile; 0 for items without an embedding.
+        content = np.zeros((n_items, vectors.matrix.shape[1]))
+        inside = vectors.ids.values < n_items
+        content[vectors.ids.values[inside]] = vectors.matrix[vectors.rows[inside]]
+        users = unit_rows(list(profiles.values()))
+        source = blend(source, Factors(users, unit_rows(content), user_ids=list(profiles)), alpha)
+
+    k = translation.cutoff(k)
+    names = {
+        f"recall@{k}": f"recall@{k}",
+        f"ndcg@{k}": f"ndcg@{k}",
+        "coverage": f"coverage@{k}",
+        f"diversity@{k}": f"ild@{k}",
+        f"semantic_alignment@{k}": f"alignment@{k}",
+        "cold_start_coverage": f"cold_coverage(below={cold_threshold:g})@{k}",
+    }
+    if hasattr(counts, "ids"):
+        counts = translation.values_by_index(counts.ids, counts.values, source.n_items, "user_pos_train")
+    facts: dict[str, Any] = {"embeddings": vectors, "profiles": profiles, "popularity": counts}
+    requests = list(names.values())
+    if diversity == 0:
+        result = evaluate(source, truth, requests, seen=history, **facts)
+    else:
+        pool = recommend(source, max(_POOL, k), users=truth.cases.values, seen=history)
+        rows = vectors.matrix[vectors.rows]
+        lists = diversify(pool, rows, k, diversity=diversity, item_ids=vectors.ids.values)
+        result = evaluate(lists, truth, requests, catalogue=range(source.n_items), **facts)
+    return {key: result[name] for key, name in names.items()}

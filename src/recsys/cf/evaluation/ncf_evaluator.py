@@ -17,11 +17,11 @@ from recsys.errors import CutoffError
 from recsys.evaluation.candidates import Candidates, count_candidates, evaluate_counted, rank_metrics
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.single import score_list
+from recsys.inputs.containers import as_array
 from recsys.inputs.files.ncf import NcfTest, read_ncf_files
 from recsys.metrics.requests import parse_all
 from recsys.ranks.counting import CountedTruth
-from recsys.ranks.sources.candidate_reader import read_candidates
-from recsys.ranks.sources.foreign_arrays import as_array
+from recsys.ranks.sources.candidate_sets import read_candidates
 from recsys.stats.sampled import METHODS, SampledEstimate, estimate_all
 
 _CUTOFFS = (1, 5, 10, 20, 50)

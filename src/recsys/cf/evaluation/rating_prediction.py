@@ -18,10 +18,11 @@ from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.ratings import evaluate_ratings, parse_ratings, read_predictions
 from recsys.evaluation.results import Evaluation
 from recsys.inputs.frames import as_frame
+from recsys.inputs.ids import encode
 from recsys.inputs.rows import Rows, finite_numbers, to_interactions
 from recsys.ranks.sources import Scores
 from recsys.ranks.sources.fitted_models import pair_scorer, pair_scores
-from recsys.types import Float, Interactions
+from recsys.types import Float
 
 Candidates = Literal["test", "catalogue"]
 _CONVENTIONS = Conventions.named("rating_and_ranking").but(duplicates="first", ties="by_id")
@@ -113,10 +114,14 @@ def evaluate_ranking(
             table="df_test",
             hint="Lower the threshold.",
         )
-    source = _score_source(model, rows, seen, candidates)
+    # Users who liked nothing are left out. A rating of 0 or less would mean "not relevant"; such scales are
+    # evaluated without grades.
+    cases, case = encode(rows.cases.values[rows.case[liked]], table="df_test", column="user")
+    grade = rating[liked] if rating[liked].min() > 0 else None
+    truth = to_interactions(Rows("df_test", cases, case, rows.items, rows.item[liked], grade=grade))
     return evaluate(
-        source,
-        _liked_items(rows, rating, liked),
+        _score_source(model, rows, seen, candidates),
+        truth,
         list(metrics),
         k=k,
         seen=None if seen is None else to_interactions(seen),
@@ -139,16 +144,6 @@ def _score_source(model: Any, test: Rows, train: Rows | None, candidates: str) -
     return Scores(
         block, n_users=len(users), n_items=len(items), user_ids=users.tolist(), item_ids=items.tolist()
     )
-
-
-def _liked_items(rows: Rows, rating: Float, liked: Any) -> Interactions:
-    """The items each user liked, with the rating as grade; users who liked nothing are left out."""
-    from recsys.inputs.ids import encode
-
-    cases, case = encode(rows.cases.values[rows.case[liked]], table="df_test", column="user")
-    # A rating of 0 or less would mean "not relevant"; such scales are evaluated without grades.
-    grade = rating[liked] if rating[liked].min() > 0 else None
-    return to_interactions(Rows("df_test", cases, case, rows.items, rows.item[liked], grade=grade))
 
 
 def _read_ratings(table: Any, columns: Any, name: str) -> tuple[Rows, Float]:

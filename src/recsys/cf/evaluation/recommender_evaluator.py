@@ -8,25 +8,27 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
 
-from recsys.cf.evaluation.model_lists import collect_lists
 from recsys.cf.evaluation.translation import id_list, mapping_by_user
 from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.single import score_list
-from recsys.ranks.sources.foreign_arrays import as_array
+from recsys.inputs.containers import as_array
+from recsys.ranks.sources import recommended as ask_model
 
 logger = logging.getLogger(__name__)
 
 Lists = Mapping[Any, Sequence[Any]]
 # As in document 001, an empty list counts as 0.
 _CONVENTIONS = Conventions.named("recommender_evaluator").but(duplicates="first", no_list="empty")
+_BATCH_CALLS = ("recommend_batch", "batch_recommend", "recommend_many", "recommend_all")
 
 
 def precision_at_k(recommended: Sequence[Any], relevant: Collection[Any], k: int) -> float:
@@ -142,13 +144,8 @@ def intra_list_diversity(recommended: Sequence[int], item_features: Any) -> floa
     items = id_list(recommended)
     if len(items) < 2:
         return 0.0
-    rows = _feature_rows(item_features, items)
-    return evaluate({0: items}, {0: []}, "ild", embeddings=rows, conventions=_CONVENTIONS)["ild"]
-
-
-def _feature_rows(features: Any, items: Sequence[Any]) -> dict[Any, Any]:
-    """{item: its features} for the items of one list."""
-    rows: Any = features.tocsr() if hasattr(features, "tocsr") else as_array(features)
+    is_sparse = hasattr(item_features, "tocsr")
+    rows: Any = item_features.tocsr() if is_sparse else as_array(item_features)
     n_rows = rows.shape[0]
     outside = [i for i in items if not (isinstance(i, int | np.integer) and 0 <= i < n_rows)]
     if outside:
@@ -158,8 +155,9 @@ def _feature_rows(features: Any, items: Sequence[Any]) -> dict[Any, Any]:
             hint="Items are row numbers, from 0; map ids to rows first.",
         )
     distinct = list(dict.fromkeys(items))
-    features_of_items = rows[distinct].toarray() if hasattr(rows, "tocsr") else rows[distinct]
-    return dict(zip(distinct, features_of_items, strict=True))
+    vectors = rows[distinct].toarray() if is_sparse else rows[distinct]
+    embeddings = dict(zip(distinct, vectors, strict=True))
+    return evaluate({0: items}, {0: []}, "ild", embeddings=embeddings, conventions=_CONVENTIONS)["ild"]
 
 
 def time_based_split(
@@ -225,7 +223,7 @@ class RecommenderEvaluator:
         added to `failures`. `recommend_batch(users, n=…)`, if the model has it, is called once for all users.
         """
         test_data = mapping_by_user(test_data, "test_data")
-        lists, self.failures = collect_lists(model, list(test_data), max(self.k_values))
+        lists, self.failures = _collect_lists(model, list(test_data), max(self.k_values))
         if self.failures:
             user, error = next(iter(self.failures.items()))
             logger.warning(
@@ -249,17 +247,83 @@ class RecommenderEvaluator:
         return {name: 0.0 if math.isnan(value) else value for name, value in values.items()}
 
 
+def _collect_lists(model: Any, users: list[Any], n: int) -> tuple[dict[Any, list[Any]], dict[Any, Exception]]:
+    """{user: items, best first}, and {user: error} of the users for whom the model gave no list.
+
+    The model may have a batch method, may call the length something other than `n`, and may return pairs,
+    arrays or tensors. If it raises for one user, only that user has no list.
+    """
+    batch_method = next(
+        (getattr(model, name) for name in _BATCH_CALLS if callable(getattr(model, name, None))), None
+    )
+    if batch_method is None and not hasattr(model, "recommend"):
+        raise InputError(
+            f"{type(model).__name__} has no recommend(user, n=…).",
+            hint="Wrap the model, or pass its factors or lists to recsys.evaluate.",
+        )
+    lists: dict[Any, list[Any]] = {}
+    failures: dict[Any, Exception] = {}
+    if batch_method is not None and _accepts_n(batch_method):
+        try:
+            answer = batch_method(users, n=n)
+            pairs = answer.items() if isinstance(answer, Mapping) else zip(users, answer, strict=True)
+            lists = {user: _items_of_answer(entries) for user, entries in pairs}
+        except Exception as error:
+            if not hasattr(model, "recommend"):
+                raise
+            # Asked one by one, only the users that fail are lost, and each error belongs to its user.
+            logger.warning("The batch call failed (%r); users are asked one by one.", error)
+            lists = {}
+    for user in [] if lists else users:
+        try:
+            if _accepts_n(model.recommend):
+                answer = model.recommend(user, n=n)
+            else:  # the length has another name, such as k
+                answer = ask_model(model, [user], n)[user]
+            lists[user] = _items_of_answer(answer)
+        except Exception as error:  # noqa: BLE001 - whatever the model raises is reported, not swallowed
+            failures[user] = error
+    for user in users:
+        if user not in lists and user not in failures:
+            failures[user] = InputError("the batch call gave this user no list.", row=user)
+    return {user: lists[user] for user in users if user in lists}, failures
+
+
+def _accepts_n(call: Callable[..., Any]) -> bool:
+    try:
+        parameters = signature(call).parameters
+    except (TypeError, ValueError):  # compiled without a signature
+        return True
+    return "n" in parameters or any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
+
+
+def _items_of_answer(answer: Any) -> list[Any]:
+    """The items of one answer, best first: (item, score) pairs, rows of an array, or bare items."""
+    if (
+        isinstance(answer, tuple)
+        and len(answer) == 2
+        and all(hasattr(array, "__array__") and np.ndim(array) == 1 for array in answer)
+    ):
+        answer = answer[0]  # (items, scores), as some libraries return them
+    items = []
+    for entry in answer:
+        item = entry[0] if isinstance(entry, tuple | list) or np.ndim(entry) else entry
+        item = item.item() if hasattr(item, "detach") else item  # a number still in its tensor
+        # In an array of (item, score) rows the item is a float.
+        is_whole = isinstance(item, float | np.floating) and item == int(item)
+        items.append(int(item) if is_whole else item)
+    return items
+
+
 def _grades_by_item(relevance: Any) -> Any:
     """{item: grade}, also from a Series by item."""
     return dict(relevance.items()) if hasattr(relevance, "items") else relevance
 
 
 def _list_value(recommended: Sequence[Any], relevant: Collection[Any], metric: str, k: int) -> float:
-    return (
-        0.0
-        if k <= 0
-        else score_list(id_list(recommended), relevant, f"{metric}@{k}", conventions=_CONVENTIONS)
-    )
+    if k <= 0:
+        return 0.0
+    return score_list(id_list(recommended), relevant, f"{metric}@{k}", conventions=_CONVENTIONS)
 
 
 def _mean_over_shared_users(lists: Lists, truth: Mapping[Any, Any], metric: str, k: int) -> float:

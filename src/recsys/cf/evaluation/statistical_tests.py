@@ -8,22 +8,14 @@ also listed under `warnings`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from recsys.cf.evaluation.bootstrap_estimator import BootstrapEstimator, bootstrap_confidence_interval
-from recsys.cf.evaluation.statistical_inputs import (
-    EffectSize,
-    effect_or_zero,
-    interval_dict,
-    pair_named_samples,
-    significance_dict,
-    with_limit_p_value,
-)
+import numpy as np
+
 from recsys.errors import InputError
-from recsys.stats.alignment import Differences
-from recsys.stats.comparison_options import Options
-from recsys.stats.corrections import adjust
+from recsys.stats.comparison_table import Options, Row
 from recsys.stats.effects import (
     Effect,
     d_z,
@@ -34,13 +26,20 @@ from recsys.stats.effects import (
     pooled_d,
     rank_biserial,
 )
-from recsys.stats.inference_results import Alternative
-from recsys.stats.intervals import Method, units_interval
-from recsys.stats.normality_tests import normality
-from recsys.stats.omnibus_tests import omnibus
-from recsys.stats.paired_comparison import Row, compare_tables
-from recsys.stats.paired_samples import pair, tables_of
-from recsys.stats.tests import paired_t, sign_test, signed_rank_sums, wilcoxon
+from recsys.stats.inference_results import Alternative, Estimate, TestResult
+from recsys.stats.intervals import Method, statistic_interval, units_interval
+from recsys.stats.multiple_comparisons import adjust, omnibus
+from recsys.stats.paired_comparison import compare_tables
+from recsys.stats.paired_tests import (
+    normality,
+    paired_t,
+    sign_flip,
+    sign_test,
+    signed_rank_sums,
+    statistic_permutation,
+    wilcoxon,
+)
+from recsys.stats.pairing import Differences, pair, tables_of
 
 __all__ = [
     "BootstrapEstimator",
@@ -83,13 +82,13 @@ class StatisticalTester:
         cohens_d_kind, confidence_interval (of mean_diff), degrees_of_freedom, n, alternative,
         interpretation, warnings.
         """
-        sample_pairs = pair_named_samples(sample1, sample2, samples)
-        result = with_limit_p_value(
+        sample_pairs = _pair_named_samples(sample1, sample2, samples)
+        result = _with_limit_p_value(
             paired_t(sample_pairs, alternative=alternative, confidence=1.0 - self.alpha)
         )
         effect = d_z(Differences(sample_pairs.second, sample_pairs.first, keys=sample_pairs.keys))
         interval = result.interval
-        return significance_dict(result, self.alpha, "t_statistic") | {
+        return _significance_dict(result, self.alpha, "t_statistic") | {
             "mean_improvement": 0.0 - result.difference,
             "std_diff": deviation(sample_pairs.values),
             "cohens_d": effect.value if math.isfinite(effect.value) else 0.0,
@@ -116,11 +115,11 @@ class StatisticalTester:
         statistic (as in SciPy: the smaller rank sum, or the positive one if one-sided), w_plus, w_minus,
         rank_biserial, and those of every test.
         """
-        sample_pairs = pair_named_samples(sample1, sample2, samples)
+        sample_pairs = _pair_named_samples(sample1, sample2, samples)
         chosen_method = {"approx": "normal", "asymptotic": "normal"}.get(method, method)
         result = wilcoxon(sample_pairs, alternative=alternative, method=chosen_method)
         plus, minus = signed_rank_sums(sample_pairs)
-        return significance_dict(result, self.alpha) | {
+        return _significance_dict(result, self.alpha) | {
             "statistic": min(plus, minus) if alternative == "two-sided" else plus,
             "w_plus": plus,
             "w_minus": minus,
@@ -140,10 +139,10 @@ class StatisticalTester:
 
         Keys: statistic (wins), wins, ties, losses, and those of every test.
         """
-        sample_pairs = pair_named_samples(sample1, sample2, samples)
+        sample_pairs = _pair_named_samples(sample1, sample2, samples)
         result = sign_test(sample_pairs, dead_zone=dead_zone, alternative=alternative)
         wins = int(result.statistic)
-        return significance_dict(result, self.alpha) | {
+        return _significance_dict(result, self.alpha) | {
             "wins": wins,
             "ties": len(sample_pairs.first) - result.n,
             "losses": result.n - wins,
@@ -155,7 +154,7 @@ class StatisticalTester:
         0.0 without variance, NaN for a single pair. Keys: cohens_d (also as d), kind, interpretation,
         confidence_interval, n, warnings.
         """
-        sample_pairs = pair_named_samples(sample1, sample2, samples)
+        sample_pairs = _pair_named_samples(sample1, sample2, samples)
         return self._effect_dict(
             "cohens_d", sample_pairs, pooled_d(sample_pairs, confidence=1.0 - self.alpha)
         ) | {"kind": "pooled, first - second"}
@@ -165,7 +164,7 @@ class StatisticalTester:
 
         Keys: glass_delta (also as delta), interpretation, confidence_interval, n, warnings.
         """
-        sample_pairs = pair_named_samples(sample1, sample2, samples)
+        sample_pairs = _pair_named_samples(sample1, sample2, samples)
         result = self._effect_dict(
             "glass_delta", sample_pairs, glass_delta(sample_pairs, confidence=1.0 - self.alpha)
         )
@@ -185,7 +184,7 @@ class StatisticalTester:
             method=method,
             confidence=1.0 - self.alpha if confidence is None else confidence,
         )
-        return interval_dict(result, observations.notes)
+        return _interval_dict(result, observations.notes)
 
     def bonferroni_correction(self, p_values: Any, alpha: float | None = None) -> dict[str, Any]:
         """Bonferroni's correction.
@@ -264,7 +263,8 @@ class StatisticalTester:
         }
 
     def _effect_dict(self, name: str, sample_pairs: Differences, result: Effect) -> dict[str, Any]:
-        value = effect_or_zero(result)
+        value = result.value if math.isfinite(result.value) else 0.0  # as in the documents
+        value = math.nan if result.n < 2 else value
         return {
             name: value,
             "d": value,
@@ -309,10 +309,104 @@ class StatisticalTester:
         }
 
 
-def _check_level(level: float) -> float:
-    if not 0.0 < level < 1.0:
-        raise InputError(f"the level of significance must lie between 0 and 1, got {level!r}.")
-    return level
+class BootstrapEstimator:
+    """Bootstrap intervals and paired permutation tests; the same seed gives the same result.
+
+    >>> estimator = BootstrapEstimator(n_bootstrap=1000, random_seed=42)
+    >>> ci = estimator.bootstrap_ci(sample=[0.1, 0.4, 0.5, 0.2, 0.9], confidence=0.95)
+    >>> ci["lower"] < 0.42 < ci["upper"]
+    True
+    """
+
+    def __init__(
+        self, n_bootstrap: int = 1000, random_seed: int = 42, *, random_state: int | None = None
+    ) -> None:
+        self.n_bootstrap = n_bootstrap
+        self.random_seed = random_seed if random_state is None else random_state
+
+    def bootstrap_ci(
+        self,
+        sample: Any,
+        confidence: float = 0.95,
+        *,
+        statistic_fn: Callable[[Any], float] | None = None,
+        method: Method = "bca",
+    ) -> dict[str, Any]:
+        """Bootstrap interval of the mean, or of `statistic_fn(sample)`; methods bca, percentile, studentised.
+
+        Keys: lower, upper, mean, estimate, std_error, confidence, method, n, n_bootstrap, warnings.
+        """
+        observations = pair(sample)
+        options: dict[str, Any] = {
+            "method": method,
+            "confidence": confidence,
+            "n_resamples": self.n_bootstrap,
+            "rng": self.random_seed,
+        }
+        if statistic_fn is None or statistic_fn is np.mean:
+            result = units_interval(observations.units(), **options)
+        else:
+            result = statistic_interval(observations.first, statistic_fn, **options)
+        return _interval_dict(result, observations.notes) | {"n_bootstrap": self.n_bootstrap}
+
+    def confidence_interval(
+        self,
+        sample: Any,
+        statistic_fn: Callable[[Any], float] | None = None,
+        confidence: float = 0.95,
+        *,
+        method: Method = "bca",
+    ) -> dict[str, Any]:
+        """The same as `bootstrap_ci`, with the statistic as the second argument."""
+        return self.bootstrap_ci(sample, confidence, statistic_fn=statistic_fn, method=method)
+
+    def permutation_test(
+        self,
+        sample1: Any = None,
+        sample2: Any = None,
+        n_permutations: int | None = None,
+        statistic_fn: Callable[[Any, Any], float] | None = None,
+        *,
+        alternative: Alternative = "two-sided",
+        significance_level: float = 0.05,
+        **samples: Any,
+    ) -> dict[str, Any]:
+        """Paired permutation test: the two values of a user are swapped at random; p is never 0.
+
+        The statistic is the mean difference, or `statistic_fn(sample1, sample2)`. Keys: observed_diff,
+        n_permutations, and those of every test.
+        """
+        sample_pairs = _pair_named_samples(sample1, sample2, samples)
+        n = self.n_bootstrap if n_permutations is None else n_permutations
+        options: dict[str, Any] = {"alternative": alternative, "n_resamples": n, "rng": self.random_seed}
+        if statistic_fn is None:
+            result = sign_flip(sample_pairs, **options)
+        else:
+            result = statistic_permutation(sample_pairs, statistic_fn, **options)
+        return _significance_dict(result, significance_level) | {
+            "observed_diff": result.statistic,
+            "n_permutations": n,
+        }
+
+
+class EffectSize(float):
+    """An effect size: a float that also has the keys of `StatisticalTester.cohens_d`."""
+
+    facts: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> EffectSize:
+        """The number under the key `cohens_d`, with all keys of `facts`."""
+        effect_size = cls(facts["cohens_d"])
+        effect_size.facts = facts
+        return effect_size
+
+    def __getitem__(self, key: str) -> Any:
+        return self.facts[key]
+
+    def keys(self) -> Any:
+        """The available keys."""
+        return self.facts.keys()
 
 
 def paired_t_test(
@@ -347,3 +441,95 @@ def cohens_d(sample1: Any = None, sample2: Any = None, **samples: Any) -> Effect
     ('0.775', 'medium')
     """
     return EffectSize.of(StatisticalTester().cohens_d(sample1, sample2, **samples))
+
+
+def bootstrap_confidence_interval(
+    metric_values: Sequence[float],
+    n_bootstrap: int = 1000,
+    confidence: float = 0.95,
+    *,
+    random_seed: int = 42,
+) -> tuple[float, float]:
+    """(lower, upper) of the mean by the percentile bootstrap; the same seed gives the same interval.
+
+    If all values are equal, both bounds are that value, with a warning: the sample shows no spread.
+
+    >>> lower, upper = bootstrap_confidence_interval([0.2, 0.4, 0.6, 0.8])
+    >>> 0.2 <= lower < 0.5 < upper <= 0.8
+    True
+    """
+    result = BootstrapEstimator(n_bootstrap, random_seed).bootstrap_ci(
+        metric_values, confidence, method="percentile"
+    )
+    if math.isinf(result["lower"]):
+        return result["mean"], result["mean"]
+    return result["lower"], result["upper"]
+
+
+def _check_level(level: float) -> float:
+    if not 0.0 < level < 1.0:
+        raise InputError(f"the level of significance must lie between 0 and 1, got {level!r}.")
+    return level
+
+
+def _pair_named_samples(sample1: Any, sample2: Any, samples: Mapping[str, Any]) -> Differences:
+    """Two samples under any of the names the documents use for them."""
+    by_name = {"sample1": sample1, "sample2": sample2}
+    aliases = {
+        "model_scores": "sample1",
+        "metrics_a": "sample1",
+        "baseline_scores": "sample2",
+        "metrics_b": "sample2",
+    }
+    for alias, value in samples.items():
+        if alias not in aliases:
+            raise TypeError(f"unexpected keyword {alias!r}; samples are {', '.join(by_name | aliases)}.")
+        if by_name[aliases[alias]] is not None:
+            raise TypeError(f"{alias!r} and another name for the same sample were both given.")
+        by_name[aliases[alias]] = value
+    if any(value is None for value in by_name.values()):
+        raise TypeError("two samples are needed: sample1 and sample2.")
+    return pair(by_name["sample1"], by_name["sample2"])
+
+
+def _with_limit_p_value(result: TestResult) -> TestResult:
+    """Without variance, p is the limit of the t-test, 0 or 1, as in scipy.stats.ttest_rel."""
+    if not math.isinf(result.statistic):
+        return result
+    wrong_side = {"greater": result.statistic < 0, "less": result.statistic > 0}.get(
+        result.alternative, False
+    )
+    return replace(result, p_value=float(wrong_side))
+
+
+def _interval_dict(result: Estimate, notes: tuple[str, ...]) -> dict[str, Any]:
+    """The keys of every interval."""
+    symmetric = result.interval.method in ("t", "normal")
+    return {
+        "mean": result.value,
+        "estimate": result.value,
+        "lower": result.interval.low,
+        "upper": result.interval.high,
+        "margin_of_error": result.interval.high - result.value if symmetric else None,
+        "std_error": result.standard_error,
+        "confidence": result.interval.confidence,
+        "method": result.interval.method,
+        "n": result.n,
+        "warnings": [*notes, *result.notes],
+    }
+
+
+def _significance_dict(result: TestResult, level: float, statistic: str = "statistic") -> dict[str, Any]:
+    """The keys of every test."""
+    significant = bool(result.p_value < level)
+    return {
+        statistic: result.statistic,
+        "p_value": result.p_value,
+        "significant": significant,
+        "mean_diff": result.difference,
+        "n": result.n,
+        "alternative": result.alternative,
+        "method": result.method,
+        "interpretation": "significant" if significant else "not significant",
+        "warnings": list(result.notes),
+    }

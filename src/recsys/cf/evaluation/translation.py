@@ -14,19 +14,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.errors import ColumnError, CutoffError, InputError
-from recsys.evaluation.evaluate import evaluate, recommend
+from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
-from recsys.inputs.frames import read_interactions
+from recsys.inputs import read_interactions
 from recsys.ranks.sources import Factors, Scores
 from recsys.types import Array, Interactions, Lists
 
 USER, ITEM = "u_idx", "i_idx"
+STANDARD = ("recall", "ndcg", "precision", "map")
+K_VALUES = (10, 20)
 
 
 class Results(dict[str, Any]):
     """{result key: value} with the keys of document 000; `evaluation` has the users and conventions."""
 
-    evaluation: Evaluation | None = None
+    evaluation: Evaluation
+
+    def per_user(self) -> Any:
+        """A DataFrame with one row per evaluated user, indexed by id."""
+        return self.evaluation.per_user.dropna(how="all")
 
 
 class EvaluationData(NamedTuple):
@@ -105,13 +111,18 @@ def read_history(user_pos_train: Any, user_col: str = USER, item_col: str = ITEM
     return read_interactions(user_pos_train, table="user_pos_train", columns=columns)
 
 
-def training_history(
-    test_data: Any, user_pos_train: Any, user_col: str = USER, item_col: str = ITEM
-) -> Interactions | None:
-    """read_history of `user_pos_train`; if None, of what `load_test_data` loaded with the test set."""
+def read_test_set(
+    test_data: Any,
+    user_pos_train: Any,
+    user_col: str = USER,
+    item_col: str = ITEM,
+    rating_col: str | None = None,
+) -> tuple[Interactions, Interactions | None]:
+    """The test items and the training items, by default those `load_test_data` loaded with the test set."""
     if user_pos_train is None and isinstance(test_data, EvaluationData):
         user_pos_train = test_data.user_pos_train
-    return read_history(user_pos_train, user_col, item_col)
+    truth = read_truth(test_data, user_col, item_col, rating_col)
+    return truth, read_history(user_pos_train, user_col, item_col)
 
 
 def values_by_index(
@@ -147,49 +158,54 @@ def lists_for_users(lists: Mapping[Any, list[Any]], users: Iterable[Any]) -> dic
     return {user: lists.get(user, []) for user in dict.fromkeys(ids)}
 
 
-def top_lists(source: Factors | Scores, users: Any, history: Interactions | None, k: int) -> Lists:
-    """The k best items of each user the source knows; other users have no list."""
-    known = np.isin(users, source.user_rows.ids.values)
-    return recommend(source, k, users=users[known], seen=history)
-
-
-def standard_results(
-    ranked: Factors | Scores | Mapping[Any, Any],
-    truth: Interactions,
-    history: Interactions | None,
-    k_values: Sequence[int],
-    *,
-    n_items: int | None = None,
-) -> Results:
-    """The results of document 000 from one call of `recsys.evaluate`; coverage is that of the longest lists.
-
-    Lists of items need `n_items`; their MRR is over the lists as they are.
-    """
-    start = time.perf_counter()
-    names = standard_names(k_values)
-    size = n_items if isinstance(ranked, Mapping) else None
-    evaluation = evaluate(ranked, truth, [*names, f"coverage@{max(k_values)}"], seen=history, catalogue=size)
-    results = Results({name: evaluation[name] for name in names})
-    results.evaluation = evaluation
-    covered = evaluation[f"coverage@{max(k_values)}"]
-    results["coverage"] = 0.0 if math.isnan(covered) else covered  # no list holds an item: nothing is covered
-    n_evaluated = min(evaluation.n_cases[name] for name in names)
-    results["num_users_evaluated"] = n_evaluated
-    results["num_users_skipped"] = len(evaluation.per_case) - n_evaluated
-    results["evaluation_time_seconds"] = time.perf_counter() - start
-    return results
-
-
 def standard_names(k_values: Sequence[int]) -> list[str]:
     """The metrics in every result of document 000."""
-    return [f"{name}@{k}" for name in ("recall", "ndcg", "precision", "map") for k in k_values] + ["mrr"]
+    return [f"{name}@{k}" for name in STANDARD for k in k_values] + ["mrr"]
 
 
-def per_user_table(result: Evaluation | None) -> Any:
-    """One row per evaluated user, indexed by id."""
-    if result is None:
-        raise InputError("nothing was evaluated yet.", hint="Call evaluate(test_data, user_pos_train) first.")
-    return result.per_user.dropna(how="all")
+class StandardEvaluator:
+    """What ModelEvaluator and the baselines share: the standard metrics, and the last results."""
+
+    num_items: int
+    _last_results: Results | None = None
+
+    def get_per_user_metrics(self) -> Any:
+        """A DataFrame by user id, one column per metric, evaluated users only."""
+        return self._results().per_user()
+
+    def _results(self) -> Results:
+        """The last results; an error if there are none."""
+        if self._last_results is None:
+            raise InputError(
+                "nothing was evaluated yet.", hint="Call evaluate(test_data, user_pos_train) first."
+            )
+        return self._last_results
+
+    def _evaluate_ranked(
+        self,
+        ranked: Factors | Scores | Mapping[Any, Any],
+        truth: Interactions,
+        history: Interactions | None,
+        k_values: Sequence[int],
+    ) -> Results:
+        """The results of document 000 from one call of `recsys.evaluate`.
+
+        Coverage is that of the longest lists. The MRR of {user: items} is over the lists as they are.
+        """
+        start = time.perf_counter()
+        names, coverage = standard_names(k_values), f"coverage@{max(k_values)}"
+        size = self.num_items if isinstance(ranked, Mapping) else None
+        evaluation = evaluate(ranked, truth, [*names, coverage], seen=history, catalogue=size)
+        results = Results({name: evaluation[name] for name in names})
+        results.evaluation = evaluation
+        covered = evaluation[coverage]
+        results["coverage"] = 0.0 if math.isnan(covered) else covered  # no list holds an item
+        n_evaluated = min(evaluation.n_cases[name] for name in names)
+        results["num_users_evaluated"] = n_evaluated
+        results["num_users_skipped"] = len(evaluation.per_case) - n_evaluated
+        results["evaluation_time_seconds"] = time.perf_counter() - start
+        self._last_results = results
+        return results
 
 
 def mapping_by_user(data: Any, what: str = "recommendations") -> Mapping[Any, Any]:
@@ -208,14 +224,14 @@ def item_lists(recommendations: Any) -> dict[Any, list[Any]]:
     return {user: id_list(items) for user, items in mapping_by_user(recommendations).items()}
 
 
-def catalogue_coverage(recommendations: Mapping[Any, Any], num_total_items: int | None) -> float:
-    """The share of the catalogue in at least one list."""
-    if num_total_items is None or isinstance(num_total_items, bool) or num_total_items < 1:
-        raise InputError(
-            f"num_total_items={num_total_items!r} is not a number of items.", hint="Pass how many there are."
-        )
-    lists = item_lists(recommendations)
-    if not any(lists.values()):
-        return 0.0
-    no_truth = dict.fromkeys(lists, ())
-    return evaluate(lists, no_truth, ["coverage"], catalogue=int(num_total_items))["coverage"]
+def json_value(value: Any) -> Any:
+    """The value as JSON can hold it: NumPy numbers and arrays as Python's, NaN as null."""
+    if isinstance(value, Mapping):
+        return {str(name): json_value(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [json_value(entry) for entry in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return json_value(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)

@@ -36,8 +36,11 @@ class EvaluationVisualizer:
         """
         results, metrics = _results_by_model(results), _name_list(metrics if metric is None else metric)
         _check_names(results, metrics)
-        values = {m: [_number(row, m) for row in results.values()] for m in metrics}
-        best = {m: _best_model(dict(zip(results, row, strict=True))) for m, row in values.items()}
+        values = {name: [_number(row, name) for row in results.values()] for name in metrics}
+        best: dict[str, str | None] = {}
+        for name, row in values.items():
+            known = {model: value for model, value in zip(results, row, strict=True) if not math.isnan(value)}
+            best[name] = max(known, key=known.__getitem__) if known else None
         return {"models": list(results), "metrics": list(metrics), "values": values, "best": best}
 
     def prepare_k_sensitivity_data(
@@ -53,9 +56,8 @@ class EvaluationVisualizer:
         By default `k_values` are the cut-offs of any result. `metric_prefix` is another name for `metric`.
         """
         results, stem = _results_by_model(results), (metric_prefix or metric).partition("@")[0]
-        known = {
-            int(key.partition("@")[2]) for row in results.values() for key in row if _has_cutoff(key, stem)
-        }
+        names = (str(key).partition("@") for row in results.values() for key in row)
+        known = {int(k) for name, _, k in names if name == stem and k.isdigit()}
         cutoffs = sorted(known) if k_values is None else list(k_values)
         if not cutoffs:
             raise InputError(
@@ -199,13 +201,3 @@ def _check_names(results: Results, names: Sequence[str]) -> None:
 def _number(row: Mapping[str, Any], name: str) -> float:
     value = row.get(name)
     return math.nan if value is None else float(value)
-
-
-def _best_model(values: Mapping[str, float]) -> str | None:
-    known = {name: value for name, value in values.items() if not math.isnan(value)}
-    return max(known, key=known.__getitem__) if known else None
-
-
-def _has_cutoff(key: str, stem: str) -> bool:
-    name, sign, k = str(key).partition("@")
-    return name == stem and bool(sign) and k.isdigit()

@@ -21,7 +21,6 @@ from recsys.errors import FileError, InputError, MissingExtraError, RecsysError,
 from recsys.metrics.requests import Request, parse_all
 
 _TABLE_HEADER = re.compile(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?$")
-_MULTIPLE_SPLITS = ("k_fold", "rolling_windows")
 _KEY = re.compile(r"\s*([\w\-.\"']+)\s*=")
 
 
@@ -190,8 +189,6 @@ def _check_comparison(protocol: Protocol) -> None:
 
 def _check_split(protocol: Protocol) -> None:
     """Check that [split] names one strategy that makes one split, with options it has."""
-    import inspect
-
     from recsys.splits import STRATEGIES
     from recsys.splits.job import DEFAULTS
 
@@ -206,18 +203,14 @@ def _check_split(protocol: Protocol) -> None:
     if options is None:
         return
     how = options["how"]
-    single = [name for name in STRATEGIES if name not in _MULTIPLE_SPLITS]
+    single = [name for name, strategy in STRATEGIES.load_plugins().items() if strategy.makes == "one"]
     if how not in single:
         raise UnknownNameError("way to split once", how, single)
     placed_elsewhere = {
         "seed": "It belongs at the top of the file.",
         "columns": "They belong in [data.columns].",
     }
-    known = {*inspect.signature(STRATEGIES[how]).parameters, *DEFAULTS} - {
-        "data",
-        "options",
-        *placed_elsewhere,
-    }
+    known = {*STRATEGIES[how].parameters, *DEFAULTS} - set(placed_elsewhere)
     for name in options:
         if name in placed_elsewhere:
             raise InputError(f"[split] has no {name}.", hint=placed_elsewhere[name])

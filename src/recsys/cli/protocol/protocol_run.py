@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from recsys.cli.protocol.protocol_file import Protocol, read_protocol
 from recsys.comparison.compare import Comparison, compare
@@ -170,14 +170,18 @@ def _read_data(
         return train, test, train
     import pandas as pd
 
-    from recsys.inputs.frames import read_interactions
-    from recsys.splits import split
+    from recsys.inputs import read_interactions
+    from recsys.splits import Split, split
     from recsys.splits.datasets import table
 
     options = dict(protocol.content["split"])
     frame = table(protocol.at(data["interactions"]), columns=columns, ids=ids)
     try:
-        parts = split(frame.interactions, options.pop("how"), seed=protocol.seed, columns=columns, **options)
+        # A protocol names strategies that make one split only; see protocol_file.
+        parts = cast(
+            "Split",
+            split(frame.interactions, options.pop("how"), seed=protocol.seed, columns=columns, **options),
+        )
     except RecsysError as error:
         error.message = f"{protocol.place('split')}: {error.message}"
         raise

@@ -5,11 +5,17 @@ random ranking has no closed form, random lists are drawn; if the best value can
 built. The ordinary engine measures both: no metric has a second definition here.
 """
 
-from recsys.evaluation.bounds.best_and_floor import bounds_of
-from recsys.evaluation.bounds.bounds_table import Bounds, Limits
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from recsys import lazy_names
+
+if TYPE_CHECKING:
+    from recsys.evaluation.bounds.best_and_floor import bounds_of
+    from recsys.evaluation.bounds.bounds_table import Bounds, Limits
 
 __all__ = ["Bounds", "Limits", "bounds_of"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_names(
+    __name__, {"best_and_floor": ("bounds_of",), "bounds_table": ("Bounds", "Limits")}
+)

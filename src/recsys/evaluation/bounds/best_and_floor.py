@@ -4,32 +4,30 @@ from __future__ import annotations
 
 import math
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import RecsysError
-from recsys.evaluation.bounds import chance, hypothetical_ranks
-from recsys.evaluation.bounds.best_lists import any_lists, builder_of
+from recsys.evaluation.bounds import hypothetical_ranks
+from recsys.evaluation.bounds.best_lists import Builder, builder_of
 from recsys.evaluation.bounds.bounds_table import Bounds, Limits
-from recsys.evaluation.bounds.candidate_pool import CandidatePool
-from recsys.evaluation.bounds.list_builders import random_lists
-from recsys.evaluation.bounds.task import BestLists, BoundsTask
+from recsys.evaluation.bounds.candidate_pool import BoundsTask, CandidatePool, random_lists
+from recsys.evaluation.bounds.even_exposure import counted_items
 from recsys.evaluation.engine import combines, measure
 from recsys.evaluation.partials import summarise
+from recsys.metrics.case_reading import Reading
 from recsys.metrics.requests import Request
-from recsys.ranks.counting import RankedTruth
-from recsys.types import Context, Float, Interactions
+from recsys.ranks.ranked_truth import RankedTruth
+from recsys.types import Context, Float, Int, Interactions, Partial, PerCase
 
 _RANDOM_LISTS = 30_000  # random lists drawn in all, within the limits per case below
 _MIN_DRAWS, _MAX_DRAWS = 3, 50
 _TOLERANCE = 1e-12
 _NO_VALUE = "no list of candidates has a value here: no user is in the mean"
 _NO_RANDOM_VALUE = "no list that was drawn has a value here"
-_SUMS_OVER_PLACES = ("mrr", "hit", "hits", "dcg", "rbp", "err")
-_ITEM_COUNTS = ("coverage", "distinct_items", "cold_coverage")
 
 
 class KnownValue(NamedTuple):
@@ -91,13 +89,16 @@ class _BoundsSearch:
             else:
                 gain = hypothetical_ranks.entry_gains(self.pool, request, self.rules)
                 ideal = hypothetical_ranks.best_ranks(self.pool, gain)
-                self._update_best(ideal, {str(request): request}, proven=_is_built_in(request))
+                # It is not proven that this order is best for metrics that are not part of this library.
+                built_in = request.metric.body.__module__.startswith("recsys.")
+                self._update_best(ideal, {str(request): request}, proven=built_in)
         level = self.rules.but(ties="expected")
-        fair = {str(r): self._cut_at_longest_list(r) for r in requests if self._has_exact_floor(r)}
+        exact = [r for r in requests if self._has_exact_floor(r)]
+        fair = {str(r): self._cut_at_longest_list(r) for r in exact}
         for name, value in self._measure(hypothetical_ranks.tied_ranks(self.pool), fair, level)[0].items():
             self.floor[name] = KnownValue(value, "exact")
         self._estimate_floor(
-            [r for r in requests if not self._has_exact_floor(r)],
+            [r for r in requests if str(r) not in fair],
             lambda n: hypothetical_ranks.random_ranks(self.pool, n),
         )
 
@@ -113,7 +114,7 @@ class _BoundsSearch:
     def _cut_at_longest_list(self, request: Request) -> Request:
         """The request with k at the end of the longest list, if a sum over places is the same there."""
         longest = max(int(self.pool.places.max(initial=1)), 1)
-        if request.metric.name not in _SUMS_OVER_PLACES or (request.k is not None and request.k <= longest):
+        if not request.metric.sum_over_places or (request.k is not None and request.k <= longest):
             return request
         return request.at(longest)
 
@@ -121,18 +122,16 @@ class _BoundsSearch:
         """Find floor and best of metrics about the items shown."""
         drawn = []
         for request in requests:
-            name = str(request)
-            builder = builder_of(request)
-            if builder is not None:
-                self._try_builder(request, builder)
+            name, builder = str(request), builder_of(request)
+            constant = builder is not None and self._try_builder(request, builder)
             try:
-                if builder is any_lists and not (request.metric.name == "valid" and self.pool.complete):
+                if constant:
                     self.floor[name] = KnownValue(self._best_so_far(name), "exact")
                 elif request.metric.mean_of_items and request.own_params.get("cold") != "drop":
-                    value = chance.mean_of_items(self.pool, request, self.rules)
+                    value = _expected_mean_of_items(self.pool, request, self.rules)
                     self.floor[name] = KnownValue(value, "exact")
-                elif request.metric.name in _ITEM_COUNTS:
-                    self.floor[name] = KnownValue(chance.coverage(self.pool, request), "exact")
+                elif request.metric.counts_items:
+                    self.floor[name] = KnownValue(_expected_count_of_items(self.pool, request), "exact")
                 else:
                     drawn.append(request)
             except RecsysError as error:
@@ -140,12 +139,16 @@ class _BoundsSearch:
         length = np.max([self.pool.n_shown(r.k) for r in drawn], axis=0) if drawn else self.pool.places
         self._estimate_floor(drawn, lambda n: self.pool.with_lists(*random_lists(self.pool, length, n)))
 
-    def _try_builder(self, request: Request, builder: Callable[[BoundsTask], Iterable[BestLists]]) -> None:
+    def _try_builder(self, request: Request, builder: Builder) -> bool:
+        """Measure what a builder makes; True if all other lists have the same value."""
+        constant = False
         try:
             for built in builder(BoundsTask(self.pool, request, self.rules)):
                 self._update_best(built.judged, {str(request): request}, proven=built.proven)
+                constant = built.constant
         except RecsysError as error:
             self.reasons[str(request)] = str(error)
+        return constant
 
     def _estimate_floor(self, requests: Sequence[Request], make: Callable[[int], Any]) -> None:
         """Estimate floors from random lists; the best random list counts for the best value too."""
@@ -161,7 +164,7 @@ class _BoundsSearch:
             mean, error = tally.mean, tally.error
             if tally.times is not None and request.metric.summary is None:
                 # The cases in the mean may differ between draws: each case counts with its own mean.
-                mean = chance.column_mean(self.pool, request, tally.per_case)
+                mean = _column_mean(self.pool, request, tally.per_case)
             if not math.isnan(mean):
                 self.floor[str(request)] = KnownValue(mean, "drawn", error)
 
@@ -177,7 +180,7 @@ class _BoundsSearch:
             if name in columns and request.metric.summary is None:
                 column = columns[name] if proven else pick(self._columns.get(name, np.nan), columns[name])
                 self._columns[name] = column
-                value = chance.column_mean(self.pool, request, column)
+                value = _column_mean(self.pool, request, column)
                 is_proven = proven or _at_best_bound(request, column)
             else:
                 value = values[name] if proven else float(pick(self._best_so_far(name), values[name]))
@@ -274,13 +277,64 @@ class _Tally:
         return np.asarray(np.divide(self._sums, times, out=np.full(len(times), math.nan), where=times > 0))
 
 
-def _is_built_in(request: Request) -> bool:
-    """Whether the metric is part of this library: for others it is not proven that this order is best."""
-    return request.metric.body.__module__.startswith("recsys.")
-
-
 def _at_best_bound(request: Request, values: Float) -> bool:
     """Whether every value lies at the best end of the metric's range."""
     end = request.metric.bounds[0 if request.metric.better == "lower" else 1]
     known = values[~np.isnan(values)]
     return bool(len(known) and math.isfinite(end) and (np.abs(known - end) <= _TOLERANCE).all())
+
+
+class _RandomListReading(Reading):
+    """A reading of random lists: means over the items shown are their expectation."""
+
+    def __init__(self, reading: Reading, pool: CandidatePool) -> None:
+        super().__init__(reading.hits, None, "first", reading.context, reading.list_context)
+        self._pool = pool
+
+    def mean_shown(self, k: int | None, values: Float) -> Float:
+        """The mean over all candidates: each is equally likely to be shown."""
+        del k
+        return self._pool.mean_over_candidates(values)
+
+    def n_shown(self, k: int | None) -> Int:
+        """The number of items a random list shows."""
+        return self._pool.n_shown(k)
+
+
+def _expected_mean_of_items(pool: CandidatePool, request: Request, rules: Conventions) -> float:
+    """The floor of a metric that is a mean over the items shown."""
+    conventions = request.conventions(rules)
+    reading = _RandomListReading(pool.readings.under(conventions), pool)
+    column = np.asarray(request.metric.body(reading, request.k, conventions, **request.own_params))
+    low, high = request.metric.bounds
+    empty = math.nan if conventions.no_list == "skip" else request.metric.empty
+    column = np.where(pool.n_shown(request.k) > 0, np.clip(column, low, high), empty)
+    return _column_mean(pool, request, column)
+
+
+def _column_mean(pool: CandidatePool, request: Request, column: Float) -> float:
+    """The summary of one value per case, as the metric defines it."""
+    rows = PerCase(
+        pool.judged.cases.values, {str(request): column}, pool.judged.clusters, pool.user_context.case_weights
+    )
+    return summarise(Partial(rows, {}, {}), [request])[str(request)]
+
+
+def _expected_count_of_items(pool: CandidatePool, request: Request) -> float:
+    """The floor of a metric that counts different items shown, as a number or as a share."""
+    share = np.minimum(pool.n_shown(request.k) / np.maximum(pool.n_declared, 1), 1.0)
+    certain = share >= 1.0
+    log_missed = np.log1p(-np.where(certain, 0.0, share))
+    by_item = np.bincount(pool.item, weights=log_missed[pool.case], minlength=len(pool.items))
+    n_certain = np.bincount(pool.item, weights=certain[pool.case], minlength=len(pool.items))
+    if not pool.keys_are_allowed:
+        # A seen item is not missed by that user's list: it is no candidate.
+        by_item, n_certain = log_missed.sum() - by_item, certain.sum() - n_certain
+    shown_to_any = np.where(n_certain > 0, 1.0, -np.expm1(np.minimum(by_item, 0.0)))
+    chance = np.where(pool.showable, shown_to_any, 0.0)
+    if request.metric.which_items is not None:
+        counted = counted_items(pool, request)
+        chance, n_items = chance[counted], max(int(counted.sum()), 1)
+    else:
+        n_items = pool.catalogue.n
+    return float(chance.sum()) / (n_items if request.metric.counts_items == "share" else 1)

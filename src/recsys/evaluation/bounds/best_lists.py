@@ -1,62 +1,70 @@
 """The best lists for each metric about the items shown: where they are known exactly, or built step by step.
 
-Each function gives lists (or ranks of the relevant items) and says whether none can be better.
-The value is then measured by the ordinary engine.
+Each function that a metric can name gives lists (or ranks of the relevant items) and says whether none can be
+better. The value is then measured by the ordinary engine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.evaluation.bounds import even_exposure, label_sets, vector_lists
-from recsys.evaluation.bounds.candidate_pool import CandidatePool, sorted_unique
-from recsys.evaluation.bounds.chance import cold_items
-from recsys.evaluation.bounds.list_builders import BuiltLists, ListHeads
-from recsys.evaluation.bounds.relevant_ranks import (
+from recsys.errors import UnknownNameError
+from recsys.evaluation.bounds.candidate_pool import BLOCK, BestLists, BoundsTask, CandidatePool, ListHeads
+from recsys.evaluation.bounds.even_exposure import evenly_exposed, exposed_by_merit, is_repeat, most_items
+from recsys.evaluation.bounds.hypothetical_ranks import (
+    every_intent,
+    intents_in_two_orders,
     least_expected,
     least_popular,
+    most_intents,
     most_valuable,
-    serving_intents,
+    new_intents,
 )
-from recsys.evaluation.bounds.task import BestLists, BoundsTask
 from recsys.evaluation.engine import measure
-from recsys.evaluation.exposure import entry_weights, exposure_key
-from recsys.metrics.calibration import group_shares, label_amounts
-from recsys.metrics.catalogue_reading import CatalogueReading
-from recsys.metrics.diversity import Profile, profile_entries
-from recsys.metrics.item_facts import ItemFacts
+from recsys.kernels import scan
+from recsys.metrics.calibration import label_amounts
+from recsys.metrics.case_reading import Reading
+from recsys.metrics.diversity import DISTANCES, Profile, profile_entries
+from recsys.metrics.item_facts import Attribute, ItemFacts
 from recsys.metrics.registry import divide_or_zero
 from recsys.metrics.requests import Request
+from recsys.metrics.shown_items import sorted_unique
+from recsys.metrics.vector_sums import sums_by_case
 from recsys.ranks.matching import MatchedTruth
-from recsys.types import Bool, Float, Ids, Int, entries_of_cases
+from recsys.types import Array, Bool, Float, Ids, Int, entries_of_cases
+
+_SETS = 256  # the most frequent sets of labels that are considered
+_SHORTLIST = 96  # size of the shortlist for diverse lists, or four times the places if that is more
+_MAX_ITEMS = 2048
+_SWEEPS = 3  # how often each place is filled; after the first sweep items are exchanged
+_MAX_ITEMS_OF_FUNCTION = 256  # if each distance is a call of a Python function
 
 
 def any_lists(task: BoundsTask) -> list[BestLists]:
     """Every full list of candidates has the same value."""
-    return [BestLists(task.lists(), proven=True)]
+    return [BestLists(task.lists(), proven=True, constant=True)]
+
+
+def any_candidates(task: BoundsTask) -> list[BestLists]:
+    """The same, unless complete lists say what the candidates are: those need not all be allowed."""
+    return [BestLists(task.lists(), proven=True, constant=not task.pool.complete)]
 
 
 def highest_values(task: BoundsTask) -> list[BestLists]:
     """The candidates with the best values: no other lists have a better mean or sum over the items shown."""
     pool, metric = task.pool, task.request.metric
     n = len(pool.items)
-    item_values = measure(
-        _single_item_lists(pool), [task.request], task.rules, pool.context
-    ).per_case.columns[str(task.request)]  # fmt: skip
+    # One list per item, holding that item alone, has the value of the item.
+    none, codes = np.zeros(n + 1, dtype=np.int64), np.arange(n, dtype=np.int32)
+    alone = MatchedTruth(Ids(np.arange(n)), pool.items, np.arange(n + 1), codes, None, none, codes[:0], None)
+    measured = measure(alone, [task.request], task.rules, pool.context)
+    item_values = measured.per_case.columns[str(task.request)]
     order = np.lexsort((np.arange(n), item_values if metric.better == "lower" else -item_values))
     lists = task.lists(order=order[pool.showable[order]])
     return [BestLists(lists, proven=task.params.get("cold") != "drop")]
-
-
-def _single_item_lists(pool: CandidatePool) -> Any:
-    """One list per item, holding that item alone, to measure the value of each item."""
-    n = len(pool.items)
-    none = np.zeros(n + 1, dtype=np.int64)
-    codes = np.arange(n, dtype=np.int32)
-    return MatchedTruth(Ids(np.arange(n)), pool.items, np.arange(n + 1), codes, None, none, codes[:0], None)
 
 
 def unseen_first(task: BoundsTask) -> list[BestLists]:
@@ -73,8 +81,146 @@ def like_reference(task: BoundsTask) -> list[BestLists]:
     pairs, k = task.reading.pairs("reference"), task.request.k
     keep = (pairs.item >= 0) & (pairs.place <= (np.inf if k is None else k))
     case, item = pairs.case[keep], pairs.item[keep]
-    good = task.pool.allowed(case, item) & ~even_exposure.is_repeat(task.pool.key(case, item))
+    good = task.pool.allowed(case, item) & ~is_repeat(task.pool.key(case, item))
     return [BestLists(task.lists(ListHeads(case[good], item[good])), proven=True)]
+
+
+def most_labels(task: BoundsTask) -> list[BestLists]:
+    """Items that add most new labels first; optimal if every item has at most one label."""
+    sets = _group_by_labels(task.pool, task.reading.facts.attribute(task.params["by"]))
+
+    def n_new_labels(row: Int, have: Float, place: int) -> Float:
+        del row, place
+        return np.asarray((have == 0) @ sets.labels.T)
+
+    front = _choose_heads(task.pool, sets, task.places, lambda _: n_new_labels, sets.labels)
+    single = bool((sets.labels.sum(axis=1) <= 1).all()) and sets.whole
+    return [BestLists(task.lists(front), proven=single)]
+
+
+def calibrated(task: BoundsTask) -> list[BestLists]:
+    """At each place an item whose labels bring the mix of the list closest to the user's own mix."""
+    pool, reading = task.pool, task.reading
+    train, by = reading.facts.train, task.params["by"]
+    sets = _group_by_labels(pool, reading.facts.attribute(by))
+    part = _shares(sets.labels)
+    of_history = ItemFacts(train.items, pool.context).attribute(by)
+    case, at = entries_of_cases(train, reading.list_context.users)
+    weight = np.ones(len(at)) if train.grades is None else train.grades[at]
+    history_entries = (case, train.codes[at].astype(np.int64), weight)
+
+    def appeal_for(cases: Int) -> _Appeal:
+        target = _shares(label_amounts(of_history, history_entries, slice(int(cases[0]), int(cases[-1]) + 1)))
+
+        def closeness(row: Int, have: Float, place: int) -> Float:
+            gap = target[row] * (place + 1.0) - have
+            return np.asarray(2 * gap @ part.T - (part**2).sum(axis=1))
+
+        return closeness
+
+    key = ("calibrated", by, task.places.tobytes())
+    lists = pool.cached(key, lambda: task.lists(_choose_heads(pool, sets, task.places, appeal_for, part)))
+    return [BestLists(lists)]
+
+
+def _shares(amounts: Float) -> Float:
+    """Each row over its sum."""
+    total = amounts.sum(axis=1, keepdims=True)
+    return np.asarray(np.divide(amounts, total, out=np.zeros_like(amounts), where=total > 0))
+
+
+class _LabelSets(NamedTuple):
+    """Sets of labels: one row per set, its items, and whether all sets are included."""
+
+    labels: Float
+    indptr: Int
+    items: Int
+    of_item: Int
+    whole: bool
+
+
+def _group_by_labels(pool: CandidatePool, attribute: Attribute) -> _LabelSets:
+    """Group the items that may be shown by their set of labels."""
+    n, width = len(pool.items), len(attribute.labels)
+    sizes = np.diff(attribute.indptr)
+    # A set of labels is identified by the sum of one random number per label; 64 bits are enough.
+    label_marks = np.random.default_rng(0).integers(1, 1 << 62, size=max(width, 1), dtype=np.int64)
+    owner = np.repeat(np.arange(n), sizes)
+    sums = np.zeros(n, dtype=np.int64)
+    np.add.at(sums, owner, label_marks[attribute.codes])
+    showable_items = np.flatnonzero(pool.showable)
+    _, first, set_of_showable, counts = np.unique(
+        sums[showable_items], return_index=True, return_inverse=True, return_counts=True
+    )
+    largest = np.sort(np.argsort(-counts, kind="stable")[:_SETS])
+    number = np.full(len(first), -1)
+    number[largest] = np.arange(len(largest))
+    of_item = np.full(n, -1)
+    of_item[showable_items] = number[set_of_showable]
+    labels = np.zeros((len(largest), width))
+    for row, item in enumerate(showable_items[first[largest]].tolist()):
+        labels[row, attribute.codes[attribute.indptr[item] : attribute.indptr[item + 1]]] = 1.0
+    with_set = np.flatnonzero(of_item >= 0)
+    order = with_set[np.argsort(of_item[with_set], kind="stable")]
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(of_item[with_set], minlength=len(largest)))])
+    return _LabelSets(labels, indptr, order, of_item, whole=len(largest) == len(first))
+
+
+# Arguments: rows of a block, the amount of each label in their lists so far, the place. Result: rows x sets.
+_Appeal = Callable[[Int, Float, int], Float]
+
+
+def _choose_heads(
+    pool: CandidatePool, sets: _LabelSets, places: Int, appeal_to: Callable[[Int], _Appeal], add: Float
+) -> ListHeads:
+    """At each place every list takes a candidate of the set of labels with most appeal.
+
+    `appeal_to` gets the cases of a block and returns a function of its rows; `add` is what an item of each
+    set adds.
+    """
+    parts: list[tuple[Array, ...]] = []
+    for cases in pool.blocks(max(sets.labels.shape)):
+        appeal, n_left = appeal_to(cases), _candidates_per_set(pool, sets, cases)
+        used = np.zeros_like(n_left)
+        label_amounts = np.zeros((len(cases), sets.labels.shape[1]))
+        for place in range(int(places[cases].max(initial=0))):
+            row = np.flatnonzero((places[cases] > place) & (n_left.max(axis=1, initial=0) > 0))
+            if len(row) == 0:
+                break
+            appeal_of_sets = appeal(row, label_amounts[row], place)
+            chosen = np.where(n_left[row] > 0, appeal_of_sets, -np.inf).argmax(axis=1)
+            item, used[row, chosen] = _next_candidate(pool, sets, cases[row], chosen, used[row, chosen])
+            parts.append((cases[row], np.full(len(row), place), item))
+            n_left[row, chosen] -= 1
+            label_amounts[row] += add[chosen]
+    if not parts:
+        return ListHeads(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+    case, turn, items = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.lexsort((turn, case))
+    return ListHeads(case[order], items[order])
+
+
+def _candidates_per_set(pool: CandidatePool, sets: _LabelSets, cases: Int) -> Int:
+    """How many candidates of each set these cases have: cases x sets."""
+    n_sets = len(sets.labels)
+    low, high = np.searchsorted(pool.case, [cases[0], cases[-1] + 1])
+    case, of_set = pool.case[low:high] - cases[0], sets.of_item[pool.item[low:high]]
+    pair = (case * n_sets + of_set)[of_set >= 0]
+    n_in_keys = np.bincount(pair, minlength=len(cases) * n_sets).reshape(len(cases), n_sets)
+    return n_in_keys if pool.keys_are_allowed else np.diff(sets.indptr) - n_in_keys
+
+
+def _next_candidate(
+    pool: CandidatePool, sets: _LabelSets, cases: Int, chosen: Int, position: Int
+) -> tuple[Int, Int]:
+    """The next candidate of each case's chosen set after `position` items of it, and the new position."""
+    item = np.zeros(len(cases), dtype=np.int64)
+    pending = np.arange(len(cases))
+    while len(pending):
+        item[pending] = sets.items[sets.indptr[chosen[pending]] + position[pending]]
+        position[pending] += 1
+        pending = pending[~pool.allowed(cases[pending], item[pending])]
+    return item, position
 
 
 def nearest_to_user(task: BoundsTask) -> list[BestLists]:
@@ -88,170 +234,166 @@ def farthest_from_user(task: BoundsTask) -> list[BestLists]:
 
 
 def _by_cosine(task: BoundsTask, profile: Profile, *, sign: float) -> BestLists:
-    """The best lists by cosine; if items without a vector are dropped, showing one may be better still."""
+    """The candidates with the highest (sign 1) or lowest (-1) cosine.
+
+    If items without a vector are dropped, showing one may be better still.
+    """
+    pool, reading, depth = task.pool, task.reading, int(task.places.max(initial=0))
     drop = task.params.get("missing", "drop") == "drop"
-    depth = int(task.places.max(initial=0))
-    front = vector_lists.nearest(task.pool, task.reading, profile, depth=depth, sign=sign, drop=drop)
-    whole = bool((task.reading.facts.rows[task.pool.showable] >= 0).all())
+    unit, has = _unit_vectors(reading)
+    never = ~(pool.showable & has) if drop else ~pool.showable
+    blocks = list(pool.blocks(unit.shape[1]))
+    borders = np.array([block[0] for block in blocks] + [pool.n_cases])
+    users = sums_by_case(profile.matrix, profile.case, profile.row, profile.weight, borders)
+    cases, items = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    for block, user in zip(blocks, users, strict=True) if depth else ():
+        low, high = pool.starts[block[0]], pool.starts[block[-1] + 1]
+        pairs = (pool.starts[block[0] : block[-1] + 2] - low, pool.item[low:high].astype(np.int32))
+        seen, eligible = (None, pairs) if pool.keys_are_allowed else (pairs, None)
+        found = scan(user, sign * unit, k=depth, never=never, seen=seen, eligible=eligible)
+        cases.append(np.repeat(block, np.diff(found.list_indptr)))
+        items.append(found.list_items.astype(np.int64))
+    whole = bool((reading.facts.rows[pool.showable] >= 0).all())
+    front = ListHeads(np.concatenate(cases), np.concatenate(items))
     return BestLists(task.lists(front), proven=whole or not drop)
 
 
 def far_apart(task: BoundsTask) -> list[BestLists]:
-    """Items far from each other."""
-    drop = task.params["missing"] == "drop"
-    front = vector_lists.farthest_apart(
-        task.pool, task.reading, task.places, task.params["distance"], drop=drop
+    """Items far from each other: greedily the item farthest from the list so far, then exchanges.
+
+    They come from a shortlist of items that are far apart from each other.
+    """
+    pool, reading, distance = task.pool, task.reading, task.params["distance"]
+    depth = int(task.places.max(initial=0))
+    shortlist = _shortlist(pool, reading, depth, distance, drop=task.params["missing"] == "drop")
+    apart = _distances(reading, shortlist, shortlist, distance)
+    cases, items = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    for block in pool.blocks(max(len(shortlist), 1)):
+        free = _candidate_mask(pool, block, shortlist)
+        places_here = np.minimum(task.places[block], free.sum(axis=1))
+        picked = _pick_by_exchange(apart, free, places_here, depth)
+        row, column = np.nonzero(picked >= 0)
+        cases.append(block[row])
+        items.append(shortlist[picked[row, column]])
+    return [BestLists(task.lists(ListHeads(np.concatenate(cases), np.concatenate(items))))]
+
+
+def _pick_by_exchange(apart: Float, free: Bool, places: Int, depth: int) -> Int:
+    """The items each list takes, cases x depth (-1: none): one after the other, then exchanged in turn."""
+    picked = np.full((len(free), depth), -1)
+    far = free @ apart  # the first item is the one farthest from all others
+    for place in range(depth * _SWEEPS):
+        column = place % depth
+        row = np.flatnonzero(places > column)
+        old = picked[row, column]
+        with_item, released = row[old >= 0], old[old >= 0]
+        far[with_item] -= apart[released]
+        free[with_item, released] = True
+        new = np.where(free[row], far[row], -np.inf).argmax(axis=1)
+        if place == 0:
+            far[:] = 0.0
+        far[row] += apart[new]
+        free[row, new] = False
+        picked[row, column] = new
+    return picked
+
+
+def _shortlist(pool: CandidatePool, reading: Reading, depth: int, distance: Any, *, drop: bool) -> Int:
+    """Items that are far apart: repeatedly the one with the largest total distance to those chosen before."""
+    items = np.flatnonzero(pool.showable & (reading.facts.rows >= 0) if drop else pool.showable)
+    max_items = _MAX_ITEMS_OF_FUNCTION if callable(distance) else _MAX_ITEMS
+    if distance != "cosine" and len(items) > max_items:
+        items = items[np.linspace(0, len(items) - 1, max_items).astype(np.int64)]
+    size = min(len(items), max_items, max(_SHORTLIST, 4 * depth))
+    if size == len(items):
+        return items
+    far, chosen = np.zeros(len(items)), np.zeros(size, dtype=np.int64)
+    for at in range(size):
+        chosen[at] = np.argmax(far)
+        far += _distances(reading, items[chosen[at : at + 1]], items, distance)[0]
+        far[chosen[: at + 1]] = -np.inf
+    return items[chosen]
+
+
+def _distances(reading: Reading, one: Int, other: Int, distance: Any) -> Float:
+    """The distance of each item of `one` to each item of `other`; 0 from an item to itself."""
+    if distance == "cosine":
+        unit, _ = _unit_vectors(reading)
+        return np.where(one[:, None] == other, 0.0, 1.0 - unit[one] @ unit[other].T)
+    rows, matrix = reading.facts.rows, reading.facts.matrix
+    vectors = np.where(rows[:, None] >= 0, matrix[np.maximum(rows, 0)], 0.0)
+    out = np.zeros((len(one), len(other)))
+    step = max(1, BLOCK // (2 * max(matrix.shape[1], 1)))
+    pairs = np.argwhere(one[:, None] != other)
+    for first in range(0, len(pairs), step):
+        part = pairs[first : first + step]
+        block = np.stack([vectors[one[part[:, 0]]], vectors[other[part[:, 1]]]], axis=1)
+        if callable(distance):
+            out[part[:, 0], part[:, 1]] = [distance(a, b) for a, b in block]
+        else:
+            out[part[:, 0], part[:, 1]] = DISTANCES[distance](block)
+    return out
+
+
+def _unit_vectors(reading: Reading) -> tuple[Float, Bool]:
+    """The vector of each item scaled to length 1, and which items have one."""
+
+    def make() -> tuple[Float, Bool]:
+        rows = reading.facts.rows
+        has = rows >= 0
+        unit = reading.facts.matrix[np.maximum(rows, 0)].astype(np.float64)
+        length = np.where(has, reading.facts.row_norms[np.maximum(rows, 0)], 0.0)
+        unit *= divide_or_zero(np.ones(len(rows)), length)[:, None]
+        return unit, has
+
+    return reading.cached("units", make)
+
+
+def _candidate_mask(pool: CandidatePool, block: Int, items: Int) -> Bool:
+    """Which of these items are candidates of these cases: cases x items."""
+    place = np.full(len(pool.items), -1)
+    place[items] = np.arange(len(items))
+    low, high = np.searchsorted(pool.case, [block[0], block[-1] + 1])
+    at = place[pool.item[low:high]]
+    out = np.full((len(block), len(items)), not pool.keys_are_allowed)
+    out[(pool.case[low:high] - block[0])[at >= 0], at[at >= 0]] = pool.keys_are_allowed
+    return out
+
+
+# What a metric can name in its declaration (`best_lists=`); it may also bring a function of its own.
+Builder = Callable[[BoundsTask], Iterable[BestLists]]
+BUILDERS: dict[str, Builder] = {
+    builder.__name__: builder
+    for builder in (
+        any_lists,
+        any_candidates,
+        highest_values,
+        unseen_first,
+        like_reference,
+        nearest_to_user,
+        farthest_from_user,
+        far_apart,
+        most_labels,
+        calibrated,
+        evenly_exposed,
+        most_items,
+        exposed_by_merit,
+        most_valuable,
+        least_expected,
+        least_popular,
+        new_intents,
+        every_intent,
+        most_intents,
+        intents_in_two_orders,
     )
-    return [BestLists(task.lists(front))]
-
-
-def most_labels(task: BoundsTask) -> list[BestLists]:
-    """Items that add most new labels first; optimal if every item has at most one label."""
-    sets = label_sets.group_by_labels(task.pool, task.reading.facts.attribute(task.params["by"]))
-
-    def n_new_labels(row: Int, have: Float, place: int) -> Float:
-        del row, place
-        return np.asarray((have == 0) @ sets.labels.T)
-
-    front = label_sets.choose_heads(task.pool, sets, task.places, lambda _: n_new_labels, sets.labels)
-    single = bool((sets.labels.sum(axis=1) <= 1).all()) and sets.whole
-    return [BestLists(task.lists(front), proven=single)]
-
-
-def calibrated(task: BoundsTask) -> list[BestLists]:
-    """At each place an item whose labels bring the mix of the list closest to the user's own mix."""
-    pool, reading = task.pool, task.reading
-    train, by = reading.facts.train, task.params["by"]
-    sets = label_sets.group_by_labels(pool, reading.facts.attribute(by))
-    part = _shares(sets.labels)
-    of_history = ItemFacts(train.items, pool.context).attribute(by)
-    case, at = entries_of_cases(train, reading.list_context.users)
-    weight = np.ones(len(at)) if train.grades is None else train.grades[at]
-    history_entries = (case, train.codes[at].astype(np.int64), weight)
-
-    def appeal_for(cases: Int) -> label_sets.Appeal:
-        target = _shares(label_amounts(of_history, history_entries, slice(int(cases[0]), int(cases[-1]) + 1)))
-
-        def closeness(row: Int, have: Float, place: int) -> Float:
-            gap = target[row] * (place + 1.0) - have
-            return np.asarray(2 * gap @ part.T - (part**2).sum(axis=1))
-
-        return closeness
-
-    key = ("calibrated", by, task.places.tobytes())
-    lists = pool.cached(
-        key, lambda: task.lists(label_sets.choose_heads(pool, sets, task.places, appeal_for, part))
-    )
-    return [BestLists(lists)]
-
-
-def _shares(amounts: Float) -> Float:
-    """Each row over its sum."""
-    total = amounts.sum(axis=1, keepdims=True)
-    return np.asarray(np.divide(amounts, total, out=np.zeros_like(amounts), where=total > 0))
-
-
-def evenly_exposed(task: BoundsTask) -> list[BestLists]:
-    """Every item as often as any other; the most even lists are optimal if all places weigh the same."""
-    weight, k = _place_weighting(task), task.places
-    lists, proven = _most_even_lists(task, task.pool.in_catalogue)
-    equal_weights = weight == "none" or (weight == "list" and len(np.unique(k[k > 0])) <= 1)
-    if task.request.metric.name == "gini" and task.conventions.gini_over == "recommended":
-        # Items that are not shown do not count, so the same list for everyone is even too.
-        return [BestLists(_order_by_exposure(task, lists)), BestLists(task.lists())]
-    return [BestLists(_order_by_exposure(task, lists), proven and equal_weights)]
-
-
-def most_items(task: BoundsTask) -> list[BestLists]:
-    """As many different items as possible: the most even lists leave out the fewest."""
-    pool, name = task.pool, task.request.metric.name
-    lists, proven = _most_even_lists(
-        task, cold_items(pool, task.request) if name == "cold_coverage" else pool.in_catalogue
-    )
-    return [BestLists(pool.with_lists(*lists), proven)]
-
-
-def _most_even_lists(task: BoundsTask, counted: Bool) -> tuple[BuiltLists, bool]:
-    """The most even lists, with the `counted` items preferred, and whether none are more even."""
-    pool, k = task.pool, task.places
-
-    def make() -> tuple[BuiltLists, bool]:
-        lists = even_exposure.spread_items(pool, k, np.where(counted, 1.0, 1e-9))
-        if counted is pool.in_catalogue and even_exposure.is_most_even(pool, lists, k):
-            return lists, True
-        return even_exposure.even_out(pool, lists, counted)
-
-    return pool.cached(("dealt", counted.tobytes(), k.tobytes()), make)
-
-
-def exposed_by_merit(task: BoundsTask) -> list[BestLists]:
-    """The items of each group as often as the group deserves."""
-    pool, by = task.pool, task.params["by"]
-    groups, ids = task.reading.facts.attribute(by), pool.catalogue.ids
-    shelf = CatalogueReading(ids, np.zeros(len(ids)), pool.catalogue, 1.0, pool.context)
-    _, due = group_shares(shelf, by, task.params["merit"])
-    sizes = np.diff(groups.indptr)
-    owner = np.repeat(np.arange(len(sizes)), sizes)
-    usable = pool.showable & (pool.caps > 0)
-    part = divide_or_zero(usable[owner] * 1.0, sizes[owner] * 1.0)
-    strength = np.bincount(groups.codes, weights=part, minlength=len(due))
-    own = divide_or_zero(due, strength)[groups.codes] * part
-    share: Float = np.bincount(owner, weights=own, minlength=len(sizes)).astype(np.float64)
-    share = np.where(share > 0, share, 1e-9 * max(float(share.max(initial=0.0)), 1e-9))
-    lists = even_exposure.spread_items(pool, task.places, share)
-    return [BestLists(_order_by_exposure(task, lists, share))]
-
-
-def _order_by_exposure(task: BoundsTask, lists: BuiltLists, due: Float | None = None) -> Any:
-    """The lists, reordered within each list if places differ in weight."""
-    weight, longest = _place_weighting(task), int(task.places.max(initial=1))
-    if weight not in ("none", "list"):
-        place = np.arange(1, longest + 1)
-        weights, unit = entry_weights(weight, place, place)
-        due = np.ones(len(task.pool.items)) if due is None else due
-        lists = even_exposure.order_by_exposure(
-            lists, task.places, due, np.asarray(weights * unit, dtype=np.float64)
-        )
-    return task.pool.with_lists(*lists)
-
-
-def _place_weighting(task: BoundsTask) -> str:
-    return exposure_key(task.request, task.conventions)[1].split("/")[0]
-
-
-BUILDERS: dict[str, Callable[[BoundsTask], list[BestLists]]] = {
-    "coverage": most_items,
-    "distinct_items": most_items,
-    "cold_coverage": most_items,
-    "gini": evenly_exposed,
-    "entropy": evenly_exposed,
-    "personalisation": evenly_exposed,
-    "exposure_gap": exposed_by_merit,
-    "exposure_ratio": exposed_by_merit,
-    "user_coverage": any_lists,
-    "filled": any_lists,
-    "valid": any_lists,
-    "unseen": unseen_first,
-    "shown_value": highest_values,
-    "overlap": like_reference,
-    "average_overlap": like_reference,
-    "rbo": like_reference,
-    "ild": far_apart,
-    "alignment": nearest_to_user,
-    "unexpectedness": farthest_from_user,
-    "kinds": most_labels,
-    "miscalibration": calibrated,
-    "value": most_valuable,
-    "serendipity": least_expected,
-    "popularity_serendipity": least_popular,
-    **dict.fromkeys(
-        ("alpha_dcg", "alpha_ndcg", "err_ia", "nerr_ia", "nrbp", "nnrbp", "map_ia", "precision_ia"),
-        serving_intents,
-    ),
-    "subtopic_recall": serving_intents,
 }
 
 
-def builder_of(request: Request) -> Callable[[BoundsTask], list[BestLists]] | None:
+def builder_of(request: Request) -> Builder | None:
     """The function that builds the best lists of a metric, or None."""
-    return highest_values if request.metric.mean_of_items else BUILDERS.get(request.metric.name)
+    builder = request.metric.best_lists or ("highest_values" if request.metric.mean_of_items else "")
+    if not isinstance(builder, str):
+        return builder
+    if builder and builder not in BUILDERS:
+        raise UnknownNameError(f"builder of the best lists of {request.metric.name}", builder, BUILDERS)
+    return BUILDERS.get(builder)

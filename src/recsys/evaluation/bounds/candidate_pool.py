@@ -1,4 +1,4 @@
-"""Who may be shown what: the candidates of each case, and how many places its list has.
+"""Who may be shown what: the candidates of each case, how many places its list has, and lists of candidates.
 
 Pairs of case and item are stored, never a table of cases x items: either the few that are barred (what the
 user has seen), or the few that are allowed (what is eligible, or what a complete list holds).
@@ -9,14 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, TypeVar
+from hashlib import blake2b
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from recsys.conventions.decisions import Conventions
 from recsys.evaluation.engine import Readings
 from recsys.evaluation.exposure import resolve_catalogue
-from recsys.ranks.counting import CountedTruth, RankedTruth
+from recsys.kernels.keyed_random import id_keys, pair_keys
+from recsys.metrics.case_reading import Reading
+from recsys.metrics.requests import Request
+from recsys.metrics.shown_items import sorted_unique
+from recsys.ranks.counting import CountedTruth
 from recsys.ranks.matching import MatchedTruth
+from recsys.ranks.ranked_truth import RankedTruth
+from recsys.splits.negatives import sample
 from recsys.types import Array, Bool, Catalogue, Context, Float, Ids, Int, Interactions, entries_of_cases
 
 T = TypeVar("T")
@@ -27,6 +35,7 @@ _MASKED = (
 )
 _TOO_FEW = "the catalogue is said to hold fewer items than occur: pass catalogue= with all item ids"
 _TOO_MANY = "nearly all items of the catalogue are known by their number only: pass catalogue= with their ids"
+_EMPTY = np.zeros(0, dtype=np.int64)
 
 
 class CandidatePool:
@@ -195,16 +204,20 @@ class CandidatePool:
         """How many candidates each case has."""
         if self._hits.n_candidates is not None:
             return self._hits.n_candidates
-        owner = np.repeat(np.arange(self.n_cases), np.diff(self.judged.truth_indptr))
-        return np.maximum(self.n_declared, np.bincount(owner[self.reachable], minlength=self.n_cases))
+        n_reachable = np.bincount(self.truth_case[self.reachable], minlength=self.n_cases)
+        return np.maximum(self.n_declared, n_reachable)
+
+    @cached_property
+    def truth_case(self) -> Int:
+        """The case of each entry of the truth."""
+        return np.repeat(np.arange(self.n_cases), np.diff(self.judged.truth_indptr))
 
     @cached_property
     def reachable(self) -> Bool:
         """Which relevant items are candidates of their case."""
         if isinstance(self.judged, CountedTruth):
             return self.judged.above >= 0
-        owner = np.repeat(np.arange(self.n_cases), np.diff(self.judged.truth_indptr))
-        return self.allowed(owner, self.catalogue_truth.judged)
+        return self.allowed(self.truth_case, self.catalogue_truth.judged)
 
     @cached_property
     def places(self) -> Int:
@@ -239,11 +252,6 @@ class CandidatePool:
         return (
             n_in_keys if self.keys_are_allowed else np.where(self.showable, int(listed.sum()) - n_in_keys, 0)
         )
-
-    @property
-    def ranks_all(self) -> bool:
-        """Whether every candidate has a place."""
-        return self._hits.n_candidates is not None
 
     @cached_property
     def readings(self) -> Readings:
@@ -281,8 +289,7 @@ class CandidatePool:
             self.catalogue_truth,
             list_indptr=indptr,
             listed=codes.astype(np.int32),
-            counts={},
-            _hits_by_rule={},
+            truth_counts={},
         )
 
     def blocks(self, width: int) -> Iterator[Int]:
@@ -292,17 +299,152 @@ class CandidatePool:
             yield np.arange(first, min(first + step, self.n_cases))
 
 
-def sorted_unique(keys: Int) -> Int:
-    """The keys sorted, each once; histories usually arrive that way."""
-    if (keys[1:] > keys[:-1]).all():
-        return keys
-    ordered = np.sort(keys, kind="stable")
-    return np.asarray(ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])])
-
-
 def is_in(keys: Array, known: Array) -> Bool:
     """Which keys occur among ascending `known` ones."""
     if len(known) == 0:
         return np.zeros(len(keys), dtype=bool)
     at: Any = np.minimum(np.searchsorted(known, keys), len(known) - 1)
     return np.asarray(known[at] == keys)
+
+
+class BuiltLists(NamedTuple):
+    """Lists in the codes of the pool's items: CSR by case, best first."""
+
+    indptr: Int
+    codes: Array
+
+
+class ListHeads(NamedTuple):
+    """The first items of lists: candidates of their case, by case, best first."""
+
+    case: Array
+    item: Array
+
+
+def fill_lists(
+    pool: CandidatePool, places: Int, order: Int, *, front: ListHeads | None = None, last: Int = _EMPTY
+) -> BuiltLists:
+    """Lists that begin with `front` and continue in `order`; pairs in `last` are a last resort.
+
+    `order` holds items that may be shown, best first. A list reads no more of it than its places plus the
+    items it must skip, so the work grows with the number of pairs, not with cases x items.
+    """
+    if front is not None:
+        fits = _rank_in_case(front.case) <= places[front.case]
+        front = ListHeads(front.case[fits], front.item[fits])
+    taken = _EMPTY if front is None else np.sort(pool.key(front.case, front.item))
+    n_taken = _count_by_case(taken, pool)
+    need = places - n_taken
+    parts = [] if front is None else [(front.case, front.item)]
+    for case, item in _items_in_order(
+        pool, np.where(need > 0, need + n_taken + _count_by_case(last, pool), 0), order
+    ):
+        pairs = pool.key(case, item)
+        usable = np.flatnonzero(pool.allowed(case, item) & ~is_in(pairs, taken))
+        if len(last):
+            usable = usable[np.lexsort((usable, is_in(pairs[usable], last), case[usable]))]
+        keep = usable[_rank_in_case(case[usable]) <= need[case[usable]]]
+        parts.append((case[keep], item[keep]))
+    case = np.concatenate([_EMPTY, *(p[0] for p in parts)])
+    item = np.concatenate([_EMPTY, *(p[1] for p in parts)])
+    return _group_by_case(pool, case, item)
+
+
+def _items_in_order(pool: CandidatePool, need: Int, order: Int) -> Iterator[tuple[Array, Array]]:
+    """For each case as many items in their order as it needs; one block of cases at a time."""
+    if pool.keys_are_allowed:
+        place = np.full(len(pool.items), len(order))
+        place[order] = np.arange(len(order))
+        turn = np.lexsort((place[pool.item], pool.case))
+        turn = turn[place[pool.item[turn]] < len(order)]
+        yield pool.case[turn], pool.item[turn]
+        return
+    take = np.where(need > 0, np.minimum(need + pool.n_keys, len(order)), 0)
+    cuts = np.flatnonzero(np.diff(np.cumsum(take) // BLOCK)) + 1
+    for block in np.split(np.arange(pool.n_cases), cuts):
+        sizes = take[block]
+        at = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        yield np.repeat(block, sizes), order[at]
+
+
+def random_lists(pool: CandidatePool, places: Int, turn: int) -> BuiltLists:
+    """Random lists: every order of the candidates is equally likely; a case's list depends on its id only."""
+    seed = int.from_bytes(blake2b(f"limits floor {turn}".encode(), digest_size=6).digest(), "little")
+    longest = int(places.max(initial=0))
+    if longest == 0:
+        return BuiltLists(np.zeros(pool.n_cases + 1, dtype=np.int64), _EMPTY)
+    if pool.keys_are_allowed:
+        keys = id_keys(pool.judged.cases, seed, purpose="limits")
+        of_item = id_keys(pool.items, seed, purpose="limits item")
+        order = np.lexsort((pair_keys(keys[pool.case], of_item[pool.item]), pool.case))
+        case, item = pool.case[order], pool.item[order]
+    else:
+        indptr = np.concatenate([[0], np.cumsum(pool.n_keys)])
+        barred = Interactions(pool.judged.cases, pool.items, indptr, pool.item.astype(np.int32))
+        drawn = sample(
+            barred,
+            longest,
+            users=pool.judged.cases.values,
+            catalogue=pool.items.values[pool.showable],
+            seed=seed,
+            too_few="fewer",
+        )
+        case = np.repeat(np.arange(pool.n_cases), np.diff(drawn.indptr))
+        item = pool.items.code_of(drawn.items.values)[drawn.codes]
+    keep = _rank_in_case(case) <= places[case]
+    return _group_by_case(pool, case[keep], item[keep])
+
+
+def _group_by_case(pool: CandidatePool, case: Array, item: Array) -> BuiltLists:
+    order = np.argsort(case, kind="stable")
+    sizes = np.bincount(case, minlength=pool.n_cases)
+    return BuiltLists(np.concatenate([[0], np.cumsum(sizes)]), item[order])
+
+
+def _count_by_case(keys: Int, pool: CandidatePool) -> Int:
+    return np.bincount(keys // max(len(pool.items), 1), minlength=pool.n_cases)
+
+
+def _rank_in_case(case: Array) -> Int:
+    """1, 2, … within each case; entries of a case are adjacent."""
+    if len(case) == 0:
+        return _EMPTY
+    new: Bool = np.concatenate([[True], case[1:] != case[:-1]])
+    starts = np.flatnonzero(new)
+    return np.asarray(np.arange(1, len(case) + 1) - np.repeat(starts, np.diff(np.append(starts, len(case)))))
+
+
+class BestLists(NamedTuple):
+    """Lists or ranks that the engine can measure, and whether nothing can be better, or even different."""
+
+    judged: Any
+    proven: bool = False
+    constant: bool = False  # every other list of candidates has the same value
+
+
+class BoundsTask:
+    """One request: its candidate pool, the places to fill, and a reading over all items."""
+
+    def __init__(self, pool: CandidatePool, request: Request, rules: Conventions) -> None:
+        self.pool, self.request, self.rules = pool, request, rules
+        self.params = request.own_params
+        self.places = pool.n_shown(request.k)
+        self.conventions = request.conventions(rules)
+
+    @property
+    def reading(self) -> Reading:
+        return self.pool.readings.under(self.conventions)
+
+    @property
+    def all_items(self) -> Int:
+        """The items that may be shown, by id."""
+        return np.flatnonzero(self.pool.showable)
+
+    def lists(self, front: ListHeads | None = None, order: Int | None = None, last: Int | None = None) -> Any:
+        """Lists that begin with `front` and are filled up in an order of the items."""
+        pool = self.pool
+        options = {} if last is None else {"last": last}
+        lists = fill_lists(
+            pool, self.places, self.all_items if order is None else order, front=front, **options
+        )
+        return pool.with_lists(*lists)

@@ -6,14 +6,95 @@ others, so no lists have a lower Gini index or a higher entropy; lists that reac
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from recsys.evaluation.bounds.candidate_pool import CandidatePool
-from recsys.evaluation.bounds.list_builders import BuiltLists
+from recsys.conventions.decisions import Conventions
+from recsys.evaluation.bounds.candidate_pool import BestLists, BoundsTask, BuiltLists, CandidatePool
+from recsys.evaluation.exposure import entry_weights, exposure_key
+from recsys.metrics.calibration import group_shares
+from recsys.metrics.catalogue_reading import CatalogueReading
+from recsys.metrics.registry import divide_or_zero
+from recsys.metrics.requests import Request
 from recsys.types import Array, Bool, Float, Int
 
 _ROUNDS = 256
 _STEPS, _EFFORT = 2000, 3e7  # the most showings moved one by one, and entries inspected for that
+
+
+def evenly_exposed(task: BoundsTask) -> list[BestLists]:
+    """Every item as often as any other; the most even lists are optimal if all places weigh the same."""
+    weight, k = _place_weighting(task), task.places
+    lists, proven = _most_even_lists(task, task.pool.in_catalogue)
+    equal_weights = weight == "none" or (weight == "list" and len(np.unique(k[k > 0])) <= 1)
+    if "gini_over" in task.request.metric.conventions and task.conventions.gini_over == "recommended":
+        # Items that are not shown do not count, so the same list for everyone is even too.
+        return [BestLists(_order_by_exposure(task, lists)), BestLists(task.lists())]
+    return [BestLists(_order_by_exposure(task, lists), proven and equal_weights)]
+
+
+def most_items(task: BoundsTask) -> list[BestLists]:
+    """As many different items as possible: the most even lists leave out the fewest."""
+    lists, proven = _most_even_lists(task, counted_items(task.pool, task.request))
+    return [BestLists(task.pool.with_lists(*lists), proven)]
+
+
+def _most_even_lists(task: BoundsTask, counted: Bool) -> tuple[BuiltLists, bool]:
+    """The most even lists, with the `counted` items preferred, and whether none are more even."""
+    pool, k = task.pool, task.places
+
+    def make() -> tuple[BuiltLists, bool]:
+        lists = spread_items(pool, k, np.where(counted, 1.0, 1e-9))
+        counts: Array = np.bincount(lists.codes, minlength=len(pool.items))
+        most_even = most_even_counts(pool.caps, int(k.sum()))  # by the items' caps alone
+        if counted is pool.in_catalogue and bool((np.sort(counts) == most_even).all()):
+            return lists, True
+        return even_out(pool, lists, counted)
+
+    return pool.cached(("dealt", counted.tobytes(), k.tobytes()), make)
+
+
+def exposed_by_merit(task: BoundsTask) -> list[BestLists]:
+    """The items of each group as often as the group deserves."""
+    pool, by = task.pool, task.params["by"]
+    groups, ids = task.reading.facts.attribute(by), pool.catalogue.ids
+    shelf = CatalogueReading(ids, np.zeros(len(ids)), pool.catalogue, 1.0, pool.context)
+    _, due = group_shares(shelf, by, task.params["merit"])
+    sizes = np.diff(groups.indptr)
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    usable = pool.showable & (pool.caps > 0)
+    part = divide_or_zero(usable[owner] * 1.0, sizes[owner] * 1.0)
+    strength = np.bincount(groups.codes, weights=part, minlength=len(due))
+    own = divide_or_zero(due, strength)[groups.codes] * part
+    share: Float = np.bincount(owner, weights=own, minlength=len(sizes)).astype(np.float64)
+    share = np.where(share > 0, share, 1e-9 * max(float(share.max(initial=0.0)), 1e-9))
+    lists = spread_items(pool, task.places, share)
+    return [BestLists(_order_by_exposure(task, lists, share))]
+
+
+def _order_by_exposure(task: BoundsTask, lists: BuiltLists, due: Float | None = None) -> Any:
+    """The lists, reordered within each list if places differ in weight."""
+    weight, longest = _place_weighting(task), int(task.places.max(initial=1))
+    if weight not in ("none", "list"):
+        place = np.arange(1, longest + 1)
+        weights, unit = entry_weights(weight, place, place)
+        due = np.ones(len(task.pool.items)) if due is None else due
+        lists = order_by_exposure(lists, task.places, due, np.asarray(weights * unit, dtype=np.float64))
+    return task.pool.with_lists(*lists)
+
+
+def _place_weighting(task: BoundsTask) -> str:
+    return exposure_key(task.request, task.conventions)[1].split("/")[0]
+
+
+def counted_items(pool: CandidatePool, request: Request) -> Bool:
+    """Which items a metric counts that counts different items shown."""
+    which = request.metric.which_items
+    if which is None:
+        return pool.in_catalogue
+    facts = pool.readings.under(Conventions()).facts
+    return np.asarray(pool.in_catalogue & which(facts, **request.own_params))
 
 
 def spread_items(pool: CandidatePool, places: Int, due: Float) -> BuiltLists:
@@ -27,8 +108,19 @@ def spread_items(pool: CandidatePool, places: Int, due: Float) -> BuiltLists:
     indptr = np.concatenate([[0], np.cumsum(places)]).astype(np.int64)
     if total == 0:
         return BuiltLists(indptr, np.zeros(0, dtype=np.int64))
-    share, first = due / due.sum(), _stagger(due)
-    item = _sequence(share, first, total)
+    share = due / due.sum()
+    # Each item's first turn has an offset within its interval, so that items of equal interval take turns.
+    levels, group = np.unique(due, return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    sizes = np.bincount(group, minlength=len(levels))
+    offset = np.empty(len(due))
+    offset[order] = np.arange(len(due)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    first = (offset + 0.5) / sizes[group]
+    n_turns = np.where(share > 0, np.ceil(share * total).astype(np.int64) + 1, 0)
+    sequence = np.repeat(np.arange(len(share)), n_turns)
+    number = np.arange(len(sequence)) - np.repeat(np.cumsum(n_turns) - n_turns, n_turns)
+    when = (number + first[sequence]) / share[sequence]
+    item = sequence[np.argsort(when, kind="stable")[:total]]
     case = np.repeat(np.arange(pool.n_cases), places)
     bad = ~pool.allowed(case, item) | is_repeat(pool.key(case, item))
     times = np.bincount(item[~bad], minlength=len(due)).astype(np.float64)
@@ -47,25 +139,6 @@ def spread_items(pool: CandidatePool, places: Int, due: Float) -> BuiltLists:
             item[at], turn[chosen] = chosen, np.inf
         turn[np.concatenate([fitting, item[misfits]])] = later
     return BuiltLists(indptr, item)
-
-
-def _stagger(due: Float) -> Float:
-    """The offset of each item's first turn within its interval; items of equal interval follow each other."""
-    levels, group = np.unique(due, return_inverse=True)
-    order = np.argsort(group, kind="stable")
-    sizes = np.bincount(group, minlength=len(levels))
-    place = np.empty(len(due))
-    place[order] = np.arange(len(due)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return np.asarray((place + 0.5) / sizes[group])
-
-
-def _sequence(share: Float, first: Float, total: int) -> Int:
-    """The first `total` turns of all items, by time."""
-    times = np.where(share > 0, np.ceil(share * total).astype(np.int64) + 1, 0)
-    item = np.repeat(np.arange(len(share)), times)
-    number = np.arange(len(item)) - np.repeat(np.cumsum(times) - times, times)
-    when = (number + first[item]) / share[item]
-    return np.asarray(item[np.argsort(when, kind="stable")[:total]])
 
 
 def is_repeat(keys: Int) -> Bool:
@@ -103,12 +176,6 @@ def most_even_counts(caps: Int, total: int) -> Int:
     above = np.flatnonzero(caps > low)
     out[above[: total - int(out.sum())]] += 1
     return np.sort(out)
-
-
-def is_most_even(pool: CandidatePool, lists: BuiltLists, places: Int) -> bool:
-    """Whether no lists could spread their places more evenly, by the items' caps alone."""
-    counts: Array = np.bincount(lists.codes, minlength=len(pool.items))
-    return bool((np.sort(counts) == most_even_counts(pool.caps, int(places.sum()))).all())
 
 
 def even_out(pool: CandidatePool, lists: BuiltLists, counted: Bool) -> tuple[BuiltLists, bool]:

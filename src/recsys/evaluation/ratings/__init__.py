@@ -13,20 +13,18 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import InputError
-from recsys.evaluation.options import masks_by_label
+from recsys.evaluation.groups import masks_by_label
 from recsys.evaluation.ratings.rating_results import RatingEvaluation, RatingRows
 from recsys.evaluation.ratings.rating_rows import read_both, read_predictions, rows_of_pairs
 from recsys.inputs.rows import Rows, finite_numbers
 from recsys.metrics import lookup_rating
+from recsys.metrics.registry import set_requests
 from recsys.metrics.requests import Request
 from recsys.types import Float, Ids
 
 Metrics = str | Iterable[str | Request] | None
 
-SETS: dict[str, tuple[str, ...]] = {
-    "ratings": ("mse", "rmse", "mae", "r2", "explained_variance", "bias", "user_rmse", "user_mae"),
-    "clicks": ("log_loss", "normalised_entropy", "ece", "mce", "auc", "gauc", "user_auc"),
-}
+SETS: dict[str, tuple[str, ...]] = {name: set_requests(name) for name in ("ratings", "clicks")}
 
 __all__ = [
     "SETS",
@@ -84,7 +82,7 @@ def evaluate_ratings(
     used = np.unique(rows.case)  # a user without any remaining row has no values
     cases = Ids(rows.cases.values[used])
     rated = RatingRows.sorted(cases, np.searchsorted(used, rows.case), actual, predicted)
-    if any(r.metric.name.endswith(("log_loss", "normalised_entropy")) for r in requests):
+    if any(r.metric.punishes_certainty for r in requests):
         counts["certain_and_wrong"] = int((np.abs(rated.predicted - rated.actual) == 1).sum())
     groups = None if by is None else masks_by_label(rated.cases.values, by)
     return RatingEvaluation(rated, requests, by=groups, notes=dict(rows.notes), counts=counts)

@@ -19,11 +19,10 @@ from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import N_GROUPS
 from recsys.kernels.exact_sums import exact_mean
 from recsys.metrics import lookup_rating
-from recsys.metrics.clicks import gauc_weights
-from recsys.metrics.predictions import ROW_VALUES, Predictions
+from recsys.metrics.predictions import ROW_VALUES, Predictions, gauc_weights
 from recsys.metrics.requests import Request
-from recsys.stats.catalogue_intervals import clip_interval, jackknife
-from recsys.stats.inference_results import Estimate
+from recsys.stats.group_jackknife import jackknife
+from recsys.stats.inference_results import Estimate, clip_interval
 from recsys.stats.resampling import groups_of
 from recsys.types import Array, Bool, Float, Ids, Int, Partial, PerCase
 

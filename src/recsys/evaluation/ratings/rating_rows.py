@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import InputError
-from recsys.inputs.containers import rows_of_container
+from recsys.inputs.containers import as_array, rows_of_container
 from recsys.inputs.frames import as_frame, encode_column, find_columns
 from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.inputs.rows import Rows
-from recsys.ranks.sources.foreign_arrays import as_array
 from recsys.types import Array, Ids
 
 

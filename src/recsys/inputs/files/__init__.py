@@ -4,9 +4,17 @@ The format follows from the file's name, else from its content; files that can r
 refused by content alone. Ids are read as text by default, so two files always match each other.
 """
 
-from recsys.inputs.files.atomic_write import write_bytes, write_text
-from recsys.inputs.files.ncf import NcfTest, read_ncf_files, write_ncf_files
-from recsys.inputs.files.reader import FORMATS, read_file
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from recsys import lazy_names
+
+if TYPE_CHECKING:
+    from recsys.inputs.files.atomic_write import write_bytes, write_text
+    from recsys.inputs.files.formats import FORMATS
+    from recsys.inputs.files.ncf import NcfTest, read_ncf_files, write_ncf_files
+    from recsys.inputs.files.reader import read_file
 
 __all__ = [
     "FORMATS",
@@ -17,7 +25,11 @@ __all__ = [
     "write_ncf_files",
     "write_text",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "atomic_write": ("write_bytes", "write_text"),
+        "ncf": ("NcfTest", "read_ncf_files", "write_ncf_files"),
+        "reader": ("FORMATS", "read_file"),
+    },
+)

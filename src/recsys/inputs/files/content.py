@@ -1,4 +1,4 @@
-"""The bytes of a file or of standard input, and what kind of file they are.
+"""The bytes of a file or of standard input.
 
 Gzipped files are unpacked. Pickles, and files that contain one, are refused by their first bytes, whatever
 their name: opening them can run any code.
@@ -12,30 +12,27 @@ import os
 import re
 import sys
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
 
 from recsys.errors import FileError
+from recsys.inputs.files.formats import FORMATS, Format
 
 _HEAD_BYTES = 1 << 16
 _CHUNK_BYTES = 1 << 22
 _UNPACKED_BYTES, _UNPACKED_RATIO = 1 << 30, 250
 _GZIP = b"\x1f\x8b"
 
-_SUFFIXES = {
-    ".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".inter": "inter", ".parquet": "parquet", ".pq": "parquet",
-    ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".run": "trec", ".trec": "trec", ".qrels": "trec",
-    ".qrel": "trec",
-}  # fmt: skip
 _PICKLE_START = re.compile(
     rb"\x80[\x00-\x09]|[(\]}](?:dp|lp|tp|q|i|c)|c[A-Za-z_][\w.]*\r?\n[A-Za-z_][\w.]*\r?\n"
 )
 _ZLIB = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
 _UNSUPPORTED = {
     _GZIP: "gzipped twice", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstandard",
-    b"\x89HDF": "HDF5", b"SQLite format 3": "an SQLite database", b"ARROW1": "Arrow IPC", b"Obj\x01": "Avro",
+    b"\x89HDF": "HDF5", b"SQLite format 3": "an SQLite database", b"Obj\x01": "Avro",
 }  # fmt: skip
 
 
@@ -101,54 +98,6 @@ def open_file(path: str | os.PathLike[str]) -> FileContent:
     return source
 
 
-def detect_format(source: FileContent) -> str:
-    """The format by magic bytes, then by the ending of the name, then by the first lines."""
-    if source.head.startswith(b"PAR1"):
-        return "parquet"
-    suffixes = [s.lower() for s in Path(source.name).suffixes if s.lower() != ".gz"]
-    known = _SUFFIXES.get(suffixes[-1]) if suffixes else None
-    if known in (None, "csv", "tsv") and _is_rating_line(source.head):
-        return "ratings"
-    return known or _guess_format(source.head)
-
-
-def detect_separator(line: bytes) -> bytes:
-    """The separator of the cells of a line."""
-    return next((mark for mark in (b"::", b"\t", b",", b";") if mark in line), b"\t")
-
-
-def _is_rating_line(head: bytes) -> bool:
-    """Whether the first line is user, item, rating and a time since 1970, so that there is no header.
-
-    TREC judgements have four columns too, but their last column is not a time.
-    """
-    line = head.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n").split(b"\n", 1)[0].strip()
-    cells = line.split(detect_separator(line))
-    if len(cells) == 3 and b"::" in line:
-        return _is_number(cells[2])
-    return len(cells) == 4 and _is_number(cells[2]) and re.fullmatch(rb"\d{9,13}", cells[3]) is not None
-
-
-def _guess_format(head: bytes) -> str:
-    lines = [line for line in head.removeprefix(b"\xef\xbb\xbf").splitlines() if line.strip()]
-    first = lines[0].lstrip() if lines else b""  # blank lines only: the reader raises an error
-    if first.startswith((b"{", b"[")):
-        is_lines = first.startswith(b"{") and first.rstrip().endswith(b"}") and len(lines) > 1
-        return "jsonl" if is_lines else "json"
-    data = [line.split() for line in lines if not line.lstrip().startswith(b"#")]
-    if data and len(data[0]) == 6 and _is_number(data[0][3]) and _is_number(data[0][4]):
-        return "trec"
-    if data and len(data[0]) == 4 and _is_number(data[0][3]) and b"," not in data[0][0]:
-        return "trec"
-    if b":token" in first:
-        return "inter"
-    return "tsv" if b"\t" in first and b"," not in first else "csv"
-
-
-def _is_number(text: bytes) -> bool:
-    return re.fullmatch(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", text) is not None
-
-
 def _refuse_unsafe(head: bytes, name: str) -> None:
     safe_format = (
         "Write the table as CSV or Parquet where it was made, say with frame.to_csv(path, index=False)."
@@ -168,8 +117,13 @@ def _refuse_unsafe(head: bytes, name: str) -> None:
     if is_zip:
         raise FileError(f"{name} is a zip archive.", hint="Unpack it, and name the table in it.")
     for magic, kind in _UNSUPPORTED.items():
-        if head.startswith(magic):
+        if head.startswith(magic) and not format_by_magic(head, FORMATS.load_plugins().values()):
             raise FileError(f"{name} is {kind}, which is not read here.", hint=f"Convert it. {safe_format}")
+
+
+def format_by_magic(head: bytes, formats: Iterable[Format]) -> Format | None:
+    """The format whose files all begin like this one; None if there is none."""
+    return next((f for f in formats if f.magic is not None and head.startswith(f.magic)), None)
 
 
 def _gunzip(stream: BinaryIO, size: int, name: str) -> bytes:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from recsys.errors import FileError
-from recsys.inputs.files.text import TextTable
+from recsys.inputs.files.content import FileContent
+from recsys.inputs.files.formats import Format, ReadOptions, add_format
+from recsys.inputs.files.text import TextTable, decode, first_lines, locate_errors, typed_table
 from recsys.inputs.frames import find_columns
+from recsys.types import Interactions, Lists
 
 _EXPECTED = (
     'Expected {"user": ["item", …]}, {"user": {"item": score}}, a list of rows such as '
@@ -22,32 +26,27 @@ _EXPECTED = (
 )
 
 
-def read_json(
-    data: bytes,
-    name: str,
-    roles: tuple[str, ...],
-    columns: Mapping[str, str] | None,
-    *,
-    lines: bool,
-    ids: str,
-) -> Any:
-    """A dict by user or a table of rows, as frames.py reads them; `lines`: one JSON text per line."""
-    content = _parse_lines(data, name) if lines else _parser(name)(data.decode(), "")
+def _read(source: FileContent, options: ReadOptions, *, lines: bool) -> Lists | Interactions:
+    """Lists or interactions from a dict by user or from rows; `lines`: one JSON text per line."""
+    name = source.name
+    content = _parse(source, options, lines=lines)
     if isinstance(content, dict):
         if not content:
             raise FileError(f"{name} holds no users.", hint=_EXPECTED)
-        return _users_to_dict(content.items(), ids, name)
-    if isinstance(content, list) and content and all(isinstance(row, dict) for row in content):
-        return _rows_to_table(content, name, roles, columns, ids)
-    raise FileError(f"{name} holds JSON of another form.", hint=_EXPECTED)
+        data: Any = _users_to_dict(content.items(), options.ids, name)
+    elif isinstance(content, list) and content and all(isinstance(row, dict) for row in content):
+        data = _rows_to_table(content, name, options)
+    else:
+        raise FileError(f"{name} holds JSON of another form.", hint=_EXPECTED)
+    with locate_errors(name):
+        return options.finish(data, options.columns, name)
 
 
-def json_table(data: bytes, name: str, *, lines: bool) -> TextTable:
-    """Rows of JSON objects as a table of text with every column."""
-    rows = _parse_lines(data, name) if lines else _parser(name)(data.decode(), "")
+def _read_whole(source: FileContent, options: ReadOptions, *, lines: bool) -> tuple[Any, dict[str, str]]:
+    """Rows of JSON objects as a table with every column."""
+    name, rows = source.name, _parse(source, options, lines=lines)
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
         raise FileError(f"{name} is no table.", hint="A table in JSON is a list of objects, or one per line.")
-    keys = _check_same_keys(rows, name)
 
     def cell(value: Any) -> str:
         if isinstance(value, list | dict):
@@ -57,9 +56,21 @@ def json_table(data: bytes, name: str, *, lines: bool) -> TextTable:
     def pick(names: Sequence[str]) -> list[Any]:
         return [[cell(row[key]) for row in rows] for key in names]
 
-    return TextTable(
-        name, keys, pick, lambda: ((i, [*map(cell, row.values())]) for i, row in enumerate(rows, 1))
-    )
+    def all_rows() -> Iterator[tuple[int, list[str]]]:
+        return ((i, [*map(cell, row.values())]) for i, row in enumerate(rows, 1))
+
+    return typed_table(TextTable(name, _check_same_keys(rows, name), pick, all_rows), options)
+
+
+def _parse(source: FileContent, options: ReadOptions, *, lines: bool) -> Any:
+    data, parse = decode(source.data, source.name, options.encoding), _parser(source.name)
+    if not lines:
+        return parse(data.decode(), "")
+    return [
+        parse(line.decode(), f", line {number}")
+        for number, line in enumerate(data.split(b"\n"), 1)
+        if line.strip()
+    ]
 
 
 def _check_same_keys(rows: list[dict[str, Any]], name: str) -> list[str]:
@@ -71,15 +82,6 @@ def _check_same_keys(rows: list[dict[str, Any]], name: str) -> list[str]:
                 hint="Give every row the same keys.",
             )
     return keys
-
-
-def _parse_lines(data: bytes, name: str) -> list[Any]:
-    parse = _parser(name)
-    return [
-        parse(line.decode(), f", line {number}")
-        for number, line in enumerate(data.split(b"\n"), 1)
-        if line.strip()
-    ]
 
 
 def _parser(name: str) -> Callable[[str, str], Any]:
@@ -139,17 +141,15 @@ def _user_entry(entry: Any, ids: str, name: str, user: Any) -> Any:
     ]
 
 
-def _rows_to_table(
-    rows: list[dict[str, Any]], name: str, roles: tuple[str, ...], columns: Mapping[str, str] | None, ids: str
-) -> Any:
-    keys = _check_same_keys(rows, name)
+def _rows_to_table(rows: list[dict[str, Any]], name: str, options: ReadOptions) -> Any:
+    ids, keys = options.ids, _check_same_keys(rows, name)
     list_key = next((key for key in keys if all(isinstance(row[key], list | dict) for row in rows)), None)
     if list_key is not None and len(keys) == 2:
         user = next(key for key in keys if key != list_key)
         return _users_to_dict(((row[user], row[list_key]) for row in rows), ids, name)
     import pandas as pd
 
-    column_of = find_columns(keys, roles, columns, name)
+    column_of = find_columns(keys, options.roles, options.columns, name)
     id_columns = {column_of[role] for role in ("case", "user", "item") if role in column_of}
     table = {}
     for key in dict.fromkeys(column_of.values()):
@@ -183,3 +183,34 @@ def _convert_id(value: Any, ids: str) -> Any:
     if ids == "int" and isinstance(value, str) and re.fullmatch(r"[+-]?[0-9]{1,18}", value):
         return int(value)
     return value
+
+
+def _begins_like_lines(head: bytes) -> bool:
+    lines = first_lines(head)
+    return lines[0].lstrip().startswith(b"{") and lines[0].rstrip().endswith(b"}") and len(lines) > 1
+
+
+add_format(
+    Format(
+        "json",
+        read=partial(_read, lines=False),
+        read_whole=partial(_read_whole, lines=False),
+        suffixes=(".json",),
+        recognises=lambda head: first_lines(head)[0].lstrip().startswith((b"{", b"[")),
+        help="a first `{` or `[`",
+        lists="`{user: [items]}`, `{user: {item: score}}`, a list of rows",
+        truth="`{user: [items]}`, `{user: {item: grade}}`, a list of rows",
+    )
+)
+add_format(
+    Format(
+        "jsonl",
+        read=partial(_read, lines=True),
+        read_whole=partial(_read_whole, lines=True),
+        suffixes=(".jsonl", ".ndjson"),
+        recognises=_begins_like_lines,
+        help="one object per line",
+        lists='one row per line, or `{"user": …, "items": […]}`',
+        truth="the same",
+    )
+)

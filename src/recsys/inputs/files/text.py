@@ -1,7 +1,8 @@
-"""Lines of text to columns of text: comma- and tab-separated tables, `.inter`, TREC runs and judgements.
+"""Text files: comma- and tab-separated tables, `.inter`, ratings without a header, TREC runs and judgements.
 
-Cells stay text. Arrow splits large files without quotes, because it is fast; the standard csv module splits
-all others, and finds the line of an error.
+Lines become columns of text: Arrow splits large files without quotes, because it is fast; the standard csv
+module splits all others, and finds the line of an error. Then only scores, ranks, grades and times become
+numbers; ids stay text by default, so leading zeros and ids spelled NA or null are kept.
 """
 
 from __future__ import annotations
@@ -10,12 +11,26 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
-from recsys.errors import FileError
+import numpy as np
+
+from recsys.errors import FileError, InputError
+from recsys.inputs.files.content import FileContent
+from recsys.inputs.files.formats import Format, ReadOptions, add_format
+from recsys.inputs.frames import detect_columns, find_columns
+from recsys.inputs.ids import IdKind, convert_ids, encode_strings
+from recsys.inputs.rows import Rows, to_interactions, to_lists
+from recsys.types import Array, Codes, Float, Ids, Interactions, Lists
+
+RATING_COLUMNS = ("user_id", "item_id", "rating", "timestamp")
+_ID_ROLES, _NUMBER_ROLES = ("case", "user", "item"), ("score", "rank", "grade")
+_LOWEST_UNJUDGED = -2.0  # TREC writes -1 or -2 for "not judged"
 
 _DELIMITERS = (",", "\t", ";", "|")
 _DOUBLE_COLON = b"\x1f"  # replaces the "::" of MovieLens, which the csv modules cannot split
@@ -273,3 +288,295 @@ def _skip_header(rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, l
 def _shorten(line: str | bytes) -> str:
     text = line.decode(errors="replace") if isinstance(line, bytes) else line
     return repr(text[:60] + "…" if len(text) > 60 else text)
+
+
+def _read_separated(form: str, source: FileContent, options: ReadOptions) -> Lists | Interactions:
+    header = RATING_COLUMNS if form == "ratings" else None
+    table = split_table(decode(source.data, source.name, options.encoding), source.name, form, header)
+    column_of = find_columns(table.names, options.roles, options.columns, source.name)
+    return _read_columns(table, column_of, options)
+
+
+def _read_trec(source: FileContent, options: ReadOptions) -> Lists | Interactions:
+    table = split_trec(decode(source.data, source.name, options.encoding), source.name, options.kind)
+    column_of = {role: role for role in table.names if role in options.roles and role != "rank"}
+    return _read_columns(table, column_of, options, trec=True)
+
+
+def _read_columns(
+    table: TextTable, column_of: Mapping[str, str], options: ReadOptions, *, trec: bool = False
+) -> Lists | Interactions:
+    with locate_errors(table.name, table):
+        rows = _table_rows(table, column_of, options.ids, trec=trec)
+        return to_lists(rows) if options.kind == "lists" else to_interactions(rows)
+
+
+def _table_rows(table: TextTable, column_of: Mapping[str, str], ids: IdKind, *, trec: bool) -> Rows:
+    cells = dict(zip(column_of, table.pick(list(column_of.values())), strict=True))
+    if len(next(iter(cells.values()))) == 0:
+        raise FileError(f"{table.name} has a header and no rows.", hint="Check what wrote it.")
+    extra: dict[str, Any] = {r: _parse_numbers(c, r, table) for r, c in cells.items() if r in _NUMBER_ROLES}
+    if "time" in cells:
+        extra["time"] = _parse_times(cells["time"])
+    notes: dict[str, Any] = {
+        "read": {f"{role}_column": name for role, name in column_of.items()},
+        **table.notes,
+    }
+    if trec and "grade" in extra:
+        cells, extra, n_unjudged = _drop_unjudged(cells, extra, table)
+        notes |= {"unjudged": n_unjudged} if n_unjudged else {}
+    ids_by_role = {r: _encode_text(c, r, ids, table, notes) for r, c in cells.items() if r in _ID_ROLES}
+    cases, case = ids_by_role["case"] if "case" in ids_by_role else ids_by_role["user"]
+    items, item = ids_by_role["item"]
+    if "case" in ids_by_role and "user" in ids_by_role:
+        extra["user_ids"], extra["users"] = ids_by_role["user"]
+    return Rows(table.name, cases, case, items, item, notes=notes, **extra)
+
+
+def _drop_unjudged(
+    cells: dict[str, Any], extra: dict[str, Any], table: TextTable
+) -> tuple[dict[str, Any], dict[str, Any], int]:
+    """Leave out and count the rows without a judgement, which TREC writes as -1 or -2."""
+    grade = extra["grade"]
+    if len(grade) and float(grade.min()) < _LOWEST_UNJUDGED:
+        row = int(np.argmin(grade))
+        raise FileError(
+            f"{table.name}, line {table.line(row)}: the judgement {grade[row]:g} is negative.",
+            hint="-1 and -2 mean that the item was not judged; grades start at 0.",
+        )
+    keep = grade >= 0
+    if keep.all():
+        return cells, extra, 0
+    if not keep.any():
+        raise FileError(f"{table.name} holds no judgement: every line is -1.", hint="Check what wrote it.")
+    ids = {role: np.asarray(cells[role], dtype=object)[keep] for role in ("user", "item")}
+    return {**cells, **ids}, {"grade": grade[keep]}, int((~keep).sum())
+
+
+def _encode_text(
+    column: Any, role: str, ids: IdKind, table: TextTable, notes: dict[str, Any]
+) -> tuple[Ids, Codes]:
+    """Ids and codes of a column of text, converted to the type asked for; an empty cell is an error."""
+    values = column if hasattr(column, "combine_chunks") else np.asarray(column, dtype=object)
+    text_ids, codes = encode_strings(values, table=table.name, column=role)
+    if len(text_ids) and text_ids.values[0] == "":
+        row = int(np.argmax(codes == 0))
+        raise FileError(
+            f"{table.name}, line {table.line(row)}: the {role} id is missing.",
+            hint="Give the row an id, or take it out.",
+        )
+    n_padded = sum(value != value.strip() for value in text_ids.values.tolist())
+    if n_padded:
+        notes[f"padded_{role}_ids"] = n_padded
+    return convert_ids(
+        text_ids, codes, ids, f"{role} ids of {table.name}", lambda row: f", line {table.line(row)}"
+    )
+
+
+def _parse_numbers(column: Any, role: str, table: TextTable) -> Float:
+    """Text as numbers, or an error that names the first line without a number."""
+    if hasattr(column, "cast"):
+        import pyarrow as pa
+
+        try:
+            return np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
+        except pa.ArrowException:
+            column = column.to_pylist()
+    # float("1_000") is Python syntax; in a file it is not a number.
+    if "_" not in "".join(column):
+        with suppress(ValueError):
+            return np.fromiter(map(float, column), dtype=np.float64, count=len(column))
+    row = next(i for i, text in enumerate(column) if not _is_number(text))
+    raise FileError(
+        f"{table.name}, line {table.line(row)}: the {role} {column[row]!r} is not a number.",
+        hint=f"Every row needs a {role}; mend the line, or name another column for it.",
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
+def _parse_times(column: Any) -> Array:
+    """Whole numbers if all cells are, else the text."""
+    if hasattr(column, "cast"):
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        # Arrow reads 0x10 as a number, but no time is written so.
+        with suppress(pa.ArrowException):
+            numbers = column.cast(pa.int64()).to_numpy()
+            if not pc.any(pc.match_substring(column, "x", ignore_case=True)).as_py():
+                return np.asarray(numbers)
+    texts = column.to_pylist() if hasattr(column, "to_pylist") else column
+    try:
+        return np.array(texts, dtype=np.int64)
+    except (ValueError, OverflowError):
+        return np.array(texts, dtype=object)
+
+
+@contextmanager
+def locate_errors(name: str, table: TextTable | None = None) -> Iterator[None]:
+    """Errors about a row name its file and line."""
+    try:
+        yield
+    except InputError as error:
+        if name not in error.message:
+            line = f", line {table.line(error.row)}" if table and isinstance(error.row, int) else ""
+            error.message = f"{name}{line}: {error.message}"
+        error.table = None
+        raise
+
+
+def _read_whole(form: str, source: FileContent, options: ReadOptions) -> tuple[Any, dict[str, str]]:
+    header = RATING_COLUMNS if form == "ratings" and options.header is None else options.header
+    data = decode(source.data, source.name, options.encoding)
+    return typed_table(split_table(data, source.name, form, header), options)
+
+
+def typed_table(table: TextTable, options: ReadOptions) -> tuple[Any, dict[str, str]]:
+    """A pandas table, and {role: column}: columns with a role are typed, all others stay text.
+
+    So a table written again equals the one read.
+    """
+    import pandas as pd
+
+    repeated = [name for name in table.names if table.names.count(name) > 1]
+    if repeated:
+        raise FileError(
+            f"{table.name}: the column {repeated[0]!r} occurs twice.", hint="Rename one of the two."
+        )
+    column_of = detect_columns(table.names, ("user", "item", "grade", "time"), options.columns, table.name)
+    cells_by_name = dict(zip(table.names, table.pick(table.names), strict=True))
+    if len(next(iter(cells_by_name.values()))) == 0:
+        raise FileError(f"{table.name} has a header and no rows.", hint="Check what wrote it.")
+    roles = {} if options.text else {name: role for role, name in column_of.items()}
+    columns: dict[str, Any] = {}
+    for name, column in cells_by_name.items():
+        role = roles.get(name)
+        if role in ("user", "item"):
+            known, codes = _encode_text(column, role, options.ids, table, {})
+            columns[name] = known.values[codes]
+        elif role == "grade":
+            columns[name] = _parse_numbers(column, role, table)
+        elif role == "time":  # whole or decimal numbers, or the text: dates are parsed where they are needed
+            columns[name] = _parse_times(column)
+            if columns[name].dtype == object:
+                with suppress(ValueError):
+                    columns[name] = columns[name].astype(np.float64)
+        else:
+            texts = column.to_pylist() if hasattr(column, "to_pylist") else column
+            columns[name] = np.array(texts, dtype=object)
+    return pd.DataFrame(columns), column_of
+
+
+def _write_separated(separator: str, frame: Any, _name: str) -> bytes:
+    text: str = frame.to_pandas().to_csv(sep=separator, index=False, lineterminator="\n")
+    return text.encode()
+
+
+def _write_inter(frame: Any, name: str) -> bytes:
+    """Without quotes: a cell is the text between two tabs."""
+    table = frame.to_pandas()
+    cells = (cell for column in table for cell in (column, *table[column].tolist()) if isinstance(cell, str))
+    bad_cell = next((cell for cell in cells if re.search(r"[\t\r\n]", cell)), None)
+    if bad_cell is not None:
+        raise FileError(
+            f"{bad_cell!r} cannot be written to {name}: the format allows no tabs or line breaks in cells.",
+            hint="Write .csv, .tsv or .parquet.",
+        )
+    text: str = table.to_csv(sep="\t", index=False, lineterminator="\n", quoting=csv.QUOTE_NONE)
+    return text.encode()
+
+
+def first_lines(head: bytes) -> list[bytes]:
+    """The lines at the beginning of a file that are not blank; at least one, which may be empty."""
+    return [line for line in head.removeprefix(codecs.BOM_UTF8).splitlines() if line.strip()] or [b""]
+
+
+def _begins_like_trec(head: bytes) -> bool:
+    """Six columns between blanks with rank and score (a run), or four with a judgement."""
+    cells = next((line.split() for line in first_lines(head) if not line.lstrip().startswith(b"#")), [])
+    if len(cells) == 6:
+        return _is_number_cell(cells[3]) and _is_number_cell(cells[4])
+    return len(cells) == 4 and _is_number_cell(cells[3]) and b"," not in cells[0]
+
+
+def _begins_like_ratings(head: bytes) -> bool:
+    """Whether the first line is user, item, rating and a time since 1970, so that there is no header.
+
+    TREC judgements have four columns too, but their last column is not a time.
+    """
+    line = head.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n").split(b"\n", 1)[0].strip()
+    cells = line.split(next((mark for mark in (b"::", b"\t", b",", b";") if mark in line), b"\t"))
+    if len(cells) == 3 and b"::" in line:
+        return _is_number_cell(cells[2])
+    return len(cells) == 4 and _is_number_cell(cells[2]) and re.fullmatch(rb"\d{9,13}", cells[3]) is not None
+
+
+def _is_number_cell(cell: bytes) -> bool:
+    return re.fullmatch(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", cell) is not None
+
+
+add_format(
+    Format(
+        "csv",
+        read=partial(_read_separated, "csv"),
+        read_whole=partial(_read_whole, "csv"),
+        write=partial(_write_separated, ","),
+        suffixes=(".csv",),
+        help=r"none of the others; the separator is that of the header: `,` tab `;` `\|`",
+    )
+)
+add_format(
+    Format(
+        "tsv",
+        read=partial(_read_separated, "tsv"),
+        read_whole=partial(_read_whole, "tsv"),
+        write=partial(_write_separated, "\t"),
+        suffixes=(".tsv", ".tab"),
+        recognises=lambda head: b"\t" in first_lines(head)[0] and b"," not in first_lines(head)[0],
+        help="tabs and no commas in the header",
+    )
+)
+add_format(
+    Format(
+        "inter",
+        read=partial(_read_separated, "inter"),
+        read_whole=partial(_read_whole, "inter"),
+        write=_write_inter,
+        suffixes=(".inter",),
+        recognises=lambda head: b":token" in first_lines(head)[0],
+        help="a header such as `user_id:token`",
+        lists="RecBole's columns",
+        truth="the same",
+    )
+)
+add_format(
+    Format(
+        "trec",
+        read=_read_trec,
+        suffixes=(".run", ".trec", ".qrels", ".qrel"),
+        recognises=_begins_like_trec,
+        help="six or four columns between blanks",
+        lists="run: `qid Q0 docno rank score tag`",
+        truth="qrels: `qid 0 docno judgement`",
+    )
+)
+add_format(
+    Format(
+        "ratings",
+        read=partial(_read_separated, "ratings"),
+        read_whole=partial(_read_whole, "ratings"),
+        suffixes=(".csv", ".tsv", ".tab"),
+        recognises=_begins_like_ratings,
+        help="no header, and a line such as `196⇥242⇥3⇥881250949`, `1::1193::5::978300760` or "
+        "`A2CX…,0321732944,5.0,1341100800`",
+        lists="user, item, score",
+        truth="user, item, grade, time",
+    )
+)

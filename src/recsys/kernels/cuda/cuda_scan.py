@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import RecsysError
-from recsys.kernels import native_scan, reference_scan
-from recsys.kernels.backend import n_threads, native_module, why_no_gpu
+from recsys.kernels.backend import Execution, kernel_of
 from recsys.kernels.cuda.block import UserBlock, capacity_for
 from recsys.kernels.cuda.packed_rows import PackedItems, pack_items
 from recsys.kernels.kernel_results import Csr, Int64s, ScanResult, close_gaps
@@ -23,17 +22,12 @@ RETRY_CAPACITY_FACTOR = 16
 MAX_LISTED_PLACES = 128
 
 
-def scan(problem: ScanProblem, *, memory_budget: int, device: str = "cuda") -> ScanResult:
+def scan(problem: ScanProblem, execution: Execution, *, device: str = "cuda") -> ScanResult:
     """Lists and rank counts of all cases; `device="cpu"` runs the same steps in plain torch."""
-    if device == "cuda" and (reason := why_no_gpu()):
-        raise RecsysError(
-            f"backend='cuda' was asked for, but {reason}.",
-            hint="Use backend='auto'; the result is the same bits everywhere.",
-        )
     if problem.eligible is not None or not (problem.n_cases and problem.n_items and problem.items.shape[1]):
-        return _on_cpu(problem, memory_budget)
+        return _on_cpu(problem, execution)
     try:
-        return _scan_on_device(problem, memory_budget, device)
+        return _scan_on_device(problem, execution, device)
     except RuntimeError as error:
         if "out of memory" not in str(error):
             raise
@@ -43,7 +37,7 @@ def scan(problem: ScanProblem, *, memory_budget: int, device: str = "cuda") -> S
         ) from error
 
 
-def _scan_on_device(problem: ScanProblem, memory_budget: int, device: str) -> ScanResult:
+def _scan_on_device(problem: ScanProblem, execution: Execution, device: str) -> ScanResult:
     torch: Any = import_module("torch")
     kernels: Any = import_module(
         f"recsys.kernels.cuda.{'triton_kernels' if device == 'cuda' else 'torch_pass'}"
@@ -51,7 +45,7 @@ def _scan_on_device(problem: ScanProblem, memory_budget: int, device: str) -> Sc
     counts = problem.truth is not None and (problem.deepest is None or problem.deepest > MAX_LISTED_PLACES)
     catalogue = pack_items(torch, problem, torch.device(device), split=counts)
     if not catalogue.n:
-        return _on_cpu(problem, memory_budget)
+        return _on_cpu(problem, execution)
     capacity = capacity_for(max(problem.k or 0, problem.deepest or 0), counts=counts)
     tools = torch, kernels
     results, undecided = _scan_blocks(tools, problem, catalogue, capacity, counts=counts)
@@ -63,7 +57,7 @@ def _scan_on_device(problem: ScanProblem, memory_budget: int, device: str) -> Sc
     if undecided.size:
         # Cases with more near-ties than a buffer holds are decided on the CPU.
         _write_results(
-            problem, results, undecided, _on_cpu(_restrict_to_cases(problem, undecided), memory_budget)
+            problem, results, undecided, _on_cpu(_restrict_to_cases(problem, undecided), execution)
         )
     return close_gaps(results, problem.k or 0)
 
@@ -139,15 +133,6 @@ def _entry_positions(rows: Csr, cases: Int64s) -> Int64s:
     return entries
 
 
-def _on_cpu(problem: ScanProblem, memory_budget: int) -> ScanResult:
-    native = native_module("auto")
-    if native is None:
-        return reference_scan.scan(problem, memory_budget)
-    return native_scan.scan(
-        native,
-        problem,
-        threads=n_threads(None),
-        memory_budget=memory_budget,
-        prune="auto",
-        cpu_level=None,
-    )
+def _on_cpu(problem: ScanProblem, execution: Execution) -> ScanResult:
+    result: ScanResult = kernel_of("auto", "scan")(problem, execution)
+    return result

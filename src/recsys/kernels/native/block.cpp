@@ -1,4 +1,4 @@
-// The fast pass over one block, and the second look at what it cannot decide.
+// The fast pass over one block, and the second pass over what it cannot decide.
 #include "block.hpp"
 
 #include <algorithm>
@@ -38,16 +38,16 @@ void Block::sweep(const Cancel& cancel) {
   const auto step = !asked_.truth.indptr ? level_.sweep_lists : asked_.k ? level_.sweep_both : level_.sweep_counts;
   std::size_t next_zone = 1;
   // Where counting may stop early most truth items stop it very early.
-  std::int64_t next_look = (asked_.deepest < INT64_MAX ? 96 : 256) / level_.lanes;
+  std::int64_t next_review = (asked_.deepest < INT64_MAX ? 96 : 256) / level_.lanes;
   for (std::int64_t p = 0; p < catalogue_.n_panels(); ++p) {
     if (next_zone < catalogue_.zones().size() && catalogue_.zones()[next_zone].first_panel == p) {
       zone_ = catalogue_.zones()[next_zone++];
       for (Row& row : rows_)
         if (row.slot >= 0) set_pass(row);
     }
-    if (p == next_look) {
-      next_look += std::min<std::int64_t>(std::max<std::int64_t>(256 / level_.lanes, p / 16), 16384 / level_.lanes);
-      if (cancel.asked() || !look(p)) return;
+    if (p == next_review) {
+      next_review += std::min<std::int64_t>(std::max<std::int64_t>(256 / level_.lanes, p / 16), 16384 / level_.lanes);
+      if (cancel.asked() || !review(p)) return;
     }
     s.users = packed_.data();
     s.panel = catalogue_.panel(p);
@@ -65,7 +65,7 @@ void Block::sweep(const Cancel& cancel) {
 }
 
 // Now and then: raise cuts, drop what is settled. False once nothing is left to do.
-bool Block::look(std::int64_t panel) {
+bool Block::review(std::int64_t panel) {
   std::size_t kept = 0;
   std::int64_t n_open = 0;
   for (const std::int32_t t : tiles_) {
@@ -166,7 +166,7 @@ void Block::refine(Row& row) {
   const Case& c = cases_[row.slot];
   std::int32_t kept = 0;
   for (std::int32_t i = 0; i < row.n; ++i) {
-    const double doubt = c.norm * catalogue_.doubts(0)[row.at[i]] * kUp;
+    const double doubt = c.norm * catalogue_.doubt_at(row.at[i]) * kUp;
     if (row.low[i] + 2 * doubt * kUp < c.cut) continue;
     row.low[kept] = row.low[i];
     row.at[kept++] = row.at[i];

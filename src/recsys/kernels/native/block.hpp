@@ -15,8 +15,8 @@ namespace recsys {
 
 struct Asked {
   Matrix users;
-  std::int32_t k = 0;  // 0: no lists
-  Rows truth, seen, eligible;  // indptr is null where not given
+  std::int32_t k = 0;                // 0: no lists
+  Rows truth, seen, eligible;        // indptr is null where not given
   std::int64_t deepest = INT64_MAX;  // a truth item with this many above it needs no further counting
 };
 
@@ -78,7 +78,7 @@ class Block {
   void set_pass(Row& row);
 
   void sweep(const Cancel& cancel);
-  bool look(std::int64_t panel);
+  bool review(std::int64_t panel);
   bool settled(Row& row, std::int64_t panel);
   void resolve_truth(Row& row, double bound, std::int64_t panel);
   double predicted_cut(const Row& row) const;

@@ -12,7 +12,8 @@ template <class Take>
 void Block::each_judged(const Case& c, const Take& take) const {
   const Judged* const first = judged_.data() + c.first_judged;
   for (std::int64_t i = 0; i < c.n_judged; ++i)
-    if (i == 0 || first[i].position != first[i - 1].position) take({first[i].score, catalogue_.item_at(first[i].position)});
+    if (i == 0 || first[i].position != first[i - 1].position)
+      take({first[i].score, catalogue_.item_at(first[i].position)});
 }
 
 std::vector<Entry> Block::judged_entries(const Case& c) const {
@@ -62,8 +63,7 @@ void Block::in_list_order() {
   }
   if (distinct) return;
   for (std::size_t i = 0; i < n; ++i) entries_[i] = {scores_[i], wanted_[i]};
-  std::sort(entries_.begin(), entries_.end(),
-            [this](const Entry& a, const Entry& b) { return ahead(items_, a, b); });
+  std::sort(entries_.begin(), entries_.end(), [this](const Entry& a, const Entry& b) { return ahead(items_, a, b); });
 }
 
 void Block::write(const Case& c, const std::vector<Entry>& best, std::int64_t n) {
@@ -161,6 +161,7 @@ void run_eligible(const Asked& asked, const Items& items, const Level& level, co
       return one.score != other.score ? one.score < other.score : items.before(one.item, other.item);
     });
     std::vector<Entry> entries;
+    entries.reserve(judged.size());
     for (const std::int64_t t : judged) entries.push_back(own(t));
     tally.start(std::move(entries));
     for (std::int64_t i = 0; i < n && !judged.empty(); ++i) tally.add({scores[i], wanted[i]});

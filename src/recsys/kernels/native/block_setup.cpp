@@ -111,7 +111,9 @@ void Block::add_user(std::int64_t id, Row& row, float* packed) {
   if (items_.bias) scaled_[f] = scale(1.0);
   for (std::int64_t j = 0; j < n_terms_; ++j) packed[j * level_.rows] = static_cast<float>(scaled_[j]);
   c.id = id;
-  c.norm = std::max(1.0, norm_above(scaled_.data(), n_terms_));
+  const double norm = norm_above(scaled_.data(), n_terms_);
+  if (!(norm <= std::numeric_limits<double>::max())) throw_not_finite();
+  c.norm = std::max(1.0, norm);
   row.length = rounded_up(c.norm);
   c.exponent = exponent + catalogue_.exponent();
   c.cut = kNothing;

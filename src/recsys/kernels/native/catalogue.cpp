@@ -1,8 +1,10 @@
 #include "catalogue.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <new>
+#include <stdexcept>
 #include <utility>
 
 #include "bound.hpp"
@@ -47,7 +49,11 @@ Measured measure(const Items& items, double largest, int threads) {
     std::vector<double> row(n_terms);
     for (std::int64_t i = block * kItemsPerBlock; i < std::min(n, (block + 1) * kItemsPerBlock); ++i) {
       read_scaled(items, out.items[i], scale, row.data());
-      out.norms[i] = rounded_up(norm_above(row.data(), n_terms));
+      const double norm = norm_above(row.data(), n_terms);
+      // Scaled factors are below 2; this is false for NaN too.
+      if (!(norm <= 2.001 * std::sqrt(static_cast<double>(n_terms + 1))))
+        throw std::invalid_argument("an item has a factor or bias that is NaN, infinite or above `largest`");
+      out.norms[i] = rounded_up(norm);
     }
   };
   run_blocks((n + kItemsPerBlock - 1) / kItemsPerBlock, threads, body, {});

@@ -50,6 +50,7 @@ class Catalogue {
   // -1 for an item that is never recommended.
   std::int32_t position_of(std::int32_t item) const { return position_of_[item]; }
   const float* doubts(std::int64_t p) const { return doubts_.data() + p * lanes_; }
+  float doubt_at(std::int64_t position) const { return doubts_[position]; }
   // No item from panel p on has a longer vector.
   double norm_from(std::int64_t p) const { return norm_from_[p]; }
   const std::vector<Zone>& zones() const { return zones_; }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace recsys {
@@ -18,7 +20,11 @@ class Ranker {
 
   void rank(std::int64_t row) {
     const std::int64_t at = row * rows_.n_items;
-    answers_.n_candidates[row] = level_.masked(rows_.scores + at, rows_.candidate + at, rows_.n_items, open_.data());
+    bool finite = true;
+    answers_.n_candidates[row] =
+        level_.masked(rows_.scores + at, rows_.candidate + at, rows_.n_items, open_.data(), &finite);
+    if (!finite)
+      throw std::invalid_argument("row " + std::to_string(row) + " has a NaN or infinite score of a candidate");
     count(row, rows_.scores + at, rows_.candidate + at);
     if (rows_.k) list(row);
   }
@@ -44,8 +50,7 @@ class Ranker {
 
   std::int64_t before(std::int32_t item) const {
     std::int64_t n = 0;
-    for (std::int64_t i = 0; i < rows_.n_items; ++i)
-      n += open_[i] == open_[item] && rows_.rank[i] < rows_.rank[item];
+    for (std::int64_t i = 0; i < rows_.n_items; ++i) n += open_[i] == open_[item] && rows_.rank[i] < rows_.rank[item];
     return n;
   }
 

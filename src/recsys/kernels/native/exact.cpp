@@ -1,9 +1,14 @@
 #include "exact.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
 #include <utility>
 
 namespace recsys {
+
+void throw_not_finite() { throw std::invalid_argument("a score is NaN or infinite"); }
 
 void Scorer::score(const double* user, const std::int32_t* wanted, std::int64_t n, double* out) {
   if (n == 0) return;
@@ -13,6 +18,9 @@ void Scorer::score(const double* user, const std::int32_t* wanted, std::int64_t 
   level_.exact(user, factors.n_columns, {rows_.data(), factors.column_stride, factors.is_double}, n, out);
   if (items_.bias)
     for (std::int64_t i = 0; i < n; ++i) out[i] += items_.bias[wanted[i]];
+  bool finite = true;
+  for (std::int64_t i = 0; i < n; ++i) finite &= std::abs(out[i]) <= std::numeric_limits<double>::max();
+  if (!finite) throw_not_finite();
 }
 
 void Best::offer(const Entry& entry) {
@@ -35,7 +43,7 @@ const std::vector<Entry>& Best::sorted() {
 void Tally::start(std::vector<Entry> judged) {
   judged_ = std::move(judged);
   beyond_.assign(judged_.size() + 1, 0);
-  level_.assign(judged_.size(), 0);
+  equal_.assign(judged_.size(), 0);
   before_.assign(judged_.size(), 0);
 }
 
@@ -45,10 +53,10 @@ void Tally::add(const Entry& candidate) {
   const auto first = std::lower_bound(judged_.begin(), judged_.end(), candidate.score, lower);
   ++beyond_[first - judged_.begin()];
   if (first == judged_.end() || first->score != candidate.score) return;
-  ++level_[first - judged_.begin()];
+  ++equal_[first - judged_.begin()];
   const auto end = std::upper_bound(first, judged_.end(), candidate.score, higher);
-  const auto behind = std::partition_point(
-      first, end, [&](const Entry& own) { return !items_.before(candidate.item, own.item); });
+  const auto behind =
+      std::partition_point(first, end, [&](const Entry& own) { return !items_.before(candidate.item, own.item); });
   if (behind != end) ++before_[behind - judged_.begin()];
 }
 

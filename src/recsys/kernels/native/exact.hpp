@@ -1,7 +1,9 @@
 // Exact scores and what is decided from them alone.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "catalogue.hpp"
@@ -13,6 +15,9 @@ struct Entry {
   double score;
   std::int32_t item;
 };
+
+// Scores are sorted, and a sort may leave its array where one of them is NaN.
+[[noreturn]] void throw_not_finite();
 
 // The order of a list: higher scores first, equal scores by tie key.
 inline bool ahead(const Items& items, const Entry& a, const Entry& b) {
@@ -66,7 +71,7 @@ class Tally {
     for (std::size_t i = 0; i < judged_.size(); ++i) {
       above -= beyond_[i];
       if (i == 0 || judged_[i].score != judged_[i - 1].score) {
-        tied = level_[i];
+        tied = equal_[i];
         ahead = 0;
       }
       ahead += before_[i];
@@ -77,9 +82,9 @@ class Tally {
  private:
   const Items& items_;
   std::vector<Entry> judged_;
-  // Candidates above all truth items before this one; level with it, kept at the first of equals; of those,
+  // Candidates above all truth items before this one; equal to it, kept at the first of equals; of those,
   // the ones that go before it and not before the one in front.
-  std::vector<std::int64_t> beyond_, level_, before_;
+  std::vector<std::int64_t> beyond_, equal_, before_;
 };
 
 // A truth item of a case that is a candidate.
@@ -124,7 +129,9 @@ class ExactPass {
       }
       const std::int32_t item = catalogue_.item_at(base + lane);
       const double bias = items_.bias ? items_.bias[item] : 0.0;
-      take(user, Entry{scores[lane] + bias, item});
+      const double score = scores[lane] + bias;
+      if (!(std::abs(score) <= std::numeric_limits<double>::max())) throw_not_finite();
+      take(user, Entry{score, item});
     }
   }
 

@@ -19,13 +19,12 @@ void exact_groups(const double* user, std::int64_t n_factors, const float* const
   __m256d sum[Groups];
   for (int g = 0; g < Groups; ++g) sum[g] = _mm256_setzero_pd();
   std::int64_t j = 0;
-  for (; j + 4 <= n_factors; j += 4)
-    RECSYS_UNROLL
-    for (int g = 0; g < Groups; ++g) {
-      const float* const* y = rows + 4 * g;
-      add_four(sum[g], user + j, _mm_loadu_ps(y[0] + j), _mm_loadu_ps(y[1] + j), _mm_loadu_ps(y[2] + j),
-               _mm_loadu_ps(y[3] + j));
-    }
+  for (; j + 4 <= n_factors; j += 4) RECSYS_UNROLL
+  for (int g = 0; g < Groups; ++g) {
+    const float* const* y = rows + 4 * g;
+    add_four(sum[g], user + j, _mm_loadu_ps(y[0] + j), _mm_loadu_ps(y[1] + j), _mm_loadu_ps(y[2] + j),
+             _mm_loadu_ps(y[3] + j));
+  }
   for (int g = 0; g < Groups; ++g) _mm256_storeu_pd(scores + 4 * g, sum[g]);
   for (; j < n_factors; ++j)
     for (int z = 0; z < 4 * Groups; ++z) scores[z] += user[j] * static_cast<double>(rows[z][j]);

@@ -17,9 +17,9 @@ struct Threshold {
 
 // What the innermost loop reads and writes for one case.
 struct Row {
-  float pass;          // a fast score below this cannot reach the list
-  float length;        // of the scaled user: length * doubts[lane] bounds the error of a fast score
-  std::int32_t n;      // entries in the buffer
+  float pass;      // a fast score below this cannot reach the list
+  float length;    // of the scaled user: length * doubts[lane] bounds the error of a fast score
+  std::int32_t n;  // entries in the buffer
   std::int32_t n_truth;
   const std::int32_t* excluded;  // next position that is no candidate; INT32_MAX ends the list
   float* low;                    // buffer: lower bounds of exact scores
@@ -29,9 +29,9 @@ struct Row {
 };
 
 struct Sweep {
-  const float* users;  // tiles of `rows` users, factor by factor
-  const float* panel;  // one panel of `lanes` items, factor by factor
-  const float* doubts; // error of the fast score per lane, for a user of length 1
+  const float* users;        // tiles of `rows` users, factor by factor
+  const float* panel;        // one panel of `lanes` items, factor by factor
+  const float* doubts;       // error of the fast score per lane, for a user of length 1
   const float* pair_doubts;  // the larger of lane i and lane i + lanes / 2
   std::int64_t n_factors;
   Row* rows;
@@ -55,8 +55,8 @@ struct ItemRows {
 // One row of given scores: see dense_body.hpp.
 template <class T>
 struct Dense {
-  std::int64_t (*masked)(const T* scores, const std::uint8_t* candidate, std::int64_t n, T* out);
-  void (*count)(const T* scores, std::int64_t n, T own, std::int64_t* above, std::int64_t* level);
+  std::int64_t (*masked)(const T* scores, const std::uint8_t* candidate, std::int64_t n, T* out, bool* finite);
+  void (*count)(const T* scores, std::int64_t n, T own, std::int64_t* above, std::int64_t* tied);
   bool (*reaches)(const T* scores, std::int64_t n, T least);
 };
 
@@ -80,8 +80,8 @@ struct Level {
   // Sums of the two high parts of numbers; see slices.hpp.
   Slices (*slices)(const double* values, std::int64_t n, double first, double second);
   // Rows [start, stop) of a table, start from 1, held against the one before each; see rows_body.hpp.
-  RowFacts (*look)(const RowTable& table, Order order, std::int64_t start, std::int64_t stop, std::int32_t* out,
-                   std::uint8_t* begins);
+  RowFacts (*compare_rows)(const RowTable& table, Order order, std::int64_t start, std::int64_t stop, std::int32_t* out,
+                           std::uint8_t* begins);
   Dense<float> floats;
   Dense<double> doubles;
 };
@@ -90,6 +90,7 @@ constexpr int kMeetEntries = 64;
 
 constexpr int kExactUsers = 4, kExactLanes = 16;
 
+// Defined constexpr: nothing compiled for one level may run before the CPU was asked.
 extern const Level kPortable;
 #if defined(RECSYS_X86_LEVELS)
 extern const Level kAvx2;

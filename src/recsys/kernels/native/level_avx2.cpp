@@ -32,7 +32,7 @@ struct V {
     std::uint32_t twice = 0;
     RECSYS_UNROLL
     for (int c = 0; c < N; ++c) twice |= lanes(_mm256_cmpgt_epi32(times[c], one));
-    return twice != 0;  // perhaps of a lane beyond the list: then the exact look finds nothing
+    return twice != 0;  // perhaps of a lane beyond the list: then the exact comparison finds nothing
   }
   static RECSYS_INLINE F zero() { return _mm256_setzero_ps(); }
   static RECSYS_INLINE F load(const float* p) { return _mm256_loadu_ps(p); }
@@ -82,4 +82,4 @@ struct V {
 #include "rows_body.hpp"
 #include "level_body.hpp"
 
-const recsys::Level recsys::kAvx2 = recsys::make_level();
+constexpr recsys::Level recsys::kAvx2 = recsys::make_level();

@@ -59,8 +59,8 @@ struct V {
   static RECSYS_INLINE std::uint32_t within(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ); }
   // Packed in a register first: compressing straight to memory is microcoded on some CPUs.
   static RECSYS_INLINE int push(F a, std::uint32_t lanes, std::int32_t base, float* low, std::int32_t* at) {
-    const __m512i place = _mm512_add_epi32(_mm512_set1_epi32(base), _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
-                                                                                     11, 12, 13, 14, 15));
+    const __m512i place = _mm512_add_epi32(_mm512_set1_epi32(base),
+                                           _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
     _mm512_storeu_ps(low, _mm512_maskz_compress_ps(static_cast<__mmask16>(lanes), a));
     _mm512_storeu_si512(at, _mm512_maskz_compress_epi32(static_cast<__mmask16>(lanes), place));
     return __builtin_popcount(lanes);
@@ -75,4 +75,4 @@ struct V {
 #include "rows_body.hpp"
 #include "level_body.hpp"
 
-const recsys::Level recsys::kAvx512 = recsys::make_level();
+constexpr recsys::Level recsys::kAvx512 = recsys::make_level();

@@ -1,6 +1,7 @@
 // The innermost loops, written over the small vector type `V` its includer defines (F, kWidth, kRows,
-// zero, load, store, set, fma, sub, mul, less, at_least, nearest, n_negative, only, within, push). Everything is in an unnamed namespace: see
-// level.hpp. Scores are compared while still in registers and never written to memory as a matrix.
+// zero, load, store, set, fma, sub, mul, less, at_least, nearest, n_negative, only, within, push). Everything is in an
+// unnamed namespace: see level.hpp. Scores are compared while still in registers and never written to memory as a
+// matrix.
 
 namespace recsys {
 namespace {
@@ -15,13 +16,12 @@ struct Tile {
 };
 
 // On its own, so that what follows cannot push the sums out of registers.
-RECSYS_NOINLINE void multiply(const float* RECSYS_RESTRICT users, const float* RECSYS_RESTRICT panel, std::int64_t n_factors,
-                            Tile& tile) {
+RECSYS_NOINLINE void multiply(const float* RECSYS_RESTRICT users, const float* RECSYS_RESTRICT panel,
+                              std::int64_t n_factors, Tile& tile) {
   V::F sum[V::kRows][kVectors];
   RECSYS_UNROLL
-  for (int r = 0; r < V::kRows; ++r)
-    RECSYS_UNROLL
-    for (int c = 0; c < kVectors; ++c) sum[r][c] = V::zero();
+  for (int r = 0; r < V::kRows; ++r) RECSYS_UNROLL
+  for (int c = 0; c < kVectors; ++c) sum[r][c] = V::zero();
   for (std::int64_t j = 0; j < n_factors; ++j) {
     V::F y[kVectors];
     RECSYS_UNROLL
@@ -34,9 +34,8 @@ RECSYS_NOINLINE void multiply(const float* RECSYS_RESTRICT users, const float* R
     }
   }
   RECSYS_UNROLL
-  for (int r = 0; r < V::kRows; ++r)
-    RECSYS_UNROLL
-    for (int c = 0; c < kVectors; ++c) tile.score[r][c] = sum[r][c];
+  for (int r = 0; r < V::kRows; ++r) RECSYS_UNROLL
+  for (int c = 0; c < kVectors; ++c) tile.score[r][c] = sum[r][c];
 }
 
 RECSYS_INLINE std::uint32_t lanes_at_least(const V::F* score, float cut) {
@@ -253,8 +252,18 @@ constexpr decltype(Level::meet) meet = nullptr;
 #endif
 
 constexpr Level make_level() {
-  return {V::kRows, kLanes, &sweep<true, false>, &sweep<false, true>, &sweep<true, true>, &lift, &exact,
-          &exact_tile, meet, &slices, &look, {&masked<float>, &count<float>, &reaches<float>},
+  return {V::kRows,
+          kLanes,
+          &sweep<true, false>,
+          &sweep<false, true>,
+          &sweep<true, true>,
+          &lift,
+          &exact,
+          &exact_tile,
+          meet,
+          &slices,
+          &compare_rows,
+          {&masked<float>, &count<float>, &reaches<float>},
           {&masked<double>, &count<double>, &reaches<double>}};
 }
 

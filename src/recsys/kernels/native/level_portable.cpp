@@ -76,4 +76,4 @@ struct V {
 #include "rows_body.hpp"
 #include "level_body.hpp"
 
-const recsys::Level recsys::kPortable = recsys::make_level();
+constexpr recsys::Level recsys::kPortable = recsys::make_level();

@@ -1,8 +1,8 @@
 // Three ways, all O(list + truth) for any range of ids, none ever clears its memory between cases.
-// With vectors a short list is compared with one item at a time. Without, short rows note in which slot of a fixed table an item was last seen; a slot last written before this
-// case is empty. A first loop without branches sets one bit per entry whose slot is taken by a judged item,
-// and tells whether two entries met in a slot; only those are then looked at. Long rows go through an
-// open-addressing table where every case writes its own stamp.
+// With vectors a short list is compared with one item at a time. Without, short rows note in which slot of a fixed
+// table an item was last seen; a slot last written before this case is empty. A first loop without branches sets one
+// bit per entry whose slot is taken by a judged item, and tells whether two entries met in a slot; only those are then
+// looked at. Long rows go through an open-addressing table where every case writes its own stamp.
 #include "match.hpp"
 
 #include <algorithm>
@@ -105,8 +105,8 @@ class Matcher {
       level_.meet(lists_.begin(c), static_cast<int>(n), truth_.begin(c), static_cast<int>(n_judged), &found, &again);
       return emit(c, found, again);
     }
-    const bool is_near = lists_.indptr[c + 1] - first_entry_ < UINT32_MAX &&
-                         truth_.indptr[c + 1] - first_judged_ < UINT32_MAX;
+    const bool is_near =
+        lists_.indptr[c + 1] - first_entry_ < UINT32_MAX && truth_.indptr[c + 1] - first_judged_ < UINT32_MAX;
     if (!is_near || !match_short(c)) match_long(c);
   }
 

@@ -1,16 +1,25 @@
-// The Python binding of the native kernels. It only converts: shapes and values were checked in Python.
+// The Python binding of the native kernels. Whatever is passed, nothing here reads or writes past an array: every
+// binding checks types, shapes, offsets and ranges itself, and what it returns is new memory, which no argument can
+// share. The one thing it trusts is that no other thread changes the arguments while it runs.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "bound.hpp"
 #include "cpu.hpp"
 #include "dense.hpp"
 #include "fpstate.hpp"
@@ -31,14 +40,146 @@ template <class T>
 using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 template <class T>
-using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Grid = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+using Csr = std::pair<In<std::int64_t>, In<std::int32_t>>;  // indptr, items
+
+constexpr std::int64_t kMostItems = std::numeric_limits<std::int32_t>::max();
+constexpr int kMostThreads = 1 << 10;
+
+void require(bool holds, const std::string& message) {
+  if (!holds) throw std::invalid_argument(message);
+}
+
+template <class Array>
+std::int64_t size_of(const Array& array) {
+  return static_cast<std::int64_t>(array.size());
+}
+
+// Loops over vectors count on aligned numbers.
+void require_aligned(const void* data, std::size_t alignment) {
+  require(reinterpret_cast<std::uintptr_t>(data) % alignment == 0, "an array is not aligned in memory");
+}
+
+template <class Array>
+auto data_of(const Array& array) {
+  require_aligned(array.data(), sizeof(*array.data()));
+  return array.data();
+}
+
+template <class T>
+const T* data_of(const char* name, const In<T>& array, std::int64_t size) {
+  require(size_of(array) == size,
+          std::string(name) + " has " + std::to_string(array.size()) + " entries, expected " + std::to_string(size));
+  return data_of(array);
+}
+
+template <class T>
+void require_within(const char* name, const In<T>& values, std::int64_t limit) {
+  const T* const data = data_of(values);
+  T low = 0, high = -1;
+  for (std::int64_t i = 0; i < size_of(values); ++i) {
+    low = std::min(low, data[i]);
+    high = std::max(high, data[i]);
+  }
+  require(low >= 0 && high < limit, std::string(name) + " must lie in [0, " + std::to_string(limit) + ")");
+}
+
+// CSR rows of n_cases cases: offsets that rise from 0 to the number of items.
+Rows rows_of(const char* name, const Csr& csr, std::int64_t n_cases) {
+  const std::int64_t* const indptr = data_of(name, csr.first, n_cases + 1);
+  bool falls = indptr[0] != 0 || indptr[n_cases] != size_of(csr.second);
+  for (std::int64_t c = 0; c < n_cases; ++c) falls |= indptr[c + 1] < indptr[c];
+  require(!falls, std::string(name) + ": indptr must rise from 0 to the number of items");
+  return {indptr, data_of(csr.second)};
+}
+
+Rows rows_of(const char* name, const std::optional<Csr>& csr, std::int64_t n_cases, std::int64_t n_items) {
+  if (!csr) return {};
+  const Rows rows = rows_of(name, *csr, n_cases);
+  require_within(name, csr->second, n_items);
+  return rows;
+}
+
+// An item may be smaller than the one before it only where a row begins.
+void require_ascending(const char* name, const Rows& rows, std::int64_t n_cases) {
+  if (!rows.indptr) return;
+  std::int64_t n_falls = 0;
+  for (std::int64_t i = 1; i < rows.indptr[n_cases]; ++i) n_falls += rows.items[i] < rows.items[i - 1];
+  for (std::int64_t c = 0; c < n_cases; ++c) {
+    const std::int64_t start = rows.indptr[c];
+    if (start > 0 && start < rows.indptr[c + 1]) n_falls -= rows.items[start] < rows.items[start - 1];
+  }
+  require(n_falls == 0, std::string(name) + ": the items of a case must be in ascending order");
+}
+
+const Level& checked_level(const std::string& cpu_level) { return level_of(level_named(cpu_level)); }
+
+void require_threads(int threads) {
+  require(threads >= 1 && threads <= kMostThreads, "threads must lie in [1, " + std::to_string(kMostThreads) + "]");
+}
+
+template <class T>
+constexpr const char* kTypeName = "";
+template <>
+constexpr const char* kTypeName<std::int32_t> = "int32";
+template <>
+constexpr const char* kTypeName<std::int64_t> = "int64";
+template <>
+constexpr const char* kTypeName<double> = "float64";
+
+// A new array that NumPy owns, so that Python may shorten it in place.
+template <class T>
+struct Fresh {
+  explicit Fresh(std::int64_t n, const char* how = "zeros")
+      : array(nb::module_::import_("numpy").attr(how)(n, kTypeName<T>)),
+        view(nb::cast<nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(array)) {
+    require(size_of(view) == n, "NumPy made an array of another size");
+  }
+  T* data() const { return view.data(); }
+
+  nb::object array;
+  nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu> view;
+};
+
+// The columns of a ScanResult: lists have k places per case, and their lengths stand where Python puts the indptr.
+struct Results {
+  Results(std::int64_t n_cases, std::int64_t k, std::int64_t n_truth)
+      : lengths(n_cases),
+        list_items(places(n_cases, k), "empty"),
+        list_scores(places(n_cases, k), "empty"),
+        above(n_truth),
+        tied(n_truth),
+        ahead(n_truth),
+        truth_scores(n_truth),
+        n_candidates(n_cases) {}
+
+  nb::tuple columns() const {
+    return nb::make_tuple(lengths.array, list_items.array, list_scores.array, above.array, tied.array, ahead.array,
+                          truth_scores.array, n_candidates.array);
+  }
+
+  Fresh<std::int64_t> lengths;
+  Fresh<std::int32_t> list_items;
+  Fresh<double> list_scores;
+  Fresh<std::int64_t> above, tied, ahead;
+  Fresh<double> truth_scores;
+  Fresh<std::int64_t> n_candidates;
+
+ private:
+  static std::int64_t places(std::int64_t n_cases, std::int64_t k) {
+    require(k == 0 || n_cases <= std::numeric_limits<std::int64_t>::max() / 8 / k, "k places per case are too many");
+    return n_cases * k;
+  }
+};
 
 // Hands a vector over to NumPy without a copy.
 template <class T>
 nb::object array_of(std::vector<T>&& values) {
-  auto* owned = new std::vector<T>(std::move(values));
-  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
+  auto owned = std::make_unique<std::vector<T>>(std::move(values));
+  nb::capsule owner(owned.get(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  std::vector<T>* const kept = owned.release();  // the capsule deletes it
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
 }
 
 Watch watching(const nb::object& progress) {
@@ -75,11 +216,12 @@ Columns joined(const std::vector<Matched>& parts, const Rows& truth) {
   return all;
 }
 
-nb::tuple match_lists(In<std::int64_t> list_indptr, In<std::int32_t> list_items, In<std::int64_t> truth_indptr,
-                      In<std::int32_t> truth_items, int threads, const std::string& cpu_level) {
-  const Rows lists{list_indptr.data(), list_items.data()}, truth{truth_indptr.data(), truth_items.data()};
-  const Level& level = level_of(level_named(cpu_level));
-  const auto n_cases = static_cast<std::int64_t>(list_indptr.size()) - 1;
+nb::tuple match_lists(const Csr& lists, const Csr& truth, int threads, const std::string& cpu_level) {
+  const std::int64_t n_cases = size_of(lists.first) - 1;
+  require(n_cases >= 0 && n_cases <= kMostItems, "lists: indptr needs 1 to 2^31 entries");
+  require_threads(threads);
+  const Rows listed = rows_of("lists", lists, n_cases), judged = rows_of("truth", truth, n_cases);
+  const Level& level = checked_level(cpu_level);
   constexpr std::int64_t kCasesPerBlock = 1 << 15;
   const std::int64_t n_blocks = std::max<std::int64_t>(1, (n_cases + kCasesPerBlock - 1) / kCasesPerBlock);
   std::vector<Matched> parts(static_cast<std::size_t>(n_blocks));
@@ -89,65 +231,78 @@ nb::tuple match_lists(In<std::int64_t> list_indptr, In<std::int32_t> list_items,
     nb::gil_scoped_release no_gil;
     const Body body = [&](int, std::int64_t block, const Cancel&) {
       const std::int64_t start = block * kCasesPerBlock;
-      match_cases(lists, truth, start, std::min(n_cases, start + kCasesPerBlock), level, parts[block]);
+      match_cases(listed, judged, start, std::min(n_cases, start + kCasesPerBlock), level, parts[block]);
     };
     run_blocks(n_blocks, threads, body, watching(silent));
-    all = joined(parts, truth);
+    all = joined(parts, judged);
   }
   return nb::make_tuple(array_of(std::move(all.at)), array_of(std::move(all.truth)), array_of(std::move(all.of)),
                         array_of(std::move(all.repeat)), all.n_repeated, all.first_repeated);
 }
 
-nb::object place_rows(In<std::int64_t> cases, In<std::int64_t> items, std::optional<In<std::int64_t>> ranks, int order,
-                      std::int64_t limit, Out<std::int32_t> out, const std::string& cpu_level) {
-  const Level& level = level_of(level_named(cpu_level));
-  const RowTable table{cases.data(), items.data(), ranks ? ranks->data() : nullptr,
-                    static_cast<std::int64_t>(cases.size())};
+nb::object place_rows(const In<std::int64_t>& cases, const In<std::int64_t>& items,
+                      const std::optional<In<std::int64_t>>& ranks, int order, std::int64_t limit,
+                      const std::string& cpu_level) {
+  const std::int64_t n = size_of(cases);
+  require(order >= 0 && order <= static_cast<int>(Order::ascending), "order must be 0, 1 or 2");
+  require(ranks || order != static_cast<int>(Order::by_rank), "rows are ordered by rank, but there are no ranks");
+  // Memory for the cases grows with the limit.
+  require(limit >= 0 && limit <= kMostItems + 1, "limit must lie in [0, 2^31]");
+  const RowTable table{data_of(cases), data_of("items", items, n), ranks ? data_of("ranks", *ranks, n) : nullptr, n};
+  const Level& level = checked_level(cpu_level);
+  const Fresh<std::int32_t> placed_items(n, "empty");
   Placed placed;
   {
     nb::gil_scoped_release no_gil;
-    placed = place(table, static_cast<Order>(order), limit, level, out.data());
+    placed = place(table, static_cast<Order>(order), limit, level, placed_items.data());
   }
   if (!placed.done) return nb::none();
-  return nb::make_tuple(array_of(std::move(placed.ids)), array_of(std::move(placed.indptr)), placed.highest);
+  return nb::make_tuple(array_of(std::move(placed.ids)), array_of(std::move(placed.indptr)), placed_items.array,
+                        placed.highest);
 }
-
-template <class T>
-using Grid = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 const Dense<float>& dense_of(const Level& level, float) { return level.floats; }
 const Dense<double>& dense_of(const Level& level, double) { return level.doubles; }
 
 template <class T>
-void rank_scores_of(Grid<T> scores, Grid<std::uint8_t> candidate, In<std::int64_t> rank,
-                    In<std::int64_t> truth_indptr, In<std::int32_t> truth_items, std::int64_t k,
-                    Out<std::int64_t> lengths, Out<std::int32_t> list_items, Out<double> list_scores,
-                    Out<std::int64_t> above, Out<std::int64_t> tied, Out<std::int64_t> ahead, Out<double> own,
-                    Out<std::int64_t> n_candidates, int threads, const std::string& cpu_level) {
-  const Dense<T>& level = dense_of(level_of(level_named(cpu_level)), T{});
+nb::tuple rank_scores_of(const Grid<T>& scores, const Grid<std::uint8_t>& candidate, const In<std::int64_t>& rank,
+                         const Csr& truth, std::int64_t k, int threads, const std::string& cpu_level) {
   const auto n_rows = static_cast<std::int64_t>(scores.shape(0)), n_items = static_cast<std::int64_t>(scores.shape(1));
-  const ScoreRows<T> rows{scores.data(), candidate.data(),    n_rows,            n_items,
-                          rank.data(),   truth_indptr.data(), truth_items.data(), k};
-  const ScoreAnswers answers{lengths.data(), list_items.data(), list_scores.data(), above.data(),
-                             tied.data(),    ahead.data(),      own.data(),         n_candidates.data()};
+  require(n_items <= kMostItems, "the kernels count items in int32");
+  require(candidate.shape(0) == scores.shape(0) && candidate.shape(1) == scores.shape(1),
+          "candidate must have the shape of scores");
+  require(k >= 0 && k <= n_items, "k must lie in [0, number of items]");
+  require_threads(threads);
+  const Rows judged = rows_of("truth", std::optional<Csr>(truth), n_rows, n_items);
+  const ScoreRows<T> rows{data_of(scores), data_of(candidate), n_rows, n_items, data_of("rank", rank, n_items),
+                          judged.indptr,   judged.items,       k};
+  const Dense<T>& level = dense_of(checked_level(cpu_level), T{});
+  const Results results(n_rows, k, size_of(truth.second));
+  const ScoreAnswers answers{results.lengths.data(),      results.list_items.data(),  results.list_scores.data(),
+                             results.above.data(),        results.tied.data(),        results.ahead.data(),
+                             results.truth_scores.data(), results.n_candidates.data()};
   constexpr std::int64_t kScoresPerBlock = 1 << 18;
   const std::int64_t n_each = std::max<std::int64_t>(1, kScoresPerBlock / std::max<std::int64_t>(1, n_items));
   const nb::object silent = nb::none();
-  nb::gil_scoped_release no_gil;
-  const Body body = [&](int, std::int64_t block, const Cancel&) {
-    const ExactFloats exact;
-    rank_scores(rows, block * n_each, std::min(n_rows, (block + 1) * n_each), level, answers);
-  };
-  run_blocks((n_rows + n_each - 1) / n_each, threads, body, watching(silent));
+  {
+    nb::gil_scoped_release no_gil;
+    const Body body = [&](int, std::int64_t block, const Cancel&) {
+      const ExactFloats exact;
+      rank_scores(rows, block * n_each, std::min(n_rows, (block + 1) * n_each), level, answers);
+    };
+    run_blocks((n_rows + n_each - 1) / n_each, threads, body, watching(silent));
+  }
+  return results.columns();
 }
 
-nb::tuple sum_slices(In<double> values, double first, double second) {
-  const Level& level = level_of(level_named(""));
-  Slices sums;
+nb::tuple sum_slices(const In<double>& values, double first, double second) {
+  const Level& level = checked_level("");
+  const double* const data = data_of(values);
+  Slices sums{};
   {
     nb::gil_scoped_release no_gil;
     const ExactFloats exact;
-    sums = level.slices(values.data(), static_cast<std::int64_t>(values.size()), first, second);
+    sums = level.slices(data, size_of(values), first, second);
   }
   return nb::make_tuple(sums.first, sums.second, sums.left);
 }
@@ -157,10 +312,11 @@ nb::tuple coded(Coder& coder) {
 }
 
 template <class Offset>
-nb::object code_text(In<Offset> offsets, In<std::uint8_t> bytes) {
-  const auto n = static_cast<std::int64_t>(offsets.size()) - 1;
-  const auto* const start = reinterpret_cast<const char*>(bytes.data());
-  const Offset* const at = offsets.data();
+nb::object code_text(const In<Offset>& offsets, const In<std::uint8_t>& bytes) {
+  const std::int64_t n = size_of(offsets) - 1, n_bytes = size_of(bytes);
+  require(n >= 0, "offsets need at least one entry");
+  const Offset* const at = data_of(offsets);
+  const char* const start = n_bytes ? reinterpret_cast<const char*>(bytes.data()) : "";
   Coder coder(n);
   {
     nb::gil_scoped_release no_gil;
@@ -168,9 +324,11 @@ nb::object code_text(In<Offset> offsets, In<std::uint8_t> bytes) {
     for (std::int64_t i = 0; i < n;) {
       int filled = 0;
       for (; filled < Coder::kBatch && i < n; ++filled, ++i) {
-        const auto size = static_cast<std::int64_t>(at[i + 1]) - at[i];
-        if (size >= INT32_MAX) throw std::length_error("a string of more than 2 GiB");
-        batch[filled] = {start + at[i], static_cast<std::uint32_t>(size)};
+        const std::int64_t first = at[i], last = at[i + 1];
+        if (first < 0 || last < first || last > n_bytes)
+          throw std::invalid_argument("offsets must rise and stay within the bytes");
+        if (last - first >= INT32_MAX) throw std::length_error("a string of more than 2 GiB");
+        batch[filled] = {start + first, static_cast<std::uint32_t>(last - first)};
       }
       coder.add(batch, filled);
     }
@@ -179,11 +337,16 @@ nb::object code_text(In<Offset> offsets, In<std::uint8_t> bytes) {
   return coded(coder);
 }
 
-// The buffer of a NumPy array of objects.
+// The buffer of a one-dimensional NumPy array of objects.
 class Objects {
  public:
   explicit Objects(nb::handle array) {
     if (PyObject_GetBuffer(array.ptr(), &view_, PyBUF_ND | PyBUF_FORMAT) != 0) throw nb::python_error();
+    const bool is_objects = view_.format && std::strcmp(view_.format, "O") == 0 && view_.ndim == 1 &&
+                            view_.itemsize == static_cast<Py_ssize_t>(sizeof(PyObject*));
+    if (is_objects && reinterpret_cast<std::uintptr_t>(view_.buf) % alignof(PyObject*) == 0) return;
+    PyBuffer_Release(&view_);
+    throw nb::type_error("expected an aligned one-dimensional array of objects");
   }
   ~Objects() { PyBuffer_Release(&view_); }
   Objects(const Objects&) = delete;
@@ -196,8 +359,9 @@ class Objects {
   Py_buffer view_{};
 };
 
-// None if one of the objects is not a plain str.
-nb::object code_objects(nb::object array) {
+// None if one of the objects is not a plain str. The global lock is held all the time: the objects are borrowed
+// from the array, and their UTF-8 from the objects.
+nb::object code_objects(const nb::object& array) {
   const Objects objects(array);
   const std::int64_t n = objects.size();
   Coder coder(n);
@@ -225,6 +389,7 @@ using Factors = nb::ndarray<nb::ro, nb::ndim<2>, nb::device::cpu>;
 Matrix matrix_of(const Factors& factors) {
   const bool is_double = factors.dtype() == nb::dtype<double>();
   if (!is_double && factors.dtype() != nb::dtype<float>()) throw nb::type_error("factors must be float32 or float64");
+  require_aligned(factors.data(), is_double ? sizeof(double) : sizeof(float));
   return {factors.data(),
           is_double,
           static_cast<std::int64_t>(factors.shape(0)),
@@ -233,37 +398,52 @@ Matrix matrix_of(const Factors& factors) {
           factors.stride(1)};
 }
 
-using MaybeStarts = std::optional<In<std::int64_t>>;
-using MaybeItems = std::optional<In<std::int32_t>>;
-
-Rows rows_of(const MaybeStarts& indptr, const MaybeItems& items) {
-  return indptr ? Rows{indptr->data(), items->data()} : Rows{};
-}
-
 Matrix chosen_of(const Factors& factors, const std::optional<In<std::int64_t>>& rows) {
   Matrix matrix = matrix_of(factors);
   if (!rows) return matrix;
+  require_within("user_rows", *rows, matrix.n_rows);
   matrix.chosen = rows->data();
-  matrix.n_rows = static_cast<std::int64_t>(rows->size());
+  matrix.n_rows = size_of(*rows);
   return matrix;
 }
 
-void scan_factors(Factors users, std::optional<In<std::int64_t>> user_rows, Factors items, std::int32_t k, std::int64_t deepest, MaybeStarts truth_indptr, MaybeItems truth_items,
-                  MaybeStarts seen_indptr, MaybeItems seen_items, MaybeStarts eligible_indptr,
-                  MaybeItems eligible_items, std::optional<In<double>> bias, std::optional<In<std::uint8_t>> never,
-                  In<std::int64_t> tie_key, double largest, Out<std::int32_t> list_items, Out<double> list_scores,
-                  Out<std::int64_t> list_lengths, Out<std::int64_t> above, Out<std::int64_t> tied,
-                  Out<std::int64_t> ahead, Out<double> truth_scores, Out<std::int64_t> n_candidates, int threads, std::int64_t memory_budget,
-                  int prune, const std::string& cpu_level, nb::object progress) {
-  const Asked asked{chosen_of(users, user_rows), k, rows_of(truth_indptr, truth_items), rows_of(seen_indptr, seen_items),
-                    rows_of(eligible_indptr, eligible_items), deepest};
-  const Items catalogue{matrix_of(items), bias ? bias->data() : nullptr, never ? never->data() : nullptr,
-                        tie_key.data()};
-  const Answers answers{list_items.data(), list_scores.data(),  list_lengths.data(), above.data(),
-                        tied.data(),       ahead.data(),        truth_scores.data(), n_candidates.data()};
-  const Plan plan{level_named(cpu_level), threads, memory_budget, static_cast<Prune>(prune), largest};
-  nb::gil_scoped_release no_gil;
-  scan(asked, catalogue, answers, plan, watching(progress));
+nb::tuple scan_factors(const Factors& users, const Factors& items, const std::optional<In<std::int64_t>>& user_rows,
+                       std::int32_t k, std::int64_t deepest, const std::optional<Csr>& truth,
+                       const std::optional<Csr>& seen, const std::optional<Csr>& eligible,
+                       const std::optional<In<double>>& bias, const std::optional<In<std::uint8_t>>& never,
+                       const In<std::int64_t>& tie_key, double largest, int threads, std::int64_t memory_budget,
+                       int prune, const std::string& cpu_level, const nb::object& progress) {
+  const Matrix rows = chosen_of(users, user_rows), columns = matrix_of(items);
+  const std::int64_t n_cases = rows.n_rows, n_items = columns.n_rows;
+  require(rows.n_columns == columns.n_columns && rows.n_columns < kMostFactors,
+          "users and items must have equally many factors, fewer than 2^20");
+  require(n_items <= kMostItems, "the kernels count items in int32");
+  require(k >= 0 && k <= n_items, "k must lie in [0, number of items]");
+  require(deepest >= 1, "deepest must be at least 1");
+  require(largest >= 0 && std::isfinite(largest), "largest must be a finite number from 0");
+  require(prune >= 0 && prune <= static_cast<int>(Prune::decide), "prune must be 0, 1 or 2");
+  require_threads(threads);
+  const Asked asked{rows,
+                    k,
+                    rows_of("truth", truth, n_cases, n_items),
+                    rows_of("seen", seen, n_cases, n_items),
+                    rows_of("eligible", eligible, n_cases, n_items),
+                    deepest};
+  require_ascending("seen", asked.seen, n_cases);
+  require_ascending("eligible", asked.eligible, n_cases);
+  const Items catalogue{columns, bias ? data_of("bias", *bias, n_items) : nullptr,
+                        never ? data_of("never", *never, n_items) : nullptr, data_of("tie_key", tie_key, n_items)};
+  const Plan plan{level_named(cpu_level), threads, std::max<std::int64_t>(0, memory_budget), static_cast<Prune>(prune),
+                  largest};
+  const Results results(n_cases, k, truth ? size_of(truth->second) : 0);
+  const Answers answers{results.list_items.data(),   results.list_scores.data(), results.lengths.data(),
+                        results.above.data(),        results.tied.data(),        results.ahead.data(),
+                        results.truth_scores.data(), results.n_candidates.data()};
+  {
+    nb::gil_scoped_release no_gil;
+    scan(asked, catalogue, answers, plan, watching(progress));
+  }
+  return results.columns();
 }
 
 std::vector<std::string> level_names() {
@@ -272,33 +452,35 @@ std::vector<std::string> level_names() {
   return names;
 }
 
+// Arrays are taken as they are or not at all: a conversion would be a copy nobody asked for.
+auto array(const char* name) { return nb::arg(name).noconvert(); }
+
+template <class T>
+void define_rank_scores(nb::module_& m) {
+  m.def("rank_scores", &rank_scores_of<T>, array("scores"), array("candidate"), nb::kw_only(), array("rank"),
+        array("truth"), "k"_a, "threads"_a = 1, "cpu_level"_a = "");
+}
+
 }  // namespace
 }  // namespace recsys
 
 NB_MODULE(_native, m) {
+  using recsys::array;
   m.doc() = "Native kernels; use them through recsys.kernels.";
-  m.def("match_lists", &recsys::match_lists, "list_indptr"_a, "list_items"_a, "truth_indptr"_a, "truth_items"_a,
-        "threads"_a, "cpu_level"_a);
-  m.def("scan", &recsys::scan_factors, "users"_a, "user_rows"_a.none(), "items"_a, "k"_a, "deepest"_a,
-        "truth_indptr"_a.none(), "truth_items"_a.none(),
-        "seen_indptr"_a.none(), "seen_items"_a.none(), "eligible_indptr"_a.none(), "eligible_items"_a.none(),
-        "bias"_a.none(), "never"_a.none(), "tie_key"_a, "largest"_a, "list_items"_a.noconvert(),
-        "list_scores"_a.noconvert(), "list_lengths"_a.noconvert(), "above"_a.noconvert(), "tied"_a.noconvert(), "ahead"_a.noconvert(),
-        "truth_scores"_a.noconvert(), "n_candidates"_a.noconvert(), "threads"_a, "memory_budget"_a, "prune"_a,
-        "cpu_level"_a, "progress"_a.none());
-  m.def("place_rows", &recsys::place_rows, "cases"_a, "items"_a, "ranks"_a.none(), "order"_a, "limit"_a,
-        "out"_a.noconvert(), "cpu_level"_a);
-  m.def("code_text", &recsys::code_text<std::int32_t>, "offsets"_a.noconvert(), "bytes"_a);
-  m.def("code_text", &recsys::code_text<std::int64_t>, "offsets"_a.noconvert(), "bytes"_a);
+  m.def("match_lists", &recsys::match_lists, array("lists"), array("truth"), nb::kw_only(), "threads"_a = 1,
+        "cpu_level"_a = "");
+  m.def("scan", &recsys::scan_factors, array("users"), array("items"), nb::kw_only(), array("user_rows") = nb::none(),
+        "k"_a = 0, "deepest"_a = INT64_MAX, array("truth") = nb::none(), array("seen") = nb::none(),
+        array("eligible") = nb::none(), array("bias") = nb::none(), array("never") = nb::none(), array("tie_key"),
+        "largest"_a, "threads"_a = 1, "memory_budget"_a = 64 << 20, "prune"_a = 2, "cpu_level"_a = "",
+        "progress"_a = nb::none());
+  recsys::define_rank_scores<float>(m);
+  recsys::define_rank_scores<double>(m);
+  m.def("place_rows", &recsys::place_rows, array("cases"), array("items"), array("ranks") = nb::none(), nb::kw_only(),
+        "order"_a, "limit"_a, "cpu_level"_a = "");
+  m.def("code_text", &recsys::code_text<std::int32_t>, array("offsets"), array("bytes"));
+  m.def("code_text", &recsys::code_text<std::int64_t>, array("offsets"), array("bytes"));
   m.def("code_objects", &recsys::code_objects, "array"_a);
-  m.def("sum_slices", &recsys::sum_slices, "values"_a, "first"_a, "second"_a);
-  m.def("rank_scores", &recsys::rank_scores_of<float>, "scores"_a.noconvert(), "candidate"_a.noconvert(), "rank"_a, "truth_indptr"_a, "truth_items"_a,
-        "k"_a, "lengths"_a.noconvert(), "list_items"_a.noconvert(), "list_scores"_a.noconvert(),
-        "above"_a.noconvert(), "tied"_a.noconvert(), "ahead"_a.noconvert(), "own"_a.noconvert(),
-        "n_candidates"_a.noconvert(), "threads"_a, "cpu_level"_a);
-  m.def("rank_scores", &recsys::rank_scores_of<double>, "scores"_a.noconvert(), "candidate"_a.noconvert(), "rank"_a, "truth_indptr"_a, "truth_items"_a,
-        "k"_a, "lengths"_a.noconvert(), "list_items"_a.noconvert(), "list_scores"_a.noconvert(),
-        "above"_a.noconvert(), "tied"_a.noconvert(), "ahead"_a.noconvert(), "own"_a.noconvert(),
-        "n_candidates"_a.noconvert(), "threads"_a, "cpu_level"_a);
+  m.def("sum_slices", &recsys::sum_slices, array("values"), "first"_a, "second"_a);
   m.def("cpu_levels", &recsys::level_names);
 }

@@ -53,10 +53,10 @@ class Grouped {
     placed_.highest = out[0];
     placed_.indptr.assign(1, 0);
     placed_.ids.assign(1, table_.cases[0]);
-    std::uint8_t begins[kRowsPerLook];
-    for (std::int64_t start = 1; start < table_.n; start += kRowsPerLook) {
-      const std::int64_t stop = std::min(table_.n, start + kRowsPerLook);
-      const RowFacts facts = level.look(table_, order, start, stop, out + start, begins);
+    std::uint8_t begins[kRowsPerPass];
+    for (std::int64_t start = 1; start < table_.n; start += kRowsPerPass) {
+      const std::int64_t stop = std::min(table_.n, start + kRowsPerPass);
+      const RowFacts facts = level.compare_rows(table_, order, start, stop, out + start, begins);
       if (facts.falls || facts.off || facts.bits >> 31) return false;
       placed_.highest = std::max<std::int64_t>(placed_.highest, facts.highest);
       add(begins, start, stop);
@@ -94,10 +94,10 @@ class Grouped {
     n_ += found;
   }
 
-  // As much as the rows so far let expect for all; the first look expects nothing.
+  // As much as the rows so far let expect for all; the first pass expects nothing.
   void make_room(std::size_t more, std::int64_t n_rows) {
     if (placed_.ids.size() >= n_ + more) return;
-    const double per_row = n_rows > kRowsPerLook ? 1.1 * static_cast<double>(n_) / static_cast<double>(n_rows) : 0;
+    const double per_row = n_rows > kRowsPerPass ? 1.1 * static_cast<double>(n_) / static_cast<double>(n_rows) : 0;
     const auto expected = static_cast<std::size_t>(per_row * static_cast<double>(table_.n));
     const std::size_t room = std::max({2 * n_, n_ + more, std::min(expected, static_cast<std::size_t>(table_.n))});
     placed_.indptr.resize(room);

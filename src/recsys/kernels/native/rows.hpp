@@ -1,4 +1,4 @@
-// What one look at neighbouring rows of a table tells, where they may stand in order already.
+// What a comparison of neighbouring rows of a table tells, where they may stand in order already.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ struct RowTable {
 };
 
 struct RowFacts {
-  std::uint64_t falls = 0;     // a case stands before a smaller one
-  std::uint64_t off = 0;       // a row is not in the wanted order after the one before it
-  std::uint64_t bits = 0;      // of all items
-  std::int32_t highest = 0;    // item, where bits are those of whole numbers below 2^31
+  std::uint64_t falls = 0;   // a case stands before a smaller one
+  std::uint64_t off = 0;     // a row is not in the wanted order after the one before it
+  std::uint64_t bits = 0;    // of all items
+  std::int32_t highest = 0;  // item, where bits are those of whole numbers below 2^31
 };
 
-constexpr std::int64_t kRowsPerLook = 4096;
+constexpr std::int64_t kRowsPerPass = 4096;
 
 }  // namespace recsys

@@ -1,4 +1,4 @@
-// One look at neighbouring rows, each held against the one before it: nothing waits for the row before and
+// Neighbouring rows, each compared with the one before it: nothing waits for the row before and
 // nothing branches on the data, so a compiler makes vectors of it. For the level files.
 #pragma once
 
@@ -8,8 +8,8 @@ namespace {
 // Rows [start, stop) of a table, start from 1. Items go to `out` as they are, and a byte a row says whether a
 // case begins there.
 template <Order Wanted>
-RowFacts look_at(const RowTable& table, std::int64_t start, std::int64_t stop, std::int32_t* RECSYS_RESTRICT out,
-                 std::uint8_t* RECSYS_RESTRICT begins) {
+RowFacts compare_with_previous(const RowTable& table, std::int64_t start, std::int64_t stop,
+                               std::int32_t* RECSYS_RESTRICT out, std::uint8_t* RECSYS_RESTRICT begins) {
   const std::int64_t* const RECSYS_RESTRICT cases = table.cases + start;
   const std::int64_t* const RECSYS_RESTRICT items = table.items + start;
   const std::int64_t* const RECSYS_RESTRICT ranks = Wanted == Order::by_rank ? table.ranks + start : nullptr;
@@ -30,11 +30,11 @@ RowFacts look_at(const RowTable& table, std::int64_t start, std::int64_t stop, s
   return {falls, off, bits, highest};
 }
 
-RowFacts look(const RowTable& table, Order order, std::int64_t start, std::int64_t stop, std::int32_t* out,
-              std::uint8_t* begins) {
-  if (order == Order::by_rank) return look_at<Order::by_rank>(table, start, stop, out, begins);
-  if (order == Order::ascending) return look_at<Order::ascending>(table, start, stop, out, begins);
-  return look_at<Order::given>(table, start, stop, out, begins);
+RowFacts compare_rows(const RowTable& table, Order order, std::int64_t start, std::int64_t stop, std::int32_t* out,
+                      std::uint8_t* begins) {
+  if (order == Order::by_rank) return compare_with_previous<Order::by_rank>(table, start, stop, out, begins);
+  if (order == Order::ascending) return compare_with_previous<Order::ascending>(table, start, stop, out, begins);
+  return compare_with_previous<Order::given>(table, start, stop, out, begins);
 }
 
 }  // namespace

@@ -50,11 +50,11 @@ class Crew {
         std::unique_lock<std::mutex> lock(mutex_);
         if (idle_.wait_for(lock, pause, [this] { return running_ == 0; })) break;
       }
-      if (watch.look) watch.look(done_.load(), n_blocks_);
+      if (watch.report) watch.report(done_.load(), n_blocks_);
     }
     join();
     if (error_) std::rethrow_exception(error_);
-    if (watch.look) watch.look(n_blocks_, n_blocks_);
+    if (watch.report) watch.report(n_blocks_, n_blocks_);
   }
 
  private:
@@ -92,15 +92,15 @@ class Crew {
   std::exception_ptr error_;
 };
 
-// Without threads of its own the work looks up itself: a long block is left by what `look` throws.
-class LookingUp final : public Cancel {
+// Without threads of its own the work reports itself: a long block is left by what `report` throws.
+class ReportingCancel final : public Cancel {
  public:
-  LookingUp(const Watch& watch, const std::int64_t& done, std::int64_t n_blocks)
+  ReportingCancel(const Watch& watch, const std::int64_t& done, std::int64_t n_blocks)
       : watch_(watch), done_(done), n_blocks_(n_blocks), last_(Clock::now()) {}
 
   bool asked() const override {
-    if (watch_.look && Clock::now() - last_ >= std::chrono::duration<double>(watch_.every_seconds)) {
-      watch_.look(done_, n_blocks_);
+    if (watch_.report && Clock::now() - last_ >= std::chrono::duration<double>(watch_.every_seconds)) {
+      watch_.report(done_, n_blocks_);
       last_ = Clock::now();
     }
     return false;
@@ -117,11 +117,11 @@ class LookingUp final : public Cancel {
 void run_here(std::int64_t n_blocks, const Body& body, const Watch& watch) {
   const ExactFloats exact;
   std::int64_t done = 0;
-  const LookingUp cancel(watch, done, n_blocks);
+  const ReportingCancel cancel(watch, done, n_blocks);
   while (done < n_blocks) {
     body(0, done, cancel);
     ++done;
-    if (watch.look) watch.look(done, n_blocks);
+    if (watch.report) watch.report(done, n_blocks);
   }
 }
 

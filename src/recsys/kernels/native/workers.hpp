@@ -9,7 +9,7 @@ namespace recsys {
 
 struct Watch {
   // Called now and then by the calling thread only, also from within a block; throws to cancel.
-  std::function<void(std::int64_t done, std::int64_t total)> look;
+  std::function<void(std::int64_t done, std::int64_t total)> report;
   double every_seconds = 0.05;
 };
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import InputError, UnknownNameError
-from recsys.inputs.frames import read_lists
+from recsys.inputs import read_lists
 from recsys.models.rerankers.profiles import unit_rows, user_profiles
 from recsys.ranks.sources import Factors
 from recsys.types import Array, Float, Int, Lists

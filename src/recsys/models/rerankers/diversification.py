@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import InputError
-from recsys.inputs.frames import read_lists
+from recsys.inputs import read_lists
 from recsys.models.rerankers.profiles import unit_rows
 from recsys.ranks.sources.source import IdRows
 from recsys.types import Float, Int, Lists

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.errors import InputError, UnknownNameError
-from recsys.inputs.frames import read_interactions
+from recsys.inputs import read_interactions
 from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.types import Array, Float, Int, Interactions
 

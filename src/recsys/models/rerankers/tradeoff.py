@@ -10,7 +10,7 @@ import numpy as np
 
 from recsys.errors import UnknownNameError
 from recsys.evaluation.evaluate import evaluate, recommend
-from recsys.inputs.frames import read_interactions
+from recsys.inputs import read_interactions
 from recsys.metrics.requests import parse_all
 from recsys.models.rerankers.blending import blend
 from recsys.models.rerankers.diversification import diversify

@@ -1,23 +1,34 @@
 """Sources of rankings besides ready lists: factors, scores, models, candidate sets."""
 
-from recsys.ranks.sources.factor_files import read_factors
-from recsys.ranks.sources.factors import Factors
-from recsys.ranks.sources.fitted_models import from_model
-from recsys.ranks.sources.recommenders import recommended, recommends
-from recsys.ranks.sources.scores import Scores
-from recsys.ranks.sources.source import RankingOptions, Source
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from recsys import lazy_names
+
+if TYPE_CHECKING:
+    from recsys.ranks.sources.factors import Factors, read_factors
+    from recsys.ranks.sources.fitted_models import from_model, recommended
+    from recsys.ranks.sources.scores import Scores
+    from recsys.ranks.sources.source import RankingOptions, Source, UsersByItems, recommends
 
 __all__ = [
     "Factors",
     "RankingOptions",
     "Scores",
     "Source",
+    "UsersByItems",
     "from_model",
     "read_factors",
     "recommended",
     "recommends",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "factors": ("Factors", "read_factors"),
+        "fitted_models": ("from_model", "recommended"),
+        "scores": ("Scores",),
+        "source": ("RankingOptions", "Source", "UsersByItems", "recommends"),
+    },
+)

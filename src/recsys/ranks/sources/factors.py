@@ -1,21 +1,27 @@
 """User and item factors: the score of a pair is their product, summed in float64 in a fixed order.
 
-Only the rows of the users to rank for are read, so memory-mapped matrices are not loaded whole.
+Only the rows of the users to rank for are read, so memory-mapped matrices are not loaded whole. Files hold
+one matrix each, and optionally the ids of its rows.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from recsys import kernels
-from recsys.errors import InputError
+from recsys.errors import FileError, InputError
+from recsys.inputs.containers import as_array
+from recsys.inputs.ids import IdKind, convert_ids, encode_strings
 from recsys.ranks.counting import CountedTruth, union_items
-from recsys.ranks.sources.foreign_arrays import as_array
 from recsys.ranks.sources.source import IdRows, RankingOptions, UsersByItems, excluded_mask, rows_of_cases
 from recsys.types import Array, Codes, Ids, Int, Interactions, Lists, Shown
+
+FilePath = str | os.PathLike[str]
 
 
 class Factors(UsersByItems):
@@ -107,7 +113,7 @@ class Factors(UsersByItems):
             item_bias=self.item_bias,
             item_rank=None if self.item_rows.sorted else self.item_rows.rank,
             threads=options.threads,
-            backend=options.backend,  # type: ignore[arg-type]
+            backend=options.backend,
             progress=options.progress,
         )
 
@@ -124,3 +130,74 @@ def as_matrix(values: Any, name: str) -> Array:
     if array.ndim != 2:
         raise InputError(f"{name} must be a matrix; got shape {array.shape}.", table=name)
     return array
+
+
+def read_factors(
+    users: FilePath,
+    items: FilePath,
+    *,
+    user_ids: FilePath | None = None,
+    item_ids: FilePath | None = None,
+    ids: IdKind | None = None,
+) -> Factors:
+    """Factors of the matrices in two files (.npy without loading it whole, .npz, .safetensors, .pt).
+
+    Args:
+        users: a file with one row of factors per user.
+        items: a file with one row of factors per item.
+        user_ids: the id of each row of users: one per line, or a .npy; row numbers by default.
+        item_ids: the same for the rows of items.
+        ids: the type of ids, as in read_file: "str" for text, row numbers included; "int" for whole numbers;
+            "auto" for whole numbers if all are. By default ids of files are text, row numbers are numbers.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> np.save(folder / "U.npy", np.ones((2, 3))), np.save(folder / "V.npy", np.ones((4, 3)))
+    (None, None)
+    >>> read_factors(folder / "U.npy", folder / "V.npy").n_items
+    4
+    """
+    matrices = _read_matrix(Path(users)), _read_matrix(Path(items))
+    names: list[Any] = []
+    for matrix, file, what in zip(matrices, (user_ids, item_ids), ("user", "item"), strict=True):
+        if file is not None:
+            names.append(_read_ids(Path(file), what, ids or "str"))
+        else:
+            names.append([str(row) for row in range(len(matrix))] if ids == "str" else None)
+    return Factors(*matrices, user_ids=names[0], item_ids=names[1])
+
+
+def _read_matrix(file: Path) -> Array:
+    from recsys.inputs.files.matrices import read_arrays
+
+    matrices = {name: array for name, array in read_arrays(file).items() if array.ndim == 2}
+    if len(matrices) != 1:
+        names = ", ".join(matrices) or "none"
+        raise FileError(
+            f"{file} must hold one matrix; it holds {names}.", hint="Store users and items in two files."
+        )
+    return next(iter(matrices.values()))
+
+
+def _read_ids(file: Path, what: str, kind: IdKind) -> Array:
+    """The ids in a file, as text or whole numbers; floats are refused: 10.0 would not match 10 elsewhere."""
+    try:
+        if file.suffix.lower() != ".npy":
+            texts = file.read_text(encoding="utf-8-sig").splitlines()
+        else:
+            ids = np.load(file, allow_pickle=False)
+            if ids.ndim != 1 or ids.dtype.kind not in "iuUS":
+                raise FileError(
+                    f"{file} holds {ids.dtype} values of shape {ids.shape}, not ids.",
+                    hint="Save one row of whole numbers or strings: np.save(path, ids.astype(np.int64)).",
+                )
+            texts = [id_.decode() if isinstance(id_, bytes) else str(id_) for id_ in ids.tolist()]
+    except (OSError, ValueError) as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(
+            f"{file} cannot be read ({error}).", hint="Write one id per line, or a .npy of ids."
+        ) from error
+    known, codes = encode_strings(np.array(texts, dtype=object), table=str(file), column=what)
+    known, codes = convert_ids(known, codes, kind, f"{what} ids of {file}", lambda row: f", row {row}")
+    return known.values[codes]

@@ -1,22 +1,26 @@
 """Models of other libraries, recognised by their attributes, without importing those libraries.
 
-Factor models become Factors; models with predict, and callables, become Scores; models with recommend give
-lists (recommenders.py).
+Factor models become Factors; models with predict, and callables, become Scores; models that only recommend
+are asked for the list of each user. Libraries disagree on the name of the number of items and on the type of
+the lists; the common ones are recognised, any other answer is an error.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from recsys.errors import InputError
+from recsys.inputs.containers import as_array
 from recsys.ranks.sources.factors import Factors
-from recsys.ranks.sources.foreign_arrays import as_array
 from recsys.ranks.sources.scores import Scores
 from recsys.ranks.sources.torch_modules import scoring
 from recsys.types import Array, Int
+
+_COUNT_PARAMETERS = ("k", "n", "N", "top_k", "topk", "top_n", "n_items", "num_items", "n_recommendations")
 
 
 def from_model(
@@ -56,9 +60,12 @@ def from_model(
         # The bias of a user shifts all of its scores equally, so no rank depends on it.
         (_, users), (bias, items) = model.get_user_representations(), model.get_item_representations()
         return Factors(users, items, user_ids=user_ids, item_ids=item_ids, item_bias=bias)
-    user_ids, item_ids = _list_or_none(user_ids), _list_or_none(item_ids)
-    n_users = len(user_ids) if n_users is None and user_ids is not None else n_users
-    n_items = len(item_ids) if n_items is None and item_ids is not None else n_items
+    if user_ids is not None:
+        user_ids = list(user_ids)
+        n_users = len(user_ids) if n_users is None else n_users
+    if item_ids is not None:
+        item_ids = list(item_ids)
+        n_items = len(item_ids) if n_items is None else n_items
     scorer = pair_scorer(model, batch=batch)
     if n_users is None or n_items is None:
         raise InputError(
@@ -69,26 +76,29 @@ def from_model(
     return Scores(block, n_users=n_users, n_items=n_items, user_ids=user_ids, item_ids=item_ids)
 
 
-def _list_or_none(ids: Iterable[Any] | None) -> list[Any] | None:
-    return None if ids is None else list(ids)
-
-
 def _factor_array(factors: Any) -> Array:
     return factors.to_numpy() if hasattr(factors, "to_numpy") else as_array(factors)
 
 
-def _is_torch_like(model: Any) -> bool:
-    """A torch module, or a wrapper of one that is called like it and has eval()."""
-    wrapper = callable(model) and callable(getattr(model, "eval", None)) and not hasattr(model, "predict")
-    return hasattr(model, "state_dict") or wrapper
-
-
 def pair_scorer(model: Any, *, batch: int = 1 << 16) -> Callable[[Array, Array], Array]:
     """A function of two arrays that scores each (user, item) by a torch module, `predict` or a callable."""
-    scorer = _torch_scorer(model) if _is_torch_like(model) else _predict_scorer(model)
+    is_wrapper = callable(model) and callable(getattr(model, "eval", None)) and not hasattr(model, "predict")
+    is_torch = hasattr(model, "state_dict") or is_wrapper
+    predict = getattr(model, "predict", model if callable(model) else None)
+    if predict is None and not is_torch:
+        raise InputError(
+            f"{type(model).__name__} offers neither factors nor predict(users, items).",
+            hint="Wrap it in recsys.Scores(function, n_users=…, n_items=…), or evaluate its lists.",
+        )
+
+    def score_batch(users: Array, items: Array) -> Array:
+        if predict is None or is_torch:
+            with scoring(model, batch=len(users)) as forward:
+                return forward(users, items)
+        return as_array(predict(users, items)).reshape(-1)
 
     def score(users: Array, items: Array) -> Array:
-        parts = [scorer(users[s : s + batch], items[s : s + batch]) for s in range(0, len(users), batch)]
+        parts = [score_batch(users[s : s + batch], items[s : s + batch]) for s in range(0, len(users), batch)]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     return score
@@ -127,23 +137,38 @@ def _score_blocks(model: Any, scorer: Callable[[Array, Array], Array], batch: in
     return block
 
 
-def _predict_scorer(model: Any) -> Any:
-    predict = getattr(model, "predict", model if callable(model) else None)
-    if predict is None:
+def recommended(model: Any, users: Iterable[Any], k: int) -> dict[Any, list[Any]]:
+    """{user: items recommended by the model}, best first, at most k items.
+
+    >>> class Popular:
+    ...     def recommend(self, user, n):
+    ...         return [("b", 3.0), ("a", 1.0)][:n]
+    >>> recommended(Popular(), [1, 2], 2)
+    {1: ['b', 'a'], 2: ['b', 'a']}
+    """
+    try:
+        names = list(inspect.signature(model.recommend).parameters)
+    except (TypeError, ValueError):  # compiled without a signature
+        names = []
+    name = next((n for n in _COUNT_PARAMETERS if n in names), None)
+    lists = {}
+    for user in users:
+        user_id = user.item() if isinstance(user, np.generic) else user
+        answer = model.recommend(user_id, k) if name is None else model.recommend(user_id, **{name: k})
+        lists[user_id] = _listed_items(answer, user_id)[:k]
+    return lists
+
+
+def _listed_items(answer: Any, user: Any) -> list[Any]:
+    """Items of a list, of (item, score) pairs, or of a pair of arrays (items, scores)."""
+    if isinstance(answer, tuple) and len(answer) == 2 and all(isinstance(a, np.ndarray) for a in answer):
+        answer = answer[0]
+    if isinstance(answer, np.ndarray) or hasattr(answer, "detach"):
+        answer = as_array(answer).tolist()
+    if not isinstance(answer, list | tuple):
         raise InputError(
-            f"{type(model).__name__} offers neither factors nor predict(users, items).",
-            hint="Wrap it in recsys.Scores(function, n_users=…, n_items=…), or evaluate its lists.",
+            f"recommend() gave {type(answer).__name__} for user {user!r}.",
+            table="lists",
+            hint="It must give a list of items, best first, or of (item, score) pairs.",
         )
-
-    def score(users: Int, items: Int) -> Array:
-        return as_array(predict(users, items)).reshape(-1)
-
-    return score
-
-
-def _torch_scorer(module: Any) -> Any:
-    def score(users: Int, items: Int) -> Array:
-        with scoring(module, batch=len(users)) as forward:
-            return forward(users, items)
-
-    return score
+    return [entry[0] if isinstance(entry, tuple | list) else entry for entry in answer]

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.errors import InputError
+from recsys.inputs.containers import as_array
 from recsys.kernels import ScanResult, place_beyond, rank_scores
 from recsys.ranks.counting import CountedTruth, union_items
 from recsys.ranks.sources.factors import as_matrix
-from recsys.ranks.sources.foreign_arrays import as_array
 from recsys.ranks.sources.source import (
     Csr,
     IdRows,
@@ -114,7 +114,7 @@ class Scores(UsersByItems):
             truth=(indptr, item),
             item_rank=self.item_rows.rank,
             threads=options.threads,
-            backend="auto" if options.backend == "cuda" else options.backend,  # type: ignore[arg-type]
+            backend=options.backend,
         )
 
     def _item_codes(self, lists: list[Any]) -> Codes:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from recsys.errors import IdTypeError, InputError
 from recsys.inputs.ids import encode, ids_to_array
-from recsys.ranks.counting import CountedTruth
 from recsys.types import Array, Bool, Codes, Ids, Int, Interactions, Lists, entries_of_cases
+
+if TYPE_CHECKING:
+    from recsys.ranks.counting import CountedTruth
 
 Csr = tuple[Int, Codes]
 
@@ -153,6 +155,13 @@ class UsersByItems:
                 hint="Leave such users out: nothing ranks items for them.",
             )
         return cases, rows
+
+
+def recommends(model: Any) -> bool:
+    """Whether an object gives only lists: it has recommend(), is no table and has no factors."""
+    if isinstance(model, np.ndarray | dict | list | tuple) or hasattr(model, "__dataframe__"):
+        return False
+    return callable(getattr(model, "recommend", None)) and not hasattr(model, "user_factors")
 
 
 def rows_of_cases(data: Interactions | None, cases: Ids, items: IdRows, *, table: str) -> Csr | None:

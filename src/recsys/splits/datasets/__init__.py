@@ -3,11 +3,8 @@
 Nothing is downloaded: local files are read, and the error for a missing file says where to get it.
 """
 
-from recsys.splits.datasets.amazon_reviews import amazon
 from recsys.splits.datasets.dataset import Dataset
-from recsys.splits.datasets.generic import read, table
-from recsys.splits.datasets.movielens_files import movielens
-from recsys.splits.datasets.recbole_files import recbole
+from recsys.splits.datasets.dataset_readers import amazon, movielens, read, recbole, table
 
 __all__ = ["Dataset", "amazon", "movielens", "read", "recbole", "table"]
 

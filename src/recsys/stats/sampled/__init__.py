@@ -12,14 +12,21 @@ from typing import TYPE_CHECKING
 from recsys import lazy_names
 
 if TYPE_CHECKING:
-    from recsys.stats.sampled.estimates import METHODS, SampledEstimate, estimate, estimate_all
+    from recsys.stats.sampled.estimates import (
+        METHODS,
+        SampledEstimate,
+        estimate,
+        estimate_all,
+        estimate_weighted,
+        inclusion_chances,
+        weighted_ranks,
+    )
     from recsys.stats.sampled.expected_errors import (
         ExpectedError,
         expected_error,
         negatives_needed,
         winner_probability,
     )
-    from recsys.stats.sampled.importance import estimate_weighted, inclusion_chances, weighted_ranks
     from recsys.stats.sampled.rank_distribution import RankDistribution, fit_ranks
 
 __all__ = [
@@ -40,8 +47,15 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "estimates": ("METHODS", "SampledEstimate", "estimate", "estimate_all"),
-        "importance": ("estimate_weighted", "inclusion_chances", "weighted_ranks"),
+        "estimates": (
+            "METHODS",
+            "SampledEstimate",
+            "estimate",
+            "estimate_all",
+            "estimate_weighted",
+            "inclusion_chances",
+            "weighted_ranks",
+        ),
         "expected_errors": ("ExpectedError", "expected_error", "negatives_needed", "winner_probability"),
         "rank_distribution": ("RankDistribution", "fit_ranks"),
     },

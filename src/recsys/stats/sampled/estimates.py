@@ -1,26 +1,44 @@
 """Estimates of a full-catalogue metric from sampled ranks, with intervals.
 
-Corrections that give every case a value have the interval of a mean over cases; the rank distribution (mle)
-has an interval from resampled cases. An interval covers the random choice of cases and negatives. It does not
-cover bias: `worst_bias` is the largest error of the expected value at any one true rank.
+A correction gives each sampled rank the value that makes the mean right for the whole catalogue (Krichene &
+Rendle, sections 5.1 to 5.3). `cls` brings the expected value as close to the truth as possible over all true
+ranks, provided that a better sampled rank never has a lower value. `bv` accepts more bias for less variance:
+gamma = 0 is plain least squares, gamma = 1 the posterior mean of the truth. `mle` estimates the distribution
+of true ranks first.
+
+Negatives that were not sampled uniformly need importance weights: popular negatives are harder, so ranks
+among them look worse than they are. Each negative counts for the number of items it represents: with
+replacement the inverse of n times its probability (Hansen & Hurwitz 1943), without replacement the inverse of
+its probability to be in the sample at all (Horvitz & Thompson 1952). The sum over the negatives above a
+positive is an unbiased estimate of how many items rank above it.
+
+An interval covers the random choice of cases and negatives. It does not cover bias: `worst_bias` is the
+largest error of the expected value at any one true rank.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from recsys.errors import UnknownNameError
+from recsys.errors import InputError, UnknownNameError
+from recsys.stats.inference_results import clip_interval
 from recsys.stats.intervals import mean_interval
-from recsys.stats.sampled.correction import corrected_values
-from recsys.stats.sampled.rank_chances import binned_values, chances
+from recsys.stats.sampled.rank_chances import (
+    RankMetric,
+    binned_values,
+    chances,
+    parse_rank_metric,
+    rank_prior,
+    values_by_rank,
+)
 from recsys.stats.sampled.rank_distribution import fit_ranks, resampled_metrics
-from recsys.stats.sampled.rank_values import RankMetric, parse_rank_metric
 from recsys.stats.sampled.sampled_ranks import Cases
-from recsys.types import Float
+from recsys.types import Array, Float
 
 METHODS = ("uncorrected", "rank", "cls", "bv", "mle")
 _N_REPLICATES = 100
@@ -84,12 +102,8 @@ def estimate(
     cases = Cases.from_ranks(
         ranks, n_negatives, n_items, tied=tied, replacement=replacement, clusters=clusters
     )
-    rank_metric = parse_rank_metric(metric)
-    if method not in METHODS:
-        raise UnknownNameError("method", method, METHODS)
-    if method == "mle":
-        return _mle_estimates(cases, [rank_metric], confidence, seed)[0]
-    return _corrected_estimate(cases, rank_metric, method, confidence, gamma=gamma, prior=prior)
+    options: dict[str, Any] = {"confidence": confidence, "seed": seed, "gamma": gamma, "prior": prior}
+    return _estimates(cases, [parse_rank_metric(metric)], method, **options)[0]
 
 
 def estimate_all(
@@ -113,19 +127,41 @@ def estimate_all(
     )
     rank_metrics = [parse_rank_metric(metric) for metric in metrics]
     results_by_metric: dict[str, dict[str, SampledEstimate]] = {str(metric): {} for metric in rank_metrics}
+    options: dict[str, Any] = {"confidence": confidence, "seed": seed, "gamma": gamma, "prior": prior}
     for method in methods:
-        if method not in METHODS:
-            raise UnknownNameError("method", method, METHODS)
-        if method == "mle":
-            results = _mle_estimates(cases, rank_metrics, confidence, seed)
-        else:
-            results = [
-                _corrected_estimate(cases, metric, method, confidence, gamma=gamma, prior=prior)
-                for metric in rank_metrics
-            ]
-        for result in results:
+        for result in _estimates(cases, rank_metrics, method, **options):
             results_by_metric[result.metric][method] = result
     return results_by_metric
+
+
+def _estimates(
+    cases: Cases,
+    metrics: list[RankMetric],
+    method: str,
+    *,
+    confidence: float,
+    seed: int,
+    gamma: float,
+    prior: str,
+) -> list[SampledEstimate]:
+    """Each metric by one method."""
+    if method not in METHODS:
+        raise UnknownNameError("method", method, METHODS)
+    if method != "mle":
+        return [
+            _corrected_estimate(cases, metric, method, confidence, gamma=gamma, prior=prior)
+            for metric in metrics
+        ]
+    fitted = fit_ranks(cases)
+    resampled = resampled_metrics(cases, fitted, metrics, _N_REPLICATES, seed)
+    quantiles = (0.5 - confidence / 2, 0.5 + confidence / 2)
+    results = []
+    for metric, values in zip(metrics, resampled, strict=True):
+        low, high = np.quantile(values, quantiles)
+        value = fitted.mean_of(metric)
+        limits = min(float(low), value), max(float(high), value)
+        results.append(SampledEstimate(str(metric), "mle", value, *limits, confidence, len(cases), None))
+    return results
 
 
 def _corrected_estimate(
@@ -148,10 +184,10 @@ def _corrected_estimate(
             worst_bias,
             float(np.abs(table @ correction - binned_values(metric, sampling_class.n_items)).max()),
         )
-    return mean_estimate(metric, method, values, cases.clusters, confidence, worst_bias=worst_bias)
+    return _mean_estimate(metric, method, values, cases.clusters, confidence, worst_bias=worst_bias)
 
 
-def mean_estimate(
+def _mean_estimate(
     metric: RankMetric,
     method: str,
     values: Float,
@@ -161,27 +197,156 @@ def mean_estimate(
     worst_bias: float | None,
 ) -> SampledEstimate:
     """The mean of one value per case with its interval, both clipped to the metric's bounds."""
-    interval = mean_interval(values, clusters=clusters, confidence=confidence)
-    low, high = metric.metric.bounds
-    value, clipped_low, clipped_high = (
-        min(max(x, low), high) for x in (interval.value, interval.interval.low, interval.interval.high)
-    )
+    bounds = metric.metric.bounds
+    mean = clip_interval(mean_interval(values, clusters=clusters, confidence=confidence), bounds)
+    value, interval = min(max(mean.value, bounds[0]), bounds[1]), mean.interval
     return SampledEstimate(
-        str(metric), method, value, clipped_low, clipped_high, confidence, len(values), worst_bias, values
+        str(metric), method, value, interval.low, interval.high, confidence, len(values), worst_bias, values
     )
 
 
-def _mle_estimates(
-    cases: Cases, metrics: list[RankMetric], confidence: float, seed: int
-) -> list[SampledEstimate]:
-    fitted = fit_ranks(cases)
-    quantiles = (0.5 - confidence / 2, 0.5 + confidence / 2)
-    results = []
-    for metric, values in zip(
-        metrics, resampled_metrics(cases, fitted, metrics, _N_REPLICATES, seed), strict=True
-    ):
-        low, high = np.quantile(values, quantiles)
-        value = fitted.mean_of(metric)
-        limits = min(float(low), value), max(float(high), value)
-        results.append(SampledEstimate(str(metric), "mle", value, *limits, confidence, len(cases), None))
-    return results
+@lru_cache(maxsize=512)
+def corrected_values(
+    metric: RankMetric,
+    method: str,
+    n_negatives: int,
+    n_items: int,
+    *,
+    replacement: bool = False,
+    gamma: float = 0.01,
+    prior: str = "uniform",
+) -> Float:
+    """The corrected values of the sampled ranks 1 to n + 1."""
+    if method == "uncorrected":
+        return values_by_rank(metric, n_negatives + 1)
+    if method == "rank":
+        scaled_ranks = 1 + np.arange(n_negatives + 1) * (n_items - 1) / n_negatives
+        values = values_by_rank(metric, n_items)
+        return np.asarray(values[np.clip(np.round(scaled_ranks).astype(np.int64), 1, n_items) - 1])
+    table = chances(n_negatives, n_items, replacement=replacement)
+    truth, weight = binned_values(metric, n_items), rank_prior(prior, n_items)
+    if method == "cls":
+        return _monotone_least_squares(table, truth, weight)
+    if method == "bv":
+        return _bias_variance_solution(table, truth, weight, gamma)
+    raise UnknownNameError("correction", method, ("uncorrected", "rank", "cls", "bv"))
+
+
+def _monotone_least_squares(table: Float, truth: Float, weight: Float) -> Float:
+    """Least squares with values that fall (or rise, like the metric) with the sampled rank."""
+    from scipy.optimize import nnls
+
+    root = np.sqrt(weight)[:, None]
+    lowest = float(truth.min())
+    rising = bool(truth[-1] > truth[0])
+    # A monotone sequence is a sum of steps of non-negative height: value(j) = sum of the steps from j on.
+    steps = np.cumsum(table, axis=1) if not rising else np.cumsum(table[:, ::-1], axis=1)[:, ::-1]
+    heights, _ = nnls(root * steps, (root[:, 0]) * (truth - lowest), maxiter=100 * table.shape[1])
+    summed = np.cumsum(heights[::-1])[::-1] if not rising else np.cumsum(heights)
+    return np.asarray(summed + lowest)
+
+
+def _bias_variance_solution(table: Float, truth: Float, weight: Float, gamma: float) -> Float:
+    if not 0 < gamma <= 1:
+        raise InputError(f"gamma={gamma!r} is no trade-off.", hint="Use a value above 0 and up to 1.")
+    product = table.T @ (weight[:, None] * table)
+    margin = weight @ table
+    system = (1 - gamma) * product + gamma * np.diag(margin)
+    # Sampled ranks that hardly ever occur make the system singular; a small ridge solves it anyway.
+    system += 1e-12 * np.eye(len(system)) * np.trace(system) / len(system)
+    return np.asarray(np.linalg.solve(system, table.T @ (weight * truth)))
+
+
+def inclusion_chances(weights: Any, n: int) -> Float:
+    """The probability of each item to be among n different ones, drawn one after the other by weight.
+
+    Rosén's approximation: 1 - exp(-t w), with t such that the probabilities add up to n.
+
+    >>> inclusion_chances([1.0, 1.0, 1.0, 1.0], 2).round(6).tolist()
+    [0.5, 0.5, 0.5, 0.5]
+    """
+    w = np.asarray(weights, dtype=np.float64)
+    if w.ndim != 1 or not len(w) or not ((w >= 0) & np.isfinite(w)).all():
+        raise InputError("weights must be finite numbers of at least 0, one per item.")
+    positive = int((w > 0).sum())
+    if not 1 <= n <= positive:
+        raise InputError(
+            f"{n} different negatives cannot come from {positive} items with a weight above 0.",
+            hint="Ask for fewer negatives, or draw with replacement.",
+        )
+    if n == positive:
+        return (w > 0).astype(np.float64)
+    share = w / w.sum()
+    low, high = 0.0, float(n)
+    while float(-np.expm1(-high * share).sum()) < n:
+        low, high = high, 2 * high
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if float(-np.expm1(-middle * share).sum()) < n else (low, middle)
+    return np.asarray(-np.expm1(-high * share))
+
+
+def weighted_ranks(above: Any, chances: Any, n_items: Any, *, replacement: bool = False) -> Float:
+    """An unbiased estimate of the true rank of each positive from negatives of unequal probability.
+
+    Args:
+        above: whether each negative scores above the positive: a matrix with one row per case; 0.5 for a tie.
+        chances: the probability of each of these negatives, in the same form: with replacement, that of one
+            draw; without, that to be in the sample at all (`inclusion_chances`).
+        n_items: all items the positive could be ranked among, itself included: one number, or one per case.
+        replacement: whether a negative could be drawn twice.
+
+    >>> weighted_ranks([[1, 0, 0, 1]], [[0.5, 0.1, 0.1, 0.1]], 101).tolist()
+    [13.0]
+    """
+    is_above, probabilities = _case_matrix(above, "above"), _case_matrix(chances, "chances")
+    if is_above.shape != probabilities.shape:
+        raise InputError(f"above has shape {is_above.shape} and chances {probabilities.shape}.")
+    if not ((probabilities > 0) & (probabilities <= 1)).all():
+        raise InputError(
+            "a negative that was drawn has a chance outside (0, 1].", hint="Pass the chance of each negative."
+        )
+    items_represented = 1.0 / (probabilities * probabilities.shape[1] if replacement else probabilities)
+    return np.asarray(1.0 + np.minimum((items_represented * is_above).sum(axis=1), np.asarray(n_items) - 1.0))
+
+
+def estimate_weighted(
+    above: Any,
+    chances: Any,
+    n_items: Any,
+    metric: Any = "ndcg@10",
+    *,
+    replacement: bool = False,
+    clusters: Any = None,
+    confidence: float = 0.95,
+) -> SampledEstimate:
+    """Estimate a metric on the whole catalogue from negatives of unequal probability.
+
+    Arguments as in `weighted_ranks`.
+
+    Each case has the metric at its estimated rank, interpolated between whole ranks. This is unbiased for
+    metrics that are linear in the rank (auc, average_rank). For others it depends on the sampling: items that
+    are popular and score high are nearly always drawn, so the top of the ranking is known better than from as
+    many uniform negatives.
+
+    >>> above, chances = [[1, 0], [0, 0], [1, 1]], [[0.5, 0.5], [0.5, 0.5], [0.5, 1.0]]
+    >>> round(estimate_weighted(above, chances, 5, "auc").value, 3)
+    0.583
+    """
+    rank_metric = parse_rank_metric(metric)
+    ranks = weighted_ranks(above, chances, n_items, replacement=replacement)
+    sizes = np.broadcast_to(np.asarray(n_items, dtype=np.int64), ranks.shape)
+    values = np.empty(len(ranks))
+    for size in np.unique(sizes).tolist():
+        has_size = sizes == size
+        values[has_size] = np.interp(
+            ranks[has_size], np.arange(1, size + 1), values_by_rank(rank_metric, size)
+        )
+    return _mean_estimate(rank_metric, "weighted", values, clusters, confidence, worst_bias=None)
+
+
+def _case_matrix(values: Any, what: str) -> Array:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 2 or array.shape[1] < 1:
+        raise InputError(f"{what} has shape {array.shape}.", hint="Give one row per case.")
+    return array

@@ -13,11 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.errors import InputError
-from recsys.stats.sampled.correction import corrected_values, rank_prior
-from recsys.stats.sampled.estimates import estimate
-from recsys.stats.sampled.rank_chances import binned_values, chances, chances_at_ranks, rank_grid
+from recsys.stats.sampled.estimates import corrected_values, estimate
+from recsys.stats.sampled.rank_chances import (
+    RankMetric,
+    binned_values,
+    chances,
+    chances_at_ranks,
+    parse_rank_metric,
+    rank_grid,
+    rank_prior,
+    values_by_rank,
+)
 from recsys.stats.sampled.rank_distribution import RankDistribution
-from recsys.stats.sampled.rank_values import RankMetric, parse_rank_metric, values_by_rank
 from recsys.types import Float, Int
 
 _CORRECTIONS = (
@@ -103,13 +110,16 @@ def expected_error(
         "replacement": replacement, "gamma": gamma, "prior": prior,
     }  # fmt: skip
     all_bins = _corrected_moments(rank_metric, **sampling)
-    if isinstance(ranks, str | RankDistribution):
-        weight, moments = _bin_weights(ranks, n_items), all_bins
+    moments = all_bins
+    if isinstance(ranks, str):
+        weight = rank_prior(ranks, n_items)
+    elif isinstance(ranks, RankDistribution):
+        in_bins = np.bincount(_rank_bins(ranks.rank, n_items), ranks.chance, len(rank_grid(n_items).rank))
+        weight = np.asarray(in_bins / in_bins.sum())
     else:
         distinct, index = _distinct_ranks(ranks, n_items, n_negatives)
-        moments = (
-            all_bins if distinct is None else _corrected_moments(rank_metric, ranks=distinct, **sampling)
-        )
+        if distinct is not None:
+            moments = _corrected_moments(rank_metric, ranks=distinct, **sampling)
         weight = np.bincount(index, minlength=len(moments.mean)) / len(index)
     truth, expected = float(weight @ moments.truth), float(weight @ moments.mean)
     # The cases are fixed: only the negatives are random, independently for each case.
@@ -214,14 +224,9 @@ def winner_probability(
         )
     if known != "sampled":
         raise InputError(f"known={known!r} is neither 'sampled' nor 'true'.")
-    return _sampled_winner_probability((first, second), metric, sampling, correction)
 
-
-def _sampled_winner_probability(
-    both: tuple[Any, Any], metric: Any, sampling: dict[str, Any], correction: dict[str, Any]
-) -> float:
     def difference(**options: Any) -> Float:
-        values = [estimate(ranks, metric=metric, **sampling, **options).per_case for ranks in both]
+        values = [estimate(ranks, metric=metric, **sampling, **options).per_case for ranks in (first, second)]
         if values[0] is None or values[1] is None:
             raise InputError(
                 "method='mle' gives no value per case.", hint="Use 'cls', 'bv' or 'uncorrected'."
@@ -235,7 +240,7 @@ def _sampled_winner_probability(
         return 0.5
     # Corrections guess what the sample does not show. Their disagreement is uncertainty, so their variance
     # is added to the squared standard error, as for multiple imputation of missing data.
-    guesses = [difference(method=options, gamma=gamma, prior=prior) for options, gamma, prior in _CORRECTIONS]
+    guesses = [difference(method=how, gamma=g, prior=p) for how, g, p in _CORRECTIONS]
     within = np.mean([guess.var(ddof=1) / len(guess) if len(guess) > 1 else math.inf for guess in guesses])
     means = np.array([guess.mean() for guess in guesses])
     error = math.sqrt(float(within) + (1 + 1 / len(means)) * float(means.var(ddof=1)))
@@ -297,14 +302,6 @@ def _corrected_moments(
         table = chances_at_ranks(ranks, n_negatives, n_items, replacement=replacement)
         truth = values_by_rank(metric, n_items)[ranks - 1]
     return _Moments(table @ value, table @ value**2, truth)
-
-
-def _bin_weights(ranks: str | RankDistribution, n_items: int) -> Float:
-    """The share of a guessed or fitted distribution in each bin."""
-    if isinstance(ranks, str):
-        return rank_prior(ranks, n_items)
-    weight = np.bincount(_rank_bins(ranks.rank, n_items), ranks.chance, len(rank_grid(n_items).rank))
-    return np.asarray(weight / weight.sum())
 
 
 def _distinct_ranks(ranks: Any, n_items: int, n_negatives: int) -> tuple[Int | None, Int]:

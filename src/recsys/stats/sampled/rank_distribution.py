@@ -12,9 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.stats.sampled.correction import rank_prior
-from recsys.stats.sampled.rank_chances import binned_values, chances_at_ranks, rank_grid
-from recsys.stats.sampled.rank_values import RankMetric, parse_rank_metric
+from recsys.stats.sampled.rank_chances import (
+    RankMetric,
+    binned_values,
+    chances_at_ranks,
+    parse_rank_metric,
+    rank_grid,
+    rank_prior,
+)
 from recsys.stats.sampled.sampled_ranks import Cases
 from recsys.types import Float, Int
 

@@ -1,0 +1,198 @@
+"""Files of typed columns: Parquet and Arrow IPC (Feather); only the columns needed are read.
+
+Arrow reads both. Without it polars reads Parquet.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from recsys.errors import FileError, MissingExtraError, RecsysError
+from recsys.inputs.files.content import FileContent
+from recsys.inputs.files.formats import Format, ReadOptions, add_format
+from recsys.inputs.files.text import locate_errors
+from recsys.inputs.frames import detect_columns, find_columns
+from recsys.inputs.ids import IdKind, convert_ids, encode_strings
+from recsys.types import Interactions, Lists
+
+# A function (column names) -> columns to read, or None for all.
+_Choice = Callable[[list[str]], list[str] | None]
+_Load = Callable[[FileContent, _Choice], Any]
+
+
+def _load_parquet(source: FileContent, choose: _Choice) -> Any:
+    content = _path_or_bytes(source)
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        return _load_parquet_by_polars(source, content, choose)
+    try:
+        with parquet.ParquetFile(content, page_checksum_verification=True) as file:
+            return file.read(columns=choose(list(file.schema_arrow.names)))
+    except (pa.ArrowException, OSError) as error:
+        raise _damage_error(source, "Parquet", error) from error
+
+
+def _load_parquet_by_polars(source: FileContent, content: Any, choose: _Choice) -> Any:
+    try:
+        import polars as pl
+    except ImportError as error:
+        raise MissingExtraError("pyarrow", "arrow", "Reading Parquet") from error
+    try:
+        columns = choose(list(pl.read_parquet_schema(content)))
+        if isinstance(content, io.BytesIO):
+            content.seek(0)
+        return pl.read_parquet(content, columns=columns)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise _damage_error(source, "Parquet", error) from error
+
+
+def _load_arrow(source: FileContent, choose: _Choice) -> Any:
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise MissingExtraError("pyarrow", "arrow", "Reading Arrow files") from error
+    try:
+        content = pa.memory_map(str(source.path)) if source.plain else pa.BufferReader(source.data)
+        with content, pa.ipc.open_file(content) as file:
+            columns = choose(list(file.schema.names))
+            table = file.read_all() if columns is None else file.read_all().select(columns)
+            table.validate(full=True)
+            return table
+    except (pa.ArrowException, OSError) as error:
+        raise _damage_error(source, "Arrow", error) from error
+
+
+def _path_or_bytes(source: FileContent) -> Any:
+    """The path of an uncompressed file, else the bytes."""
+    return source.path if source.plain else io.BytesIO(source.data)
+
+
+def _damage_error(source: FileContent, title: str, error: Exception) -> Exception:
+    if isinstance(error, RecsysError):
+        return error
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return FileError(
+        f"{source.name} is a damaged or truncated {title} file ({reason}).", hint="Copy or write it again."
+    )
+
+
+def _read(load: _Load, source: FileContent, options: ReadOptions) -> Lists | Interactions:
+    import narwhals.stable.v2 as nw
+
+    column_of: dict[str, str] = {}
+
+    def columns_with_roles(names: list[str]) -> list[str]:
+        column_of.update(find_columns(names, options.roles, options.columns, source.name))
+        return list(dict.fromkeys(column_of.values()))
+
+    frame = nw.from_native(load(source, columns_with_roles), eager_only=True)
+    for role in ("case", "user", "item"):
+        if role in column_of and options.ids != "auto":
+            column = _integers_as_text(frame[column_of[role]]) if options.ids == "str" else None
+            if column is None:
+                column = _convert_id_column(frame, column_of[role], options.ids, source.name)
+            frame = frame.with_columns(column)
+    with locate_errors(source.name):
+        return options.finish(frame.to_native(), column_of, source.name)
+
+
+def _read_whole(
+    load: _Load, title: str, source: FileContent, options: ReadOptions
+) -> tuple[Any, dict[str, str]]:
+    import narwhals.stable.v2 as nw
+
+    try:
+        import pyarrow as pa  # noqa: F401 - pandas tables are made of Arrow's
+    except ImportError as error:
+        raise MissingExtraError("pyarrow", "arrow", f"Reading {title}") from error
+    frame = nw.from_native(load(source, lambda _: None), eager_only=True)
+    column_of = detect_columns(
+        list(frame.columns), ("user", "item", "grade", "time"), options.columns, source.name
+    )
+    for role in ("user", "item"):
+        if role in column_of and options.ids != "auto":
+            frame = frame.with_columns(_convert_id_column(frame, column_of[role], options.ids, source.name))
+    return frame.to_pandas(), column_of
+
+
+def _integers_as_text(series: Any) -> Any:
+    """An Arrow column of integers as text, each distinct one converted once; None for other columns."""
+    native = series.to_native()
+    if not series.dtype.is_integer() or not hasattr(native, "dictionary_encode"):
+        return None
+    import narwhals.stable.v2 as nw
+    import pyarrow as pa
+
+    encoded = native.combine_chunks().dictionary_encode()
+    texts = pa.DictionaryArray.from_arrays(encoded.indices, encoded.dictionary.cast(pa.string()))
+    return nw.from_native(pa.chunked_array([texts]), series_only=True).alias(series.name)
+
+
+def _convert_id_column(frame: Any, name: str, ids: IdKind, file: str) -> Any:
+    """An id column as text or whole numbers; columns of other types are checked later."""
+    import narwhals.stable.v2 as nw
+
+    series = frame[name]
+    if ids == "str" and series.dtype.is_integer():
+        return series.cast(nw.String)
+    if ids == "int" and series.dtype in (nw.String, nw.Categorical, nw.Enum) and not series.is_null().any():
+        text = np.asarray(series.cast(nw.String).to_list(), dtype=object)
+        known, codes = encode_strings(text, table=file, column=name)
+        known, codes = convert_ids(known, codes, "int", f"{name} ids of {file}", lambda row: f", row {row}")
+        return nw.new_series(name, known.values[codes], nw.Int64, backend=frame.implementation)
+    return series
+
+
+def parquet_bytes(table: Any) -> bytes:
+    """An Arrow table as a Parquet file, pages with checksums."""
+    try:
+        from pyarrow import parquet
+    except ImportError as error:
+        raise MissingExtraError("pyarrow", "arrow", "Writing Parquet") from error
+    out = io.BytesIO()
+    parquet.write_table(table, out, write_page_checksum=True)
+    return out.getvalue()
+
+
+def _arrow_bytes(table: Any) -> bytes:
+    import pyarrow as pa
+
+    out = io.BytesIO()
+    with pa.ipc.new_file(out, table.schema) as file:
+        file.write_table(table)
+    return out.getvalue()
+
+
+add_format(
+    Format(
+        "parquet",
+        read=partial(_read, _load_parquet),
+        read_whole=partial(_read_whole, _load_parquet, "Parquet"),
+        write=lambda frame, _: parquet_bytes(frame.to_arrow()),
+        suffixes=(".parquet", ".pq"),
+        magic=b"PAR1",
+        typed=True,
+        help="its first bytes",
+        lists="user, item, and score or rank; needs pyarrow or polars",
+    )
+)
+add_format(
+    Format(
+        "arrow",
+        read=partial(_read, _load_arrow),
+        read_whole=partial(_read_whole, _load_arrow, "Arrow files"),
+        write=lambda frame, _: _arrow_bytes(frame.to_arrow()),
+        suffixes=(".arrow", ".feather"),
+        magic=b"ARROW1",
+        typed=True,
+        help="its first bytes",
+        lists="user, item, and score or rank; needs pyarrow",
+    )
+)

@@ -1,0 +1,218 @@
+"""Readers of the formats of published data sets: MovieLens, Amazon, RecBole, and any other table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+
+from recsys.errors import FileError, UnknownNameError
+from recsys.inputs.files.reader import detect_format, read_table
+from recsys.inputs.files.text import RATING_COLUMNS
+from recsys.inputs.ids import IdKind
+from recsys.splits.datasets.dataset import Dataset, Folder, check_scale, require, where_to_get
+
+_MOVIELENS_FILES = ("u.data", "ratings.dat", "ratings.csv")  # 100K; 1M and 10M; 20M, 25M and latest
+_GENRES = (
+    "unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary", "Drama",
+    "Fantasy", "Film-Noir", "Horror", "Musical", "Mystery", "Romance", "Sci-Fi", "Thriller", "War", "Western",
+)  # fmt: skip
+_U_ITEM = ("item_id", "title", "release_date", "video_release_date", "url", *_GENRES)
+_U_USER = ("user_id", "age", "gender", "occupation", "zip_code")
+_MOVIES_DAT = ("item_id", "title", "genres")
+_USERS_DAT = ("user_id", "gender", "age", "occupation", "zip_code")
+_PUBLISHED = {
+    "ml-100k": 100_000,
+    "ml-1m": 1_000_209,
+    "ml-10m": 10_000_054,
+    "ml-20m": 20_000_263,
+    "ml-25m": 25_000_095,
+}
+_ORDERS = {"user_first": RATING_COLUMNS, "item_first": ("item_id", "user_id", "rating", "timestamp")}
+_ASIN_LENGTH = 10
+_INTERACTIONS = ("interactions.parquet", "interactions.csv", "interactions.tsv", "ratings.parquet")
+_SIDE_TABLES = {
+    "items": ("items.parquet", "items.csv", "movies.parquet", "movies.csv"),
+    "users": ("users.parquet", "users.csv"),
+}
+
+
+class TableOptions(TypedDict, total=False):
+    """The options of `table`, which `read` takes too."""
+
+    columns: Mapping[str, str] | None
+    ids: IdKind
+    format: str | None
+    encoding: str
+
+
+def movielens(path: str | os.PathLike[str]) -> Dataset:
+    """A MovieLens folder, its .zip archive (whose checksum is verified) or its ratings file.
+
+    Interactions have the columns user_id, item_id, rating, timestamp (userId, movieId … in the CSV editions).
+    Items and users are read too if their files exist.
+    """
+    folder = Folder(path)
+    name = next((name for name in _MOVIELENS_FILES if name in folder), None)
+    if name is None:
+        raise FileError(
+            f"{path} holds none of u.data, ratings.dat and ratings.csv, so it is not MovieLens.",
+            hint=where_to_get("ml-"),
+        )
+    frame, roles = read_table(folder.source(name), format="csv" if name == "ratings.csv" else "ratings")
+    require(roles, frame, name, "user", "item", "grade")
+    check_scale(frame, roles["grade"], (1.0 if name == "u.data" else 0.5, 5.0), name)
+    items = users = None
+    if name == "u.data":
+        items = _read_headerless(folder, "u.item", _U_ITEM)
+        if items is not None:
+            flags = items[list(_GENRES)].to_numpy() == "1"
+            genres = np.array([np.array(_GENRES, dtype=object)[row] for row in flags], dtype=object)
+            items = items.drop(columns=list(_GENRES)).assign(genres=["|".join(row) for row in genres])
+        users = _read_headerless(folder, "u.user", _U_USER)
+        if users is not None:
+            users = users.assign(age=users["age"].astype(np.int64))
+    elif name == "ratings.dat":
+        items = _read_headerless(folder, "movies.dat", _MOVIES_DAT)
+        users = _read_headerless(folder, "users.dat", _USERS_DAT)
+    elif "movies.csv" in folder:
+        items, _ = read_table(folder.source("movies.csv"), format="csv")
+    notes = {"format": name, **folder.notes, "rows": len(frame)}
+    if folder.name.lower() in _PUBLISHED:
+        notes["published_rows"] = _PUBLISHED[folder.name.lower()]
+    return Dataset(folder.name, frame, items, users, roles, notes)
+
+
+def _read_headerless(folder: Folder, name: str, header: tuple[str, ...]) -> Any:
+    """A table beside the ratings: separated by | or ::, without a header, in UTF-8 or (old ones) Latin-1."""
+    if name not in folder:
+        return None
+    try:
+        return read_table(folder.source(name), format="tsv", header=header)[0]
+    except FileError as error:
+        if "is not utf-8" not in str(error):
+            raise
+    return read_table(folder.source(name), format="tsv", header=header, encoding="latin-1")[0]
+
+
+def amazon(path: str | os.PathLike[str], *, order: str | None = None) -> Dataset:
+    """Amazon reviews, "ratings only": user, item, rating and time without a header, gzipped or not.
+
+    The edition of 2014 has the user first, those of 2018 and later the item. `order` is "user_first" or
+    "item_first"; by default the content decides.
+    """
+    if order is not None and order not in _ORDERS:
+        raise UnknownNameError("value of order", order, _ORDERS)
+    folder = Folder(path)
+    source = folder.source(folder.path.name)
+    file_format = detect_format(source)
+    if file_format not in ("ratings", "csv"):
+        raise FileError(
+            f"{path} is {file_format}, not user,item,rating,time.", hint="Use recsys.data.table(path)."
+        )
+    frame, roles = read_table(source, format="ratings", ids="str", header=_ORDERS[order or "user_first"])
+    if order is None:
+        # An item has ten characters, a user (nearly always) more.
+        first, second = (
+            np.array([len(cell) for cell in frame[column].to_numpy()[:10_000].tolist()])
+            for column in ("user_id", "item_id")
+        )
+        if (first == _ASIN_LENGTH).all() and (second != _ASIN_LENGTH).mean() > 0.5:
+            order = "item_first"
+            frame = frame.rename(columns={"user_id": "item_id", "item_id": "user_id"})
+    check_scale(frame, roles["grade"], (1.0, 5.0), str(path))
+    notes = {"format": "amazon", "order": order or "user_first", "rows": len(frame)}
+    return Dataset(folder.name, frame, None, None, roles, notes)
+
+
+def recbole(path: str | os.PathLike[str]) -> Dataset:
+    """RecBole's atomic files: a folder with one .inter file (and .item, .user), or that file itself.
+
+    Columns are converted to the type in their header cell (name:type), which is dropped: a token stays an id
+    or text, a float becomes a number, a sequence stays text.
+    """
+    folder = Folder(path)
+    inter_files = folder.ending(".inter")
+    if len(inter_files) != 1:
+        raise FileError(
+            f"{path} holds {len(inter_files)} .inter files, expected one.",
+            hint="Name the file." if inter_files else where_to_get(".inter"),
+        )
+    frame, roles = _read_typed_table(folder, inter_files[0])
+    require(roles, frame, inter_files[0], "user", "item")
+    side_tables = {}
+    for ending in (".item", ".user"):
+        files = folder.ending(ending)
+        side_tables[ending] = _read_typed_table(folder, files[0])[0] if files else None
+    notes = {"format": "inter", **folder.notes}
+    return Dataset(folder.name, frame, side_tables[".item"], side_tables[".user"], roles, notes)
+
+
+def _read_typed_table(folder: Folder, name: str) -> tuple[Any, dict[str, str]]:
+    frame, roles = read_table(folder.source(name), format="inter")
+    for column in frame.columns:
+        kind = str(column).partition(":")[2]
+        if kind == "float" and frame[column].dtype.kind not in "iuf":
+            try:
+                frame[column] = np.array([float(cell or "nan") for cell in frame[column]])
+            except ValueError as error:
+                raise FileError(
+                    f"{name}: {column} holds a cell that is no number ({error}).", hint="Correct the cell."
+                ) from error
+    names = {column: str(column).partition(":")[0] for column in frame.columns}
+    if len(set(names.values())) < len(names):
+        raise FileError(f"{name}: two columns differ only in their type.", hint="Rename one of them.")
+    return frame.rename(columns=names), {role: names[column] for role, column in roles.items()}
+
+
+def table(
+    path: str | os.PathLike[str],
+    *,
+    columns: Mapping[str, str] | None = None,
+    ids: IdKind = "auto",
+    format: str | None = None,  # noqa: A002 - the word users expect
+    encoding: str = "utf-8",
+) -> Dataset:
+    """Interactions from a CSV, TSV, Parquet, .inter or headerless ratings file, with all its columns.
+
+    `columns` maps roles to columns that are not recognised: {"user": "uid", "item": "sku", "time": "when"}.
+    """
+    folder = Folder(path)
+    frame, roles = read_table(path, columns=columns, ids=ids, format=format, encoding=encoding)
+    require(roles, frame, str(path), "user", "item")
+    return Dataset(folder.name, frame, None, None, roles, {"rows": len(frame)})
+
+
+def read(path: str | os.PathLike[str], **options: Unpack[TableOptions]) -> Dataset:
+    """A data set of any known format; `options` are those of `table`.
+
+    A MovieLens folder or archive, RecBole's atomic files, Amazon's ratings, a folder with
+    interactions.parquet (or .csv), or one table.
+    """
+    folder = Folder(path)
+    if folder.path.is_file() and folder.path.suffix.lower() != ".zip":
+        name = folder.path.name
+        if name.endswith(".inter") and not options:
+            return recbole(path)
+        is_amazon = name.lower().removesuffix(".gz").endswith(".csv") and name.lower().startswith("ratings_")
+        return amazon(path) if is_amazon and not options else table(path, **options)
+    if any(name in folder for name in _MOVIELENS_FILES):
+        return movielens(path)
+    if folder.ending(".inter"):
+        return recbole(path)
+    interactions = next((name for name in _INTERACTIONS if name in folder), None)
+    if interactions is None:
+        raise FileError(
+            f"{path} holds no data set of a known format.",
+            hint=f"Expected one of {', '.join((*_MOVIELENS_FILES, *_INTERACTIONS))} or an .inter file.",
+        )
+    frame, roles = read_table(folder.source(interactions), **options)
+    require(roles, frame, interactions, "user", "item")
+    side_tables = {
+        kind: next((read_table(folder.source(name))[0] for name in names if name in folder), None)
+        for kind, names in _SIDE_TABLES.items()
+    }
+    notes = {"rows": len(frame), **folder.notes}
+    return Dataset(folder.name, frame, side_tables["items"], side_tables["users"], roles, notes)

@@ -1,0 +1,250 @@
+"""Several comparisons at once: corrections of p-values, Friedman with Nemenyi, and resampled max-T.
+
+Adjusted p-values are for a stated family: compare each with the level for the whole family. All corrections
+are monotone (a smaller p never gets a larger adjusted one), capped at 1 and in the given order. NaN (nothing
+to test) stays NaN and is not counted. Max-T (Westfall and Young) uses the dependence between the comparisons
+instead of assuming the worst, so it rejects more than Holm at the same error rate; it shares its draws with
+the other tests.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from recsys.errors import InputError, UnknownNameError
+from recsys.stats.paired_tests import RANK_NOTE, rank_notes
+from recsys.stats.pairing import align
+from recsys.stats.resampling import Resampler, Units, collapse, replicate, unit_keys
+from recsys.types import Float, PerCase
+
+CORRECTIONS = ("none", "bonferroni", "holm", "hochberg", "bh", "by")
+
+
+def adjust(p_values: npt.ArrayLike, method: str = "holm") -> Float:
+    """Adjusted p-values: Bonferroni, Holm and Hochberg bound any false rejection, BH and BY their share.
+
+    >>> adjust([0.010, 0.011, 0.012], "holm").round(3).tolist()
+    [0.03, 0.03, 0.03]
+    """
+    if method not in CORRECTIONS:
+        hint = "max-T needs the draws: compare(..., correction='max-t')." if method == "max-t" else ""
+        raise UnknownNameError("correction of p-values", method, CORRECTIONS, hint=hint)
+    try:
+        p = np.asarray(p_values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"p-values must be numbers: {error}.", hint="Such as [0.01, 0.2].") from None
+    if p.ndim != 1:
+        raise InputError(f"p-values must be one-dimensional, got shape {p.shape}.")
+    outside = (p < 0) | (p > 1)
+    if outside.any():
+        raise InputError(
+            f"a p-value lies outside 0 to 1: {p[outside][0]}.", row=int(np.flatnonzero(outside)[0])
+        )
+    adjusted = p.copy()
+    # NaN is sorted to the end and stays out.
+    m = int(np.count_nonzero(~np.isnan(p)))
+    if method == "none" or m == 0:
+        return adjusted
+    order = np.argsort(p, kind="stable")[:m]
+    ordered = p[order]
+    rank = np.arange(1, m + 1)
+    if method == "bonferroni":
+        steps = ordered * m
+    elif method == "holm":
+        steps = np.maximum.accumulate(ordered * (m - rank + 1))
+    elif method == "hochberg":
+        steps = _running_minimum_from_end(ordered * (m - rank + 1))
+    else:
+        harmonic = float((1.0 / rank).sum()) if method == "by" else 1.0
+        steps = _running_minimum_from_end(ordered * (m / rank) * harmonic)
+    adjusted[order] = np.minimum(steps, 1.0)
+    return adjusted
+
+
+def _running_minimum_from_end(steps: Float) -> Float:
+    """Running minimum from the largest p down: the step-up rule."""
+    return np.minimum.accumulate(steps[::-1])[::-1]
+
+
+@dataclass(frozen=True)
+class FriedmanResult:
+    """Whether the models differ at all (by ranks within each unit), and which pairs do (Nemenyi)."""
+
+    names: tuple[str, ...]
+    mean_ranks: tuple[float, ...]
+    statistic: float
+    p_value: float
+    f_statistic: float
+    f_p_value: float
+    critical_difference: float
+    pairs: dict[tuple[str, str], float]
+    n: int
+    notes: tuple[str, ...] = ()
+
+
+def friedman(
+    scores: npt.ArrayLike, names: Sequence[str] | None = None, *, alpha: float = 0.05
+) -> FriedmanResult:
+    """Friedman's test on units x models, with Iman and Davenport's F and Nemenyi's p for all pairs.
+
+    The best model has the highest mean rank. Ranks show how often a model is better, not by how much.
+    """
+    from scipy.special import chdtrc, fdtrc
+
+    try:
+        table = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"friedman got no table of numbers: {error}.",
+            hint="Pass units x models, and names= of the models.",
+        ) from None
+    if table.ndim != 2 or table.shape[1] < 3 or table.shape[0] < 2:
+        raise InputError(f"friedman needs units x models with at least 2 x 3, got shape {table.shape}.")
+    if not np.isfinite(table).all():
+        raise InputError("friedman needs a finite score for every unit and model.")
+    n, k = table.shape
+    labels = tuple(names) if names is not None else tuple(f"model {j + 1}" for j in range(k))
+    if len(set(labels)) != k:
+        raise InputError(f"{k} models need {k} different names, got {list(labels)}.")
+    ranks, tied = _row_ranks(table)
+    means = ranks.mean(axis=0)
+    tie_correction = 1.0 - tied / (n * k * (k * k - 1.0))
+    uncorrected = 12.0 * n / (k * (k + 1.0)) * float(((means - (k + 1) / 2) ** 2).sum())
+    chi2 = uncorrected / tie_correction if tie_correction > 0 else 0.0
+    f_denominator = n * (k - 1.0) - chi2
+    f = (n - 1.0) * chi2 / f_denominator if f_denominator > 0 else math.inf
+    critical, pairs = _nemenyi(means, labels, n, alpha)
+    return FriedmanResult(
+        labels,
+        tuple(float(r) for r in means),
+        chi2,
+        float(chdtrc(k - 1, chi2)),
+        f,
+        float(fdtrc(k - 1, (k - 1) * (n - 1), f)) if math.isfinite(f) else 0.0,
+        critical,
+        pairs,
+        n,
+        rank_notes(n) or (RANK_NOTE,),
+    )
+
+
+def omnibus(
+    tables: Mapping[str, PerCase], metric: str, *, alpha: float = 0.05, lower_is_better: bool = False
+) -> FriedmanResult:
+    """Friedman's test of all models on one metric, over the units all models have; a high rank is good."""
+    aligned = align(tables, [metric])
+    values = np.stack([aligned.tables[name][metric] for name in tables])
+    everywhere = ~np.isnan(values).any(axis=0)
+    if not everywhere.any():
+        raise InputError(f"no case has a value of {metric!r} from every model.", column=metric)
+    units = collapse(
+        values[:, everywhere],
+        None if aligned.clusters is None else aligned.clusters[everywhere],
+        keys=unit_keys(aligned.ids[everywhere]),
+        weights=None if aligned.weights is None else aligned.weights[everywhere],
+    )
+    present = units.weights[0] != 0
+    means = (units.totals[:, present] / units.weights[:, present]).T
+    return friedman(-means if lower_is_better else means, tuple(tables), alpha=alpha)
+
+
+def _nemenyi(
+    means: Float, labels: tuple[str, ...], n: int, alpha: float
+) -> tuple[float, dict[tuple[str, str], float]]:
+    """Critical difference of mean ranks, and the p-value of each pair."""
+    from scipy.special import ndtr
+    from scipy.stats import studentized_range
+
+    def beyond(q: float) -> float:
+        # Far out the numerical integral underflows; the sum of the normal tails of all pairs is its limit.
+        p = float(studentized_range.sf(q, k, np.inf))
+        return p if p > 1e-10 else min(1.0, k * (k - 1) * float(ndtr(-q / math.sqrt(2.0))))
+
+    k = len(labels)
+    # The studentised range is in units of one rank's error; a difference has sqrt(2) times that.
+    rank_error = math.sqrt(k * (k + 1.0) / (12.0 * n))
+    pairs = {
+        (labels[i], labels[j]): beyond(abs(means[i] - means[j]) / rank_error)
+        for i, j in itertools.combinations(range(k), 2)
+    }
+    return float(studentized_range.isf(alpha, k, np.inf)) * rank_error, pairs
+
+
+def _row_ranks(table: Float) -> tuple[Float, float]:
+    """Midranks within each row (1 = lowest), and the sum of t^3 - t over tied groups."""
+    n_below = np.zeros_like(table)
+    n_equal = np.zeros_like(table)
+    for j in range(table.shape[1]):
+        n_below += table[:, [j]] < table
+        n_equal += table[:, [j]] == table
+    # Each member of a group of t adds t^2 - 1, so the group adds t^3 - t.
+    return n_below + (n_equal + 1.0) / 2.0, float((n_equal**2 - 1.0).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class MaxT:
+    """Statistics of a family and their p-values, raw and step-down adjusted for the whole family."""
+
+    statistics: Float
+    p_values: Float
+    adjusted: Float
+    family: int
+    method: str
+
+
+def max_t(units: Units, resampler: Resampler, *, null: str = "bootstrap") -> MaxT:
+    """Two-sided step-down max-T over the rows of `units`.
+
+    `bootstrap` tests means of zero under any dependence and skew (asymptotically); `sign-flip` is exact if
+    the whole vector of differences is symmetric, as when one model is compared with one baseline.
+    """
+    if null not in ("bootstrap", "sign-flip"):
+        raise UnknownNameError("max-T null", null, ("bootstrap", "sign-flip"))
+    if null == "bootstrap":
+        replicates = replicate(units, resampler)
+        draws, observed = replicates.t_values(), replicates.observed_t()
+    else:
+        draws, observed = _flip_t(units, resampler)
+    raw, adjusted = step_down(observed, draws)
+    name = f"max-T ({null}, {resampler.n_resamples} draws)"
+    return MaxT(observed, raw, adjusted, int(np.count_nonzero(~np.isnan(observed))), name)
+
+
+def step_down(observed: Float, draws: Float) -> tuple[Float, Float]:
+    """Raw and step-down adjusted two-sided p-values from statistics and draws; NaN for NaN statistics."""
+    testable = np.flatnonzero(~np.isnan(observed))
+    raw = np.full(len(observed), np.nan)
+    adjusted = np.full(len(observed), np.nan)
+    if not len(testable):
+        return raw, adjusted
+    sizes, draw_sizes, n = np.abs(observed[testable]), np.abs(draws[testable]), draws.shape[1]
+    reached = sizes - np.where(np.isfinite(sizes), 1e-12 * sizes, 0.0)
+    raw[testable] = (1.0 + (draw_sizes >= reached[:, None]).sum(axis=1)) / (n + 1.0)
+    order = np.argsort(-sizes, kind="stable")
+    # For the j-th largest statistic, the maximum is over the hypotheses not yet decided.
+    rivals = np.maximum.accumulate(draw_sizes[order][::-1], axis=0)[::-1]
+    steps = (1.0 + (rivals >= reached[order][:, None]).sum(axis=1)) / (n + 1.0)
+    adjusted[testable[order]] = np.maximum.accumulate(steps)
+    return raw, adjusted
+
+
+def _flip_t(units: Units, resampler: Resampler) -> tuple[Float, Float]:
+    """T statistics under sign flips, which keep the sum of squares: t is a function of the flipped sum."""
+    n = units.n_units()[:, None].astype(np.float64)
+    squares = (units.totals**2).sum(axis=1)[:, None]
+
+    def studentised(sums: Float) -> Float:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            spread = np.maximum(squares - sums**2 / n, 0.0)
+            t: Float = sums / np.sqrt(n * spread / (n - 1.0))
+        return t
+
+    draws = studentised(resampler.flipped(units.totals))
+    observed = studentised(units.totals.sum(axis=1)[:, None])[:, 0]
+    return np.where(np.isnan(draws), 0.0, draws), observed

@@ -1,0 +1,300 @@
+"""Pair cases by id: tables brought to one order of ids, and two samples as paired differences.
+
+Arrays are paired by position; Series, dicts and tables by id. Nothing is dropped silently: the ids that each
+table lacks are kept, and cases that are NaN or missing on one side are left out with a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recsys.errors import ColumnError, IdTypeError, InputError
+from recsys.stats.inference_results import UnpairedWarning, caution
+from recsys.stats.resampling import Units, Words, collapse, unit_keys
+from recsys.types import Array, Float, PerCase
+
+
+@dataclass(frozen=True, eq=False)
+class Differences:
+    """Paired values of two sides; `values` is `first - second`. Cases excluded on either side are left out.
+
+    `spent` counts the degrees of freedom used by covariates and strata the values were adjusted for.
+    """
+
+    first: Float
+    second: Float
+    clusters: Array | None = None
+    keys: Words = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+    weights: Float | None = None
+    notes: tuple[str, ...] = ()
+    spent: int = 0
+
+    @property
+    def values(self) -> Float:
+        return self.first - self.second
+
+    def units(self) -> Units:
+        return collapse(self.values[None, :], self.clusters, keys=self.keys, weights=self.weights)
+
+    def unit_means(self) -> Float:
+        """The mean difference of each unit, which rank tests use."""
+        units = self.units()
+        present = units.weights[0] != 0
+        means: Float = units.totals[0, present] / units.weights[0, present]
+        return means
+
+
+@dataclass(frozen=True, eq=False)
+class Aligned:
+    """Tables over the union of their ids; a case that a table lacks is NaN there and listed in `missing`."""
+
+    ids: Array
+    tables: Mapping[str, Mapping[str, Float]]
+    missing: Mapping[str, Array]
+    clusters: Array | None = None
+    weights: Float | None = None
+
+    @property
+    def users(self) -> Array:
+        """The user of each unit, in the order of units."""
+        return self.ids if self.clusters is None else np.unique(self.clusters)
+
+    def differences(self, model: str, baseline: str, metric: str) -> Float:
+        return self.tables[model][metric] - self.tables[baseline][metric]
+
+    def note(self) -> str:
+        """A sentence on the cases each table lacks; empty if none is missing."""
+        return describe_missing(self.missing, len(self.ids))
+
+
+def describe_missing(missing: Mapping[str, Array], n: int) -> str:
+    """A sentence on the cases each table lacks; empty if none is missing."""
+    parts = [
+        f"{name} lacks {len(ids)} (first: {ids.tolist()[0]!r})" for name, ids in missing.items() if len(ids)
+    ]
+    return f"of {n} cases, " + ", ".join(parts) if parts else ""
+
+
+def align(tables: Mapping[str, PerCase], metrics: Sequence[str]) -> Aligned:
+    """Bring tables to one order of ids; clusters and weights must agree if two tables share a case.
+
+    Raises:
+        IdTypeError: if ids are texts in one table and numbers in another.
+        ColumnError: if a table lacks a metric.
+        InputError: if clusters or weights disagree or are missing in some tables.
+    """
+    if not tables:
+        raise InputError("there is nothing to align: no table was given.")
+    kinds = {name: "str" if np.asarray(t.ids).dtype.kind in "OUS" else "int" for name, t in tables.items()}
+    if len(set(kinds.values())) > 1:
+        raise IdTypeError(f"ids are of different types, so none would match: {kinds}.")
+    ids = next(iter(tables.values())).ids
+    for table in tables.values():
+        if len(table.ids) != len(ids) or not np.array_equal(table.ids, ids):
+            ids = np.union1d(ids, table.ids)
+    columns: dict[str, dict[str, Float]] = {}
+    missing: dict[str, Array] = {}
+    for name, table in tables.items():
+        positions = np.searchsorted(ids, table.ids)
+        columns[name] = {}
+        for metric in metrics:
+            if metric not in table.columns:
+                raise ColumnError(
+                    f"{name!r} has no metric {metric!r}.",
+                    table=name,
+                    column=metric,
+                    hint=f"It has: {', '.join(table.columns)}.",
+                )
+            values = np.asarray(table.columns[metric], dtype=np.float64)
+            if len(values) < len(ids):
+                over_all_ids = np.full(len(ids), np.nan)
+                over_all_ids[positions] = values
+                values = over_all_ids
+            columns[name][metric] = values
+        is_present = np.zeros(len(ids), dtype=bool)
+        is_present[positions] = True
+        missing[name] = ids[~is_present]
+    clusters = _merge_case_field(tables, ids, "clusters")
+    weights = _merge_case_field(tables, ids, "weights")
+    return Aligned(ids, columns, missing, clusters, weights)
+
+
+def _merge_case_field(tables: Mapping[str, PerCase], ids: Array, field: str) -> Array | None:
+    values_by_table = {name: getattr(table, field) for name, table in tables.items()}
+    if all(value is None for value in values_by_table.values()):
+        return None
+    merged: Array | None = None
+    known = np.zeros(len(ids), dtype=bool)
+    for name, value in values_by_table.items():
+        if value is None:
+            raise InputError(f"{name!r} has no {field} while other tables have.", table=name)
+        positions = np.searchsorted(ids, tables[name].ids)
+        if merged is None:
+            merged = np.empty(len(ids), dtype=np.asarray(value).dtype)
+        differs = known[positions] & (merged[positions] != value)
+        if differs.any():
+            case = tables[name].ids[np.flatnonzero(differs)[0]]
+            raise InputError(f"case {case!r} has different {field} in two tables.", table=name, row=case)
+        merged[positions] = value
+        known[positions] = True
+    return merged
+
+
+def pair(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike | None = None,
+    *,
+    clusters: npt.ArrayLike | None = None,
+    ids: npt.ArrayLike | None = None,
+    weights: npt.ArrayLike | None = None,
+) -> Differences:
+    """Pair two arrays in the same order of cases, or take ready differences as `first` alone.
+
+    Two pandas Series, or two dicts {id: value}, are paired by id, whatever their order. NaN on either side
+    leaves a pair out.
+
+    Raises:
+        InputError: if lengths differ, an id occurs twice without `clusters`, or no pair is left.
+    """
+    by_position = clusters is not None or weights is not None
+    first, second, ids, missing = _pair_by_id(first, second, ids, by_position=by_position)
+    a = _float_vector(first, "the first sample")
+    b = np.zeros_like(a) if second is None else _float_vector(second, "the second sample")
+    if len(a) != len(b):
+        raise InputError(
+            f"paired samples must have equal length, got {len(a)} and {len(b)}.",
+            hint="Pair them by id first: compare() does it.",
+        )
+    keep = ~(np.isnan(a) | np.isnan(b))
+    if not keep.any():
+        raise InputError(
+            "there is no value: the sample is empty or NaN throughout."
+            if second is None
+            else "no pair is left: one side or the other is empty, NaN or missing for every case."
+        )
+    n_nan = int(len(a) - keep.sum()) - sum(len(ids_missing) for ids_missing in missing.values())
+    reason = "values left out: NaN" if second is None else "pairs left out: NaN on one side or both"
+    notes: tuple[str, ...] = (caution(UnpairedWarning, f"{n_nan} of {len(a)} {reason}"),) if n_nan > 0 else ()
+    if any(len(ids_missing) for ids_missing in missing.values()):
+        notes += (caution(UnpairedWarning, describe_missing(missing, len(a))),)
+    clusters_kept = None if clusters is None else _check_per_case(clusters, len(a), "clusters")[keep]
+    labels = np.arange(len(a)) if ids is None else _check_per_case(ids, len(a), "ids")
+    keys = unit_keys(labels[keep])
+    if clusters_kept is None and ids is not None and len(np.unique(keys)) < len(keys):
+        raise InputError("an id occurs more than once.", hint="Say whose cases they are: clusters=.")
+    weights_kept = (
+        None if weights is None else _check_per_case(weights, len(a), "weights").astype(np.float64)[keep]
+    )
+    if weights_kept is not None and not (
+        np.isfinite(weights_kept).all() and (weights_kept >= 0).all() and weights_kept.any()
+    ):
+        raise InputError("weights must be finite numbers of at least 0, and not all 0.")
+    return Differences(a[keep], b[keep], clusters_kept, keys, weights_kept, notes)
+
+
+def _float_vector(values: npt.ArrayLike, what: str) -> Float:
+    try:
+        if isinstance(values, np.ma.MaskedArray):
+            values = np.ma.filled(values.astype(np.float64), np.nan)
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} must hold numbers, one per user: {error}.") from None
+    if array.ndim != 1:
+        raise InputError(f"{what} must be one-dimensional, got shape {array.shape}.")
+    if np.isinf(array).any():
+        raise InputError(f"{what} holds an infinite value.", row=int(np.flatnonzero(np.isinf(array))[0]))
+    return array
+
+
+def _check_per_case(values: npt.ArrayLike, n: int, name: str) -> Array:
+    """An argument that goes with the sample by position, as an array with one entry per case."""
+    array = np.asarray(values)
+    if array.shape != (n,):
+        raise InputError(f"{name} must hold one entry per case ({n}), got shape {array.shape}.")
+    return array
+
+
+def _pair_by_id(
+    first: Any, second: Any, ids: npt.ArrayLike | None, *, by_position: bool
+) -> tuple[Any, Any, npt.ArrayLike | None, Mapping[str, Array]]:
+    """Both samples in one order of ids, the ids, and those missing per side; unchanged without ids."""
+    if _sample_ids(first) is None or (second is not None and _sample_ids(second) is None):
+        # With ids on one side only, the pairing is by position, so the order must stay.
+        return _values_in_order(first), _values_in_order(second), ids, {}
+    a, b = _sample_table(first, "the first sample"), _sample_table(second, "the second sample")
+    if a is None or b is None or _same_order(first, second):
+        return (
+            _values_in_order(first),
+            None if second is None else _values_in_order(second),
+            _sample_ids(first),
+            {},
+        )
+    if by_position:
+        raise InputError(
+            "the two samples are paired by id, but clusters and weights go by position.",
+            hint="Bring both samples to one order first: second.loc[first.index].",
+        )
+    aligned = align({"the first sample": a, "the second sample": b}, [""])
+    return *(table[""] for table in aligned.tables.values()), aligned.ids, aligned.missing  # type: ignore[return-value]
+
+
+def _values_in_order(sample: Any) -> Any:
+    """The values of a sample in their own order."""
+    if isinstance(sample, Mapping):
+        return list(sample.values())
+    return sample if _sample_ids(sample) is None else sample.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _sample_ids(sample: Any) -> Array | None:
+    """The ids of a Series or a dict in their own order; None for other samples."""
+    if isinstance(sample, Mapping):
+        return np.asarray(list(sample))
+    if hasattr(sample, "index") and hasattr(sample, "to_numpy"):
+        return np.asarray(sample.index.to_numpy())
+    return None
+
+
+def _same_order(first: Any, second: Any) -> bool:
+    a, b = _sample_ids(first), _sample_ids(second)
+    return a is not None and b is not None and np.array_equal(a, b)
+
+
+def _sample_table(sample: Any, what: str) -> PerCase | None:
+    """A Series or a dict as a table by id; None for values without ids."""
+    labels = _sample_ids(sample)
+    if labels is None:
+        return None
+    values = np.asarray(_values_in_order(sample), dtype=np.float64)
+    order = np.argsort(labels, kind="stable")
+    labels = labels[order]
+    repeats = np.flatnonzero(labels[1:] == labels[:-1])
+    if len(repeats):
+        name = labels[repeats].tolist()[0]
+        raise InputError(f"{what} names {name!r} more than once.", row=name)
+    return PerCase(labels, {"": values[order]})
+
+
+def tables_of(samples: Mapping[str, Any], name: str) -> dict[str, PerCase]:
+    """Samples of several models as tables with one column: by id if all have ids, else by position."""
+    tables = {model: _sample_table(sample, f"{model!r}") for model, sample in samples.items()}
+    if None not in tables.values():
+        return {m: PerCase(t.ids, {name: t.columns[""]}) for m, t in tables.items() if t is not None}
+    columns = {
+        model: _float_vector(_values_in_order(sample), f"{model!r}") for model, sample in samples.items()
+    }
+    sizes = {model: len(values) for model, values in columns.items()}
+    if len(set(sizes.values())) > 1:
+        raise InputError(
+            f"samples without ids must have equal length, got {sizes}.", hint="Pass Series or dicts by user."
+        )
+    return {model: PerCase(np.arange(len(values)), {name: values}) for model, values in columns.items()}
+
+
+def as_differences(differences: Differences | npt.ArrayLike) -> Differences:
+    """Differences unchanged, or made from plain numbers, one per unit."""
+    return differences if isinstance(differences, Differences) else pair(differences)

@@ -1,0 +1,185 @@
+"""Another package adds a metric, a split, a file format, a backend, a check, a section and a verb.
+
+It is one module and the entry points that name it. Each addition is then found wherever ours are: by name, in
+listings and in the command.
+"""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+PACKAGE = '''
+import click
+import numpy as np
+
+from recsys.audit import Finding
+from recsys.audit.check_registry import check
+from recsys.cli.app import VERBS, Verb
+from recsys.inputs.files.formats import Format, add_format
+from recsys.kernels.backend import BACKENDS, Backend
+from recsys.metrics import metric
+from recsys.report.sections import Section, section
+from recsys.splits import leave_last
+from recsys.splits.job import strategy
+
+
+@metric("first_item", formula="1 if the first item is relevant", reference="this test", bounds=(0.0, 1.0))
+def first_item(h, k, c):
+    """Whether the first item is relevant."""
+    return np.bincount(h.hits.case[h.hits.rank == 1], minlength=h.hits.n_cases).astype(float)
+
+
+@strategy("keep_latest", makes="one", help="each user's last row")
+def keep_latest(data, **options):
+    """The last row of each user."""
+    return leave_last(data, 1, **options)
+
+
+def read_pairs(content, options):
+    rows = [line.split("~") for line in content.data.decode().split()]
+    items = {}
+    for user, item in rows:
+        items.setdefault(user, []).append(item)
+    return options.finish(items, None, content.name)
+
+
+add_format(Format("pairs", read_pairs, suffixes=(".pairs",), help="user~item"))
+
+
+def scan(problem, execution):
+    calls.append("scan")
+    return BACKENDS["reference"].scan(problem, execution)
+
+
+calls = []
+BACKENDS["echo"] = Backend("echo", why_not=lambda: None, scan=scan)
+
+
+@check("ids")
+def seven_items(e):
+    """A catalogue of seven items."""
+    return Finding("seven_items", "info", "there are seven items", 1) if e.n_items == 7 else None
+
+
+@section("moon", "Phase of the moon", needs="a sky")
+def moon(data):
+    return Section("It is full.")
+
+
+VERBS["greet"] = Verb("Say hello.", "recsys_plugin")
+
+
+@click.command("greet")
+def command():
+    """Say hello."""
+    click.echo("hello")
+'''
+GROUPS = ("metrics", "splits", "formats", "backends", "checks", "sections", "verbs")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A folder with the package, as pip leaves it."""
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "recsys_plugin.py").write_text(PACKAGE)
+    info = folder / "recsys_plugin-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: recsys-plugin\nVersion: 1.0\n")
+    entries = "".join(f"[recsys.{group}]\nplugin = recsys_plugin\n\n" for group in GROUPS)
+    (info / "entry_points.txt").write_text(entries)
+    return folder
+
+
+@pytest.fixture
+def run(site):
+    """Code run in a new process that has the package beside recsys; what it printed."""
+
+    def printed(code):
+        start = f"import sys; sys.path.insert(0, {str(site)!r})\n"
+        done = subprocess.run(
+            [sys.executable, "-c", start + textwrap.dedent(code)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return printed
+
+
+def command(*arguments):
+    """Code that calls the command."""
+    return f"from recsys.cli.app import cli; cli({list(arguments)!r}, standalone_mode=False)"
+
+
+def test_a_metric_is_evaluated_parsed_and_listed(run):
+    code = """
+        import recsys
+        print(recsys.evaluate({1: [3, 4], 2: [5]}, {1: [3], 2: [6]}, ["first_item", "hit@1"]).overall)
+    """
+    assert "'first_item': 0.5" in run(code)
+    assert "first_item" in run(command("metrics"))
+    assert "this test" in run(command("metrics", "first_item"))
+
+
+def test_a_split_is_called_by_name_and_is_a_choice_of_the_command(run):
+    code = """
+        import recsys
+        data = {"ann": ["a", "b", "c"], "bob": ["a", "d"]}
+        print(recsys.split(data, "keep_latest").test == recsys.splits.keep_latest(data).test)
+        print(recsys.split(data, "keep_latest").test)
+    """
+    assert run(code) == "True\n{'ann': ['c'], 'bob': ['d']}\n"
+    assert "keep_latest" in run(command("split", "--help"))
+
+
+def test_a_format_is_told_by_its_ending_and_named_in_the_help(run, tmp_path):
+    path = tmp_path / "truth.pairs"
+    path.write_text("ann~a\nann~b\nbob~a\n")
+    code = f"""
+        import recsys
+        print(recsys.read_file({str(path)!r}, "truth"), "pairs" in recsys.files.FORMATS)
+    """
+    assert run(code) == "Interactions(2 cases, 2 items, 3 rows) True\n"
+    assert "pairs" in run(command("evaluate", "--help"))
+
+
+def test_a_backend_runs_the_kernels_it_has(run):
+    code = """
+        import recsys
+        source = recsys.Factors([[1.0, 0.5]], [[3.0, 1.0], [2.0, 2.0], [1.0, 1.0]])
+        print(recsys.evaluate(source, {0: [1]}, ["mrr"], backend="echo")["mrr"])
+        import recsys_plugin
+        print(recsys_plugin.calls[:1], recsys.evaluate({0: [1]}, {0: [1]}, ["mrr"], backend="echo")["mrr"])
+    """
+    assert run(code) == "0.5\n['scan'] 1.0\n"
+
+
+def test_a_check_runs_with_the_others_and_by_name(run):
+    code = """
+        import recsys
+        train, test = {u: [u, u + 1, u + 2] for u in range(5)}, {0: [4]}
+        print("seven_items" in recsys.audit(train, test).checked)
+        print([f.name for f in recsys.audit(train, test, checks=["seven_items"])])
+    """
+    assert run(code) == "True\n['seven_items']\n"
+
+
+def test_a_section_stands_on_the_page_before_the_conventions(run):
+    code = """
+        import recsys
+        result = recsys.evaluate({1: [3, 4], 2: [5]}, {1: [3], 2: [6]}, ["hit@1"])
+        page = recsys.report.report_html(result)
+        print("It is full." in page, 0 < page.index("Phase of the moon") < page.index(">Conventions<"))
+    """
+    assert run(code) == "True True\n"
+
+
+def test_a_verb_is_in_the_help_and_called(run):
+    assert "Say hello." in run(command("--help"))
+    assert run(command("greet")) == "hello\n"
+
+
+def test_help_imports_no_verb_of_ours(run):
+    code = command("--help") + "; import sys; print([m for m in sys.modules if '.verb_' in m])"
+    assert run(code).endswith("[]\n")
