@@ -129,3 +129,31 @@ def test_what_the_pages_call_by_its_full_name_needs_no_second_import():
     code = "import recsys; [getattr(recsys, name) for name in dir(recsys)]; recsys.errors.RecsysError"
     assert imported_by(code)
     assert imported_by("import recsys; recsys.errors.RecsysError") & {"recsys.errors"}
+
+
+def test_a_small_call_loads_few_modules():
+    code = "import recsys; recsys.evaluate({1: [3, 4]}, {1: [4]}, 'ndcg@10')"
+    assert len([name for name in imported_by(code) if name.split(".")[0] == "recsys"]) <= 60
+
+
+def test_the_keywords_editors_see_are_those_of_evaluate():
+    import dataclasses
+    import inspect
+
+    from recsys.evaluation.options import EvaluateKeywords, EvaluationOptions
+
+    keywords = set(inspect.signature(recsys.evaluate).parameters)
+    keywords -= {"lists", "truth", "metrics", "conventions", "stop_when"}
+    assert set(EvaluateKeywords.__annotations__) == keywords
+    assert {field.name for field in dataclasses.fields(EvaluationOptions)} == keywords
+
+
+def test_the_options_of_a_report_are_those_of_its_function():
+    import inspect
+
+    from recsys.report.page import ReportOptions, write_report
+
+    assert set(ReportOptions.__annotations__) == set(inspect.signature(write_report).parameters) - {
+        "path",
+        "results",
+    }

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
@@ -46,15 +46,17 @@ from recsys.stats.runs import merge_runs
 from recsys.stats.variance_reduction import read_user_tables
 from recsys.types import PerCase
 
+if TYPE_CHECKING:
+    from recsys.report.page import ReportOptions
+
 Evaluations = Mapping[str, Evaluation | Sequence[Evaluation]] | Sequence[Evaluation]
 
 
-class CompareOptions(TypedDict, total=False):
-    """The options of compare, as editors and type checkers see them; defaults are in recsys.stats.Options."""
+class PairOptions(TypedDict, total=False):
+    """The options of compare but the correction, for editors; defaults are in recsys.stats.Options."""
 
     test: Literal["t", "permutation", "wilcoxon", "sign", "studentised", "bca"]
     interval: Method | None
-    correction: Literal["holm", "bonferroni", "hochberg", "bh", "by", "max-t", "none"]
     effect: str
     confidence: float
     margin: float | None
@@ -71,6 +73,12 @@ class CompareOptions(TypedDict, total=False):
     covariate_means: Mapping[str, float] | None
     strata: Any
     stratum_shares: Mapping[Any, float] | None
+
+
+class CompareOptions(PairOptions, total=False):
+    """The options of compare."""
+
+    correction: Literal["holm", "bonferroni", "hochberg", "bh", "by", "max-t", "none"]
 
 
 class Comparison(tables.Tabled, Sequence[Row]):
@@ -115,15 +123,19 @@ class Comparison(tables.Tabled, Sequence[Row]):
         alpha = 1.0 - self.table.options.confidence
         return {m: omnibus(tables_by_model, m, alpha=alpha, lower_is_better=m in lower) for m in names}
 
-    def pairs(self, correction: str = "max-t", **choices: Any) -> Comparison:
+    def pairs(self, correction: str = "max-t", **choices: Unpack[PairOptions]) -> Comparison:
         """Every pair of models on the same metrics, corrected over all pairs at once (by max-T by default).
 
         Other choices default to those of this comparison.
         """
-        options = {f.name: getattr(self.table.options, f.name) for f in fields(Options) if f.init}
+        options: dict[str, Any] = {
+            f.name: getattr(self.table.options, f.name) for f in fields(Options) if f.init
+        }
         options.pop("lower_is_better")
         metrics = list(dict.fromkeys(row.metric for row in self.rows))
-        return compare(self.evaluations, None, metrics, **(options | choices | {"correction": correction}))
+        return compare(
+            self.evaluations, None, metrics, **(options | dict(choices) | {"correction": correction})
+        )
 
     def __getitem__(self, key: Any) -> Any:
         """A row by place, by (model, metric), or by (model, baseline, metric) if there are several."""
@@ -164,7 +176,7 @@ class Comparison(tables.Tabled, Sequence[Row]):
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
 
-    def report(self, path: str | os.PathLike[str], **options: Any) -> Path:
+    def report(self, path: str | os.PathLike[str], **options: Unpack[ReportOptions]) -> Path:
         """Write an HTML report; see recsys.report.write_report for further arguments."""
         from recsys.report.page import write_report
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import InputError, UnknownNameError
-from recsys.evaluation.options import EvaluationOptions
+from recsys.evaluation.options import EvaluateKeywords, EvaluationOptions
 from recsys.evaluation.partials import merge
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import EvaluationRun
@@ -119,7 +119,7 @@ def race(
     baseline: str | None = None,
     stop_when: float | StopWhen | None = None,
     conventions: AnyConventions = None,
-    **given: Any,
+    **given: Unpack[EvaluateKeywords],
 ) -> Race:
     """Evaluate several models only until it is clear which is best, or which beat the baseline.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import ConventionError, InputError, MergeError, UnknownNameError
-from recsys.evaluation.options import parse_catalogue
+from recsys.evaluation.options import ContextKeywords, parse_catalogue
 from recsys.evaluation.partials import merge
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import EvaluationRun, list_length, load_interactions, load_ranking
@@ -43,7 +43,7 @@ class Evaluator:
         columns: Mapping[str, Any] | None = None,
         catalogue: int | Iterable[Any] | None = None,
         complete: bool = False,
-        **known: Any,
+        **known: Unpack[ContextKeywords],
     ) -> None:
         self.requests = parse_all(metrics, k)
         self.conventions = Conventions.of(conventions)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -15,6 +15,40 @@ from recsys.errors import IdTypeError, InputError
 from recsys.inputs.ids import encode, ids_to_array
 from recsys.ranks.ranked_truth import RankedTruth
 from recsys.types import Array, Float, Ids
+
+
+class ContextKeywords(TypedDict, total=False):
+    """What is known about items and users, as editors and type checkers see the keywords of evaluate."""
+
+    train: Any
+    popularity: Any
+    items: Any
+    users: Any
+    embeddings: Any
+    profiles: Any
+    reference: Any
+    intents: Any
+
+
+class EvaluateKeywords(ContextKeywords, total=False):
+    """The keywords of evaluate that verbs over several models hand on; defaults are in EvaluationOptions."""
+
+    k: int | Sequence[int] | None
+    by: str | Mapping[Any, Any] | Callable[[Any], Any] | None
+    columns: Mapping[str, Any] | None
+    catalogue: int | Iterable[Any] | None
+    seen: Any
+    complete: bool
+    full_ranking: bool
+    clusters: Mapping[Any, Any] | None
+    case_weights: Mapping[Any, float] | None
+    item_weights: Mapping[Any, float] | None
+    never: Iterable[Any] | None
+    exclude: Iterable[Any] | None
+    eligible: Any
+    backend: str
+    threads: int | None
+    progress: Callable[[int, int], object] | None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

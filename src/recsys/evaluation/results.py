@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from recsys.evaluation.bounds import Bounds
     from recsys.evaluation.groups import Gap
     from recsys.evaluation.uncertainty import Intervals
+    from recsys.report.page import ReportOptions
     from recsys.stats.inference_results import Estimate
     from recsys.stats.intervals import Method
     from recsys.stats.resampling import Rng
@@ -278,7 +279,7 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
             )
         return self._reevaluate(Conventions.of(conventions))
 
-    def report(self, path: str | os.PathLike[str], **options: Any) -> Path:
+    def report(self, path: str | os.PathLike[str], **options: Unpack[ReportOptions]) -> Path:
         """Write an HTML report; see recsys.report.write_report for further arguments."""
         from recsys.report.page import write_report
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from recsys.errors import MissingExtraError
 from recsys.evaluation.provenance import library_version
@@ -44,6 +44,21 @@ class _Page:
     facts: Sequence[str]
     sections: Sequence[Section]
     absent: Sequence[Section]
+
+
+class ReportOptions(TypedDict, total=False):
+    """The options of write_report, for results and comparisons that report themselves."""
+
+    baseline: str | None
+    metric: str | None
+    title: str | None
+    audit: Any
+    history: Any
+    items: Any
+    lists: Any
+    truth: Any
+    train: Any
+    embeddings: Any
 
 
 def write_report(
