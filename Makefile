@@ -28,7 +28,7 @@ help:
 	@echo "make demo    evaluate the embedded demo world and print the table"
 	@echo "make test    the whole test suite, then make parity"
 	@echo "make quick   a selection of the tests, under two minutes, between two edits"
-	@echo "make check   ruff, mypy, import layers, doctests"
+	@echo "make check   ruff, mypy, import layers, doctests, clang-format and clang-tidy"
 	@echo "make parity  meet the installed peer libraries and trackers, in an environment of their own"
 	@echo "make bench   run the benchmarks"
 	@echo "make tidy    clang-tidy on the C++ kernels"
@@ -62,6 +62,7 @@ check: $(VENV)/.installed
 	$(BIN)/python scripts/house.py --check
 	$(BIN)/clang-format --dry-run --Werror $(CPP)
 	$(BIN)/python -m pytest -q -p no:randomly --doctest-modules src/recsys --ignore=src/recsys/kernels/cuda/triton_kernels.py
+	$(MAKE) tidy
 
 # -W ignore: the warnings of peers are theirs.
 parity: $(PEERS)/.installed

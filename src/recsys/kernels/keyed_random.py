@@ -26,7 +26,7 @@ _WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 def mix_bits(keys: Array) -> Keys:
-    """64 bits in, 64 well-mix_bits bits out: a bijection, so different keys never collide.
+    """64 bits in, 64 well-mixed bits out: a bijection, so different keys never collide.
 
     >>> mix_bits(np.array([0, 1], dtype=np.uint64)).tolist()
     [16294208416658607535, 10451216379200822465]
