@@ -72,9 +72,9 @@ bench: $(PEERS)/.installed
 	@for script in benchmarks/*.py; do [ -e "$$script" ] || continue; \
 	echo "$$script"; $(PEERS)/bin/python "$$script" || exit 1; done
 
-# Apart from check: it takes a minute of CPU time. The compile commands are those of an ordinary build.
+# The compile commands are those of an ordinary build.
 tidy: $(VENV)/.installed
-	cmake -S . -B build/tidy -DPython_EXECUTABLE=$(abspath $(BIN)/python) >/dev/null
+	$(BIN)/cmake -S . -B build/tidy -DPython_EXECUTABLE=$(abspath $(BIN)/python) >/dev/null
 	printf '%s\n' src/recsys/kernels/native/*.cpp | xargs -P $(JOBS) -n 1 $(BIN)/clang-tidy --quiet -p build/tidy
 
 sanitize: $(VENV)/.installed
