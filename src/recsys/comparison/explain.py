@@ -9,13 +9,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from recsys.conventions.decisions import Conventions, describe
 from recsys.errors import InputError, TieWarning
 from recsys.evaluation.evaluate import evaluate
+from recsys.evaluation.options import EvaluateKeywords
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.tables import format_cell
 from recsys.types import Ids
@@ -70,7 +71,7 @@ def explain(
     lists: Any = None,
     truth: Any = None,
     metrics: Any = None,
-    **options: Any,
+    **options: Unpack[EvaluateKeywords],
 ) -> Explanation:
     """List the decisions that differ between two results or two conventions, and the effect of each.
 
