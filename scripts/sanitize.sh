@@ -25,7 +25,7 @@ sys.meta_path[:] = [finder for finder in sys.meta_path if "ScikitBuild" not in t
 END
 
 # The interpreter is not instrumented: the runtimes must come first (the C++ one too, or its exceptions are
-# not found), and the interpreter's own leaks are not ours. Memory and start-up are those of the sanitizers here, so
+# not found), and the interpreter's own leaks are not ours. Memory, speed and start-up are those of the sanitizers here, so
 # the tests that bound them are left out.
 asan=$(${CXX:-c++} -print-file-name=libasan.so)
 stdcxx=$(${CXX:-c++} -print-file-name=libstdc++.so)
@@ -33,4 +33,4 @@ export LD_PRELOAD="$asan $stdcxx" ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:a
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 PYTHONPATH="$build/package:$here/tests"
 "$python" -c 'import sys, recsys.kernels._native as n; sys.exit("sanitize/package" not in n.__file__ and n.__file__)'
 "$python" -m pytest -q -p no:cacheprovider -p no:randomly "$here"/tests/kernels \
-  -k "not 64_mb and not cold_start"
+  -k "not 64_mb and not cold_start and not ctrl_c"
