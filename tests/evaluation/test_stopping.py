@@ -328,3 +328,8 @@ def test_intervals_of_everybody_have_nothing_to_add(world):
     models, truth = world
     full = recsys.evaluate(models["good"], truth, ["ndcg@10"], stop_when=1e-6)
     assert full.intervals()["ndcg@10"].notes == ()
+
+
+def test_a_bad_half_width_is_named_as_it_was_typed():
+    with pytest.raises(InputError, match="stop_when=-1 is not a half-width"):
+        recsys.evaluate({1: [2]}, {1: [2]}, ["hit@1"], stop_when=-1)

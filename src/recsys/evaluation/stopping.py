@@ -78,6 +78,10 @@ class StopWhen:
         if isinstance(value, cls):
             return value
         if isinstance(value, int | float) and not isinstance(value, bool):
+            if not value > 0:
+                raise InputError(
+                    f"stop_when={value!r} is not a half-width.", hint="Try a positive number, such as 0.01."
+                )
             return cls(half_width=float(value))
         raise InputError(
             f"stop_when={value!r} is neither a half-width nor a StopWhen.",
