@@ -75,9 +75,9 @@ class EvaluationRun:
                     "cut-off.",
                     hint='Give every metric one, such as "mrr@10".',
                 )
-            from recsys.ranks.sources import recommended
+            from recsys.ranks.sources import lists_from_recommender
 
-            ranking = load_ranking(recommended(lists, known.cases.values, longest), columns)
+            ranking = load_ranking(lists_from_recommender(lists, known.cases.values, longest), columns)
         needs = {need for request in requests for need in request.metric.needs}
         ready = isinstance(ranking, Lists)
         if ready and (never is not None or options.eligible is not None) and "eligible" not in needs:

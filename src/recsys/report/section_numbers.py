@@ -151,17 +151,17 @@ def all_strata(data: ReportData) -> list[GroupValues]:
     strata = [_by_evaluated_groups(data)]
     if data.train is not None:
         n_train = count_entries(data.train, users)
-        strata.append(_stratified(data, "activity", "training interactions", *_ranges(n_train)))
+        strata.append(_values_by_group(data, "activity", "training interactions", *_ranges(n_train)))
         if (n_train == 0).any() and (n_train > 0).any():
             strata.append(
-                _stratified(data, "cold and warm users", "history in training",
+                _values_by_group(data, "cold and warm users", "history in training",
                             np.where(n_train == 0, 0, 1), ["cold (none)", "warm (some)"])
             )  # fmt: skip
         strata.append(_by_item_popularity(data, users))
     if data.truth is not None:
         n_relevant = count_entries(data.truth, Ids(data.aligned.ids))
         strata.append(
-            _stratified(data, "relevant items", "relevant items in the truth", *_ranges(n_relevant))
+            _values_by_group(data, "relevant items", "relevant items in the truth", *_ranges(n_relevant))
         )
     return [stratum for stratum in strata if stratum is not None]
 
@@ -252,7 +252,7 @@ def _by_item_popularity(data: ReportData, users: Ids) -> GroupValues | None:
         return None
     edges = np.quantile(known, [1 / 3, 2 / 3])
     group = np.where(np.isnan(by_user), -1, np.searchsorted(edges, by_user, side="left"))
-    return _stratified(data, "popularity of what they want", "popularity of their relevant items", group,
+    return _values_by_group(data, "popularity of what they want", "popularity of their relevant items", group,
                        ["niche", "mixed", "mainstream"])  # fmt: skip
 
 
@@ -303,7 +303,7 @@ def group_value(data: ReportData, model: str, metric: str, inside: Bool) -> Trip
     return (value, *_clip(_mean_interval(column, clusters, weights, value), bounds))
 
 
-def _stratified(
+def _values_by_group(
     data: ReportData, name: str, title: str, group: Int, labels: Sequence[str]
 ) -> GroupValues | None:
     """The headline metric by group; None with fewer than two groups."""

@@ -21,7 +21,7 @@ from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.single import score_list
 from recsys.inputs.containers import as_array
-from recsys.ranks.sources import recommended as ask_model
+from recsys.ranks.sources import lists_from_recommender as ask_model
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ namespace recsys {
 
 template <class T>
 struct ScoreRows {
-  const T* scores;                // a row a case
+  const T* scores;                // one row per case
   const std::uint8_t* candidate;  // likewise
   std::int64_t n_rows, n_items;
   const std::int64_t* rank;  // of an item: among equal scores the smaller one goes first
@@ -21,7 +21,7 @@ struct ScoreRows {
 struct ScoreAnswers {
   std::int64_t* lengths;  // of each list
   std::int32_t* list_items;
-  double* list_scores;  // k places a row
+  double* list_scores;  // k places per row
   std::int64_t *above, *tied, *ahead;
   double* own;
   std::int64_t* n_candidates;

@@ -70,7 +70,7 @@ class Grouped {
  private:
   static constexpr std::int64_t kWord = 8;
 
-  // The cases that begin in rows [start, stop), of a byte a row; most words hold none.
+  // The cases that begin in rows [start, stop), of one byte per row; most words hold none.
   void add(const std::uint8_t* begins, std::int64_t start, std::int64_t stop) {
     const std::int64_t n = stop - start;
     make_room(static_cast<std::size_t>(n), start);

@@ -5,7 +5,7 @@
 namespace recsys {
 namespace {
 
-// Rows [start, stop) of a table, start from 1. Items go to `out` as they are, and a byte a row says whether a
+// Rows [start, stop) of a table, start from 1. Items go to `out` as they are, and one byte per row says whether a
 // case begins there.
 template <Order Wanted>
 RowFacts compare_with_previous(const RowTable& table, std::int64_t start, std::int64_t stop,

@@ -8,7 +8,7 @@ from recsys import lazy_names
 
 if TYPE_CHECKING:
     from recsys.ranks.sources.factors import Factors, read_factors
-    from recsys.ranks.sources.fitted_models import from_model, recommended
+    from recsys.ranks.sources.fitted_models import from_model, lists_from_recommender
     from recsys.ranks.sources.scores import Scores
     from recsys.ranks.sources.source import RankingOptions, Source, UsersByItems, recommends
 
@@ -19,15 +19,15 @@ __all__ = [
     "Source",
     "UsersByItems",
     "from_model",
+    "lists_from_recommender",
     "read_factors",
-    "recommended",
     "recommends",
 ]
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "factors": ("Factors", "read_factors"),
-        "fitted_models": ("from_model", "recommended"),
+        "fitted_models": ("from_model", "lists_from_recommender"),
         "scores": ("Scores",),
         "source": ("RankingOptions", "Source", "UsersByItems", "recommends"),
     },

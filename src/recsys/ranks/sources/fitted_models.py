@@ -137,13 +137,13 @@ def _score_blocks(model: Any, scorer: Callable[[Array, Array], Array], batch: in
     return block
 
 
-def recommended(model: Any, users: Iterable[Any], k: int) -> dict[Any, list[Any]]:
+def lists_from_recommender(model: Any, users: Iterable[Any], k: int) -> dict[Any, list[Any]]:
     """{user: items recommended by the model}, best first, at most k items.
 
     >>> class Popular:
     ...     def recommend(self, user, n):
     ...         return [("b", 3.0), ("a", 1.0)][:n]
-    >>> recommended(Popular(), [1, 2], 2)
+    >>> lists_from_recommender(Popular(), [1, 2], 2)
     {1: ['b', 'a'], 2: ['b', 'a']}
     """
     try:
