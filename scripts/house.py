@@ -27,9 +27,6 @@ REASONS = {
     "metrics": "the room; the two modules of that name are written so in the documents",
     "evaluation": "the room; recsys.cf.evaluation is the package the documents write",
     "comparison": "the room; recsys.cf.evaluation.comparison is written so in the documents",
-    "contrasts": "one picture, two renderers: charts and figures hold the same files",
-    "per_model": "one picture, two renderers: charts and figures hold the same files",
-    "items_and_time": "one picture, two renderers: charts and figures hold the same files",
 }
 CALLS = {
     "evaluate(lists)": "recsys.evaluate({1: [3, 5, 8], 2: [4, 5, 6]}, {1: {3, 8}, 2: {5}}, ['ndcg@10'])",

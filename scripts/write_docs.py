@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import recsys
-from recsys.cli.facts import all_metrics, all_presets, bounds_text, choices, decisions
+from recsys.cli.reference_verbs import all_metrics, all_presets, bounds_text, choices, decisions
 from recsys.conventions.decisions import DECISIONS, Conventions, describe
 from recsys.inputs.files import FORMATS, write_text
 

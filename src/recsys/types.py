@@ -185,6 +185,20 @@ def positions(starts: Array, sizes: Array) -> Int:
     return np.asarray(np.arange(int(sizes.sum())) + np.repeat(starts - before, sizes), dtype=np.int64)
 
 
+def runs(*columns: Array) -> tuple[Int, Int]:
+    """The start and the length of each run of equal entries, of columns that are sorted together.
+
+    >>> [part.tolist() for part in runs(np.array([4, 4, 7]))]
+    [[0, 2], [2, 1]]
+    """
+    new = np.zeros(len(columns[0]), dtype=bool)
+    new[:1] = True
+    for column in columns:
+        new[1:] |= column[1:] != column[:-1]
+    starts = np.flatnonzero(new)
+    return starts, np.diff(starts, append=len(new))
+
+
 def count_entries(data: Interactions | Lists, cases: Ids) -> Int:
     """The number of entries of some cases, in their order; 0 for a case without any."""
     data.cases.same_kind(cases, what="user")

@@ -76,6 +76,29 @@ def test_diversity_is_one_minus_the_mean_similarity_of_pairs(seed, kind):
     assert (batch.num_users, batch.num_missing) == (5, missing)
 
 
+def test_empty_lists_miss_nothing_whatever_the_last_call_missed():
+    rows, profile = [[1.0, 0.0], [0.0, 1.0]], [1.0, 0.0]
+    diversity, alignment = cf_evaluation.DiversityMetric(), cf_evaluation.SemanticAlignmentMetric()
+
+    def miss_one():
+        diversity.compute([0, 1, 7], rows)
+        alignment.compute(profile, [0, 1, 7], rows)
+        assert (diversity.num_missing, alignment.num_missing) == (1, 1)
+
+    miss_one()
+    batches = [
+        diversity.compute_batch({1: [], 2: []}, rows),
+        alignment.compute_batch({1: profile}, {1: []}, rows),
+    ]
+    assert (
+        [batch.num_missing for batch in batches] == [diversity.num_missing, alignment.num_missing] == [0, 0]
+    )
+    miss_one()
+    assert alignment.compute_batch({}, {1: [0]}, rows).num_missing == alignment.num_missing == 0
+    assert diversity.compute([], rows) == alignment.compute(profile, [], rows) == 0.0
+    assert (diversity.num_missing, alignment.num_missing) == (0, 0)
+
+
 @given(SEEDS)
 def test_a_mapping_leads_to_the_same_rows(seed):
     rng, rows, lists = world(seed)

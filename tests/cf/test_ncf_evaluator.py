@@ -326,7 +326,7 @@ def test_mixed_precision_is_optional_and_named():
 
 
 def _ties(model, cases):
-    from recsys.ranks.sources.torch_modules import scoring
+    from recsys.ranks.sources.fitted_models import scoring
 
     with scoring(model, autocast="bfloat16") as score:
         return bool((cases.judge(score).tied > 1).any())

@@ -287,7 +287,7 @@ def test_an_error_of_the_system_is_not_an_internal_error(run, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("recsys.cli.output.print_result", full)
+    monkeypatch.setattr("recsys.cli.scoring_verbs.print_result", full)
     assert_failed(run("evaluate", "lists.csv", "truth.csv"), 3, "No space left on device")
 
 
@@ -313,3 +313,15 @@ def test_groups_by_a_column_of_users_are_in_every_form(run, tmp_path):
     assert [float(row["value"]) for row in rows[1:]] == [group["metrics"]["ndcg@2"] for group in by]
     assert all(line in [row.split()[0] for row in shown.splitlines() if row] for line in "FM")
     assert_failed(run(*arguments[:-1], "age"), 2, "Pass --users or --items")
+
+
+def test_the_help_of_most_verbs_needs_no_numpy():
+    # The others list file formats, ways to split or tests, which are declared beside their functions.
+    verbs = sorted(set(VERBS) - {"audit", "compare", "evaluate", "explain", "inspect", "report", "split"})
+    code = (
+        "import sys; from recsys.cli.app import cli\n"
+        f"for verb in {verbs}: cli([verb, '--help'], standalone_mode=False)\n"
+        "print('numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("False\n")

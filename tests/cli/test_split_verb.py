@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from recsys.cli import verb_split
+from recsys.cli import split_verb
 from recsys.cli.app import cli
 from recsys.splits import STRATEGIES
 from recsys.splits.job import DEFAULTS
@@ -111,11 +111,11 @@ def test_a_folder_that_holds_something_is_not_touched(run, tmp_path):
 
 
 def test_every_parameter_has_an_option():
-    with verb_split.command.make_context("split", ["x", "-o", "y"]) as context:
-        options = {option.name for option in verb_split.command.get_params(context)}
+    with split_verb.split_command.make_context("split", ["x", "-o", "y"]) as context:
+        options = {option.name for option in split_verb.split_command.get_params(context)}
     for strategy in STRATEGIES.values():
         for name in strategy.parameters:
-            assert verb_split._RENAMED.get(name, name) in options
+            assert split_verb._RENAMED.get(name, name) in options
     assert set(DEFAULTS) - {"columns"} <= options
 
 

@@ -8,8 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from recsys.cli.app import cli
-from recsys.cli.studies import STUDIES, run_study, setting_of
-from recsys.cli.studies.metric_sensitivity import SIGMAS, half_point, quality
+from recsys.cli.studies import SIGMAS, STUDIES, half_point, quality, run_study, setting_of
 from recsys.errors import ColumnError, UnknownNameError
 
 torch = pytest.importorskip("torch")

@@ -10,7 +10,7 @@ import pytest
 import recsys
 from recsys.comparison.history import history, record
 from recsys.errors import FileError, InputError
-from recsys.stats.change_points import change_points
+from recsys.stats.sequential import change_points
 
 
 def night(share, seed, n=500):

@@ -15,9 +15,8 @@ from recsys.evaluation.bounds import best_and_floor
 from recsys.evaluation.bounds.candidate_pool import CandidatePool, random_lists
 from recsys.evaluation.bounds.even_exposure import most_even_counts
 from recsys.inputs import read_interactions, read_lists
-from recsys.metrics.registry import METRICS
-from recsys.metrics.requests import Request
-from recsys.ranks.matching import match_truth
+from recsys.metrics.registry import METRICS, Request
+from recsys.ranks.ranked_truth import match_truth
 from recsys.types import Context, Ids
 from worlds.bounds import metrics_at, small_world, try_all
 

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as arrays
 
 import recsys
 from recsys.errors import FileError
-from recsys.evaluation.json_arrays import fingerprint, pack, unpack
+from recsys.evaluation.result_files import fingerprint, pack, unpack
 
 LISTS = {"ann": ["a", "b", "c"], "bob": ["b", "d"], "eve": []}
 TRUTH = {"ann": {"a": 1, "c": 3}, "bob": {"d": 2}, "eve": {"a": 1}, "zoe": {"b": 1}}

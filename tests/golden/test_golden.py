@@ -16,7 +16,7 @@ from golden.ways import way_of
 from recsys.conventions.decisions import DECISIONS, Conventions
 from recsys.conventions.presets import PRESETS, preset
 from recsys.errors import RecsysError
-from recsys.metrics.requests import Request
+from recsys.metrics.registry import Request
 
 pytestmark = pytest.mark.golden
 

@@ -435,7 +435,7 @@ def test_unknown_options(put):
 
 
 def test_a_gzip_bomb_is_refused(put, monkeypatch):
-    monkeypatch.setattr("recsys.inputs.files.content._UNPACKED_BYTES", 1 << 20)
+    monkeypatch.setattr("recsys.inputs.files.formats._UNPACKED_BYTES", 1 << 20)
     with pytest.raises(FileError, match="times its size"):
         read_file(put("a.csv.gz", gzip.compress(b"a" * (1 << 24))))
 

@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 
 import recsys
 from recsys import errors, kernels
-from recsys.kernels.backend import Execution
-from recsys.kernels.cuda import block, cuda_scan, torch_pass, why_no_gpu
+from recsys.kernels.backend import Execution, as_problem
+from recsys.kernels.cuda import cuda_scan, torch_pass, why_no_gpu
 from recsys.kernels.cuda.packed_rows import pack_items, pack_users
-from recsys.kernels.scan_problem import as_problem
 
 torch = pytest.importorskip("torch")
 DEVICE = "cpu" if why_no_gpu() else "cuda"
@@ -119,8 +118,8 @@ def test_any_world_gives_the_bits_of_the_reference(
 @pytest.mark.parametrize("kind", ["normal", "skewed", "whole"])
 def test_several_stages_and_blocks(kind: str, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
-    monkeypatch.setattr(block, "FIRST_TILES", 1)
-    monkeypatch.setattr(block, "GROWTH", 2)
+    monkeypatch.setattr(cuda_scan, "FIRST_TILES", 1)
+    monkeypatch.setattr(cuda_scan, "GROWTH", 2)
     monkeypatch.setattr(cuda_scan, "CASES_PER_BLOCK", 16)
     users, items = factors("normal", 40, 12, rng, np.float32), factors(kind, 2000, 12, rng, np.float32)
     truth, seen = rows_of(40, 2000, 15, rng), rows_of(40, 2000, 60, rng)
@@ -136,7 +135,7 @@ def test_rows_whose_buffers_overflow_are_tried_again_then_decided_on_the_cpu(
     more_room: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(4)
-    monkeypatch.setattr(block, "MIN_CAPACITY", 2)
+    monkeypatch.setattr(cuda_scan, "MIN_CAPACITY", 2)
     monkeypatch.setattr(cuda_scan, "RETRY_CAPACITY_FACTOR", more_room)
     on_cpu: list[int] = []
     decide = cuda_scan._on_cpu

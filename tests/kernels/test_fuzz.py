@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from recsys import kernels
 from recsys.errors import RecsysError
 from recsys.inputs import ids
+from recsys.kernels import native_backend
 
 FUNCTIONS = [name for name in kernels.__all__ if name[0].islower() and "backends" not in name]
 needs_native = pytest.mark.skipif(not kernels.backends().native, reason="the compiled kernels are missing")
@@ -263,7 +264,7 @@ def test_public_kernels_answer_as_the_reference_does_or_raise_a_typed_error(name
     if name == "place_beyond":  # writes to what it is given
         arguments = {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in arguments.items()}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "SHORT_CUT_MIN_ROWS", 0)
+        patch.setattr(native_backend, "SHORT_CUT_MIN_ROWS", 0)
         try:
             found = outcome(lambda: getattr(kernels, name)(**arguments))
         except UnicodeEncodeError:

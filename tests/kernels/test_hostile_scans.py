@@ -199,10 +199,10 @@ def test_an_unknown_way_to_prune_is_named():
 
 
 def test_order_is_checked_across_the_pieces_it_is_checked_in(monkeypatch):
-    from recsys.kernels import scan_problem
+    from recsys.kernels import backend
 
     for step in (1, 2, 3, 100):
-        monkeypatch.setattr(scan_problem, "ENTRIES_PER_CHECK", step)
+        monkeypatch.setattr(backend, "ENTRIES_PER_CHECK", step)
         users, items = np.ones((4, 1)), np.ones((9, 1))
         kernels.scan(users, items, k=1, seen=([0, 3, 3, 6, 6], [1, 5, 8, 0, 0, 7]))
         with pytest.raises(InputError, match="seen: the items of case 2 are not"):

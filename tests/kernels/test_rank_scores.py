@@ -108,3 +108,12 @@ def test_scores_in_any_layout_are_ranked_as_they_read(backend, level):
     for given_ in (np.asfortranarray(whole), backwards, whole.astype(">f4")):
         found = kernels.rank_scores(given_, np.ones((6, 40), bool), **how)
         assert found.list_items.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize(("backend", "level"), WAYS)
+def test_items_of_equal_rank_go_by_index(backend, level):
+    result = kernels.rank_scores(
+        [[1.0, 1.0, 1.0, 2.0, 1.0]], np.ones((1, 5), bool), k=4, truth=([0, 3], [0, 2, 4]),
+        item_rank=[0, 3, 0, 1, 0], backend=backend, cpu_level=level,
+    )  # fmt: skip
+    assert (result.list_items.tolist(), result.ahead.tolist()) == ([3, 0, 2, 4], [0, 1, 2])

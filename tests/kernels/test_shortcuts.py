@@ -14,6 +14,7 @@ import recsys
 from recsys import kernels
 from recsys.errors import IdTypeError, RecsysError
 from recsys.inputs import ids
+from recsys.kernels import native_backend
 from recsys.kernels.exact_sums import exact_sum
 from worlds.kernels import LEVELS
 
@@ -27,7 +28,7 @@ def shortcut(monkeypatch):
     def run(call):
         results = []
         for least in (0, 2**62):
-            monkeypatch.setattr(kernels, "SHORT_CUT_MIN_ROWS", least)
+            monkeypatch.setattr(native_backend, "SHORT_CUT_MIN_ROWS", least)
             try:
                 results.append(call())
             except RecsysError as error:
@@ -70,7 +71,7 @@ def test_placed_rows_are_those_of_numpy(data, arranged):
     with pytest.MonkeyPatch.context() as patch:
         results: list[list[object]] = []
         for least in (0, 2**62):
-            patch.setattr(kernels, "SHORT_CUT_MIN_ROWS", least)
+            patch.setattr(native_backend, "SHORT_CUT_MIN_ROWS", least)
             results.append(
                 [
                     _tried(lambda: recsys.read_lists(table)),
@@ -139,7 +140,7 @@ SPOILT = {
 @settings(max_examples=60, deadline=None)
 @given(
     sizes=st.lists(st.integers(1, 9) | st.integers(1, 5_000), min_size=1, max_size=12),
-    order=st.sampled_from(kernels.ORDERS),
+    order=st.sampled_from(native_backend.ORDERS),
     how=st.sampled_from(sorted(SPOILT)),
     data=st.data(),
 )
@@ -151,7 +152,7 @@ def test_every_level_places_rows_alike(level, sizes, order, how, data):
     case, item, rank = columns
     limit = 2**20
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "SHORT_CUT_MIN_ROWS", 0)
+        patch.setattr(native_backend, "SHORT_CUT_MIN_ROWS", 0)
         placed = kernels.place_rows(
             case, item, rank if order == "by_rank" else None, order=order, limit=limit, cpu_level=level
         )
@@ -186,7 +187,7 @@ def test_strings_are_coded_by_their_sorted_order(words):
     values = np.array(words, dtype=object)
     arrow = pa.array(["pad", *words]).slice(1)  # an array that does not start at its buffer's start
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "SHORT_CUT_MIN_ROWS", 0)
+        patch.setattr(native_backend, "SHORT_CUT_MIN_ROWS", 0)
         coded = [
             ids._encode_by_kernel(v)
             for v in (values, arrow, arrow.cast("large_string"), pa.chunked_array([arrow]))
@@ -242,5 +243,5 @@ def test_sums_are_exact_with_and_without_the_short_cut(values, repeats):
     wanted = sum(map(Fraction, array.tolist()), Fraction(0))
     for least in (0, 2**62):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(kernels, "SHORT_CUT_MIN_ROWS", least)
+            patch.setattr(native_backend, "SHORT_CUT_MIN_ROWS", least)
             assert exact_sum(array) == wanted

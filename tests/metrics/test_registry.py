@@ -18,16 +18,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recsys
-from recsys.cli.facts import all_metrics
+from recsys.cli.reference_verbs import all_metrics
 from recsys.conventions.decisions import DECISIONS, Conventions
 from recsys.conventions.presets import PRESETS
 from recsys.errors import RecsysError
 from recsys.evaluation import engine
 from recsys.evaluation.bounds.best_lists import builder_of
-from recsys.metrics.case_reading import Reading
-from recsys.metrics.registry import _ALIASES, METRICS
-from recsys.metrics.requests import Request
-from recsys.ranks.matching import MatchedTruth
+from recsys.metrics.readings import Reading
+from recsys.metrics.registry import _ALIASES, METRICS, Request
+from recsys.ranks.ranked_truth import MatchedTruth
 from recsys.report.report_data import gather_report_data
 from recsys.types import Lists
 from worlds.lists import World, known_of, list_frame, truth_frame, worlds

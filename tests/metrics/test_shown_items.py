@@ -25,8 +25,7 @@ from recsys.errors import (
     RecsysWarning,
     UnknownNameError,
 )
-from recsys.metrics.registry import METRICS
-from recsys.metrics.requests import Request
+from recsys.metrics.registry import METRICS, Request
 
 SHOWN = sorted(name for name, metric in METRICS.items() if "lists" in metric.needs)
 LISTS = {1: ["a", "b"], 2: ["b", "c"], 3: ["c", "d"]}

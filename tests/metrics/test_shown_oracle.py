@@ -17,7 +17,7 @@ from oracles.ranking import Request, parameters_to_try
 from recsys.conventions.decisions import Conventions
 from recsys.conventions.presets import PRESETS
 from recsys.metrics.registry import METRICS
-from recsys.metrics.requests import Request as EngineRequest
+from recsys.metrics.registry import Request as EngineRequest
 from worlds.lists import World, known_of, list_frame, truth_frame, worlds
 
 pytestmark = pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")

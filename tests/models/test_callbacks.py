@@ -7,18 +7,12 @@ import pytest
 
 from recsys.errors import InputError, RecsysError
 from recsys.models.callbacks import EpochEvaluation, FinalTest, fit, hold_out_last
-from recsys.models.training_pairs import Pairs
+from recsys.models.implicit_feedback import Pairs
+from worlds.pairs import two_tastes
 
 torch = pytest.importorskip("torch")
 
 from recsys.models import GMF, train  # noqa: E402
-
-
-def pairs_of(n_users=60, n_items=40, seed=0):
-    rng = np.random.default_rng(seed)
-    users = np.repeat(np.arange(n_users), 8)
-    items = np.concatenate([rng.choice(20, 8, replace=False) + 20 * (u % 2) for u in range(n_users)])
-    return Pairs.of(users, items, n_users=n_users, n_items=n_items, order=rng.permutation(len(users)))
 
 
 class Scripted:
@@ -79,7 +73,7 @@ def test_it_may_evaluate_every_few_epochs():
 
 
 def test_the_model_keeps_training_afterwards():
-    rest, cases = hold_out_last(pairs_of(), negatives=10)
+    rest, cases = hold_out_last(two_tastes(), negatives=10)
     modes = []
     watch = EpochEvaluation(cases)
 
@@ -93,7 +87,7 @@ def test_the_model_keeps_training_afterwards():
 
 
 def test_the_best_weights_come_back_and_only_on_request():
-    rest, cases = hold_out_last(pairs_of(), negatives=10)
+    rest, cases = hold_out_last(two_tastes(), negatives=10)
     model = GMF(60, 40)
     watch = EpochEvaluation(cases, metric="ndcg@5", keep_best=True)
     train(model, rest, epochs=6, learning_rate=0.05, device="cpu", after_epoch=watch)
@@ -106,7 +100,7 @@ def test_the_best_weights_come_back_and_only_on_request():
 
 
 def test_the_held_out_items_are_each_users_last_and_leave_the_training_data():
-    pairs = pairs_of()
+    pairs = two_tastes()
     rest, cases = hold_out_last(pairs, negatives=15, seed=2)
     assert len(rest) == len(pairs) - 60
     for user, item, row in zip(cases.users, cases.items, cases.negatives.reshape(-1, 15), strict=True):
@@ -118,7 +112,7 @@ def test_the_held_out_items_are_each_users_last_and_leave_the_training_data():
 
 
 def test_fit_trains_for_the_best_number_of_epochs():
-    pairs = pairs_of()
+    pairs = two_tastes()
     cases = hold_out_last(pairs, negatives=10)[1]
     stages = []
 

@@ -7,7 +7,8 @@ import pytest
 
 import recsys
 from recsys.errors import FileError, InputError, MissingExtraError, UnknownNameError
-from recsys.models.training_pairs import Pairs
+from recsys.models.implicit_feedback import Pairs
+from worlds.pairs import two_tastes
 
 torch = pytest.importorskip("torch")
 
@@ -48,14 +49,6 @@ def all_scores(model):
     items = torch.arange(model.n_items).repeat(model.n_users)
     with torch.no_grad():
         return model(users, items).reshape(model.n_users, model.n_items).numpy()
-
-
-def blocks_of(seed=0, n_users=60, n_items=40):
-    """Two tastes: users of a group take items of that group, in a random order."""
-    rng = np.random.default_rng(seed)
-    users = np.repeat(np.arange(n_users), 8)
-    items = np.concatenate([rng.choice(20, 8, replace=False) + 20 * (u % 2) for u in range(n_users)])
-    return Pairs.of(users, items, n_users=n_users, n_items=n_items, order=rng.permutation(len(users)))
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -129,7 +122,7 @@ def test_networks_that_cannot_be_built_are_refused(make, words):
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_training_learns_the_two_tastes(name):
-    pairs = blocks_of()
+    pairs = two_tastes()
     model = network(name, 60, 40, **NETWORKS[name])
     history = train(model, pairs, epochs=40, batch=128, learning_rate=0.02, device="cpu")
     assert history.epochs[-1].loss < 0.8 * history.epochs[0].loss
@@ -140,7 +133,7 @@ def test_training_learns_the_two_tastes(name):
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_training_is_repeatable_and_leaves_torch_alone(dropout):
-    pairs = blocks_of()
+    pairs = two_tastes()
 
     def weights(seed):
         model = MLP(60, 40, layers=[8, 4], dropout=dropout)
@@ -161,7 +154,7 @@ def test_negatives_are_fresh_uniform_and_never_a_users_own(monkeypatch, bitmap):
     if not bitmap:
         monkeypatch.setattr(training, "_MAX_BITMAP", 0)
     monkeypatch.setattr(training, "_CHUNK", 100)
-    pairs = blocks_of()
+    pairs = two_tastes()
     epoch_batches = training._Batches(pairs, 5, 64, torch.device("cpu"), 0)
     own = set(zip(pairs.users.tolist(), pairs.items.tolist(), strict=True))
     epochs = []
@@ -194,7 +187,7 @@ def test_the_callback_and_the_progress_are_called():
         return number == 2
 
     history = train(
-        GMF(60, 40), blocks_of(), epochs=9, device="cpu", after_epoch=after,
+        GMF(60, 40), two_tastes(), epochs=9, device="cpu", after_epoch=after,
         progress=lambda done, whole: steps.append((done, whole)), batch=512,
     )  # fmt: skip
     assert [n for n, _ in seen] == [1, 2]
@@ -209,7 +202,7 @@ def test_the_callback_and_the_progress_are_called():
 )
 def test_invalid_options_of_training_are_refused(wrong):
     with pytest.raises(InputError):
-        train(GMF(60, 40), blocks_of(), **{"device": "cpu", "epochs": 2, **wrong})
+        train(GMF(60, 40), two_tastes(), **{"device": "cpu", "epochs": 2, **wrong})
 
 
 class TestPairs:
@@ -226,7 +219,7 @@ class TestPairs:
             Pairs.of([0, 0], [1, 2]).without_last()
 
     def test_unseen_items_are_different_and_not_the_users_own(self):
-        pairs = blocks_of()
+        pairs = two_tastes()
         unseen = pairs.unseen(np.arange(60), 12, seed=1)
         assert unseen.shape == (60, 12)
         for user, row in enumerate(unseen):
@@ -311,7 +304,7 @@ class TestFiles:
 @pytest.mark.parametrize(("fit", "rate"), [(als, {}), (bpr, {"learning_rate": 0.1})])
 def test_implicits_models_come_as_factors_with_ids(fit, rate):
     pytest.importorskip("implicit")
-    pairs = blocks_of()
+    pairs = two_tastes()
     train_set = recsys.read_interactions(
         {f"u{u:02}": [f"i{i:02}" for i in pairs.items[pairs.users == u]] for u in range(60)}
     )

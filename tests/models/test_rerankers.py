@@ -124,7 +124,7 @@ def test_diversification_does_not_depend_on_the_block(monkeypatch):
     rng = np.random.default_rng(0)
     rows, pools = rng.standard_normal((30, 4)), {u: rng.permutation(30)[:12].tolist() for u in range(9)}
     whole = diversify(pools, rows, 5, diversity=0.4)
-    monkeypatch.setattr("recsys.models.rerankers.diversification._BLOCK_BYTES", 1)
+    monkeypatch.setattr("recsys.models.rerankers._BLOCK_BYTES", 1)
     assert diversify(pools, rows, 5, diversity=0.4).codes.tolist() == whole.codes.tolist()
 
 

@@ -1,6 +1,7 @@
 """Figures and charts: each is drawn, shows its numbers and can be saved; colours can be distinguished."""
 
 import base64
+import inspect
 import json
 import re
 import sys
@@ -45,6 +46,16 @@ def closed():
 def results():
     lists, truth, *_ = world()
     return evaluations(lists, truth, by=lambda user: "even" if user % 2 == 0 else "odd")
+
+
+def test_a_picture_is_in_both_rooms_with_the_same_arguments():
+    pictures = set(charts.__all__) - {"Chart"}
+    assert pictures == set(figures.__all__) - {"save"} == {*CALLS, "duel"}
+    for name in pictures:
+        chart, figure = (
+            list(inspect.signature(getattr(room, name)).parameters) for room in (charts, figures)
+        )
+        assert figure == [*chart, "ax"], name
 
 
 @pytest.mark.parametrize("name", CALLS)

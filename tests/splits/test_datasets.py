@@ -16,7 +16,7 @@ import recsys
 from recsys import data
 from recsys.errors import ColumnError, FileError, RecsysError, UnknownNameError
 from recsys.inputs.files.reader import read_table, write_table
-from recsys.splits.datasets import dataset as datasets
+from recsys.splits.datasets import dataset_readers as datasets
 
 U_DATA = "196\t242\t3\t881250949\n186\t302\t3\t891717742\n22\t377\t1\t878887116\n"
 U_ITEM = (

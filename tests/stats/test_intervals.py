@@ -160,7 +160,7 @@ def test_cautions_and_refusals() -> None:
         mean_interval([1.0, 2.0, 3.0], method="studentized")
     with pytest.raises(InputError, match="add up to zero"):
         ratio_interval([1.0, 2.0], [0.0, 0.0])
-    with pytest.raises(InputError, match="one cluster per case"):
+    with pytest.raises(InputError, match="one entry per case"):
         mean_interval([1.0, 2.0, 3.0], clusters=[1, 2])
 
 

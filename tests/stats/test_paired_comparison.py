@@ -244,6 +244,13 @@ def test_few_cases_permute_exactly() -> None:
     assert row.verdict.startswith("better: +0.1875 [")
 
 
+@pytest.mark.filterwarnings("ignore::recsys.stats.StatisticsWarning")
+@pytest.mark.parametrize("test", ["t", "permutation", "wilcoxon", "sign", "studentised", "bca"])
+def test_p_values_are_plain_numbers(models, test) -> None:
+    rows = compare_tables(models, options=Options(test=test, n_resamples=99)).rows
+    assert {type(row.p_value) for row in rows} == {float}
+
+
 @pytest.mark.parametrize("test", ["t", "permutation", "wilcoxon", "sign", "studentised", "bca"])
 def test_a_model_against_itself_is_identical(models, test) -> None:
     with pytest.warns(ZeroVarianceWarning):

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from recsys import sampled
 from recsys.errors import CutoffError, InputError, NotDefinedError, UnknownNameError
 from recsys.stats.sampled.estimates import corrected_values
-from recsys.stats.sampled.rank_chances import (
+from recsys.stats.sampled.sampled_ranks import (
+    Cases,
     binned_values,
     chances,
     parse_rank_metric,
@@ -21,7 +22,6 @@ from recsys.stats.sampled.rank_chances import (
     rank_prior,
     values_by_rank,
 )
-from recsys.stats.sampled.sampled_ranks import Cases
 
 N_ITEMS, N_NEGATIVES, N_CASES = 2000, 99, 4000
 METRICS = ("hit@10", "ndcg@10", "map")

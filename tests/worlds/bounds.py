@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import recsys
-from recsys.metrics.registry import METRICS
-from recsys.metrics.requests import Request
+from recsys.metrics.registry import METRICS, Request
 
 VARIANTS = (
     "gini(weight=log2)", "entropy(weight=reciprocal)", "exposure_gap(merit=equal)",

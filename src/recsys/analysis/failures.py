@@ -71,12 +71,19 @@ def failure_cases(
     >>> found.summary["niche items"], found.summary["niche items never recommended"]
     (4, 1)
     """
+    import pandas as pd
+
     name = next(iter(evaluation)) if metric is None else metric
     train_rows, truth_rows = read_interactions(train, table="train"), read_interactions(truth)
     list_rows = None if lists is None else read_lists(lists)
     users = _user_frame(evaluation, name, train_rows, truth_rows, niche_item)
     cold = users[users["n_train"] < cold_user]
-    items = _item_frame(train_rows, truth_rows, list_rows)
+    tables: dict[str, Interactions | Lists] = {"n_train": train_rows, "n_relevant": truth_rows}
+    if list_rows is not None:
+        tables["n_recommended"] = list_rows
+    ids = np.unique(np.concatenate([rows.items.values[np.unique(rows.codes)] for rows in tables.values()]))
+    columns = {column: _item_counts(rows, ids) for column, rows in tables.items()}
+    items = pd.DataFrame(columns, index=pd.Index(ids, name="item")).sort_values("n_train", kind="stable")
     niche = items[items["n_train"] < niche_item]
     worst = _worst_with_reasons(users, cold_user, niche_item, most, lower=lower_is_better(evaluation, name))
     rest = users[users["n_train"] >= cold_user]
@@ -152,18 +159,6 @@ def _item_counts(rows: Interactions | Lists, items: Array) -> Int:
     total = np.bincount(rows.codes, minlength=max(len(rows.items), 1))
     codes = rows.items.code_of(items)
     return np.where(codes >= 0, total[codes], 0)
-
-
-def _item_frame(train: Interactions, truth: Interactions, lists: Lists | None) -> Any:
-    """One row per item of any table: how often it occurs in training, in the truth and in the lists."""
-    import pandas as pd
-
-    tables = [rows for rows in (train, truth, lists) if rows is not None]
-    ids = np.unique(np.concatenate([rows.items.values[np.unique(rows.codes)] for rows in tables]))
-    columns = {"n_train": _item_counts(train, ids), "n_relevant": _item_counts(truth, ids)}
-    if lists is not None:
-        columns["n_recommended"] = _item_counts(lists, ids)
-    return pd.DataFrame(columns, index=pd.Index(ids, name="item")).sort_values("n_train", kind="stable")
 
 
 def _worst_with_reasons(users: Any, cold_user: int, niche_item: int, most: int, *, lower: bool) -> Any:

@@ -15,15 +15,8 @@ from recsys.ranks.sources import Factors, Scores, from_model
 from recsys.types import Array
 
 _PRODUCT_COLUMNS = (
-    "product_name",
-    "brand",
-    "avg_star",
-    "num_sold_time",
-    "title",
-    "name",
-    "category",
-    "genres",
-)
+    "product_name", "brand", "avg_star", "num_sold_time", "title", "name", "category", "genres",
+)  # fmt: skip
 
 
 def inspect_user_recommendations(
@@ -113,7 +106,12 @@ def described_list(
 
 def _resolve_ids(model: Any, mappings: Mapping[str, Any] | None, user: Any) -> tuple[Any, Any, Any]:
     """The source, the id of the user in it, and the item id of each code of its lists."""
-    source = _read_source(model)
+    if isinstance(model, tuple | list) and len(model) == 2:
+        source: Any = Factors(*model)
+    elif hasattr(model, "U") and hasattr(model, "V"):
+        source = Factors(model.U, model.V)
+    else:
+        source = model if isinstance(model, Factors | Scores) else from_model(model)
     if mappings is None:
         return source, user, source.item_rows.ids.values.tolist()
     for name in ("user_to_idx", "idx_to_item"):
@@ -128,16 +126,6 @@ def _resolve_ids(model: Any, mappings: Mapping[str, Any] | None, user: Any) -> t
             hint="Check the id and its type.",
         )
     return source, int(mappings["user_to_idx"][user]), _item_ids(mappings["idx_to_item"], source.n_items)
-
-
-def _read_source(model: Any) -> Factors | Scores:
-    if isinstance(model, Factors | Scores):
-        return model
-    if isinstance(model, tuple | list) and len(model) == 2:
-        return Factors(*model)
-    if hasattr(model, "U") and hasattr(model, "V"):
-        return Factors(model.U, model.V)
-    return from_model(model)
 
 
 def _item_ids(idx_to_item: Any, n_items: int) -> list[Any]:

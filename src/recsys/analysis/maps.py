@@ -10,7 +10,12 @@ import numpy as np
 from recsys.errors import InputError, MissingExtraError, UnknownNameError
 from recsys.types import Array, Float
 
-METHODS = ("tsne", "pca", "umap", "pacmap")
+METHODS = {  # package, module and class
+    "tsne": ("scikit-learn", "sklearn.manifold", "TSNE"),
+    "pca": ("scikit-learn", "sklearn.decomposition", "PCA"),
+    "umap": ("umap-learn", "umap", "UMAP"),
+    "pacmap": ("pacmap", "pacmap", "PaCMAP"),
+}
 
 
 def item_map(
@@ -78,29 +83,20 @@ def item_map(
 
 
 def _reducer(method: Any, n: int, seed: int, options: dict[str, Any]) -> Any:
-    if hasattr(method, "fit_transform"):
-        return method
-    if method == "tsne":
-        settings = {"perplexity": min(30.0, (n - 1) / 3), "init": "pca", **options}
-        return _import_optional("sklearn.manifold", "scikit-learn").TSNE(random_state=seed, **settings)
-    if method == "pca":
-        return _import_optional("sklearn.decomposition", "scikit-learn").PCA(
-            n_components=2, random_state=seed, **options
-        )
-    if method == "umap":
-        return _import_optional("umap", "umap-learn").UMAP(n_components=2, random_state=seed, **options)
-    if method == "pacmap":
-        return _import_optional("pacmap", "pacmap").PaCMAP(n_components=2, random_state=seed, **options)
-    raise UnknownNameError("method", method, METHODS)
-
-
-def _import_optional(module: str, package: str) -> Any:
     from importlib import import_module
 
+    if hasattr(method, "fit_transform"):
+        return method
+    if method not in METHODS:
+        raise UnknownNameError("method", method, METHODS)
+    package, module, name = METHODS[method]
     try:
-        return import_module(module)
+        kind = getattr(import_module(module), name)
     except ImportError as error:
         raise MissingExtraError(package, "embed", "A map of the items") from error
+    if method == "tsne":
+        return kind(random_state=seed, **{"perplexity": min(30.0, (n - 1) / 3), "init": "pca", **options})
+    return kind(n_components=2, random_state=seed, **options)
 
 
 def _neighbour_agreement(places: Float, labels: Array) -> dict[str, float]:

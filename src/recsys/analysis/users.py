@@ -11,9 +11,7 @@ import numpy as np
 from recsys.errors import InputError
 from recsys.evaluation.results import Evaluation
 from recsys.inputs import read_interactions
-from recsys.types import Array, Bool, Int
-
-_THIRDS = ("low", "medium", "high")
+from recsys.types import Array, Bool, Ids, Int, count_entries
 
 
 def number_summary(values: Any) -> dict[str, float]:
@@ -64,29 +62,18 @@ def activity_of(ids: Array, counts: Any) -> Int:
 
     `counts` is {user: number}, a Series, a sequence with one number per user index, or the training data.
     """
-    if _is_number_sequence(counts):
+    numbers = int | float | np.number
+    if isinstance(counts, np.ndarray):
+        is_sequence = counts.ndim == 1 and counts.dtype.kind in "iuf"
+    else:
+        is_sequence = isinstance(counts, list | tuple) and all(isinstance(n, numbers) for n in counts)
+    if is_sequence:
         counts = dict(enumerate(counts))
-    if not _is_number_mapping(counts):
-        counts = read_interactions(counts, table="train")
-    if hasattr(counts, "indptr"):
-        if len(counts.cases) == 0:
-            return np.zeros(len(ids), dtype=np.int64)
-        codes = counts.cases.code_of(ids)
-        return np.where(codes >= 0, counts.sizes[codes], 0)
+    is_mapping = hasattr(counts, "items") and not hasattr(counts, "columns") and not hasattr(counts, "indptr")
+    if not (is_mapping and all(isinstance(n, numbers) for n in dict(counts).values())):
+        return count_entries(read_interactions(counts, table="train"), Ids(ids))
     by_user = {(k.item() if isinstance(k, np.generic) else k): int(v) for k, v in counts.items()}
     return np.array([by_user.get(user, 0) for user in ids.tolist()], dtype=np.int64)
-
-
-def _is_number_sequence(counts: Any) -> bool:
-    if isinstance(counts, np.ndarray):
-        return counts.ndim == 1 and counts.dtype.kind in "iuf"
-    return isinstance(counts, list | tuple) and all(isinstance(n, int | float | np.number) for n in counts)
-
-
-def _is_number_mapping(counts: Any) -> bool:
-    if not hasattr(counts, "items") or hasattr(counts, "columns") or hasattr(counts, "indptr"):
-        return False
-    return all(isinstance(n, int | float | np.number) for n in dict(counts).values())
 
 
 def by_activity(
@@ -105,8 +92,7 @@ def by_activity(
     >>> {name: row["hit@1"] for name, row in by_activity(result, {1: 2, 2: 4, 3: 90}).items()}
     {'low': 1.0, 'medium': 0.0, 'high': 1.0}
     """
-    activity = activity_of(evaluation.per_case.ids, counts)
-    groups = _thirds(activity) if bins is None else _bin_masks(activity, bins)
+    groups = _activity_groups(activity_of(evaluation.per_case.ids, counts), bins)
     values = evaluation.values_by(groups)
     columns = evaluation.per_case.columns
     evaluated = ~np.isnan(np.column_stack([*columns.values()])).all(axis=1)
@@ -119,15 +105,12 @@ def by_activity(
     }
 
 
-def _thirds(activity: Int) -> dict[str, Bool]:
-    """Which users are in each third by activity."""
-    first, second = np.quantile(activity, [1 / 3, 2 / 3]) if len(activity) else (0.0, 0.0)
-    masks = (activity <= first, (activity > first) & (activity <= second), activity > second)
-    return dict(zip(_THIRDS, masks, strict=True))
-
-
-def _bin_masks(activity: Int, bins: Sequence[Any]) -> dict[str, Bool]:
-    """Which users are in each bin; "other" are those in none."""
+def _activity_groups(activity: Int, bins: Sequence[Any] | None) -> dict[str, Bool]:
+    """Which users are in each third, or in each bin; "other" are those in none."""
+    if bins is None:
+        first, second = np.quantile(activity, [1 / 3, 2 / 3]) if len(activity) else (0.0, 0.0)
+        middle = (activity > first) & (activity <= second)
+        return {"low": activity <= first, "medium": middle, "high": activity > second}
     groups = {}
     for pair in bins:
         if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -10,16 +9,15 @@ from typing import Any
 import numpy as np
 
 from recsys.audit.check_registry import CheckResult, check
-from recsys.audit.evidence import Evidence, read_lists_or_source
+from recsys.audit.evidence import Evidence
 from recsys.audit.findings import Finding
 from recsys.debias.propensities import YANG_POWER, inverse_propensity_weights, popularity_power
-from recsys.errors import RecsysWarning
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
 from recsys.metrics.registry import metric_set, set_requests
 from recsys.models.baselines import HEAD
 from recsys.ranks.sources import Factors, Scores
-from recsys.types import Bool, Float, Ids, Interactions
+from recsys.types import Float, Ids, Interactions
 
 _PRESETS = ("trec_eval", "rectools", "recbole", "lenskit")
 _CUTS = (5, 10, 20)
@@ -65,10 +63,7 @@ def head_and_tail(e: Evidence) -> CheckResult:
         for name, mask in (("head", in_head), ("tail", ~in_head))
     }
     share = float(in_head.mean())
-    shown = e.lists
-    top = (
-        np.zeros(0, dtype=np.int64) if shown is None else shown.item[(shown.place <= e.k) & (shown.item >= 0)]
-    )
+    top = e.lists.item[(e.lists.place <= e.k) & (e.lists.item >= 0)]
     list_share = float(head[top].mean()) if len(top) else 0.0
     hardly_found = [m for m in parts["head"] if parts["tail"][m] < 0.1 * parts["head"][m]]
     text = ", ".join(f"{m} {parts['head'][m]:.4f} / {parts['tail'][m]:.4f}" for m in parts["head"])
@@ -116,8 +111,18 @@ def missing_not_at_random(e: Evidence) -> CheckResult:
 @check("bias", "models")
 def metric_disagreement(e: Evidence) -> CheckResult:
     """Whether another metric, cut-off or convention has another winner."""
-    columns = _values_by_column(e)
+    # {metric under a preset: {model: value}}; the audit's own conventions first, without a name.
+    metrics = list(e.metrics) or [f"{m.name}@{k}" for m in metric_set("audit") for k in _CUTS]
+    columns: dict[str, dict[str, float]] = {}
+    for name, lists in e.models.items():
+        result = _evaluate(e, lists, e.truth, metrics)
+        results = {"": result} | {preset: result.under(preset) for preset in _PRESETS}
+        for preset, evaluation in results.items():
+            for metric, value in evaluation.items():
+                key = f"{metric} ({preset})" if preset else metric
+                columns.setdefault(key, {})[name] = value if value == value else 0.0  # noqa: PLR0124 - NaN
     names = list(e.models)
+    columns = {key: column for key, column in columns.items() if len(column) == len(names)}
     values = np.array([[column[name] for name in names] for column in columns.values()])
     winners = [
         frozenset(n for n, v in zip(names, row, strict=True) if v >= row.max() - _TIE) for row in values
@@ -150,22 +155,6 @@ def metric_disagreement(e: Evidence) -> CheckResult:
     )
 
 
-def _values_by_column(e: Evidence) -> dict[str, dict[str, float]]:
-    """{metric under a preset: {model: value}}; the audit's own conventions first, without a name."""
-    metrics = list(e.metrics) or [f"{m.name}@{k}" for m in metric_set("audit") for k in _CUTS]
-    columns: dict[str, dict[str, float]] = {}
-    for name, lists in e.models.items():
-        result = _evaluate_quietly(e, read_lists_or_source(lists), e.truth, metrics)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RecsysWarning)
-            results = {"": result} | {preset: result.under(preset) for preset in _PRESETS}
-        for preset, evaluation in results.items():
-            for metric, value in evaluation.items():
-                key = f"{metric} ({preset})" if preset else metric
-                columns.setdefault(key, {})[name] = value if value == value else 0.0  # noqa: PLR0124 - NaN
-    return {key: column for key, column in columns.items() if len(column) == len(e.models)}
-
-
 def _least_agreement(values: Float, names: list[str]) -> tuple[float, tuple[str, ...]]:
     """The lowest Kendall tau-b between two columns, and their names."""
     signs = [
@@ -186,34 +175,26 @@ def _least_agreement(values: Float, names: list[str]) -> tuple[float, tuple[str,
 def _metric_values(e: Evidence, ranked: Any, truth: Interactions | None = None) -> dict[str, float]:
     """The metrics of the audit for lists or a source; 0 for NaN."""
     metrics = list(e.metrics) or list(set_requests("popularity", e.k))
-    result = _evaluate_quietly(e, ranked, e.truth if truth is None else truth, metrics)
+    result = _evaluate(e, ranked, e.truth if truth is None else truth, metrics)
     return {name: value if value == value else 0.0 for name, value in result.items()}  # noqa: PLR0124 - NaN
 
 
-def _evaluate_quietly(e: Evidence, ranked: Any, truth: Interactions, metrics: list[str]) -> Evaluation:
-    """An evaluation of lists or of a source for the sampled users, without warnings."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RecsysWarning)
-        if isinstance(ranked, Factors | Scores):
-            return evaluate(ranked, truth, metrics, seen=e.history, conventions=e.conventions)
-        return evaluate(_restrict_to_truth(e, ranked), truth, metrics, conventions=e.conventions)
-
-
-def _restrict_to_truth(e: Evidence, lists: Any) -> Any:
-    """The lists of the users in the truth; others have nothing to be compared with."""
-    in_truth: Bool = e.truth.cases.code_of(lists.cases.values) >= 0
-    if in_truth.all():
-        return lists
-    sizes = lists.sizes
-    rows = np.repeat(in_truth, sizes)
-    return replace(
-        lists,
-        cases=Ids(lists.cases.values[in_truth]),
-        indptr=np.concatenate([[0], np.cumsum(sizes[in_truth])]),
-        codes=lists.codes[rows],
-        scores=None if lists.scores is None else lists.scores[rows],
-        clusters=None if lists.clusters is None else lists.clusters[in_truth],
-    )
+def _evaluate(e: Evidence, ranked: Any, truth: Interactions, metrics: list[str]) -> Evaluation:
+    """An evaluation of a source, or of the lists of the sampled users."""
+    if isinstance(ranked, Factors | Scores):
+        return evaluate(ranked, truth, metrics, seen=e.history, conventions=e.conventions)
+    in_truth = e.truth.cases.code_of(ranked.cases.values) >= 0
+    if not in_truth.all():  # other users have nothing to be compared with
+        rows = np.repeat(in_truth, ranked.sizes)
+        ranked = replace(
+            ranked,
+            cases=Ids(ranked.cases.values[in_truth]),
+            indptr=np.concatenate([[0], np.cumsum(ranked.sizes[in_truth])]),
+            codes=ranked.codes[rows],
+            scores=None if ranked.scores is None else ranked.scores[rows],
+            clusters=None if ranked.clusters is None else ranked.clusters[in_truth],
+        )
+    return evaluate(ranked, truth, metrics, conventions=e.conventions)
 
 
 def _sample_note(e: Evidence) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from recsys.audit.check_registry import CheckResult, check
-from recsys.audit.evidence import Evidence, ListEntries, contained_in, has_row
+from recsys.audit.evidence import Evidence, contained_in, has_row
 from recsys.audit.findings import Finding
+from recsys.metrics.readings import sorted_unique
 from recsys.metrics.registry import set_requests
-from recsys.metrics.shown_items import sorted_unique
 from recsys.stats.sampled import estimate
 from recsys.types import Array, Bool, Int
 
@@ -21,17 +21,31 @@ _NEARLY_ALL = 0.95
 def candidates_from_the_test(e: Evidence) -> CheckResult:
     """Lists that hold items of the test only, as if candidates had been taken from it."""
     shown = e.lists
-    if shown is None:
-        return None
-    finding = _own_items_only(e, shown)
-    if finding is not None:
-        return finding
+    known, own = shown.known, e.hits
+    share = float(own.mean()) if known.any() else 0.0
+    n_lists = int((np.bincount(shown.user[known], minlength=e.n_users) > 0).sum())
+    if share >= _NEARLY_ALL and n_lists >= 5 and int(known.sum()) >= 2 * n_lists:
+        return Finding(
+            "candidates_from_the_test",
+            "error",
+            f"{share:.0%} of the list entries are test items of the same user: each user's own test "
+            "items were ranked, which measures the order of known items, not recommendation",
+            int(own.sum()),
+            e.examples(own, shown),
+            "Rank the whole catalogue, or report the numbers as re-ranking of the users' own items.",
+            {"share": share},
+        )
     listed = np.flatnonzero(np.bincount(shown.item[shown.item >= 0], minlength=e.n_items))
-    in_test = e.test_counts > 0
-    expected = _chance_outside(e, in_test)[listed].sum()
+    in_train, in_test = e.train_counts > 0, e.test_counts > 0
+    # The chance of an item to be outside the test: the share outside among items with a similar train count.
+    level = np.floor(np.log2(np.maximum(e.train_counts, 1))).astype(np.int64)
+    n = np.bincount(level[in_train], minlength=int(level.max(initial=0)) + 1)
+    n_outside = np.bincount(level[in_train & ~in_test], minlength=len(n))
+    chance = np.where(in_train, (n_outside / np.maximum(n, 1))[level], 0.0)
+    expected = chance[listed].sum()
     if not in_test[listed].all() or expected < _MIN_EXPECTED:
         return None
-    unused = int(((e.train_counts > 0) & ~in_test).sum())
+    unused = int((in_train & ~in_test).sum())
     return Finding(
         "candidates_from_the_test",
         "error",
@@ -44,37 +58,6 @@ def candidates_from_the_test(e: Evidence) -> CheckResult:
         "Rank the whole catalogue (items of train), or say that the numbers hold for these candidates only.",
         {"expected_outside": float(expected), "train_items_outside_test": unused},
     )
-
-
-def _own_items_only(e: Evidence, shown: ListEntries) -> Finding | None:
-    """A finding if the lists hold almost only test items of their own user."""
-    known = (shown.user >= 0) & (shown.item >= 0)
-    if not known.any():
-        return None
-    own = contained_in(e.pairs(shown), e.test_pairs) & known
-    share = float(own.mean())
-    n_lists = int((np.bincount(shown.user[known], minlength=e.n_users) > 0).sum())
-    if share < _NEARLY_ALL or n_lists < 5 or int(known.sum()) < 2 * n_lists:
-        return None
-    return Finding(
-        "candidates_from_the_test",
-        "error",
-        f"{share:.0%} of the list entries are test items of the same user: each user's own test "
-        "items were ranked, which measures the order of known items, not recommendation",
-        int(own.sum()),
-        e.examples(own, shown),
-        "Rank the whole catalogue, or report the numbers as re-ranking of the users' own items.",
-        {"share": share},
-    )
-
-
-def _chance_outside(e: Evidence, in_test: Bool) -> Array:
-    """For each item of train, the share of items with a similar train count that are not in the test."""
-    level = np.floor(np.log2(np.maximum(e.train_counts, 1))).astype(np.int64)
-    in_train = e.train_counts > 0
-    n = np.bincount(level[in_train], minlength=int(level.max(initial=0)) + 1)
-    n_outside = np.bincount(level[in_train & ~in_test], minlength=len(n))
-    return np.where(in_train, (n_outside / np.maximum(n, 1))[level], 0.0)
 
 
 @check("candidates")
@@ -115,7 +98,7 @@ def _cold_finding(e: Evidence, cold: Bool, codes: Array, what: str, todo: str) -
         f"{len(cold_codes):,} of {n_all:,} test {what} are not in train "
         f"({int(cold.sum()):,} test rows, {share:.1%})",
         len(cold_codes),
-        tuple(ids.name(c) for c in cold_codes[: e.n_examples]),
+        e.first_names(ids, cold_codes),
         todo,
         {"rows": int(cold.sum()), "share": share},
     )
@@ -167,7 +150,7 @@ def _missing_users_finding(e: Evidence, name: str, users: Int, fault: str, todo:
         "error" if len(users) == n_all else "warning",
         f"{len(users):,} of {n_all:,} test users {fault}",
         len(users),
-        tuple(e.name_user(u) for u in users[: e.n_examples]),
+        e.first_names(e.users, users),
         todo,
     )
 
@@ -175,8 +158,7 @@ def _missing_users_finding(e: Evidence, name: str, users: Int, fault: str, todo:
 @check("candidates", "ready lists")
 def unknown_in_lists(e: Evidence) -> CheckResult:
     """Recommended items that occur neither in train or test nor in the catalogue."""
-    shown = e.lists
-    if shown is None or e.ranked.items.kind != e.items.kind:
+    if e.ranked.items.kind != e.items.kind:
         return None
     names = e.ranked.items.values[np.unique(e.ranked.codes)]
     known = e.items.code_of(names) >= 0
@@ -200,8 +182,6 @@ def unknown_in_lists(e: Evidence) -> CheckResult:
 @check("candidates", "ready lists")
 def users_without_lists(e: Evidence) -> CheckResult:
     """Test users without a list."""
-    if e.lists is None:
-        return None
     has_list = np.bincount(e.lists.user[e.lists.user >= 0], minlength=e.n_users) > 0
     return _missing_users_finding(
         e,
@@ -216,8 +196,6 @@ def users_without_lists(e: Evidence) -> CheckResult:
 def seen_in_lists(e: Evidence) -> CheckResult:
     """Recommended items that the user has in train."""
     shown = e.lists
-    if shown is None:
-        return None
     top = shown.place <= e.k
     seen = e.seen(shown) & top
     n = int(seen.sum())
@@ -243,9 +221,6 @@ def seen_in_lists(e: Evidence) -> CheckResult:
 @check("candidates", "ready lists")
 def repeats_in_lists(e: Evidence) -> CheckResult:
     """An item twice in one list."""
-    shown = e.lists
-    if shown is None:
-        return None
     key = np.sort(
         np.repeat(np.arange(len(e.ranked.cases)), e.ranked.sizes) * max(len(e.ranked.items), 1)
         + e.ranked.codes
@@ -266,48 +241,42 @@ def repeats_in_lists(e: Evidence) -> CheckResult:
 @check("candidates", "scores")
 def constant_scores(e: Evidence) -> CheckResult:
     """Users whose listed items all have the same score."""
-    low, high, size = _score_range(e)
-    flat = (low == high) & (size > 1)
+    flat, several = _users_with_one_score(e)
     n = int(flat.sum())
     if n == 0:
         return None
-    share = n / max(int((size > 1).sum()), 1)
+    share = n / max(int(several.sum()), 1)
     return Finding(
         "constant_scores",
         "error" if share > 0.5 else "warning",
         f"{n:,} users ({share:.1%}) have the same score for every listed item: their order is arbitrary",
         n,
-        tuple(e.name_user(u) for u in np.flatnonzero(flat)[: e.n_examples]),
+        e.first_names(e.users, np.flatnonzero(flat)),
         "Look for a model that was not trained, or scores that overflowed; evaluate with ties='expected'.",
         {"share": share},
     )
 
 
-def _score_range(e: Evidence) -> tuple[Array, Array, Array]:
-    """The lowest and highest score and the number of entries of each user."""
-    shown = e.lists
-    if shown is None or shown.score is None:
-        return np.zeros(0), np.zeros(0), np.zeros(0)
-    known = shown.user >= 0
-    user, score = shown.user[known], shown.score[known]
+def _users_with_one_score(e: Evidence) -> tuple[Bool, Bool]:
+    """Which users have the same score for several listed items, and which have several at all."""
+    known = e.lists.user >= 0
+    user, score = e.lists.user[known], e.scores[known]
     low, high = np.full(e.n_users, np.inf), np.full(e.n_users, -np.inf)
     np.minimum.at(low, user, score)
     np.maximum.at(high, user, score)
-    return low, high, np.bincount(user, minlength=e.n_users)
+    several = np.bincount(user, minlength=e.n_users) > 1
+    return (low == high) & several, several
 
 
 @check("candidates", "scores")
 def tied_scores(e: Evidence) -> CheckResult:
     """Equal scores in a row; across the cut-off, chance decides which items are in the list."""
-    shown = e.lists
-    if shown is None or shown.score is None:
-        return None
-    same_list = shown.user[1:] == shown.user[:-1]
-    tied = same_list & (shown.score[1:] == shown.score[:-1])
-    across = tied & (shown.place[:-1] == e.k)
+    user, score = e.lists.user, e.scores
+    same_list = user[1:] == user[:-1]
+    tied = same_list & (score[1:] == score[:-1])
+    across = tied & (e.lists.place[:-1] == e.k)
     n = int(tied.sum())
-    low, high, size = _score_range(e)
-    if n == 0 or ((low == high) & (size > 1)).all():
+    if n == 0 or _users_with_one_score(e)[0].all():
         return None
     share = n / max(int(same_list.sum()), 1)
     return Finding(
@@ -316,7 +285,7 @@ def tied_scores(e: Evidence) -> CheckResult:
         f"{n:,} neighbours in the lists ({share:.1%}) have equal scores; for {int(across.sum()):,} "
         f"users a tie crosses the cut at {e.k}",
         n,
-        tuple(e.name_user(u) for u in shown.user[1:][tied][: e.n_examples]),
+        e.first_names(e.users, user[1:][tied]),
         "Evaluate with ties='expected', which does not depend on the order, or give the range with "
         "ties='best' and 'worst'.",
         {"share": share, "across_the_cut": int(across.sum())},
@@ -327,14 +296,10 @@ def tied_scores(e: Evidence) -> CheckResult:
 def sampled_candidates(e: Evidence) -> CheckResult:
     """Lists that rank the relevant items among a few sampled ones."""
     shown = e.lists
-    if shown is None:
-        return None
     sizes = e.ranked.sizes[e.ranked.sizes > 0]
     n_items = len(e.catalogue) if e.catalogue is not None else int((e.train_counts + e.test_counts > 0).sum())
     size = int(np.median(sizes)) if len(sizes) else 0
-    is_listed = contained_in(
-        e.pairs(e.test), sorted_unique(e.pairs(shown)[(shown.user >= 0) & (shown.item >= 0)])
-    )
+    is_listed = contained_in(e.pairs(e.test), sorted_unique(e.pairs(shown)[shown.known]))
     has_list = (np.bincount(shown.user[shown.user >= 0], minlength=e.n_users) > 0)[e.test.user]
     truth_listed = float(is_listed[has_list].mean()) if has_list.any() else 0.0
     same_size = float((np.abs(sizes - size) <= 1).mean()) if len(sizes) else 0.0
@@ -347,7 +312,7 @@ def sampled_candidates(e: Evidence) -> CheckResult:
     if e.sampled is None and not looks_sampled:
         return None
     n = size - 1 if e.sampled is None else e.sampled
-    corrected = _corrected_metrics(e, shown, n, n_items)
+    corrected = _corrected_metrics(e, n, n_items)
     corrections = [
         f"; {metric} {row['sampled']:.4f} is about {row['corrected']:.4f} on all items "
         f"[{row['low']:.4f}, {row['high']:.4f}]"
@@ -372,20 +337,19 @@ def sampled_candidates(e: Evidence) -> CheckResult:
     )
 
 
-def _corrected_metrics(
-    e: Evidence, shown: ListEntries, n_negatives: int, n_items: int
-) -> dict[str, dict[str, float]]:
+def _corrected_metrics(e: Evidence, n_negatives: int, n_items: int) -> dict[str, dict[str, float]]:
     """Sampled and corrected NDCG and hit rate, if every user has one relevant item in the list."""
-    hits = contained_in(e.pairs(shown), e.test_pairs) & (shown.user >= 0) & (shown.item >= 0)
-    one_each = len(hits) > 0 and int(np.bincount(shown.user[hits], minlength=1).max(initial=0)) == 1
+    hits = e.hits
+    one_each = int(np.bincount(e.lists.user[hits]).max(initial=0)) == 1
     if not one_each or not 1 <= n_negatives < n_items:
         return {}
-    ranks = np.minimum(shown.place[hits], n_negatives + 1)
+    ranks = np.minimum(e.lists.place[hits], n_negatives + 1)
     corrected = {}
     for metric in set_requests("sampling", e.k):
-        estimates = {
-            m: estimate(ranks, n_negatives, n_items, metric, method=m) for m in ("uncorrected", "bv")
-        }
-        corrected[metric] = {"sampled": estimates["uncorrected"].value, "corrected": estimates["bv"].value,
-                       "low": estimates["bv"].low, "high": estimates["bv"].high}  # fmt: skip
+        sampled, on_all = (
+            estimate(ranks, n_negatives, n_items, metric, method=method) for method in ("uncorrected", "bv")
+        )
+        corrected[metric] = {
+            "sampled": sampled.value, "corrected": on_all.value, "low": on_all.low, "high": on_all.high
+        }  # fmt: skip
     return corrected

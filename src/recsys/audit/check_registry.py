@@ -42,7 +42,7 @@ NEEDS: dict[str, tuple[str, Callable[[Evidence], bool]]] = {
         "pass lists= (ready ones; a source that ranks everything has none)",
         lambda e: e.ranked is not None and not e.is_source,
     ),
-    "scores": ("pass lists= with scores", lambda e: e.lists is not None and e.lists.score is not None),
+    "scores": ("pass lists= with scores", lambda e: e.lists.score is not None),
     "items": (
         "pass items= or what ranks the whole catalogue",
         lambda e: e.catalogue is not None or e.is_source,

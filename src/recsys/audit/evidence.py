@@ -7,7 +7,7 @@ times) becomes a finding. Values derived from the rows are cached.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,20 +17,25 @@ import numpy as np
 
 from recsys.audit.findings import Finding
 from recsys.conventions.decisions import Conventions
-from recsys.errors import FloatIdWarning, RecsysError, RecsysWarning
+from recsys.errors import FloatIdWarning, InputError, RecsysError, RecsysWarning
 from recsys.evaluation.run import load_ranking
 from recsys.inputs.files import read_file
 from recsys.inputs.frames import as_frame, detect_columns, encode_column
 from recsys.inputs.ids import encode, ids_to_array
 from recsys.inputs.rows import Rows, to_interactions
 from recsys.inputs.timestamps import Clock
-from recsys.metrics.shown_items import sorted_unique
+from recsys.metrics.readings import sorted_unique
 from recsys.models.baselines import ItemScores, popularity
-from recsys.ranks.sources import Factors, RankingOptions, Scores, Source
+from recsys.ranks.sources import Factors, RankingOptions, Scores
 from recsys.splits.split_table import FrameTable, as_interaction_table
-from recsys.types import Array, Bool, Float, Ids, Int, Interactions, Lists
+from recsys.types import Array, Bool, Float, Ids, Int, Interactions
 
 _POPULARITY_COLUMNS = ("popularity", "nratings", "nusers", "numratings", "ratingcount")
+_TIME_KINDS = {
+    "number": "numbers",
+    "plain": "dates without a time zone",
+    "zoned": "dates with a time zone",
+}
 _NATURAL_REPEATS = 0.01  # the share of repeated pairs in train above which repeats are natural
 MANY_USERS = 20_000  # with more, checks that evaluate look at an evenly spaced sample of the users
 
@@ -58,8 +63,10 @@ class ListEntries:
     place: Int
     score: Float | None
 
-    def __len__(self) -> int:
-        return len(self.user)
+    @property
+    def known(self) -> Bool:
+        """Which entries have a user and an item that occur on a side."""
+        return (self.user >= 0) & (self.item >= 0)
 
 
 class RawTable(NamedTuple):
@@ -132,43 +139,55 @@ class Evidence:
         """Which rows are a (user, item) pair of train."""
         return contained_in(self.pairs(side), self.train_pairs) & (side.user >= 0) & (side.item >= 0)
 
+    @property
+    def hits(self) -> Bool:
+        """Which list entries are a (user, item) pair of the test."""
+        return contained_in(self.pairs(self.lists), self.test_pairs) & self.lists.known
+
     @cached_property
     def test_users(self) -> Int:
         """Codes of the users of the test."""
         return np.flatnonzero(np.bincount(self.test.user, minlength=self.n_users))
 
+    @property
+    def times(self) -> tuple[Array, Array]:
+        """The times of train and of test, for the checks that need them."""
+        if self.train.time is None or self.test.time is None:
+            raise InputError("both sides need a time column without gaps.")
+        return self.train.time, self.test.time
+
     @cached_property
-    def last_train_time(self) -> Array | None:
+    def last_train_time(self) -> Array:
         """The newest training time of each user; the lowest possible number without one."""
-        if self.train.time is None:
-            return None
-        low = np.iinfo(np.int64).min if self.train.time.dtype.kind == "i" else -np.inf
-        newest = np.full(self.n_users, low, dtype=self.train.time.dtype)
-        np.maximum.at(newest, self.train.user, self.train.time)
+        time = self.times[0]
+        low = np.iinfo(np.int64).min if time.dtype.kind == "i" else -np.inf
+        newest = np.full(self.n_users, low, dtype=time.dtype)
+        np.maximum.at(newest, self.train.user, time)
         return newest
 
     @cached_property
     def repeats_are_natural(self) -> bool:
         """Whether users have the same item at several times within train, as in shops that sell milk."""
-        n_repeats = len(self.train) - len(self.train_pairs) - int(self.exact_repeats(self.train).sum())
+        n_repeats = len(self.train) - len(self.train_pairs)
+        if self.train.time is not None:  # rows of the same time are copies, not repeats
+            n_repeats -= int(self.repeated_rows(self.train).sum())
         return n_repeats + self.train.repeated > _NATURAL_REPEATS * (len(self.train) + self.train.repeated)
 
-    def exact_repeats(self, side: SplitSide) -> Bool:
-        """Rows that repeat the user, item and time of another; none where there are no times."""
+    def repeated_rows(self, side: SplitSide) -> Bool:
+        """Rows that repeat the user and item of another, and its time if there are times."""
+        columns = [self.pairs(side)] if side.time is None else [side.time, self.pairs(side)]
+        order = np.lexsort(columns)
+        same = [column[order][1:] == column[order][:-1] for column in columns]
         rows = np.zeros(len(side), dtype=bool)
-        if side.time is None:
-            return rows
-        key = self.pairs(side)
-        order = np.lexsort((side.time, key))
-        key, time = key[order], side.time[order]
-        rows[order[1:][(key[1:] == key[:-1]) & (time[1:] == time[:-1])]] = True
+        rows[order[1:][np.logical_and.reduce(same)]] = True
         return rows
 
     @cached_property
-    def lists(self) -> ListEntries | None:
-        """The entries of the lists, or the k best unseen items of a source."""
+    def lists(self) -> ListEntries:
+        """The entries of the lists, or the k best unseen items of a source; empty if there are no lists."""
         if self.ranked is None:
-            return None
+            nothing = np.zeros(0, dtype=np.int64)
+            return ListEntries(nothing, nothing, nothing, None)
         lists = self.ranked
         if isinstance(lists, Factors | Scores):
             lists = lists.top(self.sample.tolist(), self.k, RankingOptions(seen=self.history))
@@ -179,6 +198,13 @@ class Evidence:
         return ListEntries(user[owner], item[lists.codes], place, lists.scores)
 
     @property
+    def scores(self) -> Float:
+        """The scores of the list entries, for the checks that need them."""
+        if self.lists.score is None:
+            raise InputError("the lists have no scores.")
+        return self.lists.score
+
+    @property
     def is_source(self) -> bool:
         """Whether Factors or Scores rank the whole catalogue instead of ready lists."""
         return isinstance(self.ranked, Factors | Scores)
@@ -186,7 +212,7 @@ class Evidence:
     @cached_property
     def history(self) -> Interactions:
         """Train as interactions."""
-        return self._interactions(self.train, graded=False)
+        return self._interactions(SplitSide(self.train.user, self.train.item))
 
     @cached_property
     def truth(self) -> Interactions:
@@ -197,8 +223,7 @@ class Evidence:
         if self.is_source:
             mask &= has_row(self.ranked.item_rows, self.items)[self.test.item]
         grade = None if self.test.grade is None else self.test.grade[mask]
-        side = SplitSide(self.test.user[mask], self.test.item[mask], grade=grade)
-        return self._interactions(side, graded=True)
+        return self._interactions(SplitSide(self.test.user[mask], self.test.item[mask], grade=grade))
 
     @cached_property
     def sample(self) -> Array:
@@ -214,21 +239,13 @@ class Evidence:
         """Whether only a part of the test users is evaluated because they are many."""
         return len(self.sample) < len(self.test_users) and len(self.sample) > MANY_USERS // 2
 
-    def _interactions(self, side: SplitSide, *, graded: bool) -> Interactions:
+    def _interactions(self, side: SplitSide) -> Interactions:
         present = np.flatnonzero(np.bincount(side.user, minlength=self.n_users))
         case = np.zeros(self.n_users, dtype=np.int32)
         case[present] = np.arange(len(present))
-        grade = side.grade if graded else None
-        return to_interactions(
-            Rows(
-                "truth",
-                Ids(self.users.values[present]),
-                case[side.user],
-                self.items,
-                side.item.astype(np.int32),
-                grade=None if grade is None or grade.min() < 0 else grade,
-            )
-        )
+        grade = None if side.grade is None or side.grade.min() < 0 else side.grade
+        cases, item = Ids(self.users.values[present]), side.item.astype(np.int32)
+        return to_interactions(Rows("truth", cases, case[side.user], self.items, item, grade=grade))
 
     def popular(self, counts: Array) -> Factors:
         """A model that recommends the items with the highest counts to everyone."""
@@ -236,16 +253,14 @@ class Evidence:
             ItemScores(self.items.values, counts.astype(np.float64)), users=self.sample.tolist()
         )
 
-    def name_user(self, code: Any) -> Any:
-        return self.users.name(code)
-
-    def name_item(self, code: Any) -> Any:
-        return self.items.name(code)
-
     def examples(self, mask: Bool, side: SplitSide | ListEntries) -> tuple[Any, ...]:
         """The first rows of a mask as (user, item) ids."""
         rows = np.flatnonzero(mask)[: self.n_examples]
-        return tuple((self.name_user(side.user[r]), self.name_item(side.item[r])) for r in rows)
+        return tuple((self.users.name(side.user[r]), self.items.name(side.item[r])) for r in rows)
+
+    def first_names(self, ids: Ids, codes: Int) -> tuple[Any, ...]:
+        """The first of these codes as the user typed them."""
+        return tuple(ids.name(code) for code in codes[: self.n_examples])
 
     def format_time(self, value: Any) -> str:
         """A time as the table writes it."""
@@ -282,17 +297,28 @@ def gather_evidence(
         findings += new
     clocks = {name: r.clock.kind for name, r in raw.items() if r.clock is not None}
     if len(set(clocks.values())) > 1:
-        findings.append(_different_time_kinds(clocks))
+        text = " and ".join(f"{_TIME_KINDS[kind]} in {name}" for name, kind in clocks.items())
+        findings.append(
+            Finding(
+                "times_of_different_kinds",
+                "error",
+                f"times are {text}, which cannot be compared",
+                1,
+                (),
+                "Write both sides the same way.",
+                clocks,
+            )
+        )
         raw = {name: r._replace(clock=None) for name, r in raw.items()}
-    ranked = read_lists_or_source(lists)
+    ranked = None if lists is None else load_ranking(lists)
     catalogue, numbers = _read_catalogue(items, columns)
     mismatch = _different_id_kinds(raw, ranked, catalogue)
     if mismatch is not None:
         return None, [*findings, mismatch]
-    users = _shared_ids([raw["train"].users, raw["test"].users])
-    item_ids = _shared_ids(
-        [raw["train"].items, raw["test"].items, *([catalogue] if catalogue is not None else [])]
-    )
+    users = raw["train"].users.union(raw["test"].users, what="id")[0]
+    item_ids = raw["train"].items.union(raw["test"].items, what="id")[0]
+    if catalogue is not None:
+        item_ids = item_ids.union(catalogue, what="id")[0]
     ticks = [r.clock.tick for r in raw.values() if r.clock is not None and r.clock.tick is not None]
     unit = min(ticks) if ticks else None
     given_popularity = None
@@ -385,19 +411,6 @@ def _read_catalogue(items: Any, columns: Mapping[str, Any] | None) -> tuple[Ids 
     return ids, None
 
 
-def read_lists_or_source(lists: Any) -> Lists | Source | None:
-    """Lists, or a source that ranks the catalogue; None stays None."""
-    return None if lists is None else load_ranking(lists)
-
-
-def _shared_ids(parts: Iterable[Ids]) -> Ids:
-    """The union of the ids of some tables, all of one kind."""
-    union: Ids | None = None
-    for part in parts:
-        union = part if union is None else union.union(part, what="id")[0]
-    return union if union is not None else Ids(np.zeros(0, dtype=np.int64))
-
-
 def _to_split_side(raw: RawTable, users: Ids, items: Ids, clock_unit: int | None) -> SplitSide:
     """A table as codes of the shared ids, its times in the common unit."""
     user = users.code_of(raw.users.values)[raw.user]
@@ -437,22 +450,3 @@ def _different_id_kinds(raw: Mapping[str, RawTable], ranked: Any, catalogue: Ids
                 {"column": column, **kinds},
             )
     return None
-
-
-def _different_time_kinds(kinds: Mapping[str, str]) -> Finding:
-    """Numbers, dates with a time zone and dates without one, which have no common order."""
-    kind_names = {
-        "number": "numbers",
-        "plain": "dates without a time zone",
-        "zoned": "dates with a time zone",
-    }
-    text = " and ".join(f"{kind_names[kind]} in {name}" for name, kind in kinds.items())
-    return Finding(
-        "times_of_different_kinds",
-        "error",
-        f"times are {text}, which cannot be compared",
-        1,
-        (),
-        "Write both sides the same way.",
-        dict(kinds),
-    )

@@ -118,15 +118,9 @@ class Audit(Sequence[Finding]):
         return tables.markdown(self._columns())
 
     def _columns(self) -> dict[str, list[Any]]:
-        return {
-            "severity": [f.severity for f in self.findings],
-            "name": [f.name for f in self.findings],
-            "area": [f.area for f in self.findings],
-            "count": [f.count for f in self.findings],
-            "message": [f.message for f in self.findings],
-            "examples": [_format_examples(f.examples) for f in self.findings],
-            "todo": [f.todo for f in self.findings],
-        }
+        names = ("severity", "name", "area", "count", "message", "examples", "todo")
+        columns = {name: [getattr(finding, name) for finding in self.findings] for name in names}
+        return columns | {"examples": [_format_examples(each) for each in columns["examples"]]}
 
     def _summary(self) -> str:
         counts = {s: sum(f.severity == s for f in self.findings) for s in SEVERITIES}

@@ -60,8 +60,13 @@ def misread_encoding(e: Evidence) -> CheckResult:
 
 def _flag_ids(e: Evidence, name: str, is_odd: Callable[[str], bool], fault: str, todo: str) -> list[Finding]:
     """One finding per table and column with odd ids."""
+    columns = [
+        (side, column, _ids(raw, column)) for side, raw in e.raw.items() for column in ("user", "item")
+    ]
+    if e.ranked is not None and not e.is_source:
+        columns += [("lists", "user", e.ranked.cases), ("lists", "item", e.ranked.items)]
     findings = []
-    for table, column, ids in _id_columns(e):
+    for table, column, ids in columns:
         if ids.kind != "str":
             continue
         odd = [value for value in ids.values.tolist() if is_odd(value)]
@@ -207,16 +212,6 @@ def time_units_differ(e: Evidence) -> CheckResult:
         "Bring both to one unit.",
         {"ratio": ratio},
     )
-
-
-def _id_columns(e: Evidence) -> list[tuple[str, str, Ids]]:
-    """(table, column, ids) of both sides and of ready lists."""
-    columns = [
-        (side, column, _ids(raw, column)) for side, raw in e.raw.items() for column in ("user", "item")
-    ]
-    if e.ranked is not None and not e.is_source:
-        columns += [("lists", "user", e.ranked.cases), ("lists", "item", e.ranked.items)]
-    return columns
 
 
 def _ids(raw: RawTable, column: str) -> Ids:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from recsys.audit.check_registry import CheckResult, check
-from recsys.audit.evidence import Evidence, SplitSide, contained_in
+from recsys.audit.evidence import Evidence, contained_in
 from recsys.audit.findings import Finding
 from recsys.evaluation.evaluate import recommend
-from recsys.metrics.shown_items import sorted_unique
+from recsys.metrics.readings import sorted_unique
 from recsys.types import Array, Float, Int
 
 _SAME_SHARE = 0.99  # of items with equal numbers, from which on a popularity is that count
@@ -17,10 +17,7 @@ _SAME_SHARE = 0.99  # of items with equal numbers, from which on a popularity is
 @check("leakage", "times")
 def test_before_train(e: Evidence) -> CheckResult:
     """Test events older than the newest training event of the same user."""
-    last, time = e.last_train_time, e.test.time
-    if last is None or time is None:
-        return None
-    early = time < last[e.test.user]
+    early = e.times[1] < e.last_train_time[e.test.user]
     n = int(early.sum())
     if n == 0:
         return None
@@ -40,10 +37,9 @@ def test_before_train(e: Evidence) -> CheckResult:
 @check("leakage", "times")
 def test_before_border(e: Evidence) -> CheckResult:
     """Test events older than the newest training event of anyone."""
-    if e.train.time is None or e.test.time is None:
-        return None
-    border = e.train.time.max()
-    early = e.test.time < border
+    train_time, test_time = e.times
+    border = train_time.max()
+    early = test_time < border
     n = int(early.sum())
     if n == 0:
         return None
@@ -63,38 +59,34 @@ def test_before_border(e: Evidence) -> CheckResult:
 @check("leakage", "times")
 def items_from_the_future(e: Evidence) -> CheckResult:
     """Items of train that first appear after the test begins."""
-    if e.train.time is None or e.test.time is None:
-        return None
-    start = e.test.time.min()
-    latest = np.iinfo(np.int64).max if e.train.time.dtype.kind == "i" else np.inf
-    first = np.full(e.n_items, latest, dtype=e.train.time.dtype)
-    np.minimum.at(first, e.train.item, e.train.time)
+    train_time, test_time = e.times
+    start = test_time.min()
+    latest = np.iinfo(np.int64).max if train_time.dtype.kind == "i" else np.inf
+    first = np.full(e.n_items, latest, dtype=train_time.dtype)
+    np.minimum.at(first, e.train.item, train_time)
     later = (first > start) & (e.train_counts > 0)
-    rows = later[e.train.item]
     n = int(later.sum())
     if n == 0:
         return None
+    n_events = int(later[e.train.item].sum())
     return Finding(
         "items_from_the_future",
         "warning",
         f"{n:,} items of train appear for the first time after the test begins "
         f"({e.format_time(start)}); they have "
-        f"{int(rows.sum()):,} training events and can be recommended before they exist",
+        f"{n_events:,} training events and can be recommended before they exist",
         n,
-        tuple(e.name_item(i) for i in np.flatnonzero(later)[: e.n_examples]),
+        e.first_names(e.items, np.flatnonzero(later)),
         "Split at one time for everyone, or restrict candidates to what existed: "
         "recsys.splits.eligible_by_time.",
-        {"events": int(rows.sum())},
+        {"events": n_events},
     )
 
 
 @check("leakage", "times")
 def ties_at_the_border(e: Evidence) -> CheckResult:
     """Users with a test event at the same time as their newest training event."""
-    last, time = e.last_train_time, e.test.time
-    if last is None or time is None:
-        return None
-    tied = time == last[e.test.user]
+    tied = e.times[1] == e.last_train_time[e.test.user]
     users = sorted_unique(e.test.user[tied])
     if len(users) == 0:
         return None
@@ -104,7 +96,7 @@ def ties_at_the_border(e: Evidence) -> CheckResult:
         f"for {len(users):,} of {len(e.test_users):,} users a test event has the same time as their "
         f"newest training event ({int(tied.sum()):,} events): which came first is not in the data",
         len(users),
-        tuple(e.name_user(u) for u in users[: e.n_examples]),
+        e.first_names(e.users, users),
         "Keep equal times together (on_tie='together' in recsys.splits), or say how they are ordered.",
         {"events": int(tied.sum())},
     )
@@ -157,7 +149,7 @@ def duplicate_rows(e: Evidence) -> CheckResult:
     """Rows that repeat user, item and time within a side."""
     findings = []
     for name, side in (("train", e.train), ("test", e.test)):
-        rows = _repeated_rows(e, side)
+        rows = e.repeated_rows(side)
         n = int(rows.sum()) + side.repeated
         if n == 0:
             continue
@@ -174,17 +166,6 @@ def duplicate_rows(e: Evidence) -> CheckResult:
             )
         )
     return findings
-
-
-def _repeated_rows(e: Evidence, side: SplitSide) -> Array:
-    """Rows that repeat the user and item of another, and its time if there are times."""
-    if side.time is not None:
-        return e.exact_repeats(side)
-    key = e.pairs(side)
-    order = np.argsort(key, kind="stable")
-    rows = np.zeros(len(side), dtype=bool)
-    rows[order[1:][key[order][1:] == key[order][:-1]]] = True
-    return rows
 
 
 @check("leakage", "popularity")
@@ -235,21 +216,12 @@ def _partial_correlation(given: Float, train: Int, test: Int) -> float:
     return float(a @ b) / size if size > 1e-9 else 0.0
 
 
-def _top_share(items: Int, counts: Int, k: int) -> float:
-    """The share of entries among the k items with the highest counts, ties included; 0 if too many tie."""
-    top = np.flatnonzero(counts >= max(np.sort(counts)[-k:][0], 1))
-    return float(np.isin(items, top).mean()) if len(top) <= 2 * k else 0.0
-
-
 @check("leakage", "ready lists")
 def lists_follow_test_popularity(e: Evidence) -> CheckResult:
     """Lists that are the most popular items of the test rather than of train."""
     shown = e.lists
-    if shown is None:
-        return None
     k = min(e.k, int(shown.place.max(initial=0)))
-    inside = (shown.place <= k) & (shown.user >= 0)
-    listed_pairs = sorted_unique(e.pairs(shown)[inside & (shown.item >= 0)])
+    listed_pairs = sorted_unique(e.pairs(shown)[(shown.place <= k) & shown.known])
     if len(listed_pairs) == 0:
         return None
     overlap = {}
@@ -263,11 +235,12 @@ def lists_follow_test_popularity(e: Evidence) -> CheckResult:
             np.repeat(e.users.code_of(best.cases.values), best.sizes) * e.width
             + e.items.code_of(best.items.values)[best.codes]
         )
-        # Popular items may also be recommended as the same list for everyone, seen or not.
-        overlap[what] = max(
-            float(contained_in(listed_pairs, sorted_unique(keys)).mean()),
-            _top_share(listed_pairs % e.width, counts, k),
-        )
+        personal = float(contained_in(listed_pairs, sorted_unique(keys)).mean())
+        # Popular items may also be recommended as the same list for everyone, seen or not; ties at place k
+        # are included unless there are too many.
+        top = np.flatnonzero(counts >= max(np.sort(counts)[-k:][0], 1))
+        common = float(np.isin(listed_pairs % e.width, top).mean()) if len(top) <= 2 * k else 0.0
+        overlap[what] = max(personal, common)
     leak = max(overlap["test"], overlap["both"])
     if leak < 0.95 or overlap["train"] > 0.9 or overlap["train"] > leak - 0.05:
         return None

@@ -15,10 +15,11 @@ import numpy as np
 
 from recsys.audit import bias, candidate_checks, identity, leakage  # noqa: F401 - their checks register
 from recsys.audit.check_registry import AREAS, CHECKS, NEEDS
-from recsys.audit.evidence import Evidence, gather_evidence, read_lists_or_source
+from recsys.audit.evidence import Evidence, gather_evidence
 from recsys.audit.findings import Audit, Finding
 from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import CutoffError, InputError, RecsysError, RecsysWarning
+from recsys.evaluation.run import load_ranking
 
 
 def audit(
@@ -78,7 +79,7 @@ def audit(
         return Audit(findings, ["reading"], dict.fromkeys(names, "the tables cannot be brought together"))
     evidence = replace(
         evidence,
-        models={name: read_lists_or_source(data) for name, data in (models or {}).items()},
+        models={name: load_ranking(data) for name, data in (models or {}).items()},
         k=k,
         metrics=tuple(metrics or ()),
         conventions=Conventions.of(conventions),

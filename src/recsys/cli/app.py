@@ -13,33 +13,36 @@ from recsys.cli.error_messages import exit_on_errors
 
 
 class Verb(NamedTuple):
-    """A verb: its line in the help, and the module whose `command` is imported when it is called."""
+    """A verb: its line in the help, and where its click command is, imported when it is called."""
 
     help: str
     module: str
+    command: str = "command"
 
 
-_OWN_VERBS = {
-    "demo": "Compare recommenders on the embedded demo world.",
-    "evaluate": "Score recommendation lists against the truth.",
-    "compare": "Say whether models differ, by how much and how surely.",
-    "split": "Split interactions into parts that do not leak.",
-    "explain": "Say why two numbers differ, decision by decision.",
-    "ratings": "Score predicted ratings or click probabilities.",
-    "audit": "Look for leaks and biases in a split and its recommendations.",
-    "inspect": "Show one user's recommendations beside their history.",
-    "report": "Write the report of one or many models as one HTML file.",
-    "metrics": "List the metrics, or describe one.",
-    "conventions": "List the presets, describe one, or say how two differ.",
-    "run": "Execute a protocol file and keep its results.",
-    "study": "Run one of five small studies of evaluation itself.",
-    "train": "Train a small reference model.",
-    "gate": "Pass or fail a new result against the one in force.",
-    "history": "Show stored results over time and where they moved.",
-    "doctor": "Show kernels, versions and optional packages.",
-}
+_OWN_VERBS = (
+    ("demo", "experiment_verbs", "Compare recommenders on the embedded demo world."),
+    ("evaluate", "scoring_verbs", "Score recommendation lists against the truth."),
+    ("compare", "compare_verb", "Say whether models differ, by how much and how surely."),
+    ("split", "split_verb", "Split interactions into parts that do not leak."),
+    ("explain", "result_verbs", "Say why two numbers differ, decision by decision."),
+    ("ratings", "scoring_verbs", "Score predicted ratings or click probabilities."),
+    ("audit", "diagnostic_verbs", "Look for leaks and biases in a split and its recommendations."),
+    ("inspect", "diagnostic_verbs", "Show one user's recommendations beside their history."),
+    ("report", "result_verbs", "Write the report of one or many models as one HTML file."),
+    ("metrics", "reference_verbs", "List the metrics, or describe one."),
+    ("conventions", "reference_verbs", "List the presets, describe one, or say how two differ."),
+    ("run", "experiment_verbs", "Execute a protocol file and keep its results."),
+    ("study", "experiment_verbs", "Run one of five small studies of evaluation itself."),
+    ("train", "experiment_verbs", "Train a small reference model."),
+    ("gate", "result_verbs", "Pass or fail a new result against the one in force."),
+    ("history", "result_verbs", "Show stored results over time and where they moved."),
+    ("doctor", "reference_verbs", "Show kernels, versions and optional packages."),
+)
 VERBS: Registry[Verb] = Registry("verb", "recsys.verbs")
-VERBS.update({name: Verb(line, f"recsys.cli.verb_{name}") for name, line in _OWN_VERBS.items()})
+VERBS.update({
+    name: Verb(line, f"recsys.cli.{module}", f"{name}_command") for name, module, line in _OWN_VERBS
+})  # fmt: skip
 
 
 # Arguments that shells complete with file names. Whoever reads a file checks that it can be read.
@@ -62,7 +65,7 @@ class LazyGroup(click.Group):
         if cmd_name not in VERBS and cmd_name not in VERBS.load_plugins():
             return None
         verb = VERBS[cmd_name]
-        command: click.Command = import_module(verb.module).command
+        command: click.Command = getattr(import_module(verb.module), verb.command)
         command.short_help = verb.help
         for parameter in command.params:
             if parameter.metavar in _PATH_METAVARS and parameter.type is click.STRING:

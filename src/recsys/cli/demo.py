@@ -1,4 +1,4 @@
-"""The demo: lists -> metrics -> a table of models, and one model's lists under several presets.
+"""The demo world under evaluation: as text for a bare installation, and with real models for the command.
 
 Needs neither click nor rich, so that `python -m recsys.splits.datasets.demo_world` runs on a bare
 installation.
@@ -6,13 +6,28 @@ installation.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from recsys.comparison.compare import Comparison, compare
 from recsys.conventions.decisions import Conventions
+from recsys.errors import MissingExtraError
 from recsys.evaluation import tables
-from recsys.evaluation.evaluate import evaluate
+from recsys.evaluation.evaluate import evaluate, recommend
+from recsys.evaluation.results import Evaluation
+from recsys.inputs import read_interactions
+from recsys.models.baselines import popularity, shuffled, similar_items, training_counts
+from recsys.models.rerankers import blend, content
+from recsys.ranks.sources import from_model
 from recsys.splits.datasets.demo_world import DemoWorld, demo_world, toy_lists
 
 METRICS = ("precision@10", "recall@10", "ndcg@10", "map@10", "hit@10", "mrr")
 PRESETS = ("default", "trec_eval", "rectools", "lenskit", "recbole")
+_SHOWN = ("ndcg@10", "recall@10", "hit@10", "mrr", "coverage@10", "novelty@10", "ild@10")
+_REPORTED = ("ndcg@5", "ndcg@10", "ndcg@20", "recall@5", "recall@10", "recall@20", "hit@10", "mrr",
+             "coverage@10", "novelty@10", "ild@10")  # fmt: skip
+_BASELINE = "popularity"
 
 
 def demo_text(seed: int = 0) -> str:
@@ -28,7 +43,7 @@ def demo_text(seed: int = 0) -> str:
     by_preset |= {metric: [result[metric] for result in results_by_preset.values()] for metric in METRICS}
     n_users = results[best].counts["cases"]
     return "\n".join([
-        describe_world(world),
+        _describe_world(world),
         "",
         tables.text(by_model),
         "",
@@ -42,10 +57,82 @@ def demo_text(seed: int = 0) -> str:
     ])  # fmt: skip
 
 
-def describe_world(world: DemoWorld) -> str:
+def _describe_world(world: DemoWorld) -> str:
     """One line on the world."""
     n_users, share = world.events["user_id"].nunique(), len(world.test) / len(world.events)
     return (
         f"Demo world: {n_users:,} users, {len(world.items):,} items, {len(world.events):,} events. "
         f"Each user's last {share:.0%} are to be predicted."
     )
+
+
+@dataclass
+class Showcase:
+    """The results of the demo, and the data its report is made from."""
+
+    world: DemoWorld
+    evaluations: dict[str, Evaluation] = field(default_factory=dict)
+    lists: dict[str, Any] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+    comparison: Comparison | None = None
+
+    def __str__(self) -> str:
+        columns: dict[str, list[Any]] = {"model": list(self.evaluations)}
+        columns |= {m: [result[m] for result in self.evaluations.values()] for m in _SHOWN}
+        rows = [row for row in self.comparison or () if row.metric == "ndcg@10"]
+        columns[f"ndcg@10 against {_BASELINE}"] = [
+            next((row.verdict for row in rows if row.model == name), "") for name in self.evaluations
+        ]
+        return "\n".join([_describe_world(self.world), "", tables.text(columns), *self.left_out])
+
+    def write(self, path: Path) -> Path:
+        """Write the report and return its path."""
+        from recsys.audit import audit
+        from recsys.report import write_report
+
+        world = self.world
+        truth, train = world.test[["user_id", "item_id"]], world.train[["user_id", "item_id"]]
+        best = max(self.evaluations, key=lambda name: self.evaluations[name]["ndcg@10"])
+        findings = audit(world.train, world.test, lists=self.lists[best])
+        vectors = dict(zip(world.items["item_id"], world.embeddings, strict=True))
+        return write_report(
+            path, self.evaluations, baseline=_BASELINE, metric="ndcg@10", title="The demo world",
+            audit=findings, items=world.items, lists=self.lists, truth=truth, train=train, embeddings=vectors,
+        )  # fmt: skip
+
+
+def showcase(seed: int = 0) -> Showcase:
+    """Train, rank, evaluate and compare six models; a missing package leaves some out, with a note."""
+    from recsys.models import als, bpr
+
+    world = demo_world(seed)
+    result = Showcase(world)
+    train, truth = world.train[["user_id", "item_id"]], world.test[["user_id", "item_id"]]
+    history = read_interactions(train, table="train")
+    users, items = history.cases.values.tolist(), world.items["item_id"].tolist()
+    sources: dict[str, Any] = {
+        "random": shuffled(users=users, item_ids=items, seed=seed),
+        _BASELINE: popularity(training_counts(history, catalogue=items), users=users),
+        "item similarity": similar_items(history, embeddings=world.embeddings, item_ids=items),
+    }
+    try:
+        # One thread: the same numbers on every machine.
+        options = {"factors": 16, "seed": seed, "num_threads": 1}
+        als_factors: Any = from_model(als(history, iterations=15, regularization=5.0, **options))
+        sources["bpr"] = from_model(bpr(history, iterations=150, **options))
+        sources["als"] = als_factors
+        known = als_factors.item_rows.ids.values.tolist()
+        row = {item: number for number, item in enumerate(items)}
+        vectors = world.embeddings[[row[item] for item in known]]
+        users = als_factors.user_rows.ids.values.tolist()
+        near = content(history, vectors, users=users, item_ids=known)
+        sources["hybrid"] = blend(als_factors, near, 0.8)
+    except MissingExtraError as error:
+        result.left_out += ["", f"als, bpr and the hybrid are left out: {error}"]
+    for name, source in sources.items():
+        result.lists[name] = recommend(source, 20, seen=history)
+        result.evaluations[name] = evaluate(
+            source, truth, _REPORTED, seen=history, train=train, embeddings=(items, world.embeddings)
+        )
+    result.comparison = compare(result.evaluations, _BASELINE, ["ndcg@10", "recall@10"])
+    return result

@@ -99,7 +99,11 @@ def exit_on_errors(*, debug: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         _exit_with("interrupted.", INTERRUPTED, debug=debug)
     except RecsysError as error:
-        _exit_with(_paragraph(error), _exit_code(error), debug=debug)
+        worded = isinstance(error, _ReportedError)
+        text = str(error) if worded else as_options(str(error))
+        if isinstance(error, IdTypeError) and "--ids" not in text:
+            text += " --ids str or --ids int reads both files the same way."
+        _exit_with(text, _exit_code(error), debug=debug)
     except OSError as error:
         file = f"{error.filename}: " if error.filename else ""
         text = f"{file}{error.strerror or error}. Check the path, its permissions and the space left."
@@ -143,15 +147,6 @@ def as_options(text: str) -> str:
 def _reword(text: str, wording: tuple[tuple[str, str], ...]) -> str:
     for pattern, replacement in wording:
         text = re.sub(pattern, replacement, text)
-    return text
-
-
-def _paragraph(error: RecsysError) -> str:
-    if isinstance(error, _ReportedError):
-        return str(error)
-    text = as_options(str(error))
-    if isinstance(error, IdTypeError) and "--ids" not in text:
-        text += " --ids str or --ids int reads both files the same way."
     return text
 
 

@@ -22,9 +22,25 @@ def print_result(result: Any, *, as_json: bool, as_csv: bool) -> None:
         click.echo(result.to_json())
     elif as_csv:
         columns = result.to_frame("pandas").to_dict("list")  # with a group column where there are groups
-        click.echo(csv_text(list(columns), zip(*columns.values(), strict=True)), nl=False)
+        click.echo(_csv_text(list(columns), zip(*columns.values(), strict=True)), nl=False)
     else:
         click.echo(str(result))
+
+
+def print_table(names: Sequence[str], rows: Iterable[Sequence[str]], *, wrapped: Sequence[str]) -> None:
+    """Print a table as wide as the terminal, in which only the columns `wrapped` break their lines.
+
+    It honours NO_COLOR and never reads names as markup.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in names:
+        table.add_column(name, no_wrap=name not in wrapped)
+    for row in rows:
+        table.add_row(*row)
+    Console(markup=False, highlight=False, emoji=False).print(table)
 
 
 def check_target(
@@ -76,31 +92,17 @@ def write_per_user(result: Any, path: Path) -> None:
         write_bytes(path, parquet_bytes(result.per_user_frame("arrow")))
         return
     frame = result.per_user
-    names = [frame.index.name, *frame.columns]
     rows = (
-        [index, *map(_csv_cell, row)]
+        [index, *("" if value != value else value for value in row)]  # noqa: PLR0124 - NaN
         for index, row in zip(frame.index, frame.to_numpy().tolist(), strict=True)
     )
-    write_text(path, csv_text(names, rows, "\t" if path.suffix.lower() == ".tsv" else ","))
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    write_text(path, _csv_text([frame.index.name, *frame.columns], rows, delimiter))
 
 
-def csv_text(names: Sequence[Any], rows: Iterable[Sequence[Any]], delimiter: str = ",") -> str:
-    """Rows as CSV text."""
+def _csv_text(names: Sequence[Any], rows: Iterable[Sequence[Any]], delimiter: str = ",") -> str:
     out = io.StringIO()
     writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
     writer.writerow(names)
     writer.writerows(rows)
     return out.getvalue()
-
-
-def _csv_cell(value: Any) -> Any:
-    if isinstance(value, float):
-        return "" if value != value else repr(value)  # noqa: PLR0124 - NaN
-    return value
-
-
-def console() -> Any:
-    """A rich console on standard output that honours NO_COLOR and never reads names as markup."""
-    from rich.console import Console
-
-    return Console(markup=False, highlight=False, emoji=False)

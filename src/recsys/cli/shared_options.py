@@ -1,14 +1,15 @@
 """Options that several verbs share: files and their columns, metrics, conventions.
 
-One decorator per group of options, and one function that turns them into what the library takes. Metrics and
-conventions are checked before any file is read.
+The options of `metric_options` and `file_options` reach a verb as one object each, `metrics` and `files`,
+which turn them into what the library takes. Metrics and conventions are checked before any file is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, TypeVar
+from dataclasses import dataclass, fields
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -17,8 +18,10 @@ from recsys.cli.error_messages import note
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError, UnknownNameError
 
+if TYPE_CHECKING:
+    from recsys.metrics.registry import Request
+
 _NUMERIC_DECISIONS = ("relevant_from", "max_grade")
-_COLUMN_ROLES = ("user", "item", "score", "rank", "grade", "case")
 _NOTE_WORDS = {
     "comments": "comment lines skipped",
     "unjudged": "rows without a judgement (-1) left out",
@@ -28,6 +31,125 @@ _NOTE_WORDS = {
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
+@dataclass(frozen=True)
+class MetricOptions:
+    """What -m, -k, --conventions and --set say."""
+
+    metrics: tuple[str, ...]
+    cuts: tuple[int, ...]
+    preset: str
+    changes: tuple[str, ...]
+
+    def requests(self) -> list[Request]:
+        """Every metric at every cut-off."""
+        from recsys.metrics.registry import parse_all
+
+        return parse_all(",".join(self.metrics) or None, list(self.cuts) or None)
+
+    def conventions(self) -> Conventions:
+        """The preset with the decisions of --set."""
+        return chosen_conventions(self.preset, self.changes)
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """The columns of each role, and how files are read."""
+
+    user: str | None
+    item: str | None
+    score: str | None
+    rank: str | None
+    grade: str | None
+    case: str | None
+    truth_user: str | None
+    truth_item: str | None
+    ids: Literal["str", "int", "auto"]
+    form: str | None
+    encoding: str
+
+    def read(self, path: str | None, kind: Literal["lists", "truth"], *, quiet: bool) -> Any:
+        """A file of lists, or of interactions ("truth"); None without a path. Oddities are noted."""
+        if path is None:
+            return None
+        from recsys.inputs.files import read_file
+
+        columns = {role: getattr(self, role) for role in ("user", "item", "score", "rank", "grade", "case")}
+        if kind == "truth":
+            columns["user"] = self.user if self.truth_user is None else self.truth_user
+            columns["item"] = self.item if self.truth_item is None else self.truth_item
+        columns = {role: name for role, name in columns.items() if name is not None}
+        data = read_file(
+            path, kind, columns=columns or None, format=self.form, ids=self.ids, encoding=self.encoding
+        )
+        for name, words in _NOTE_WORDS.items():
+            if data.notes.get(name) and not quiet:
+                note(f"{path}: {words}: {data.notes[name]:,}")
+        return data
+
+    def read_attributes(
+        self, path: str | None, role: Literal["user", "item"], columns: Sequence[str] | None = None
+    ) -> Any:
+        """A table of users or items; with `columns`, only those and the ids. None without a path.
+
+        Ids are read as --ids says, other columns as numbers where every cell is one.
+        """
+        if path is None:
+            return None
+        import pandas as pd
+
+        frame, id_column = read_cells(path, self.encoding), getattr(self, role)
+        for name in frame.columns:
+            if self.ids != "str" or not (name == id_column or has_role(name, role)):
+                numbers = pd.to_numeric(frame[name].replace("", None), errors="coerce")
+                frame[name] = numbers if numbers.notna().sum() == (frame[name] != "").sum() else frame[name]
+        if id_column is not None:
+            frame = frame.rename(columns={id_column: role})
+        if columns is None:
+            return frame
+        for name in columns:
+            if name not in frame.columns:
+                raise UnknownNameError(f"column of {path}", name, map(str, frame.columns))
+        return frame[[name for name in frame.columns if name in columns or has_role(name, role)]]
+
+
+def chosen_conventions(preset: str, changes: Sequence[str]) -> Conventions:
+    """The preset of --conventions with the decisions of --set."""
+    decisions: dict[str, Any] = {}
+    for change in changes:
+        decision, sign, value = (part.strip() for part in change.partition("="))
+        if not sign or decision == "per_metric":
+            raise ConventionError(f"--set {change} is not decision=value.", hint="Write --set ties=expected.")
+        decisions[decision] = value
+        if decision in _NUMERIC_DECISIONS:
+            try:
+                decisions[decision] = None if value.lower() == "none" else float(value)
+            except ValueError:
+                raise ConventionError(
+                    f"--set {decision}={value} is not a number.", hint="Give a number, or none."
+                ) from None
+    return Conventions.of(preset).but(**decisions)
+
+
+def read_cells(path: str, encoding: str = "utf-8") -> Any:
+    """A table (gzipped or not, - for standard input); cells of text stay text."""
+    from recsys.inputs.files.reader import read_table
+
+    return read_table(path, encoding=encoding, text=True)[0]
+
+
+def has_role(column: str, role: str) -> bool:
+    """Whether a column is recognised by its name, such as userId as the user."""
+    from recsys.inputs.frames import ROLES
+
+    return column.replace("_", "").lower() in ROLES[role]
+
+
+def refuse_both(**flags: bool) -> None:
+    """Refuse two forms of output at once, such as `json=as_json, csv=as_csv`."""
+    if all(flags.values()):
+        raise click.UsageError(f"{' and '.join(f'--{name}' for name in flags)} exclude each other.")
+
+
 def combine_options(*options: Callable[[Any], Any]) -> Callable[[_Function], _Function]:
     """Several options as one decorator, in the order they are given."""
 
@@ -35,6 +157,22 @@ def combine_options(*options: Callable[[Any], Any]) -> Callable[[_Function], _Fu
         for option in reversed(options):
             function = option(function)
         return function
+
+    return decorate
+
+
+def _gather_options(
+    keyword: str, group: type[Any], *options: Callable[[Any], Any]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Several options as one decorator, which hands them to the verb as one object."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        @wraps(function)
+        def call(**values: Any) -> None:
+            own = {field.name: values.pop(field.name) for field in fields(group)}
+            function(**values, **{keyword: group(**own)})
+
+        return combine_options(*options)(call)
 
     return decorate
 
@@ -66,43 +204,59 @@ def format_option(*names: str, which: str = "read", **attributes: Any) -> Callab
     return click.option(*names, cls=_FormatOption, which=which, **attributes)
 
 
-def _column_option(role: str, what: str) -> Callable[[Any], Any]:
+def column_option(role: str, what: str) -> Callable[[Any], Any]:
+    """An option that names the column of a role."""
     return click.option(f"--{role}", metavar="COLUMN", help=f"Column of the {what}.")
 
 
-def _truth_column_option(role: str, what: str) -> Callable[[Any], Any]:
-    text = f"Column of the {what} in TRUTH, if it has another name there."
-    return click.option(f"--truth-{role}", metavar="COLUMN", help=text)
+def ids_option(default: str = "str") -> Callable[[Any], Any]:
+    """The option --ids."""
+    return click.option(
+        "--ids", type=click.Choice(["str", "int", "auto"]), default=default, show_default=True,
+        help="Read ids as text or as whole numbers.",
+    )  # fmt: skip
 
 
-metric_options = combine_options(
+encoding_option = click.option("--encoding", default="utf-8", show_default=True, help="Of text files.")
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="No notes, warnings and progress.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, with all digits.")
+name_option = click.option(
+    "--name", "names", multiple=True, help="What a file's model is called, in the files' order."
+)
+preset_option = click.option(
+    "--conventions", "preset", metavar="NAME", default="default", help="See `recsys conventions`."
+)
+
+metric_options = _gather_options(
+    "metrics",
+    MetricOptions,
     click.option(
         "-m", "--metric", "metrics", multiple=True,
         help="Such as ndcg@10 or 'ndcg(gain=exp2)@10'; repeatable.",
     ),
     click.option("-k", "cuts", multiple=True, type=int,
                  help="Cut-off for metrics that name none; repeatable."),
-    click.option("--conventions", "preset", metavar="NAME", default="default",
-                 help="See `recsys conventions`."),
+    preset_option,
     click.option(
         "--set", "changes", multiple=True, metavar="DECISION=VALUE", help="Change one decision; repeatable."
     ),
 )  # fmt: skip
 
-file_options = combine_options(
-    _column_option("user", "users"),
-    _column_option("item", "items"),
-    _column_option("score", "scores, in LISTS"),
-    _column_option("rank", "ranks from 1 on, in LISTS"),
-    _column_option("grade", "grades, in TRUTH"),
-    _column_option("case", "cases, where a user has several rankings"),
-    _truth_column_option("user", "users"),
-    _truth_column_option("item", "items"),
-    click.option("--ids", type=click.Choice(["str", "int", "auto"]), default="str", show_default=True,
-                 help="Read ids as text or as whole numbers."),
+file_options = _gather_options(
+    "files",
+    FileOptions,
+    column_option("user", "users"),
+    column_option("item", "items"),
+    column_option("score", "scores, in LISTS"),
+    column_option("rank", "ranks from 1 on, in LISTS"),
+    column_option("grade", "grades, in TRUTH"),
+    column_option("case", "cases, where a user has several rankings"),
+    column_option("truth-user", "users in TRUTH, if it has another name there"),
+    column_option("truth-item", "items in TRUTH, if it has another name there"),
+    ids_option(),
     format_option("--format", "form", help="Of the files, if their names do not say"),
-    click.option("--encoding", default="utf-8", show_default=True, help="Of text files."),
-)  # fmt: skip
+    encoding_option,
+)
 
 data_options = combine_options(
     click.option("--seen", metavar="FILE",
@@ -111,147 +265,3 @@ data_options = combine_options(
     click.option("--complete", is_flag=True,
                  help="Each list ranks every candidate (for auc, average_rank, …)."),
 )  # fmt: skip
-
-context_options = combine_options(
-    click.option("--train", metavar="FILE",
-                 help="What users had before: for novelty, popularity, calibration and --by."),
-    click.option("--items", metavar="FILE",
-                 help="Table of the items: for calibration, value, exposure, --by."),
-    click.option("--users", metavar="FILE", help="Table of the users: for --by."),
-    click.option("--reference", metavar="FILE",
-                 help="Another model's lists: for serendipity, overlap and rbo."),
-    click.option("--by", metavar="GROUP",
-                 help="Per group: activity, cold_user, popularity, cold_item, item_age, a column of items or "
-                      "users."),
-    click.option("--bounds", is_flag=True,
-                 help="Also print the best attainable value and the floor of chance."),
-)  # fmt: skip
-
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="No notes, warnings and progress.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, with all digits.")
-
-
-def metric_requests(options: dict[str, Any]) -> list[Any]:
-    """The requests of -m and -k."""
-    from recsys.metrics.requests import parse_all
-
-    return parse_all(",".join(options["metrics"]) or None, list(options["cuts"]) or None)
-
-
-def chosen_conventions(options: dict[str, Any]) -> Conventions:
-    """The preset of --conventions with the decisions of --set."""
-    decisions: dict[str, Any] = {}
-    for change in options["changes"]:
-        decision, sign, value = (part.strip() for part in change.partition("="))
-        if not sign or decision == "per_metric":
-            raise ConventionError(f"--set {change} is not decision=value.", hint="Write --set ties=expected.")
-        decisions[decision] = _decision_value(decision, value)
-    return Conventions.of(options["preset"]).but(**decisions)
-
-
-def read(path: str, kind: Any, options: dict[str, Any]) -> Any:
-    """A file of lists, or of interactions (kind "truth"), read as the options say; oddities are noted."""
-    from recsys.inputs.files import read_file
-
-    columns = {role: options[role] for role in _COLUMN_ROLES if options.get(role) is not None}
-    if kind == "truth":
-        columns |= {
-            r: options[f"truth_{r}"] for r in ("user", "item") if options.get(f"truth_{r}") is not None
-        }
-    data = read_file(
-        path,
-        kind,
-        columns=columns or None,
-        format=options.get("form"),
-        ids=options.get("ids", "str"),
-        encoding=options.get("encoding", "utf-8"),
-    )
-    if not options.get("quiet"):
-        for name, words in _NOTE_WORDS.items():
-            if data.notes.get(name):
-                note(f"{path}: {words}: {data.notes[name]:,}")
-    return data
-
-
-def read_cells(path: str, encoding: str = "utf-8") -> Any:
-    """A table (gzipped or not, - for standard input); cells of text stay text."""
-    from recsys.inputs.files.reader import read_table
-
-    return read_table(path, encoding=encoding, text=True)[0]
-
-
-def read_items(path: str, options: dict[str, Any]) -> Any:
-    """A table of the items."""
-    return _read_attributes(path, "item", options)
-
-
-def read_users(path: str, options: dict[str, Any], columns: Sequence[str] | None = None) -> Any:
-    """A table of the users; with `columns`, only those and the ids."""
-    frame = _read_attributes(path, "user", options)
-    if columns is None:
-        return frame
-    for name in columns:
-        if name not in frame.columns:
-            raise UnknownNameError(f"column of {path}", name, map(str, frame.columns))
-    return frame[[name for name in frame.columns if name in columns or _has_role(name, "user")]]
-
-
-def _read_attributes(path: str, role: str, options: dict[str, Any]) -> Any:
-    """A table of items or users; ids as --ids says, other columns as numbers where every cell is one."""
-    import pandas as pd
-
-    frame = read_cells(path, options["encoding"])
-    for name in frame.columns:
-        is_id = name == options[role] or _has_role(name, role)
-        if not is_id or options["ids"] != "str":
-            numbers = pd.to_numeric(frame[name].replace("", None), errors="coerce")
-            frame[name] = numbers if numbers.notna().sum() == (frame[name] != "").sum() else frame[name]
-    return frame if options[role] is None else frame.rename(columns={options[role]: role})
-
-
-def _has_role(name: str, role: str) -> bool:
-    from recsys.inputs.frames import ROLES
-
-    return name.replace("_", "").lower() in ROLES[role]
-
-
-def paths_by_model(paths: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    """{model: path}, named by `names` or by the files, with their folders where two share a name."""
-    if names and len(names) != len(paths):
-        raise click.UsageError(
-            f"{len(names)} names for {len(paths)} files: give one --name per file, or none."
-        )
-    stems = [Path(path).name.split(".")[0] or path for path in paths]
-    if len(set(stems)) < len(stems):
-        stems = [str(Path(path).with_suffix("")) for path in paths]
-    if len(set(stems)) < len(stems):
-        stems = list(paths)
-    named = dict(zip(names or stems, paths, strict=True))
-    if len(named) < len(paths):
-        raise click.UsageError(
-            "two models have the same name: give each file once, with a --name of its own."
-        )
-    return named
-
-
-def is_result(path: str) -> bool:
-    """Whether a file is a saved result rather than lists, judged by its first bytes."""
-    place = Path(path)
-    if place.suffix.lower() != ".json" or not place.is_file():
-        return False
-    with place.open("rb") as file:
-        head = file.read(200).lstrip(b"\xef\xbb\xbf \r\n\t{")
-    return head.startswith(b'"result"')
-
-
-def _decision_value(decision: str, text: str) -> Any:
-    if decision not in _NUMERIC_DECISIONS:
-        return text
-    if text.lower() == "none":
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        raise ConventionError(
-            f"--set {decision}={text} is not a number.", hint="Give a number, or none."
-        ) from None

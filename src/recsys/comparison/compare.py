@@ -17,18 +17,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
-from recsys.errors import (
-    ColumnError,
-    ConventionError,
-    InputError,
-    NotDefinedError,
-    RecsysError,
-    UnknownNameError,
-)
+from recsys.errors import ColumnError, ConventionError, InputError, NotDefinedError, UnknownNameError
 from recsys.evaluation import tables
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import group_jackknife, mean_column, needs_jackknife
-from recsys.metrics.requests import Request
+from recsys.metrics.registry import Request
 from recsys.stats.comparison_table import (
     ComparisonTable,
     Options,
@@ -142,7 +135,15 @@ class Comparison(tables.Tabled, Sequence[Row]):
         if isinstance(key, int | slice | np.integer):
             return self.rows[key]
         if not isinstance(key, tuple) or len(key) not in (2, 3):
-            raise self._unknown_row_error(key)
+            name = key[0] if isinstance(key, tuple) and len(key) == 1 else key
+            first = next((r for r in self.rows if name in (r.model, r.metric)), None)
+            if first is not None:
+                raise InputError(
+                    f"{name!r} alone does not name a row: a row is of one model and one metric.",
+                    hint=f"Write comparison[{first.model!r}, {first.metric!r}].",
+                )
+            known = [f"{r.model}, {r.metric}" for r in self.rows]
+            raise UnknownNameError("comparison", str(name), known, hint="Write comparison[model, metric].")
         model, *base, metric = key
         name = str(Request.parse(metric))
         matches = [
@@ -157,18 +158,6 @@ class Comparison(tables.Tabled, Sequence[Row]):
             f"{model!r} is compared with {', '.join(repr(r.baseline) for r in matches)} on {name}.",
             hint=f"Say which: comparison[{model!r}, {matches[0].baseline!r}, {name!r}].",
         )
-
-    def _unknown_row_error(self, key: Any) -> RecsysError:
-        """The error for a key that names no row: a model alone, or a metric alone."""
-        name = key[0] if isinstance(key, tuple) and len(key) == 1 else key
-        first = next((r for r in self.rows if name in (r.model, r.metric)), None)
-        if first is not None:
-            return InputError(
-                f"{name!r} alone does not name a row: a row is of one model and one metric.",
-                hint=f"Write comparison[{first.model!r}, {first.metric!r}].",
-            )
-        known = [f"{r.model}, {r.metric}" for r in self.rows]
-        return UnknownNameError("comparison", str(name), known, hint="Write comparison[model, metric].")
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -203,7 +192,7 @@ class Comparison(tables.Tabled, Sequence[Row]):
     def to_json(self, *, indent: int | None = 2) -> str:
         columns = number_columns(self.table)
         rows = [
-            {name: _json_number(column[i]) for name, column in columns.items()} for i in range(len(self.rows))
+            {name: json_number(column[i]) for name, column in columns.items()} for i in range(len(self.rows))
         ]
         document = {
             "family": self.family,
@@ -278,38 +267,30 @@ def compare(
         )
         else None,
     )
-    notes = _note_catalogue_sizes(runs) if any(r.metric.kind == "catalogue" for r in requests) else ()
+    notes = (*table.notes, *_notes(runs, requests, named=metrics is not None))
+    return Comparison(replace(table, notes=notes), runs)
+
+
+def _notes(
+    runs: Mapping[str, list[Evaluation]], requests: Sequence[Request], *, named: bool
+) -> Iterator[str]:
+    """What a reader must know besides the table: unlike catalogues, early stops, metrics without pairs."""
+    catalogues = {name: model_runs[0].partial.catalogue for name, model_runs in runs.items()}
+    sizes = {name: one.n for name, one in catalogues.items() if one is not None}
+    if any(r.metric.kind == "catalogue" for r in requests) and len(set(sizes.values())) > 1:
+        sizes_text = ", ".join(f"{name} {n:,}" for name, n in sizes.items())
+        yield f"catalogues differ ({sizes_text} items): evaluate all models with the same catalogue="
     early = ", ".join(stopped_early(runs))
     if early:
         text = (
             f"{early} stopped early (stop_when, race): p-values and intervals here take the number of users "
             "for fixed beforehand; go by what the stop itself says"
         )
-        notes += (caution(StoppedWarning, text),)
-    if metrics is None:
-        notes += _note_unpaired_metrics(runs)
-    return Comparison(replace(table, notes=table.notes + notes), runs)
-
-
-def _note_unpaired_metrics(runs: Mapping[str, list[Evaluation]]) -> tuple[str, ...]:
-    """A note on shared metrics that have no paired differences."""
-    all_evaluations = [e for model_runs in runs.values() for e in model_runs]
-    reasons = {
-        str(r): r.metric.unpaired
-        for r in all_evaluations[0].requests
-        if r.metric.unpaired and all(str(r) in e.overall for e in all_evaluations)
-    }
-    return tuple(f"not compared: {name}, {why}" for name, why in reasons.items())
-
-
-def _note_catalogue_sizes(runs: Mapping[str, list[Evaluation]]) -> tuple[str, ...]:
-    """A note if models have catalogues of different size, so that their shares are not comparable."""
-    catalogues = {name: model_runs[0].partial.catalogue for name, model_runs in runs.items()}
-    known = {name: one.n for name, one in catalogues.items() if one is not None}
-    if len(set(known.values())) < 2:
-        return ()
-    sizes_text = ", ".join(f"{name} {n:,}" for name, n in known.items())
-    return (f"catalogues differ ({sizes_text} items): evaluate all models with the same catalogue=",)
+        yield caution(StoppedWarning, text)
+    first, *others = [e for model_runs in runs.values() for e in model_runs]
+    for request in () if named else first.requests:
+        if request.metric.unpaired and all(str(request) in e.overall for e in others):
+            yield f"not compared: {request}, {request.metric.unpaired}"
 
 
 def stopped_early(runs: Mapping[str, Sequence[Evaluation]]) -> list[str]:
@@ -387,5 +368,6 @@ def _check_runs(runs: Mapping[str, list[Evaluation]]) -> None:
             first = first or result
 
 
-def _json_number(value: Any) -> Any:
+def json_number(value: Any) -> Any:
+    """A value as JSON: None for a number that is not finite."""
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -91,26 +91,25 @@ def explain(
     results = [side for side in (a, b) if isinstance(side, Evaluation)]
     start = a if isinstance(a, Evaluation) and a.has_lists else None
     if start is None and lists is not None and truth is not None:
-        start = _without_tie_warnings(lambda: evaluate(lists, truth, metrics, conventions=first, **options))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TieWarning)
+            start = evaluate(lists, truth, metrics, conventions=first, **options)
     elif start is None and isinstance(b, Evaluation) and b.has_lists:
         start = b.under(first)
-    steps = _switch_decisions(first, second, start)
-    missing_lists = (_LISTS_GONE,) if results and steps and start is None else ()
-    return Explanation(_title(a, first), _title(b, second), steps, _remarks(a, b) + missing_lists)
-
-
-def _switch_decisions(first: Conventions, second: Conventions, start: Evaluation | None) -> tuple[Step, ...]:
     steps, conventions, current = [], first, start
     for name, (before, after) in first.diff(second).items():
         conventions = replace(conventions, **{name: after})
         moved: dict[str, tuple[float, float]] | None = None
         if current is not None:
-            step_from, step_to = current, conventions
-            switched = _without_tie_warnings(lambda: step_from.under(step_to))  # noqa: B023 - called at once
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", TieWarning)
+                switched = current.under(conventions)
             moved = {m: (current[m], switched[m]) for m in current if not _equal(current[m], switched[m])}
             current = switched
         steps.append(Step(name, before, after, describe(name, after), moved))
-    return tuple(steps)
+    missing_lists = (_LISTS_GONE,) if results and steps and start is None else ()
+    title_a, title_b = (side if isinstance(side, str) else str(c) for side, c in ((a, first), (b, second)))
+    return Explanation(title_a, title_b, tuple(steps), _remarks(a, b) + missing_lists)
 
 
 def _remarks(a: Any, b: Any) -> tuple[str, ...]:
@@ -142,16 +141,5 @@ def _conventions_of(value: Any) -> Conventions:
     )
 
 
-def _title(value: Any, conventions: Conventions) -> str:
-    return value if isinstance(value, str) else str(conventions)
-
-
 def _equal(a: float, b: float) -> bool:
     return bool(np.isclose(a, b, rtol=_TOLERANCE, atol=0, equal_nan=True))
-
-
-def _without_tie_warnings(compute: Any) -> Evaluation:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TieWarning)
-        result: Evaluation = compute()
-        return result

@@ -14,12 +14,12 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from recsys.comparison.compare import mean_columns, stopped_early
+from recsys.comparison.compare import json_number, mean_columns, stopped_early
 from recsys.errors import ConventionError, InputError, NotDefinedError
 from recsys.evaluation import tables
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import needs_jackknife
-from recsys.metrics.requests import Request
+from recsys.metrics.registry import Request
 from recsys.stats.inference_results import StatisticsWarning, check_confidence
 from recsys.stats.paired_tests import paired_t
 from recsys.stats.pairing import Aligned, Differences, align
@@ -78,7 +78,7 @@ class Gate(tables.Tabled):
 
     def to_json(self, *, indent: int | None = 2) -> str:
         checks = [
-            {name: _json_value(value) for name, value in asdict(check).items()} for check in self.checks
+            {name: json_number(value) for name, value in asdict(check).items()} for check in self.checks
         ]
         document = {"passed": self.passed, "confidence": self.confidence, "checks": checks}
         return json.dumps(document | {"notes": list(self.notes)}, indent=indent, ensure_ascii=False)
@@ -227,11 +227,6 @@ def _check_metric(
         users=len(new_values),
         passed=test.p_value <= 1 - confidence,
     )
-
-
-def _json_value(value: object) -> object:
-    """A value as JSON: None if it is not finite."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _parse_margin(metric: str, margin_text: str | float) -> tuple[float, bool]:

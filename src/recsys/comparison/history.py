@@ -12,7 +12,7 @@ import math
 import re
 import secrets
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,9 @@ from recsys.errors import FileError, InputError
 from recsys.evaluation import tables
 from recsys.evaluation.results import Evaluation, load
 from recsys.inputs.files.atomic_write import rename_if_absent
-from recsys.metrics.requests import Request
-from recsys.stats.change_points import Change, change_points
+from recsys.metrics.registry import Request
 from recsys.stats.inference_results import StatisticsWarning
+from recsys.stats.sequential import Change, change_points
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,8 @@ class ResultHistory(Sequence[Night]):
         return json.dumps(document, indent=indent, ensure_ascii=False)
 
     def __repr__(self) -> str:
-        starts = {(night.path, key) for key, rows in self.changes().items() for night, _ in rows}
+        changes = self.changes()
+        starts = {(night.path, key) for key, rows in changes.items() for night, _ in rows}
         columns: dict[str, list[Any]] = {
             "finished": [n.finished for n in self.nights],
             "model": [n.name for n in self.nights],
@@ -97,16 +98,13 @@ class ResultHistory(Sequence[Night]):
             "users": [n.users for n in self.nights],
             "": ["<- new level" if (n.path, (n.name, n.metric)) in starts else "" for n in self.nights],
         }
-        return "\n".join([tables.text(columns), "", *self._footnotes()])
-
-    def _footnotes(self) -> list[str]:
         lines = [
             f"{name}: {metric} went from {change.before:.4f} to {change.after:.4f} on {night.finished} "
             f"(p = {change.p_value:.2g} that noise looks like this)"
-            for (name, metric), rows in self.changes().items()
+            for (name, metric), rows in changes.items()
             for night, change in rows
-        ]
-        return [*(lines or ["no change of level beyond the noise"]), *(f"skipped: {s}" for s in self.skipped)]
+        ] or ["no change of level beyond the noise"]
+        return "\n".join([tables.text(columns), "", *lines, *(f"skipped: {s}" for s in self.skipped)])
 
 
 def history(
@@ -131,8 +129,10 @@ def history(
             nights += _nights(result, requested, path.name)
     if not nights:
         if available:
+            more = f" and {len(available) - 8} more" if len(available) > 8 else ""
+            names_text = ", ".join(sorted(available)[:8]) + more
             raise InputError(
-                f"{directory} holds no such metric of such a model.", hint=f"It has {_abbreviate(available)}."
+                f"{directory} holds no such metric of such a model.", hint=f"It has {names_text}."
             )
         reason = f" ({skipped[0]})" if skipped else ""
         raise InputError(f"{directory} holds no result{reason}.", hint="Check the folder.")
@@ -164,11 +164,6 @@ def record(folder: str | Path, evaluation: Evaluation, name: str, **facts: Any) 
     finally:
         temporary.unlink(missing_ok=True)
     raise FileError(f"{directory} holds a thousand results of this second.", hint="Use another folder.")
-
-
-def _abbreviate(names: Collection[str], limit: int = 8) -> str:
-    rest = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return ", ".join(sorted(names)[:limit]) + rest
 
 
 def _nights(result: Evaluation, requested: Sequence[str] | None, path: str) -> list[Night]:

@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Unpack
-
-import numpy as np
 
 from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import InputError, UnknownNameError
+from recsys.evaluation.engine import merge
 from recsys.evaluation.options import EvaluateKeywords, EvaluationOptions
-from recsys.evaluation.partials import merge
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import EvaluationRun
-from recsys.evaluation.stopping import StopWhen, difference_bounds, values_in_order, watched_metrics
+from recsys.evaluation.stopping import SteppedEvaluation, StopWhen, difference_bounds, watched_metrics
 from recsys.evaluation.tables import Tabled, count_with_noun
 from recsys.inputs import read_interactions
-from recsys.metrics.requests import Metrics
+from recsys.metrics.registry import Metrics
 from recsys.stats.inference_results import Interval
 from recsys.stats.sequential import ConfidenceSequence
-from recsys.types import Array, Float, Partial
 
 Key = tuple[str, str, str]
 
@@ -155,67 +152,37 @@ def race(
         truth, table="truth", columns=(given.get("columns") or {}).get("truth", given.get("columns"))
     )  # fmt: skip
     chosen, options = Conventions.of(conventions), EvaluationOptions(**given)
-    entries = {
-        name: _RaceEntry(EvaluationRun.read(model, interactions, metrics, options), chosen, stop)
-        for name, model in models.items()
-    }
+    # Models may list different users; they are compared on the users with truth, which all of them share.
+    runs, entries = {}, {}
+    for name, model in models.items():
+        runs[name] = run = EvaluationRun.read(model, interactions, metrics, options)
+        entries[name] = run.steps(run.effective(chosen), stop, with_truth=True)
+        if not entries[name].advance():
+            raise InputError("the truth holds no user.", table="truth")
     state = _RaceState(entries, baseline, stop)
     state.run()
-    finished = {name: _final_evaluation(entry, state, stop) for name, entry in entries.items()}
+    finished = {}
+    for name, entry in entries.items():
+        saved = 1.0 - entry.n_seen / state.n_total
+        line = f"a race: {entry.n_seen:,} of {state.n_total:,} users ({saved:.1%} of the work saved)"
+        stopped = {"n_seen": entry.n_seen, "n_total": state.n_total, "share_saved": saved, "says": line}
+        notes = {**runs[name].notes, "stopped": {**stopped, "confidence": stop.confidence}}
+        finished[name] = Evaluation(merge(entry.parts), entry.requests, entry.conventions, notes=notes)
     return Race(finished, state.legs(), state.winners(), n_total=state.n_total, confidence=stop.confidence)
-
-
-class _RaceEntry:
-    """One model of a race: its first block is evaluated at once, the others when the race needs them.
-
-    Models may list different users; a race compares them on the users with truth, which all models share.
-    """
-
-    def __init__(self, run: EvaluationRun, conventions: Conventions, stop: StopWhen) -> None:
-        self.run = run
-        self.conventions = run.effective(conventions)
-        steps = run.steps(self.conventions)
-        self.steps = replace(steps, cases=steps.judged)
-        self.parts: list[Partial] = []
-        self.n_seen = 0
-        self.block: Array = np.empty(0)
-        self._blocks = self.steps.blocks(stop)
-        if not self.advance():
-            raise InputError("the truth holds no user.", table="truth")
-
-    def advance(self) -> bool:
-        """Evaluate the next block; False when there is none."""
-        self.block = next(self._blocks, np.empty(0))
-        if not len(self.block):
-            return False
-        self.parts.append(self.steps.evaluate_block(self.block, first=not self.parts))
-        self.n_seen += len(self.block)
-        return True
-
-    def latest(self, metric: str) -> Float:
-        """The values of the latest block, in its order."""
-        return values_in_order(self.parts[-1], metric, self.block)
-
-    def weights(self) -> Float | None:
-        """The weights of the latest block."""
-        return self.steps.relative_weights(self.parts[-1], self.block)
 
 
 class _RaceState:
     """The state of the race: a confidence sequence for every pair of models and metric."""
 
     def __init__(
-        self,
-        entries: Mapping[str, _RaceEntry],
-        baseline: str | None,
-        stop: StopWhen,
+        self, entries: Mapping[str, SteppedEvaluation], baseline: str | None, stop: StopWhen
     ) -> None:
         first = next(iter(entries.values()))
         self.entries, self.baseline, self.stop = entries, baseline, stop
-        self.n_total = len(first.steps.cases)
-        watched = watched_metrics(first.parts[0], first.run.requests, stop)
+        self.n_total = len(first.cases)
+        watched = watched_metrics(first.parts[0], first.requests, stop)
         self.metrics = list(watched)
-        self.lower = {str(r) for r in first.run.requests if r.metric.better == "lower"}
+        self.lower = {str(r) for r in first.requests if r.metric.better == "lower"}
         pairs = (
             list(itertools.combinations(entries, 2))
             if baseline is None
@@ -231,20 +198,17 @@ class _RaceState:
 
     def run(self) -> None:
         """Evaluate block after block until no pair is open."""
-        self._update_sequences()
-        while self.running:
+        more = True
+        while more:
+            for (one, other, metric), sequence in self.sequences.items():
+                if {one, other} <= self.running:
+                    a, b = self.entries[one], self.entries[other]
+                    sequence.update(a.latest(metric) - b.latest(metric), a.weights())
+            open_pairs = {key[:2] for key in self.sequences if self._is_open(key)}
+            self.running &= {name for pair in open_pairs for name in pair}
             # Models never return, so those still running have seen the same blocks.
-            if not all(self.entries[name].advance() for name in self.entries if name in self.running):
-                return
-            self._update_sequences()
-
-    def _update_sequences(self) -> None:
-        for (one, other, metric), sequence in self.sequences.items():
-            if {one, other} <= self.running:
-                a, b = self.entries[one], self.entries[other]
-                sequence.update(a.latest(metric) - b.latest(metric), a.weights())
-        open_pairs = {key[:2] for key in self.sequences if self._is_open(key)}
-        self.running &= {name for pair in open_pairs for name in pair}
+            running = [entry for name, entry in self.entries.items() if name in self.running]
+            more = bool(running) and all(entry.advance() for entry in running)
 
     def _is_open(self, key: Key) -> bool:
         """Whether more users could still change the verdict."""
@@ -286,11 +250,3 @@ class _RaceState:
             verdict = "not settled" if best is None else "better" if best == key[0] else "worse"
             out.append(Leg(*key, sequence.mean, sequence.interval, sequence.n_seen, verdict))
         return tuple(out)
-
-
-def _final_evaluation(entry: _RaceEntry, state: _RaceState, stop: StopWhen) -> Evaluation:
-    saved = 1.0 - entry.n_seen / state.n_total
-    line = f"a race: {entry.n_seen:,} of {state.n_total:,} users ({saved:.1%} of the work saved)"
-    stopped = {"n_seen": entry.n_seen, "n_total": state.n_total, "share_saved": saved, "says": line}
-    notes = {**entry.run.notes, "stopped": {**stopped, "confidence": stop.confidence}}
-    return Evaluation(merge(entry.parts), entry.run.requests, entry.conventions, notes=notes)

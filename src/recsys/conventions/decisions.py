@@ -130,12 +130,23 @@ class Conventions:
     per_metric: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
-        for name in DECISIONS:
-            _check_choice(name, getattr(self, name))
+        for name, choices in DECISIONS.items():
+            value = getattr(self, name)
+            if isinstance(value, str) and value in choices:
+                continue
+            if isinstance(value, str) or name not in ("gain", "discount"):
+                raise UnknownNameError(f"value of convention {name!r}", value, choices)
+            if not callable(value):
+                object.__setattr__(self, name, (_gain_table if name == "gain" else _place_weights)(value))
         for name in ("relevant_from", "max_grade"):
-            object.__setattr__(self, name, _check_number(name, getattr(self, name)))
-        object.__setattr__(self, "gain", _freeze_gain(self.gain))
-        object.__setattr__(self, "discount", _freeze_discount(self.discount))
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or not -1e300 < value < 1e300:
+                raise ConventionError(
+                    f"{name}={value!r} is not a finite number.", hint=f"Pass a number, or None for {name}."
+                )
+            object.__setattr__(self, name, float(value))
         if isinstance(self.per_metric, Mapping):
             rows = tuple((m, tuple(sorted(v.items()))) for m, v in sorted(self.per_metric.items()))
             object.__setattr__(self, "per_metric", rows)
@@ -163,11 +174,11 @@ class Conventions:
             UnknownNameError: no preset or decision has this name.
         """
         if value is None:
-            return cls()
+            return _DEFAULT
         if isinstance(value, cls):
             return value
         if isinstance(value, str):
-            return cls() if value == "default" else cls.named(value)
+            return _DEFAULT if value == "default" else cls.named(value)
         if isinstance(value, Mapping):
             return cls().but(**value)
         raise ConventionError(
@@ -222,6 +233,7 @@ class Conventions:
         return [f.name for f in fields(cls)]
 
 
+_DEFAULT = Conventions()
 AnyConventions = Conventions | str | Mapping[str, Any] | None
 
 
@@ -238,16 +250,12 @@ def describe(name: str, value: Any) -> str:
     >>> describe("relevant_from", 4.0)
     'an item is relevant from grade 4 on'
     """
+    if name == "relevant_from" and value is None:
+        return "an item is relevant when its grade is above 0"
     if name == "relevant_from":
-        return (
-            f"an item is relevant from grade {value:g} on"
-            if value is not None
-            else ("an item is relevant when its grade is above 0")
-        )
+        return f"an item is relevant from grade {value:g} on"
     if name == "max_grade":
-        return (
-            f"the highest grade is {value:g}" if value is not None else "the highest grade is the truth's own"
-        )
+        return "the highest grade is " + ("the truth's own" if value is None else f"{value:g}")
     if name == "per_metric":
         return "some metrics decide differently: " + (", ".join(m for m, _ in value) if value else "none")
     if isinstance(value, str) and value in DECISIONS.get(name, {}):
@@ -255,29 +263,7 @@ def describe(name: str, value: Any) -> str:
     return f"{name} is {_json_value(value)}"
 
 
-def _check_choice(name: str, value: Any) -> None:
-    if name in ("gain", "discount") and not isinstance(value, str):
-        return
-    if not isinstance(value, str) or value not in DECISIONS[name]:
-        raise UnknownNameError(f"value of convention {name!r}", value, DECISIONS[name])
-
-
-def _check_number(name: str, value: Any) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not -1e300 < value < 1e300:
-        raise ConventionError(
-            f"{name}={value!r} is not a finite number.", hint=f"Pass a number, or None for {name}."
-        )
-    return float(value)
-
-
-def _freeze_gain(gain: Any) -> Gain:
-    if isinstance(gain, str):
-        return gain
-    if callable(gain):
-        function: Callable[..., Any] = gain
-        return function
+def _gain_table(gain: Any) -> tuple[tuple[float, float], ...]:
     table = dict(gain) if isinstance(gain, Iterable) else {}
     pairs = tuple(sorted((float(g), float(v)) for g, v in table.items()))
     if not pairs or not all(0 <= v < math.inf for _, v in pairs):
@@ -288,12 +274,7 @@ def _freeze_gain(gain: Any) -> Gain:
     return pairs
 
 
-def _freeze_discount(discount: Any) -> Discount:
-    if isinstance(discount, str):
-        return discount
-    if callable(discount):
-        function: Callable[..., Any] = discount
-        return function
+def _place_weights(discount: Any) -> tuple[float, ...]:
     weights = tuple(float(w) for w in discount) if isinstance(discount, Iterable) else ()
     if not weights or not all(0 <= w < math.inf for w in weights):
         raise ConventionError(

@@ -12,9 +12,13 @@ from typing import TYPE_CHECKING
 from recsys import lazy_names
 
 if TYPE_CHECKING:
-    from recsys.debias.debiased_estimates import Debiased, Diagnostics
     from recsys.debias.policy_values import off_policy
-    from recsys.debias.propensities import effective_sample_size, popularity_propensities
+    from recsys.debias.propensities import (
+        Debiased,
+        Diagnostics,
+        effective_sample_size,
+        popularity_propensities,
+    )
     from recsys.debias.propensity_metrics import evaluate
 
 __all__ = [
@@ -28,9 +32,8 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "debiased_estimates": ("Debiased", "Diagnostics"),
         "policy_values": ("off_policy",),
-        "propensities": ("effective_sample_size", "popularity_propensities"),
+        "propensities": ("Debiased", "Diagnostics", "effective_sample_size", "popularity_propensities"),
         "propensity_metrics": ("evaluate",),
     },
 )

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.debias.debiased_estimates import Debiased
-from recsys.debias.propensities import check_propensities, clip_weights
+from recsys.debias.propensities import Debiased, check_propensities, clip_weights
 from recsys.errors import ColumnError, InputError, UnknownNameError
 from recsys.inputs.frames import as_frame, encode_column
 from recsys.stats.inference_results import Estimate, notes_only, t_interval
@@ -38,11 +37,14 @@ class Log:
 
     actions: Ids
     action: Array
-    n_contexts: int
+    contexts: tuple[Any, ...]
     context: Array
-    context_names: tuple[Any, ...]
     propensity: Float
     reward: Float
+
+    @property
+    def n_contexts(self) -> int:
+        return len(self.contexts)
 
 
 def off_policy(
@@ -87,45 +89,31 @@ def off_policy(
     rows, cluster = _read_log(log, context, clusters, columns)
     target = _read_policy(policy, rows)
     raw = target.probability[target.row, rows.action] / rows.propensity
-    weights, diagnostics = clip_weights(raw, clip, rows.propensity)
-    error = 0.0 if reward_model is not None else _table_error(rows, target)
-    predictions = _predict_rewards(rows, target, reward_model, folds)
-    values = _PolicyValues(rows, weights, *predictions, model_error=error)
+    w, diagnostics = clip_weights(raw, clip, rows.propensity)
+    predicted, predicted_of_logged = _predict_rewards(rows, target, reward_model, folds)
+    values = {
+        "logged": rows.reward,
+        "ips": w * rows.reward,
+        "dm": predicted,
+        "dr": predicted + w * (rows.reward - predicted_of_logged),
+    }
+    estimates: dict[tuple[str, str], Estimate] = {}
     with notes_only():
-        estimates = {("reward", name): values.estimate(name, cluster, confidence) for name in estimators}
-    return Debiased(estimates, diagnostics, notes=_notes(rows, target, weights))
-
-
-@dataclass(frozen=True, eq=False)
-class _PolicyValues:
-    """What the estimators are computed from, one number per row."""
-
-    rows: Log
-    weights: Float
-    predicted_under_policy: Float
-    predicted_of_logged: Float
-    model_error: float
-
-    def estimate(self, name: str, clusters: Array | None, confidence: float) -> Estimate:
-        reward, w = self.rows.reward, self.weights
-        if name == "snips":
-            if not w.any():
-                raise InputError("the policy never does what the log shows.", hint="Log other actions.")
-            return ratio_interval(w * reward, w, clusters=clusters, confidence=confidence)
-        correction = w * (reward - self.predicted_of_logged)
-        values = {
-            "logged": reward,
-            "ips": w * reward,
-            "dm": self.predicted_under_policy,
-            "dr": self.predicted_under_policy + correction,
-        }[name]
-        estimate = mean_interval(values, clusters=clusters, confidence=confidence)
-        if name != "dm":
-            return estimate
-        # The mean prediction is as uncertain as the rows' contexts and the table of means together.
-        error = math.hypot(estimate.standard_error, self.model_error)
-        interval = t_interval(estimate.value, error, math.inf, confidence)
-        return replace(estimate, standard_error=error, interval=interval)
+        for name in estimators:
+            if name == "snips":
+                if not w.any():
+                    raise InputError("the policy never does what the log shows.", hint="Log other actions.")
+                estimate = ratio_interval(w * rows.reward, w, clusters=cluster, confidence=confidence)
+            else:
+                estimate = mean_interval(values[name], clusters=cluster, confidence=confidence)
+            if name == "dm":
+                # The mean prediction is as uncertain as the rows' contexts and the table of means together.
+                table_error = 0.0 if reward_model is not None else _table_error(rows, target)
+                error = math.hypot(estimate.standard_error, table_error)
+                interval = t_interval(estimate.value, error, math.inf, confidence)
+                estimate = replace(estimate, standard_error=error, interval=interval)
+            estimates["reward", name] = estimate
+    return Debiased(estimates, diagnostics, notes=_notes(rows, target, w))
 
 
 def _table_error(rows: Log, target: _Policy) -> float:
@@ -161,12 +149,11 @@ def _read_log(
     actions, action = encode_column(frame, names["action"], "log")
     reward = _finite_column(frame, names["reward"], "reward")
     propensity = check_propensities(_finite_column(frame, names["propensity"], "propensity"))
-    context_columns = [context] if isinstance(context, str) else list(context)
-    contexts, context_code = _contexts(frame, context_columns)
+    contexts, context_code = _contexts(frame, [context] if isinstance(context, str) else list(context))
     cluster = None
     if clusters is not None:
         cluster = encode_column(frame, _check_column(frame, clusters), "log")[1]
-    return Log(actions, action, len(contexts), context_code, contexts, propensity, reward), cluster
+    return Log(actions, action, contexts, context_code, propensity, reward), cluster
 
 
 def _find_column(frame: Any, role: str, given: Mapping[str, str] | None) -> str:
@@ -237,14 +224,23 @@ def _read_policy(policy: Any, rows: Log) -> _Policy:
     if isinstance(policy, Mapping):
         tables = [policy] * rows.n_contexts
         if any(isinstance(v, Mapping) for v in policy.values()):
-            for key in rows.context_names:
+            for key in rows.contexts:
                 if key not in policy:
                     raise InputError(
                         f"the policy has no probabilities for the context {key!r}.",
                         hint=f"It knows {[*policy]}.",
                     )
-            tables = [policy[key] for key in rows.context_names]
-        target = _Policy(np.stack([_probabilities(table, rows) for table in tables]), rows.context)
+            tables = [policy[key] for key in rows.contexts]
+        actions = dict.fromkeys(rows.actions.values.tolist())
+        outside = [a for table in tables for a, p in table.items() if a not in actions and p]
+        if outside:
+            raise InputError(
+                f"the policy shows {outside[0]!r}, which the log never shows, so its reward cannot be "
+                "estimated.",
+                hint="Leave such actions out of the policy.",
+            )
+        shares = [[float(table.get(action, 0.0)) for action in actions] for table in tables]
+        target = _Policy(np.array(shares), rows.context)
     else:
         target = _Policy(np.asarray(policy, dtype=np.float64), np.arange(len(rows.reward)))
         if target.probability.shape != (len(rows.reward), n):
@@ -260,17 +256,6 @@ def _read_policy(policy: Any, rows: Log) -> _Policy:
             hint="They must be at least 0 and add up to 1.",
         )
     return target
-
-
-def _probabilities(table: Mapping[Any, float], rows: Log) -> Float:
-    known = set(rows.actions.values.tolist())
-    outside = [a for a, p in table.items() if a not in known and p]
-    if outside:
-        raise InputError(
-            f"the policy shows {outside[0]!r}, which the log never shows, so its reward cannot be estimated.",
-            hint="Leave such actions out of the policy.",
-        )
-    return np.array([float(table.get(a, 0.0)) for a in rows.actions.values.tolist()])
 
 
 def _predict_rewards(rows: Log, target: _Policy, given: Any, folds: int) -> tuple[Float, Float]:

@@ -1,20 +1,24 @@
-"""The chance of each relevant item to be observed, and weights of one over that chance."""
+"""The chance of each relevant item to be observed, weights of one over it, and what they estimate."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from recsys.debias.debiased_estimates import Diagnostics
-from recsys.errors import ColumnError, InputError
+from recsys.errors import ColumnError, InputError, UnknownNameError
+from recsys.evaluation.tables import Tabled
 from recsys.inputs import read_interactions
 from recsys.inputs.frames import as_frame, encode_column, find_columns
 from recsys.inputs.ids import encode, ids_from_sequence
+from recsys.stats.inference_results import Estimate
 from recsys.types import Array, Float, Interactions
 
 YANG_POWER = 1.5  # (gamma + 1) / 2 with gamma = 2
+LOW_SHARE = 0.1  # effective over actual sample size below which a warning is printed
 
 
 def popularity_propensities(
@@ -154,6 +158,38 @@ def effective_sample_size(weights: Any) -> float:
     return float(w.sum()) ** 2 / square if square else 0.0
 
 
+@dataclass(frozen=True)
+class Diagnostics:
+    """Facts about the weights: their number, effective sample size, share of the largest, number clipped."""
+
+    n: int
+    effective: float
+    largest_share: float
+    clipped: int
+    lowest: float
+    highest: float
+
+    @property
+    def share(self) -> float:
+        """Effective over actual sample size."""
+        return self.effective / self.n if self.n else 0.0
+
+    def lines(self) -> list[str]:
+        """The diagnostics in words."""
+        lines = [
+            (
+                f"{self.n:,} weighted observations are worth {self.effective:,.0f} equal ones "
+                f"({self.share:.1%}); the largest weight decides {self.largest_share:.1%}"
+            ),
+            f"propensities from {self.lowest:.3g} to {self.highest:.3g}",
+        ]
+        if self.clipped:
+            lines.append(f"{self.clipped:,} weights were clipped, which biases towards the naive estimate")
+        if self.share < LOW_SHARE:
+            lines.append("few observations carry the estimate: clip the weights, or use snips")
+        return lines
+
+
 def inverse_propensity_weights(chance: Float, clip: float | None) -> tuple[Float, Diagnostics]:
     """The weights 1 / propensity, at most `clip`, and their diagnostics."""
     return clip_weights(1.0 / chance, clip, chance)
@@ -173,3 +209,63 @@ def clip_weights(raw: Float, clip: float | None, chance: Float) -> tuple[Float, 
         lowest=float(chance.min(initial=1.0)),
         highest=float(chance.max(initial=0.0)),
     )
+
+
+class Debiased(Tabled):
+    """{(metric, estimator): Estimate}; prints as a table with the weights' diagnostics below."""
+
+    def __init__(
+        self,
+        estimates: Mapping[tuple[str, str], Estimate],
+        diagnostics: Diagnostics,
+        *,
+        notes: tuple[str, ...] = (),
+        counts: Mapping[str, int] | None = None,
+    ) -> None:
+        self.estimates = dict(estimates)
+        self.diagnostics = diagnostics
+        self.notes = notes
+        self.counts = dict(counts or {})
+
+    def __getitem__(self, key: str | tuple[str, str]) -> Any:
+        """One estimate by (metric, estimator); all estimates of a metric, or of the only metric, by name."""
+        if isinstance(key, tuple):
+            if key not in self.estimates:
+                raise UnknownNameError("estimate", ", ".join(key), [", ".join(k) for k in self.estimates])
+            return self.estimates[key]
+        of_metric = {e: value for (m, e), value in self.estimates.items() if m == key}
+        if of_metric:
+            return of_metric
+        of_estimator = [value for (_, e), value in self.estimates.items() if e == key]
+        if len(of_estimator) != 1:
+            names = dict.fromkeys(name for side in zip(*self.estimates, strict=True) for name in side)
+            raise UnknownNameError("estimate", key, names)
+        return of_estimator[0]
+
+    def _columns(self) -> dict[str, list[Any]]:
+        """metric, estimator, value, low, high, std_error."""
+        rows = [(*key, value) for key, value in self.estimates.items()]
+        return {
+            "metric": [r[0] for r in rows],
+            "estimator": [r[1] for r in rows],
+            "value": [r[2].value for r in rows],
+            "low": [r[2].interval.low for r in rows],
+            "high": [r[2].interval.high for r in rows],
+            "std_error": [r[2].standard_error for r in rows],
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        columns = self._columns()
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        return {
+            "estimates": rows,
+            "diagnostics": {**self.diagnostics.__dict__, "share": self.diagnostics.share},
+            "counts": self.counts,
+            "notes": list(self.notes),
+        }
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+
+    def _footnotes(self) -> list[str]:
+        return [*self.diagnostics.lines(), *self.notes]

@@ -14,20 +14,18 @@ from typing import Any
 import numpy as np
 
 from recsys.conventions.decisions import AnyConventions, Conventions, relevant
-from recsys.debias.debiased_estimates import Debiased
-from recsys.debias.propensities import YANG_POWER, inverse_propensity_weights, truth_propensities
+from recsys.debias.propensities import YANG_POWER, Debiased, inverse_propensity_weights, truth_propensities
 from recsys.errors import InputError, NotDefinedError, UnknownNameError
-from recsys.evaluation.engine import check_needs
 from recsys.evaluation.run import load_ranking
 from recsys.inputs import read_interactions
 from recsys.metrics import Terms
-from recsys.metrics.case_reading import Reading
-from recsys.metrics.requests import Request, parse_all
-from recsys.ranks.matching import match_truth
+from recsys.metrics.readings import Reading
+from recsys.metrics.registry import Request, check_needs, parse_all
+from recsys.ranks.ranked_truth import match_truth
 from recsys.ranks.sources import RankingOptions
 from recsys.stats.inference_results import Estimate, notes_only
 from recsys.stats.intervals import mean_interval, ratio_interval
-from recsys.types import Array, Bool, Context, Float, Hits, Interactions, Lists
+from recsys.types import Array, Context, Float, Hits, Interactions, Lists
 
 ESTIMATORS = ("naive", "ips", "snips", "snips_pooled")
 _REFERENCE = "Yang et al., Unbiased offline recommender evaluation for missing-not-at-random feedback (2018)"
@@ -103,10 +101,7 @@ def evaluate(
         complete = True
     chance, counts = truth_propensities(observed, propensities, train, power)
     weights, diagnostics = inverse_propensity_weights(chance, clip)
-    sizes = None if n_relevant is None else _n_relevant_per_user(observed, n_relevant)
-    n_unobserved = 0  # users without an observed relevant item, who are not in the truth
-    if isinstance(n_relevant, Mapping):
-        n_unobserved = len(set(n_relevant) - set(observed.cases.values.tolist()))
+    sizes, n_unobserved = _n_relevant_per_user(observed, n_relevant)
     estimates: dict[tuple[str, str], Estimate] = {}
     for request in requests:
         decisions = request.conventions(base)
@@ -183,37 +178,31 @@ def _values_of_items(
 ) -> Float:
     """The metric with each observed item as the only relevant one; 0 where it was not found, or NaN."""
     first = np.ones(len(hits.case), dtype=bool) if hits.repeat is None else ~hits.repeat
+    case, item = hits.case[first], hits.item[first]
     width = max(len(observed.items), 1)
     owner = np.repeat(np.arange(len(observed.cases), dtype=np.int64), observed.sizes)
-    key = hits.case[first].astype(np.int64) * width + hits.item[first]
-    entry = np.searchsorted(owner * width + observed.codes, key)
-    alone = _one_case_per_item(hits, first)
+    entry = np.searchsorted(owner * width + observed.codes, case.astype(np.int64) * width + item)
+    grade = None if hits.grade is None else hits.grade[first]
+    alone = Hits(
+        n_cases=len(case),
+        case=np.arange(len(case), dtype=np.int32),
+        item=item,
+        rank=hits.rank[first],
+        grade=grade,
+        n_listed=hits.n_listed[case],
+        truth_indptr=np.arange(len(case) + 1),
+        truth_grade=grade,
+        tied=None if hits.tied is None else hits.tied[first],
+        n_candidates=None if hits.n_candidates is None else hits.n_candidates[case],
+    )
     if request.metric.against_others:
         weights, sizes = stands_for
-        alone = _without_other_relevant(alone, hits.case[first], weights[entry], sizes)
+        alone = _without_other_relevant(alone, case, weights[entry], sizes)
     reading = Reading(alone, None, "first", Context(complete=alone.n_candidates is not None))
     values = request.metric.body(reading, request.k, decisions, **request.own_params)
     out = np.full(len(observed.codes), request.metric.empty)
     out[entry] = values.value if isinstance(values, Terms) else values
     return out
-
-
-def _one_case_per_item(hits: Hits, first: Bool) -> Hits:
-    """Every found item as a case of its own."""
-    n, case = int(first.sum()), hits.case[first]
-    grade = None if hits.grade is None else hits.grade[first]
-    return Hits(
-        n_cases=n,
-        case=np.arange(n, dtype=np.int32),
-        item=hits.item[first],
-        rank=hits.rank[first],
-        grade=grade,
-        n_listed=hits.n_listed[case],
-        truth_indptr=np.arange(n + 1),
-        truth_grade=grade,
-        tied=None if hits.tied is None else hits.tied[first],
-        n_candidates=None if hits.n_candidates is None else hits.n_candidates[case],
-    )
 
 
 def _without_other_relevant(alone: Hits, case: Array, share: Float, sizes: Float | None) -> Hits:
@@ -243,17 +232,24 @@ def _without_other_relevant(alone: Hits, case: Array, share: Float, sizes: Float
     )
 
 
-def _n_relevant_per_user(observed: Interactions, n_relevant: int | Mapping[Any, int]) -> Float:
+def _n_relevant_per_user(
+    observed: Interactions, n_relevant: int | Mapping[Any, int] | None
+) -> tuple[Float | None, int]:
+    """How many items are relevant to each user, and how many users with such items are not in the truth."""
+    if n_relevant is None:
+        return None, 0
+    users, n_unobserved = observed.cases.values.tolist(), 0
     if isinstance(n_relevant, Mapping):
-        missing = [i for i in observed.cases.values.tolist() if i not in n_relevant]
+        missing = [user for user in users if user not in n_relevant]
         if missing:
             raise InputError(f"n_relevant has no entry for user {missing[0]!r}.", row=missing[0])
-        sizes = np.array([n_relevant[i] for i in observed.cases.values.tolist()], dtype=np.float64)
+        sizes = np.array([n_relevant[user] for user in users], dtype=np.float64)
+        n_unobserved = len(set(n_relevant) - set(users))
     else:
-        sizes = np.full(len(observed.cases), float(n_relevant))
+        sizes = np.full(len(users), float(n_relevant))
     if not (sizes > 0).all():
         raise InputError("n_relevant holds a number that is not above 0.", hint="Count the relevant items.")
-    return sizes
+    return sizes, n_unobserved
 
 
 def _estimate(

@@ -17,11 +17,10 @@ from recsys.errors import TieWarning, warn
 from recsys.evaluation.engine import measure
 from recsys.evaluation.results import Evaluation
 from recsys.metrics import METRICS
-from recsys.metrics.registry import set_requests
-from recsys.metrics.requests import Metrics, Request, parse_all
-from recsys.ranks.counting import CountedTruth
+from recsys.metrics.registry import Metrics, Request, parse_all, set_requests
+from recsys.ranks.ranked_truth import CountedTruth
 from recsys.ranks.sources.candidate_sets import Candidates, read_candidates
-from recsys.ranks.sources.torch_modules import scoring
+from recsys.ranks.sources.fitted_models import scoring
 from recsys.types import Context
 
 __all__ = ["Candidates", "count_candidates", "evaluate_candidates", "rank_metrics"]

@@ -1,29 +1,39 @@
-"""One pass: Hits -> every requested metric per case -> Partial.
+"""One pass: Hits -> every requested metric per case -> Partial -> one number per request.
 
-`case_rules` decides which cases are in a mean; `partials` summarises.
+NaN leaves a case out of a mean; the conventions `no_truth` and `no_list` decide, for tables and for one list.
+Means are exactly rounded, so the Partials of different cases merge in any order to the same bits.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from functools import partial
+from dataclasses import replace
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import (
-    ConventionError,
+from recsys.errors import ConventionError, DuplicateError, InputError, MergeError, OutOfBoundsError
+from recsys.evaluation.exposure import (
+    ROUNDING,
+    add_exposures,
+    catalogue_context,
+    catalogue_value,
+    count_exposure,
+    exposure_key,
+    resolve_catalogue,
+    union_catalogues,
 )
-from recsys.evaluation.case_rules import apply_case_rules
-from recsys.evaluation.exposure import catalogue_context, count_exposure, exposure_key, resolve_catalogue
-from recsys.metrics import Metric, Terms, needs
-from recsys.metrics.case_reading import Reading
-from recsys.metrics.item_facts import ItemFacts
-from recsys.metrics.requests import Request
-from recsys.metrics.shown_items import ListContext
+from recsys.kernels.exact_sums import exact_mean, exact_sum
+from recsys.metrics import Metric, Terms
+from recsys.metrics.attributes import ItemFacts
+from recsys.metrics.readings import ListContext, Reading
+from recsys.metrics.registry import Request, check_needs
 from recsys.ranks.ranked_truth import RankedTruth
 from recsys.types import (
+    Array,
     Bool,
     Catalogue,
     Context,
@@ -33,7 +43,7 @@ from recsys.types import (
     Ids,
     Partial,
     PerCase,
-    Shown,
+    Stratum,
 )
 
 _BLOCK_CASES = 1 << 15
@@ -43,25 +53,43 @@ def measure(
     judged: RankedTruth, requests: Sequence[Request], conventions: Conventions, context: Context
 ) -> Partial:
     """Every request for every case."""
-    exposure: dict[ExposureKey, Exposure] = {}
     readings = Readings(judged, context)
-    columns = _Columns(judged, [r for r in requests if r.metric.kind != "catalogue"], conventions)
+    bound_requests: list[_BoundRequest] = []
     for request in requests:
-        rules = request.conventions(conventions)
+        metric, rules = request.metric, request.conventions(conventions)
         check_needs(request, context)
-        _check_request(request, rules, judged)
-        reading = readings.under(rules)
-        if request.metric.kind == "catalogue":
-            _add_exposure(exposure, reading, request, rules)
+        if rules.ties == "expected" and metric.ties == "refuse" and judged.has_ties:
+            raise ConventionError(
+                f"{metric.name} has no expectation over tied scores here.",
+                hint="Use ties='best' or ties='worst'.",
+            )
+        if judged.item_weights is not None and not metric.weighted and "lists" not in metric.needs:
+            raise ConventionError(
+                f"{metric.name} has no form with item weights.",
+                hint="Use hits, recall, dcg or ndcg with item_weights.",
+            )
+        readings.under(rules)  # whatever is computed block by block finds it there
+        if metric.kind != "catalogue":
+            bound_requests.append(_BoundRequest(str(request), request, rules, request.own_params))
+    exposure = _exposures(readings, requests, conventions)
+    columns = _Columns(judged, bound_requests)
     columns.fill(readings)
     rows = PerCase(judged.cases.values, columns.values, judged.clusters, context.case_weights)
-    counts = _case_counts(judged, conventions, readings) | _count_missing_facts(
-        requests, conventions, readings
-    )
+    counts = _counts(judged, requests, conventions, readings)
     if not exposure:
         return Partial(rows, columns.terms, counts)
-    catalogue = _resolve_catalogue(judged, context, readings)
+    listed = readings.any_of(None).listed.item
+    catalogue = resolve_catalogue(context, [(judged.items, listed), (judged.items, judged.judged)])
     return Partial(rows, columns.terms, counts, exposure, catalogue, catalogue_context(requests, context))
+
+
+class _BoundRequest(NamedTuple):
+    """A request with its name, its conventions and the parameters of its function."""
+
+    name: str
+    request: Request
+    rules: Conventions
+    params: Mapping[str, Any]
 
 
 class _Columns:
@@ -70,15 +98,13 @@ class _Columns:
     The arrays of a block fit into the cache, and the next block reuses their memory.
     """
 
-    def __init__(self, judged: RankedTruth, requests: Sequence[Request], conventions: Conventions) -> None:
+    def __init__(self, judged: RankedTruth, bound_requests: Sequence[_BoundRequest]) -> None:
         self._judged = judged
-        self._bound_requests = [
-            _BoundRequest(str(r), r, r.conventions(conventions), r.own_params) for r in requests
-        ]
+        self._bound_requests = bound_requests
         # One array for all columns: the system allocates it much faster than many smaller ones.
-        memory = np.empty((len(requests), len(judged.cases)))
+        memory = np.empty((len(bound_requests), len(judged.cases)))
         self.values: dict[str, Float] = {
-            bound.name: row for bound, row in zip(self._bound_requests, memory, strict=True)
+            bound.name: row for bound, row in zip(bound_requests, memory, strict=True)
         }
         self.terms: dict[str, tuple[Float, Float]] = {}
 
@@ -98,6 +124,7 @@ class _Columns:
         )
 
     def _fill(self, bound_requests: Sequence[_BoundRequest], readings: Readings, start: int) -> None:
+        n = len(self._judged.cases)
         for name, request, rules, params in bound_requests:
             reading = readings.under(rules)
             values = request.metric.body(reading, request.k, rules, **params)
@@ -106,26 +133,65 @@ class _Columns:
             rows = slice(start, start + reading.n_cases)
             self.values[name][rows] = column
             if isinstance(values, Terms) and combines(request.metric, rules):
+                if name not in self.terms:
+                    self.terms[name] = np.empty(n), np.empty(n)
                 out = np.isnan(column)
-                for term_column, term in zip(
-                    self._term_columns(name), (values.first, values.second), strict=True
-                ):
-                    term_column[rows] = np.where(out, np.nan, term)
-
-    def _term_columns(self, name: str) -> tuple[Float, Float]:
-        if name not in self.terms:
-            n = len(self._judged.cases)
-            self.terms[name] = np.empty(n), np.empty(n)
-        return self.terms[name]
+                for terms, term in zip(self.terms[name], (values.first, values.second), strict=True):
+                    terms[rows] = np.where(out, np.nan, term)
 
 
-class _BoundRequest(NamedTuple):
-    """A request with its name, its conventions and the parameters of its function."""
+def value_without_truth(metric: Metric, no_truth: str) -> float:
+    """The value of a case without relevant items; a metric that has no worst value leaves it out."""
+    counts = no_truth in ("zero", "unjudged") and not math.isnan(metric.empty)
+    return 0.0 if counts else math.nan
 
-    name: str
-    request: Request
-    rules: Conventions
-    params: dict[str, Any]
+
+def apply_case_rules(
+    request: Request, rules: Conventions, values: Float, reading: Reading, judged: RankedTruth
+) -> Float:
+    """The column with the rules for cases without truth or list applied, and its range checked."""
+    metric = request.metric
+    no_truth, no_list = reading.without_truth(metric.population), reading.without_list
+    for mask, rule, what in (
+        (no_truth, "no_truth", "relevant items"),
+        (no_list, "no_list", "recommendations"),
+    ):
+        if mask is not None and getattr(rules, rule) == "error":
+            raise InputError(
+                f"user {judged.cases.name(np.argmax(mask))!r} has no {what} ({int(mask.sum())} such users).",
+                hint=f"Drop them, or set {rule}='skip'.",
+            )
+    out = values
+    if no_list is not None:
+        out = np.where(no_list, metric.empty, out)
+    if no_truth is not None:
+        out = np.where(no_truth, value_without_truth(metric, rules.no_truth), out)
+        if rules.no_truth == "unjudged":
+            out = np.where(reading.hits.n_judged == 0, math.nan, out)
+    if no_list is not None and rules.no_list == "skip":
+        out = np.where(no_list, math.nan, out)
+    if judged.restricted and metric.population == "listed" and not metric.zero_of_none:
+        out = np.where(reading.n_shown(request.k) == 0, math.nan, out)
+    return _check_range(request, out, judged, repeats=rules.duplicates == "all")
+
+
+def _check_range(request: Request, values: Float, judged: RankedTruth, *, repeats: bool) -> Float:
+    low, high = request.metric.bounds
+    if not len(values) or (values.min() >= low and values.max() <= high):
+        return values
+    outside = (values < low - ROUNDING) | (values > high + ROUNDING)
+    if outside.any():
+        case = int(np.argmax(outside))
+        user = judged.cases.name(case)
+        finding = f"{request} of user {user!r} is {values[case]:.6g}, outside [{low:g}, {high:g}]"
+        if repeats:
+            raise DuplicateError(
+                f"{finding}: the list repeats an item and these conventions count it each time.",
+                table="lists",
+                hint="Drop the repeats, or use duplicates='first'.",
+            )
+        raise OutOfBoundsError(f"{finding}.", hint="Please report this: it is a defect of the metric.")
+    return np.clip(values, low, high)
 
 
 def exposures(
@@ -138,59 +204,51 @@ def exposures(
 ) -> dict[Any, dict[ExposureKey, Exposure]]:
     """The exposure that catalogue metrics read, for each group of cases."""
     readings = Readings(judged, context)
-    catalogue_requests = [(r, r.conventions(conventions)) for r in requests if r.metric.kind == "catalogue"]
-    out: dict[Any, dict[ExposureKey, Exposure]] = {label: {} for label in groups}
-    for label, mask in groups.items():
-        for request, rules in catalogue_requests:
-            _add_exposure(out[label], readings.under(rules), request, rules, mask)
+    return {label: _exposures(readings, requests, conventions, mask) for label, mask in groups.items()}
+
+
+def _exposures(
+    readings: Readings, requests: Sequence[Request], conventions: Conventions, only: Bool | None = None
+) -> dict[ExposureKey, Exposure]:
+    out: dict[ExposureKey, Exposure] = {}
+    for request in requests:
+        if request.metric.kind == "catalogue":
+            rules = request.conventions(conventions)
+            key = exposure_key(request, rules)
+            if key not in out:
+                weight = key[1].split("/")[0]
+                out[key] = count_exposure(readings.under(rules), request.k, weight, only=only)
     return out
 
 
-def _add_exposure(
-    exposure: dict[ExposureKey, Exposure],
-    reading: Reading,
-    request: Request,
-    rules: Conventions,
-    only: Bool | None = None,
-) -> None:
-    key = exposure_key(request, rules)
-    if key not in exposure:
-        exposure[key] = count_exposure(reading, request.k, key[1].split("/")[0], only=only)
-
-
-def _count_missing_facts(
-    requests: Sequence[Request], conventions: Conventions, readings: Readings
+def _counts(
+    judged: RankedTruth, requests: Sequence[Request], conventions: Conventions, readings: Readings
 ) -> dict[str, int]:
-    """How many shown items lack the facts that a metric needs."""
-    largest: dict[tuple[str, Any], int] = {}
+    """What a reader is told of the cases and of shown items that lack the facts a metric needs."""
+    reading = readings.any_of(conventions.relevant_from)
+    counts = {
+        "cases": len(judged.cases),
+        "without_truth": int(np.count_nonzero(reading.n_relevant == 0)),
+        "without_list": int(np.count_nonzero(reading.n_listed == 0)),
+        "judged": len(judged.judged),
+        "found": len(reading.hits.case),
+    }
+    if reading.hits.n_candidates is not None:
+        repeats = 0 if reading.hits.repeat is None else int(reading.hits.repeat.sum())
+        counts["not_candidates"] = counts["judged"] - counts["found"] + repeats
+    counts |= judged.counts
+    missing: dict[tuple[str, Any], int] = {}  # the most of any request, by need and column
     for request in requests:
-        column = request.own_params.get("by", request.own_params.get("of"))
-        for need in {"embeddings", "items"} & set(request.metric.needs):
-            reading = readings.under(request.conventions(conventions))
-            found = reading.n_missing(need, request.k, column)
-            largest[need, column] = max(largest.get((need, column), 0), found)
-    names = {"embeddings": "without_vector", "items": "without_facts"}
-    out = dict.fromkeys(names.values(), 0)
-    for (need, _), found in largest.items():
-        out[names[need]] += found
-    return {name: n for name, n in out.items() if n}
-
-
-class _ShownByTies:
-    """The items shown under each rule for ties.
-
-    It is separate from `Readings`, so that no reading refers back to its owner: the memory of a call is then
-    freed when the call ends, without the garbage collector.
-    """
-
-    def __init__(self, judged: RankedTruth) -> None:
-        self._judged = judged
-        self._shown: dict[str, Shown] = {}
-
-    def under(self, ties: str) -> Shown:
-        if ties not in self._shown:
-            self._shown[ties] = self._judged.shown(ties)
-        return self._shown[ties]
+        for need, name in (("embeddings", "without_vector"), ("items", "without_facts")):
+            if need in request.metric.needs:
+                column = request.own_params.get("by", request.own_params.get("of"))
+                found = readings.under(request.conventions(conventions)).n_missing(need, request.k, column)
+                missing[name, column] = max(missing.get((name, column), 0), found)
+    for name in ("without_vector", "without_facts"):
+        n_missing = sum(n for (of_name, _), n in missing.items() if of_name == name)
+        if n_missing:
+            counts[name] = n_missing
+    return counts
 
 
 class Readings:
@@ -200,7 +258,9 @@ class Readings:
         self._judged = judged
         self._context = context
         self._facts = ItemFacts(judged.items, context)
-        self._shown = _ShownByTies(judged)
+        # No reading refers back to its owner: the memory of a call is freed when the call ends, without the
+        # garbage collector.
+        self._shown = cache(judged.shown)
         self._readings: dict[tuple[Any, ...], Reading] = {}
 
     def under(self, rules: Conventions) -> Reading:
@@ -210,7 +270,7 @@ class Readings:
             clusters = self._judged.clusters
             users = self._judged.cases if clusters is None else Ids(clusters)
             judged, grades = self._judged.judged, self._judged.grades
-            beyond = ListContext(users, self._facts, partial(self._shown.under, key[0]), judged, grades)
+            beyond = ListContext(users, self._facts, partial(self._shown, rules.ties), judged, grades)
             self._readings[key] = Reading(hits, rules.relevant_from, rules.duplicates, self._context, beyond)
         return self._readings[key]
 
@@ -231,49 +291,111 @@ class Readings:
         )
 
 
-def _resolve_catalogue(judged: RankedTruth, context: Context, readings: Readings) -> Catalogue:
-    listed = readings.any_of(None).listed.item
-    known = [(judged.items, listed), (judged.items, judged.judged)]
-    if context.train is not None:
-        known.append((context.train.items, np.flatnonzero(context.train.item_counts)))
-    return resolve_catalogue(context.catalogue, context.n_items, known)
-
-
 def combines(metric: Metric, rules: Conventions) -> bool:
     """Whether the terms of a metric are averaged before they are combined."""
     rule = metric.combine_if
     return rule is not None and (rule == "always" or getattr(rules, rule[0]) == rule[1])
 
 
-def check_needs(request: Request, context: Context) -> None:
-    """Raise an error that names the missing keyword unless the metric has everything it needs."""
-    needs.check_needs(request.metric.name, request.metric.needs, context)
+def summarise(
+    partial: Partial,
+    requests: Sequence[Request],
+    mask: Bool | None = None,
+    *,
+    conventions: Conventions | None = None,
+) -> dict[str, float]:
+    """One number per request, over all cases or those of a mask; NaN if no case is in the mean."""
+    out = {}
+    for request in requests:
+        name = str(request)
+        if request.metric.kind == "catalogue":
+            rules = conventions or Conventions()
+            out[name] = catalogue_value(partial, request, rules) if mask is None else math.nan
+            continue
+        column = partial.per_case.columns[name]
+        in_mean, any_case = _cases_in_mean(column, mask)
+        weights = partial.per_case.weights
+        case_weights = None if weights is None else weights[in_mean]
+        if name in partial.terms:
+            first, second = (_mean(t[in_mean], case_weights) for t in partial.terms[name])
+            out[name] = request.metric.combine(first, second, **request.own_params) if any_case else math.nan
+        elif request.metric.summary is not None:
+            out[name] = request.metric.summary(column[in_mean], case_weights, **request.own_params)
+        else:
+            out[name] = _mean(column[in_mean], case_weights, within=request.metric.bounds)
+    return out
 
 
-def _check_request(request: Request, rules: Conventions, judged: RankedTruth) -> None:
-    metric = request.metric
-    if rules.ties == "expected" and metric.ties == "refuse" and judged.has_ties:
-        raise ConventionError(
-            f"{metric.name} has no expectation over tied scores here.",
-            hint="Use ties='best' or ties='worst'.",
+def _cases_in_mean(column: Float, mask: Bool | None) -> tuple[Any, bool]:
+    """Which cases are in the mean (a slice if all are), and whether there are any."""
+    if mask is None and len(column) and not math.isnan(column.min()):
+        return slice(None), True
+    inside = ~np.isnan(column) if mask is None else mask & ~np.isnan(column)
+    return inside, bool(inside.any())
+
+
+def _mean(values: Float, weights: Float | None, *, within: tuple[float, float] | None = None) -> float:
+    if weights is None:
+        largest = math.inf if within is None else max(map(abs, within))
+        return exact_mean(values, within=largest if math.isfinite(largest) else None)
+    total = exact_sum(weights) if len(weights) else 0
+    return float(exact_sum(values * weights) / total) if total else math.nan
+
+
+def merge(parts: Sequence[Partial]) -> Partial:
+    """The result over the cases of all Partials; a case in two of them is an error."""
+    first = parts[0]
+    for part in parts[1:]:
+        if [*part.per_case.columns, *part.exposure] != [*first.per_case.columns, *first.exposure]:
+            raise MergeError(
+                f"the parts hold different metrics: {list(first.per_case.columns)} "
+                f"and {list(part.per_case.columns)}.",
+                hint="Evaluate every part with the same metrics.",
+            )
+        if (part.per_case.ids.dtype == object) != (first.per_case.ids.dtype == object):
+            raise MergeError("the parts hold ids of different types (int and str).")
+    ids = np.concatenate([p.per_case.ids for p in parts])
+    order = np.argsort(ids, kind="stable")
+    ids = ids[order]
+    repeated = np.flatnonzero(ids[1:] == ids[:-1]) if len(ids) else order
+    if len(repeated):
+        raise MergeError(
+            f"user {Ids(ids).name(repeated[0])!r} is in two of the parts.",
+            hint="Each user must be evaluated in one part only.",
         )
-    if judged.item_weights is not None and not metric.weighted and "lists" not in metric.needs:
-        raise ConventionError(
-            f"{metric.name} has no form with item weights.",
-            hint="Use hits, recall, dcg or ndcg with item_weights.",
-        )
 
+    def concatenate(columns_of_parts: list[Array | None]) -> Any:
+        return None if any(p is None for p in columns_of_parts) else np.concatenate(columns_of_parts)[order]  # type: ignore[arg-type]
 
-def _case_counts(judged: RankedTruth, conventions: Conventions, readings: Readings) -> dict[str, int]:
-    reading = readings.any_of(conventions.relevant_from)
-    counts = {
-        "cases": len(judged.cases),
-        "without_truth": int((reading.n_relevant == 0).sum()),
-        "without_list": int((reading.n_listed == 0).sum()),
-        "judged": len(judged.judged),
-        "found": len(reading.hits.case),
+    columns = {
+        name: concatenate([p.per_case.columns[name] for p in parts]) for name in first.per_case.columns
     }
-    if reading.hits.n_candidates is not None:
-        repeats = 0 if reading.hits.repeat is None else int(reading.hits.repeat.sum())
-        counts["not_candidates"] = counts["judged"] - counts["found"] + repeats
-    return counts | dict(judged.counts)
+    terms = {
+        name: (concatenate([p.terms[name][0] for p in parts]), concatenate([p.terms[name][1] for p in parts]))
+        for name in first.terms
+    }
+    rows = PerCase(
+        ids,
+        columns,
+        concatenate([p.per_case.clusters for p in parts]),
+        concatenate([p.per_case.weights for p in parts]),
+    )
+    names = dict.fromkeys(n for p in parts for n in p.counts)
+    counts = {n: sum(p.counts.get(n, 0) for p in parts) for n in names}
+    if not first.exposure:
+        return Partial(rows, terms, counts, strata=_merge_strata(parts, None))
+    exposure = {key: add_exposures([p.exposure[key] for p in parts]) for key in first.exposure}
+    catalogue = union_catalogues([p.catalogue for p in parts if p.catalogue is not None])
+    strata = _merge_strata(parts, catalogue)
+    return Partial(rows, terms, counts, exposure, catalogue, first.context, strata)
+
+
+def _merge_strata(parts: Sequence[Partial], catalogue: Catalogue | None) -> dict[Any, Stratum]:
+    """Merge groups by label; a part without users of a group only adds its items to the catalogue."""
+    out = {}
+    for label in dict.fromkeys(label for part in parts for label in part.strata):
+        strata = [part.strata[label] for part in parts if label in part.strata]
+        merged = merge([stratum.partial for stratum in strata])
+        of_users = strata[0].of == "user"
+        out[label] = Stratum(strata[0].of, replace(merged, catalogue=catalogue) if of_users else merged)
+    return out

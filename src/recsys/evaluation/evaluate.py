@@ -10,7 +10,7 @@ from recsys.errors import CutoffError
 from recsys.evaluation.options import EvaluationOptions
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import EvaluationRun, exclude_items, load_optional_interactions
-from recsys.metrics.requests import Metrics
+from recsys.metrics.registry import Metrics
 from recsys.ranks.sources import RankingOptions, UsersByItems
 from recsys.types import Lists
 

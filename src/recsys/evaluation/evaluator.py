@@ -7,18 +7,22 @@ from typing import Any, Unpack
 
 from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import ConventionError, InputError, MergeError, UnknownNameError
-from recsys.evaluation.options import ContextKeywords, parse_catalogue
-from recsys.evaluation.partials import merge
+from recsys.evaluation.engine import merge
+from recsys.evaluation.options import ContextKeywords
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.run import EvaluationRun, list_length, load_interactions, load_ranking
+from recsys.evaluation.run import (
+    EvaluationRun,
+    list_length,
+    load_interactions,
+    load_ranking,
+    parse_catalogue,
+)
 from recsys.metrics.attributes import read_context
-from recsys.metrics.requests import Metrics, parse_all
+from recsys.metrics.registry import Metrics, parse_all
 from recsys.ranks.sources import RankingOptions
 from recsys.types import Partial
 
-_CONTEXT_KEYWORDS = (
-    "train", "popularity", "items", "users", "embeddings", "profiles", "reference", "intents",
-)  # fmt: skip
+_CONTEXT_KEYWORDS = tuple(ContextKeywords.__annotations__)
 _NEEDS_ALL_USERS = "Other arguments of evaluate (by=, seen=, stop_when=, …) need all users at once."
 
 

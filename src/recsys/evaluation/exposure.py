@@ -14,9 +14,9 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError, NotDefinedError, OutOfBoundsError
 from recsys.metrics import CatalogueReading
-from recsys.metrics.case_reading import Reading
-from recsys.metrics.catalogue_reading import check_weight
-from recsys.metrics.requests import Request
+from recsys.metrics.catalogue import check_weight
+from recsys.metrics.readings import Reading
+from recsys.metrics.registry import Request
 from recsys.metrics.weights import discount_weights, geometric_weights
 from recsys.types import (
     Array,
@@ -129,18 +129,22 @@ def exposure_by_group(exposure: Exposure) -> Float:
     return out
 
 
-def resolve_catalogue(ids: Ids | None, n_items: int | None, known: Sequence[tuple[Ids, Array]]) -> Catalogue:
-    """The catalogue as given, otherwise every item that occurs in one of the tables `known`."""
-    if ids is not None:
-        return Catalogue(ids, len(ids))
-    union, _ = _union_ids([_occurring(items, codes) for items, codes in known])
-    return Catalogue(union, len(union), "found") if n_items is None else Catalogue(union, n_items, "number")
-
-
-def _occurring(items: Ids, codes: Array) -> Ids:
-    present = np.zeros(len(items), dtype=bool)
-    present[codes] = True
-    return Ids(items.values[present])
+def resolve_catalogue(context: Context, known: Sequence[tuple[Ids, Array]]) -> Catalogue:
+    """The catalogue as given, otherwise every item that occurs in train or in one of the tables `known`."""
+    if context.catalogue is not None:
+        return Catalogue(context.catalogue, len(context.catalogue))
+    tables = list(known)
+    if context.train is not None:
+        tables.append((context.train.items, np.flatnonzero(context.train.item_counts)))
+    occurring = []
+    for items, codes in tables:
+        present = np.zeros(len(items), dtype=bool)
+        present[codes] = True
+        occurring.append(Ids(items.values[present]))
+    union, _ = _union_ids(occurring)
+    if context.n_items is None:
+        return Catalogue(union, len(union), "found")
+    return Catalogue(union, context.n_items, "number")
 
 
 def union_catalogues(parts: Sequence[Catalogue]) -> Catalogue:
@@ -175,29 +179,26 @@ def catalogue_context(requests: Sequence[Request], context: Context) -> Context:
     return Context(popularity=popularity, items=context.items if "items" in needed else None)
 
 
-def catalogue_metric(partial: Partial, request: Request, conventions: Conventions) -> float:
-    """A catalogue metric, from the exposure of all cases; NaN if nothing was shown."""
-    exposure = partial.exposure[exposure_key(request, request.conventions(conventions))]
-    total = exposure.total.astype(np.float64) * exposure.unit
-    return catalogue_value(partial, request, conventions, total)
-
-
 def catalogue_value(
     partial: Partial,
     request: Request,
     conventions: Conventions,
-    exposure: Float,
+    exposure: Float | None = None,
     n_cases: float | None = None,
 ) -> float:
-    """A catalogue metric of other exposure counts, in the order of the exposure's items; for intervals."""
+    """A catalogue metric, from the exposure of all cases; NaN if nothing was shown.
+
+    For intervals: from other exposure counts, in the order of the exposure's items, of other cases.
+    """
     rules = request.conventions(conventions)
     known = partial.exposure[exposure_key(request, rules)]
+    amount = known.total.astype(np.float64) * known.unit if exposure is None else exposure
     shown_to = float(known.cases.sum()) if n_cases is None else n_cases
     if partial.catalogue is None:
         raise NotDefinedError(f"{request} has no catalogue.")
     if not shown_to or not partial.catalogue.n:
         return math.nan
-    reading = CatalogueReading(known.items, exposure, partial.catalogue, shown_to, partial.context)
+    reading = CatalogueReading(known.items, amount, partial.catalogue, shown_to, partial.context)
     if len(reading.shown) > reading.n_items:
         raise InputError(
             f"{len(reading.shown):,} items were shown, and the catalogue is said to hold "

@@ -16,12 +16,11 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError, NotDefinedError, UnknownNameError
-from recsys.evaluation.engine import exposures, measure
+from recsys.evaluation.engine import exposures, measure, summarise
 from recsys.evaluation.options import look_up
-from recsys.evaluation.partials import summarise
 from recsys.inputs.timestamps import to_seconds
-from recsys.metrics.item_facts import parse_labels
-from recsys.metrics.requests import Request
+from recsys.metrics.attributes import parse_labels
+from recsys.metrics.registry import Request
 from recsys.ranks.ranked_truth import ItemSubset, RankedTruth
 from recsys.types import Array, Bool, Catalogue, Context, Float, Ids, Partial, PerCase, Stratum
 
@@ -75,50 +74,30 @@ def with_strata(
     by: By,
 ) -> Partial:
     """The result with one stratum per group."""
-    if not isinstance(by, str):
-        masks = masks_by_label(judged.cases.values, by)
-        return _stratify_by_users(partial, judged, requests, (conventions, context), masks)
-    groups = groups_from_name(by, context)
-    if groups.of == "item":
-        return _stratify_by_items(partial, judged, requests, (conventions, context), groups)
-    users = judged.cases if judged.clusters is None else Ids(judged.clusters)
-    masks = {label: mask for label, mask in groups.masks(users).items() if mask.any()}
-    return _stratify_by_users(partial, judged, requests, (conventions, context), masks)
-
-
-def _stratify_by_users(
-    partial: Partial,
-    judged: RankedTruth,
-    requests: Sequence[Request],
-    rules: tuple[Conventions, Context],
-    masks: Mapping[Any, Bool],
-) -> Partial:
-    """One stratum per group of users; per-case columns are shared, exposure is counted per group."""
+    groups = groups_from_name(by, context) if isinstance(by, str) else None
     strata = {}
-    for label, shown in exposures(judged, requests, *rules, groups=masks).items():
+    if groups is not None and groups.of == "item":
+        # The same rankings, restricted to the items of each group.
+        whole = partial.catalogue
+        inside = {} if whole is None else groups.masks(whole.ids)
+        for label, mask in groups.masks(judged.items).items():
+            part = measure(ItemSubset(judged, mask), requests, conventions, context)
+            if whole is not None:
+                ids = Ids(whole.ids.values[inside[label]])
+                how = "ids" if whole.how == "ids" else "found"
+                part = replace(part, catalogue=Catalogue(ids, len(ids), how))
+            strata[label] = Stratum("item", part)
+        return replace(partial, strata=strata)
+    if groups is None:
+        masks = masks_by_label(judged.cases.values, by)  # type: ignore[arg-type]
+    else:
+        users = judged.cases if judged.clusters is None else Ids(judged.clusters)
+        masks = {label: mask for label, mask in groups.masks(users).items() if mask.any()}
+    # Groups of users share the per-case columns; exposure is counted per group.
+    for label, shown in exposures(judged, requests, conventions, context, groups=masks).items():
         rows = PerCase(judged.cases.values[masks[label]], {})
         part = Partial(rows, {}, {"cases": len(rows)}, shown, partial.catalogue, partial.context)
         strata[label] = Stratum("user", part)
-    return replace(partial, strata=strata)
-
-
-def _stratify_by_items(
-    partial: Partial,
-    judged: RankedTruth,
-    requests: Sequence[Request],
-    rules: tuple[Conventions, Context],
-    groups: Groups,
-) -> Partial:
-    """One stratum per group of items: the same rankings, restricted to those items."""
-    strata = {}
-    whole = partial.catalogue
-    inside = {} if whole is None else groups.masks(whole.ids)
-    for label, mask in groups.masks(judged.items).items():
-        part = measure(ItemSubset(judged, mask), requests, *rules)
-        if whole is not None:
-            ids = Ids(whole.ids.values[inside[label]])
-            part = replace(part, catalogue=Catalogue(ids, len(ids), "ids" if whole.how == "ids" else "found"))
-        strata[label] = Stratum("item", part)
     return replace(partial, strata=strata)
 
 
@@ -149,37 +128,28 @@ def groups_from_name(by: str, context: Context) -> Groups:
 
 
 def _activity(context: Context, bins: float) -> Groups:
-    counts, users = _train_sizes(context)
-    return Groups("user", users, quantile_labels(counts, int(bins)), rest="0")
+    train = _require_train(context)
+    return Groups("user", train.cases, quantile_labels(train.sizes.astype(np.float64), int(bins)), rest="0")
 
 
 def _cold_user(context: Context, below: float) -> Groups:
-    counts, users = _train_sizes(context)
-    return Groups("user", users, np.where(counts < below, "cold", "warm").astype(object), rest="cold")
-
-
-def _train_sizes(context: Context) -> tuple[Float, Ids]:
     train = _require_train(context)
-    return train.sizes.astype(np.float64), train.cases
+    labels = np.where(train.sizes < below, "cold", "warm").astype(object)
+    return Groups("user", train.cases, labels, rest="cold")
 
 
 def _popularity(context: Context, bins: float) -> Groups:
     train = _require_train(context)
     counts = train.item_counts
     occurring = np.flatnonzero(counts)
-    return Groups(
-        "item",
-        Ids(train.items.values[occurring]),
-        quantile_labels(counts[occurring].astype(np.float64), int(bins)),
-        rest="0",
-    )
+    labels = quantile_labels(counts[occurring].astype(np.float64), int(bins))
+    return Groups("item", Ids(train.items.values[occurring]), labels, rest="0")
 
 
 def _cold_item(context: Context, below: float) -> Groups:
     train = _require_train(context)
-    return Groups(
-        "item", train.items, np.where(train.item_counts < below, "cold", "warm").astype(object), rest="cold"
-    )
+    labels = np.where(train.item_counts < below, "cold", "warm").astype(object)
+    return Groups("item", train.items, labels, rest="cold")
 
 
 def _item_age(context: Context, bins: float) -> Groups:
@@ -212,18 +182,15 @@ _BUILT_IN_GROUPS: dict[str, tuple[Callable[[Context, float], Groups], str, float
 
 
 def _column_labels(values: Array) -> Array:
-    if values.dtype.kind not in "fiu" or len(np.unique(values[~np.isnan(values * 1.0)])) <= _MAX_DISTINCT:
-        return np.array([_whole_as_text(v) for v in values.tolist()], dtype=object)
-    known = ~np.isnan(values * 1.0)
-    out = np.full(len(values), None, dtype=object)
-    out[known] = quantile_labels(values[known].astype(np.float64), 4)
-    return out
-
-
-def _whole_as_text(value: Any) -> Any:
-    if isinstance(value, float) and not np.isnan(value) and value == int(value):
-        return str(int(value))
-    return value
+    """The labels of a column: its values, or quarters of a numeric column with many of them."""
+    known = ~np.isnan(values * 1.0) if values.dtype.kind in "fiu" else None
+    if known is not None and len(np.unique(values[known])) > _MAX_DISTINCT:
+        out = np.full(len(values), None, dtype=object)
+        out[known] = quantile_labels(values[known].astype(np.float64), 4)
+        return out
+    # 2.0 is labelled "2".
+    labels = [str(int(v)) if isinstance(v, float) and v.is_integer() else v for v in values.tolist()]
+    return np.array(labels, dtype=object)
 
 
 def quantile_labels(values: Float, bins: int) -> Array:
@@ -274,15 +241,14 @@ def masks_by_label(ids: Array, by: Mapping[Any, Any] | Callable[[Any], Any]) -> 
         raise InputError(
             f"by= holds the group {container!r}.", hint="A group is a text or a number, one for each user."
         )
-    masks = {label: np.zeros(len(labels), dtype=bool) for label in sorted(set(labels), key=_label_sort_key)}
+    # Numbers first, then other labels by type and text.
+    in_order = sorted(
+        set(labels), key=lambda x: ("", x) if isinstance(x, int | float) else (type(x).__name__, str(x))
+    )
+    masks = {label: np.zeros(len(labels), dtype=bool) for label in in_order}
     for at, label in enumerate(labels):
         masks[label][at] = True
     return masks
-
-
-def _label_sort_key(label: Any) -> tuple[str, Any]:
-    """Numbers first, then other labels by type and text."""
-    return ("", label) if isinstance(label, int | float) else (type(label).__name__, str(label))
 
 
 def masks_of(partial: Partial) -> dict[Any, Bool]:

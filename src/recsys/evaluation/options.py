@@ -12,9 +12,8 @@ from typing import Any, TypedDict
 import numpy as np
 
 from recsys.errors import IdTypeError, InputError
-from recsys.inputs.ids import encode, ids_to_array
 from recsys.ranks.ranked_truth import RankedTruth
-from recsys.types import Array, Float, Ids
+from recsys.types import Array, Float
 
 
 class ContextKeywords(TypedDict, total=False):
@@ -30,14 +29,12 @@ class ContextKeywords(TypedDict, total=False):
     intents: Any
 
 
-class EvaluateKeywords(ContextKeywords, total=False):
-    """The keywords of evaluate that verbs over several models hand on; defaults are in EvaluationOptions."""
+class SharedKeywords(ContextKeywords, total=False):
+    """The keywords of evaluate that mean the same for every verb; defaults are in EvaluationOptions."""
 
-    k: int | Sequence[int] | None
     by: str | Mapping[Any, Any] | Callable[[Any], Any] | None
     columns: Mapping[str, Any] | None
     catalogue: int | Iterable[Any] | None
-    seen: Any
     complete: bool
     full_ranking: bool
     clusters: Mapping[Any, Any] | None
@@ -49,6 +46,24 @@ class EvaluateKeywords(ContextKeywords, total=False):
     backend: str
     threads: int | None
     progress: Callable[[int, int], object] | None
+
+
+class EvaluateKeywords(SharedKeywords, total=False):
+    """The keywords of evaluate that verbs over several models hand on."""
+
+    k: int | Sequence[int] | None
+    seen: Any
+
+
+class CandidateKeywords(TypedDict, total=False):
+    """The keywords of evaluate_candidates that training callbacks hand on."""
+
+    k: int | Sequence[int] | None
+    conventions: Any
+    duplicates: str
+    device: Any
+    autocast: Any
+    batch: int | None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -95,28 +110,6 @@ def cluster_by_case(judged: RankedTruth, values_by_id: Mapping[Any, Any]) -> Arr
     out = np.empty(len(labels), dtype=np.int64 if all_int else object)
     out[:] = labels
     return out
-
-
-def parse_catalogue(catalogue: int | Iterable[Any] | None) -> tuple[Ids | None, int | None]:
-    """The ids of a catalogue and their number, or the number alone."""
-    if isinstance(catalogue, float | str):
-        raise InputError(
-            f"catalogue={catalogue!r} is neither ids nor a number of items.", hint="Pass all item ids."
-        )
-    if catalogue is None or isinstance(catalogue, int | np.integer):
-        if catalogue is not None and (isinstance(catalogue, bool) or catalogue < 1):
-            raise InputError(
-                f"catalogue={catalogue!r} is not a number of items.",
-                hint="Pass all item ids, or their number.",
-            )
-        return None, None if catalogue is None else int(catalogue)
-    values = ids_to_array(catalogue, table="catalogue", column="item")
-    if len(values) == 0:
-        raise InputError(
-            "the catalogue is empty.", table="catalogue", hint="Pass all item ids, or their number."
-        )
-    ids, _ = encode(values, table="catalogue", column="item")
-    return ids, len(ids)
 
 
 def weight_by_item(judged: RankedTruth, values_by_id: Mapping[Any, float]) -> Float:

@@ -1,26 +1,36 @@
 """Result files: one JSON document with a part that is reproducible byte for byte and one that is not.
 
 `result` is hashed, `cases` holds the values behind it, `run` says when and where. A file is accepted only if
-its values reproduce the result it states.
+its values reproduce the result it states. It must be readable as text, small, and safe to open: arrays are
+packed (little-endian, compressed, base64) beside a checksum, ids stay JSON strings, and only the types listed
+here are built.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import dataclasses
+import datetime as dt
+import hashlib
 import json
 import math
 import os
+import platform
+import zlib
 from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from recsys import types
 from recsys.conventions.decisions import Conventions
 from recsys.errors import FileError, InputError
-from recsys.evaluation.json_arrays import fingerprint, pack, unpack
 from recsys.inputs.files import write_text
 from recsys.metrics import lookup, lookup_rating
-from recsys.metrics.requests import Request
+from recsys.metrics.registry import Request
 from recsys.types import Array
 
 if TYPE_CHECKING:
@@ -29,12 +39,17 @@ if TYPE_CHECKING:
 SCHEMA = 1
 _PARTS = {"result", "sha256", "cases", "cases_sha256", "run"}
 _HOW_TO_SAVE = "Save one with evaluation.save(path), or recsys evaluate … --save FILE."
+_DAMAGED = "Write the result again."
+_TYPES = {
+    kind.__name__: kind
+    for kind in vars(types).values()
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type)
+}
+_DTYPES = {np.dtype(name).str for name in ("<f8", "<i8", "<i4", "<u8", "<u4", "<u2", "<u1", "|b1")}
 
 
 def document_of(result: Evaluation) -> dict[str, Any]:
     """The numbers of a result, their hash, and the facts about the run."""
-    from recsys.evaluation.provenance import run_facts
-
     partial = result.partial
     numbers = {
         "schema": SCHEMA,
@@ -59,7 +74,17 @@ def write_result(
 ) -> None:
     """Write the document with all cases and the masks of `groups`; the file changes at once or not at all."""
     document = document_of(result)
-    document["run"] = {**document["run"], **{name: _json_fact(name, value) for name, value in run.items()}}
+    document["run"] = dict(document["run"])
+    for name, value in run.items():
+        fact = value.item() if isinstance(value, np.generic) else value
+        try:
+            json.dumps(fact, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"the fact {name}={value!r} cannot be kept in JSON ({error}).",
+                hint=f"Pass text, a finite number, or lists and dicts of them, such as {name}=str(value).",
+            ) from error
+        document["run"][name] = fact
     document["cases"] = pack({"partial": result.partial, "by": groups, "notes": _json_notes(result.notes)})
     document["cases_sha256"] = fingerprint(document["cases"])
     write_text(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
@@ -67,9 +92,28 @@ def write_result(
 
 def read_result(path: str | os.PathLike[str], make: type[Evaluation]) -> Evaluation:
     """Read what `write_result` wrote and check it against the result that the file states."""
-    document = _read_document(path)
     try:
-        evaluation = _evaluation_from_document(document, make)
+        document = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror}.", hint="Check the path.") from error
+    except (RecursionError, ValueError) as error:
+        raise FileError(f"{path} is not JSON ({error}).", hint=_HOW_TO_SAVE) from error
+    if (
+        not isinstance(document, dict)
+        or not document.keys() >= _PARTS
+        or not isinstance(document["run"], dict)
+    ):
+        raise FileError(f"{path} is no result that recsys saved with its users.", hint=_HOW_TO_SAVE)
+    try:
+        result, cases = document["result"], unpack(document["cases"])
+        stated = result["conventions"]
+        conventions = Conventions.of({**stated, "per_metric": {m: dict(r) for m, r in stated["per_metric"]}})
+        find_metric = lookup_rating if "rows" in result["counts"] else lookup
+        requests = [Request.parse(row["metric"], find_metric) for row in result["metrics"]]
+        groups, notes = cases["by"] or None, cases["notes"]
+        evaluation = make(
+            cases["partial"], requests, conventions, by=groups, notes=notes, run=document["run"]
+        )
         recomputed = json.loads(evaluation.to_json())
         same = all(recomputed[part] == document[part] for part in ("result", "sha256"))
     except FileError:
@@ -87,47 +131,6 @@ def read_result(path: str | os.PathLike[str], make: type[Evaluation]) -> Evaluat
             hint="It was changed after it was saved, or saved by another version; evaluate again.",
         )
     return evaluation
-
-
-def _evaluation_from_document(document: Mapping[str, Any], make: type[Evaluation]) -> Evaluation:
-    result, cases = document["result"], unpack(document["cases"])
-    stated = result["conventions"]
-    conventions = Conventions.of({**stated, "per_metric": {m: dict(r) for m, r in stated["per_metric"]}})
-    find_metric = lookup_rating if "rows" in result["counts"] else lookup
-    requests = [Request.parse(row["metric"], find_metric) for row in result["metrics"]]
-    return make(
-        cases["partial"], requests, conventions, by=cases["by"] or None, notes=cases["notes"],
-        run=document["run"],
-    )  # fmt: skip
-
-
-def _read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
-    try:
-        document = json.loads(Path(path).read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror}.", hint="Check the path.") from error
-    except (RecursionError, ValueError) as error:
-        raise FileError(f"{path} is not JSON ({error}).", hint=_HOW_TO_SAVE) from error
-    if (
-        not isinstance(document, dict)
-        or not document.keys() >= _PARTS
-        or not isinstance(document["run"], dict)
-    ):
-        raise FileError(f"{path} is no result that recsys saved with its users.", hint=_HOW_TO_SAVE)
-    return document
-
-
-def _json_fact(name: str, value: Any) -> Any:
-    """A fact about the run as a JSON value."""
-    json_value = value.item() if isinstance(value, np.generic) else value
-    try:
-        json.dumps(json_value, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"the fact {name}={value!r} cannot be kept in JSON ({error}).",
-            hint=f"Pass text, a finite number, or lists and dicts of them, such as {name}=str(value).",
-        ) from error
-    return json_value
 
 
 def _json_notes(notes: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,3 +152,131 @@ def _json_label(label: Any) -> Any:
 
 def _json_number(value: float) -> float | None:
     return None if math.isnan(value) else value
+
+
+def library_version() -> str:
+    """The installed version, or the version of the source if the package is not installed."""
+    try:
+        return version("recsys-evaluation")
+    except PackageNotFoundError:
+        import recsys
+
+        return recsys.__version__
+
+
+def run_facts() -> dict[str, Any]:
+    """Time, versions and machine, for the part of a result file that is not hashed."""
+    return {
+        "recsys": library_version(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "system": f"{platform.system()} {platform.machine()}",
+        "finished": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+    }
+
+
+def pack(value: Any) -> Any:
+    """A value made of arrays, dataclasses, mappings, tuples and scalars as a JSON value.
+
+    >>> pack(np.array([1.0, 2.0]))["dtype"], pack({"a": (1, None)})
+    ('<f8', {'map': [['a', {'tuple': [1, None]}]]})
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return {"names": [str(name) for name in value.tolist()]}
+    if isinstance(value, np.ndarray):
+        array = np.ascontiguousarray(value, dtype=value.dtype.newbyteorder("<"))
+        data = array.tobytes()
+        return {
+            "dtype": array.dtype.str,
+            "shape": list(array.shape),
+            "sha256": hashlib.sha256(data).hexdigest(),
+            "zlib": base64.b64encode(zlib.compress(data, 6)).decode("ascii"),
+        }
+    if dataclasses.is_dataclass(value) and type(value).__name__ in _TYPES:
+        fields = {f.name: pack(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {"type": type(value).__name__, "fields": fields}
+    if isinstance(value, Mapping):
+        return {"map": [[pack(key), pack(content)] for key, content in value.items()]}
+    if isinstance(value, tuple | list):
+        return {"tuple": [pack(content) for content in value]}
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": repr(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise FileError(f"a {type(value).__name__} cannot be kept in a result file.")
+
+
+def unpack(value: Any) -> Any:
+    """The value that was packed; anything else raises a FileError, and no code from the file runs.
+
+    >>> unpack(pack({"a": (1, np.array([True, False]))}))
+    {'a': (1, array([ True, False]))}
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    known = value if isinstance(value, dict) else {}
+    if "dtype" in known:
+        return _read_array(known)
+    if "names" in known:
+        names = np.empty(len(known["names"]), dtype=object)
+        names[:] = [str(name) for name in known["names"]]
+        return names
+    if "type" in known:
+        return _read_dataclass(known)
+    if "map" in known:
+        pairs = known["map"]
+        if not isinstance(pairs, list) or not all(isinstance(p, list) and len(p) == 2 for p in pairs):
+            raise FileError("a table of the result file is damaged.", hint=_DAMAGED)
+        return {unpack(key): unpack(content) for key, content in pairs}
+    if "tuple" in known:
+        return tuple(map(unpack, known["tuple"]))
+    if "float" in known:
+        if known["float"] not in ("nan", "inf", "-inf"):
+            raise FileError(f"{known['float']!r} is not a number.", hint=_DAMAGED)
+        return float(known["float"])
+    raise FileError("the result file holds something this version does not know.", hint=_DAMAGED)
+
+
+def _read_array(value: dict[str, Any]) -> Array:
+    dtype, shape = value.get("dtype"), value.get("shape")
+    if (
+        dtype not in _DTYPES
+        or not isinstance(shape, list)
+        or not all(type(n) is int and n >= 0 for n in shape)
+    ):
+        raise FileError(f"a column of the result file has dtype {dtype!r}, shape {shape!r}.", hint=_DAMAGED)
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    try:
+        unpacker = zlib.decompressobj()
+        # One byte more than announced: a longer column is damaged, and is not unpacked to its end.
+        data = unpacker.decompress(base64.b64decode(value["zlib"], validate=True), size + 1)
+    except (KeyError, TypeError, binascii.Error, zlib.error) as error:
+        raise FileError("a column of the result file cannot be unpacked.", hint=_DAMAGED) from error
+    if len(data) != size or hashlib.sha256(data).hexdigest() != value.get("sha256"):
+        raise FileError("a column of the result file does not match its checksum.", hint=_DAMAGED)
+    return np.frombuffer(data, dtype=dtype).reshape(shape).astype(np.dtype(dtype).newbyteorder("="))
+
+
+def _read_dataclass(value: dict[str, Any]) -> Any:
+    kind, fields = _TYPES.get(value["type"]), value.get("fields")
+    if kind is None or not isinstance(fields, dict):
+        raise FileError(f"the result file holds a {value['type']!r}, unknown here.", hint=_DAMAGED)
+    try:
+        return kind(**{name: unpack(content) for name, content in fields.items()})
+    except TypeError as error:
+        raise FileError(
+            f"the result file's {value['type']} has other fields than this version's ({error}).",
+            hint="It was written by another version of recsys.",
+        ) from error
+
+
+def fingerprint(value: Any) -> str:
+    """The sha256 of a JSON value, independent of how it is written.
+
+    >>> fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1})
+    True
+    """
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -6,7 +6,9 @@ The numbers and the conventions they were computed under travel together, also i
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -15,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import MergeError, NotDefinedError, RecsysError
+from recsys.errors import InputError, MergeError, NotDefinedError, RecsysError
 from recsys.evaluation import tables
+from recsys.evaluation.engine import merge, summarise
 from recsys.evaluation.exposure import catalogue_value, exposure_by_group, exposure_key
-from recsys.evaluation.partials import merge, summarise
 from recsys.metrics import lookup
-from recsys.metrics.requests import Request
+from recsys.metrics.registry import Request
 from recsys.types import Array, Exposure, Float, Partial, PerCase
 
 # What an evaluation only sometimes needs is imported by the method that needs it: a small call stays quick.
@@ -109,7 +111,10 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
 
     def per_user_frame(self, kind: str = "pandas") -> Any:
         """Per-user values as a pandas (indexed by id), polars or arrow table."""
-        return tables.per_case_table(self.per_case, kind)
+        rows, name = self.per_case, "user" if self.per_case.clusters is None else "case"
+        users = {} if rows.clusters is None else {"user": rows.clusters}
+        table = tables.frame({name: rows.ids, **users, **rows.columns}, kind)
+        return table.set_index(name) if kind == "pandas" else table
 
     def values_of(self, metric: str) -> Float:
         """One metric's per-case values, in the order of `per_case.ids`."""
@@ -151,19 +156,19 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         """
         if not self.by:
             raise NotDefinedError("there are no groups to compare.", hint="Pass by= to evaluate.")
-        return {str(request): self._gap(request) for request in self.requests}
-
-    def _gap(self, request: Request) -> Gap:
         from recsys.evaluation.groups import gap_of, with_interval
 
-        name = str(request)
-        gap = gap_of({label: row[name] for label, row in self.by.items()}, request.metric.better)
         of_items = any(stratum.of == "item" for stratum in self.partial.strata.values())
-        weighted = self.per_case.weights is not None
-        if of_items or weighted or gap.best not in self.group_masks or not self._is_mean(request):
-            return gap
-        masks = self.group_masks[gap.best], self.group_masks[gap.worst]
-        return with_interval(gap, self.per_case.columns[name], *masks)
+        has_interval = not of_items and self.per_case.weights is None
+        gaps = {}
+        for request in self.requests:
+            name = str(request)
+            gap = gap_of({label: row[name] for label, row in self.by.items()}, request.metric.better)
+            if has_interval and gap.best in self.group_masks and self._is_mean(request):
+                masks = self.group_masks[gap.best], self.group_masks[gap.worst]
+                gap = with_interval(gap, self.per_case.columns[name], *masks)
+            gaps[name] = gap
+        return gaps
 
     def _is_mean(self, request: Request) -> bool:
         """Whether the number is a mean over cases, and higher or lower is better."""
@@ -303,10 +308,36 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         return dict(self.overall)
 
     def log_to(self, tracker: Any, *, step: int | None = None, prefix: str = "") -> None:
-        """Log the values to MLflow, Weights & Biases, TensorBoard, a Lightning logger or a function."""
-        from recsys.evaluation.trackers import log
+        """Log the values to MLflow, Weights & Biases, TensorBoard, a Lightning logger or a function.
 
-        log(self.overall, tracker, step=step, prefix=prefix)
+        Values that are not finite are left out. A tracker is recognised by its logging method.
+
+        >>> import recsys
+        >>> result = recsys.evaluate({1: [3, 5]}, {1: {5}}, ["mrr"])
+        >>> result.log_to(lambda name, value, step: print(name, value, step), step=3)
+        mrr 0.5 3
+        """
+        values = {prefix + name: float(v) for name, v in self.overall.items() if math.isfinite(v)}
+        method = next(
+            (m for m in ("add_scalar", "log_metrics", "log") if callable(getattr(tracker, m, None))), None
+        )
+        if method == "add_scalar":
+            for name, value in values.items():
+                tracker.add_scalar(plain_name(name), value, step)
+        elif method == "log_metrics":
+            # MLflow refuses "@", "(" and "=" in names.
+            tracker.log_metrics({plain_name(name): value for name, value in values.items()}, step=step)
+        elif method == "log":
+            tracker.log(values, step=step)
+        elif callable(tracker):
+            for name, value in values.items():
+                tracker(name, value, step)
+        else:
+            raise InputError(
+                f"a {type(tracker).__name__} is no tracker that is known here.",
+                hint="Pass the mlflow or wandb module, a wandb run, a SummaryWriter, a Lightning logger, "
+                "or a function of (name, value, step).",
+            )
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """A document with a reproducible, hashed `result` and a `run` part with versions."""
@@ -344,12 +375,8 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
     def _n_in_mean(self, label: Any, name: str) -> int:
         stratum = self.partial.strata.get(label) if label != "" or label in self.by else None
         if name not in self.per_case.columns:
-            stratum_partial = self.partial if stratum is None else stratum.partial
-            return (
-                int(self._exposure_of(self._request(name), stratum_partial).cases.sum())
-                if stratum_partial.exposure
-                else 0
-            )
+            part = self.partial if stratum is None else stratum.partial
+            return int(self._exposure_of(self._request(name), part).cases.sum()) if part.exposure else 0
         inside = ~np.isnan(self.per_case.columns[name])
         if stratum is not None and stratum.of == "item":
             inside = ~np.isnan(stratum.partial.per_case.columns[name])
@@ -381,6 +408,18 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def plain_name(name: str) -> str:
+    """A metric's name in characters that every tracker accepts.
+
+    >>> plain_name("ndcg(gain=exp2)@10")
+    'ndcg.gain-exp2_at_10'
+    """
+    readable = (
+        name.replace("@", "_at_").replace("(", ".").replace(")", "").replace("=", "-").replace(", ", ".")
+    )
+    return re.sub(r"[^\w\-. :/]", "_", readable)
 
 
 def load(path: str | os.PathLike[str]) -> Evaluation:

@@ -16,20 +16,14 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import CutoffError, InputError, TieWarning, warn
 from recsys.evaluation.engine import measure
-from recsys.evaluation.options import (
-    EvaluationOptions,
-    cluster_by_case,
-    parse_catalogue,
-    weight_by_case,
-    weight_by_item,
-)
+from recsys.evaluation.options import EvaluationOptions, cluster_by_case, weight_by_case, weight_by_item
 from recsys.evaluation.results import Evaluation
 from recsys.inputs import read_interactions, read_lists
+from recsys.inputs.ids import encode, ids_to_array
 from recsys.metrics.attributes import read_context, read_reference
-from recsys.metrics.requests import Metrics, Request, largest_k, max_place_read, parse_all
-from recsys.ranks.matching import match_truth
-from recsys.ranks.ranked_truth import RankedTruth
-from recsys.ranks.sources import RankingOptions, UsersByItems, recommends
+from recsys.metrics.registry import Metrics, Request, largest_k, max_place_read, parse_all
+from recsys.ranks.ranked_truth import RankedTruth, match_truth
+from recsys.ranks.sources import RankingOptions, UsersByItems
 from recsys.types import Bool, Context, Ids, Interactions, Lists, Partial
 
 if TYPE_CHECKING:
@@ -64,7 +58,9 @@ class EvaluationRun:
         """Read lists, truth and whatever else was given, each once."""
         requests = parse_all(metrics, options.k)
         columns, never = options.columns, exclude_items(options.never, options.exclude)
-        asks = recommends(lists)
+        is_data = isinstance(lists, np.ndarray | dict | list | tuple) or hasattr(lists, "__dataframe__")
+        can_recommend = not is_data and callable(getattr(lists, "recommend", None))
+        asks = can_recommend and not hasattr(lists, "user_factors")
         ranking = None if asks else load_ranking(lists, columns)
         known = load_interactions(truth, "truth", columns)
         if ranking is None:
@@ -136,9 +132,8 @@ class EvaluationRun:
             from recsys.evaluation.stopping import StopWhen, evaluate_until
 
             stop = StopWhen.of(stop_when)
-            partial, notes["stopped"] = evaluate_until(
-                self.steps(effective), stop, self.ranking_options.progress
-            )
+            steps = self.steps(effective, stop)
+            partial, notes["stopped"] = evaluate_until(steps, stop, self.ranking_options.progress)
         return Evaluation(
             partial,
             self.requests,
@@ -150,7 +145,12 @@ class EvaluationRun:
 
     def effective(self, conventions: Conventions) -> Conventions:
         """The conventions with the highest grade of the truth, if a metric reads it and it was not set."""
-        return with_max_grade(conventions, self.requests, self.truth)
+        grades = self.truth.grades
+        if conventions.max_grade is not None or grades is None or not len(grades):
+            return conventions
+        if not any("max_grade" in request.metric.conventions for request in self.requests):
+            return conventions
+        return conventions.but(max_grade=float(grades.max()))
 
     @property
     def notes(self) -> dict[str, Any]:
@@ -222,7 +222,7 @@ class EvaluationRun:
 
     def bounds(self, conventions: Conventions, values: Mapping[str, float]) -> Bounds:
         """The values beside what lists could reach at best and what chance gives."""
-        from recsys.evaluation.bounds import bounds_of
+        from recsys.evaluation.bounds.best_and_floor import bounds_of
 
         judged, context = self.rank_truth(conventions)
         seen = self.ranking_options.seen
@@ -241,21 +241,23 @@ class EvaluationRun:
             shared=False,
         )
 
-    def steps(self, conventions: Conventions) -> SteppedEvaluation:
-        """The same evaluation, to be taken block by block of cases."""
+    def steps(
+        self, conventions: Conventions, stop: StopWhen, *, with_truth: bool = False
+    ) -> SteppedEvaluation:
+        """The same evaluation, to be taken block by block of all cases, or of those with truth."""
         from recsys.evaluation.stopping import SteppedEvaluation
 
         cases, weights = self.truth.cases, self.case_weights
         if isinstance(self.ranking, Lists):
             match_truth(self.ranking, self.truth)
-            cases = self.ranking.cases.union(cases, what="user")[0]
+            cases = cases if with_truth else self.ranking.cases.union(cases, what="user")[0]
         return SteppedEvaluation(
             cases,
-            self.truth.cases,
             lambda block: self.of_cases(block).partial(conventions),
             self.requests,
             conventions,
-            None if weights is None else max(map(float, weights.values()), default=None),
+            stop=stop,
+            largest_weight=None if weights is None else max(map(float, weights.values()), default=None),
         )
 
 
@@ -294,13 +296,8 @@ def load_optional_interactions(
 
 def _columns_for(table: str, columns: Any) -> Any:
     """The column names of one table, if each table has its own."""
-    if (
-        columns is None
-        or not isinstance(columns, Mapping)
-        or not any(isinstance(v, Mapping) for v in columns.values())
-    ):
-        return columns
-    return columns.get(table)
+    per_table = isinstance(columns, Mapping) and any(isinstance(v, Mapping) for v in columns.values())
+    return columns.get(table) if per_table else columns
 
 
 def _read_reference(reference: Any, requests: Sequence[Request]) -> Lists:
@@ -329,16 +326,26 @@ def exclude_items(never: Iterable[Any] | None, exclude: Iterable[Any] | None) ->
     return exclude if never is None else never
 
 
-def with_max_grade(conventions: Conventions, requests: Sequence[Request], truth: Interactions) -> Conventions:
-    """Conventions with the highest grade of the truth, if a metric reads it and it was not set."""
-    graded = truth.grades is not None and len(truth.grades) > 0
-    if (
-        conventions.max_grade is not None
-        or not graded
-        or not any("max_grade" in r.metric.conventions for r in requests)
-    ):
-        return conventions
-    return conventions.but(max_grade=float(truth.grades.max()))  # type: ignore[union-attr]
+def parse_catalogue(catalogue: int | Iterable[Any] | None) -> tuple[Ids | None, int | None]:
+    """The ids of a catalogue and their number, or the number alone."""
+    if isinstance(catalogue, float | str):
+        raise InputError(
+            f"catalogue={catalogue!r} is neither ids nor a number of items.", hint="Pass all item ids."
+        )
+    if catalogue is None or isinstance(catalogue, int | np.integer):
+        if catalogue is not None and (isinstance(catalogue, bool) or catalogue < 1):
+            raise InputError(
+                f"catalogue={catalogue!r} is not a number of items.",
+                hint="Pass all item ids, or their number.",
+            )
+        return None, None if catalogue is None else int(catalogue)
+    values = ids_to_array(catalogue, table="catalogue", column="item")
+    if len(values) == 0:
+        raise InputError(
+            "the catalogue is empty.", table="catalogue", hint="Pass all item ids, or their number."
+        )
+    ids, _ = encode(values, table="catalogue", column="item")
+    return ids, len(ids)
 
 
 def apply_truth_rules(
@@ -349,11 +356,11 @@ def apply_truth_rules(
     for name, reference in (("unknown_items", catalogue), ("seen_truth", seen)):
         if reference is None:
             continue
-        marks = (
-            _not_in_catalogue(truth, reference)
-            if isinstance(reference, Ids)
-            else _in_history(truth, reference)
-        )
+        if isinstance(reference, Ids):
+            reference.same_kind(truth.items, what="item")
+            marks = (reference.code_of(truth.items.values) < 0)[truth.codes]
+        else:
+            marks = _in_history(truth, reference)
         rule, n_marked = getattr(conventions, name), int(marks.sum())
         if rule == "error" and n_marked:
             item = truth.items.name(truth.codes[np.argmax(marks)])
@@ -370,12 +377,6 @@ def apply_truth_rules(
     return truth, counts
 
 
-def _not_in_catalogue(truth: Interactions, catalogue: Ids) -> Bool:
-    catalogue.same_kind(truth.items, what="item")
-    known = catalogue.code_of(truth.items.values) >= 0
-    return np.asarray(~known[truth.codes])
-
-
 def _in_history(truth: Interactions, seen: Interactions) -> Bool:
     seen.cases.same_kind(truth.cases, what="user")
     seen.items.same_kind(truth.items, what="item")
@@ -387,9 +388,8 @@ def _in_history(truth: Interactions, seen: Interactions) -> Bool:
     if len(seen_pairs) == 0:
         return np.zeros(len(known), dtype=bool)
     truth_pairs = case * width + item
-    at = np.minimum(
-        np.searchsorted(seen_pairs, truth_pairs), len(seen_pairs) - 1
-    )  # the pairs of a history are sorted
+    # The pairs of a history are sorted.
+    at = np.minimum(np.searchsorted(seen_pairs, truth_pairs), len(seen_pairs) - 1)
     return np.asarray(known & (seen_pairs[at] == truth_pairs))
 
 

@@ -14,17 +14,13 @@ import numpy as np
 
 from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import IdTypeError, InputError, NotDefinedError, UnknownNameError
-from recsys.evaluation.case_rules import value_without_truth
-from recsys.evaluation.engine import check_needs, measure
-from recsys.evaluation.partials import summarise
+from recsys.evaluation.engine import measure, summarise, value_without_truth
 from recsys.inputs import read_interactions, read_lists
 from recsys.metrics import Terms
-from recsys.metrics.case_reading import Reading
-from recsys.metrics.requests import Request
-from recsys.ranks.matching import match_truth
+from recsys.metrics.readings import Reading
+from recsys.metrics.registry import Request, check_needs
+from recsys.ranks.ranked_truth import match_truth
 from recsys.types import Context, Hits
-
-_DEFAULT = Conventions()
 
 
 def score_list(
@@ -41,8 +37,11 @@ def score_list(
     >>> round(score_list([1, 5, 3, 8, 2], {3, 8, 10}, "ndcg@10"), 4)
     0.4367
     """
-    request = _request_of_name(metric)
-    chosen = _DEFAULT if conventions is None else Conventions.of(conventions)
+    name: Any = metric
+    if not isinstance(name, str):
+        hint = 'Name one, such as "ndcg@10"; recsys.evaluate takes several.'
+        raise UnknownNameError("metric", name, [], hint=hint)
+    request, chosen = _parse_request(name), Conventions.of(conventions)
     if isinstance(recommended, set | frozenset):
         raise InputError("the list came as a set, which has no order.", hint="Pass a list, best item first.")
     if isinstance(recommended, Mapping):
@@ -95,13 +94,6 @@ def _value_without_truth(request: Request, rules: Conventions) -> float:
     return value_without_truth(request.metric, "zero")  # one list is in no mean that could leave it out
 
 
-def _request_of_name(metric: Any) -> Request:
-    if not isinstance(metric, str):
-        hint = 'Name one, such as "ndcg@10"; recsys.evaluate takes several.'
-        raise UnknownNameError("metric", metric, [], hint=hint)
-    return _parse_request(metric)
-
-
 @lru_cache(maxsize=1024)
 def _parse_request(metric: str) -> Request:
     return Request.parse(metric)
@@ -146,19 +138,13 @@ def _check_ids(listed: list[Any], grades: Mapping[Any, float]) -> None:
     types = {*map(type, listed), *map(type, grades)}
     if len(types) <= 1 and types <= {int, str}:
         return
-    kinds = {_id_kind(k) for k in types}
-    if len(kinds) > 1 or "other" in kinds:
+    all_str = all(issubclass(kind, str) for kind in types)
+    if not all_str and not all(issubclass(kind, int | np.integer) and kind is not bool for kind in types):
         raise IdTypeError(
             f"the list and the relevant items hold {' and '.join(sorted(k.__name__ for k in types))} ids.",
             column="item",
             hint="Ids are all int or all str.",
         )
-
-
-def _id_kind(kind: type) -> str:
-    if issubclass(kind, str):
-        return "str"
-    return "int" if issubclass(kind, int | np.integer) and kind is not bool else "other"
 
 
 def _score_with_engine(

@@ -7,7 +7,7 @@ The estimand is the mean over this test set; metrics that are not means over use
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -15,8 +15,8 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError, InputError, NotDefinedError, TieWarning
-from recsys.evaluation.partials import merge
-from recsys.metrics.requests import Request
+from recsys.evaluation.engine import merge
+from recsys.metrics.registry import Request
 from recsys.stats.inference_results import Interval, check_confidence, is_whole
 from recsys.stats.resampling import Rng, random_order
 from recsys.stats.sequential import Bounds, ConfidenceSequence
@@ -114,41 +114,51 @@ class StopWhen:
         return narrow and (threshold is None or not interval.low <= threshold <= interval.high)
 
 
-@dataclass(frozen=True, eq=False)
 class SteppedEvaluation:
-    """An evaluation in parts: all cases, those with truth, and a function that evaluates some of them."""
+    """An evaluation that takes its cases in random order, block by block, and what it has seen so far."""
 
-    cases: Ids
-    judged: Ids
-    partial: Callable[[Ids], Partial]
-    requests: Sequence[Request]
-    conventions: Conventions
-    largest_weight: float | None = None
+    def __init__(
+        self,
+        cases: Ids,
+        evaluate_cases: Callable[[Ids], Partial],
+        requests: Sequence[Request],
+        conventions: Conventions,
+        *,
+        stop: StopWhen,
+        largest_weight: float | None = None,
+    ) -> None:
+        self.cases, self.requests, self.conventions = cases, requests, conventions
+        self.parts: list[Partial] = []
+        self.n_seen = 0
+        self.block: Array = np.empty(0)
+        self._evaluate_cases, self._stop, self._largest_weight = evaluate_cases, stop, largest_weight
+        self._order = random_order(cases.values, stop.rng, purpose="stop_when")
 
-    def blocks(self, stop: StopWhen) -> Iterator[Array]:
-        """The ids of the cases in random order, one block at a time."""
-        order = random_order(self.cases.values, stop.rng, purpose="stop_when")
-        min_block = max(_MIN_BLOCK, -(-len(order) // _LOOKS))
-        start = 0
-        while start < len(order):
-            # The cost of a look grows with the number of cases seen, so looks get rarer.
-            stop_at = start + (stop.block or max(min_block, int(_GROWTH * start)))
-            yield self.cases.values[order[start:stop_at]]
-            start = stop_at
-
-    def evaluate_block(self, block: Array, *, first: bool) -> Partial:
-        """The result of a block; ties are warned about for the first block only."""
+    def advance(self) -> bool:
+        """Evaluate the next block; False when there is none. Ties are warned about in the first one only."""
+        # The cost of a look grows with the number of cases seen, so looks get rarer.
+        min_block = max(_MIN_BLOCK, -(-len(self._order) // _LOOKS))
+        size = self._stop.block or max(min_block, int(_GROWTH * self.n_seen))
+        self.block = self.cases.values[self._order[self.n_seen : self.n_seen + size]]
+        if not len(self.block):
+            return False
         with warnings.catch_warnings():
-            if not first:
+            if self.parts:
                 warnings.simplefilter("ignore", TieWarning)
-            return self.partial(Ids(np.sort(block)))
+            self.parts.append(self._evaluate_cases(Ids(np.sort(self.block))))
+        self.n_seen += len(self.block)
+        return True
 
-    def relative_weights(self, part: Partial, block: Array) -> Float | None:
-        """Weights of a block's cases relative to the largest weight, in the order of the block."""
-        weights = part.per_case.weights
-        if weights is None or not self.largest_weight:
+    def latest(self, metric: str) -> Float:
+        """The values of the latest block, in its order."""
+        return values_in_order(self.parts[-1], metric, self.block)
+
+    def weights(self) -> Float | None:
+        """The weights of the latest block relative to the largest weight, in its order."""
+        weights = self.parts[-1].per_case.weights
+        if weights is None or not self._largest_weight:
             return None
-        return np.nan_to_num(_align_to_block(part, weights, block) / self.largest_weight)
+        return np.nan_to_num(_align_to_block(self.parts[-1], weights, self.block) / self._largest_weight)
 
 
 def restrict_to_cases(data: Data, cases: Ids) -> Data:
@@ -202,15 +212,11 @@ def evaluate_until(
             hint="Try StopWhen(half_width=0.01), StopWhen(threshold={'ndcg@10': 0.3}) or against=.",
         )
     other = None if stop.against is None else _comparable_partial(stop.against, steps)
-    parts: list[Partial] = []
     sequences: dict[str, ConfidenceSequence] = {}
-    n_total, n_seen, reason = len(steps.cases), 0, "all users were needed"
-    for block in steps.blocks(stop):
-        part = steps.evaluate_block(block, first=not parts)
-        parts.append(part)
-        n_seen += len(block)
+    n_total, reason = len(steps.cases), "all users were needed"
+    while steps.advance():
         if not sequences:
-            watched = watched_metrics(part, steps.requests, stop)
+            watched = watched_metrics(steps.parts[0], steps.requests, stop)
             share = (1.0 - stop.confidence) / len(watched)
             sequences = {
                 name: ConfidenceSequence(
@@ -219,20 +225,16 @@ def evaluate_until(
                 for name, bounds in watched.items()
             }
         for name, sequence in sequences.items():
-            values = values_in_order(part, name, block)
+            values = steps.latest(name)
             if other is not None:
-                values = values - values_in_order(other, name, block)
-            sequence.update(values, steps.relative_weights(part, block))
+                values = values - values_in_order(other, name, steps.block)
+            sequence.update(values, steps.weights())
         if progress is not None:
-            progress(n_seen, n_total)
-        if all(stop.enough(name, s.interval) for name, s in sequences.items()) and n_seen < n_total:
+            progress(steps.n_seen, n_total)
+        if all(stop.enough(name, s.interval) for name, s in sequences.items()) and steps.n_seen < n_total:
             reason = "what was asked is clear" if other is None else "the winner is clear"
             break
-    note = _stop_note(sequences, n_seen, n_total, stop.confidence, reason=reason)
-    if other is not None:
-        shared = len(np.intersect1d(other.per_case.ids, steps.cases.values))
-        _add_verdicts(note, steps.requests, "all users" if shared == n_total else f"{shared:,} users of both")
-    return merge(parts), note
+    return merge(steps.parts), _stop_note(steps, sequences, stop.confidence, reason=reason, other=other)
 
 
 def _comparable_partial(against: Any, steps: SteppedEvaluation) -> Partial:
@@ -255,21 +257,6 @@ def _comparable_partial(against: Any, steps: SteppedEvaluation) -> Partial:
     return partial
 
 
-def _add_verdicts(note: dict[str, Any], requests: Sequence[Request], over: str) -> None:
-    """Add to each difference a verdict: better, worse or not settled."""
-    lower = {str(r) for r in requests if r.metric.better == "lower"}
-    lines = note["says"].split("\n")
-    for at, (name, interval) in enumerate(note["intervals"].items(), 1):
-        settled = interval["low"] > 0 or interval["high"] < 0
-        better = (interval["low"] > 0) != (name in lower)
-        interval["verdict"] = ("better" if better else "worse") if settled else "not settled"
-        difference = f"[{interval['low']:.4f}, {interval['high']:.4f}]"
-        lines[at] = (
-            f"{name} is {interval['verdict']}: difference over {over} in {difference}, {interval['method']}"
-        )
-    note["says"] = "\n".join(lines)
-
-
 def difference_bounds(bounds: Bounds | None) -> Bounds | None:
     """The bounds of a difference."""
     return None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
@@ -289,16 +276,34 @@ def _align_to_block(part: Partial, column: Float, block: Array) -> Float:
 
 
 def _stop_note(
-    sequences: Mapping[str, ConfidenceSequence], n_seen: int, n_total: int, confidence: float, *, reason: str
+    steps: SteppedEvaluation,
+    sequences: Mapping[str, ConfidenceSequence],
+    confidence: float,
+    *,
+    reason: str,
+    other: Partial | None,
 ) -> dict[str, Any]:
-    """The note about stopping that a result carries: JSON values, so that it can be saved."""
+    """The note about stopping that a result carries: JSON values, so that it can be saved.
+
+    Against another result, each difference has a verdict: better, worse or not settled.
+    """
+    n_seen, n_total = steps.n_seen, len(steps.cases)
     saved = 1.0 - n_seen / n_total if n_total else 0.0
+    lower = {str(r) for r in steps.requests if r.metric.better == "lower"}
+    n_shared = 0 if other is None else len(np.intersect1d(other.per_case.ids, steps.cases.values))
+    over = "all users" if n_shared == n_total else f"{n_shared:,} users of both"
     lines = [f"stopped after {n_seen:,} of {n_total:,} users ({saved:.1%} of the work saved): {reason}"]
-    intervals = {}
+    intervals: dict[str, dict[str, Any]] = {}
     for name, s in sequences.items():
         low, high, method = s.interval.low, s.interval.high, s.interval.method
         intervals[name] = {"value": s.mean, "low": low, "high": high, "method": method}
-        lines.append(f"{name} over all {n_total:,} users: [{low:.4f}, {high:.4f}], {method}")
+        if other is None:
+            lines.append(f"{name} over all {n_total:,} users: [{low:.4f}, {high:.4f}], {method}")
+            continue
+        better = "better" if (low > 0) != (name in lower) else "worse"
+        verdict = better if low > 0 or high < 0 else "not settled"
+        intervals[name]["verdict"] = verdict
+        lines.append(f"{name} is {verdict}: difference over {over} in [{low:.4f}, {high:.4f}], {method}")
     lines.append(f"these intervals hold together, at all times, with {confidence:.0%}")
     return {
         "n_seen": n_seen,

@@ -18,7 +18,7 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import MissingExtraError, UnknownNameError
-from recsys.types import Catalogue, PerCase
+from recsys.types import Catalogue
 
 Columns = Mapping[str, Sequence[Any]]
 KINDS = ("pandas", "polars", "arrow")
@@ -79,29 +79,22 @@ def frame(columns: Mapping[str, Any], kind: str) -> Any:
         import pandas as pd
 
         return pd.DataFrame(dict(columns))
+    plain = {
+        n: c.tolist() if isinstance(c, np.ndarray) and c.dtype == object else c for n, c in columns.items()
+    }
     if kind == "polars":
         try:
             import polars as pl
         except ImportError as error:
             raise MissingExtraError("polars", "polars", "A polars table") from error
-        return pl.DataFrame({n: c.tolist() if _is_object(c) else c for n, c in columns.items()})
+        return pl.DataFrame(plain)
     if kind == "arrow":
         try:
             import pyarrow as pa
         except ImportError as error:
             raise MissingExtraError("pyarrow", "arrow", "An Arrow table") from error
-        return pa.table({n: c.tolist() if _is_object(c) else c for n, c in columns.items()})
+        return pa.table(plain)
     raise UnknownNameError("kind of table", kind, KINDS)
-
-
-def per_case_table(rows: PerCase, kind: str) -> Any:
-    """Per-case values; a pandas table is indexed by id, the others hold it as the first column."""
-    name = "user" if rows.clusters is None else "case"
-    columns: dict[str, Any] = {name: rows.ids}
-    if rows.clusters is not None:
-        columns["user"] = rows.clusters
-    table = frame(columns | dict(rows.columns), kind)
-    return table.set_index(name) if kind == "pandas" else table
 
 
 def text(columns: Columns) -> str:
@@ -228,10 +221,6 @@ def _width(cell: str) -> int:
 
 def _is_numeric(values: Sequence[Any]) -> bool:
     return all(isinstance(v, int | float | np.number) for v in values)
-
-
-def _is_object(column: Any) -> bool:
-    return isinstance(column, np.ndarray) and column.dtype == object
 
 
 _TEX = {

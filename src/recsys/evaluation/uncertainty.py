@@ -16,15 +16,13 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.evaluation import tables
-from recsys.evaluation.exposure import catalogue_value, exposure_key
-from recsys.metrics.requests import Request
+from recsys.evaluation.exposure import N_GROUPS, catalogue_value, exposure_key
+from recsys.metrics.registry import Request
 from recsys.stats.group_jackknife import Jackknife, coverage_jackknife_from_pairs, jackknife
 from recsys.stats.inference_results import Estimate, Interval, StoppedWarning, caution, clip_interval
 from recsys.stats.intervals import Method, delta_values, units_interval
 from recsys.stats.resampling import Rng, collapse, groups_of, unit_keys
-from recsys.types import Catalogue, Exposure, Float, Int, Partial
-
-N_GROUPS = 64
+from recsys.types import Array, Bool, Exposure, Float, Int, Partial
 
 
 def needs_jackknife(request: Request) -> bool:
@@ -48,8 +46,18 @@ def mean_column(partial: Partial, request: Request) -> Float:
 
 def group_jackknife(partial: Partial, request: Request, conventions: Conventions) -> Jackknife:
     """The number without each of 64 groups of users, by hash of their ids."""
-    if request.metric.summary is not None:
-        return _summary_jackknife(partial, request, request.metric.summary)
+    summary = request.metric.summary
+    if summary is not None:
+        rows = partial.per_case
+        column = rows.columns[str(request)]
+
+        def value_of(mask: Bool) -> float:
+            weights = None if rows.weights is None else rows.weights[mask]
+            return summary(column[mask], weights, **request.own_params)
+
+        return mask_jackknife(
+            rows.ids if rows.clusters is None else rows.clusters, ~np.isnan(column), value_of
+        )
     key = exposure_key(request, request.conventions(conventions))
     exposure = partial.exposure[key]
     group = np.repeat(np.arange(len(exposure.cases)), np.diff(exposure.indptr))
@@ -62,7 +70,11 @@ def group_jackknife(partial: Partial, request: Request, conventions: Conventions
         item = exposure.codes[in_catalogue].astype(np.int64)
         found = coverage_jackknife_from_pairs(group[in_catalogue], item, catalogue.n, exposure.cases)
         return found if metric.counts_items == "share" else found.times(float(catalogue.n))
-    exposure = _align_to_catalogue(exposure, catalogue)
+    if catalogue is not None and catalogue.ids is not exposure.items:
+        # In the order of the catalogue, if that holds all items: saves lookups later.
+        at = catalogue.ids.code_of(exposure.items.values).astype(np.int32)
+        if (at >= 0).all():
+            exposure = replace(exposure, items=catalogue.ids, codes=at[exposure.codes])
     remaining, aligned = _ExposureWithout(exposure), replace(partial, exposure={key: exposure})
 
     def without(groups: Int) -> float:
@@ -72,12 +84,14 @@ def group_jackknife(partial: Partial, request: Request, conventions: Conventions
     return jackknife(without, exposure.cases)
 
 
-def _align_to_catalogue(exposure: Exposure, catalogue: Catalogue | None) -> Exposure:
-    """The exposure in the order of the catalogue, if that holds all items: saves lookups later."""
-    if catalogue is None or catalogue.ids is exposure.items:
-        return exposure
-    at = catalogue.ids.code_of(exposure.items.values).astype(np.int32)
-    return exposure if (at < 0).any() else replace(exposure, items=catalogue.ids, codes=at[exposure.codes])
+def mask_jackknife(users: Array, inside: Bool, value_of: Callable[[Bool], float]) -> Jackknife:
+    """A number that is a function of which cases count, without each of 64 groups of users."""
+    group = groups_of(users, N_GROUPS)
+
+    def without(groups: Int) -> float:
+        return value_of(inside & ~np.isin(group, groups))
+
+    return jackknife(without, np.bincount(group[inside], minlength=N_GROUPS), together=False)
 
 
 class _ExposureWithout:
@@ -100,20 +114,6 @@ class _ExposureWithout:
             )
         self.inside = included
         return self.counts.astype(np.float64) * exposure.unit
-
-
-def _summary_jackknife(partial: Partial, request: Request, summary: Callable[..., float]) -> Jackknife:
-    rows = partial.per_case
-    column = rows.columns[str(request)]
-    group = groups_of(rows.ids if rows.clusters is None else rows.clusters, N_GROUPS)
-    inside = ~np.isnan(column)
-
-    def without(groups: Int) -> float:
-        keep = inside & ~np.isin(group, groups)
-        weights = None if rows.weights is None else rows.weights[keep]
-        return summary(column[keep], weights, **request.own_params)
-
-    return jackknife(without, np.bincount(group[inside], minlength=N_GROUPS), together=False)
 
 
 class Intervals(tables.Tabled, Mapping[str, Estimate]):

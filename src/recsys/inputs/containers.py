@@ -1,8 +1,8 @@
-"""Python containers and arrays to Rows: dicts, lists, 2-D arrays, scipy matrices.
+"""Anything in memory to Lists and Interactions: dicts, lists, 2-D arrays and scipy matrices become Rows here.
 
-The key of a dict is the case; a sequence or a matrix numbers its cases 0, 1, 2, … The first entry that
-is not empty decides how all are read; an entry of another kind is an error that names its case. torch is
-never imported: tensors are recognised by their methods.
+Tables become Rows in `frames`. The key of a dict is the case; a sequence or a matrix numbers its cases 0, 1,
+2, … The first entry that is not empty decides how all are read; an entry of another kind is an error that
+names its case. torch is never imported: tensors are recognised by their methods.
 """
 
 from __future__ import annotations
@@ -16,14 +16,45 @@ import numpy as np
 
 from recsys.errors import InputError
 from recsys.inputs.ids import encode, ids_from_sequence
-from recsys.inputs.rows import Rows
-from recsys.types import Array, Codes, Ids
+from recsys.inputs.rows import Rows, to_interactions, to_lists
+from recsys.types import Array, Codes, Ids, Interactions, Lists
 
 _EXPECTED = (
     "a dict {user: [items]}, a list of lists, a 2-D array, a pandas/polars/Arrow table with user and item "
     "columns, or a scipy sparse matrix"
 )
 _SEQUENCES = (list, tuple, np.ndarray, range)
+_CONTAINERS = (dict, list, tuple, set, frozenset, np.ndarray, str)
+
+
+def read_lists(data: Any, *, columns: Mapping[str, str] | None = None, table: str = "lists") -> Lists:
+    """Recommendation lists from a table or container.
+
+    `columns` maps roles to column names; `table` is the name that error messages use.
+    """
+    if isinstance(data, Lists):
+        return data
+    return to_lists(_read_rows(data, ("case", "user", "item", "score", "rank"), columns, table))
+
+
+def read_interactions(
+    data: Any, *, columns: Mapping[str, str] | None = None, table: str = "truth", bare: bool = False
+) -> Interactions:
+    """Truth, training data or seen items from a table or container; `bare`: without grades and times."""
+    if isinstance(data, Interactions):
+        return data
+    roles = ("case", "user", "item") if bare else ("case", "user", "item", "grade", "time")
+    return to_interactions(_read_rows(data, roles, columns, table))
+
+
+def _read_rows(data: Any, roles: tuple[str, ...], columns: Mapping[str, str] | None, table: str) -> Rows:
+    if not isinstance(data, _CONTAINERS):
+        from recsys.inputs.frames import as_frame, rows_of_frame
+
+        frame = as_frame(data)
+        if frame is not None:
+            return rows_of_frame(frame, roles, columns, table)
+    return rows_of_container(data, ordered="rank" in roles, table=table)
 
 
 def rows_of_container(data: Any, *, ordered: bool, table: str) -> Rows:
@@ -50,7 +81,11 @@ def rows_of_container(data: Any, *, ordered: bool, table: str) -> Rows:
     )
     case = np.repeat(codes, sizes).astype(np.int32, copy=False)
     notes = {} if isinstance(data, Mapping) else {"numbered": len(entries)}
-    return Rows(table, ids, case, items, item, **_score_or_grade(values_column, ordered=ordered), notes=notes)
+    extra: dict[str, Any] = {}
+    if values_column is not None:
+        dtype = object if any(number is None for number in values_column) else None
+        extra["score" if ordered else "grade"] = np.asarray(values_column, dtype=dtype)
+    return Rows(table, ids, case, items, item, notes=notes, **extra)
 
 
 def _flatten(
@@ -77,8 +112,9 @@ def _flatten(
             sizes,
             list(chain.from_iterable(entry.values() for entry in entries if len(entry))),
         )
-    arrays = any(hasattr(kind, "tolist") for kind in entry_types)
-    flat = list(chain.from_iterable(map(_as_list, entries) if arrays else entries))
+    if any(hasattr(kind, "tolist") for kind in entry_types):  # arrays, tensors
+        entries = [entry.tolist() if hasattr(entry, "tolist") else entry for entry in entries]
+    flat = list(chain.from_iterable(entries))
     if form.name == "pairs":
         _check_pairs(flat, sizes, user_names, table)
         return list(map(itemgetter(0), flat)), sizes, list(map(itemgetter(1), flat))
@@ -161,27 +197,22 @@ def _rows_of_array(data: Array, *, ordered: bool, table: str) -> Rows:
     case = np.repeat(np.arange(len(data), dtype=np.int32), data.shape[1])
     flat = data.ravel()
     if data.dtype.kind == "i" and data.min() < 0:
-        flat, case = _drop_padding(data, case, table)
+        # -1 pads the end of a row; any other negative number is an error.
+        is_padding = data == -1
+        misplaced = data < -1
+        misplaced[:, :-1] |= is_padding[:, :-1] & ~is_padding[:, 1:]
+        if misplaced.any():
+            row = int(np.argmax(misplaced.any(axis=1)))
+            raise InputError(
+                f"row {row} holds a negative item before its end: {data[row].tolist()}.",
+                table=table,
+                row=row,
+                hint="-1 may only fill up the end of a row; use a dict of lists for ids below 0.",
+            )
+        keep = ~is_padding.ravel()
+        flat, case = flat[keep], case[keep]
     items, item = encode(flat, table=table, column="item", as_range=True)
     return Rows(table, ids, case, items, item, notes={"numbered": len(data)})
-
-
-def _drop_padding(data: Array, case: Codes, table: str) -> tuple[Array, Codes]:
-    """Drop the -1 that pad the end of a row; any other negative number is an error."""
-    is_padding = data == -1
-    misplaced = (data < -1) | (
-        is_padding[:, :] & np.concatenate([~is_padding[:, 1:], np.zeros((len(data), 1), dtype=bool)], axis=1)
-    )
-    if misplaced.any():
-        row = int(np.argmax(misplaced.any(axis=1)))
-        raise InputError(
-            f"row {row} holds a negative item before its end: {data[row].tolist()}.",
-            table=table,
-            row=row,
-            hint="-1 may only fill up the end of a row; use a dict of lists for ids below 0.",
-        )
-    keep = ~is_padding.ravel()
-    return data.ravel()[keep], case[keep]
 
 
 def _rows_of_sparse(data: Any, *, ordered: bool, table: str) -> Rows:
@@ -195,18 +226,9 @@ def _rows_of_sparse(data: Any, *, ordered: bool, table: str) -> Rows:
     ids, _ = _row_number_ids(matrix.shape[0])
     items, _ = _row_number_ids(matrix.shape[1])
     case = np.repeat(np.arange(matrix.shape[0], dtype=np.int32), np.diff(matrix.indptr))
-    values_column, notes = _score_or_grade(matrix.data, ordered=ordered), {"numbered": matrix.shape[0]}
-    return Rows(table, ids, case, items, matrix.indices.astype(np.int32), **values_column, notes=notes)
-
-
-def _score_or_grade(values_column: Any, *, ordered: bool) -> dict[str, Any]:
-    if values_column is None:
-        return {}
-    if isinstance(values_column, list):
-        values_column = np.asarray(
-            values_column, dtype=object if any(n is None for n in values_column) else None
-        )
-    return {"score" if ordered else "grade": np.asarray(values_column)}
+    extra: dict[str, Any] = {"score" if ordered else "grade": np.asarray(matrix.data)}
+    item, notes = matrix.indices.astype(np.int32), {"numbered": matrix.shape[0]}
+    return Rows(table, ids, case, items, item, notes=notes, **extra)
 
 
 def as_array(values: Any) -> Array:
@@ -229,11 +251,6 @@ def _row_number_ids(size: int) -> tuple[Ids, Codes]:
 
 def _is_scalar(entry: Any) -> bool:
     return isinstance(entry, str | bytes | int | float | np.generic)
-
-
-def _as_list(entry: Any) -> list[Any]:
-    items: list[Any] = entry.tolist() if hasattr(entry, "tolist") else list(entry)  # arrays, tensors
-    return items
 
 
 def _python_value(value: Any) -> Any:

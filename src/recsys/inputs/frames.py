@@ -53,7 +53,16 @@ def rows_of_frame(frame: Any, roles: tuple[str, ...], columns: Mapping[str, str]
     column_of = find_columns(list(frame.columns), roles, columns, table)
     ranked = "rank" in roles
     if ranked and "rank" not in column_of and "score" not in column_of:
-        _refuse_unused_score(frame, column_of, table)
+        # The order of the rows counts, unless an unused column looks like a score.
+        for name in frame.columns:
+            if name not in column_of.values() and frame[name].dtype.is_float():
+                hint = f"Say columns={{'score': {name!r}}}, or leave the column out to keep the rows' order."
+                raise ColumnError(
+                    f"no column was recognised as the score or the rank, and {name!r} holds numbers.",
+                    table=table,
+                    column=name,
+                    hint=hint,
+                )
     if len(frame) == 0:
         raise InputError(
             f"the {table} table has no rows.", table=table, hint="Check the filter or the file it came from."
@@ -71,18 +80,6 @@ def rows_of_frame(frame: Any, roles: tuple[str, ...], columns: Mapping[str, str]
     if "case" in column_of and "user" in column_of:
         extra["user_ids"], extra["users"] = encode_column(frame, column_of["user"], table)
     return Rows(table, cases, case, items, item, **extra, indptr=indptr, notes=_column_notes(column_of))
-
-
-def _refuse_unused_score(frame: Any, column_of: Mapping[str, str], table: str) -> None:
-    """Refuse lists without rank and score if an unused column looks like a score; else row order counts."""
-    for name in frame.columns:
-        if name not in column_of.values() and frame[name].dtype.is_float():
-            raise ColumnError(
-                f"no column was recognised as the score or the rank, and {name!r} holds numbers.",
-                table=table,
-                column=name,
-                hint=f"Say columns={{'score': {name!r}}}, or leave the column out to keep the rows' order.",
-            )
 
 
 def _column_notes(column_of: Mapping[str, str]) -> dict[str, Any]:
@@ -210,7 +207,9 @@ def detect_columns(
 
 def _detect(names: list[str], role: str, requested: Mapping[str, str], table: str) -> str | None:
     taken_columns = set(requested.values())
-    matches = [n for n in names if n not in taken_columns and _normalised_name(n) in ROLES[role]]
+    # userId, user_id, user-id and RecBole's user_id:token are the same name.
+    plain = {name: re.sub(r"[\s_\-]", "", name.split(":")[0]).lower() for name in names}
+    matches = [n for n in names if n not in taken_columns and plain[n] in ROLES[role]]
     if len(matches) > 1:
         exact = [n for n in matches if n == role]
         if len(exact) == 1 or len(set(matches)) == 1:
@@ -222,11 +221,6 @@ def _detect(names: list[str], role: str, requested: Mapping[str, str], table: st
             hint=f"Say which: columns={{{role!r}: {matches[0]!r}}}.",
         )
     return matches[0] if matches else None
-
-
-def _normalised_name(name: Any) -> str:
-    """The same name for userId, user_id, user-id and RecBole's user_id:token."""
-    return re.sub(r"[\s_\-]", "", str(name).split(":")[0]).lower()
 
 
 def as_frame(data: Any) -> Any:
@@ -285,14 +279,10 @@ def encode_column(frame: Any, name: str, table: str, *, as_range: bool = False) 
         if coded is not None:
             return coded
         series = series.cast(nw.String)
-    if series.dtype == nw.String:
-        return encode_strings(_arrow_or_numpy(series), table=table, column=name)
-    values = series.to_numpy()
-    return encode(values, table=table, column=name, as_range=as_range)
-
-
-def _arrow_or_numpy(series: Any) -> Any:
+    if series.dtype != nw.String:
+        return encode(series.to_numpy(), table=table, column=name, as_range=as_range)
     try:
-        return series.to_arrow()
+        texts = series.to_arrow()
     except ImportError:
-        return series.to_numpy().astype(object)
+        texts = series.to_numpy().astype(object)
+    return encode_strings(texts, table=table, column=name)

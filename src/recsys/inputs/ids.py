@@ -189,11 +189,9 @@ def ids_from_sequence(values: Sequence[Any], *, table: str, column: str) -> Arra
 
 def ids_to_array(values: Iterable[Any], *, table: str, column: str) -> Array:
     """Ids from an array or any iterable, as an array."""
-    return (
-        values
-        if isinstance(values, np.ndarray)
-        else ids_from_sequence(list(values), table=table, column=column)
-    )
+    if isinstance(values, np.ndarray):
+        return values
+    return ids_from_sequence(list(values), table=table, column=column)
 
 
 def _encode_by_kernel(values: Any) -> tuple[Ids, Codes] | None:
@@ -201,7 +199,10 @@ def _encode_by_kernel(values: Any) -> tuple[Ids, Codes] | None:
     if isinstance(values, np.ndarray):
         encoded = code_strings(values)
         return None if encoded is None else (Ids(values[encoded[1]]), encoded[0])
-    array = _contiguous_strings(values)
+    # The kernel takes one contiguous buffer; what is too much for one array stays in chunks.
+    array = values.combine_chunks() if hasattr(values, "combine_chunks") else values
+    if not hasattr(array, "num_chunks") and str(array.type) == "string_view":
+        array = array.cast("large_string")
     width = {"string": "int32", "large_string": "int64"}.get(str(array.type))
     if width is None or len(array) == 0:
         return None
@@ -215,14 +216,6 @@ def _encode_by_kernel(values: Any) -> tuple[Ids, Codes] | None:
     if encoded is None:
         return None
     return Ids(array.take(encoded[1]).to_numpy(zero_copy_only=False)), encoded[0]
-
-
-def _contiguous_strings(arrow: Any) -> Any:
-    """An Arrow array whose strings lie in one contiguous buffer, where they fit into one."""
-    array = arrow.combine_chunks() if hasattr(arrow, "combine_chunks") else arrow
-    if hasattr(array, "num_chunks"):
-        return array  # too much for one array
-    return array.cast("large_string") if str(array.type) == "string_view" else array
 
 
 def _object_array(values: list[Any]) -> Array:

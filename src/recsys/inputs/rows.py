@@ -65,6 +65,10 @@ class Rows:
         user, item = self.cases.name(self.case[row]), self.items.name(self.item[row])
         return f"row {row} (user {user!r}, item {item!r})"
 
+    def error(self, problem: str, column: str, row: int, *, hint: str) -> InputError:
+        """The error about one row."""
+        return InputError(problem, table=self.table, column=column, row=row, hint=hint)
+
 
 def to_lists(rows: Rows) -> Lists:
     """Rankings: by rank, by descending score, or in the order of the rows."""
@@ -92,16 +96,13 @@ def to_interactions(rows: Rows) -> Interactions:
     grade = None if rows.grade is None else finite_numbers(rows.grade, rows, "grade")
     if grade is not None and len(grade) and grade.min() < 0:
         row = int(np.argmin(grade))
-        raise InputError(
-            f"the grade {grade[row]:g} in {rows.name(row)} is negative.",
-            table=rows.table,
-            column="grade",
-            row=row,
-            hint="Grades start at 0 (judged, not relevant); shift them, or drop such rows.",
-        )
+        problem = f"the grade {grade[row]:g} in {rows.name(row)} is negative."
+        hint = "Grades start at 0 (judged, not relevant); shift them, or drop such rows."
+        raise rows.error(problem, "grade", row, hint=hint)
     notes = dict(rows.notes)
     indptr, item, time, counts = rows.starts, rows.item, rows.time, None
-    if rows.indptr is None or not (rows.ordered or _is_ascending(item, indptr)):
+    # Items that are ascending and unique in every case are ready.
+    if rows.indptr is None or not (rows.ordered or _holds_within_cases(item[1:] > item[:-1], indptr)):
         ordered = _kernel_order(rows, "ascending") if grade is None and time is None else None
         if ordered is not None:
             indptr, item = ordered.indptr, ordered.items
@@ -120,14 +121,6 @@ def _kernel_order(rows: Rows, order: kernels.Order) -> kernels.PlacedRows | None
     limit = max(len(rows.cases), len(rows.items))
     ordered = kernels.place_rows(rows.case_codes, rows.item, rows.rank, order=order, limit=limit)
     return ordered if ordered is not None and len(ordered.case_ids) == len(rows.cases) else None
-
-
-def _is_ascending(item: Codes, indptr: Int) -> bool:
-    """Whether the items of every case are ascending and unique."""
-    rises = item[1:] > item[:-1]
-    borders = indptr[1:-1]
-    rises[borders[(borders > 0) & (borders < len(item))] - 1] = True
-    return bool(rises.all())
 
 
 def _merge_repeats(
@@ -192,14 +185,17 @@ def finite_numbers(values: Array, rows: Rows, column: str) -> Float:
     values = values.astype(np.float64, copy=False)
     if not np.isfinite(values).all():
         row = int(np.argmax(~np.isfinite(values)))
-        raise InputError(
-            f"the {column} {values[row]} in {rows.name(row)} is not a finite number.",
-            table=rows.table,
-            column=column,
-            row=row,
-            hint=f"Every {column} must be a number; drop the row or mend the model that wrote it.",
-        )
+        problem = f"the {column} {values[row]} in {rows.name(row)} is not a finite number."
+        hint = f"Every {column} must be a number; drop the row or mend the model that wrote it."
+        raise rows.error(problem, column, row, hint=hint)
     return values
+
+
+def _holds_within_cases(holds: Array, indptr: Int) -> bool:
+    """Whether a comparison of each row with the one before holds, but for the first row of a case."""
+    borders = indptr[1:-1]
+    holds[borders[(borders > 0) & (borders <= len(holds))] - 1] = True
+    return bool(holds.all())
 
 
 def _indptr(case: Codes, n_cases: int) -> Int:
@@ -235,10 +231,10 @@ def _items_by_rank(rows: Rows, rank: Array) -> tuple[Codes, dict[str, Any]]:
         rank = finite_numbers(rank, rows, "rank")
         not_whole = (rank != np.floor(rank)) | (rank >= _FLOAT_INT_LIMIT)
         if not_whole.any():
-            _refuse_rank(rows, rank, int(np.argmax(not_whole)))
+            raise _rank_error(rows, rank, int(np.argmax(not_whole)))
     place = rank.astype(np.int64)
     if len(place) and place.min() < 1:
-        _refuse_rank(rows, place, int(np.argmin(place)))
+        raise _rank_error(rows, place, int(np.argmin(place)))
     target = rows.starts[rows.case] + (place - 1)
     if (target < rows.starts[1:][rows.case]).all():
         # There are as many rows as places: if every place is filled, each is filled once.
@@ -246,7 +242,18 @@ def _items_by_rank(rows: Rows, rank: Array) -> tuple[Codes, dict[str, Any]]:
         items_by_place[target] = rows.item
         if not len(items_by_place) or items_by_place.min() >= 0:
             return items_by_place, rows.notes
-    order = _order_by_rank(rows, place)
+    # There are gaps between the ranks, or two items at one rank.
+    order = np.lexsort((place, rows.case))
+    same_rank = (np.diff(place[order]) == 0) & (np.diff(rows.case[order]) == 0)
+    if same_rank.any():
+        row = int(order[int(np.argmax(same_rank)) + 1])
+        raise DuplicateError(
+            f"{rows.name(row)} has rank {place[row]:g}, which another item of that user has too.",
+            table=rows.table,
+            column="rank",
+            row=row,
+            hint="Give each item its own rank, or pass scores instead and choose ties=.",
+        )
     highest_rank = np.zeros(len(rows.cases), dtype=np.int64)
     np.maximum.at(highest_rank, rows.case, place)
     n_gapped = int((highest_rank > np.diff(rows.starts)).sum())
@@ -255,30 +262,9 @@ def _items_by_rank(rows: Rows, rank: Array) -> tuple[Codes, dict[str, Any]]:
     return rows.item[order], {**rows.notes, "read": {**rows.notes.get("read", {}), "gaps": gaps}}
 
 
-def _refuse_rank(rows: Rows, rank: Array, row: int) -> None:
-    raise InputError(
-        f"the rank {rank[row]:g} in {rows.name(row)} is not 1, 2, 3, …",
-        table=rows.table,
-        column="rank",
-        row=row,
-        hint="Ranks start at 1; add 1 if yours start at 0.",
-    )
-
-
-def _order_by_rank(rows: Rows, rank: Int) -> Array:
-    """The order of ranks with gaps; two items at one rank are an error."""
-    order = np.lexsort((rank, rows.case))
-    same_rank = (np.diff(rank[order]) == 0) & (np.diff(rows.case[order]) == 0)
-    if same_rank.any():
-        row = int(order[int(np.argmax(same_rank)) + 1])
-        raise DuplicateError(
-            f"{rows.name(row)} has rank {rank[row]:g}, which another item of that user has too.",
-            table=rows.table,
-            column="rank",
-            row=row,
-            hint="Give each item its own rank, or pass scores instead and choose ties=.",
-        )
-    return order
+def _rank_error(rows: Rows, rank: Array, row: int) -> InputError:
+    problem = f"the rank {rank[row]:g} in {rows.name(row)} is not 1, 2, 3, …"
+    return rows.error(problem, "rank", row, hint="Ranks start at 1; add 1 if yours start at 0.")
 
 
 def _is_consecutive(rank: Array, indptr: Int) -> bool:
@@ -290,25 +276,18 @@ def _is_consecutive(rank: Array, indptr: Int) -> bool:
 
 
 def _order_by_score(rows: Rows, scores: Float, grouped: Array | None) -> Array | None:
-    grouped_scores = _take(scores, grouped)
-    not_rising = grouped_scores[1:] <= grouped_scores[:-1]
-    borders = rows.starts[1:-1]
-    not_rising[borders[(borders > 0) & (borders < len(grouped_scores))] - 1] = True
-    if not_rising.all():
+    """The order by descending score within each case, stable; `grouped` is the order by case."""
+    scores, starts = _take(scores, grouped), rows.starts
+    if _holds_within_cases(scores[1:] <= scores[:-1], starts):
         return grouped
-    order = _descending_order(grouped_scores, rows.starts)
-    return order if grouped is None else grouped[order]
-
-
-def _descending_order(scores: Float, indptr: Int) -> Array:
-    """The order by descending score within each case, stable; cases of equal size are sorted together."""
     order = np.empty(len(scores), dtype=np.int64)
-    sizes = np.diff(indptr)
+    sizes = np.diff(starts)
     by_size = np.argsort(sizes, kind="stable")
+    # Cases of equal size are sorted together.
     for cases in np.split(by_size, np.flatnonzero(np.diff(sizes[by_size])) + 1):
-        target = indptr[cases][:, None] + np.arange(sizes[cases[0]])
+        target = starts[cases][:, None] + np.arange(sizes[cases[0]])
         order[target] = np.take_along_axis(target, np.argsort(-scores[target], axis=1, kind="stable"), axis=1)
-    return order
+    return order if grouped is None else grouped[order]
 
 
 def _user_of_case(rows: Rows) -> Array | None:
@@ -319,13 +298,8 @@ def _user_of_case(rows: Rows) -> Array | None:
     conflict = user_codes[rows.case] != rows.users
     if conflict.any():
         row = int(np.argmax(conflict))
-        raise InputError(
-            f"case {rows.cases.name(rows.case[row])!r} belongs to two users.",
-            table=rows.table,
-            column="user",
-            row=row,
-            hint="Each case must lie within one user.",
-        )
+        problem = f"case {rows.cases.name(rows.case[row])!r} belongs to two users."
+        raise rows.error(problem, "user", row, hint="Each case must lie within one user.")
     return rows.user_ids.values[user_codes]
 
 

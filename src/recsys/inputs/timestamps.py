@@ -51,17 +51,22 @@ class Clock:
                 f"{what}={border!r} is a date, the times are numbers.",
                 hint=f"Pass {what}= as such a number, or say what they count since 1970: unit='s', 'ms', ….",
             )
-        timestamp = _to_timestamp(border, what)
+        import pandas as pd
+
+        try:
+            timestamp: Any = pd.Timestamp(border)
+        except (ValueError, TypeError):
+            timestamp = pd.NaT
+        if timestamp is pd.NaT:
+            raise SplitError(f"{what}={border!r} is no date.", hint=f"Pass {what}='2026-01-31'.")
         zoned = timestamp.tzinfo is not None
         if self.kind != "number" and zoned != (self.kind == "zoned"):
-            mismatch = "has a time zone and the times have none"
-            if not zoned:
-                mismatch = "has no time zone and the times have one"
+            has, have = ("a", "none") if zoned else ("no", "one")
             raise SplitError(
-                f"{what}={border!r} {mismatch}.",
+                f"{what}={border!r} has {has} time zone and the times have {have}.",
                 hint="Write both the same way; '2026-01-31T00:00:00+00:00' has a time zone.",
             )
-        return -(-int(timestamp.value) // self.tick)
+        return -(-int(timestamp.as_unit("ns").value) // self.tick)
 
     def length(self, length: Any, *, what: str) -> int | float:
         """A length of time in the unit of this clock; `what` is the parameter that errors name."""
@@ -77,7 +82,19 @@ class Clock:
                     f"{what}={length!r} is a length of time, the times are plain numbers.",
                     hint=f"Pass {what}= as such a number, or say what they count: unit='s' (or ms, us, ns).",
                 )
-            span = _to_nanoseconds(length, what) // self.tick
+            match = _LENGTH_TEXT.fullmatch(length) if isinstance(length, str) else None
+            if match is not None:
+                nanoseconds = int(Fraction(match[1]) * _NANOSECONDS_PER[match[2].lower()])
+            else:
+                import pandas as pd
+
+                try:
+                    nanoseconds = int(pd.Timedelta(length).value)
+                except (ValueError, TypeError) as error:
+                    raise SplitError(
+                        f"{what}={length!r} is no length of time.", hint=f"Pass {what}='7d'."
+                    ) from error
+            span = nanoseconds // self.tick
         if not span > 0:
             raise SplitError(
                 f"{what}={length!r} is not a positive length of time.", hint=f"Pass {what}='7d'."
@@ -91,18 +108,6 @@ class Clock:
         import pandas as pd
 
         return str(pd.Timestamp(int(value) * (self.tick or 1), tz="UTC" if self.kind == "zoned" else None))
-
-
-def _to_nanoseconds(length: Any, what: str) -> int:
-    match = _LENGTH_TEXT.fullmatch(length) if isinstance(length, str) else None
-    if match is not None:
-        return int(Fraction(match[1]) * _NANOSECONDS_PER[match[2].lower()])
-    import pandas as pd
-
-    try:
-        return int(pd.Timedelta(length).value)
-    except (ValueError, TypeError) as error:
-        raise SplitError(f"{what}={length!r} is no length of time.", hint=f"Pass {what}='7d'.") from error
 
 
 def read_times(column: Any, name: str, *, unit: str | None = None) -> Clock:
@@ -243,18 +248,6 @@ def _refuse_mixed_zones(zones: set[bool], name: str) -> None:
             column=name,
             hint="Give all of them a zone, or remove it from all of them.",
         )
-
-
-def _to_timestamp(border: Any, what: str) -> Any:
-    import pandas as pd
-
-    try:
-        timestamp: Any = pd.Timestamp(border)
-    except (ValueError, TypeError) as error:
-        raise SplitError(f"{what}={border!r} is no date.", hint=f"Pass {what}='2026-01-31'.") from error
-    if timestamp is pd.NaT:
-        raise SplitError(f"{what}={border!r} is no date.", hint=f"Pass {what}='2026-01-31'.")
-    return timestamp.as_unit("ns")
 
 
 def _is_date(value: Any) -> bool:

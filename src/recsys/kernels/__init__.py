@@ -1,8 +1,7 @@
 """The ranks of the judged items: `match_lists` for ready lists, `scan` for factors, `rank_scores` for scores.
 
-All backends give the same arrays to the last bit. The compiled kernels also have three short cuts for the
-code around them: `code_strings`, `place_rows` and `sum_slices`. They return None where they do not apply, and
-otherwise what the NumPy code of the caller computes.
+All backends give the same arrays to the last bit. `code_strings`, `place_rows` and `sum_slices` are short
+cuts of the compiled module, which return None where they do not apply; see `native_backend`.
 """
 
 from __future__ import annotations
@@ -11,21 +10,30 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from recsys.errors import CutoffError, InputError, UnknownNameError
+from recsys.errors import CutoffError, InputError
 from recsys.kernels import cuda, native_backend  # these register their backends, and the reference
-from recsys.kernels.backend import BACKENDS, Backend, Execution, ScoreProblem, kernel_of
-from recsys.kernels.float_state import exact_floats
-from recsys.kernels.kernel_results import Int32s, Int64s, Matches, PlacedRows, ScanResult
-from recsys.kernels.preconditions import (
-    as_int64s,
+from recsys.kernels.backend import (
+    BACKENDS,
+    Backend,
+    Execution,
+    Int64s,
+    Matches,
+    PlacedRows,
+    Progress,
+    ScanResult,
+    ScoreProblem,
+    Ties,
     as_item_rows,
     as_per_item,
+    as_problem,
     as_readable,
     as_rows,
     is_positive_whole,
+    kernel_of,
     to_array,
 )
-from recsys.kernels.scan_problem import Progress, Ties, as_problem
+from recsys.kernels.native_backend import Order, code_strings, place_rows, sum_slices
+from recsys.kernels.reference_backend import exact_floats
 
 __all__ = [
     "BACKENDS",
@@ -46,13 +54,7 @@ __all__ = [
     "sum_slices",
 ]
 
-# With fewer rows or numbers NumPy is faster than a short cut.
-SHORT_CUT_MIN_ROWS = 1 << 12
-Order = Literal["given", "by_rank", "ascending"]
-ORDERS: tuple[Order, ...] = ("given", "by_rank", "ascending")
 MEMORY_BUDGET = 64 << 20
-MAX_LIMIT = 1 << 31
-"""Items from here on do not fit int32."""
 
 
 class Backends(NamedTuple):
@@ -210,7 +212,7 @@ def rank_scores(
     """The result of `scan` for given scores: one row per case, one column per item.
 
     Scores of candidates are finite numbers of any type (the caller ensures it), compared as they are. Among
-    equal scores the smaller `item_rank` goes first.
+    equal scores the smaller `item_rank` goes first, among equal ranks the smaller index.
 
     >>> result = rank_scores([[3.0, 9.0, 9.0]], [[True, True, True]], k=2, truth=([0, 2], [0, 2]))
     >>> result.list_items.tolist(), result.above.tolist(), result.ahead.tolist()
@@ -235,119 +237,21 @@ def rank_scores(
     n_rows, n_items = matrix.shape
     if n_items >= 2**31:
         raise InputError(f"{n_items} items; the kernels count items in int32.")
+    rank = as_per_item("item_rank", item_rank, n_items, np.int64)
+    if rank is None:
+        rank = np.arange(n_items)
+    elif (np.diff(np.sort(rank)) == 0).any():
+        rank = np.argsort(np.argsort(rank, kind="stable"))  # without equal ranks
     no_truth = np.zeros(n_rows + 1, np.int64), np.zeros(0, np.int32)
     problem = ScoreProblem(
         matrix,
         as_readable(is_candidate, np.bool_),
         0 if k is None else min(int(k), n_items),
         no_truth if truth is None else as_item_rows("truth", truth, n_rows, n_items),
-        np.arange(n_items) if item_rank is None else as_per_item("item_rank", item_rank, n_items, np.int64),
+        rank,
     )
     result: ScanResult = run(problem, execution)
     return result
-
-
-def place_rows(
-    case: Any,
-    item: Any,
-    rank: Any = None,
-    *,
-    order: Order,
-    limit: int,
-    cpu_level: str | None = None,
-) -> PlacedRows | None:
-    """Rows with whole numbers for ids in CSR order, in one or two passes; None if that is not possible.
-
-    It is not if an item is negative or not below `limit`, if cases are neither in ascending groups nor within
-    a range of `limit`, if the ranks of a case are not 1, 2, 3, … in some order, or if items to be put in
-    ascending order repeat. `recsys.inputs.rows` then does it, or raises.
-    """
-    if str(order) not in ORDERS:
-        raise UnknownNameError("order", order, ORDERS)
-    most: Any = limit
-    if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 0:
-        raise InputError(f"limit is {most!r}; expected a whole number from 0.")
-    cases, items = as_int64s("case", case), as_int64s("item", item)
-    ranks = None if rank is None else as_int64s("rank", rank)
-    if len(items) != len(cases) or (ranks is not None and len(ranks) != len(cases)):
-        raise InputError(f"{len(cases)} cases, but {len(items)} items; columns must be equally long.")
-    if ranks is None and order == "by_rank":
-        raise InputError("order='by_rank' needs ranks.", table="rank")
-    native, _ = native_backend.load()
-    if native is None or len(cases) < SHORT_CUT_MIN_ROWS:
-        return None
-    placed = native.place_rows(
-        cases,
-        items,
-        ranks,
-        order=ORDERS.index(order),
-        limit=min(int(most), MAX_LIMIT),
-        cpu_level=native_backend.level_of(cpu_level),
-    )
-    return None if placed is None else PlacedRows(*placed)
-
-
-def code_strings(values: Any) -> tuple[Int32s, Int64s] | None:
-    """One code per string by sorted order, and the row where each distinct string first occurs.
-
-    Args:
-        values: a NumPy array of objects or of strings, or (offsets, bytes) as Arrow stores strings.
-
-    Returns:
-        None where NumPy is as fast, or if an object is not a plain str.
-
-    Raises:
-        UnicodeEncodeError: a text is not valid Unicode.
-        InputError: values of another type or shape, or offsets beyond the bytes.
-    """
-    if isinstance(values, tuple):
-        return _code_arrow(values)
-    texts = to_array("strings", values)
-    if texts.ndim != 1 or texts.dtype.kind not in "OU":
-        raise InputError(f"strings are {texts.dtype} of shape {texts.shape}; expected a column of text.")
-    native, _ = native_backend.load()
-    if native is None or len(texts) < SHORT_CUT_MIN_ROWS:
-        return None
-    coded: tuple[Int32s, Int64s] | None = native.code_objects(as_readable(texts, object))
-    return coded
-
-
-def _code_arrow(buffers: tuple[Any, ...]) -> tuple[Int32s, Int64s] | None:
-    offsets, text = (to_array("strings", part) for part in (*buffers, None, None)[:2])
-    is_offsets = offsets.dtype in (np.int32, np.int64) and offsets.ndim == 1 and offsets.size > 0
-    if len(buffers) != 2 or not is_offsets or text.dtype != np.uint8 or text.ndim != 1:
-        raise InputError("strings must be int32 or int64 offsets and the bytes they lie in, as in Arrow.")
-    native, _ = native_backend.load()
-    if native is None or len(offsets) <= SHORT_CUT_MIN_ROWS:
-        return None
-    try:
-        coded: tuple[Int32s, Int64s] = native.code_text(
-            as_readable(offsets, offsets.dtype.newbyteorder("=")), as_readable(text, np.uint8)
-        )
-    except ValueError as error:
-        raise InputError(f"strings: {error}.") from error
-    return coded
-
-
-def sum_slices(values: Any, first: float, second: float) -> tuple[float, float, bool] | None:
-    """Sums of the two slices that two shifts cut off the top of each number, and whether a rest is left.
-
-    A shift of 1.5 * 2^e cuts off the bits above 2^(e - 52). None where NumPy is as fast.
-    """
-    numbers = to_array("values", values)
-    if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "fiub"):
-        raise InputError(
-            f"values are {numbers.dtype} of shape {numbers.shape}; expected a column of numbers."
-        )
-    if not all(isinstance(shift, float | int | np.floating) for shift in (first, second)):
-        raise InputError(f"shifts are {first!r} and {second!r}; expected two numbers.")
-    native, _ = native_backend.load()
-    if native is None or len(numbers) < SHORT_CUT_MIN_ROWS:
-        return None
-    sums: tuple[float, float, bool] = native.sum_slices(
-        as_readable(numbers, np.float64), float(first), float(second)
-    )
-    return sums
 
 
 def __dir__() -> list[str]:

@@ -1,5 +1,6 @@
-"""The backends of the kernels: what each can run, and which one a call uses.
+"""What a kernel takes and gives, whatever runs it: checked inputs, named results, the registry of backends.
 
+Checks run in NumPy once per call, so that all backends refuse the same inputs with the same messages.
 A backend is one file that makes a `Backend` and puts it into `BACKENDS`; another package names such a module
 as an entry point in the group "recsys.backends". All backends give the same arrays to the last bit.
 """
@@ -9,14 +10,23 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from recsys.errors import InputError, RecsysError, UnknownNameError
-from recsys.kernels.kernel_results import Bools, Csr, Factors, Int64s, Matches, ScanResult
-from recsys.kernels.scan_problem import ScanProblem
+from recsys.errors import CutoffError, InputError, RecsysError, UnknownNameError
 from recsys.types import Registry
+
+Int32s = NDArray[np.int32]
+Int64s = NDArray[np.int64]
+Float64s = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Factors = NDArray[Any]
+Csr = tuple[Int64s, Int32s]
+Ties = Literal["by_id", "by_id_desc"]
+Progress = Callable[[int, int], object]
 
 # More threads would only wait for each other; the number must also fit a C int.
 MAX_THREADS = 1 << 10
@@ -24,6 +34,82 @@ MAX_MEMORY_BUDGET = 1 << 62
 # With fewer entries a second thread costs more than it saves.
 ENTRIES_PER_THREAD = 2_000_000
 PRUNE_MODES: dict[bool | str, int] = {False: 0, True: 1, "auto": 2}
+# Places of lists that are moved at once when gaps are closed.
+PLACES_PER_STEP = 1 << 20
+# A block that is read twice should still be in the cache the second time.
+BYTES_PER_CHECK = 1 << 20
+ENTRIES_PER_CHECK = 1 << 22
+NUMBERS = (int, float, np.integer, np.floating)
+# Arrays with one value per item: the dtype kinds that are accepted, and the word for a value.
+PER_ITEM_KINDS = {np.bool_: ("b", "bool"), np.int64: ("iu", "whole number"), np.float64: ("fiub", "number")}
+
+
+class Matches(NamedTuple):
+    """Every list entry that is a judged item of its case, in list order."""
+
+    at: Int64s
+    """Flat position in the list items, ascending."""
+    truth: Int64s
+    """Flat position of the same item in the truth items."""
+    case: Int32s
+    """The case it belongs to."""
+    repeat: Bools
+    """Whether the item already occurred earlier in the list of this case."""
+    n_repeated: int
+    """List entries, judged or not, that repeat an earlier entry of their case."""
+    first_repeated: int
+    """Flat position of the first of them, -1 if there is none."""
+
+
+class PlacedRows(NamedTuple):
+    """A table in CSR order: the items of each case next to each other, in the requested order."""
+
+    case_ids: Int64s
+    """The cases that occur, ascending."""
+    indptr: Int64s
+    """Where each of them starts."""
+    items: Int32s
+    highest: int
+    """The highest item."""
+
+
+class ScanResult(NamedTuple):
+    """Lists, rank counts or both, found in one pass over users x items."""
+
+    list_indptr: Int64s
+    """Where the list of each case starts; all zeros if no lists were requested."""
+    list_items: Int32s
+    """The best candidates of each case, best first."""
+    list_scores: Float64s
+    """Their exact scores."""
+    above: Int64s
+    """Per truth item: candidates that score strictly higher, -1 if it is no candidate itself."""
+    tied: Int64s
+    """Per truth item: candidates with the same score, itself included; 0 if it is no candidate."""
+    ahead: Int64s
+    """Per truth item: candidates with the same score that are ordered before it."""
+    truth_scores: Float64s
+    """Per truth item: its exact score, candidate or not."""
+    n_candidates: Int64s
+    """Per case: items that could have been recommended."""
+
+
+def close_gaps(result: ScanResult, k: int) -> ScanResult:
+    """Lists without gaps, from new arrays of k places per case, the lengths of lists in `list_indptr`."""
+    lengths = result.list_indptr
+    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    if indptr[-1] == result.list_items.size:
+        return result._replace(list_indptr=indptr)
+    # In place, since lists may be most of the memory.
+    for places in (result.list_items, result.list_scores):
+        step, end = max(1, PLACES_PER_STEP // k), 0
+        for start in range(0, lengths.size, step):
+            is_filled = np.arange(k) < lengths[start : start + step, None]
+            part = places[start * k : (start + step) * k][is_filled.ravel()]
+            places[end : end + part.size] = part
+            end += part.size
+        places.resize(end, refcheck=False)
+    return result._replace(list_indptr=indptr)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +127,41 @@ class ScoreProblem:
 
 
 @dataclass(frozen=True)
+class ScanProblem:
+    """Inputs of one scan: types and shapes are known, values are in range."""
+
+    users: Factors
+    user_rows: Int64s | None
+    """The row of users of each case; None for all rows in order."""
+    items: Factors
+    k: int | None
+    truth: Csr | None
+    seen: Csr | None
+    eligible: Csr | None
+    bias: Float64s | None
+    never: Bools | None
+    tie_key: NDArray[np.int64]
+    """Among equal scores the smaller key comes first."""
+    largest: float
+    """The largest magnitude of all item factors and biases."""
+    progress: Progress | None
+    deepest: int | None = None
+    """Truth items with this many candidates above them need no exact count."""
+
+    @property
+    def n_cases(self) -> int:
+        return int(self.users.shape[0] if self.user_rows is None else self.user_rows.size)
+
+    @property
+    def n_items(self) -> int:
+        return int(self.items.shape[0])
+
+    def users_of(self, start: int, stop: int) -> Factors:
+        """The factors of some cases."""
+        return rows_between(self.users, self.user_rows, start, stop)
+
+
+@dataclass(frozen=True)
 class Execution:
     """How a kernel runs; the result does not depend on it."""
 
@@ -53,25 +174,28 @@ class Execution:
 
     def __post_init__(self) -> None:
         threads: Any = self.threads
-        is_whole = isinstance(threads, int | np.integer) and not isinstance(threads, bool)
-        if threads is not None and not (is_whole and threads >= 1):
-            raise InputError(
-                f"threads is {threads!r}.", hint="Give a whole number from 1, or None for all cores."
-            )
+        if threads is not None:
+            is_whole = isinstance(threads, int | np.integer) and not isinstance(threads, bool)
+            if not (is_whole and threads >= 1):
+                raise InputError(
+                    f"threads is {threads!r}.", hint="Give a whole number from 1, or None for all cores."
+                )
         budget: Any = self.memory_budget
-        is_number = isinstance(budget, int | float | np.integer | np.floating)
+        is_number = isinstance(budget, NUMBERS)
         if not (is_number and 0 <= budget <= MAX_MEMORY_BUDGET):
             raise InputError(f"memory_budget is {budget!r}.", hint="Give a number of bytes.")
         prune: Any = self.prune
         if not isinstance(prune, bool | str) or prune not in PRUNE_MODES:
             raise UnknownNameError("prune", prune, ("True", "False", "auto"))
-        if not isinstance(self.cpu_level, str | None):
+        if self.cpu_level is not None and not isinstance(self.cpu_level, str):
             raise InputError(f"cpu_level is {self.cpu_level!r}; expected a name, or None for the best one.")
 
     def n_threads(self, n_entries: int | None = None) -> int:
         """The given number of threads, or one per core this process may use, if so many entries pay off."""
         if self.threads is not None:
             return min(int(self.threads), MAX_THREADS)
+        if n_entries is not None and n_entries < ENTRIES_PER_THREAD:
+            return 1
         try:
             n_cores = max(1, len(os.sched_getaffinity(0)))
         except AttributeError:
@@ -109,7 +233,257 @@ def kernel_of(name: Any, kernel: Literal["match_lists", "scan", "rank_scores"]) 
         chosen: Callable[..., Any] | None = getattr(BACKENDS[name], kernel)
         if chosen is not None:
             return chosen
-    by_preference = sorted(BACKENDS.values(), key=lambda backend: -backend.preference)
-    usable = (getattr(b, kernel) for b in by_preference if b.preference > 0 and b.why_not() is None)
-    best: Callable[..., Any] = next(run for run in usable if run is not None)
-    return best
+    usable = [b for b in BACKENDS.values() if b.preference > 0 and b.why_not() is None]
+    best = max((b for b in usable if getattr(b, kernel)), key=attrgetter("preference"))
+    preferred: Callable[..., Any] = getattr(best, kernel)
+    return preferred
+
+
+def to_array(name: str, values: Any) -> Any:
+    """Any array-like as a NumPy array; an error if it is none."""
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} cannot be read as an array: {error}.", table=name) from error
+
+
+def as_readable(array: Any, dtype: Any) -> Any:
+    """Contiguous and aligned, as a kernel reads it; copied only if it must be."""
+    if array.dtype == dtype and array.flags.c_contiguous and array.flags.aligned:
+        return array  # np.require takes several times as long to see it
+    return np.require(array, dtype, ("C", "A"))
+
+
+def is_positive_whole(value: Any) -> bool:
+    """Whether the value is a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, NUMBERS):
+        return False
+    number: Any = value
+    return bool(number >= 1 and number == number // 1)
+
+
+def to_whole_numbers(name: str, values: Any) -> Any:
+    """A column of whole numbers; an error if it has another type or shape, or a number beyond int64."""
+    array = to_array(name, values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InputError(
+            f"{name} is {array.dtype} of shape {array.shape}; expected a column of whole numbers.", table=name
+        )
+    if array.size and array.dtype == np.uint64 and int(array.max()) >= 2**63:
+        raise InputError(f"{name}: {array.max()} does not fit int64.", table=name)
+    return array
+
+
+def as_rows(name: str, indptr: Any, items: Any, n_cases: int | None = None) -> Csr:
+    """CSR rows as contiguous (int64 indptr, int32 items); an error names a wrong type or shape."""
+    starts = to_array(name, indptr)
+    if starts.size and starts.dtype.kind not in "iu":
+        raise InputError(f"{name}: indptr is {starts.dtype}, expected int64.", table=name)
+    codes = to_array(name, items)
+    if codes.dtype != np.int32:
+        if codes.size and codes.dtype.kind not in "iu":
+            raise InputError(f"{name}: items are {codes.dtype}, expected int32 codes.", table=name)
+        limits = np.iinfo(np.int32)
+        if codes.size and (codes.min() < limits.min or codes.max() > limits.max):
+            raise InputError(f"{name}: an item code does not fit int32.", table=name)
+        codes = codes.astype(np.int32)
+    if starts.ndim != 1 or codes.ndim != 1 or starts.size == 0:
+        raise InputError(
+            f"{name}: indptr and items must be one-dimensional, indptr with n + 1 entries.", table=name
+        )
+    starts, codes = as_readable(starts, np.int64), as_readable(codes, np.int32)
+    if n_cases is not None and starts.size != n_cases + 1:
+        raise InputError(
+            f"{name}: indptr has {starts.size} entries for {n_cases} cases, expected {n_cases + 1}.",
+            table=name,
+        )
+    if starts[0] != 0 or starts[-1] != codes.size or (starts[1:] < starts[:-1]).any():
+        raise InputError(
+            f"{name}: indptr must rise from 0 to the number of items ({codes.size}); "
+            f"it runs from {starts[0]} to {starts[-1]}.",
+            table=name,
+        )
+    return starts, codes
+
+
+def as_item_rows(name: str, rows: Any, n_cases: int, n_items: int) -> Csr:
+    """CSR rows, given as (indptr, items), of items from 0 to n_items."""
+    if not isinstance(rows, tuple | list) or len(rows) != 2:
+        raise InputError(f"{name} is {type(rows).__name__}; expected (indptr, items).", table=name)
+    indptr, items = as_rows(name, rows[0], rows[1], n_cases)
+    if items.size and (int(items.min()) < 0 or int(items.max()) >= n_items):
+        at = int(np.flatnonzero((items < 0) | (items >= n_items))[0])
+        case = int(np.searchsorted(indptr, at, side="right")) - 1
+        raise InputError(
+            f"{name}: item {items[at]} of case {case} is not one of the {n_items} items.",
+            table=name,
+            row=case,
+        )
+    return indptr, items
+
+
+def as_per_item(name: str, values: Any, n_items: int, dtype: Any) -> Any:
+    """One value per item; None stays None."""
+    if values is None:
+        return None
+    array = to_array(name, values)
+    kinds, noun = PER_ITEM_KINDS[dtype]
+    if array.dtype.kind not in kinds and array.size:
+        raise InputError(f"{name} is {array.dtype}; expected one {noun} per item.", table=name)
+    if array.shape != (n_items,):
+        raise InputError(f"{name} has shape {array.shape}, expected ({n_items},).", table=name)
+    return as_readable(array, dtype)
+
+
+def as_problem(
+    users: Any,
+    items: Any,
+    *,
+    user_rows: Any = None,
+    k: int | None,
+    truth: Any,
+    seen: Any,
+    eligible: Any,
+    item_bias: Any,
+    never: Any,
+    item_rank: Any,
+    ties: str,
+    progress: Progress | None,
+    deepest: int | None = None,
+) -> ScanProblem:
+    """Check and convert the inputs of a scan; factors are copied only if their type must change."""
+    x, y = _check_matrix("users", users), _check_matrix("items", items)
+    if x.shape[1] != y.shape[1]:
+        raise InputError(f"users have {x.shape[1]} factors, items {y.shape[1]}; they must be equal.")
+    if k is not None and not is_positive_whole(k):
+        raise CutoffError(f"k is {k!r}; give a whole number from 1, or None for no lists.")
+    if deepest is not None and not is_positive_whole(deepest):
+        raise CutoffError(f"deepest is {deepest!r}; give a whole number from 1, or None.")
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress is {progress!r}; expected a function of (done, total), or None.")
+    chosen: Int64s | None = None
+    if user_rows is not None:
+        array = to_array("user_rows", user_rows)
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+            raise InputError(
+                f"user_rows is {array.dtype} of shape {array.shape}; expected one row of users per case.",
+                table="users",
+            )
+        outside = (array < 0) | (array >= x.shape[0])
+        if outside.any():
+            raise InputError(
+                f"user_rows: {array[outside.argmax()]} is not one of the {x.shape[0]} rows of users.",
+                table="users",
+            )
+        chosen = as_readable(array, np.int64)
+    n_cases, n_items = x.shape[0] if chosen is None else chosen.size, y.shape[0]
+    if n_items >= 2**31:
+        raise InputError(f"{n_items} items; the kernels count items in int32.")
+    bias = as_per_item("item_bias", item_bias, n_items, np.float64)
+    largest = _check_magnitude(x, chosen, y, bias)
+    if ties not in ("by_id", "by_id_desc"):
+        raise UnknownNameError("ties", ties, ("by_id", "by_id_desc"))
+    tie_key = as_per_item("item_rank", item_rank, n_items, np.int64)
+    if tie_key is None:
+        tie_key = np.arange(n_items, dtype=np.int64)
+    if chosen is not None and not _is_ready(x):
+        x, chosen = x[chosen], None  # only the chosen rows are converted
+    return ScanProblem(
+        users=_as_float(x),
+        user_rows=chosen,
+        items=_as_float(y),
+        k=None if k is None else min(int(k), n_items),
+        truth=_check_rows("truth", truth, n_cases, n_items),
+        seen=_check_rows("seen", seen, n_cases, n_items),
+        eligible=_check_rows("eligible", eligible, n_cases, n_items),
+        bias=bias,
+        never=as_per_item("never", never, n_items, np.bool_),
+        tie_key=~tie_key if ties == "by_id_desc" else tie_key,  # -tie_key may overflow
+        largest=largest,
+        progress=progress,
+        deepest=None if deepest is None else int(deepest),
+    )
+
+
+def rows_between(array: Factors, chosen: Int64s | None, start: int, stop: int) -> Factors:
+    """The rows from start to stop, of all rows or of the chosen ones."""
+    return array[start:stop] if chosen is None else array[chosen[start:stop]]
+
+
+def _check_matrix(name: str, values: Any) -> Factors:
+    array: Factors = to_array(name, values)
+    if array.ndim != 2:
+        raise InputError(f"{name} must be a matrix (rows x factors); it has shape {array.shape}.", table=name)
+    if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
+        raise InputError(f"{name} are {array.dtype}; expected float32 or float64.", table=name)
+    return array
+
+
+def _is_ready(array: Factors) -> bool:
+    """Whether the kernels can read the array without a copy, whatever its strides."""
+    is_float = array.dtype in (np.float32, np.float64) and array.dtype.isnative
+    return is_float and array.flags.aligned and all(s % array.itemsize == 0 for s in array.strides)
+
+
+def _as_float(array: Factors) -> Factors:
+    """As float32 if that represents every value of its type, else as float64; ready arrays are not copied."""
+    if _is_ready(array):
+        return array
+    wide: Factors = array.astype(np.float32 if np.can_cast(array.dtype, np.float32) else np.float64)
+    return wide
+
+
+def _largest_magnitude(name: str, array: Factors, chosen: Int64s | None = None) -> float:
+    """The largest magnitude; the error for a NaN or an infinity names its row."""
+    largest, n_rows = 0.0, array.shape[0] if chosen is None else chosen.size
+    step = max(1, BYTES_PER_CHECK * len(array) // max(1, array.nbytes))
+    for start in range(0, n_rows, step):
+        block = rows_between(array, chosen, start, start + step)
+        if not block.size:
+            break
+        high, low = float(block.max()), float(block.min())
+        if not (np.isfinite(high) and np.isfinite(low)):
+            is_bad = ~np.isfinite(block.reshape(block.shape[0], -1)).all(axis=1)
+            at = start + int(is_bad.argmax())
+            row = at if chosen is None else int(chosen[at])
+            raise InputError(
+                f"{name} has a NaN or infinite value in row {row}.",
+                table=name,
+                row=row,
+                hint="Such a row often means that training diverged: correct it, or leave the row out.",
+            )
+        largest = max(largest, high, -low)
+    return largest
+
+
+def _check_magnitude(x: Factors, chosen: Int64s | None, y: Factors, bias: Float64s | None) -> float:
+    """The largest magnitude of item factors and biases; an error if scores may overflow."""
+    user_max, item_max = _largest_magnitude("users", x, chosen), _largest_magnitude("items", y)
+    bias_max = 0.0 if bias is None else _largest_magnitude("item_bias", bias)
+    with np.errstate(over="ignore"):
+        bound = np.float64(max(x.shape[1], 1)) * user_max * item_max
+    if bound >= 2.0**1023 or bound + bias_max >= 2.0**1023:
+        raise InputError(
+            f"scores may overflow: {x.shape[1]} factors up to {user_max:g} times {item_max:g} "
+            f"plus biases up to {bias_max:g} reach 2^1023.",
+            hint="Scale the factors down; the order of scores does not change.",
+        )
+    return max(item_max, bias_max)
+
+
+def _check_rows(name: str, rows: Any, n_cases: int, n_items: int) -> Csr | None:
+    """CSR rows; those of seen and eligible items ascend."""
+    if rows is None:
+        return None
+    indptr, items = as_item_rows(name, rows, n_cases, n_items)
+    for start in range(1, 0 if name == "truth" else items.size, ENTRIES_PER_CHECK):
+        stop = min(start + ENTRIES_PER_CHECK, items.size)
+        is_descent = items[start:stop] < items[start - 1 : stop - 1]
+        first, last = np.searchsorted(indptr, (start, stop))
+        is_descent[indptr[first:last] - start] = False  # the first entry of a row may be lower
+        if is_descent.any():
+            case = int(np.searchsorted(indptr, start + is_descent.argmax(), side="right")) - 1
+            raise InputError(
+                f"{name}: the items of case {case} are not in ascending order.", table=name, row=case
+            )
+    return indptr, items

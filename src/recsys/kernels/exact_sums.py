@@ -11,12 +11,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from recsys.kernels import sum_slices
+from recsys.kernels.native_backend import sum_slices
 from recsys.types import Float
 
 _BLOCK_ROWS = 1 << 22
 _MAX_EXPONENT = 990
 _MIN_EXPONENT = -990
+_FEW = 8  # values; Python adds them faster than NumPy cuts them
 
 
 def exact_sum(values: Float, *, within: float | None = None) -> Fraction:
@@ -37,16 +38,18 @@ def exact_mean(values: Float, *, within: float | None = None) -> float:
 
 
 def _sum_block(values: Float, within: float | None) -> Fraction:
-    total = 0
     largest = float(max(values.max(), -values.min())) if within is None else within
     exponent = math.frexp(largest)[1]
-    if exponent > _MAX_EXPONENT:
+    if len(values) <= _FEW or exponent > _MAX_EXPONENT:
         return sum(map(Fraction, values.tolist()), Fraction(0))
-    two_slice_sum = _sum_two_slices(values, exponent) if largest and exponent > _MIN_EXPONENT + 60 else None
-    if two_slice_sum is not None:
-        return two_slice_sum
+    if largest and exponent > _MIN_EXPONENT + 60:
+        # Two slices hold every bit of the values of most metrics.
+        sums = sum_slices(values, math.ldexp(1.5, exponent + 22), math.ldexp(1.5, exponent - 8))
+        if sums is not None and not sums[2]:
+            high, low = int(math.ldexp(sums[0], 30 - exponent)), int(math.ldexp(sums[1], 60 - exponent))
+            return Fraction((high << 30) + low) / Fraction(2) ** (60 - exponent)
+    total = unit = 0
     rest, head = values, np.empty_like(values)
-    unit = 0
     while largest and exponent > _MIN_EXPONENT:
         # A multiple of 2^(exponent-30) below 2^exponent: 2^22 of them still add up within 53 bits.
         shift = math.ldexp(1.5, exponent + 22)
@@ -60,12 +63,3 @@ def _sum_block(values: Float, within: float | None) -> Fraction:
         exponent -= 30  # the rest lies within half a unit of this slice
     high_sum = Fraction(total) / (Fraction(2) ** unit)
     return sum(map(Fraction, rest[rest != 0].tolist()), high_sum)
-
-
-def _sum_two_slices(values: Float, exponent: int) -> Fraction | None:
-    """The sum if two slices hold every bit, as for most metrics; None otherwise."""
-    sums = sum_slices(values, math.ldexp(1.5, exponent + 22), math.ldexp(1.5, exponent - 8))
-    if sums is None or sums[2]:
-        return None
-    high, low = int(math.ldexp(sums[0], 30 - exponent)), int(math.ldexp(sums[1], 60 - exponent))
-    return Fraction((high << 30) + low) / Fraction(2) ** (60 - exponent)

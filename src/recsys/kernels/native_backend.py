@@ -1,21 +1,47 @@
-"""The compiled kernels: calls with keywords, results in arrays that NumPy owns."""
+"""The compiled kernels: calls with keywords, results in arrays that NumPy owns.
+
+Beside the kernels of every backend the compiled module has three short cuts for the code around them:
+`code_strings`, `place_rows` and `sum_slices`. They return None where they do not apply, and otherwise what
+the NumPy code of the caller computes.
+"""
 
 from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from recsys.errors import InputError, UnknownNameError
 from recsys.kernels import reference_backend
-from recsys.kernels.backend import BACKENDS, PRUNE_MODES, Backend, Execution, ScoreProblem
-from recsys.kernels.kernel_results import Csr, Factors, Matches, ScanResult, close_gaps
-from recsys.kernels.scan_problem import ScanProblem
+from recsys.kernels.backend import (
+    BACKENDS,
+    PRUNE_MODES,
+    Backend,
+    Csr,
+    Execution,
+    Int32s,
+    Int64s,
+    Matches,
+    PlacedRows,
+    ScanProblem,
+    ScanResult,
+    ScoreProblem,
+    as_readable,
+    close_gaps,
+    to_array,
+    to_whole_numbers,
+)
 
 MAX_FACTORS = 1 << 20
 NO_LIMIT = 2**63 - 1
+# With fewer rows or numbers NumPy is faster than a short cut.
+SHORT_CUT_MIN_ROWS = 1 << 12
+Order = Literal["given", "by_rank", "ascending"]
+ORDERS: tuple[Order, ...] = ("given", "by_rank", "ascending")
+MAX_LIMIT = 1 << 31
+"""Items from here on do not fit int32."""
 
 
 @cache
@@ -53,10 +79,12 @@ def scan(problem: ScanProblem, execution: Execution) -> ScanResult:
     """Lists and rank counts of all cases."""
     if problem.users.shape[1] >= MAX_FACTORS:
         raise InputError(f"{problem.users.shape[1]} factors; the native scan takes fewer than {MAX_FACTORS}.")
-    memory_budget = int(execution.memory_budget)
+    memory_budget, items = int(execution.memory_budget), problem.items
+    if items.strides[1] != items.itemsize and items.nbytes <= memory_budget // 2:
+        items = np.ascontiguousarray(items)  # exact scores read single rows
     columns = load()[0].scan(
         problem.users,
-        _with_contiguous_rows(problem.items, memory_budget),
+        items,
         user_rows=problem.user_rows,
         k=problem.k or 0,
         deepest=NO_LIMIT if problem.deepest is None else min(problem.deepest, NO_LIMIT),
@@ -78,13 +106,15 @@ def scan(problem: ScanProblem, execution: Execution) -> ScanResult:
 
 def rank_scores(problem: ScoreProblem, execution: Execution) -> ScanResult:
     """Lists and counts of every row; in NumPy if no float type of the kernels represents all scores."""
-    float_type = _float_type_for(problem.scores.dtype)
-    if float_type is None or not problem.scores.size:
+    dtype = problem.scores.dtype
+    is_wide = dtype.kind in "iu" and dtype.itemsize == 8  # NumPy calls int64 to float64 a safe cast
+    float_type = next((wide for wide in (np.float32, np.float64) if np.can_cast(dtype, wide)), None)
+    if float_type is None or is_wide or not problem.scores.size:
         return reference_backend.rank_scores(problem, execution)
     cpu_level = level_of(execution.cpu_level)
     try:
         columns = load()[0].rank_scores(
-            np.require(problem.scores, float_type, ("C", "A")),
+            as_readable(problem.scores, float_type),
             problem.candidate.view(np.uint8),
             rank=problem.item_rank,
             truth=problem.truth,
@@ -97,18 +127,103 @@ def rank_scores(problem: ScoreProblem, execution: Execution) -> ScanResult:
     return close_gaps(ScanResult(*columns), problem.k)
 
 
-def _float_type_for(dtype: Any) -> Any:
-    """The float type of the kernels that represents every number of a type; None if there is none."""
-    if dtype.kind not in "fiub" or (dtype.kind in "iu" and dtype.itemsize == 8):
+def place_rows(
+    case: Any,
+    item: Any,
+    rank: Any = None,
+    *,
+    order: Order,
+    limit: int,
+    cpu_level: str | None = None,
+) -> PlacedRows | None:
+    """Rows with whole numbers for ids in CSR order, in one or two passes; None if that is not possible.
+
+    It is not if an item is negative or not below `limit`, if cases are neither in ascending groups nor within
+    a range of `limit`, if the ranks of a case are not 1, 2, 3, … in some order, or if items to be put in
+    ascending order repeat. `recsys.inputs.rows` then does it, or raises.
+    """
+    if str(order) not in ORDERS:
+        raise UnknownNameError("order", order, ORDERS)
+    most: Any = limit
+    if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 0:
+        raise InputError(f"limit is {most!r}; expected a whole number from 0.")
+    cases, items = to_whole_numbers("case", case), to_whole_numbers("item", item)
+    ranks = None if rank is None else to_whole_numbers("rank", rank)
+    if len(items) != len(cases) or (ranks is not None and len(ranks) != len(cases)):
+        raise InputError(f"{len(cases)} cases, but {len(items)} items; columns must be equally long.")
+    if ranks is None and order == "by_rank":
+        raise InputError("order='by_rank' needs ranks.", table="rank")
+    native, _ = load()
+    if native is None or len(cases) < SHORT_CUT_MIN_ROWS:
         return None
-    return next((wide for wide in (np.float32, np.float64) if np.can_cast(dtype, wide)), None)
+    placed = native.place_rows(
+        as_readable(cases, np.int64),
+        as_readable(items, np.int64),
+        None if ranks is None else as_readable(ranks, np.int64),
+        order=ORDERS.index(order),
+        limit=min(int(most), MAX_LIMIT),
+        cpu_level=level_of(cpu_level),
+    )
+    return None if placed is None else PlacedRows(*placed)
 
 
-def _with_contiguous_rows(items: Factors, memory_budget: int) -> Factors:
-    """Items with contiguous rows, if a copy is small: exact scores read single rows."""
-    if items.strides[1] != items.itemsize and items.nbytes <= memory_budget // 2:
-        return np.ascontiguousarray(items)
-    return items
+def code_strings(values: Any) -> tuple[Int32s, Int64s] | None:
+    """One code per string by sorted order, and the row where each distinct string first occurs.
+
+    Args:
+        values: a NumPy array of objects or of strings, or (offsets, bytes) as Arrow stores strings.
+
+    Returns:
+        None where NumPy is as fast, or if an object is not a plain str.
+
+    Raises:
+        UnicodeEncodeError: a text is not valid Unicode.
+        InputError: values of another type or shape, or offsets beyond the bytes.
+    """
+    native, _ = load()
+    coded: tuple[Int32s, Int64s] | None
+    if not isinstance(values, tuple):
+        texts = to_array("strings", values)
+        if texts.ndim != 1 or texts.dtype.kind not in "OU":
+            raise InputError(f"strings are {texts.dtype} of shape {texts.shape}; expected a column of text.")
+        if native is None or len(texts) < SHORT_CUT_MIN_ROWS:
+            return None
+        coded = native.code_objects(as_readable(texts, object))
+        return coded
+    offsets, text = (to_array("strings", part) for part in (*values, None, None)[:2])
+    is_offsets = offsets.dtype in (np.int32, np.int64) and offsets.ndim == 1 and offsets.size > 0
+    if len(values) != 2 or not is_offsets or text.dtype != np.uint8 or text.ndim != 1:
+        raise InputError("strings must be int32 or int64 offsets and the bytes they lie in, as in Arrow.")
+    if native is None or len(offsets) <= SHORT_CUT_MIN_ROWS:
+        return None
+    try:
+        coded = native.code_text(
+            as_readable(offsets, offsets.dtype.newbyteorder("=")), as_readable(text, np.uint8)
+        )
+    except ValueError as error:
+        raise InputError(f"strings: {error}.") from error
+    return coded
+
+
+def sum_slices(values: Any, first: float, second: float) -> tuple[float, float, bool] | None:
+    """Sums of the two slices that two shifts cut off the top of each number, and whether a rest is left.
+
+    A shift of 1.5 * 2^e cuts off the bits above 2^(e - 52). None where NumPy is as fast.
+    """
+    numbers = to_array("values", values)
+    if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "fiub"):
+        raise InputError(
+            f"values are {numbers.dtype} of shape {numbers.shape}; expected a column of numbers."
+        )
+    if not all(isinstance(shift, float | int | np.floating) for shift in (first, second)):
+        raise InputError(f"shifts are {first!r} and {second!r}; expected two numbers.")
+    native, _ = load()
+    if native is None or len(numbers) < SHORT_CUT_MIN_ROWS:
+        return None
+    sums: tuple[float, float, bool] = native.sum_slices(
+        as_readable(numbers, np.float64), float(first), float(second)
+    )
+    return sums
 
 
 BACKENDS["native"] = Backend(

@@ -7,25 +7,31 @@ scored again in the fixed order. Every other backend must give the same arrays.
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recsys.errors import InputError
-from recsys.kernels.backend import BACKENDS, Backend, Execution, ScoreProblem
-from recsys.kernels.float_state import exact_floats
-from recsys.kernels.kernel_results import (
+from recsys.kernels.backend import (
+    BACKENDS,
+    Backend,
     Bools,
     Csr,
+    Execution,
     Factors,
     Float64s,
     Int32s,
     Int64s,
     Matches,
+    ScanProblem,
     ScanResult,
+    ScoreProblem,
 )
-from recsys.kernels.scan_problem import ScanProblem
 
 # Keys, their sorted copy and the filter of one block stay in a core's cache.
 ENTRIES_PER_BLOCK = 1 << 16
@@ -37,14 +43,58 @@ PAIRS_PER_STEP = 1 << 13
 ROUNDING_UNIT = 2.0**-53
 # Up to this many truth items, comparing each with all scores is faster than sorting the scores.
 FEW_TRUTH_ITEMS = 8
+# The size of the C type fenv_t is 8 to 32 bytes on all known platforms.
+ENVIRONMENT_BYTES = 256
+
+
+@contextmanager
+def exact_floats() -> Iterator[None]:
+    """Round to nearest and keep subnormal numbers, for this thread, within the block.
+
+    Flushing subnormal numbers to zero (torch.set_flush_denormal, libraries compiled with -ffast-math)
+    changes scores. The compiled kernels set the state themselves; NumPy has no function for it, but the C
+    library has.
+    """
+    environment = _math_library()
+    if environment is None:
+        yield
+        return
+    library, default = environment
+    before = ctypes.create_string_buffer(ENVIRONMENT_BYTES)
+    library.fegetenv(before)
+    library.fesetenv(default)
+    try:
+        yield
+    finally:
+        library.fesetenv(before)
+
+
+@cache
+def _math_library() -> tuple[Any, Any] | None:
+    """The C library and its default environment; None on platforms without access to it."""
+    names = {"linux": "libm.so.6", "darwin": None}
+    if sys.platform not in names:
+        return None
+    try:
+        library = ctypes.CDLL(names[sys.platform])
+        if sys.platform == "darwin":
+            return library, ctypes.byref(ctypes.c_char.in_dll(library, "_FE_DFL_ENV"))
+    except (OSError, ValueError):
+        return None
+    return library, ctypes.c_void_p(-1)
 
 
 def match_lists(lists: Csr, truth: Csr, _execution: Execution) -> Matches:
     """Find every list entry that is in the truth of its case; truth ascending and unique per case."""
     (list_indptr, list_items), (truth_indptr, truth_items) = lists, truth
-    parts = []
+    parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_))]
     n_repeated, first_repeated = 0, -1
-    for start, stop in _list_blocks(list_indptr):
+    stop, n_cases = 0, list_indptr.size - 1
+    while stop < n_cases:
+        # A block is a run of whole cases with about ENTRIES_PER_BLOCK entries; one case may have more.
+        start = stop
+        reach = int(np.searchsorted(list_indptr, list_indptr[start] + ENTRIES_PER_BLOCK, side="right")) - 1
+        stop = min(max(reach, start + 1), start + CASES_PER_BLOCK, n_cases)
         entries = slice(int(list_indptr[start]), int(list_indptr[stop]))
         judged = slice(int(truth_indptr[start]), int(truth_indptr[stop]))
         list_keys, truth_keys = _case_item_keys(
@@ -59,22 +109,9 @@ def match_lists(lists: Csr, truth: Csr, _execution: Execution) -> Matches:
             n_repeated += int(is_repeat.sum())
         repeat = np.zeros(list_at.size, np.bool_) if is_repeat is None else is_repeat[list_at]
         parts.append((list_at + entries.start, truth_at + judged.start, repeat))
-    if not parts:
-        parts.append((np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_)))
     list_at, truth_at, repeat = (np.concatenate(column) for column in zip(*parts, strict=True))
     case = np.searchsorted(list_indptr, list_at, side="right").astype(np.int32) - np.int32(1)
     return Matches(list_at, truth_at, case, repeat, n_repeated, first_repeated)
-
-
-def _list_blocks(indptr: Int64s) -> list[tuple[int, int]]:
-    """Runs of whole cases with about ENTRIES_PER_BLOCK entries (one case may have more)."""
-    blocks, start, n_cases = [], 0, indptr.size - 1
-    while start < n_cases:
-        reach = int(np.searchsorted(indptr, indptr[start] + ENTRIES_PER_BLOCK, side="right")) - 1
-        stop = min(max(reach, start + 1), start + CASES_PER_BLOCK, n_cases)
-        blocks.append((start, stop))
-        start = stop
-    return blocks
 
 
 def _case_item_keys(*tables: tuple[Int64s, Int32s]) -> list[Int64s]:
@@ -111,17 +148,7 @@ def _hash_slots(keys: Int64s, n_bits: int) -> Int64s:
 
 def _repeat_flags(keys: Int64s) -> Bools | None:
     """One flag per key: whether it occurred before; None if no key did."""
-    if not _has_repeats(keys):
-        return None
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    repeated = np.zeros(keys.size, np.bool_)
-    repeated[order[1:][ordered[1:] == ordered[:-1]]] = True
-    return repeated
-
-
-def _has_repeats(keys: Int64s) -> bool:
-    """Equal keys share a slot of a hash table, so only keys that lost their slot to another need a sort."""
+    # Equal keys share a slot of a hash table, so only keys that lost their slot to another need a sort.
     n_bits = int(keys.size * 8).bit_length() + 1
     slot = _hash_slots(keys, n_bits)
     index = np.arange(keys.size, dtype=np.int64)
@@ -130,25 +157,29 @@ def _has_repeats(keys: Int64s) -> bool:
     winner = last_in_slot[slot]
     lost = np.flatnonzero(winner != index)
     losers = np.sort(keys[lost])
-    return bool(np.any(keys[lost] == keys[winner[lost]]) or np.any(losers[1:] == losers[:-1]))
+    if not (np.any(keys[lost] == keys[winner[lost]]) or np.any(losers[1:] == losers[:-1])):
+        return None
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    repeated = np.zeros(keys.size, np.bool_)
+    repeated[order[1:][ordered[1:] == ordered[:-1]]] = True
+    return repeated
 
 
+@exact_floats()
 def scan(problem: ScanProblem, execution: Execution) -> ScanResult:
     """Lists and rank counts of all cases, block by block."""
-    with exact_floats():
-        return _scan_blocks(problem, int(execution.memory_budget))
-
-
-def _scan_blocks(problem: ScanProblem, memory_budget: int) -> ScanResult:
     n_truth = 0 if problem.truth is None else problem.truth[1].size
     above, tied, ahead = (np.zeros(n_truth, np.int64) for _ in range(3))
     truth_scores = np.zeros(n_truth, np.float64)
     n_candidates = np.zeros(problem.n_cases, np.int64)
     lengths = np.zeros(problem.n_cases, np.int64)
-    listed: list[tuple[NDArray[np.int32], Float64s]] = []
-    blocks = list(_case_blocks(problem, memory_budget))
+    listed: list[tuple[Int32s, Float64s]] = []
     norms = _norms_rounded_up(problem.items, problem.bias)
-    for n_done, (start, stop) in enumerate(blocks, 1):
+    n_per_block = max(1, int(execution.memory_budget) // (max(1, problem.n_items) * 8 * ARRAYS_PER_BLOCK))
+    starts = range(0, problem.n_cases, n_per_block)
+    for n_done, start in enumerate(starts, 1):
+        stop = min(start + n_per_block, problem.n_cases)
         block = _ReferenceBlock(problem, start, stop, norms)
         n_candidates[start:stop] = block.candidate.sum(axis=1)
         if problem.k is not None:
@@ -156,36 +187,13 @@ def _scan_blocks(problem: ScanProblem, memory_budget: int) -> ScanResult:
             listed.append((items, scores))
         if problem.truth is not None:
             at = slice(int(problem.truth[0][start]), int(problem.truth[0][stop]))
-            above[at], tied[at], ahead[at], truth_scores[at] = block.counts(memory_budget)
+            above[at], tied[at], ahead[at], truth_scores[at] = block.counts(problem.truth, n_per_block)
         if problem.progress is not None:
-            problem.progress(n_done, len(blocks))
+            problem.progress(n_done, len(starts))
     indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     items = np.concatenate([np.empty(0, np.int32), *(part for part, _ in listed)])
     scores = np.concatenate([np.empty(0, np.float64), *(part for _, part in listed)])
     return ScanResult(indptr, items, scores, above, tied, ahead, truth_scores, n_candidates)
-
-
-def exact_scores(
-    users: Factors, items: Factors, bias: Float64s | None, rows: Int64s, columns: Int64s
-) -> Float64s:
-    """Scores of pairs by the definition: float64 products added one by one, then the bias."""
-    scores = np.zeros(rows.size, np.float64)
-    for start in range(0, rows.size, PAIRS_PER_STEP):
-        part = slice(start, start + PAIRS_PER_STEP)
-        x = users[rows[part]].astype(np.float64)
-        y = items[columns[part]].astype(np.float64)
-        for j in range(x.shape[1]):
-            scores[part] += x[:, j] * y[:, j]
-    if bias is not None:
-        scores += bias[columns]
-    return scores
-
-
-def _case_blocks(problem: ScanProblem, memory_budget: int) -> Iterator[tuple[int, int]]:
-    per_case = max(1, problem.n_items) * 8 * ARRAYS_PER_BLOCK
-    step = max(1, memory_budget // per_case)
-    for start in range(0, problem.n_cases, step):
-        yield start, min(start + step, problem.n_cases)
 
 
 def _norms_rounded_up(rows: Factors, last: Float64s | None) -> Float64s:
@@ -206,48 +214,47 @@ class _ReferenceBlock:
     """Scores of some cases with all items from BLAS, with lower and upper bounds of the exact scores."""
 
     def __init__(self, problem: ScanProblem, start: int, stop: int, norms: Float64s) -> None:
-        self.problem = problem
-        self.start, self.stop = start, stop
+        self.problem, self.start, self.stop = problem, start, stop
         self.users = problem.users_of(start, stop)
-        self.candidate = self._candidates()
-        n_terms = problem.items.shape[1] + (problem.bias is not None)
-        bias_factor = None if problem.bias is None else np.ones(stop - start)
+        self.candidate = np.full((stop - start, problem.n_items), problem.eligible is None)
+        for rows, value in ((problem.eligible, True), (problem.seen, False)):
+            if rows is not None:
+                indptr = rows[0][start : stop + 1]
+                cases = np.repeat(np.arange(stop - start), np.diff(indptr))
+                self.candidate[cases, rows[1][indptr[0] : indptr[-1]]] = value
+        if problem.never is not None:
+            self.candidate[:, problem.never] = False
+        scores = np.empty(self.candidate.shape, np.float64)
+        wide_users = self.users.astype(np.float64)
+        for first in range(0, problem.n_items, PAIRS_PER_STEP):
+            part = slice(first, first + PAIRS_PER_STEP)
+            scores[:, part] = wide_users @ problem.items[part].astype(np.float64).T
+        if problem.bias is not None:
+            scores += problem.bias
         # BLAS and the exact score are each within gamma of the real one; the last term is for underflow.
+        n_terms = problem.items.shape[1] + (problem.bias is not None)
         gamma = n_terms * ROUNDING_UNIT / (1 - n_terms * ROUNDING_UNIT)
+        bias_factor = None if problem.bias is None else np.ones(stop - start)
         with np.errstate(over="ignore"):  # an infinite bound leaves the decision to exact scores
             norm_products = np.outer(_norms_rounded_up(self.users, bias_factor), norms)
         error_bound = 2 * gamma * (1 + 2.0**-20) * norm_products + (n_terms + 1) * 2.0**-1070
-        scores = self._blas_scores()
         self.low = np.where(self.candidate, scores - error_bound, -np.inf)
         self.high = np.where(self.candidate, scores + error_bound, -np.inf)
 
-    def _candidates(self) -> Bools:
-        problem, shape = self.problem, (self.stop - self.start, self.problem.n_items)
-        candidate = np.full(shape, problem.eligible is None)
-        for rows, value in ((problem.eligible, True), (problem.seen, False)):
-            if rows is not None:
-                indptr = rows[0][self.start : self.stop + 1]
-                cases = np.repeat(np.arange(shape[0]), np.diff(indptr))
-                candidate[cases, rows[1][indptr[0] : indptr[-1]]] = value
-        if problem.never is not None:
-            candidate[:, problem.never] = False
-        return candidate
-
-    def _blas_scores(self) -> Float64s:
-        problem = self.problem
-        users = self.users.astype(np.float64)
-        scores = np.empty((users.shape[0], problem.n_items), np.float64)
-        for start in range(0, problem.n_items, PAIRS_PER_STEP):
+    def exact_scores(self, rows: Int64s, columns: Int64s) -> Float64s:
+        """Scores of pairs by the definition: float64 products added one by one, then the bias."""
+        scores = np.zeros(rows.size, np.float64)
+        for start in range(0, rows.size, PAIRS_PER_STEP):
             part = slice(start, start + PAIRS_PER_STEP)
-            scores[:, part] = users @ problem.items[part].astype(np.float64).T
-        if problem.bias is not None:
-            scores += problem.bias
+            x = self.users[rows[part]].astype(np.float64)
+            y = self.problem.items[columns[part]].astype(np.float64)
+            for j in range(x.shape[1]):
+                scores[part] += x[:, j] * y[:, j]
+        if self.problem.bias is not None:
+            scores += self.problem.bias[columns]
         return scores
 
-    def _exact_scores(self, rows: Int64s, columns: Int64s) -> Float64s:
-        return exact_scores(self.users, self.problem.items, self.problem.bias, rows, columns)
-
-    def best(self, k: int) -> tuple[Int64s, NDArray[np.int32], Float64s]:
+    def best(self, k: int) -> tuple[Int64s, Int32s, Float64s]:
         """The k best of each case: lengths, items, exact scores."""
         # At least k candidates reach `cut`, so an item that cannot reach it is not among the best.
         n_items = self.low.shape[1]
@@ -257,7 +264,7 @@ class _ReferenceBlock:
             else np.zeros(self.low.shape[0])
         )
         rows, columns = np.nonzero(self.candidate & (self.high >= cut[:, None]))
-        scores = self._exact_scores(rows, columns)
+        scores = self.exact_scores(rows, columns)
         order = np.lexsort((columns, self.problem.tie_key[columns], -scores, rows))
         rows, columns, scores = rows[order], columns[order], scores[order]
         n_found = np.bincount(rows, minlength=self.low.shape[0])
@@ -265,18 +272,14 @@ class _ReferenceBlock:
         in_list = place < k
         return np.minimum(n_found, k), columns[in_list].astype(np.int32), scores[in_list]
 
-    def counts(self, memory_budget: int) -> tuple[Int64s, Int64s, Int64s, Float64s]:
+    def counts(self, truth: Csr, step: int) -> tuple[Int64s, Int64s, Int64s, Float64s]:
         """Per truth item: candidates above it, level with it, level but before it, and its exact score."""
-        truth = self.problem.truth
-        if truth is None:
-            raise ValueError("no truth to count for")
         indptr, items = truth
         starts = indptr[self.start : self.stop + 1]
         rows = np.repeat(np.arange(self.stop - self.start), np.diff(starts))
         columns = items[starts[0] : starts[-1]].astype(np.int64)
-        scores = self._exact_scores(rows, columns)
+        scores = self.exact_scores(rows, columns)
         above, tied, ahead = (np.zeros(rows.size, np.int64) for _ in range(3))
-        step = max(1, memory_budget // (max(1, self.problem.n_items) * 8 * ARRAYS_PER_BLOCK))
         for start in range(0, rows.size, step):
             part = slice(start, start + step)
             above[part], tied[part], ahead[part] = self._count_ranks(rows[part], columns[part], scores[part])
@@ -296,7 +299,7 @@ class _ReferenceBlock:
         which, columns = np.nonzero(
             self.candidate[rows] & ~surely_above & (self.high[rows] >= scores[:, None])
         )
-        exact = self._exact_scores(rows[which], columns)
+        exact = self.exact_scores(rows[which], columns)
         above = surely_above.sum(axis=1) + np.bincount(which[exact > scores[which]], minlength=rows.size)
         level = exact == scores[which]
         which, columns = which[level], columns[level]
@@ -362,8 +365,8 @@ def _best_candidates(scores: Factors, candidate: Bools, k: int, rank: Int64s) ->
     if len(pool_scores) > k:
         pool = pool[pool_scores >= np.partition(pool_scores, len(pool_scores) - k)[len(pool_scores) - k]]
         pool_scores = scores[pool]
-    # Sorted backwards: unsigned scores cannot be negated, nor can the smallest signed one.
-    order = np.lexsort((-rank[pool], pool_scores))[::-1]
+    # Backwards: unsigned scores cannot be negated, nor can the smallest signed number, hence ~rank.
+    order = np.lexsort((~rank[pool], pool_scores))[::-1]
     return pool[order[:k]].astype(np.int32)
 
 

@@ -8,13 +8,12 @@ from recsys.metrics import (  # noqa: F401
     diversity,
     full_rank,
     intents,
-    item_popularity,
-    list_contents,
     predictions,
     ranking,
     reference_lists,
+    shown_items,
 )
-from recsys.metrics.catalogue_reading import CatalogueReading
+from recsys.metrics.catalogue import CatalogueReading
 from recsys.metrics.registry import METRICS, RATINGS, Metric, Terms, lookup, lookup_rating, metric
 
 __all__ = ["METRICS", "RATINGS", "CatalogueReading", "Metric", "Terms", "lookup", "lookup_rating", "metric"]

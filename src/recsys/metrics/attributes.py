@@ -1,23 +1,27 @@
-"""Readers of what is known about items and users: tables, vectors, popularity, other lists, intents.
+"""What is known about items and users: tables, vectors, popularity, other lists, intents.
 
 Users pass them in many forms; the readers return `Table`, `Vectors` and `Lists` keyed by id. Text stays text
 and numbers stay numbers; a cell with several labels becomes text with | between them, so that results can be
 saved.
+
+Tables are in their own order; `ItemFacts` aligns each to the items of one evaluation once. An item that a
+table lacks stays and is marked (0 users, row -1, no label, NaN); none is dropped here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.errors import ColumnError, InputError, RecsysWarning, warn
+from recsys.errors import ColumnError, InputError, NotDefinedError, RecsysWarning, warn
 from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.ids import encode, ids_from_sequence, ids_to_array
-from recsys.metrics.item_facts import parse_labels
-from recsys.types import Array, Context, Ids, Interactions, Lists, Table, Vectors
+from recsys.types import Array, Bool, Context, Float, Ids, Int, Interactions, Lists, Table, Vectors
 
+_BLOCK_BYTES = 32 << 20
 _FORMS = {
     "items": "a table with an item column, {column: {item: value}} or {item: value}",
     "users": "a table with a user column, {column: {user: value}} or {user: value}",
@@ -42,8 +46,12 @@ def read_table(data: Any, *, table: str) -> Table:
         return data
     if isinstance(data, Mapping):
         return _table_from_mapping(data, table)
-    frame = _as_frame(data)
-    if frame is None:
+    import narwhals.stable.v2 as nw
+
+    if hasattr(data, "reset_index") and hasattr(data, "index") and data.index.name is not None:
+        data = data.reset_index()
+    frame = nw.from_native(data, pass_through=True, eager_only=True)
+    if not isinstance(frame, nw.DataFrame):
         raise InputError(
             f"{table} came as {type(data).__name__}.", table=table, hint=f"Expected {_FORMS[table]}."
         )
@@ -68,7 +76,14 @@ def _table_from_mapping(data: Mapping[Any, Any], table: str) -> Table:
     if len(nested) < len(data):
         nested = {"value": data}
     keys = list(dict.fromkeys(key for column in nested.values() for key in column))
-    columns = {name: _column_from_cells([column.get(key) for key in keys]) for name, column in nested.items()}
+    columns = {}
+    for name, column in nested.items():
+        cells = [column.get(key) for key in keys]
+        if all(isinstance(cell, int | float | np.number | None) for cell in cells):
+            columns[name] = np.array([np.nan if cell is None else cell for cell in cells], dtype=np.float64)
+        else:
+            columns[name] = np.empty(len(cells), dtype=object)
+            columns[name][:] = cells
     return _make_table(ids_from_sequence(keys, table=table, column=table[:-1]), columns, table)
 
 
@@ -95,25 +110,6 @@ def _join_labels(values: Array) -> Array:
     else:
         out[:] = ["|".join(parse_labels(cell)) for cell in cells]
     return out
-
-
-def _column_from_cells(cells: list[Any]) -> Array:
-    """Numbers as float64, None as NaN; anything else as objects."""
-    if all(isinstance(c, int | float | np.number) or c is None for c in cells):
-        return np.array([np.nan if c is None else c for c in cells], dtype=np.float64)
-    out = np.empty(len(cells), dtype=object)
-    out[:] = cells
-    return out
-
-
-def _as_frame(data: Any) -> Any:
-    """The data as a narwhals frame, a named index as a column; None if it is no frame."""
-    import narwhals.stable.v2 as nw
-
-    if hasattr(data, "reset_index") and hasattr(data, "index") and data.index.name is not None:
-        data = data.reset_index()
-    frame = nw.from_native(data, pass_through=True, eager_only=True)
-    return frame if isinstance(frame, nw.DataFrame) else None
 
 
 def read_popularity(data: Any) -> Table:
@@ -271,3 +267,191 @@ def read_context(
         eligible=eligible,
         never=never_ids,
     )
+
+
+class Attribute(NamedTuple):
+    """The labels of each item, in CSR form over the items: codes into the sorted `labels`."""
+
+    indptr: Int
+    codes: Int
+    labels: list[str]
+
+
+class ItemFacts:
+    """Everything known about some items, aligned to their codes."""
+
+    def __init__(self, ids: Ids, context: Context) -> None:
+        self.ids = ids
+        self.context = context
+        self._attributes: dict[str | None, Attribute] = {}
+
+    @property
+    def train(self) -> Interactions:
+        """The training interactions.
+
+        Raises:
+            NotDefinedError: there is no train=.
+        """
+        if self.context.train is None:
+            raise NotDefinedError("nothing says what the users had before.", hint="Pass train=.")
+        return self.context.train
+
+    @cached_property
+    def popularity(self) -> Float:
+        """How many users had each item before; 0 for an item nobody had."""
+        table = self.context.popularity
+        if table is not None:
+            return self._align(table.ids, table.columns["popularity"], 0.0)
+        return self._align(self.train.items, self._train_counts.astype(np.float64), 0.0)
+
+    @cached_property
+    def _train_counts(self) -> Int:
+        return np.bincount(self.train.codes, minlength=len(self.train.items))
+
+    def n_users(self, users: float | None = None) -> float:
+        """How many users the popularity was counted over: `users` if given, else those of train=."""
+        if users is not None:
+            return float(users)
+        if self.context.train is None:
+            raise NotDefinedError(
+                "popularity= does not say how many users it was counted over.",
+                hint="Write novelty(users=1000), or pass train= instead.",
+            )
+        return float((self.context.train.sizes > 0).sum())
+
+    @property
+    def n_events(self) -> float:
+        """How many interactions the popularity was counted over."""
+        train, table = self.context.train, self.context.popularity
+        if table is not None:
+            return float(table.columns["popularity"].sum())
+        return 0.0 if train is None else float(len(train.codes))
+
+    @cached_property
+    def popularity_percentile(self) -> Float:
+        """The place of each item among those somebody had, least popular first, as a share of them."""
+        counts = self._train_counts
+        levels = np.sort(counts[counts > 0])
+        below = np.searchsorted(levels, self.popularity, side="left")
+        up_to = np.searchsorted(levels, self.popularity, side="right")
+        # Equally popular items share the middle of their places.
+        return np.where(self.popularity > 0, (below + up_to + 1) / (2 * max(len(levels), 1)), 0.0)
+
+    def in_tail(self, head: float) -> Bool:
+        """Which items lie outside the head: the most popular ones, with the share `head` of interactions."""
+        counts = np.sort(self._train_counts)[::-1]
+        last = int(np.searchsorted(np.cumsum(counts), head * counts.sum(), side="left"))
+        least_in_head = counts[min(last, len(counts) - 1)] if len(counts) else 1
+        return np.asarray(self.popularity < least_in_head)
+
+    @cached_property
+    def rows(self) -> Int:
+        """The row of each item's vector, -1 where it has none."""
+        return vector_rows(self._vectors, self.ids, what="item")
+
+    @cached_property
+    def row_norms(self) -> Float:
+        """The norm of each vector, by row."""
+        return row_norms(self.matrix)
+
+    @property
+    def matrix(self) -> Array:
+        """The vectors, one per row."""
+        return self._vectors.matrix
+
+    @property
+    def _vectors(self) -> Vectors:
+        if self.context.embeddings is None:
+            raise NotDefinedError("the items have no vectors.", hint="Pass embeddings=.")
+        return self.context.embeddings
+
+    def number(self, column: str | None) -> Float:
+        """A column of numbers, NaN for an item without one.
+
+        Raises:
+            ColumnError: there is no such column, or it holds no numbers.
+        """
+        ids, name, values = self._column(column)
+        if values.dtype.kind not in "fiub":
+            raise ColumnError(
+                f"the items column {name!r} holds no numbers ({values.dtype}).", table="items", column=name
+            )
+        return self._align(ids, values.astype(np.float64), np.nan)
+
+    def is_number(self, column: str | None) -> bool:
+        """Whether a column holds numbers."""
+        return self._column(column)[2].dtype.kind in "fiub"
+
+    def attribute(self, column: str | None) -> Attribute:
+        """The labels of each item in one column; a cell may hold several (a list, or text with |)."""
+        if column not in self._attributes:
+            ids, _, values = self._column(column)
+            self._attributes[column] = align_labels(ids, values, self.ids)
+        return self._attributes[column]
+
+    def _column(self, column: str | None) -> tuple[Ids, str, Array]:
+        """The ids of items=, and the name and cells of a column: the only one where none is named."""
+        table = self.context.items
+        if table is None:
+            raise NotDefinedError("nothing is known about the items.", hint="Pass items=.")
+        names = list(table.columns)
+        name = names[0] if column is None and len(names) == 1 else column
+        if name is None or name not in names:
+            raise ColumnError(
+                f"the items have the columns {', '.join(names)}"
+                + ("; one must be named." if name is None else f", not {name!r}."),
+                table="items",
+                column=name,
+                hint=f"Write (by={names[0]}), or for a value (of={names[0]}), after the metric's name.",
+            )
+        return table.ids, name, table.columns[name]
+
+    def _align(self, ids: Ids, values: Array, fill: float) -> Float:
+        """The values of `ids` in the order of our items, `fill` for an item that is not in `ids`."""
+        ids.same_kind(self.ids, what="item")
+        at = ids.code_of(self.ids.values)
+        return np.where(at >= 0, values[at], fill) if len(ids) else np.full(len(self.ids), fill)
+
+
+def vector_rows(vectors: Vectors, ids: Ids, *, what: str) -> Int:
+    """The row of each id's vector, -1 where it has none."""
+    vectors.ids.same_kind(ids, what=what)
+    at = vectors.ids.code_of(ids.values)
+    return np.where(at >= 0, vectors.rows[at], -1) if len(vectors.ids) else at
+
+
+def align_labels(known: Ids, values: Array, ids: Ids) -> Attribute:
+    """The labels of `ids`, from one cell per id of `known`."""
+    known.same_kind(ids, what="item")
+    cells = [parse_labels(cell) for cell in values.tolist()]
+    labels = sorted({label for cell in cells for label in cell})
+    code = {label: at for at, label in enumerate(labels)}
+    at = known.code_of(ids.values).tolist()
+    codes = [[code[label] for label in cells[row]] if row >= 0 else [] for row in at]
+    indptr = np.concatenate([[0], np.cumsum([len(own) for own in codes])]).astype(np.int64)
+    return Attribute(indptr, np.array([c for own in codes for c in own], dtype=np.int64), labels)
+
+
+def parse_labels(cell: Any) -> list[str]:
+    """The labels in one cell, sorted and without repeats: a list of them, or text with | between them.
+
+    >>> parse_labels("Drama|War"), parse_labels(["b", "a", "b"]), parse_labels(None), parse_labels(3)
+    (['Drama', 'War'], ['a', 'b'], [], ['3'])
+    """
+    if cell is None or (isinstance(cell, float) and np.isnan(cell)):
+        return []
+    if isinstance(cell, str):
+        return sorted({part.strip() for part in cell.split("|")} - {""})
+    if isinstance(cell, Iterable):
+        return sorted({str(part) for part in cell})
+    return [str(cell)]
+
+
+def row_norms(matrix: Array) -> Float:
+    """The Euclidean norm of each row, in float64."""
+    out = np.empty(len(matrix))
+    step = max(1, _BLOCK_BYTES // (8 * max(1, matrix.shape[1])))
+    for start in range(0, len(matrix), step):
+        block = matrix[start : start + step].astype(np.float64)
+        out[start : start + step] = np.sqrt(np.einsum("nd,nd->n", block, block))
+    return out

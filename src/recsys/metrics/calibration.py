@@ -12,11 +12,10 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
-from recsys.metrics.case_reading import Reading
-from recsys.metrics.catalogue_reading import CatalogueReading
-from recsys.metrics.item_facts import Attribute, ItemFacts
+from recsys.metrics.attributes import Attribute, ItemFacts
+from recsys.metrics.catalogue import CatalogueReading
+from recsys.metrics.readings import Reading, add_up, sorted_unique
 from recsys.metrics.registry import catalogue_metric, divide_or_zero, shown_metric
-from recsys.metrics.shown_items import add_up, sorted_unique
 from recsys.types import Array, Float, entries_of_cases, positions
 
 _STECK = "Steck, Calibrated recommendations (2018)"

@@ -1,23 +1,73 @@
 """Metrics of the whole catalogue: how much of it is shown, and how evenly.
 
 Each is one number over all cases, computed from how often each item was shown (a `CatalogueReading`), and not
-a mean over cases. Items of the catalogue that nobody was shown count as 0.
+a mean over cases; it can be computed again without one group of cases, which gives its interval. Items of the
+catalogue that nobody was shown count as 0.
 """
 
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
-from recsys.metrics.catalogue_reading import CatalogueReading
-from recsys.metrics.item_facts import ItemFacts
+from recsys.metrics.attributes import ItemFacts
 from recsys.metrics.registry import catalogue_metric
-from recsys.types import Bool
+from recsys.types import Bool, Catalogue, Context, Float, Ids
 
 _ADOMAVICIUS = "Adomavicius & Kwon, Improving aggregate recommendation diversity (2012)"
+WEIGHTS = ("none", "log2", "log2_max2", "reciprocal", "geometric")
+
+
+class CatalogueReading:
+    """How often each item of the catalogue was shown; items outside the catalogue do not count."""
+
+    def __init__(
+        self, items: Ids, exposure: Float, catalogue: Catalogue, n_cases: float, context: Context
+    ) -> None:
+        self.catalogue = catalogue
+        self.n_items = catalogue.n
+        self.n_cases = n_cases
+        self.everything = exposure
+        """How often each item was shown, whether in the catalogue or not."""
+        self._items = items
+        self._context = context
+
+    @cached_property
+    def exposure(self) -> Float:
+        """How often each item of the catalogue with a known id was shown."""
+        ids = self.catalogue.ids
+        if ids is self._items:
+            return self.everything
+        at = self._items.code_of(ids.values)
+        return np.where(at >= 0, self.everything[at], 0.0) if len(self._items) else np.zeros(len(ids))
+
+    @cached_property
+    def shown(self) -> Float:
+        """The exposure of the items shown at least once."""
+        return self.exposure[self.exposure > 0]
+
+    @cached_property
+    def facts(self) -> ItemFacts:
+        """What is known about the items, in the order of `exposure`."""
+        return ItemFacts(self.catalogue.ids, self._context)
+
+    @property
+    def n_without_id(self) -> int:
+        """How many items of the catalogue occur nowhere in the data: only their number is known."""
+        return max(self.n_items - len(self.catalogue.ids), 0)
+
+
+def check_weight(name: str, weight: str, p: float) -> None:
+    """Raise ConventionError unless the weight of a place is a known name and 0 < p < 1."""
+    if weight not in WEIGHTS or not 0 < p < 1:
+        raise ConventionError(
+            f"{name} got weight={weight!r}, p={p!r}.",
+            hint=f"The weight of a place is {', '.join(WEIGHTS)}; p lies between 0 and 1.",
+        )
 
 
 @catalogue_metric(
@@ -181,8 +231,7 @@ def personalisation(s: CatalogueReading, k: int | None, c: Conventions) -> float
     del k, c
     if s.n_cases < 2:
         return 0.0
-    shares = np.sort(
-        s.everything[s.everything > 0]
-    )  # sorted, so that the order of the ids does not change the sum
+    # Sorted, so that the order of the ids does not change the sum.
+    shares = np.sort(s.everything[s.everything > 0])
     shared = float((shares**2).sum()) - s.n_cases
     return 1.0 - shared / (s.n_cases * (s.n_cases - 1))

@@ -12,8 +12,8 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
-from recsys.metrics.case_reading import Reading, cut_at
 from recsys.metrics.expectation import cascade
+from recsys.metrics.readings import Reading, cut_at
 from recsys.metrics.registry import divide_or_zero, metric
 from recsys.metrics.weights import gains, geometric_weights, running_weights
 from recsys.types import Float

@@ -15,14 +15,13 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError, InputError, NotDefinedError
-from recsys.metrics.case_reading import Reading
-from recsys.metrics.item_facts import vector_rows
+from recsys.metrics.attributes import vector_rows
+from recsys.metrics.readings import Entries, Reading
 from recsys.metrics.registry import divide_or_zero, shown_metric
-from recsys.metrics.shown_items import Entries
-from recsys.metrics.vector_sums import borders_within, sums_by_case
 from recsys.types import Array, Float, Int, entries_of_cases
 
 _BLOCK_BYTES = 32 << 20
+_WHOLE_BYTES = 256 << 20
 
 
 @shown_metric(
@@ -277,3 +276,34 @@ def profile_entries(h: Reading, *, units: bool = False, of_items: bool = False) 
             divide_or_zero(np.ones(len(row)), h.facts.row_norms[row]), np.bincount(case)[case] * 1.0
         )
     return Profile(h.facts.matrix, case, row, weight)
+
+
+def sums_by_case(matrix: Array, case: Array, row: Array, weight: Float, borders: Int) -> Iterator[Float]:
+    """For each block of cases between two borders, the sums of weight x vector: cases x factors."""
+    from scipy.sparse import csr_array
+
+    whole = matrix.astype(np.float64, copy=False) if _is_small(matrix) else None
+    starts = np.searchsorted(case, borders)
+    for first, last, low, high in zip(borders[:-1], borders[1:], starts[:-1], starts[1:], strict=True):
+        sizes = np.bincount(case[low:high] - first, minlength=last - first)
+        indptr = np.concatenate([[0], np.cumsum(sizes)])
+        used, vectors = row[low:high], whole
+        if vectors is None:
+            distinct, used = np.unique(used, return_inverse=True)
+            vectors = matrix[distinct].astype(np.float64)
+        block = csr_array((weight[low:high], used, indptr), shape=(last - first, len(vectors)))
+        yield np.asarray(block @ vectors)
+
+
+def borders_within(sizes: Int, *matrices: Array) -> Int:
+    """Borders of blocks of cases whose sums, and vectors where they are copied, fit the memory budget."""
+    width = max(1, *(matrix.shape[1] for matrix in matrices))
+    copied = np.zeros(len(sizes), dtype=np.int64) if all(map(_is_small, matrices)) else sizes
+    cost = np.cumsum((copied + 1) * 8 * width) // _BLOCK_BYTES
+    cuts = np.flatnonzero(np.diff(cost)) + 1
+    return np.concatenate([[0], cuts, [len(sizes)]]).astype(np.int64)
+
+
+def _is_small(matrix: Array) -> bool:
+    """Whether a float64 copy of the whole matrix is small enough."""
+    return matrix.dtype == np.float64 or matrix.size * 8 <= _WHOLE_BYTES

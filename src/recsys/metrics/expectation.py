@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recsys.metrics.case_reading import Reading
-from recsys.metrics.shown_items import add_up
-from recsys.types import Array, Float
+from recsys.metrics.readings import Reading, add_up
+from recsys.types import Array, Float, runs
 
 
 class TieGroups(NamedTuple):
@@ -32,10 +31,7 @@ def groups(reading: Reading) -> TieGroups:
     """The tie groups of a reading; a place without a tie is a group of one."""
     case, rank = reading.case, reading.rank
     tied = np.ones(len(rank), dtype=np.int64) if reading.tied is None else reading.tied
-    if len(case) == 0:
-        return TieGroups(case, rank, tied, tied, tied, tied)
-    start = np.flatnonzero(np.r_[True, (case[1:] != case[:-1]) | (rank[1:] != rank[:-1])])
-    relevant = np.diff(np.r_[start, len(case)])
+    start, relevant = runs(case, rank)
     return TieGroups(case[start], rank[start] - 1, tied[start], relevant, reading.order[start] - 1, start)
 
 

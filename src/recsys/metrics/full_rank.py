@@ -12,7 +12,7 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError, NotDefinedError
-from recsys.metrics.case_reading import Reading, cut_at
+from recsys.metrics.readings import Reading, cut_at
 from recsys.metrics.registry import Terms, divide_or_nan, divide_or_zero, metric
 from recsys.types import Float, Int
 

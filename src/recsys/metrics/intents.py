@@ -9,23 +9,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
-from recsys.metrics.case_reading import Reading
-from recsys.metrics.item_facts import Attribute, align_labels
-from recsys.metrics.registry import divide_or_zero, metric
-from recsys.metrics.shown_items import add_up, sorted_unique
+from recsys.metrics.attributes import align_labels
+from recsys.metrics.readings import Reading, add_up, sorted_unique
+from recsys.metrics.registry import Body, divide_or_zero, metric
 from recsys.metrics.weights import discount_weights, geometric_weights
-from recsys.types import Array, Float, Ids, Int, Table, positions
+from recsys.types import Array, Float, Ids, Int, Table, positions, runs
 
 _CLARKE = "Clarke et al., Novelty and diversity in information retrieval evaluation (2008)"
 _NRBP = "Clarke, Kolla & Vechtomova, An effectiveness measure for ambiguous queries (2009)"
 _AGRAWAL = "Agrawal et al., Diversifying search results (2009)"
 Weights = Callable[[int], Float]
+
+
+def intent_metric(name: str, **facts: Any) -> Callable[[Body], Body]:
+    """Register a metric of the intents that the relevant items shown serve."""
+    return metric(name, needs=("lists", "intents"), ties="refuse", **facts)
 
 
 class IntentHits(NamedTuple):
@@ -55,54 +59,45 @@ def truth_intents(h: Reading) -> Intents:
 
 
 def _intents_of_truth(h: Reading) -> Intents:
+    """The intents of the relevant items, from a column of the items or from a table by user."""
     case, item = h.relevant_pairs
-    labels = _labels_of_pairs(h, case, item)
-    sizes = np.diff(labels.indptr)
+    table = h.context.intents
+    if isinstance(table, Table):
+        items = Ids(table.columns["items"])
+        width = max(len(items), 1)
+        key = table.columns["user"].astype(np.int64) * width + table.columns["item"]
+        order = np.argsort(key)
+        user = table.ids.code_of(h.list_context.users.values)[case]
+        code = items.code_of(h.facts.ids.values)[item]
+        pair_key = np.where((user >= 0) & (code >= 0), user * width + code, -1)
+        labels = align_labels(Ids(key[order]), table.columns["labels"][order], Ids(pair_key))
+        sizes, codes = np.diff(labels.indptr), labels.codes
+    else:
+        labels = h.facts.attribute(table)
+        sizes = np.diff(labels.indptr)[item]
+        codes = labels.codes[positions(labels.indptr[item], sizes)]
     pair_case, pair_item = np.repeat(case, sizes), np.repeat(item, sizes)
     size = max(len(labels.labels), 1)
-    intents_of_cases = sorted_unique(pair_case * size + labels.codes)
+    intents_of_cases = sorted_unique(pair_case * size + codes)
     n_of_case = np.bincount(intents_of_cases // size, minlength=h.n_cases)
-    return Intents(pair_case, pair_item, labels.codes, n_of_case, size)
-
-
-def _labels_of_pairs(h: Reading, case: Int, item: Int) -> Attribute:
-    """The intents of pairs of case and item, from a column of the items or from a table by user."""
-    table = h.context.intents
-    if not isinstance(table, Table):
-        of_item = h.facts.attribute(table)
-        sizes = np.diff(of_item.indptr)[item]
-        at = positions(of_item.indptr[item], sizes)
-        return Attribute(np.concatenate([[0], np.cumsum(sizes)]), of_item.codes[at], of_item.labels)
-    items = Ids(table.columns["items"])
-    width = max(len(items), 1)
-    key = table.columns["user"].astype(np.int64) * width + table.columns["item"]
-    order = np.argsort(key)
-    user = table.ids.code_of(h.list_context.users.values)[case]
-    code = items.code_of(h.facts.ids.values)[item]
-    pair_key = np.where((user >= 0) & (code >= 0), user * width + code, -1)
-    return align_labels(Ids(key[order]), table.columns["labels"][order], Ids(pair_key))
+    return Intents(pair_case, pair_item, codes, n_of_case, size)
 
 
 def intents_of_hits(h: Reading, intents: Intents) -> IntentHits:
     """The relevant hits of the lists with their intents, by case and place."""
-    return _join_intents(intents, (h.case, h.item, h.rank), len(h.facts.ids))
+    return _join_intents(h, intents, (h.case, h.item, h.rank))
 
 
-def _join_intents(intents: Intents, entries: tuple[Array, Array, Int], n_items: int) -> IntentHits:
+def _join_intents(h: Reading, intents: Intents, entries: tuple[Array, Array, Int]) -> IntentHits:
     """Entries (case, item, place) of relevant items, once for each of the item's intents."""
     case, item, place = entries
-    width = max(n_items, 1)
+    width = max(len(h.facts.ids), 1)
     truth_key = intents.case.astype(np.int64) * width + intents.item
     key = case.astype(np.int64) * width + item
     low, high = np.searchsorted(truth_key, key, side="left"), np.searchsorted(truth_key, key, side="right")
     sizes = high - low
     at = positions(low, sizes)
     return IntentHits(np.repeat(case, sizes).astype(np.int64), np.repeat(place, sizes), intents.intent[at])
-
-
-def intents_of_greedy_lists(h: Reading, intents: Intents, k: int | None, alpha: float) -> IntentHits:
-    """The items of the greedily best lists with their intents, by case and place."""
-    return _join_intents(intents, greedy_order(h, intents, k, alpha), len(h.facts.ids))
 
 
 def greedy_order(h: Reading, intents: Intents, k: int | None, alpha: float) -> tuple[Int, Int, Int]:
@@ -138,21 +133,17 @@ def times_served(hits: IntentHits, size: int) -> Int:
     """How often the intent of each row was served further up; rows are sorted by case, then place."""
     key = hits.case * max(size, 1) + hits.intent
     order = np.argsort(key, kind="stable")
-    sorted_key = key[order]
-    first = np.flatnonzero(np.concatenate([[True], sorted_key[1:] != sorted_key[:-1]])) if len(key) else key
-    sizes = np.diff(np.concatenate([first, [len(key)]]))
+    first, sizes = runs(key[order])
     out = np.empty(len(key), dtype=np.int64)
     out[order] = np.arange(len(key)) - np.repeat(first, sizes)
     return out
 
 
-@metric(
+@intent_metric(
     "alpha_dcg",
     formula="sum over places r <= k of gain_r / log2(r + 1), over its value if all items served all intents;"
     " gain_r = sum over the item's intents of (1 - alpha)^(times served above)",
     reference=_CLARKE,
-    needs=("lists", "intents"),
-    ties="refuse",
     best_lists="new_intents",
 )
 def alpha_dcg(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) -> Float:
@@ -169,12 +160,10 @@ def alpha_dcg(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) 
     return _share_of_most(h, k, alpha, lambda n: discount_weights("log2", n))
 
 
-@metric(
+@intent_metric(
     "alpha_ndcg",
     formula="alpha_dcg / alpha_dcg of the best order, built one item after the other",
     reference=_CLARKE,
-    needs=("lists", "intents"),
-    ties="refuse",
     bounds=(0.0, math.inf),
     best_lists="new_intents",
 )
@@ -192,12 +181,10 @@ def alpha_ndcg(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5)
     return _share_of_greedy(h, k, alpha, lambda n: discount_weights("log2", n))
 
 
-@metric(
+@intent_metric(
     "err_ia",
     formula="sum over places r <= k of gain_r / r, over its value if every item served every intent",
     reference="Chapelle et al., Intent-based diversification of web search results (2011)",
-    needs=("lists", "intents"),
-    ties="refuse",
     best_lists="new_intents",
 )
 def err_ia(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) -> Float:
@@ -213,12 +200,10 @@ def err_ia(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) -> 
     return _share_of_most(h, k, alpha, lambda n: discount_weights("reciprocal", n))
 
 
-@metric(
+@intent_metric(
     "nerr_ia",
     formula="err_ia / err_ia of the best order, built one item after the other",
     reference="Chapelle et al., Intent-based diversification of web search results (2011)",
-    needs=("lists", "intents"),
-    ties="refuse",
     bounds=(0.0, math.inf),
     best_lists="new_intents",
 )
@@ -234,12 +219,10 @@ def nerr_ia(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) ->
     return _share_of_greedy(h, k, alpha, lambda n: discount_weights("reciprocal", n))
 
 
-@metric(
+@intent_metric(
     "nrbp",
     formula="(1 - (1 - alpha) beta) / intents x sum over places r of gain_r beta^(r - 1)",
     reference=_NRBP,
-    needs=("lists", "intents"),
-    ties="refuse",
     best_lists="new_intents",
 )
 def nrbp(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5, beta: float = 0.5) -> Float:
@@ -259,12 +242,10 @@ def nrbp(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5, beta:
     )
 
 
-@metric(
+@intent_metric(
     "nnrbp",
     formula="nrbp / nrbp of the best order, built one item after the other",
     reference=_NRBP,
-    needs=("lists", "intents"),
-    ties="refuse",
     bounds=(0.0, math.inf),
     best_lists="new_intents",
 )
@@ -281,12 +262,10 @@ def nnrbp(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5, beta
     return _share_of_greedy(h, k, alpha, lambda n: geometric_weights(beta, n))
 
 
-@metric(
+@intent_metric(
     "map_ia",
     formula="mean over the intents of average precision for that intent",
     reference=_AGRAWAL,
-    needs=("lists", "intents"),
-    ties="refuse",
     best_lists="intents_in_two_orders",
 )
 def map_ia(h: Reading, k: int | None, c: Conventions) -> Float:
@@ -308,13 +287,11 @@ def map_ia(h: Reading, k: int | None, c: Conventions) -> Float:
     return _nan_without_intent(intents, mean)
 
 
-@metric(
+@intent_metric(
     "precision_ia",
     formula="mean over the intents of precision at k for that intent",
     reference=_AGRAWAL,
     at_k="required",
-    needs=("lists", "intents"),
-    ties="refuse",
     aliases=("p_ia",),
     best_lists="most_intents",
 )
@@ -333,12 +310,10 @@ def precision_ia(h: Reading, k: int | None, c: Conventions) -> Float:
     return _nan_without_intent(intents, divide_or_zero(count * 1.0, intents.n_of_case * float(k or 1)))
 
 
-@metric(
+@intent_metric(
     "subtopic_recall",
     formula="intents served in the first k places / intents",
     reference="Zhai, Cohen & Lafferty, Beyond independent relevance (2003)",
-    needs=("lists", "intents"),
-    ties="refuse",
     grows_with_k=True,
     aliases=("strec",),
     best_lists="every_intent",
@@ -374,7 +349,8 @@ def _share_of_most(h: Reading, k: int | None, alpha: float, weights: Weights) ->
 def _share_of_greedy(h: Reading, k: int | None, alpha: float, weights: Weights) -> Float:
     """The weighted gains over those of the greedily best list."""
     intents = truth_intents(h)
-    best = _sum_gains(h, k, alpha, intents_of_greedy_lists(h, intents, k, alpha), weights)
+    greedy = _join_intents(h, intents, greedy_order(h, intents, k, alpha))
+    best = _sum_gains(h, k, alpha, greedy, weights)
     sums = _sum_gains(h, k, alpha, intents_of_hits(h, intents), weights)
     return _nan_without_intent(intents, divide_or_zero(sums, best))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,9 @@ from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError, InputError
 from recsys.kernels.exact_sums import exact_sum
 from recsys.metrics import full_rank
-from recsys.metrics.case_reading import Reading
+from recsys.metrics.readings import Reading
 from recsys.metrics.registry import Metric, divide_or_nan, quotient, register_rating
-from recsys.types import Array, Bool, Context, Float, Hits, Int
+from recsys.types import Array, Bool, Context, Float, Hits, Int, runs
 
 Body = Callable[..., Float]
 _POOLED = "it is computed over all rows at once and has no value per user; ask for user_{}"
@@ -155,34 +155,34 @@ def own_params(body: Body) -> dict[str, Any]:
     return dict(body.__kwdefaults__ or {})
 
 
-def _squared_errors(p: Predictions) -> Float:
-    return p.error**2
+def row_mean(name: str, **facts: Any) -> Callable[[RowValue], Body]:
+    """Register a value per row as a metric, the mean of that value; arguments as in `rating`."""
 
+    def register(row_value: RowValue) -> Body:
+        @wraps(row_value)
+        def body(p: Predictions) -> Float:
+            return p.mean(row_value(p))
 
-def _absolute_errors(p: Predictions) -> Float:
-    return np.abs(p.error)
+        return rating(name, row_value=row_value, **facts)(body)
 
-
-def _errors(p: Predictions) -> Float:
-    return p.error
+    return register
 
 
 def _root_mean(total: float, n: float) -> float:
     return math.sqrt(total / n) if n else math.nan
 
 
-@rating(
+@row_mean(
     "mse",
     formula="mean (prediction - actual)^2",
     reference=_HERLOCKER,
     better="lower",
     bounds=(0.0, math.inf),
-    row_value=_squared_errors,
     sets={"ratings": 1},
 )
 def mse(p: Predictions) -> Float:
     """The mean squared error: an error of four stars weighs sixteen times as much as an error of one."""
-    return p.mean(_squared_errors(p))
+    return p.error**2
 
 
 @rating(
@@ -192,7 +192,7 @@ def mse(p: Predictions) -> Float:
     better="lower",
     bounds=(0.0, math.inf),
     combine=_root_mean,
-    row_value=_squared_errors,
+    row_value=ROW_VALUES["mse"],
     sets={"ratings": 2},
     user_sets={"ratings": 7},
 )
@@ -201,33 +201,31 @@ def rmse(p: Predictions) -> Float:
     return np.sqrt(mse(p))
 
 
-@rating(
+@row_mean(
     "mae",
     formula="mean |prediction - actual|",
     reference=_HERLOCKER,
     better="lower",
     bounds=(0.0, math.inf),
-    row_value=_absolute_errors,
     sets={"ratings": 3},
     user_sets={"ratings": 8},
 )
 def mae(p: Predictions) -> Float:
     """The mean absolute error: how far off a prediction is on average, in the units of the ratings."""
-    return p.mean(_absolute_errors(p))
+    return np.abs(p.error)
 
 
-@rating(
+@row_mean(
     "bias",
     formula="mean (prediction - actual)",
     reference=_DRAPER,
     better="zero",
     bounds=(-math.inf, math.inf),
-    row_value=_errors,
     sets={"ratings": 6},
 )
 def bias(p: Predictions) -> Float:
     """How much too high predictions are on average; 0 is best, and a negative value is too low."""
-    return p.mean(_errors(p))
+    return p.error
 
 
 @rating(
@@ -255,19 +253,13 @@ def explained_variance(p: Predictions) -> Float:
     return 1.0 - divide_or_nan(p.spread(p.error), p.spread(p.actual))
 
 
-def _log_loss_of_rows(p: Predictions) -> Float:
-    inside = np.clip(p.probability, _SMALLEST_PROBABILITY, 1.0 - _SMALLEST_PROBABILITY)
-    return -np.log(np.where(p.clicked, inside, 1.0 - inside))
-
-
-@rating(
+@row_mean(
     "log_loss",
     formula="-mean (y log p + (1 - y) log(1 - p))",
     reference="Good, Rational decisions (1952)",
     better="lower",
     bounds=(0.0, math.inf),
     aliases=("logloss", "cross_entropy"),
-    row_value=_log_loss_of_rows,
     sets={"clicks": 1},
     punishes_certainty=True,
 )
@@ -276,7 +268,8 @@ def log_loss(p: Predictions) -> Float:
 
     Probabilities are kept 2^-52 away from 0 and 1.
     """
-    return p.mean(_log_loss_of_rows(p))
+    inside = np.clip(p.probability, _SMALLEST_PROBABILITY, 1.0 - _SMALLEST_PROBABILITY)
+    return -np.log(np.where(p.clicked, inside, 1.0 - inside))
 
 
 @rating(
@@ -354,9 +347,7 @@ def _equal_counts(p: Predictions, n_bins: int) -> Int:
     order = np.lexsort((p.probability, p.group))
     group, value = p.group[order], p.probability[order]
     starts = np.concatenate([[0], np.cumsum(p.n)]).astype(np.int64)
-    at = np.arange(len(order))
-    new = _differs_from_previous(group, value)
-    first = np.maximum.accumulate(np.where(new, at, 0)) - starts[group]
+    first = np.repeat(*runs(group, value)) - starts[group]
     place = np.empty(len(order), dtype=np.int64)
     place[order] = first * n_bins // np.maximum(p.n[group].astype(np.int64), 1)
     return place
@@ -412,28 +403,18 @@ def _as_hits(p: Predictions) -> Hits:
     """The rows of each group as a ranking by prediction, in which the clicked ones are relevant."""
     order = np.lexsort((-p.predicted, p.group))
     group, score, clicked = p.group[order], p.predicted[order], p.clicked[order]
-    new = _differs_from_previous(group, score)
-    first = np.flatnonzero(new)
-    tie = np.cumsum(new) - 1
-    sizes = np.diff(np.concatenate([first, [len(order)]]))
+    first, sizes = runs(group, score)
     starts = np.concatenate([[0], np.cumsum(p.n)]).astype(np.int64)
     n_clicked = np.bincount(group[clicked], minlength=p.n_groups)
     return Hits(
         n_cases=p.n_groups,
         case=group[clicked].astype(np.int32),
         item=np.flatnonzero(clicked).astype(np.int32),
-        rank=(first[tie] - starts[group] + 1)[clicked],
+        rank=(np.repeat(first, sizes) - starts[group] + 1)[clicked],
         grade=None,
         n_listed=p.n.astype(np.int64),
         truth_indptr=np.concatenate([[0], np.cumsum(n_clicked)]),
         truth_grade=None,
-        tied=sizes[tie][clicked],
+        tied=np.repeat(sizes, sizes)[clicked],
         n_candidates=p.n.astype(np.int64),
     )
-
-
-def _differs_from_previous(group: Array, value: Float) -> Bool:
-    """Which rows differ from the one before, in group or value."""
-    new = np.ones(len(group), dtype=bool)
-    new[1:] = (group[1:] != group[:-1]) | (value[1:] != value[:-1])
-    return new

@@ -12,7 +12,6 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
-from recsys.metrics.case_reading import Reading, divisor
 from recsys.metrics.expectation import (
     chance_of_hit,
     first_hit,
@@ -20,6 +19,7 @@ from recsys.metrics.expectation import (
     precision_sum,
     reciprocal_of_first,
 )
+from recsys.metrics.readings import Reading, divisor
 from recsys.metrics.registry import Terms, divide_or_zero, metric, ratio
 from recsys.types import Float
 

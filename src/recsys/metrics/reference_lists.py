@@ -9,10 +9,9 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
-from recsys.metrics.case_reading import Reading, divisor
-from recsys.metrics.item_facts import ItemFacts
+from recsys.metrics.attributes import ItemFacts
+from recsys.metrics.readings import Entries, Reading, divisor, sorted_unique
 from recsys.metrics.registry import divide_or_zero, metric, shown_metric
-from recsys.metrics.shown_items import Entries, sorted_unique
 from recsys.types import Float, Int
 
 

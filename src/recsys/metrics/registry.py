@@ -1,22 +1,29 @@
-"""What a metric is, and the only list of them: names, parsing, help, docs, bounds and tests read it.
+"""What a metric is, the only list of them, and how one is requested: from "ndcg(gain=exp2)@10" and back.
 
 A metric is a function `(reading, k, conventions, **params)` that returns one float64 per case, or a
 `Terms` where it is made of two terms that a summary may average before combining them. One of kind
 "catalogue" gets a `CatalogueReading` instead, how often each item was shown to all cases, and returns one
-number.
+number. Names, parsing, help, docs, bounds and tests read the registry.
+
+The grammar of a request is a name, optional parameters in brackets and an optional cut-off; nothing is
+evaluated. A request prints in one canonical way, so equal requests have equal names.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from recsys.errors import ConventionError, UnknownNameError
-from recsys.types import Array, Bool, Float, Registry
+from recsys.conventions.decisions import DECISIONS, Conventions
+from recsys.errors import ConventionError, CutoffError, NotDefinedError, UnknownNameError
+from recsys.types import Array, Bool, Context, Float, Registry
 
 AtK = Literal["optional", "required", "never"]
 TieRule = Literal["linear", "own", "refuse", "shown"]
@@ -195,13 +202,13 @@ def lookup(name: str) -> tuple[Metric, Mapping[str, Any]]:
     ('f', {})
     """
     key = name.lower()
-    if not any(key in names for names in (METRICS, _ALIASES, _RATING_NAMES)):
+    if key not in METRICS and key not in _ALIASES and key not in _RATING_NAMES:
         METRICS.load_plugins()
     target, preset = _ALIASES.get(key, (key, {}))
     if target in METRICS:
-        return METRICS.find(target), preset
+        return METRICS[target], preset
     if key in _RATING_NAMES:
-        return RATINGS.find(_RATING_NAMES[key]), {}
+        return RATINGS[_RATING_NAMES[key]], {}
     raise UnknownNameError("metric", name, [*METRICS, *_ALIASES], hint="`recsys metrics` lists them all.")
 
 
@@ -225,7 +232,7 @@ def lookup_rating(name: str) -> tuple[Metric, Mapping[str, Any]]:
     if key not in _RATING_NAMES:
         RATINGS.load_plugins()
     if key in _RATING_NAMES:
-        return RATINGS.find(_RATING_NAMES[key]), {}
+        return RATINGS[_RATING_NAMES[key]], {}
     hint = "Metrics of lists go to recsys.evaluate." if key in METRICS or key in _ALIASES else None
     raise UnknownNameError("rating metric", name, [*RATINGS], hint=hint)
 
@@ -252,3 +259,294 @@ def set_requests(name: str, k: int | None = None) -> tuple[str, ...]:
     """
     cuts = {m.name: None if m.at_k == "never" else k or m.usual_k for m in metric_set(name)}
     return tuple(member if cut is None else f"{member}@{cut}" for member, cut in cuts.items())
+
+
+class Need(NamedTuple):
+    """A need in words, what to pass, and whether a context provides it."""
+
+    words: str
+    hint: str
+    is_met: Callable[[Context], bool]
+
+
+NEEDS: dict[str, Need] = {
+    "candidates": Need(
+        "lists that rank every candidate (complete=True)",
+        "If each list ranks every candidate, pass complete=True; otherwise use a metric with @k.",
+        lambda c: c.complete,
+    ),
+    "catalogue": Need(
+        "the size of the catalogue",
+        "Pass catalogue= (ids, or how many).",
+        lambda c: c.n_items is not None,
+    ),
+    "predictions": Need(
+        "predicted ratings", "Use recsys.evaluate_ratings, or a metric of lists.", lambda _: False
+    ),
+    "lists": Need("the lists themselves", "Use recsys.evaluate.", lambda _: True),
+    "train": Need(
+        "what the users had before (train=)",
+        "Pass train=, a table, dict or matrix of interactions.",
+        lambda c: c.train is not None,
+    ),
+    "popularity": Need(
+        "how many users had each item before (train= or popularity=)",
+        "Pass train=, or popularity={item: users}.",
+        lambda c: c.train is not None or c.popularity is not None,
+    ),
+    "embeddings": Need(
+        "a vector for each item (embeddings=)",
+        "Pass embeddings={item: vector}, (ids, matrix), or a matrix whose row is the item.",
+        lambda c: c.embeddings is not None,
+    ),
+    "profiles": Need(
+        "a vector for each user (profiles=, or train= to make one of the items the user had)",
+        "Pass profiles={user: vector}, or train=.",
+        lambda c: c.profiles is not None or c.train is not None,
+    ),
+    "items": Need(
+        "what is known about the items (items=)",
+        "Pass items=, a table with an item column, or {column: {item: value}}.",
+        lambda c: c.items is not None,
+    ),
+    "reference": Need(
+        "lists to compare these with (reference=)",
+        "Pass reference=, another model's lists, or one list that everybody would get.",
+        lambda c: c.reference is not None,
+    ),
+    "eligible": Need(
+        "which items may be shown (catalogue=, never=, eligible=), unless all may", "", lambda _: True
+    ),
+    "intents": Need(
+        "what each relevant item is relevant for (intents=)",
+        "Pass intents=, a column of items=, or {user: {item: [intents]}}.",
+        lambda c: c.intents is not None,
+    ),
+}
+
+
+_REQUEST = re.compile(r"\s*([A-Za-z_][\w-]*)\s*(?:\(([^()]*)\))?\s*(?:@\s*([^@\s]+))?\s*")
+
+
+@dataclass(frozen=True)
+class Request:
+    """A metric, its parameters and its cut-off: one column of a result.
+
+    >>> str(Request.parse("NDCG( gain = exp2 )@10")), Request.parse("f1@5").k
+    ('ndcg(gain=exp2)@10', 5)
+    """
+
+    metric: Metric
+    k: int | None
+    params: tuple[tuple[str, Any], ...] = ()
+
+    @classmethod
+    def parse(
+        cls, text: str | Request, find: Callable[[str], tuple[Metric, Mapping[str, Any]]] = lookup
+    ) -> Request:
+        """The request that `text` names; `find` looks up a metric by name."""
+        if isinstance(text, Request):
+            return text
+        match = _REQUEST.fullmatch(str(text))
+        if match is None:
+            raise UnknownNameError(
+                "metric", text, [], hint='A metric is written like "ndcg@10" or "ndcg(gain=exp2)@10".'
+            )
+        name, inside, cut = match.groups()
+        name = name.replace("-", "_")
+        return _parse_parts(find(name)[0], name.lower(), inside or "", cut, str(text))
+
+    @classmethod
+    def of(cls, text: str | Request, **params: Any) -> Request:
+        """A request with parameters that text cannot express, such as a function.
+
+        >>> str(Request.of("ild@10", distance=max))
+        'ild(distance=max)@10'
+        """
+        request = cls.parse(text)
+        metric = request.metric
+        for name in params:
+            if name not in metric.params:
+                raise UnknownNameError(f"parameter of {metric.name}", name, metric.params)
+        return cls(metric, request.k, _canonical_params(metric, {**dict(request.params), **params}))
+
+    def at(self, k: int) -> Request:
+        """The same metric at another cut-off."""
+        return Request(self.metric, check_k(self.metric, k), self.params)
+
+    @cached_property
+    def own_params(self) -> Mapping[str, Any]:
+        """Parameters of the metric's function, defaults filled in."""
+        params = dict(self.params)
+        return {name: params.get(name, default) for name, default in self.metric.params.items()}
+
+    def conventions(self, base: Conventions) -> Conventions:
+        """`base` as this request sees it: with exceptions for its metric, then its own parameters."""
+        changes = {n: v for n, v in self.params if n not in self.metric.params}
+        own = base.for_metric(self.metric.name)
+        return own.but(**changes) if changes else own
+
+    def __str__(self) -> str:
+        return self._name
+
+    @cached_property
+    def _name(self) -> str:
+        name, params = self.metric.name, self.params
+        own = self.own_params
+        for alias, preset in self.metric.aliases.items():
+            # f(beta=1) is better known as f1: an alias that stands for exactly these parameters.
+            if preset and all(own[n] == v for n, v in preset.items()):
+                name, params = alias, tuple((n, v) for n, v in params if n not in preset)
+                break
+        inside = ", ".join(f"{n}={_format_value(v)}" for n, v in params)
+        return name + (f"({inside})" if inside else "") + ("" if self.k is None else f"@{self.k}")
+
+
+def check_needs(request: Request, context: Context) -> None:
+    """Raise NotDefinedError, which names the missing keyword, if the context lacks a need of the metric."""
+    for need in request.metric.needs:
+        if not NEEDS[need].is_met(context):
+            cut = need == "candidates"
+            what = "every candidate's place, and the lists are cut off" if cut else NEEDS[need].words
+            raise NotDefinedError(f"{request.metric.name} needs {what}.", hint=NEEDS[need].hint)
+
+
+Metrics = str | Request | Iterable[str | Request] | None
+
+
+def parse_all(metrics: Metrics, k: int | Sequence[int] | None) -> list[Request]:
+    """Requests in the order of `metrics`, without repeats; `k` applies to those without a cut-off.
+
+    Raises:
+        UnknownNameError: a metric or parameter is unknown, or no metric is named.
+        CutoffError: a cut-off is missing, not allowed or not a positive whole number.
+    """
+    names = metrics
+    if metrics is None:
+        names = set_requests("default") if k is None else [m.name for m in metric_set("default")]
+    if isinstance(names, str):
+        names = [part for part in re.split(r",(?![^()]*\))", names) if part.strip()]
+    if isinstance(names, Mapping) or not isinstance(names, Request | Iterable):
+        raise UnknownNameError(
+            "metric list", metrics, [], hint='Pass names such as ["ndcg@10", "recall@10"].'
+        )
+    cuts = [] if k is None else ([k] if isinstance(k, int | np.integer | float | bool) else list(k))
+    requests: dict[str, Request] = {}
+    for text in [names] if isinstance(names, Request) else names:
+        for request in _parse_at_cuts(text, cuts):
+            requests.setdefault(str(request), request)
+    if not requests:
+        raise UnknownNameError(
+            "metric list", metrics, [], hint='Ask for at least one metric, such as "ndcg@10".'
+        )
+    return list(requests.values())
+
+
+def _parse_at_cuts(text: str | Request, cuts: list[Any]) -> list[Request]:
+    """The request at each cut-off, or once where it names its own or may have none."""
+    has_cut = isinstance(text, Request) or "@" in str(text)
+    match = None if has_cut or not cuts else _REQUEST.fullmatch(str(text))
+    if match is None or lookup(match.group(1).replace("-", "_"))[0].at_k == "never":
+        return [Request.parse(text)]
+    requests = []
+    for cut in cuts:
+        number = (
+            isinstance(cut, int | np.integer | float) and not isinstance(cut, bool) and math.isfinite(cut)
+        )
+        if not number or cut != int(cut):
+            raise CutoffError(
+                f"the cut-off k={cut!r} is not a whole number.", hint="Use k >= 1, such as k=10."
+            )
+        requests.append(Request.parse(f"{text}@{int(cut)}"))
+    return requests
+
+
+def check_k(metric: Metric, k: int | None) -> int | None:
+    """`k` itself, or an error where the metric may not have it.
+
+    Raises:
+        CutoffError: the metric needs a cut-off, has none, or `k` is not positive.
+    """
+    if k is None and metric.at_k == "required":
+        raise CutoffError(f"{metric.name} needs a cut-off.", hint=f'Write "{metric.name}@10".')
+    if k is not None and metric.at_k == "never":
+        raise CutoffError(
+            f"{metric.name} has no cut-off, but came with @{k}.", hint=f'Write "{metric.name}".'
+        )
+    if k is not None and k < 1:
+        raise CutoffError(f"the cut-off k={k} of {metric.name} is not positive.", hint="Use k >= 1.")
+    return k
+
+
+def largest_k(requests: Iterable[Request]) -> int | None:
+    """The longest list these requests read; None if one of them reads whole lists."""
+    cuts = [r.k for r in requests]
+    return None if not cuts or None in cuts else max(c for c in cuts if c is not None)
+
+
+def max_place_read(requests: Iterable[Request]) -> int | None:
+    """The last place at which these requests look for relevant items; None if one reads all places."""
+    per_case = [r for r in requests if r.metric.kind != "catalogue"]
+    return None if any("candidates" in r.metric.needs for r in per_case) else largest_k(per_case)
+
+
+@lru_cache(maxsize=1024)
+def _parse_parts(metric: Metric, alias: str, inside: str, cut: str | None, text: str) -> Request:
+    """The request for a metric found by `alias`, from the text in brackets and after the @ of `text`."""
+    params, known = dict(metric.aliases.get(alias, {})), _param_names(metric)
+    named: set[str] = set()
+    for part in filter(str.strip, inside.split(",")):
+        name, sign, value = (x.strip() for x in part.partition("="))
+        full = metric.over or name if name == "over" else name
+        if not sign or full not in known:
+            raise UnknownNameError(f"parameter of {metric.name}", name, known, hint="Write name=value.")
+        if full in named:
+            raise ConventionError(
+                f"parameter {name!r} of {metric.name} is given twice.", hint="Give it once."
+            )
+        named.add(full)
+        params[full] = _parse_value(full, value)
+        if isinstance(metric.params.get(full), float) and not isinstance(params[full], float):
+            raise ConventionError(
+                f"parameter {name!r} of {metric.name} is {value!r}, not a number.",
+                hint=f"Write {metric.name}({name}={metric.params[full]:g}).",
+            )
+    if cut is not None and not re.fullmatch(r"[+-]?\d{1,18}", cut):
+        raise CutoffError(
+            f"the cut-off {cut!r} in {text!r} is not a whole number.",
+            hint='Write "@10", a positive whole number.',
+        )
+    return Request(metric, check_k(metric, int(cut) if cut else None), _canonical_params(metric, params))
+
+
+def _param_names(metric: Metric) -> list[str]:
+    """The metric's own parameters and the conventions that may differ from one request to the next."""
+    same_for_all = {"no_truth", "no_list", "ties", "unknown_items", "seen_truth"}
+    return [*metric.params, *(c for c in metric.reads if c not in same_for_all)]
+
+
+def _parse_value(name: str, text: str) -> Any:
+    if name in DECISIONS:
+        Conventions().but(**{name: text})
+        return text
+    if text in ("None", ""):
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _canonical_params(metric: Metric, params: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Parameters in declared order, the metric's own defaults left out."""
+    changed = {n: v for n, v in params.items() if n not in metric.params or v != metric.params[n]}
+    return tuple((n, changed[n]) for n in _param_names(metric) if n in changed)
+
+
+def _format_value(value: Any) -> str:
+    if callable(value):
+        return str(getattr(value, "__name__", type(value).__name__))
+    if not isinstance(value, float):
+        return str(value)
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)

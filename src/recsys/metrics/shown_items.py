@@ -1,187 +1,312 @@
-"""What a metric may read from the lists: the items shown, their places, and what is known about them.
+"""Metrics of the items shown: how full the lists are, whether their items may be shown, value, popularity.
 
-This is the part of a Reading for metrics about the items shown; ranking metrics never use it, and nothing
-is computed before a metric reads it.
+Popularity is the number of users who had an item in train=. An item that nobody had is as novel as one that
+a single user had, because 0 has no logarithm.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from functools import cached_property
-from typing import NamedTuple, TypeVar
+import math
 
 import numpy as np
 
-from recsys.errors import NotDefinedError
-from recsys.metrics.item_facts import ItemFacts
-from recsys.types import Array, Bool, Context, Float, Ids, Int, Interactions, Lists, Shown, entries_of_cases
+from recsys.conventions.decisions import Conventions
+from recsys.errors import ConventionError
+from recsys.metrics.readings import Reading
+from recsys.metrics.registry import divide_or_zero, metric, shown_metric
+from recsys.types import Float
 
-T = TypeVar("T")
-
-
-class Entries(NamedTuple):
-    """Items that were shown: case, item and place of each, by case and best first."""
-
-    case: Array
-    item: Array
-    place: Array
+_CASTELLS = "Castells, Vargas & Wang, Novelty and diversity metrics for recommender systems (2011)"
+_VARIANT = "Write novelty, novelty(cold=drop) or novelty(over=events)."
 
 
-class ListContext(NamedTuple):
-    """What metrics about the items shown read besides the hits: users, lists and the truth's items."""
+@shown_metric(
+    "user_coverage",
+    formula="1 if the list holds at least `least` items, otherwise 0; the mean is a share of the users",
+    reference="Ge, Delgado-Battenfeld & Jannach, Beyond accuracy: coverage and serendipity (2010)",
+    zero_of_none=True,
+    aliases=("covered_users",),
+    best_lists="any_lists",
+)
+def user_coverage(h: Reading, k: int | None, c: Conventions, *, least: float = 1.0) -> Float:
+    """The share of the users who are shown at least `least` items, by default one.
 
-    users: Ids
-    facts: ItemFacts
-    shown: Callable[[], Shown]
-    judged: Array
-    grades: Float | None
-
-
-class ShownItems:
-    """The lists of some cases under one rule of repeats."""
-
-    def __init__(
-        self, n_cases: int, duplicates: str, context: Context, list_context: ListContext | None
-    ) -> None:
-        self.n_cases = n_cases
-        self.context = context
-        self._list_context = list_context
-        self._repeats_count = duplicates == "all"
-        self._cache: dict[Hashable, object] = {}
-
-    @property
-    def list_context(self) -> ListContext:
-        """The lists and what is known about items and cases."""
-        if self._list_context is None:
-            raise NotDefinedError("a single list has no catalogue and no users.", hint="Use recsys.evaluate.")
-        return self._list_context
-
-    @property
-    def facts(self) -> ItemFacts:
-        """What is known about the items, by code."""
-        return self.list_context.facts
-
-    def n_missing(self, need: str, k: int | None, column: str | None) -> int:
-        """How many of the items shown have no vector, number or label."""
-        if need == "embeddings":
-            unknown = self.facts.rows < 0
-        elif self.facts.is_number(column):
-            unknown = np.isnan(self.facts.number(column))
-        else:
-            unknown = np.diff(self.facts.attribute(column).indptr) == 0
-        return int(unknown[self.shown(k).item].sum())
-
-    def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """The result of `compute`, computed once per key and shared by all metrics."""
-        try:
-            if key not in self._cache:
-                self._cache[key] = compute()
-            return self._cache[key]  # type: ignore[return-value]
-        except TypeError:  # the key holds a gain or discount that cannot be hashed
-            return compute()
-
-    @cached_property
-    def listed(self) -> Entries:
-        """Every entry of the lists, repeats included."""
-        shown = self.list_context.shown()
-        case = np.repeat(np.arange(self.n_cases, dtype=np.int32), shown.sizes)
-        place = shown.places
-        if place is None:
-            place = (np.arange(1, len(case) + 1) - np.repeat(shown.indptr[:-1], shown.sizes)).astype(np.int32)
-        return Entries(case, shown.codes, place)
-
-    @cached_property
-    def is_repeat(self) -> Bool | None:
-        """Which entries of `listed` repeat an earlier one of their list; None if none does."""
-        if not self.list_context.shown().repeated or len(self.listed.case) == 0:
-            return None
-        pair = self.listed.case.astype(np.int64) * len(self.facts.ids) + self.listed.item
-        order = np.argsort(pair, kind="stable")
-        repeats = np.zeros(len(pair), dtype=bool)
-        repeats[order[1:]] = pair[order[1:]] == pair[order[:-1]]
-        return mask_or_none(repeats)
-
-    def shown(self, k: int | None) -> Entries:
-        """The items in the first k places; a repeated one once, unless the conventions count repeats."""
-        return self.cached(("shown", k), lambda: self._first_places(k))
-
-    def _first_places(self, k: int | None) -> Entries:
-        keep: Bool | None = None
-        if k is not None and self.listed.place.max(initial=0) > k:
-            keep = self.listed.place <= k
-        if self.is_repeat is not None and not self._repeats_count:
-            keep = ~self.is_repeat if keep is None else keep & ~self.is_repeat
-        return self.listed if keep is None else Entries(*(column[keep] for column in self.listed))
-
-    def n_shown(self, k: int | None) -> Int:
-        """How many items `shown` holds for each case."""
-        entries = self.shown(k)
-        return self.cached(("n_shown", k), lambda: np.bincount(entries.case, minlength=self.n_cases))
-
-    def n_places(self, k: int | None) -> Int:
-        """How many of the first k places are filled, per case."""
-        sizes = self.list_context.shown().sizes
-        return sizes if k is None else np.minimum(sizes, k)
-
-    def mean_shown(self, k: int | None, values: Float) -> Float:
-        """Mean over the items shown of one value per item, per case; 0 where nothing is shown."""
-        entries = self.shown(k)
-        total = self.sum_by_case(entries.case, values[entries.item])
-        return np.divide(total, self.n_shown(k), out=np.zeros(self.n_cases), where=self.n_shown(k) > 0)
-
-    def pairs(self, what: str) -> Entries:
-        """The items of each case's user in one part of the context, by case.
-
-        An item this evaluation does not know has the code -1.
-
-        Args:
-            what: "train" (what the user had), "reference" (lists of another model) or "eligible".
-        """
-        return self.cached(("pairs", what), lambda: self._align_to_cases(getattr(self.context, what)))
-
-    def sum_by_case(self, case: Array, values: Float) -> Float:
-        """Sum of the values of each case, added in the order given."""
-        return add_up(case, values, self.n_cases)
-
-    def _align_to_cases(self, data: Interactions | Lists) -> Entries:
-        if len(data.cases) == 0:  # one list for everybody
-            size = len(data.codes)
-            case, at = np.repeat(np.arange(self.n_cases), size), np.tile(np.arange(size), self.n_cases)
-        else:
-            case, at = entries_of_cases(data, self.list_context.users)
-        data.items.same_kind(self.facts.ids, what="item")
-        item = self.facts.ids.code_of(data.items.values)[data.codes[at]]
-        place = at - np.asarray(data.indptr)[np.searchsorted(data.indptr, at, side="right") - 1] + 1
-        return Entries(case, item, place)
-
-    def among(self, what: str, case: Array, item: Array, k: int | None = None) -> Bool:
-        """Whether each pair of case and item is in `pairs(what)`, in its first k places."""
-        known = self.pairs(what)
-        keep = known.item >= 0 if k is None else (known.item >= 0) & (known.place <= k)
-        width = max(len(self.facts.ids), 1)
-        known_keys = np.sort(known.case[keep].astype(np.int64) * width + known.item[keep])
-        keys = case.astype(np.int64) * width + item
-        if len(known_keys) == 0:
-            return np.zeros(len(keys), dtype=bool)
-        at = np.minimum(np.searchsorted(known_keys, keys), len(known_keys) - 1)
-        return np.asarray(known_keys[at] == keys)
+    >>> import recsys
+    >>> recsys.evaluate({1: [3, 5], 2: []}, {1: {3}, 2: {4}}, "user_coverage@2")["user_coverage@2"]
+    0.5
+    """
+    del c
+    return (h.n_shown(k) >= least).astype(np.float64)
 
 
-def mask_or_none(mask: Bool) -> Bool | None:
-    """The mask, or None if nothing is marked."""
-    return mask if mask.any() else None
+@shown_metric(
+    "filled",
+    formula="items shown in the first k places / k",
+    reference="RecTools 0.19, SufficientReco",
+    at_k="required",
+    zero_of_none=True,
+    grows_with_k=False,
+    aliases=("sufficient_reco",),
+    best_lists="any_lists",
+)
+def filled(h: Reading, k: int | None, c: Conventions) -> Float:
+    """The share of the k places that a list fills; a repeated item fills none.
+
+    >>> import recsys
+    >>> recsys.evaluate({1: [3, 5]}, {1: {3}}, "filled@4")["filled@4"]
+    0.5
+    """
+    del c
+    return np.minimum(h.n_shown(k) / float(k or 1), 1.0)
 
 
-def add_up(case: Array, values: Float, n_cases: int) -> Float:
-    """Sum of the values of each case, added in the order given."""
-    return np.bincount(case, weights=values, minlength=n_cases).astype(np.float64, copy=False)
+@shown_metric(
+    "valid",
+    formula="places in the first k with an item that may be shown / places filled",
+    reference="Castells & Moffat, Offline recommender system evaluation (2022)",
+    needs=("eligible",),
+    best_lists="any_candidates",
+)
+def valid(h: Reading, k: int | None, c: Conventions) -> Float:
+    """The share of the items shown that may be: in the catalogue, not `never`, `eligible`, not shown before.
+
+    >>> import recsys
+    >>> lists = {1: [3, 3, 9, 5]}
+    >>> recsys.evaluate(lists, {1: {3}}, "valid@4", catalogue=[3, 4, 5], never=[5])["valid@4"]
+    0.25
+    """
+    del c
+    entries, context, ids = h.listed, h.context, h.facts.ids
+    allowed = np.ones(len(ids), dtype=bool)
+    if context.catalogue is not None:
+        allowed &= context.catalogue.code_of(ids.values) >= 0
+    if context.never is not None:
+        context.never.same_kind(ids, what="item")
+        allowed &= context.never.code_of(ids.values) < 0
+    good = allowed[entries.item]
+    if h.is_repeat is not None:
+        good &= ~h.is_repeat
+    if context.eligible is not None:
+        good &= h.among("eligible", entries.case, entries.item)
+    inside = slice(None) if k is None else entries.place <= k
+    case, good = entries.case[inside], good[inside]
+    return divide_or_zero(
+        np.bincount(case[good], minlength=h.n_cases) * 1.0, np.bincount(case, minlength=h.n_cases) * 1.0
+    )
 
 
-def sorted_unique(keys: Int) -> Int:
-    """The distinct numbers, ascending; on long columns sorting is faster than hashing."""
-    if (keys[1:] > keys[:-1]).all():
-        return keys
-    ordered = np.sort(keys)
-    new = np.ones(len(ordered), dtype=bool)
-    new[1:] = ordered[1:] != ordered[:-1]
-    return ordered[new]
+@metric(
+    "value",
+    formula="sum over hits in the first k places of the item's value",
+    reference="Jannach & Adomavicius, Price and profit awareness in recommender systems (2017)",
+    bounds=(-math.inf, math.inf),
+    needs=("lists", "items"),
+    best_lists="most_valuable",
+)
+def value(h: Reading, k: int | None, c: Conventions, *, of: str | None = None) -> Float:
+    """The value of the relevant items shown, from a column of items= such as price or margin.
+
+    An item without a value adds 0 and is counted.
+
+    >>> import recsys
+    >>> price = {3: 10.0, 5: 20.0}
+    >>> recsys.evaluate({1: [3, 5]}, {1: {5}}, "value@2", items={"price": price})["value@2"]
+    20.0
+    """
+    del c
+    return h.add(h.within(k) * np.nan_to_num(h.facts.number(of), nan=0.0)[h.item])
+
+
+@shown_metric(
+    "shown_value",
+    formula="sum over the items shown in the first k places of the item's value",
+    reference="Jannach & Adomavicius, Price and profit awareness in recommender systems (2017)",
+    bounds=(-math.inf, math.inf),
+    needs=("items",),
+    zero_of_none=True,
+    best_lists="highest_values",
+)
+def shown_value(h: Reading, k: int | None, c: Conventions, *, of: str | None = None) -> Float:
+    """The value of the items shown, relevant or not, from a column of items= such as price or margin.
+
+    >>> import recsys
+    >>> price = {3: 10.0, 5: 20.0}
+    >>> recsys.evaluate({1: [3, 5]}, {1: {5}}, "shown_value@2", items={"price": price})["shown_value@2"]
+    30.0
+    """
+    del c
+    entries = h.shown(k)
+    return h.sum_by_case(entries.case, np.nan_to_num(h.facts.number(of), nan=0.0)[entries.item])
+
+
+@shown_metric(
+    "novelty",
+    formula="mean over the items shown in the first k places of log2(users / users who had the item)",
+    reference=_CASTELLS,
+    bounds=(0.0, math.inf),
+    needs=("popularity",),
+    mean_of_items=True,
+    aliases=("inverse_user_frequency", "miuf", "mean_self_information"),
+)
+def novelty(
+    h: Reading,
+    k: int | None,
+    c: Conventions,
+    *,
+    users: float | None = None,
+    cold: str = "one",
+    over: str = "users",
+) -> Float:
+    """How little known the items shown are: the information in bits that somebody had the item.
+
+    An item nobody had counts as had by one user. With cold=drop it is left out, and so is a user who is shown
+    nothing else; with cold=zero it counts 0. over=events divides by all interactions instead of all users.
+
+    >>> import recsys
+    >>> train = {1: [3], 2: [3], 3: [3, 5], 4: [3]}
+    >>> recsys.evaluate({1: [3, 5]}, {1: {3}}, "novelty@2", train=train)["novelty@2"]
+    1.0
+    """
+    del c
+    if cold not in ("one", "drop", "zero") or over not in ("users", "events"):
+        raise ConventionError(f"novelty got cold={cold!r}, over={over!r}.", hint=_VARIANT)
+    popularity = h.facts.popularity
+    total = h.facts.n_users(users) if over == "users" else h.facts.n_events
+    if popularity.max(initial=0.0) > total:
+        raise ConventionError(
+            f"an item has {popularity.max():g} users, but the number of all users is {total:g}.",
+            hint="Write novelty(users=N) with the number of users the popularity was counted over.",
+        )
+    bits = np.log2(max(total, 1.0) / np.maximum(popularity, 1.0))
+    if cold == "one":
+        return h.mean_shown(k, bits)
+    is_warm = (popularity > 0).astype(np.float64)
+    warm_bits = h.mean_shown(k, bits * is_warm)
+    if cold == "zero":
+        return warm_bits
+    warm_share = h.mean_shown(k, is_warm)
+    return np.where((warm_share == 0) & (h.n_shown(k) > 0), math.nan, divide_or_zero(warm_bits, warm_share))
+
+
+@shown_metric(
+    "surprisal",
+    formula="novelty / log2(users)",
+    reference="Zhou et al., Solving the apparent diversity-accuracy dilemma (2010)",
+    needs=("popularity",),
+    mean_of_items=True,
+)
+def surprisal(
+    h: Reading, k: int | None, c: Conventions, *, users: float | None = None, over: str = "list"
+) -> Float:
+    """Novelty as a share of that of an item with a single user; over=k counts empty places as 0.
+
+    >>> import recsys
+    >>> train = {1: [3], 2: [3], 3: [3, 5], 4: [3]}
+    >>> recsys.evaluate({1: [3, 5]}, {1: {3}}, "surprisal@2", train=train)["surprisal@2"]
+    0.5
+    """
+    if over not in ("list", "k"):
+        raise ConventionError(
+            f"surprisal got over={over!r}.", hint="Write surprisal@10 or surprisal(over=k)@10."
+        )
+    n_users = h.facts.n_users(users)
+    if n_users <= 1:
+        return np.zeros(h.n_cases)
+    filled = h.n_shown(k) / k if over == "k" and k is not None else 1.0
+    return novelty(h, k, c, users=users) / float(np.log2(n_users)) * filled
+
+
+@shown_metric(
+    "average_popularity",
+    formula="mean over the items shown in the first k places of the users who had the item",
+    reference="Abdollahpouri et al., Managing popularity bias by personalized re-ranking (2019)",
+    better="lower",
+    bounds=(0.0, math.inf),
+    empty=math.nan,
+    needs=("popularity",),
+    mean_of_items=True,
+    aliases=("arp",),
+)
+def average_popularity(h: Reading, k: int | None, c: Conventions, *, over: str = "none") -> Float:
+    """How many users had the items shown, on average; over=users gives it as a share of all users.
+
+    >>> import recsys
+    >>> train = {1: [3], 2: [3], 3: [3, 5], 4: [3]}
+    >>> recsys.evaluate({1: [3, 5]}, {1: {3}}, "average_popularity@2", train=train)["average_popularity@2"]
+    2.5
+    """
+    del c
+    if over not in ("none", "users"):
+        raise ConventionError(f"average_popularity got over={over!r}.", hint="Write over=users or none.")
+    mean = h.mean_shown(k, h.facts.popularity)
+    return mean if over == "none" else mean / max(h.facts.n_users(), 1.0)
+
+
+@shown_metric(
+    "popularity_percentile",
+    formula="mean over the items shown in the first k places of place / n, among the n items somebody had"
+    " from the least popular up; equally popular ones share the middle of their places",
+    reference="Ekstrand & Mahant, Sturgeon and the cool kids (2017)",
+    better="lower",
+    empty=math.nan,
+    needs=("train",),
+    mean_of_items=True,
+)
+def popularity_percentile(h: Reading, k: int | None, c: Conventions) -> Float:
+    """How high the items shown stand in the order of popularity: 1 is the single top, 0 is had by nobody.
+
+    >>> import recsys
+    >>> train = {1: [3], 2: [3], 3: [3, 5], 4: [3]}
+    >>> result = recsys.evaluate({1: [3, 5]}, {1: {3}}, "popularity_percentile@2", train=train)
+    >>> result["popularity_percentile@2"]
+    0.75
+    """
+    del c
+    return h.mean_shown(k, h.facts.popularity_percentile)
+
+
+@shown_metric(
+    "tail_share",
+    formula="items shown in the first k places outside the head / items shown",
+    reference="Abdollahpouri et al., Managing popularity bias by personalized re-ranking (2019)",
+    needs=("train",),
+    mean_of_items=True,
+    aliases=("aplt",),
+)
+def tail_share(h: Reading, k: int | None, c: Conventions, *, head: float = 0.2) -> Float:
+    """The share of the items shown that lie in the long tail.
+
+    The head is the most popular items, as many as are needed to reach the share `head` of all interactions,
+    and every item as popular as the last of them.
+
+    >>> import recsys
+    >>> train = {1: [3], 2: [3], 3: [3, 5], 4: [3]}
+    >>> recsys.evaluate({1: [3, 5]}, {1: {3}}, "tail_share@2", train=train)["tail_share@2"]
+    0.5
+    """
+    del c
+    if not 0 < head < 1:
+        raise ConventionError(f"tail_share got head={head!r}.", hint="Write tail_share(head=0.2).")
+    return h.mean_shown(k, h.facts.in_tail(head).astype(np.float64))
+
+
+@shown_metric(
+    "unseen",
+    formula="items shown in the first k places that the user had not had before / items shown",
+    reference="Castells, Hurley & Vargas, Novelty and diversity in recommender systems (2022)",
+    needs=("train",),
+    best_lists="unseen_first",
+)
+def unseen(h: Reading, k: int | None, c: Conventions) -> Float:
+    """The share of the items shown that are new to their user.
+
+    >>> import recsys
+    >>> recsys.evaluate({1: [3, 5]}, {1: {3}}, "unseen@2", train={1: [3]})["unseen@2"]
+    0.5
+    """
+    del c
+    entries = h.shown(k)
+    had = h.among("train", entries.case, entries.item)
+    return divide_or_zero(
+        h.n_shown(k) - np.bincount(entries.case[had], minlength=h.n_cases), h.n_shown(k) * 1.0
+    )

@@ -25,8 +25,7 @@ _LARGEST_POWER = 1000
 def discount_weights(discount: Discount, places: int) -> Float:
     """The weight of places 1 … `places`, at index place - 1."""
     if isinstance(discount, str):
-        power = max(_FIRST_OCTAVE, (places + 1).bit_length())
-        return _NAMED_DISCOUNTS[discount](power)[:places]
+        return _named_weights(discount, _power_above(places))[:places]
     if callable(discount):
         return _check_values(
             np.asarray(discount(np.arange(1, places + 1)), dtype=np.float64), places, discount
@@ -38,13 +37,28 @@ def discount_weights(discount: Discount, places: int) -> Float:
 def running_weights(discount: Discount, places: int) -> Float:
     """0, then the sums of the weights of the first 1, 2, … `places` places, added in that order."""
     if isinstance(discount, str):
-        return _running_named(discount, max(_FIRST_OCTAVE, (places + 1).bit_length()))[: places + 1]
+        return _running_named(discount, _power_above(places))[: places + 1]
     return np.concatenate([[0.0], np.cumsum(discount_weights(discount, places))])
 
 
 @lru_cache(maxsize=32)
 def _running_named(discount: str, power: int) -> Float:
-    return _read_only(np.concatenate([[0.0], np.cumsum(_NAMED_DISCOUNTS[discount](power))]))
+    return _read_only(np.concatenate([[0.0], np.cumsum(_named_weights(discount, power))]))
+
+
+@lru_cache(maxsize=96)
+def _named_weights(discount: str, power: int) -> Float:
+    """The weights of at least 2^power - 1 places under a discount with a name."""
+    if discount == "reciprocal":
+        return _read_only(1.0 / np.arange(1, (1 << power) + 1))
+    if discount == "log2_max2":
+        return _read_only(np.concatenate([[1.0], _named_weights("log2", power)]))
+    return _read_only(_reciprocal_log2(power))
+
+
+def _power_above(places: int) -> int:
+    """The tables of weights have 2^power entries, so that few of them are made and each is reused."""
+    return max(_FIRST_OCTAVE, (places + 1).bit_length())
 
 
 def gains(gain: Gain, grades: Float) -> Float:
@@ -93,8 +107,7 @@ def geometric_weights(p: float, places: int) -> Float:
             if out[place] == 0.0:
                 break
             power *= step
-    out.setflags(write=False)
-    return out
+    return _read_only(out)
 
 
 def _power_of_two(exponent: float) -> float:
@@ -119,29 +132,6 @@ def _check_values(values: Array, size: int, source: Callable[..., Any]) -> Float
 
 
 @lru_cache(maxsize=32)
-def _log2_weights(power: int) -> Float:
-    high, low = _log2_table(power)
-    return _read_only(_reciprocal_log2(high[2:], low[2:], start=2))
-
-
-@lru_cache(maxsize=32)
-def _log2_max2_weights(power: int) -> Float:
-    return _read_only(np.concatenate([[1.0], _log2_weights(power)]))
-
-
-@lru_cache(maxsize=32)
-def _reciprocal_weights(power: int) -> Float:
-    return _read_only(1.0 / np.arange(1, (1 << power) + 1))
-
-
-_NAMED_DISCOUNTS: dict[str, Callable[[int], Float]] = {
-    "log2": _log2_weights,
-    "log2_max2": _log2_max2_weights,
-    "reciprocal": _reciprocal_weights,
-}
-
-
-@lru_cache(maxsize=32)
 def _log2_table(power: int) -> tuple[Float, Float]:
     """log2(n) for n = 0 … 2^power (0 unused) as high + low."""
     if power <= _FIRST_OCTAVE:
@@ -156,18 +146,12 @@ def _log2_table(power: int) -> tuple[Float, Float]:
     whole, rest = _two_sum(below_high[half // 2 + 1 :], 1.0)
     high[half + 2 :: 2], low[half + 2 :: 2] = _two_sum(whole, rest + below_low[half // 2 + 1 :])
     odd = np.arange(half + 1, 2 * half, 2)
-    high[odd], low[odd] = _log2_of_odd(odd, (high, low))
-    return high, low
-
-
-def _log2_of_odd(odd: Array, table: tuple[Float, Float]) -> tuple[Float, Float]:
-    """log2 of odd numbers from those of their neighbours, which the table has."""
-    high, low = table
     total, carry = _two_sum(high[odd - 1], high[odd + 1])
     carry = carry + (low[odd - 1] + low[odd + 1])
     lift_high, lift_low = _atanh_log2e(2.0 * odd.astype(np.float64) ** 2 - 1.0)
     whole, rest = _two_sum(total / 2, lift_high)
-    return _two_sum(whole, rest + (carry / 2 + lift_low))
+    high[odd], low[odd] = _two_sum(whole, rest + (carry / 2 + lift_low))
+    return high, low
 
 
 def _atanh_log2e(inverse: Float) -> tuple[Float, Float]:
@@ -176,21 +160,17 @@ def _atanh_log2e(inverse: Float) -> tuple[Float, Float]:
     product, error = _two_product(t, inverse)
     t_low = ((1.0 - product) - error) / inverse
     t_low = t_low + t * t * t / 3 + t * t * t * t * t / 5
-    log2e, log2e_low = _log2e()
+    with localcontext() as context:
+        context.prec = _DIGITS
+        exact = 1 / Decimal(2).ln()
+        log2e, log2e_low = float(exact), float(exact - Decimal(float(exact)))
     high, low = _two_product(t, np.float64(log2e))
     return high, low + (t * log2e_low + t_low * log2e)
 
 
-@lru_cache(maxsize=1)
-def _log2e() -> tuple[float, float]:
-    with localcontext() as context:
-        context.prec = _DIGITS
-        exact = 1 / Decimal(2).ln()
-        return float(exact), float(exact - Decimal(float(exact)))
-
-
-def _reciprocal_log2(high: Float, low: Float, *, start: int) -> Float:
-    """1/log2(n), correctly rounded, for the whole numbers n from `start` on."""
+def _reciprocal_log2(power: int) -> Float:
+    """1/log2(n), correctly rounded, for n = 2 … 2^power."""
+    high, low = (part[2:] for part in _log2_table(power))
     guess = 1.0 / high
     product, error = _two_product(guess, high)
     fix = (((1.0 - product) - error) - guess * low) / high
@@ -201,7 +181,7 @@ def _reciprocal_log2(high: Float, low: Float, *, start: int) -> Float:
     for at in unsure.tolist():
         with localcontext() as context:
             context.prec = _DIGITS
-            out[at] = float(1 / _log2_decimal(start + at))
+            out[at] = float(1 / _log2_decimal(2 + at))
     return np.asarray(out)
 
 

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 from recsys import lazy_names
 
 if TYPE_CHECKING:
-    from recsys.models.checkpoints import load_model, save_model
-    from recsys.models.factor_models import FactorModel, als, bpr
-    from recsys.models.networks import GMF, MF, MLP, BiasedMF, NeuMF, network
+    from recsys.models.implicit_feedback import FactorModel, Pairs, als, bpr
+    from recsys.models.networks import GMF, MF, MLP, BiasedMF, NeuMF, load_model, network, save_model
     from recsys.models.training import Epoch, History, train
-    from recsys.models.training_pairs import Pairs
 
 __all__ = [
     "GMF",
@@ -37,10 +35,8 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "checkpoints": ("load_model", "save_model"),
-        "factor_models": ("FactorModel", "als", "bpr"),
-        "networks": ("GMF", "MF", "MLP", "BiasedMF", "NeuMF", "network"),
-        "training_pairs": ("Pairs",),
+        "implicit_feedback": ("FactorModel", "Pairs", "als", "bpr"),
+        "networks": ("GMF", "MF", "MLP", "BiasedMF", "NeuMF", "load_model", "network", "save_model"),
         "training": ("Epoch", "History", "train"),
     },
 )

@@ -19,7 +19,7 @@ from recsys.evaluation.results import Evaluation
 from recsys.inputs import read_interactions
 from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.inputs.timestamps import to_seconds
-from recsys.models.rerankers.profiles import rows_of_history, unit_rows, user_profiles
+from recsys.models.rerankers import rows_of_history, unit_rows, user_profiles
 from recsys.ranks.sources import Factors, Scores
 from recsys.stats.resampling import GOLDEN, unit_keys
 from recsys.types import Array, Float, Ids, Int, Interactions
@@ -257,17 +257,15 @@ def similar_items(
         profiles = user_profiles(known, unit, item_ids=items)
         keep = Ids(profiles.without).code_of(profiles.ids) < 0
         return Factors(profiles.vectors[keep], unit, user_ids=profiles.ids[keep], item_ids=items)
-    rows = unit_rows(embeddings) if embeddings is not None else _square_matrix(similarity)
-    return _similarity_to_history(known, rows, items, aggregation, cosine=embeddings is not None)
-
-
-def _square_matrix(similarity: Any) -> Any:
+    if embeddings is not None:
+        return _similarity_to_history(known, unit_rows(embeddings), items, aggregation, cosine=True)
     if getattr(similarity, "ndim", 2) != 2 or similarity.shape[0] != similarity.shape[1]:
         raise InputError(
             f"the similarity matrix has shape {getattr(similarity, 'shape', None)}.",
             hint="It is items x items; pass embeddings= for items x dimensions.",
         )
-    return similarity.tocsr() if hasattr(similarity, "tocsr") else np.asarray(similarity, dtype=np.float64)
+    rows = similarity.tocsr() if hasattr(similarity, "tocsr") else np.asarray(similarity, dtype=np.float64)
+    return _similarity_to_history(known, rows, items, aggregation, cosine=False)
 
 
 def _similarity_to_history(

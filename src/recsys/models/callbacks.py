@@ -10,25 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from recsys.errors import InputError, RecsysError
 from recsys.evaluation.candidates import evaluate_candidates
+from recsys.evaluation.options import CandidateKeywords
 from recsys.evaluation.results import Evaluation
-from recsys.metrics.requests import Request, parse_all
-from recsys.models.training_pairs import Pairs
+from recsys.metrics.registry import Metrics, Request, parse_all
+from recsys.models.implicit_feedback import Pairs
 from recsys.ranks.sources.candidate_sets import Candidates, read_candidates
 
-__all__ = [
-    "EpochEvaluation",
-    "FinalTest",
-    "Fitted",
-    "fit",
-    "hold_out_last",
-]
+__all__ = ["EpochEvaluation", "FinalTest", "Fitted", "fit", "hold_out_last"]
 
 if TYPE_CHECKING:
-    from recsys.models.training import History
+    from recsys.models.training import History, TrainKeywords
 
 _HOOKS = ("on_", "setup", "teardown")
 
@@ -83,7 +78,7 @@ class EpochEvaluation:
         every: int = 1,
         keep_best: bool = False,
         told: Callable[[int, Evaluation], object] | None = None,
-        **options: Any,
+        **options: Unpack[CandidateKeywords],
     ) -> None:
         if every < 1 or (patience is not None and patience < 1) or not 0 <= min_delta < math.inf:
             raise InputError(
@@ -106,21 +101,15 @@ class EpochEvaluation:
             return False
         result = evaluate_candidates(model, self.cases, self.requests, **self.options)
         self.history.append((epoch, dict(result)))
-        if self._is_better(result[self.metric]):
-            self.best, self.best_epoch = result[self.metric], epoch
+        value, sign = result[self.metric], 1 if self.requests[0].metric.better == "higher" else -1
+        gain = math.inf if self.best is None else sign * (value - self.best)
+        if gain > self.min_delta and not math.isnan(value):
+            self.best, self.best_epoch = value, epoch
             if self.keep_best:
                 self._best_weights = {n: v.detach().cpu().clone() for n, v in model.state_dict().items()}
         if self.told is not None:
             self.told(epoch, result)
         return self.exhausted
-
-    def _is_better(self, value: float) -> bool:
-        if math.isnan(value):
-            return False
-        if self.best is None:
-            return True
-        gain = value - self.best if self.requests[0].metric.better == "higher" else self.best - value
-        return gain > self.min_delta
 
     @property
     def exhausted(self) -> bool:
@@ -170,12 +159,8 @@ class EpochEvaluation:
     def __getattr__(self, name: str) -> Any:
         """Lightning's dozens of other hooks do nothing."""
         if name.startswith(_HOOKS):
-            return _no_op
+            return lambda *_, **__: None
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-
-
-def _no_op(*_: Any, **__: Any) -> None:
-    """A hook that does nothing."""
 
 
 class FinalTest:
@@ -193,7 +178,9 @@ class FinalTest:
     def __init__(self, cases: Any) -> None:
         self._cases: Candidates | None = read_candidates(cases)
 
-    def evaluate(self, model: Any, metrics: Any = None, **options: Any) -> Evaluation:
+    def evaluate(
+        self, model: Any, metrics: Metrics = None, **options: Unpack[CandidateKeywords]
+    ) -> Evaluation:
         """The one evaluation, by `evaluate_candidates`; a second call raises RecsysError."""
         if self._cases is None:
             raise RecsysError(
@@ -229,7 +216,7 @@ def fit(
     device: Any = "auto",
     seed: int = 0,
     told: Callable[[int, Evaluation], object] | None = None,
-    **training: Any,
+    **training: Unpack[TrainKeywords],
 ) -> Fitted:
     """Choose the number of epochs on each user's last item, then train on all pairs for that many.
 

@@ -1,33 +1,34 @@
-"""The networks of Neural Collaborative Filtering (He et al. 2017), and matrix factorisation beside them.
+"""The networks of Neural Collaborative Filtering (He et al. 2017), matrix factorisation, and their files.
 
 Every network is `(users, items) -> logits` of shape (n,). The order of logits is the order of
 probabilities, so ranking needs no sigmoid. GMF, MF and BiasedMF are products of factors and have
 `user_factors` and `item_factors`, which evaluate ranks with the exact kernels.
+
+A file holds the weights, the arguments the network was built with, and the ids of its rows; never a pickle.
+`.safetensors` (extra `safetensors`) is the format to share; `.npz` needs NumPy alone.
 """
 
 from __future__ import annotations
 
+import io
+import json
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import zipfile
+from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from recsys.errors import InputError, UnknownNameError
-from recsys.models.torch_import import torch
+from recsys.errors import FileError, InputError, MissingExtraError, UnknownNameError
+from recsys.inputs.files import write_bytes
+from recsys.models.torch_import import torch, torch_seed
 from recsys.types import Array
 
 _INITIAL_STD = 0.01  # of the initial embeddings, as in the paper
-
-
-@contextmanager
-def _torch_seed(seed: int) -> Iterator[None]:
-    """Seed torch's global generator, which initialises the layers, and restore its state afterwards."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        yield
+_METADATA_KEY = "recsys"
+_FORMAT = 1
 
 
 def _embedding(rows: int, width: int, what: str) -> torch.nn.Embedding:
@@ -48,6 +49,11 @@ class _Network(torch.nn.Module):  # type: ignore[misc, unused-ignore]
         self.n_users, self.n_items = int(n_users), int(n_items)
         self.shape: dict[str, Any] = {"n_users": self.n_users, "n_items": self.n_items, **shape}
 
+    def _embed(self, width: int) -> None:
+        """Give every user and every item `width` factors."""
+        self.users = _embedding(self.n_users, width, "users")
+        self.items = _embedding(self.n_items, width, "items")
+
 
 class MF(_Network):
     """Matrix factorisation: the logit is the product of the two factors.
@@ -59,9 +65,8 @@ class MF(_Network):
 
     def __init__(self, n_users: int, n_items: int, *, factors: int = 8, seed: int = 0) -> None:
         super().__init__(n_users, n_items, factors=factors)
-        with _torch_seed(seed):
-            self.users = _embedding(n_users, factors, "users")
-            self.items = _embedding(n_items, factors, "items")
+        with torch_seed(seed):
+            self._embed(factors)
 
     def forward(self, users: torch.Tensor, items: torch.Tensor) -> Any:
         return (self.users(users) * self.items(items)).sum(dim=-1)
@@ -75,34 +80,31 @@ class MF(_Network):
         return _to_numpy(self.items.weight)
 
 
-class BiasedMF(_Network):
+class BiasedMF(MF):
     """Matrix factorisation with a bias for every user, for every item, and one overall.
 
     As factors, the biases are two more columns: the user's beside a 1, and a 1 beside the item's.
     """
 
     def __init__(self, n_users: int, n_items: int, *, factors: int = 8, seed: int = 0) -> None:
-        super().__init__(n_users, n_items, factors=factors)
-        with _torch_seed(seed):
-            self.users = _embedding(n_users, factors, "users")
-            self.items = _embedding(n_items, factors, "items")
+        super().__init__(n_users, n_items, factors=factors, seed=seed)
         self.user_bias = torch.nn.Embedding(n_users, 1, _weight=torch.zeros(n_users, 1))
         self.item_bias = torch.nn.Embedding(n_items, 1, _weight=torch.zeros(n_items, 1))
         self.bias = torch.nn.Parameter(torch.zeros(1))
 
     def forward(self, users: torch.Tensor, items: torch.Tensor) -> Any:
-        product = (self.users(users) * self.items(items)).sum(dim=-1)
+        product = super().forward(users, items)
         return product + self.user_bias(users)[..., 0] + self.item_bias(items)[..., 0] + self.bias
 
     @property
     def user_factors(self) -> Array:
         bias = _to_numpy(self.user_bias.weight) + _to_numpy(self.bias)
-        return np.hstack([_to_numpy(self.users.weight), bias, np.ones_like(bias)])
+        return np.hstack([super().user_factors, bias, np.ones_like(bias)])
 
     @property
     def item_factors(self) -> Array:
         bias = _to_numpy(self.item_bias.weight)
-        return np.hstack([_to_numpy(self.items.weight), np.ones_like(bias), bias])
+        return np.hstack([super().item_factors, np.ones_like(bias), bias])
 
 
 class GMF(_Network):
@@ -114,9 +116,8 @@ class GMF(_Network):
 
     def __init__(self, n_users: int, n_items: int, *, factors: int = 8, seed: int = 0) -> None:
         super().__init__(n_users, n_items, factors=factors)
-        with _torch_seed(seed):
-            self.users = _embedding(n_users, factors, "users")
-            self.items = _embedding(n_items, factors, "items")
+        with torch_seed(seed):
+            self._embed(factors)
             self.output = _output_layer(factors)
 
     def product(self, users: torch.Tensor, items: torch.Tensor) -> Any:
@@ -156,10 +157,15 @@ class MLP(_Network):
                 hint="Give the widths from the input on, the first even: [64, 32, 16, 8].",
             )
         super().__init__(n_users, n_items, layers=widths, dropout=float(dropout))
-        with _torch_seed(seed):
-            self.users = _embedding(n_users, widths[0] // 2, "users")
-            self.items = _embedding(n_items, widths[0] // 2, "items")
-            self.layers = torch.nn.Sequential(*_hidden_layers(widths, float(dropout)))
+        with torch_seed(seed):
+            self._embed(widths[0] // 2)
+            hidden: list[torch.nn.Module] = []
+            for before, after in pairwise(widths):
+                linear = torch.nn.Linear(before, after)
+                torch.nn.init.xavier_uniform_(linear.weight)
+                torch.nn.init.zeros_(linear.bias)
+                hidden += [linear, torch.nn.ReLU(), *([torch.nn.Dropout(dropout)] if dropout else [])]
+            self.layers = torch.nn.Sequential(*hidden)
             self.output = _output_layer(widths[-1])
 
     def last_layer(self, users: torch.Tensor, items: torch.Tensor) -> Any:
@@ -193,7 +199,7 @@ class NeuMF(_Network):
         self.mlp = MLP(n_users, n_items, layers=layers, dropout=dropout, seed=seed + 1)
         # Their own output layers would be parameters without a gradient.
         del self.gmf.output, self.mlp.output
-        with _torch_seed(seed + 2):
+        with torch_seed(seed + 2):
             self.output = _output_layer(factors + int(layers[-1]))
 
     @classmethod
@@ -250,17 +256,95 @@ def _output_layer(width: int) -> torch.nn.Linear:
     return layer
 
 
-def _hidden_layers(widths: Sequence[int], dropout: float) -> Iterator[torch.nn.Module]:
-    for before, after in pairwise(widths):
-        linear = torch.nn.Linear(before, after)
-        torch.nn.init.xavier_uniform_(linear.weight)
-        torch.nn.init.zeros_(linear.bias)
-        yield linear
-        yield torch.nn.ReLU()
-        if dropout:
-            yield torch.nn.Dropout(dropout)
-
-
 def _to_numpy(tensor: torch.Tensor) -> Array:
     array: Array = tensor.detach().to("cpu", torch.float32).numpy()
     return array
+
+
+def save_model(model: Any, path: str | Path, *, user_ids: Any = None, item_ids: Any = None) -> Path:
+    """Write a network of `recsys.models`, wholly or not at all; ids default to those of the model."""
+    name = next((n for n, kind in NETWORKS.items() if type(model) is kind), None)
+    if name is None:
+        raise FileError(
+            f"a {type(model).__name__} is not a network of recsys.models, so it could not be rebuilt.",
+            hint="Save its state_dict with safetensors yourself.",
+        )
+    arrays = {key: value.detach().cpu().numpy() for key, value in model.state_dict().items()}
+    metadata: dict[str, Any] = {"format": _FORMAT, "model": name, "shape": model.shape}
+    for what, given in (("user_ids", user_ids), ("item_ids", item_ids)):
+        ids = getattr(model, what, None) if given is None else given
+        if ids is None:
+            continue
+        values = np.asarray(ids)
+        if values.dtype.kind in "iu":
+            arrays[f"ids.{what}"] = values.astype(np.int64)
+        else:
+            metadata[what] = [str(value) for value in values.tolist()]
+    target, text = Path(path), json.dumps(metadata, ensure_ascii=False, sort_keys=True)
+    if target.suffix == ".npz":
+        arrays[_METADATA_KEY] = np.frombuffer(text.encode(), dtype=np.uint8)
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w") as archive:  # np.savez would stamp the time of day into every entry
+            for key, value in arrays.items():
+                entry = io.BytesIO()
+                np.lib.format.write_array(entry, np.ascontiguousarray(value), allow_pickle=False)
+                archive.writestr(zipfile.ZipInfo(f"{key}.npy"), entry.getvalue())
+        write_bytes(target, file.getvalue())
+    elif target.suffix == ".safetensors":
+        contiguous = {key: np.ascontiguousarray(value) for key, value in arrays.items()}
+        write_bytes(target, _safetensors().save(contiguous, {_METADATA_KEY: text}))
+    else:
+        raise FileError(
+            f"{target.name}: models are kept as .safetensors or .npz.", hint="Use one of these suffixes."
+        )
+    return target
+
+
+def load_model(path: str | Path) -> Any:
+    """The network in a file, in evaluation mode, with `user_ids` and `item_ids` where they were saved."""
+    source = Path(path)
+    arrays, metadata = _read_arrays(source)
+    if metadata.get("format") != _FORMAT or metadata.get("model") not in NETWORKS:
+        raise FileError(
+            f"{source.name} does not hold a model of this version ({metadata.get('model')!r}).",
+            hint="It must have been written by recsys.models.save_model.",
+        )
+    ids = {what: arrays.pop(f"ids.{what}", metadata.get(what)) for what in ("user_ids", "item_ids")}
+    try:
+        model = network(metadata["model"], **metadata["shape"])
+        model.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in arrays.items()})
+    except (RuntimeError, TypeError, KeyError) as error:
+        raise FileError(f"{source.name} does not fit its own description: {error}") from error
+    for what, values in ids.items():
+        if values is not None:
+            setattr(model, what, np.asarray(values, dtype=object if isinstance(values, list) else None))
+    return model.eval()
+
+
+def _read_arrays(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
+    if not path.is_file():
+        raise FileError(f"there is no file {path}.")
+    try:
+        if path.suffix == ".npz":
+            with np.load(path, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+            return arrays, json.loads(bytes(arrays.pop(_METADATA_KEY)))
+        data = path.read_bytes()
+        size = int.from_bytes(data[:8], "little")
+        header = json.loads(data[8 : 8 + size])
+        return dict(_safetensors().load(data)), json.loads(header["__metadata__"][_METADATA_KEY])
+    except MissingExtraError:
+        raise
+    except Exception as error:
+        raise FileError(
+            f"{path.name} is not a model file: {type(error).__name__}: {error}.",
+            hint="It must have been written by recsys.models.save_model.",
+        ) from error
+
+
+def _safetensors() -> Any:
+    try:
+        import safetensors.numpy
+    except ImportError as error:
+        raise MissingExtraError("safetensors", "safetensors", "Keeping a model as .safetensors") from error
+    return safetensors.numpy

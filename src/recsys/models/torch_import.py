@@ -1,10 +1,12 @@
-"""Imports PyTorch, or says how to install it; resolves names of devices.
+"""Imports PyTorch, or says how to install it; its devices and its seeds.
 
 The only module of this package that imports torch, so that the message is the same wherever it is missing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from recsys.errors import InputError, MissingExtraError
@@ -14,7 +16,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("torch", "torch", "Training and running neural models") from error
 
-__all__ = ["device_of", "torch"]
+__all__ = ["device_of", "torch", "torch_seed"]
 
 
 def device_of(name: Any) -> torch.device:
@@ -39,3 +41,11 @@ def device_of(name: Any) -> torch.device:
             hint=f"This machine has {', '.join(available_devices)}.",
         ) from error
     return device
+
+
+@contextmanager
+def torch_seed(seed: int, device: torch.device | None = None) -> Iterator[None]:
+    """Seed torch's global generators, which layers and dropout use, and restore their state afterwards."""
+    with torch.random.fork_rng(devices=[device] if device is not None and device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield

@@ -1,30 +1,46 @@
-"""One trainer for all networks: binary cross-entropy against negatives that are drawn anew every epoch.
+"""Training networks: on pairs, against negatives that are drawn anew every epoch; or on ratings.
 
-Pairs, negatives and batches live on the model's device and are drawn there by a seeded generator, so an epoch
-runs no Python per pair and copies nothing to the device; memory holds one chunk of an epoch at a time.
+`train` learns which items are taken, by binary cross-entropy. Pairs, negatives and batches are on the model's
+device and are drawn there by a seeded generator, so an epoch runs no Python per pair and copies nothing to
+the device; memory holds one chunk of an epoch at a time. `fit_ratings` learns the rating itself, by squared
+error around the training mean, and stops early on held-out training rows.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
+
+import numpy as np
 
 from recsys.errors import InputError
-from recsys.models.torch_import import device_of, torch
-from recsys.models.training_pairs import Pairs
+from recsys.models.implicit_feedback import Pairs
+from recsys.models.torch_import import device_of, torch, torch_seed
+from recsys.types import Array, Float
 
 AfterEpoch = Callable[[int, Any], Any]
 Progress = Callable[[int, int], object]
 
 _CHUNK = 1 << 20  # positives whose negatives are drawn at once
-_MAX_BITMAP = (
-    1 << 28
-)  # largest users x items for which known pairs are looked up in a table of one byte per cell
+_MAX_BITMAP = 1 << 28  # largest users x items whose known pairs are in a table of one byte per cell
 _MAX_ROUNDS = 200  # of redrawing negatives that are known pairs
+_TUNING_SHARE = 0.1  # of the ratings, which decide when to stop
+_BLOCK = 1 << 18  # ratings predicted at once
+
+
+class TrainKeywords(TypedDict, total=False):
+    """The keywords of train that `callbacks.fit` hands on."""
+
+    negatives: int
+    batch: int
+    learning_rate: float
+    weight_decay: float
+    optimiser: Any
+    progress: Progress | None
 
 
 @dataclass(frozen=True)
@@ -100,58 +116,35 @@ def train(
         )
     history = History(str(torch_device))
     n_examples = len(pairs) * (1 + negatives)
-    with _torch_seed(torch_device, seed):
+    # MPS has no float64.
+    sum_device = torch.device("cpu") if torch_device.type == "mps" else torch_device
+    with torch_seed(seed, torch_device):
         for number in range(1, epochs + 1):
             began = time.perf_counter()
-            on_batch = None
-            if progress is not None:
-                on_batch = _add_to_progress(progress, (number - 1) * n_examples, epochs * n_examples)
-            loss = _train_epoch(model, batches, optimiser, on_batch)
-            if not math.isfinite(loss):
+            model.train()
+            total, count = torch.zeros((), dtype=torch.float64, device=sum_device), 0
+            for users, items, labels in batches:
+                optimiser.zero_grad(set_to_none=True)
+                logits = model(users, items)
+                loss: Any = torch.nn.functional.binary_cross_entropy_with_logits(logits.reshape(-1), labels)
+                loss.backward()
+                optimiser.step()
+                total += loss.detach().to(total) * len(labels)
+                count += len(labels)
+                if progress is not None:
+                    done = (number - 1) * n_examples + count
+                    progress(min(done, epochs * n_examples), epochs * n_examples)
+            mean_loss = float(total) / count
+            if not math.isfinite(mean_loss):
                 raise InputError(
-                    f"the loss of epoch {number} is {loss}.", hint="Use a smaller learning_rate."
+                    f"the loss of epoch {number} is {mean_loss}.", hint="Use a smaller learning_rate."
                 )
-            history.epochs.append(Epoch(number, loss, time.perf_counter() - began))
+            history.epochs.append(Epoch(number, mean_loss, time.perf_counter() - began))
             if after_epoch is not None and after_epoch(number, model):
                 history.stopped = True
                 break
     history.negatives_left_out = batches.n_left_out
     return history
-
-
-def _train_epoch(
-    model: Any, batches: _Batches, optimiser: Any, on_batch: Callable[[int], object] | None
-) -> float:
-    """One pass over the pairs; the mean loss."""
-    model.train()
-    # MPS has no float64.
-    sum_device = torch.device("cpu") if batches.device.type == "mps" else batches.device
-    total, count = torch.zeros((), dtype=torch.float64, device=sum_device), 0
-    for users, items, labels in batches:
-        optimiser.zero_grad(set_to_none=True)
-        logits = model(users, items)
-        loss: Any = torch.nn.functional.binary_cross_entropy_with_logits(logits.reshape(-1), labels)
-        loss.backward()
-        optimiser.step()
-        total += loss.detach().to(total) * len(labels)
-        count += len(labels)
-        if on_batch is not None:
-            on_batch(count)
-    return float(total) / count
-
-
-def _add_to_progress(progress: Progress, done: int, total: int) -> Callable[[int], object]:
-    """Report the examples of this epoch on top of those of the epochs before."""
-    return lambda count: progress(min(done + count, total), total)
-
-
-@contextmanager
-def _torch_seed(device: torch.device, seed: int) -> Iterator[None]:
-    """Seed torch's global generators, which dropout uses, and restore their state afterwards."""
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed)
-        yield
 
 
 class _Batches:
@@ -181,28 +174,27 @@ class _Batches:
                 yield users[rows], items[rows], labels[rows]
 
     def _with_negatives(self, chunk: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Some pairs and their negatives; a negative that is a known pair is redrawn, at last left out."""
         users, items = self.users[chunk], self.items[chunk]
         negative_users = users.repeat(self.negatives)
-        negative_items, complete = self._draw_negatives(negative_users)
-        if not complete:
+        negative_items = self._random_items(len(negative_users))
+        again = self._is_known_pair(negative_users, negative_items).nonzero()[:, 0]
+        for _ in range(_MAX_ROUNDS):
+            if not len(again):
+                break
+            fresh = self._random_items(len(again))
+            negative_items[again] = fresh
+            again = again[self._is_known_pair(negative_users[again], fresh)]
+        if len(again):
+            self.n_left_out += len(again)
             is_negative = ~self._is_known_pair(negative_users, negative_items)
             negative_users, negative_items = negative_users[is_negative], negative_items[is_negative]
         labels = torch.zeros(len(users) + len(negative_users), device=self.device)
         labels[: len(users)] = 1.0
         return torch.cat([users, negative_users]), torch.cat([items, negative_items]), labels
 
-    def _draw_negatives(self, users: torch.Tensor) -> tuple[torch.Tensor, bool]:
-        """One negative for each entry, redrawn where it is a known pair; and whether all succeeded."""
-        items = torch.randint(self.n_items, (len(users),), generator=self.generator, device=self.device)
-        again = self._is_known_pair(users, items).nonzero()[:, 0]
-        for _ in range(_MAX_ROUNDS):
-            if not len(again):
-                return items, True
-            fresh = torch.randint(self.n_items, (len(again),), generator=self.generator, device=self.device)
-            items[again] = fresh
-            again = again[self._is_known_pair(users[again], fresh)]
-        self.n_left_out += len(again)
-        return items, not len(again)
+    def _random_items(self, n: int) -> torch.Tensor:
+        return torch.randint(self.n_items, (n,), generator=self.generator, device=self.device)
 
     def _is_known_pair(self, users: torch.Tensor, items: torch.Tensor) -> Any:
         keys = users * self.n_items + items
@@ -210,3 +202,84 @@ class _Batches:
             return self.seen[keys]
         at = torch.searchsorted(self.keys, keys).clamp_(max=len(self.keys) - 1)
         return self.keys[at] == keys
+
+
+@dataclass(frozen=True)
+class RatingModel:
+    """A trained network and the mean rating it was trained around."""
+
+    network: Any
+    mean: float
+    epochs: int
+
+    def predict(self, users: Array, items: Array) -> Float:
+        """The predicted rating of each pair."""
+        device = next(self.network.parameters()).device
+        parts = []
+        with torch.no_grad():
+            for start in range(0, max(len(users), 1), _BLOCK):
+                block = slice(start, start + _BLOCK)
+                pair = (torch.as_tensor(np.array(side[block]), device=device) for side in (users, items))
+                parts.append(self.network(*pair).reshape(-1).cpu().numpy().astype(np.float64))
+        return self.mean + np.concatenate(parts)
+
+
+def fit_ratings(
+    network: Any,
+    users: Array,
+    items: Array,
+    ratings: Array,
+    *,
+    epochs: int = 60,
+    batch: int = 4096,
+    learning_rate: float = 5e-3,
+    weight_decay: float = 0.0,
+    patience: int = 4,
+    seed: int = 0,
+    device: Any = "cpu",
+) -> RatingModel:
+    """Fit a network `(users, items) -> number` to ratings; a tenth of the rows decides when to stop.
+
+    >>> from recsys.models import BiasedMF
+    >>> model = fit_ratings(BiasedMF(2, 2, factors=2), [0, 1] * 20, [0, 1] * 20, [5.0, 1.0] * 20)
+    >>> first, second = model.predict([0, 1], [0, 1])
+    >>> bool(first > 3 > second)
+    True
+    """
+    values = np.asarray(ratings, dtype=np.float64)
+    if not len(values) or not np.isfinite(values).all():
+        raise InputError("ratings are missing or not finite.", hint="Drop rows without a rating.")
+    torch_device = device_of(device)
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(values))
+    n_tuning = max(1, int(_TUNING_SHARE * len(values)))
+    mean = float(values[order[n_tuning:]].mean()) if len(values) > 1 else float(values[0])
+    columns = [torch.as_tensor(np.array(side), device=torch_device) for side in (users, items)]
+    target = torch.as_tensor(values - mean, dtype=torch.float32, device=torch_device)
+    tuning, training = (torch.as_tensor(part, device=torch_device) for part in np.split(order, [n_tuning]))
+    training = training if len(training) else tuning
+
+    def squared_error(rows: torch.Tensor) -> Any:
+        predicted = network(columns[0][rows], columns[1][rows]).reshape(-1)
+        return ((predicted - target[rows]) ** 2).mean()
+
+    network.to(torch_device)
+    optimiser = torch.optim.Adam(network.parameters(), lr=learning_rate, weight_decay=weight_decay)
+    generator = torch.Generator(device=torch_device).manual_seed(seed)
+    best, best_state, best_epoch = float("inf"), copy.deepcopy(network.state_dict()), 0
+    for epoch in range(1, epochs + 1):
+        network.train()
+        shuffled: Any = torch.randperm(len(training), generator=generator, device=torch_device)
+        for rows in training[shuffled].split(batch):  # type: ignore[no-untyped-call, unused-ignore]
+            optimiser.zero_grad(set_to_none=True)
+            squared_error(rows).backward()
+            optimiser.step()
+        network.eval()
+        with torch.no_grad():
+            error = float(squared_error(tuning))
+        if error < best:
+            best, best_state, best_epoch = error, copy.deepcopy(network.state_dict()), epoch
+        elif epoch - best_epoch >= patience:
+            break
+    network.load_state_dict(best_state)
+    return RatingModel(network.eval(), mean, best_epoch)

@@ -1,19 +1,22 @@
 """Where the judged items landed, in one shape: matched in lists, counted among candidates, or part of either.
 
 Whatever satisfies `RankedTruth` can be measured. Objects are frozen; a cache belongs to the object that
-fills it, so a changed copy (`dataclasses.replace`) starts with an empty one.
+fills it, so a changed copy (`dataclasses.replace`) starts with an empty one. Hits are found once per rule for
+ties. A rule applies to groups of equal scores only; without any, all rules share the same Hits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
-from recsys.types import Array, Bool, Float, Hits, Ids, Int, Shown
+from recsys import kernels
+from recsys.errors import DuplicateError, InputError, NotDefinedError
+from recsys.types import Array, Bool, Codes, Float, Hits, Ids, Int, Interactions, Lists, Shown, runs
 
 
 class RankedTruth(Protocol):
@@ -51,6 +54,314 @@ class RankedTruth(Protocol):
     def shown(self, ties: str) -> Shown: ...
     def n_undecided(self) -> tuple[int, int]:
         """Judged items found, and how many of them share a score with an item of another grade."""
+
+
+@dataclass(frozen=True, eq=False)
+class MatchedTruth:
+    """Lists and truth over the same cases and items."""
+
+    cases: Ids
+    items: Ids
+    list_indptr: Int
+    listed: Codes
+    scores: Float | None
+    truth_indptr: Int
+    judged: Codes
+    grades: Float | None
+    clusters: Array | None = None
+    item_weights: Float | None = None
+    complete: bool = False
+    backend: str = "auto"
+    threads: int | None = None
+    truth_counts: Mapping[str, int] = field(default_factory=dict)
+    _hits_by_rule: dict[str, Hits] = field(default_factory=dict, init=False, repr=False)
+    _repeats: dict[str, int] = field(default_factory=dict, init=False, repr=False)
+    restricted = False
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The counts of the truth, and how many list entries repeat an item once the lists were matched."""
+        if not self._repeats:
+            return self.truth_counts
+        return {**self.truth_counts, "repeated_items": self._repeats["n"]}
+
+    @cached_property
+    def groups(self) -> tuple[Int, Int] | None:
+        """For each list entry, the start and the size of its group of equal scores; None without ties."""
+        if self.scores is None or len(self.scores) < 2:
+            return None
+        ties_previous = self.scores[1:] == self.scores[:-1]
+        borders = self.list_indptr[1:-1]
+        ties_previous[borders[(borders > 0) & (borders < len(self.scores))] - 1] = False
+        if not ties_previous.any():
+            return None
+        starts = np.flatnonzero(np.r_[True, ~ties_previous])
+        sizes = np.diff(np.r_[starts, len(self.scores)])
+        return np.repeat(starts, sizes), np.repeat(sizes, sizes)
+
+    @cached_property
+    def _truth_columns(self) -> dict[str, Any]:
+        return truth_by_grade(self)
+
+    @property
+    def has_ties(self) -> bool:
+        return self.groups is not None
+
+    def hits(self, ties: str, duplicates: str) -> Hits:
+        """Hits under a rule for ties; with duplicates="error" a repeated item is an error."""
+        rule = "given" if self.groups is None else ties
+        if rule not in self._hits_by_rule:
+            self._hits_by_rule[rule] = self._find_hits(rule)
+        if duplicates == "error" and self._repeats["n"]:
+            at = self._repeats["first"]
+            case = int(np.searchsorted(self.list_indptr, at, side="right")) - 1
+            raise DuplicateError(
+                f"user {self.cases.name(case)!r} was recommended item "
+                f"{self.items.name(self.listed[at])!r} more than once.",
+                table="lists",
+                hint="Drop the repeats, or use duplicates='first', which counts an item at its first place.",
+            )
+        return self._hits_by_rule[rule]
+
+    def _find_hits(self, rule: str, *, refuse_repeats: bool = True) -> Hits:
+        listed = self.listed
+        if rule.startswith("by_id"):
+            listed = self._listed_by_id(descending=rule == "by_id_desc")
+        matches = kernels.match_lists(
+            self.list_indptr,
+            listed,
+            self.truth_indptr,
+            self.judged,
+            backend=self.backend,
+            threads=self.threads,
+        )
+        self._repeats.setdefault("n", matches.n_repeated)
+        self._repeats.setdefault("first", matches.first_repeated)
+        case = matches.case
+        grade = None if self.grades is None else self.grades[matches.truth]
+        rank, tied, order = matches.at - self.list_indptr[case] + 1, None, None
+        if self.groups is not None and rule in ("best", "worst", "expected"):
+            starts, sizes = self.groups
+            if refuse_repeats:
+                self._refuse_tied_repeats(matches, case, sizes)
+            above = starts[matches.at] - self.list_indptr[case]
+            rank, tied, order = place_in_groups(rule, case, above, sizes[matches.at], grade)
+        hit_items = listed[matches.at]
+        by_rank = slice(None) if order is None else order
+        n_listed = self.list_indptr[1:] - self.list_indptr[:-1]
+        weights = self.item_weights
+        return Hits(
+            n_cases=len(self.cases),
+            case=case[by_rank],
+            item=hit_items[by_rank],
+            rank=rank[by_rank],
+            grade=None if grade is None else grade[by_rank],
+            n_listed=n_listed,
+            tied=None if tied is None else tied[by_rank],
+            repeat=matches.repeat[by_rank] if matches.repeat.any() else None,
+            weight=None if weights is None else weights[hit_items[by_rank]],
+            n_candidates=n_listed if self.complete else None,
+            **self._truth_columns,
+        )
+
+    def _refuse_tied_repeats(self, matches: kernels.Matches, case: Array, sizes: Int) -> None:
+        """Raise an error if an item ties with its own repeat: it has no first place."""
+        repeats = np.flatnonzero(matches.repeat)
+        if len(repeats) == 0:
+            return
+        pairs = case.astype(np.int64) * len(self.items) + self.judged[matches.truth]
+        tied_pairs = pairs[sizes[matches.at] > 1]
+        conflict = repeats[np.isin(pairs[repeats], tied_pairs)]
+        if len(conflict):
+            at = conflict[0]
+            raise DuplicateError(
+                f"user {self.cases.name(case[at])!r} was recommended item "
+                f"{self.items.name(self.judged[matches.truth[at]])!r} more than once, with a tied score.",
+                table="lists",
+                hint="Drop the repeats, or order ties with ties='by_id'.",
+            )
+
+    def _listed_by_id(self, *, descending: bool) -> Codes:
+        """The list entries, those with equal scores ordered by id."""
+        if self.groups is None:
+            return self.listed
+        starts, sizes = self.groups
+        tied = np.flatnonzero(sizes > 1)
+        sign = -1 if descending else 1
+        order = np.lexsort((sign * self.listed[tied].astype(np.int64), starts[tied]))
+        listed = self.listed.copy()
+        listed[tied] = self.listed[tied[order]]
+        return listed
+
+    def shown(self, ties: str) -> Shown:
+        """The lists; equal scores are ordered by id if the rule for ties leaves their order open."""
+        keep_order = self.groups is None or ties == "given"
+        listed = self.listed if keep_order else self._listed_by_id(descending=ties == "by_id_desc")
+        return Shown(self.list_indptr, listed, repeated=self._repeats.get("n", 1) > 0)
+
+    def n_undecided(self) -> tuple[int, int]:
+        """The number of judged items found, and of those that share a score with an item of another grade."""
+        if self.groups is None:
+            return 0, 0
+        return count_undecided(self._find_hits("expected", refuse_repeats=False))
+
+
+def match_truth(
+    lists: Lists,
+    truth: Interactions,
+    *,
+    complete: bool = False,
+    backend: str = "auto",
+    threads: int | None = None,
+    shared: bool = True,
+    counts: Mapping[str, int] | None = None,
+) -> MatchedTruth:
+    """Lists and truth over the union of their cases and items; `shared`: some case must be in both."""
+    n_lists, n_truth = lists.notes.get("numbered"), truth.notes.get("numbered")
+    if n_lists is not None and n_truth is not None and n_lists != n_truth:
+        raise InputError(
+            f"lists has {n_lists} rows and truth has {n_truth}; without ids rows are paired by position.",
+            hint="Give both the same number of rows, or use dicts or tables with user ids.",
+        )
+    cases, case_of_list, case_of_truth = lists.cases.union(truth.cases, what="user")
+    items, item_of_list, item_of_truth = lists.items.union(truth.items, what="item")
+    separate = len(cases) == len(lists.cases) + len(truth.cases)
+    if shared and separate and len(lists.cases) and len(truth.cases):
+        raise InputError(
+            f"no user of the lists ({lists.cases.name(0)!r}, …) occurs in the truth "
+            f"({truth.cases.name(0)!r}, …).",
+            column="user",
+            hint="Check that both sides use the same user ids.",
+        )
+    return MatchedTruth(
+        cases,
+        items,
+        _union_indptr(lists.indptr, case_of_list, len(cases)),
+        lists.codes if item_of_list is None else item_of_list[lists.codes],
+        lists.scores,
+        _union_indptr(truth.indptr, case_of_truth, len(cases)),
+        truth.codes if item_of_truth is None else item_of_truth[truth.codes],
+        truth.grades,
+        _join_clusters(lists, truth, len(cases), (case_of_list, case_of_truth)),
+        complete=complete,
+        backend=backend,
+        threads=threads,
+        truth_counts=counts or {},
+    )
+
+
+def _union_indptr(indptr: Int, moves: Codes | None, n_cases: int) -> Int:
+    if moves is None:
+        if len(indptr) == n_cases + 1:
+            return indptr
+        return np.concatenate([indptr, np.full(n_cases + 1 - len(indptr), indptr[-1])])
+    sizes = np.zeros(n_cases + 1, dtype=np.int64)
+    sizes[moves + 1] = np.diff(indptr)
+    return np.cumsum(sizes)
+
+
+def _join_clusters(
+    lists: Lists, truth: Interactions, n_cases: int, moves: tuple[Codes | None, Codes | None]
+) -> Array | None:
+    pairs = ((lists.clusters, moves[0]), (truth.clusters, moves[1]))
+    sides = [(clusters, move) for clusters, move in pairs if clusters is not None]
+    if not sides:
+        return None
+    joined = np.empty(n_cases, dtype=sides[0][0].dtype)
+    is_set = np.zeros(n_cases, dtype=bool)
+    for clusters, move in sides:
+        at = np.arange(len(clusters)) if move is None else move
+        conflict = is_set[at] & (joined[at] != clusters)
+        if conflict.any():
+            raise InputError(
+                "a case belongs to one user in the lists and to another in the truth.", column="user"
+            )
+        joined[at], is_set[at] = clusters, True
+    return joined
+
+
+@dataclass(frozen=True, eq=False)
+class CountedTruth:
+    """Per judged item: candidates above it (-1: it is no candidate), tied with it, tied with a smaller id."""
+
+    truth: Interactions
+    above: Int
+    tied: Int
+    ahead: Int
+    n_candidates: Int
+    clusters: Array | None = None
+    item_weights: Float | None = None
+    lists: Shown | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    _hits_by_rule: dict[str, Hits] = field(default_factory=dict, init=False, repr=False)
+    restricted = False
+
+    @property
+    def cases(self) -> Ids:
+        return self.truth.cases
+
+    @property
+    def items(self) -> Ids:
+        return self.truth.items
+
+    @property
+    def judged(self) -> Array:
+        return self.truth.codes
+
+    @property
+    def grades(self) -> Float | None:
+        return self.truth.grades
+
+    @property
+    def truth_indptr(self) -> Int:
+        return self.truth.indptr
+
+    @cached_property
+    def has_ties(self) -> bool:
+        return bool((self.tied > 1).any())
+
+    def hits(self, ties: str, duplicates: str) -> Hits:
+        """Hits under a rule for ties; `duplicates` has no effect, as a full ranking repeats nothing."""
+        del duplicates
+        rule = "by_id" if not self.has_ties or ties == "given" else ties
+        if rule in self._hits_by_rule:
+            return self._hits_by_rule[rule]
+        candidates = np.flatnonzero(self.above >= 0)
+        all_cases = np.repeat(np.arange(len(self.cases), dtype=np.int32), self.truth.sizes)
+        case, above, tied = all_cases[candidates], self.above[candidates], self.tied[candidates]
+        grade = None if self.grades is None else self.grades[candidates]
+        group_sizes: Int | None = None
+        if rule in ("best", "worst", "expected"):
+            rank, group_sizes, order = place_in_groups(rule, case, above, tied, grade)
+        else:
+            ahead = self.ahead[candidates]
+            n_before = tied - 1 - ahead if rule == "by_id_desc" else ahead
+            rank = above + 1 + n_before
+            order = np.argsort(case * (rank.max(initial=0) + 1) + rank, kind="stable")
+        item = self.judged[candidates][order]
+        self._hits_by_rule[rule] = Hits(
+            n_cases=len(self.cases),
+            case=case[order],
+            item=item,
+            rank=rank[order],
+            grade=None if grade is None else grade[order],
+            n_listed=self.n_candidates,
+            tied=None if group_sizes is None else group_sizes[order],
+            weight=None if self.item_weights is None else self.item_weights[item],
+            n_candidates=self.n_candidates,
+            **truth_by_grade(self),
+        )
+        return self._hits_by_rule[rule]
+
+    def shown(self, ties: str) -> Shown:
+        """The best candidates of each case; equal scores are ordered by id."""
+        del ties
+        if self.lists is None:
+            raise NotDefinedError("the lists were not requested when the places were counted.")
+        return self.lists
+
+    def n_undecided(self) -> tuple[int, int]:
+        return count_undecided(self.hits("expected", "first")) if self.has_ties else (0, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,8 +420,6 @@ class ItemSubset:
         """The hits of the whole ranking on these items."""
         hits = self.whole.hits(ties, duplicates)
         keep = self.keep[hits.item]
-        case = np.repeat(np.arange(len(self.cases)), np.diff(self.truth_indptr))
-        by_grade: Any = slice(None) if self.grades is None else np.lexsort((-self.grades, case))
 
         def select(values: Any) -> Any:
             return None if values is None else values[keep]
@@ -124,9 +433,7 @@ class ItemSubset:
             tied=select(hits.tied),
             repeat=select(hits.repeat),
             weight=select(hits.weight),
-            truth_indptr=self.truth_indptr,
-            truth_grade=None if self.grades is None else self.grades[by_grade],
-            truth_weight=None if self.item_weights is None else self.item_weights[self.judged][by_grade],
+            **truth_by_grade(self),
         )
 
     def shown(self, ties: str) -> Shown:
@@ -145,6 +452,20 @@ class ItemSubset:
         return 0, 0
 
 
+def truth_by_grade(ranked: RankedTruth) -> dict[str, Any]:
+    """The columns of `Hits` about the truth: the judged items of each case, highest grade first."""
+    grades, weights = ranked.grades, ranked.item_weights
+    order: Any = slice(None)
+    if grades is not None:
+        case = np.repeat(np.arange(len(ranked.cases), dtype=np.int32), np.diff(ranked.truth_indptr))
+        order = np.lexsort((-grades, case))
+    return {
+        "truth_indptr": ranked.truth_indptr,
+        "truth_grade": None if grades is None else grades[order],
+        "truth_weight": None if weights is None else weights[ranked.judged][order],
+    }
+
+
 def place_in_groups(
     rule: str, case: Array, above: Int, size: Int, grade: Float | None
 ) -> tuple[Int, Int | None, Array]:
@@ -153,8 +474,7 @@ def place_in_groups(
     if rule == "expected":
         return above + 1, size, np.lexsort((-grades, above, case))
     order = np.lexsort((-grades if rule == "best" else grades, above, case))
-    starts = _group_starts(case[order], above[order])
-    n_members = np.diff(np.concatenate([starts, [len(order)]]))
+    starts, n_members = runs(case[order], above[order])
     place_in_group = np.arange(len(order)) - np.repeat(starts, n_members)
     if rule == "worst":
         place_in_group = place_in_group + size[order] - np.repeat(n_members, n_members)
@@ -168,16 +488,7 @@ def count_undecided(hits: Hits) -> tuple[int, int]:
     if hits.tied is None or len(hits.case) == 0:
         return len(hits.case), 0
     grade = np.ones(len(hits.case)) if hits.grade is None else hits.grade
-    starts = _group_starts(hits.case, hits.rank)
-    n_members = np.diff(np.concatenate([starts, [len(grade)]]))
+    starts, n_members = runs(hits.case, hits.rank)
     low, high = np.minimum.reduceat(grade, starts), np.maximum.reduceat(grade, starts)
     mixed = ((n_members < hits.tied[starts]) & (high > 0)) | (low != high)
     return len(grade), int(n_members[mixed].sum())
-
-
-def _group_starts(case: Array, rank: Array) -> Int:
-    """The start of each (case, rank) in arrays sorted by both."""
-    if len(case) == 0:
-        return np.zeros(0, dtype=np.int64)
-    change = (case[1:] != case[:-1]) | (rank[1:] != rank[:-1])
-    return np.flatnonzero(np.concatenate([[True], change]))

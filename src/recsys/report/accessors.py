@@ -5,19 +5,16 @@ Both draw from the same numbers by functions of the same names, so one class ser
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from importlib import import_module
 from typing import Any
-
-import numpy as np
 
 from recsys.comparison.compare import Comparison
 from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.groups import masks_by_label
 from recsys.evaluation.results import Evaluation
-from recsys.metrics.requests import Request
+from recsys.metrics.registry import Request
 from recsys.report import section_numbers
 from recsys.report.report_data import ReportData, gather_report_data
 from recsys.stats.comparison_table import Row
@@ -83,17 +80,10 @@ class EvaluationPictures:
         key = self._per_user_key(metric)
         data = self._data
         if by is None:
-            values = section_numbers.evaluated_groups(data, key)
-            sizes = {str(g): n for g, n in data.first(data.names[0]).by_sizes.items()}
+            values, sizes = section_numbers.evaluated_groups(data, key)
         else:
             masks = masks_by_label(data.aligned.ids, by)
-            values = {
-                name: {
-                    str(g): section_numbers.group_value(data, name, key, mask) for g, mask in masks.items()
-                }
-                for name in data.names
-            }
-            sizes = {str(g): int(np.count_nonzero(mask)) for g, mask in masks.items()}
+            values, sizes = section_numbers.group_values(data, key, {str(g): m for g, m in masks.items()})
         if not values:
             raise InputError("the result was not evaluated by groups.", hint="Pass by={user: group}.")
         return self._module.strata(values, metric=key, sizes=sizes, baseline=data.baseline, **style)
@@ -122,21 +112,17 @@ class ComparisonPictures(EvaluationPictures):
 
     def forest(self, metric: str | None = None, **style: Any) -> Any:
         """Lifts (differences where there is no lift) with their intervals, one line per comparison."""
-        rows = [r for r in self._rows if metric is None or r.metric == self._key(metric)]
-        label = self._labels(rows)
-        style = {"lower": [label(r) for r in rows if self._data.lower_is_better(r.metric)]} | style
-        if all(math.isfinite(r.relative) and math.isfinite(r.relative_interval.low) for r in rows):
-            lifts = {label(r): (r.relative, r.relative_interval.low, r.relative_interval.high) for r in rows}
-            return self._module.forest(lifts, **({"unit": "%", "title": "lift"} | style))
-        differences = {label(r): (r.difference, r.interval.low, r.interval.high) for r in rows}
-        return self._module.forest(differences, **({"title": "difference"} | style))
+        rows = self._labelled_rows(metric)
+        values, unit = section_numbers.lifts_or_differences(rows)
+        lower = [label for label, r in rows.items() if self._data.lower_is_better(r.metric)]
+        options = {"unit": unit, "title": "lift" if unit else "difference", "lower": lower} | style
+        return self._module.forest(values, **options)
 
     def winloss(self, metric: str | None = None, **style: Any) -> Any:
         """Users won, tied and lost, one bar per comparison."""
-        rows = [r for r in self._rows if metric is None or r.metric == self._key(metric)]
-        label = self._labels(rows)
-        bases = {r.baseline for r in rows}
-        counts = {label(r): (r.wins, r.ties, r.losses) for r in rows}
+        rows = self._labelled_rows(metric)
+        bases = {r.baseline for r in rows.values()}
+        counts = {label: (r.wins, r.ties, r.losses) for label, r in rows.items()}
         return self._module.winloss(counts, baseline=next(iter(bases)) if len(bases) == 1 else None, **style)
 
     def duel(
@@ -158,12 +144,12 @@ class ComparisonPictures(EvaluationPictures):
         points = {n: (data.value(n, across), data.value(n, up)) for n in data.names}
         return self._module.tradeoff(points, x=across, y=up, baseline=data.baseline, **style)
 
-    def _labels(self, rows: Sequence[Row]) -> Callable[[Row], str]:
-        """A function that labels a row with as much of model, baseline and metric as tells the rows apart."""
+    def _labelled_rows(self, metric: str | None) -> dict[str, Row]:
+        """The rows by a label that says as much of model, baseline and metric as tells them apart."""
+        rows = [r for r in self._rows if metric is None or r.metric == self._key(metric)]
         metrics, bases = len({r.metric for r in rows}) > 1, len({r.baseline for r in rows}) > 1
-
-        def label(row: Row) -> str:
+        labelled = {}
+        for row in rows:
             models = f"{row.model} – {row.baseline}" if bases else row.model  # noqa: RUF001
-            return f"{models} · {row.metric}" if metrics else models
-
-        return label
+            labelled[f"{models} · {row.metric}" if metrics else models] = row
+        return labelled

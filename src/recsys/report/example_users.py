@@ -5,7 +5,9 @@ Each item is stored once and referred to by number, so that ten lists per user s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -18,26 +20,10 @@ MOST_USERS = 300
 _MAX_SHOWN, _MAX_HISTORY, _MAX_RELEVANT, _MAX_LETTERS = 10, 12, 20, 70
 
 
-class _ItemIndex:
-    """Numbers items in the order of their first use, and lists their titles."""
-
-    def __init__(self, data: ReportData) -> None:
-        self.names = data.items
-        self.numbers: dict[Any, int] = {}
-
-    def numbers_of(self, items: Iterable[Any]) -> list[int]:
-        return [self.numbers.setdefault(item, len(self.numbers)) for item in items]
-
-    def table(self) -> list[list[str]]:
-        """[title, id] of each numbered item; the id is left out where it is the title."""
-        rows = ([short(self.names.title(item)), short(str(item))] for item in self.numbers)
-        return [[title] if title == name else [title, name] for title, name in rows]
-
-
 def choose_users(data: ReportData) -> dict[int, list[str]]:
     """{row of the aligned table: reasons}: worst, best and random users, and the largest wins and losses."""
     values = data.aligned.tables[data.best][data.metric]
-    sign = -1.0 if data.lower_is_better(data.metric) else 1.0
+    sign = data.sign(data.metric)
     n_relevant = _relevant_counts(data)
     rows_by_reason: dict[str, Int] = {}
     n_per_reason = MOST_USERS // (5 if data.baseline in data.names and len(data.names) > 1 else 3)
@@ -60,7 +46,7 @@ def choose_users(data: ReportData) -> dict[int, list[str]]:
 
 def inspector_users(data: ReportData) -> dict[str, Any]:
     """What the user inspector shows: users with their values, history, relevant items and lists per model."""
-    index = _ItemIndex(data)
+    numbers: defaultdict[Any, int] = defaultdict(count().__next__)  # items, in the order of their first use
     ids, aligned = data.aligned.ids, data.aligned
     grades = None if data.truth is None else data.truth.grades
     users = []
@@ -74,23 +60,24 @@ def inspector_users(data: ReportData) -> dict[str, Any]:
         }
         if data.truth is not None:
             relevant, n_relevant = _items_of(data.truth, case, _MAX_RELEVANT, grades)
-            user |= {"wanted": index.numbers_of(relevant), "n_wanted": n_relevant}
+            user |= {"wanted": [numbers[i] for i in relevant], "n_wanted": n_relevant}
         if data.train is not None:
             history, n_history = _items_of(data.train, data.users[row], _MAX_HISTORY, data.moments)
-            user |= {"had": index.numbers_of(history), "n_had": n_history}
+            user |= {"had": [numbers[i] for i in history], "n_had": n_history}
         if data.lists:
-            user["lists"] = [
-                index.numbers_of(_list_of(data.lists[n], case)) if n in data.lists else None
-                for n in data.names
-            ]
+            shown = {n: _items_of(lists, case, _MAX_SHOWN)[0] for n, lists in data.lists.items()}
+            user["lists"] = [[numbers[i] for i in shown[n]] if n in shown else None for n in data.names]
         users.append(user)
-    return {"users": users, "items": index.table(), "models": [short(n) for n in data.names], "k": _MAX_SHOWN}
+    # [title, id] of each item; the id is left out where it is the title.
+    names = ((short(data.items.title(item)), short(str(item))) for item in numbers)
+    items = [[title] if title == name else [title, name] for title, name in names]
+    return {"users": users, "items": items, "models": [short(n) for n in data.names], "k": _MAX_SHOWN}
 
 
 def failures(data: ReportData, n: int = 12) -> list[dict[str, Any]]:
     """The users the best model serves worst; with a baseline, those it loses most on."""
     values = data.aligned.tables[data.best][data.metric]
-    sign = -1.0 if data.lower_is_better(data.metric) else 1.0
+    sign = data.sign(data.metric)
     n_relevant = _relevant_counts(data)
     grades = None if data.truth is None else data.truth.grades
     base = data.baseline if data.baseline not in (None, data.best) else None
@@ -99,13 +86,13 @@ def failures(data: ReportData, n: int = 12) -> list[dict[str, Any]]:
     for row in _lowest(np.where(score < 0, score, np.nan) if base else score, -n_relevant, n).tolist():
         case = data.aligned.ids[row]
         relevant, n_all_relevant = _items_of(data.truth, case, 3, grades)
-        shown = _list_of(data.lists[data.best], case)[:3] if data.best in data.lists else []
+        shown, _ = _items_of(data.lists.get(data.best), case, 3)
         rows.append({
             "user": str(case),
             "value": float(values[row]),
             "base": float(data.aligned.tables[base][data.metric][row]) if base else None,
             "n_wanted": n_all_relevant,
-            "n_had": _items_of(data.train, data.users[row], 0, None)[1],
+            "n_had": _items_of(data.train, data.users[row], 0)[1],
             "wanted": [data.items.title(i) for i in relevant],
             "shown": [data.items.title(i) for i in shown],
         })  # fmt: skip
@@ -131,9 +118,9 @@ def _relevant_counts(data: ReportData) -> Int:
 
 
 def _items_of(
-    table: Interactions | None, case: Any, n_items: int, key: Array | None
+    table: Interactions | Lists | None, case: Any, n_items: int, key: Array | None = None
 ) -> tuple[Sequence[Any], int]:
-    """Some items of a case, those with the highest key (grade or time) first, and how many there are."""
+    """The first items of a case, or those with the highest key (grade, time), and how many it has."""
     if table is None:
         return [], 0
     at = int(table.cases.code_of(np.array([case], dtype=table.cases.values.dtype))[0])
@@ -144,11 +131,3 @@ def _items_of(
     if key is not None:
         codes = codes[np.argsort(-key[inside], kind="stable")]
     return [table.items.name(code) for code in codes[:n_items].tolist()], len(codes)
-
-
-def _list_of(lists: Lists, case: Any) -> list[Any]:
-    at = int(lists.cases.code_of(np.array([case], dtype=lists.cases.values.dtype))[0])
-    if at < 0:
-        return []
-    codes = lists.codes[lists.indptr[at] : lists.indptr[at + 1]][:_MAX_SHOWN]
-    return [lists.items.name(code) for code in codes.tolist()]

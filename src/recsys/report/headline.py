@@ -9,9 +9,9 @@ from typing import Any
 from recsys.comparison.compare import compare
 from recsys.report import charts
 from recsys.report.charts import Chart
-from recsys.report.html_tables import Cell, HtmlTable, cell, html_table
+from recsys.report.html_tables import Cell, HtmlTable, cell, html_table, table_of_rows
 from recsys.report.report_data import ReportData
-from recsys.report.section_numbers import Triple, value_with_interval
+from recsys.report.section_numbers import Triple, lifts_or_differences, value_with_interval
 from recsys.stats.comparison_table import Row
 from recsys.stats.inference_results import format_difference, format_p
 
@@ -40,7 +40,7 @@ def verdict(data: ReportData) -> tuple[str, list[str]]:
         sentence = f"{_outcome(row)}: {size} {row.metric} [{interval}, {p}."
     if len(data.names) <= 2:
         return sentence, []
-    sign = -1.0 if data.lower_is_better(metric) else 1.0
+    sign = data.sign(metric)
     leader = max(data.names, key=lambda n: sign * data.value(n, metric))
     extreme = "lowest" if sign < 0 else "highest"
     leader_value = data.value(leader, metric)
@@ -65,7 +65,7 @@ def _p_text(p: float) -> str:
 
 def _against_next(data: ReportData) -> list[str]:
     """The best model against the next best, which need not be the baseline."""
-    sign = -1.0 if data.lower_is_better(data.metric) else 1.0
+    sign = data.sign(data.metric)
     others = [n for n in data.names if n not in {data.best, data.baseline}]
     if not others or data.metric not in data.per_case_metrics:
         return []
@@ -84,19 +84,28 @@ def _against_next(data: ReportData) -> list[str]:
 
 def headline(data: ReportData) -> tuple[HtmlTable, list[HtmlTable]]:
     """The main metrics, one row per model; and every metric, one row per model and metric."""
-    columns: dict[str, list[Any]] = {
-        "model": [], "metric": [], "value": [], "low": [], "high": [], "users": []
-    }  # fmt: skip
+    metrics = _main_metrics(data)
+    values = {m: {n: value_with_interval(data, n, m) for n in data.names} for m in data.metrics}
+    best = {m: _best_models(values[m], data.requests[m].metric.better) for m in metrics}
+    rows = []
     for model in data.names:
-        for metric in data.metrics:
-            row = (
-                model, metric, *value_with_interval(data, model, metric),
-                data.first(model).n_cases.get(metric),
-            )  # fmt: skip
-            for column, entry in zip(columns.values(), row, strict=True):
-                column.append(entry)
-    all_values = html_table("values", "Every value, one line each", columns)
-    return _summary_table(data, _main_metrics(data)), [all_values]
+        cells = [Cell(model, None, "baseline" if model == data.baseline else "")]
+        cells += [_value_cell(data, model, m, values[m][model], best=model in best[m]) for m in metrics]
+        rows.append(cells)
+    columns: dict[str, list[Any]] = {"model": data.names}
+    for m in metrics:
+        columns[m], low, high = ([values[m][n][i] for n in data.names] for i in range(3))
+        if any(map(math.isfinite, low)):
+            columns |= {f"{m} low": low, f"{m} high": high}
+    numeric = [False, *(True for _ in metrics)]
+    summary = HtmlTable("summary", "Models and metrics", ["model", *metrics], rows, numeric, columns)
+    heads = ("model", "metric", "value", "low", "high", "users")
+    lines = [
+        (model, m, *values[m][model], data.first(model).n_cases.get(m))
+        for model in data.names
+        for m in data.metrics
+    ]
+    return summary, [table_of_rows("values", "Every value, one line each", heads, lines)]
 
 
 def differences(data: ReportData) -> tuple[list[tuple[str, Chart]], HtmlTable]:
@@ -116,17 +125,34 @@ def differences(data: ReportData) -> tuple[list[tuple[str, Chart]], HtmlTable]:
     }
     if best_rows:
         charts_by_title.append((f"{data.best} on each metric", _forest(best_rows, data)))
-    return charts_by_title, _comparison_table(rows)
+    columns: dict[str, list[Any]] = {
+        "model": [r.model for r in rows],
+        "metric": [r.metric for r in rows],
+        "value": [r.value for r in rows],
+        "against": [r.baseline for r in rows],
+        "its value": [r.baseline_value for r in rows],
+        "difference": [r.difference for r in rows],
+        "low": [r.interval.low for r in rows],
+        "high": [r.interval.high for r in rows],
+        "lift %": [100.0 * r.relative for r in rows],
+        "p": [r.p_value for r in rows],
+        "adjusted p": [r.adjusted_p for r in rows],
+        "effect": [r.effect.value for r in rows],
+        "won": [r.wins for r in rows],
+        "tied": [r.ties for r in rows],
+        "lost": [r.losses for r in rows],
+        "verdict": [r.verdict for r in rows],
+    }
+    formats = {"p": "p", "adjusted p": "p", "lift %": "+.1f", "effect": ".2f"}
+    table = html_table("comparison", "Every comparison in full", columns, formats)
+    return charts_by_title, table
 
 
 def _forest(rows: dict[str, Row], data: ReportData) -> Chart:
-    """Lifts over the baseline, or differences where a lift is not defined."""
+    values, unit = lifts_or_differences(rows)
+    title = f"lift over {data.baseline}" if unit else f"difference from {data.baseline}"
     lower = [n for n, r in rows.items() if data.lower_is_better(r.metric)]
-    if all(math.isfinite(r.relative) and math.isfinite(r.relative_interval.low) for r in rows.values()):
-        lifts = {n: (r.relative, r.relative_interval.low, r.relative_interval.high) for n, r in rows.items()}
-        return charts.forest(lifts, unit="%", title=f"lift over {data.baseline}", lower=lower)
-    gaps = {n: (r.difference, r.interval.low, r.interval.high) for n, r in rows.items()}
-    return charts.forest(gaps, title=f"difference from {data.baseline}", lower=lower)
+    return charts.forest(values, unit=unit, title=title, lower=lower)
 
 
 def _main_metrics(data: ReportData) -> list[str]:
@@ -143,24 +169,6 @@ def _main_metrics(data: ReportData) -> list[str]:
             nearest[family], distances[family] = metric, distance
     rest = [m for m in nearest.values() if m != data.metric]
     return [data.metric, *rest][:_MOST_COLUMNS]
-
-
-def _summary_table(data: ReportData, metrics: list[str]) -> HtmlTable:
-    values = {m: {n: value_with_interval(data, n, m) for n in data.names} for m in metrics}
-    best = {m: _best_models(values[m], data.requests[m].metric.better) for m in metrics}
-    rows = []
-    for model in data.names:
-        cells = [Cell(model, None, "baseline" if model == data.baseline else "")]
-        cells += [_value_cell(data, model, m, values[m][model], best=model in best[m]) for m in metrics]
-        rows.append(cells)
-    columns: dict[str, list[Any]] = {"model": data.names}
-    for m in metrics:
-        columns[m] = [values[m][n][0] for n in data.names]
-        if any(math.isfinite(values[m][n][1]) for n in data.names):
-            columns[f"{m} low"] = [values[m][n][1] for n in data.names]
-            columns[f"{m} high"] = [values[m][n][2] for n in data.names]
-    numeric = [False, *(True for _ in metrics)]
-    return HtmlTable("summary", "Models and metrics", ["model", *metrics], rows, numeric, columns)
 
 
 def _best_models(values: dict[str, Triple], better: str) -> set[str]:
@@ -196,26 +204,3 @@ def _row_of(data: ReportData, model: str, metric: str) -> Row | None:
     """The row of the comparison for a model and metric."""
     rows = () if data.comparison is None else data.comparison.rows
     return next((r for r in rows if (r.model, r.metric) == (model, metric)), None)
-
-
-def _comparison_table(rows: list[Row]) -> HtmlTable:
-    columns: dict[str, list[Any]] = {
-        "model": [r.model for r in rows],
-        "metric": [r.metric for r in rows],
-        "value": [r.value for r in rows],
-        "against": [r.baseline for r in rows],
-        "its value": [r.baseline_value for r in rows],
-        "difference": [r.difference for r in rows],
-        "low": [r.interval.low for r in rows],
-        "high": [r.interval.high for r in rows],
-        "lift %": [100.0 * r.relative for r in rows],
-        "p": [r.p_value for r in rows],
-        "adjusted p": [r.adjusted_p for r in rows],
-        "effect": [r.effect.value for r in rows],
-        "won": [r.wins for r in rows],
-        "tied": [r.ties for r in rows],
-        "lost": [r.losses for r in rows],
-        "verdict": [r.verdict for r in rows],
-    }
-    formats = {"p": "p", "adjusted p": "p", "lift %": "+.1f", "effect": ".2f"}
-    return html_table("comparison", "Every comparison in full", columns, formats)

@@ -11,12 +11,13 @@ import io
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from recsys.evaluation import tables
+from recsys.report import style
 
 # A spreadsheet takes a text cell that begins with one of these for a formula.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -78,7 +79,9 @@ def html_table(
         columns: the values by heading.
         formats: format specifications by heading; "p" is that of a p-value.
     """
-    numeric = [_is_numeric(values) for values in columns.values()]
+    numeric = [
+        bool(values) and all(v is None or _is_number(v) for v in values) for values in columns.values()
+    ]
     column_formats = [(formats or {}).get(n) for n in columns]
     rows = [
         [cell(value, spec) for value, spec in zip(row, column_formats, strict=True)]
@@ -87,11 +90,40 @@ def html_table(
     return HtmlTable(name, title, list(columns), rows, numeric, columns, formats or {})
 
 
+def table_of_rows(name: str, title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> HtmlTable:
+    """A table of rows of values; see html_table."""
+    return html_table(name, title, {head: [row[i] for row in rows] for i, head in enumerate(heads)})
+
+
+def table_by_model(
+    name: str,
+    title: str,
+    values: Mapping[str, Mapping[Any, Any]],
+    sizes: Mapping[Any, int] | None = None,
+    *,
+    first: str = "model",
+) -> HtmlTable:
+    """{model: {key: value}} as a table: one row per model, one column per key."""
+    keys = style.keys_of(values)
+    columns: dict[str, list[Any]] = {first: list(values)}
+    rows = [[cell(n)] for n in values]
+    for key in keys:
+        triples = [style.value_and_interval(row.get(key, math.nan)) for row in values.values()]
+        columns[str(key)] = [t[0] for t in triples]
+        if any(math.isfinite(t[1]) for t in triples):
+            columns |= {f"{key} low": [t[1] for t in triples], f"{key} high": [t[2] for t in triples]}
+        for row, t in zip(rows, triples, strict=True):
+            interval = f"[{t[1]:.4f}, {t[2]:.4f}]" if math.isfinite(t[1]) else ""
+            row.append(replace(cell(t[0]), small=interval))
+    heads = [first, *(f"{k} ({sizes[k]:,})" if sizes and k in sizes else str(k) for k in keys)]
+    return HtmlTable(name, title, heads, rows, [False, *(True for _ in keys)], columns)
+
+
 def cell(value: Any, spec: str | None = None) -> Cell:
     """A value as a cell."""
     if value is None:
         return Cell("", math.nan)
-    if isinstance(value, float | int | np.number) and not isinstance(value, bool):
+    if _is_number(value):
         key = float(f"{float(value):.6g}")
         return Cell("" if math.isnan(value) else str(_format(value, spec, for_page=True)), key)
     return Cell(tables.format_cell(value))
@@ -130,7 +162,5 @@ def _json_value(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _is_numeric(values: Sequence[Any]) -> bool:
-    return bool(values) and all(
-        v is None or (isinstance(v, int | float | np.number) and not isinstance(v, bool)) for v in values
-    )
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from recsys.errors import MissingExtraError
-from recsys.evaluation.provenance import library_version
+from recsys.evaluation.result_files import library_version
 from recsys.inputs.files import write_text
 from recsys.report.charts.chart import Chart, vl_convert
 from recsys.report.headline import verdict
@@ -125,8 +125,15 @@ def report_html(
     data = gather_report_data(results, audit=audit, history=history, **inputs)
     sections = sections_of(data)
     sentence, remarks = verdict(data)
+    names = data.names
+    if len(names) == 1:
+        default_title = f"Evaluation of {names[0]}"
+    elif len(names) <= 3:
+        default_title = f"{', '.join(names[:-1])} and {names[-1]}"
+    else:
+        default_title = f"Comparison of {len(names)} models"
     page = _Page(
-        title or _default_title(data.names),
+        title or default_title,
         sentence,
         remarks,
         [*_sampling_cautions(data), *data.cautions],
@@ -172,15 +179,6 @@ def _render(page: _Page) -> str:
         f"default-src 'none'; script-src {scripts}; style-src {style_hash}; style-src-elem {style_hash}; "
         f"style-src-attr {_SVG_STYLE}; img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
-    return str(
-        _template().render(
-            page=page, style=style, script=script, vega=vega, data=data, policy=policy,
-            version=library_version(), written=dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        )
-    )  # fmt: skip
-
-
-def _template() -> Any:
     try:
         import jinja2
     except ImportError as error:
@@ -188,7 +186,11 @@ def _template() -> Any:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    return environment.from_string(_asset("page.html"))
+    text: str = environment.from_string(_asset("page.html")).render(
+        page=page, style=style, script=script, vega=vega, data=data, policy=policy,
+        version=library_version(), written=dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    )  # fmt: skip
+    return text
 
 
 @cache
@@ -207,14 +209,6 @@ def _vega() -> tuple[str, str]:
 def _csp_hash(text: str) -> str:
     """The hash by which a content security policy admits a script or style."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"
-
-
-def _default_title(names: Sequence[str]) -> str:
-    if len(names) == 1:
-        return f"Evaluation of {names[0]}"
-    if len(names) <= 3:
-        return ", ".join(names[:-1]) + f" and {names[-1]}"
-    return f"Comparison of {len(names)} models"
 
 
 def _facts(data: ReportData) -> list[str]:

@@ -22,18 +22,32 @@ from recsys.errors import InputError, RecsysError, UnknownNameError
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import needs_jackknife
 from recsys.inputs import read_interactions, read_lists
-from recsys.inputs.frames import as_frame
+from recsys.inputs.frames import as_frame, detect_columns
 from recsys.inputs.timestamps import to_seconds
-from recsys.metrics.registry import metric_set
-from recsys.metrics.requests import Request
+from recsys.metrics.attributes import read_table
+from recsys.metrics.registry import Request, metric_set
 from recsys.report import style
-from recsys.report.item_names import ItemNames, item_names
 from recsys.stats.pairing import Aligned, align
 from recsys.stats.runs import merge_runs, run_layout
 from recsys.types import Array, Float, Interactions, Lists, PerCase
 
+_TITLE_COLUMNS = ("title", "name", "label", "product_name", "item_name", "value", "text")
+_GROUP_COLUMNS = ("category", "categories", "genre", "genres", "brand", "group", "type", "class")
 _SEVERITIES = ("error", "warning", "note", "info", "ok")
 _MAX_EXAMPLES = 5
+
+
+@dataclass(frozen=True, eq=False)
+class ItemNames:
+    """Titles and groups by item id, and the ids in the order they came."""
+
+    ids: tuple[Any, ...] = ()
+    titles: Mapping[Any, str] = field(default_factory=dict)
+    groups: Mapping[Any, str] = field(default_factory=dict)
+
+    def title(self, item: Any) -> str:
+        """The title of an item, or its id where it has none."""
+        return self.titles.get(item) or str(item)
 
 
 class MetricHistory(NamedTuple):
@@ -90,7 +104,7 @@ class ReportData:
     def best(self) -> str:
         """The model with the best headline metric; the baseline counts only where it is alone."""
         others = [n for n in self.names if n != self.baseline] or self.names
-        sign = -1.0 if self.lower_is_better(self.metric) else 1.0
+        sign = self.sign(self.metric)
         return max(others, key=lambda n: np.nan_to_num(sign * self.value(n, self.metric), nan=-np.inf))
 
     def first(self, name: str) -> Evaluation:
@@ -109,6 +123,10 @@ class ReportData:
 
     def lower_is_better(self, metric: str) -> bool:
         return self.requests[metric].metric.better == "lower"
+
+    def sign(self, metric: str) -> float:
+        """The factor that makes more better: -1 where less is better, else 1."""
+        return -1.0 if self.lower_is_better(metric) else 1.0
 
     def value(self, name: str, metric: str) -> float:
         """The overall value, averaged over runs."""
@@ -176,7 +194,7 @@ def gather_report_data(
         _read_model_lists(lists, list(models)),
         None if truth is None else read_interactions(truth, table="truth"),
         None if train is None else read_interactions(train, table="train"),
-        item_names(items),
+        _read_item_names(items),
         embeddings,
         cautions,
         findings_of(audit),
@@ -303,6 +321,30 @@ def _read_model_lists(lists: Any, names: Sequence[str]) -> dict[str, Lists]:
     }
 
 
+def _read_item_names(items: Any) -> ItemNames:
+    """Titles and groups from {item: title} or from a table with item and title (and category) columns."""
+    if items is None:
+        return ItemNames()
+    table = read_table(items, table="items")
+    lower = {name.lower(): name for name in table.columns}
+    texts: list[dict[Any, str]] = []
+    for known in (_TITLE_COLUMNS, _GROUP_COLUMNS):
+        name = next((lower[n] for n in known if n in lower), None)
+        values = [] if name is None else table.columns[name].tolist()
+        coded = zip(range(len(table.ids)), values, strict=False)
+        texts.append({table.ids.name(code): str(v) for code, v in coded if v not in ("", None) and v == v})  # noqa: PLR0124
+    titles, groups = texts
+    # The ids stay in the order of the table: an array of embeddings follows it.
+    frame = None if isinstance(items, Mapping) else as_frame(items)
+    if frame is None:
+        ids = tuple(table.ids.name(code) for code in range(len(table.ids)))
+    else:
+        roles = detect_columns(list(frame.columns), ("item",), None, "items")
+        column = frame[roles["item"]].to_list() if "item" in roles else table.ids.values.tolist()
+        ids = tuple(i.item() if isinstance(i, np.generic) else i for i in column)
+    return ItemNames(ids, titles, {item: group.split("|")[0] for item, group in groups.items()})
+
+
 def findings_of(audit: Any) -> list[dict[str, Any]]:
     """The findings of an audit as the page shows them, most severe first.
 
@@ -404,7 +446,7 @@ def _history_row(record: Mapping[str, Any]) -> dict[str, Any]:
                 f"the {name} of {when} is {record[name]!r}, not a number.", table="history", column=name
             ) from None
     return {
-        "when": when.isoformat() if hasattr(when, "isoformat") else str(when),
+        "when": style.iso_time(when),
         "model": str(record.get("model") or record.get("name") or "model"),
         **numbers,
         "change": "new level" if record.get("change") else "",

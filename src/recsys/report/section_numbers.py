@@ -5,6 +5,7 @@ Their size does not grow with the number of users. Nothing here draws or writes.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 from collections.abc import Mapping, Sequence
@@ -13,15 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from recsys.errors import RecsysError
-from recsys.evaluation.results import Evaluation
+from recsys.errors import InputError, RecsysError
+from recsys.inputs.frames import detect_columns
+from recsys.metrics.attributes import read_vectors
 from recsys.metrics.registry import metric_set
-from recsys.report.item_names import is_head, popularity
-from recsys.report.report_data import ReportData
+from recsys.models.baselines import HEAD
+from recsys.report.report_data import ItemNames, ReportData
+from recsys.stats.comparison_table import Row
 from recsys.stats.inference_results import Estimate
 from recsys.stats.intervals import units_interval
+from recsys.stats.pairing import Aligned
 from recsys.stats.resampling import collapse
-from recsys.types import Array, Bool, Float, Ids, Int, Interactions, Lists, count_entries
+from recsys.types import Array, Bool, Float, Ids, Int, Interactions, Lists, PerCase, Vectors, count_entries
 
 Triple = tuple[float, float, float]  # value, low and high end of its interval
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -43,28 +47,29 @@ class GroupValues:
 
 def value_with_interval(data: ReportData, name: str, metric: str) -> Triple:
     """A model's value and the ends of its 95% interval, NaN where there is none; computed once per report."""
-    if (name, metric) not in data.interval_cache:
-        data.interval_cache[name, metric] = _compute_interval(data, name, metric)
+    if (name, metric) in data.interval_cache:
+        return data.interval_cache[name, metric]
+    value, runs = data.value(name, metric), data.models[name]
+    ends = math.nan, math.nan
+    if len(runs) > 1:
+        if metric in data.per_case_metrics and not math.isnan(value):
+            rows = data.per_case[name]
+            ends = _mean_interval(rows.columns[metric], rows.clusters, rows.weights, value)
+    elif not math.isnan(value):
+        with contextlib.suppress(RecsysError), warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            ends = _interval_ends(runs[0].intervals(metrics=[metric])[metric], value)
+    data.interval_cache[name, metric] = (value, *ends)
     return data.interval_cache[name, metric]
 
 
-def _compute_interval(data: ReportData, name: str, metric: str) -> Triple:
-    value = data.value(name, metric)
-    if math.isnan(value):
-        return value, math.nan, math.nan
-    runs = data.models[name]
-    if len(runs) > 1:
-        if metric not in data.per_case_metrics:
-            return value, math.nan, math.nan
-        rows = data.per_case[name]
-        return (value, *_mean_interval(rows.columns[metric], rows.clusters, rows.weights, value))
-    try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            estimate = runs[0].intervals(metrics=[metric])[metric]
-    except RecsysError:
-        return value, math.nan, math.nan
-    return (value, *_interval_ends(estimate, value))
+def lifts_or_differences(rows: Mapping[str, Row]) -> tuple[dict[str, Triple], str]:
+    """The lifts of a comparison and the unit "%"; where one is not defined, the differences and no unit."""
+    if all(math.isfinite(r.relative) and math.isfinite(r.relative_interval.low) for r in rows.values()):
+        return {
+            n: (r.relative, r.relative_interval.low, r.relative_interval.high) for n, r in rows.items()
+        }, "%"
+    return {n: (r.difference, r.interval.low, r.interval.high) for n, r in rows.items()}, ""
 
 
 def curves(data: ReportData) -> dict[str, dict[str, dict[int, Triple]]]:
@@ -148,7 +153,11 @@ def all_strata(data: ReportData) -> list[GroupValues]:
     if data.metric not in data.per_case_metrics:
         return []
     users = Ids(data.users)
-    strata = [_by_evaluated_groups(data)]
+    strata: list[GroupValues | None] = []
+    values, sizes = evaluated_groups(data, data.metric)
+    if values:
+        caption = f"{data.metric} by the groups of the evaluation."
+        strata.append(GroupValues("group of the evaluation", "group", sizes, values, caption))
     if data.train is not None:
         n_train = count_entries(data.train, users)
         strata.append(_values_by_group(data, "activity", "training interactions", *_ranges(n_train)))
@@ -190,11 +199,24 @@ def places(lists: Lists) -> Int:
     return np.arange(len(lists.codes)) - np.repeat(lists.indptr[:-1], lists.sizes)
 
 
+def popularity(train: Interactions, items: Ids) -> Int:
+    """The number of users of each item in train."""
+    train.items.same_kind(items, what="item")
+    counts = np.bincount(train.codes, minlength=len(train.items))
+    codes = train.items.code_of(items.values)
+    return np.where(codes >= 0, counts[codes] if len(counts) else 0, 0)
+
+
 def _popularity_group(train: Interactions, items: Ids) -> Int:
-    """The place in _GROUPS of each item."""
-    counts = popularity(train, items)
+    """The place in _GROUPS of each item.
+
+    The head is the most popular fifth of the items with any user in train, equal counts together.
+    """
     train_counts = np.bincount(train.codes, minlength=len(train.items))
-    least = train_counts[is_head(train_counts)].min(initial=np.iinfo(np.int64).max)
+    ranked = np.sort(train_counts[train_counts > 0])[::-1]
+    n_head = max(int(np.ceil(HEAD * len(ranked))), 1)
+    least = ranked[n_head - 1] if len(ranked) else np.iinfo(np.int64).max
+    counts = popularity(train, items)
     return np.where(counts >= least, 0, np.where(counts > 0, 1, 2))
 
 
@@ -256,51 +278,40 @@ def _by_item_popularity(data: ReportData, users: Ids) -> GroupValues | None:
                        ["niche", "mixed", "mainstream"])  # fmt: skip
 
 
-def _by_evaluated_groups(data: ReportData) -> GroupValues | None:
-    values = evaluated_groups(data, data.metric)
-    if not values:
-        return None
-    sizes = {str(g): n for g, n in data.first(data.names[0]).by_sizes.items()}
-    caption = f"{data.metric} by the groups of the evaluation."
-    return GroupValues("group of the evaluation", "group", sizes, values, caption)
-
-
-def evaluated_groups(data: ReportData, metric: str) -> dict[str, dict[str, Triple]]:
-    """{model: {group: value}} by the groups of the evaluations; empty where these differ."""
+def evaluated_groups(data: ReportData, metric: str) -> tuple[dict[str, dict[str, Triple]], dict[str, int]]:
+    """{model: {group: value}} by the groups of the evaluations, and their sizes; empty where these differ."""
     first = data.first(data.names[0])
     if not first.by or any(list(data.first(n).by) != list(first.by) for n in data.names):
-        return {}
-    return {
-        n: {str(g): _evaluated_group_value(data.first(n), g, metric) for g in first.by} for n in data.names
-    }
-
-
-def _evaluated_group_value(evaluation: Evaluation, group: Any, metric: str) -> Triple:
-    value, rows = evaluation.by[group][metric], evaluation.per_case
-    inside = evaluation.group_masks[group]
-    column = rows.columns.get(metric)
-    if column is None or (~np.isnan(column[inside])).sum() < _MIN_USERS_FOR_INTERVAL:
-        return value, math.nan, math.nan
-    clusters = None if rows.clusters is None else rows.clusters[inside]
-    weights = None if rows.weights is None else rows.weights[inside]
-    bounds = next(r.metric.bounds for r in evaluation.requests if str(r) == metric)
-    return (value, *_clip(_mean_interval(column[inside], clusters, weights, value), bounds))
-
-
-def group_value(data: ReportData, model: str, metric: str, inside: Bool) -> Triple:
-    """A model's mean over the cases of a mask, with its interval where they are not too few."""
-    aligned = data.aligned
-    column = aligned.tables[model][metric][inside]
-    present: Bool = ~np.isnan(column)
-    if not present.any():
-        return math.nan, math.nan, math.nan
-    weights = None if aligned.weights is None else aligned.weights[inside]
-    value = float(np.average(column[present], weights=None if weights is None else weights[present]))
-    if present.sum() < _MIN_USERS_FOR_INTERVAL:
-        return value, math.nan, math.nan
-    clusters = None if aligned.clusters is None else aligned.clusters[inside]
+        return {}, {}
     bounds = data.requests[metric].metric.bounds
-    return (value, *_clip(_mean_interval(column, clusters, weights, value), bounds))
+    values: dict[str, dict[str, Triple]] = {}
+    for name in data.names:
+        evaluation = data.first(name)
+        values[name] = {
+            str(group): _group_interval(
+                evaluation.by[group][metric], evaluation.per_case.columns.get(metric), evaluation.per_case,
+                evaluation.group_masks[group], bounds,
+            )
+            for group in first.by
+        }  # fmt: skip
+    return values, {str(g): n for g, n in first.by_sizes.items()}
+
+
+def group_values(
+    data: ReportData, metric: str, masks: Mapping[str, Bool]
+) -> tuple[dict[str, dict[str, Triple]], dict[str, int]]:
+    """{model: {group: mean over the cases of its mask}}, and the sizes of the groups."""
+    aligned, bounds = data.aligned, data.requests[metric].metric.bounds
+    values: dict[str, dict[str, Triple]] = {}
+    for name in data.names:
+        column = aligned.tables[name][metric]
+        values[name] = {}
+        for group, inside in masks.items():
+            present = inside & ~np.isnan(column)
+            weights = None if aligned.weights is None else aligned.weights[present]
+            mean = float(np.average(column[present], weights=weights)) if present.any() else math.nan
+            values[name][group] = _group_interval(mean, column, aligned, inside, bounds)
+    return values, {group: int(np.count_nonzero(inside)) for group, inside in masks.items()}
 
 
 def _values_by_group(
@@ -313,11 +324,7 @@ def _values_by_group(
     masks = {label: group == g for g, label in enumerate(labels) if label and measured[group == g].any()}
     if len(masks) < 2:
         return None
-    sizes = {label: int(mask.sum()) for label, mask in masks.items()}
-    values = {
-        model: {label: group_value(data, model, metric, mask) for label, mask in masks.items()}
-        for model in data.names
-    }
+    values, sizes = group_values(data, metric, masks)
     return GroupValues(name, title, sizes, values, f"{metric} by {title}.")
 
 
@@ -333,9 +340,16 @@ def _mean_interval(
     return _interval_ends(estimate, value)
 
 
-def _clip(ends: tuple[float, float], bounds: tuple[float, float]) -> tuple[float, float]:
-    """An interval cut to the bounds of the metric."""
-    return max(ends[0], bounds[0]), min(ends[1], bounds[1])
+def _group_interval(
+    value: float, column: Float | None, rows: PerCase | Aligned, inside: Bool, bounds: tuple[float, float]
+) -> Triple:
+    """The value of the cases of a mask with its interval, cut to the bounds; no interval for very few."""
+    if column is None or (~np.isnan(column[inside])).sum() < _MIN_USERS_FOR_INTERVAL:
+        return value, math.nan, math.nan
+    clusters = None if rows.clusters is None else rows.clusters[inside]
+    weights = None if rows.weights is None else rows.weights[inside]
+    low, high = _mean_interval(column[inside], clusters, weights, value)
+    return value, max(low, bounds[0]), min(high, bounds[1])
 
 
 def _interval_ends(estimate: Estimate, value: float) -> tuple[float, float]:
@@ -343,3 +357,32 @@ def _interval_ends(estimate: Estimate, value: float) -> tuple[float, float]:
     low, high = estimate.interval.low, estimate.interval.high
     same = math.isclose(estimate.value, value, rel_tol=1e-9, abs_tol=1e-12)
     return (low, high) if same and math.isfinite(low + high) else (math.nan, math.nan)
+
+
+def coordinates_of(embeddings: Any, names: ItemNames, max_items: int) -> tuple[list[Any], Float, int]:
+    """Item ids, their coordinates in the plane, and how many items there are.
+
+    Columns x and y of a table are coordinates, and so are two columns of any kind; more are projected. An
+    array follows the order of `names`. Beyond `max_items`, a random sample. Items whose vector is zero or has
+    NaN are left out.
+    """
+    data = embeddings
+    if hasattr(data, "columns") and hasattr(data, "set_index"):
+        roles = detect_columns([str(c) for c in data.columns], ("item",), None, "embeddings")
+        data = data.set_index(roles["item"]) if "item" in roles else data
+        data = data[["x", "y"]] if {"x", "y"} <= set(data.columns) else data
+    elif names.ids and not isinstance(data, Mapping | tuple | Vectors):
+        data = (names.ids, data)
+    vectors = read_vectors(data, table="embeddings")
+    if vectors.matrix.shape[1] < 2:
+        raise InputError("embeddings have one column; a map needs two or more.", table="embeddings")
+    matrix = vectors.matrix[vectors.rows].astype(np.float64)
+    rows = np.flatnonzero(np.isfinite(matrix).all(axis=1) & matrix.any(axis=1))
+    if len(rows) > max_items:
+        rows = np.sort(np.random.default_rng(0).permutation(rows)[:max_items])
+    places = matrix[rows]
+    if matrix.shape[1] > 2:
+        from recsys.analysis import item_map
+
+        places = item_map(places, method="pca")[["x", "y"]].to_numpy()
+    return [vectors.ids.name(code) for code in rows.tolist()], places, len(matrix)

@@ -6,7 +6,6 @@ It makes tables and charts of the report's data, or None where the inputs it nee
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -16,16 +15,16 @@ import numpy as np
 from recsys.conventions.decisions import Conventions, describe
 from recsys.errors import MissingExtraError
 from recsys.evaluation import tables
-from recsys.evaluation.provenance import run_facts
-from recsys.report import charts, example_users, section_numbers, style
+from recsys.evaluation.result_files import run_facts
+from recsys.report import charts, example_users, section_numbers
 from recsys.report.charts import Chart
 from recsys.report.headline import differences, headline
-from recsys.report.html_tables import HtmlTable, cell, html_table
-from recsys.report.item_names import coordinates_of, popularity
+from recsys.report.html_tables import HtmlTable, html_table, table_by_model, table_of_rows
 from recsys.report.report_data import ReportData
 from recsys.types import Ids, Registry, count_entries
 
 MOST_ITEMS = 1200
+_MOST_GROUPS = 9  # of the map; the others are one
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,7 @@ def _curves(data: ReportData) -> Section | None:
         return None
     pictures = [
         Picture(f"{family}@k", charts.curve(values, metric=f"{family}@k", baseline=data.baseline),
-                _table_by_model(f"curve-{family}", f"{family} at each cut-off", values))
+                table_by_model(f"curve-{family}", f"{family} at each cut-off", values))
         for family, values in list(curves.items())[:6]
     ]  # fmt: skip
     return Section("How the metrics grow with the length of the list.", [], pictures)
@@ -157,12 +156,8 @@ def _tradeoff(data: ReportData) -> Section | str | None:
     if name == data.metric or not np.isfinite(list(points.values())).all():
         return "a metric of accuracy with a value"
     chart = charts.tradeoff(points, x=name, y=data.metric, baseline=data.baseline)
-    columns: dict[str, list[Any]] = {
-        "model": data.names,
-        name: [points[n][0] for n in data.names],
-        data.metric: [points[n][1] for n in data.names],
-    }
-    table = html_table("tradeoff", "Accuracy and coverage", columns)
+    rows = [(n, *point) for n, point in points.items()]
+    table = table_of_rows("tradeoff", "Accuracy and coverage", ("model", name, data.metric), rows)
     lead = "Coverage is the share of the catalogue that anyone is recommended. Up and to the right is better."
     return Section(lead, [], [Picture(f"{data.metric} and {name}", chart, table)])
 
@@ -195,16 +190,11 @@ def _strata(data: ReportData) -> Section | None:
         return None
     pictures = []
     for stratum in strata:
+        values, sizes = stratum.values, stratum.sizes
         chart = charts.strata(
-            stratum.values,
-            metric=data.metric,
-            sizes=stratum.sizes,
-            title=stratum.title,
-            baseline=data.baseline,
+            values, metric=data.metric, sizes=sizes, title=stratum.title, baseline=data.baseline
         )
-        table = _table_by_model(
-            f"strata-{stratum.name.replace(' ', '-')}", stratum.caption, stratum.values, stratum.sizes
-        )
+        table = table_by_model(f"strata-{stratum.name.replace(' ', '-')}", stratum.caption, values, sizes)
         pictures.append(Picture(f"By {stratum.name}", chart, table))
     notes = []
     if data.train is not None:
@@ -212,7 +202,7 @@ def _strata(data: ReportData) -> Section | None:
         cold = int((count_entries(data.train, users) == 0).sum())
         notes.append(f"{cold:,} of {len(users):,} users have no history in training (cold).")
         if data.truth is not None:
-            counts = popularity(data.train, data.truth.items)[data.truth.codes]
+            counts = section_numbers.popularity(data.train, data.truth.items)[data.truth.codes]
             n_cold, n = int((counts == 0).sum()), len(counts)
             notes.append(
                 f"{n_cold:,} of {n:,} relevant entries are of items that never occur in training "
@@ -230,10 +220,10 @@ def _head_tail(data: ReportData) -> Section | None:
     k = data.requests[data.metric].k or 10
     pictures = [
         Picture(f"Who gets the first {k} places", charts.headtail(shares),
-                _table_by_model("head-tail", "Share of places", shares, first="of"))
+                table_by_model("head-tail", "Share of places", shares, first="of"))
     ]  # fmt: skip
     if found:
-        table = _table_by_model("head-tail-found", "Relevant items found", found)
+        table = table_by_model("head-tail-found", "Relevant items found", found)
         chart = charts.bars(found, baseline=data.baseline, title="share found")
         pictures.append(Picture(f"Share of relevant items found in the first {k} places", chart, table))
     lead = "The head is the most popular fifth of the items in training, the tail all others."
@@ -245,24 +235,19 @@ def _duels(data: ReportData) -> Section | None:
     base = data.baseline
     if base is None or data.comparison is None or data.metric not in data.per_case_metrics:
         return None
-    rows = {r.model: r for r in data.comparison.rows if r.metric == data.metric}
-    counts = {n: (r.wins, r.ties, r.losses) for n, r in rows.items()}
-    table = html_table("wins", f"Users won and lost on {data.metric}", {
-        "model": list(counts), "won": [c[0] for c in counts.values()],
-        "tied": [c[1] for c in counts.values()], "lost": [c[2] for c in counts.values()],
-    })  # fmt: skip
+    rows = [r for r in data.comparison.rows if r.metric == data.metric]
+    counts = {r.model: (r.wins, r.ties, r.losses) for r in rows}
+    lines = [(model, *outcomes) for model, outcomes in counts.items()]
+    title = f"Users won and lost on {data.metric}"
+    table = table_of_rows("wins", title, ("model", "won", "tied", "lost"), lines)
     pictures = [
         Picture(f"Users won, tied and lost against {base}", charts.winloss(counts, baseline=base), table)
     ]
     values = data.aligned.tables
     models = [data.best] + [n for n in counts if n != data.best]
     for name in models[:3]:
-        chart = charts.duel(
-            values[base][data.metric],
-            values[name][data.metric],
-            names=(base, name),
-            metric=data.metric,
-        )
+        pair = values[base][data.metric], values[name][data.metric]
+        chart = charts.duel(*pair, names=(base, name), metric=data.metric)
         pictures.append(Picture(f"{name} against {base}, user by user", chart))
     lead = f"Above the dashed line a user is served better than by {base}, below it worse."
     return Section(lead, [], pictures)
@@ -300,39 +285,27 @@ def _map(data: ReportData) -> Section | str | None:
     if data.embeddings is None:
         return None
     try:
-        ids, places, n_items = coordinates_of(data.embeddings, data.items, MOST_ITEMS)
+        ids, places, n_items = section_numbers.coordinates_of(data.embeddings, data.items, MOST_ITEMS)
     except MissingExtraError as error:
         return f"{error.package!r} ({error.hint})"
-    sizes = _mark_sizes(data, ids)
-    groups = [data.items.groups.get(i, "") for i in ids]
-    chart = charts.embedding(
-        places,
-        labels=[example_users.short(data.items.title(i)) for i in ids],
-        groups=_merge_rare_groups(groups) if any(groups) else None,
-        sizes=None if sizes is None else sizes.tolist(),
-    )
     lead = "Items that are near each other have similar embeddings."
-    if sizes is not None:
+    sizes = None
+    lists = data.lists.get(data.best)
+    if lists is not None:
+        counts = np.bincount(lists.codes, minlength=len(lists.items))
+        by_id = {lists.items.name(code): int(n) for code, n in enumerate(counts.tolist()) if n}
+        sizes = np.sqrt(np.array([float(by_id.get(i, 0)) for i in ids])).tolist()
         lead += f" Larger marks are recommended more often by {data.best}."
+    groups = None
+    if any(data.items.groups.get(i) for i in ids):
+        own = [data.items.groups.get(i, "") for i in ids]
+        labels, counts = np.unique(np.array(own, dtype=object).astype(str), return_counts=True)
+        frequent = set(labels[np.argsort(-counts, kind="stable")][:_MOST_GROUPS].tolist())
+        groups = [(g or "(none)") if g in frequent else "(other)" for g in own]
+    titles = [example_users.short(data.items.title(i)) for i in ids]
+    chart = charts.embedding(places, labels=titles, groups=groups, sizes=sizes)
     notes = [f"{len(ids):,} of {n_items:,} items are drawn."] if len(ids) < n_items else []
     return Section(lead, [], [Picture("Items by embedding", chart)], notes)
-
-
-def _mark_sizes(data: ReportData, ids: Sequence[Any]) -> Any:
-    """The root of how often the best model recommends each item; None without its lists."""
-    lists = data.lists.get(data.best)
-    if lists is None:
-        return None
-    counts = np.bincount(lists.codes, minlength=len(lists.items))
-    by_id = {lists.items.name(code): int(n) for code, n in enumerate(counts.tolist()) if n}
-    return np.sqrt(np.array([float(by_id.get(i, 0)) for i in ids]))
-
-
-def _merge_rare_groups(groups: Sequence[str], max_groups: int = 9) -> list[str]:
-    """The most frequent groups by name, the others as one."""
-    names, counts = np.unique(np.array(groups, dtype=object).astype(str), return_counts=True)
-    frequent = set(names[np.argsort(-counts, kind="stable")][:max_groups].tolist())
-    return [(g or "(none)") if g in frequent else "(other)" for g in groups]
 
 
 @section(
@@ -403,10 +376,19 @@ def _provenance(data: ReportData) -> Section:
     more_tables = [html_table("counts", "What was counted", counts)]
     if notes:
         more_tables.append(_facts_table("read", "How the tables were read", notes))
+    # What a reader must know to trust the numbers; a line that holds for some models names them.
+    models_by_line: dict[str, list[str]] = {}
+    for name, evaluation in models.items():
+        for line in tables.footnotes(evaluation.counts, evaluation.conventions, evaluation.notes)[:-1]:
+            models_by_line.setdefault(line, []).append(name)
+    footnotes = [
+        line if len(names) == len(models) else f"{', '.join(names)}: {line}"
+        for line, names in models_by_line.items()
+    ]
     return Section(
         "The same inputs under the same conventions give a result with the same fingerprint, on any machine.",
         [_facts_table("runs", "Result, versions and machine", facts)],
-        notes=_footnotes(data),
+        notes=footnotes,
         more_tables=more_tables,
     )
 
@@ -432,46 +414,8 @@ def _facts_table(name: str, title: str, facts: Sequence[tuple[str, str, str]]) -
         (fact, "all" if len(models) == n_models else ", ".join(models), value)
         for (fact, value), models in models_by_fact.items()
     ]
-    columns = {head: [row[i] for row in rows] for i, head in enumerate(("fact", "model", "value"))}
-    return html_table(name, title, columns)
-
-
-def _footnotes(data: ReportData) -> list[str]:
-    """What a reader must know to trust the numbers; a line that holds for some models names them."""
-    models_by_line: dict[str, list[str]] = {}
-    for name in data.names:
-        evaluation = data.first(name)
-        for line in tables.footnotes(evaluation.counts, evaluation.conventions, evaluation.notes)[:-1]:
-            models_by_line.setdefault(line, []).append(name)
-    return [
-        line if len(models) == len(data.names) else f"{', '.join(models)}: {line}"
-        for line, models in models_by_line.items()
-    ]
+    return table_of_rows(name, title, ("fact", "model", "value"), rows)
 
 
 def _text_or_none(value: Any) -> str:
     return "none" if value is None else str(value)
-
-
-def _table_by_model(
-    name: str,
-    title: str,
-    values: Mapping[str, Mapping[Any, Any]],
-    sizes: Mapping[Any, int] | None = None,
-    *,
-    first: str = "model",
-) -> HtmlTable:
-    """{model: {key: value}} as a table: one row per model, one column per key."""
-    keys = list(dict.fromkeys(key for row in values.values() for key in row))
-    columns: dict[str, list[Any]] = {first: list(values)}
-    rows = [[cell(n)] for n in values]
-    for key in keys:
-        triples = [style.value_and_interval(row.get(key, math.nan)) for row in values.values()]
-        columns[str(key)] = [t[0] for t in triples]
-        if any(math.isfinite(t[1]) for t in triples):
-            columns |= {f"{key} low": [t[1] for t in triples], f"{key} high": [t[2] for t in triples]}
-        for row, t in zip(rows, triples, strict=True):
-            interval = f"[{t[1]:.4f}, {t[2]:.4f}]" if math.isfinite(t[1]) else ""
-            row.append(replace(cell(t[0]), small=interval))
-    heads = [first, *(f"{k} ({sizes[k]:,})" if sizes and k in sizes else str(k) for k in keys)]
-    return HtmlTable(name, title, heads, rows, [False, *(True for _ in keys)], columns)

@@ -7,15 +7,13 @@ and on near-black; shape and dash repeat what the colour says, so no chart depen
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from recsys.errors import InputError
 from recsys.types import Array, Float
-
-Value = float | tuple[float, float, float]
 
 GREY = "#7d8590"
 COLOURS = (
@@ -33,6 +31,7 @@ MARKERS = {
 }
 DASHES: tuple[tuple[int, ...], ...] = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3))
 BETTER, SAME, WORSE = "#2f7fd6", "#9aa2ad", "#d9650a"
+OUTCOMES = {"won": BETTER, "tied": SAME, "lost": WORSE}
 SIDES = {"better": BETTER, "unclear": GREY, "worse": WORSE}
 RAMP = ("#b9d3f3", "#4a90e0", "#1a56a6")
 STEPS = (RAMP[2], "#5b9be6", "#a3c4ee", "#d3e2f6")
@@ -77,18 +76,37 @@ def value_and_interval(value: Any) -> tuple[float, float, float]:
     return float(value), math.nan, math.nan
 
 
+def triples(values: Iterable[Any]) -> Float:
+    """Values as a matrix with the columns value, low and high."""
+    return np.array([value_and_interval(value) for value in values]).reshape(-1, 3)
+
+
+def value_fields(value: Any) -> dict[str, float]:
+    """The fields value and, where there is an interval, low and high."""
+    middle, low, high = value_and_interval(value)
+    return {"value": middle} | ({"low": low, "high": high} if math.isfinite(low + high) else {})
+
+
+def keys_of(values: Mapping[Any, Mapping[Any, Any]]) -> list[Any]:
+    """The keys of {model: {key: value}} over all models, in the order they first occur."""
+    return list(dict.fromkeys(key for row in values.values() for key in row))
+
+
 def long_rows(
     values: Mapping[str, Mapping[Any, Any]], key: str, first: str = "model"
 ) -> list[dict[str, Any]]:
     """{model: {key: value}} as rows with model, key, value, low and high; NaN values are left out."""
-    rows = []
-    for model, values_by_key in values.items():
-        for key_value, entry in values_by_key.items():
-            value, low, high = value_and_interval(entry)
-            if math.isfinite(value):
-                row = {first: str(model), key: key_value, "value": value}
-                rows.append(row | ({"low": low, "high": high} if math.isfinite(low + high) else {}))
-    return rows
+    rows = [
+        {first: str(model), key: key_value} | value_fields(entry)
+        for model, values_by_key in values.items()
+        for key_value, entry in values_by_key.items()
+    ]
+    return [row for row in rows if math.isfinite(row["value"])]
+
+
+def iso_time(when: Any) -> str:
+    """A time as text, in ISO format where it is a date."""
+    return str(when.isoformat() if hasattr(when, "isoformat") else when)
 
 
 def points(coordinates: Any) -> Float:

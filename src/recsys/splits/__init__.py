@@ -8,10 +8,10 @@ function below `@strategy(...)` is one more way to split.
 from typing import TYPE_CHECKING, Any
 
 from recsys.splits.eligibility import Eligible, eligible_by_time
-from recsys.splits.filters import Selection, min_interactions
 from recsys.splits.job import STRATEGIES, Strategy, strategy
 from recsys.splits.manifest import read_manifest, rerun, save, to_json
 from recsys.splits.split_result import Folds, Split
+from recsys.splits.split_table import Selection, min_interactions
 from recsys.splits.strategies import (
     global_temporal,
     k_fold,

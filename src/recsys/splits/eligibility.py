@@ -16,7 +16,7 @@ from recsys.errors import ColumnError, InputError
 from recsys.inputs.frames import as_frame, detect_columns
 from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.inputs.timestamps import Clock, read_times
-from recsys.splits.split_table import FrameTable, InteractionTable, as_interaction_table
+from recsys.splits.split_table import FrameTable, as_interaction_table
 from recsys.types import Array, Bool, Codes, Ids, Int, Interactions
 
 # Whole numbers: nanoseconds do not fit a float.
@@ -181,8 +181,24 @@ def _read_moments(at: Any, users: Any, clock: Clock, columns: Any, unit: str | N
         values[codes] = moments
         return ids, values
     frame = None if isinstance(at, str) else as_frame(at)
-    if frame is not None:
-        return _latest_moments(FrameTable(frame, columns), clock, unit)
+    if frame is not None:  # the latest time of each user
+        table = FrameTable(frame, columns)
+        ids, user = table.ids("user")
+        name = table.required("time")
+        own_clock = table.clock(name, unit)
+        if own_clock.missing.any() or own_clock.kind != clock.kind:
+            problem = (
+                "a time is missing"
+                if own_clock.missing.any()
+                else f"times are {own_clock.kind}, those of the items {clock.kind}"
+            )
+            raise InputError(f"{problem}.", table="at", column=name, hint="Write both the same way.")
+        times, tick, own_tick = own_clock.values, clock.tick or 1, own_clock.tick or 1
+        if own_clock.tick != clock.tick:  # both are dates, of different resolutions
+            times = times * (own_tick // tick or 1) // (tick // own_tick or 1)
+        values = np.full(len(ids), _FIRST_TICK if times.dtype.kind == "i" else -np.inf, dtype=times.dtype)
+        np.maximum.at(values, user, times)
+        return ids, values
     if users is None:
         raise InputError(
             "one moment for all users needs users=.", hint="Pass the user ids, or the test part."
@@ -197,29 +213,3 @@ def _read_moments(at: Any, users: Any, clock: Clock, columns: Any, unit: str | N
     else:
         ids = as_interaction_table(users, columns).ids("user")[0]
     return ids, np.full(len(ids), clock.at(at))
-
-
-def _latest_moments(table: InteractionTable, clock: Clock, unit: str | None) -> tuple[Ids, Array]:
-    """The users of a table and the latest time of each."""
-    ids, user = table.ids("user")
-    name = table.role("time")
-    if name is None:
-        raise table.missing_role("time")
-    own_clock = read_times(table.column(name), name, unit=unit)
-    if own_clock.missing.any() or own_clock.kind != clock.kind:
-        problem = (
-            "a time is missing"
-            if own_clock.missing.any()
-            else f"times are {own_clock.kind}, those of the items {clock.kind}"
-        )
-        raise InputError(f"{problem}.", table="at", column=name, hint="Write both the same way.")
-    times = own_clock.values
-    if own_clock.tick != clock.tick:  # both are dates, of different resolutions
-        times = (
-            times
-            * ((own_clock.tick or 1) // (clock.tick or 1) or 1)
-            // ((clock.tick or 1) // (own_clock.tick or 1) or 1)
-        )
-    values = np.full(len(ids), _FIRST_TICK if times.dtype.kind == "i" else -np.inf, dtype=times.dtype)
-    np.maximum.at(values, user, times)
-    return ids, values

@@ -20,9 +20,8 @@ import numpy as np
 from recsys.errors import SplitError, UnknownNameError
 from recsys.inputs.timestamps import Clock
 from recsys.kernels.keyed_random import Keys, check_seed, id_keys, pair_keys
-from recsys.splits.filters import check_whole_number, k_core
 from recsys.splits.split_result import TEST, TRAIN, VALIDATION, Folds, Side, Split, format_count, reason_code
-from recsys.splits.split_table import InteractionTable, as_interaction_table
+from recsys.splits.split_table import InteractionTable, as_interaction_table, check_whole_number, k_core
 from recsys.types import Array, Bool, Codes, Ids, Int, Registry
 
 ON_TIE = {
@@ -153,28 +152,23 @@ class Job:
         self.side: Side = np.full(len(self.table), TRAIN, dtype=np.int8)
         self.reasons: list[str] = []
         self.notes: dict[str, Any] = {}
-        self._clock = self._read_clock() if timed else None
+        self._clock: Clock | None = None
+        if timed:
+            name = self.table.required("time")
+            self._clock = self.table.clock(name, self.options["unit"])
+            self._exclude_or_refuse(self._clock.missing, name, "without a time", "every row needs a time")
         self._check_ratings()
         self._keep_k_core()
         self.active: Int | None = None if not self.reasons else np.flatnonzero(self.side == TRAIN)
         self.size = len(self.side) if self.active is None else len(self.active)
 
-    def _read_clock(self) -> Clock:
-        name = self.table.role("time")
-        if name is None:
-            raise self.table.missing_role("time")
-        clock = self.table.clock(name, self.options["unit"])
-        self._exclude_or_refuse(clock.missing, name, "without a time", "every row needs a time")
-        return clock
-
     def _check_ratings(self) -> None:
         name, scale = self.table.role("grade"), self.options["scale"]
         if self.options["bad_rows"] == "keep":
             return
-        if name is None:
-            if scale is not None:
-                raise self.table.missing_role("grade")
+        if name is None and scale is None:
             return
+        name = self.table.required("grade")
         grade = _ratings(self.table.column(name))
         if grade is None:
             return
@@ -247,7 +241,7 @@ class Job:
     def clock(self) -> Clock:
         """How times are read and borders are written."""
         if self._clock is None:
-            raise self.table.missing_role("time")
+            raise SplitError(f"{self.how} does not read times: its job is made with timed=False.")
         return self._clock
 
     @cached_property
@@ -281,23 +275,32 @@ class Job:
         return item[rows]
 
     def cut(
-        self, keys: Int, group: Codes, amounts: tuple[Any, Any], *, drawn: bool, subset: Int | None = None
+        self,
+        group: Codes,
+        n_groups: int,
+        amounts: tuple[Any, Any],
+        *,
+        by_time: bool,
+        subset: Int | None = None,
     ) -> Side:
         """The side of each active row: the last rows of each group are test, those before validation.
 
         Args:
-            keys: from `time_keys` or `draw_keys`.
             group: the group of each row.
+            n_groups: the number of groups.
             amounts: the size of test and validation: a number of rows per group, or a share of each group.
-            drawn: whether the keys are draws; rows with equal draws stay together.
-            subset: the active rows that are cut, if not all; keys and groups are theirs.
+            by_time: the last rows are the newest; otherwise they are drawn, and equal draws stay together.
+            subset: the active rows that are cut, if not all; groups are theirs.
         """
-        on_tie = "together" if drawn else self.options["on_tie"]
+        rows = slice(None) if subset is None else subset
+        if by_time:
+            keys, on_tie = time_keys(self.times[rows], group, n_groups), self.options["on_tie"]
+        else:
+            keys, on_tie = draw_keys(self.pair_draws[rows], group, n_groups), "together"
         side: Side = np.full(len(group), TRAIN, dtype=np.int8)
         places = np.arange(len(group))
         subset = places if subset is None else subset
-        n_groups = int(group.max()) + 1 if len(group) else 0
-        sizes = group_sizes(group, n_groups)
+        sizes = group_sizes(group, int(group.max()) + 1 if len(group) else 0)
         left: Int | slice = slice(None)
         n_tied = 0
         for code, amount in ((TEST, amounts[0]), (VALIDATION, amounts[1])):
@@ -310,7 +313,7 @@ class Job:
             n_tied += len(tied)
             side[places[left][chosen]] = code
             left = np.flatnonzero(side == TRAIN)
-        if not drawn:
+        if by_time:
             self.notes["ties_at_border"] = n_tied
         return side
 

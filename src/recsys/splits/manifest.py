@@ -45,12 +45,13 @@ def build_manifest(split: Split, table: InteractionTable) -> dict[str, Any]:
         "seed": int(split.parameters.get("seed", 0)),
         "columns": table.names,
         "counts": {name: count for name, count in split.counts.items() if name != "users_not_in_time_order"},
-        "input": {"content": digest(keys), "order": ordered_digest(keys)},
-        "parts": {
-            name: {"content": digest(keys[split.mask(name)]), "order": ordered_digest(keys[split.mask(name)])}
-            for name in parts
-        },
+        "input": _hashes(keys),
+        "parts": {name: _hashes(keys[split.mask(name)]) for name in parts},
     }
+
+
+def _hashes(keys: Keys) -> dict[str, str]:
+    return {"content": digest(keys), "order": ordered_digest(keys)}
 
 
 def to_json(manifest: Mapping[str, Any]) -> str:
@@ -102,10 +103,7 @@ def rerun(manifest: Mapping[str, Any] | str | os.PathLike[str], data: Any, *, or
     if parameters.get("scale") is not None:
         parameters["scale"] = tuple(parameters["scale"])
     table = as_interaction_table(data, parameters.get("columns"))
-    keys = row_keys(table)
-    _check_hashes(
-        {"content": digest(keys), "order": ordered_digest(keys)}, stored["input"], "the data", ordered=ordered
-    )
+    _check_hashes(_hashes(row_keys(table)), stored["input"], "the data", ordered=ordered)
     result = split(table, how=stored["how"], **parameters)
     if isinstance(result, Folds) != (index is not None):
         raise SplitError(f"{stored['how']} gives {'several splits' if index is None else 'one split'}.")

@@ -222,57 +222,55 @@ class _Sampler:
         room = np.arange(width) < n_wanted[:, None]
         n_drawn = np.zeros(len(cases), dtype=np.int64)
         # A user who takes most of the candidates would hit earlier draws again and again: those are sorted.
-        open_rows = np.flatnonzero((n_wanted > 0) & (2 * n_wanted <= n_available))
+        rows = np.flatnonzero((n_wanted > 0) & (2 * n_wanted <= n_available))
         for _ in range(_MAX_ROUNDS):
-            if len(open_rows) == 0:
+            if len(rows) == 0:
                 break
-            self._draw_round(open_rows, cells, room, (cases, keys, n_drawn))
-            open_rows = open_rows[((cells[open_rows] < 0) & room[open_rows]).any(axis=1)]
+            # Fill open cells with new draws; drop draws that are barred or repeat an earlier one.
+            block = cells[rows]
+            at, column, number = _open_cells(block, room[rows])
+            turn = n_drawn[rows][at] + number
+            n_drawn[rows] += np.bincount(at, minlength=len(rows))
+            draws = unit_floats(mix_bits(keys[rows][at] + turn.astype(np.uint64) * _DRAW_STEP))
+            if self.cumulative is None:
+                place = (draws * len(self.pool)).astype(np.int64)
+            else:
+                place = np.searchsorted(self.cumulative, draws, side="right")
+                place = np.minimum(place, len(self.pool) - 1)
+            place[self.exclusions.barred(cases[rows][at], self.pool[place])] = -1
+            block[at, column] = place
+            cells[rows] = _without_repeats(block, len(self.pool))
+            rows = rows[((cells[rows] < 0) & room[rows]).any(axis=1)]
         left = np.flatnonzero(((cells < 0) & room).any(axis=1))
         step = max(1, _CELLS_PER_BLOCK // len(self.pool)) if len(left) else 1
         for start in range(0, len(left), step):
-            self._draw_by_sorting(left[start : start + step], cells, room, (cases, keys))
+            rows = left[start : start + step]
+            cells[rows] = self._draw_by_sorting(cells[rows], room[rows], cases[rows], keys[rows])
         return self.pool[cells[room]].astype(np.int32)
 
-    def _draw_round(self, rows: Int, cells: Int, room: Bool, state: tuple[Int, Keys, Int]) -> None:
-        """Fill open cells with new draws; drop draws that are barred or repeat an earlier one."""
-        cases, keys, n_drawn = state
-        block = cells[rows]
-        at, column = np.nonzero((block < 0) & room[rows])
-        sizes = np.bincount(at, minlength=len(rows))
-        turn = n_drawn[rows][at] + np.arange(len(at)) - (np.cumsum(sizes) - sizes)[at]
-        n_drawn[rows] += sizes
-        place = self._pool_places(mix_bits(keys[rows][at] + turn.astype(np.uint64) * _DRAW_STEP))
-        place[self.exclusions.barred(cases[rows][at], self.pool[place])] = -1
-        block[at, column] = place
-        cells[rows] = _without_repeats(block, len(self.pool))
-
-    def _pool_places(self, keys: Keys) -> Int:
-        if self.cumulative is None:
-            return (unit_floats(keys) * len(self.pool)).astype(np.int64)
-        return np.minimum(
-            np.searchsorted(self.cumulative, unit_floats(keys), side="right"), len(self.pool) - 1
-        )
-
-    def _draw_by_sorting(self, rows: Int, cells: Int, room: Bool, state: tuple[Int, Keys]) -> None:
+    def _draw_by_sorting(self, block: Int, room: Bool, cases: Int, keys: Keys) -> Int:
         """Give each candidate an exponential arrival time, by weight, and take the first: exact for any n."""
-        cases, keys = state
-        shape = (len(rows), len(self.pool))
+        shape = (len(block), len(self.pool))
         item = np.broadcast_to(np.arange(len(self.pool)), shape)
-        case = np.broadcast_to(cases[rows][:, None], shape)
-        arrival = unit_floats(pair_keys(np.repeat(keys[rows], shape[1]), item.ravel().astype(np.uint64)))
+        case = np.broadcast_to(cases[:, None], shape)
+        arrival = unit_floats(pair_keys(np.repeat(keys, shape[1]), item.ravel().astype(np.uint64)))
         arrival = -np.log1p(-arrival).reshape(shape)
         if self.weights is not None:
             arrival = arrival / self.weights
         arrival[self.exclusions.barred(case.ravel(), self.pool[item.ravel()]).reshape(shape)] = np.inf
-        at, column = np.nonzero(cells[rows] >= 0)
-        arrival[at, cells[rows][at, column]] = np.inf
+        at, column = np.nonzero(block >= 0)
+        arrival[at, block[at, column]] = np.inf
         order = np.argsort(arrival, axis=1, kind="stable")
-        block = cells[rows]
-        at, column = np.nonzero((block < 0) & room[rows])
-        sizes = np.bincount(at, minlength=len(rows))
-        block[at, column] = order[at, np.arange(len(at)) - (np.cumsum(sizes) - sizes)[at]]
-        cells[rows] = block
+        at, column, number = _open_cells(block, room)
+        block[at, column] = order[at, number]
+        return block
+
+
+def _open_cells(block: Int, room: Bool) -> tuple[Int, Int, Int]:
+    """The row and column of each cell that is still to be drawn, and its number among those of its row."""
+    at, column = np.nonzero((block < 0) & room)
+    sizes = np.bincount(at, minlength=len(block))
+    return at, column, np.arange(len(at)) - (np.cumsum(sizes) - sizes)[at]
 
 
 def _without_repeats(cells: Int, n_pool: int) -> Int:

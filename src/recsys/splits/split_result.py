@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import SplitError
-from recsys.splits.filters import count_distinct
-from recsys.splits.split_table import InteractionTable
+from recsys.splits.split_table import InteractionTable, count_distinct
 from recsys.types import Array, Bool, Int
 
 Side = npt.NDArray[np.int8]
@@ -90,24 +89,21 @@ class Split:
         return np.asarray(self._side == SIDES.index(part))
 
     def _part(self, code: int) -> Any:
+        if code not in (*self._codes, FIRST_REASON):
+            return None
         if code not in self._parts:
             keep = self._side >= FIRST_REASON if code == FIRST_REASON else self._side == code
             self._parts[code] = self._table.take(keep)
         return self._parts[code]
 
-    def _part_or_none(self, code: int) -> Any:
-        return self._part(code) if code in self._codes else None
-
     train = property(lambda self: self._part(TRAIN), doc="The rows to learn from.")
     test = property(lambda self: self._part(TEST), doc="The rows to predict.")
     validation = property(
-        lambda self: self._part_or_none(VALIDATION), doc="The rows to predict while tuning, or None."
+        lambda self: self._part(VALIDATION), doc="The rows to predict while tuning, or None."
     )
-    known = property(
-        lambda self: self._part_or_none(KNOWN), doc="The rows of test users a model may read, or None."
-    )
+    known = property(lambda self: self._part(KNOWN), doc="The rows of test users a model may read, or None.")
     validation_known = property(
-        lambda self: self._part_or_none(VALIDATION_KNOWN),
+        lambda self: self._part(VALIDATION_KNOWN),
         doc="The rows of validation users a model may read, or None.",
     )
     excluded = property(lambda self: self._part(FIRST_REASON), doc="The rows in no part.")

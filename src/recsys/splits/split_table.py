@@ -1,23 +1,26 @@
 """Data to split, as rows: the ids and values of each role, and any part with the type of the data.
 
 Tables keep their columns, types, index and row order. Matrices, dicts and Interactions have one row per
-stored entry. Nothing is read before a strategy asks for it.
+stored entry. Nothing is read before a strategy asks for it. `min_interactions` keeps the rows of users and
+items with enough of them, before a split.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
-from recsys.errors import ColumnError, InputError
+from recsys.errors import ColumnError, InputError, SplitError
 from recsys.inputs.containers import rows_of_container
 from recsys.inputs.frames import as_frame, detect_columns, encode_column
 from recsys.inputs.ids import encode
 from recsys.inputs.timestamps import Clock, read_times
-from recsys.types import Array, Bool, Codes, Ids, Interactions
+from recsys.types import Array, Bool, Codes, Ids, Int, Interactions
 
 _ROLES = ("user", "item", "time", "grade")
 
@@ -60,11 +63,20 @@ class InteractionTable(ABC):
     def ids(self, role: str) -> tuple[Ids, Codes]:
         """The ids of a role and the code of each row."""
         if role not in self._coded:
-            name = self.role(role)
-            if name is None:
-                raise self.missing_role(role)
-            self._coded[role] = self._encode_column(name)
+            self._coded[role] = self._encode_column(self.required(role))
         return self._coded[role]
+
+    def required(self, role: str) -> str:
+        """The name of the column with a role; an error if no column has it."""
+        name = self.role(role)
+        if name is None:
+            raise ColumnError(
+                f"no column was recognised as the {role}.",
+                table="data",
+                column=role,
+                hint=f"Name it: columns={{{role!r}: ...}}. The columns are: {', '.join(self.names)}.",
+            )
+        return name
 
     def clock(self, name: str, unit: str | None) -> Clock:
         """A column of times, read once."""
@@ -75,15 +87,6 @@ class InteractionTable(ABC):
     @abstractmethod
     def _encode_column(self, name: str) -> tuple[Ids, Codes]:
         """The ids of a column and the code of each row."""
-
-    def missing_role(self, role: str) -> ColumnError:
-        """The error for a role that no column has."""
-        return ColumnError(
-            f"no column was recognised as the {role}.",
-            table="data",
-            column=role,
-            hint=f"Name it: columns={{{role!r}: ...}}. The columns are: {', '.join(self.names)}.",
-        )
 
 
 class FrameTable(InteractionTable):
@@ -114,12 +117,9 @@ class FrameTable(InteractionTable):
     def _detect_column(self, role: str) -> str | None:
         return detect_columns(list(self.frame.columns), (role,), self._columns, "data").get(role)
 
-    def missing_role(self, role: str) -> ColumnError:
-        try:
-            self._detect_column(role)
-        except ColumnError as error:
-            return error
-        return super().missing_role(role)
+    def required(self, role: str) -> str:
+        self._detect_column(role)  # raises if several columns could have the role
+        return super().required(role)
 
     def column(self, name: str) -> Any:
         return self.frame[name]
@@ -186,7 +186,10 @@ def as_interaction_table(data: Any, columns: Mapping[str, Any] | None) -> Intera
     if isinstance(data, InteractionTable):
         return data
     if isinstance(data, Interactions):
-        table: InteractionTable = _interactions_table(data)
+        case = np.repeat(np.arange(len(data.cases), dtype=np.int32), data.sizes)
+        coded = {"user": (data.cases, case), "item": (data.items, data.codes)}
+        roles = {"grade": data.grades, "time": data.times}
+        table: InteractionTable = EntryTable("Interactions", roles, coded, data.kept, len(data.codes))
     elif isinstance(data, np.ndarray):
         table = _array_table(data, columns)
     elif hasattr(data, "tocsr") and hasattr(data, "nnz"):
@@ -225,13 +228,6 @@ def _array_table(data: Array, columns: Mapping[str, Any] | None) -> EntryTable:
     return EntryTable("array", roles, {}, lambda keep: data[keep], len(data))
 
 
-def _interactions_table(data: Interactions) -> EntryTable:
-    case = np.repeat(np.arange(len(data.cases), dtype=np.int32), data.sizes)
-    coded = {"user": (data.cases, case), "item": (data.items, data.codes)}
-    roles = {"grade": data.grades, "time": data.times}
-    return EntryTable("Interactions", roles, coded, data.kept, len(data.codes))
-
-
 def _sparse_table(data: Any) -> EntryTable:
     matrix = data.tocsr()
     rows = rows_of_container(matrix, ordered=False, table="data")
@@ -259,29 +255,135 @@ def _dict_table(data: Mapping[Any, Any]) -> EntryTable:
     def take(keep: Bool) -> Any:
         part: dict[Any, Any] = {}
         for (user, entry), start, end in zip(data.items(), starts[:-1], starts[1:], strict=True):
-            flags = keep[start:end].tolist()
-            kept = [value for value, flag in zip(_entry_values(entry), flags, strict=True) if flag]
-            if kept:
-                part[user] = _same_type(entry, kept)
+            if keep[start:end].any():
+                part[user] = _part_of_entry(entry, keep[start:end])
         return part
 
     coded = {"user": (rows.cases, rows.case), "item": (rows.items, rows.item)}
     return EntryTable("dict", {"grade": rows.grade, "time": time}, coded, take, len(rows))
 
 
-def _entry_values(entry: Any) -> list[Any]:
-    """The values of one user: (item, rating) pairs of a mapping, items otherwise."""
+def _part_of_entry(entry: Any, keep: Bool) -> Any:
+    """The values of one user to keep, in a container of the type of `entry`."""
     if isinstance(entry, Mapping):
-        return list(entry.items())
-    return [entry] if isinstance(entry, str) or not hasattr(entry, "__len__") else list(entry)
-
-
-def _same_type(entry: Any, values: list[Any]) -> Any:
-    """Values in a container of the type of `entry`."""
-    if isinstance(entry, Mapping):
-        return dict(values)
+        return dict(compress(entry.items(), keep))
+    if isinstance(entry, str) or not hasattr(entry, "__len__"):
+        return entry
+    values = list(compress(entry, keep))
     if isinstance(entry, np.ndarray):
         return np.asarray(values, dtype=entry.dtype)
-    if isinstance(entry, list | tuple | set | frozenset):
-        return type(entry)(values)
-    return values[0]
+    return type(entry)(values) if isinstance(entry, list | tuple | set | frozenset) else values[0]
+
+
+class Selection:
+    """The kept and the excluded rows, with the type of the data; unpacks into `kept, excluded`."""
+
+    def __init__(self, table: InteractionTable, keep: Bool, counts: dict[str, Any]) -> None:
+        self._table = table
+        self.mask = keep
+        self.counts = counts
+
+    @cached_property
+    def kept(self) -> Any:
+        """The rows with enough interactions."""
+        return self._table.take(self.mask)
+
+    @cached_property
+    def excluded(self) -> Any:
+        """All other rows."""
+        return self._table.take(~self.mask)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.kept, self.excluded))
+
+    def __repr__(self) -> str:
+        return f"Selection({', '.join(f'{name}={value:,}' for name, value in self.counts.items())})"
+
+
+def min_interactions(
+    data: Any,
+    user: int = 5,
+    item: int = 5,
+    *,
+    iterative: bool = True,
+    columns: Mapping[str, Any] | None = None,
+) -> Selection:
+    """Keep the rows of users and items with enough rows.
+
+    Args:
+        data: anything that `split` takes.
+        user: the number of rows every user must have.
+        item: the number of rows every item must have.
+        iterative: repeat until it holds for the rows that are left (the k-core); otherwise filter once.
+        columns: the column of each role ("user", "item"), where it is not recognised.
+
+    Raises:
+        SplitError: no row is left.
+
+    >>> kept, excluded = min_interactions(
+    ...     {"ann": ["a", "b"], "bob": ["a", "b"], "eve": ["c"]}, user=2, item=2
+    ... )
+    >>> kept, excluded
+    ({'ann': ['a', 'b'], 'bob': ['a', 'b']}, {'eve': ['c']})
+    """
+    minimum = check_whole_number(user, "user"), check_whole_number(item, "item")
+    table = as_interaction_table(data, columns)
+    users, user_codes = table.ids("user")
+    items, item_codes = table.ids("item")
+    keep, rounds = k_core(user_codes, item_codes, minimum, iterative=iterative)
+    if not keep.any():
+        raise SplitError(
+            f"no row is left: no user with {minimum[0]} and item with {minimum[1]} rows.",
+            hint="Ask for fewer.",
+        )
+    counts = {
+        "input": len(table),
+        "kept": int(keep.sum()),
+        "excluded": int((~keep).sum()),
+        "users_excluded": count_distinct(user_codes, len(users))
+        - count_distinct(user_codes[keep], len(users)),
+        "items_excluded": count_distinct(item_codes, len(items))
+        - count_distinct(item_codes[keep], len(items)),
+        "rounds": rounds,
+    }
+    return Selection(table, keep, counts)
+
+
+def k_core(user: Codes, item: Codes, minimum: tuple[int, int], *, iterative: bool) -> tuple[Bool, int]:
+    """Rows whose user and item have enough rows, and the number of rounds.
+
+    With `iterative` this is the k-core: the largest set of rows in which every user and item has enough rows,
+    whatever the order of removal. Otherwise it is one round, counted on all rows.
+    """
+    keep = np.ones(len(user), dtype=bool)
+    rows: Int | None = None
+    n_rounds = 0
+    while True:
+        n_rounds += 1
+        u, i = (user, item) if rows is None else (user[rows], item[rows])
+        has_enough = (np.bincount(u) >= minimum[0])[u] if len(u) else np.zeros(0, dtype=bool)
+        has_enough &= (np.bincount(i) >= minimum[1])[i] if len(i) else has_enough
+        if has_enough.all():
+            return keep, n_rounds
+        removed = np.flatnonzero(~has_enough) if rows is None else rows[~has_enough]
+        keep[removed] = False
+        rows = np.flatnonzero(keep) if rows is None else rows[has_enough]
+        if not iterative or len(rows) == 0:
+            return keep, n_rounds
+
+
+def count_distinct(codes: Codes, size: int) -> int:
+    """How many different codes below `size` occur."""
+    present = np.zeros(size, dtype=bool)
+    present[codes] = True
+    return int(present.sum())
+
+
+def check_whole_number(value: Any, name: str, minimum: int = 0) -> int:
+    """Return the value as an int; an error if it is not a whole number of at least `minimum`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
+        raise SplitError(
+            f"{name}={value!r} is not a whole number of at least {minimum}.",
+            hint=f"Pass {name}={max(minimum, 3)}.",
+        )
+    return int(value)

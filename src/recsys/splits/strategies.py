@@ -15,7 +15,6 @@ import numpy as np
 
 from recsys.errors import InputError, SplitError, UnknownNameError
 from recsys.kernels.keyed_random import id_keys, pair_keys, unit_floats
-from recsys.splits.filters import check_whole_number
 from recsys.splits.job import (
     STRATEGIES,
     Job,
@@ -24,7 +23,6 @@ from recsys.splits.job import (
     draw_keys,
     select_newest,
     strategy,
-    time_keys,
 )
 from recsys.splits.split_result import (
     KNOWN,
@@ -37,6 +35,7 @@ from recsys.splits.split_result import (
     Split,
     reason_code,
 )
+from recsys.splits.split_table import check_whole_number
 from recsys.types import Ids, Int
 
 _FOLD_UNITS = {
@@ -58,10 +57,7 @@ def random_ratio(
     """
     amounts = _check_amounts(test, validation)
     job = Job("random_ratio", data, {"test": test, "validation": validation}, options, timed=False)
-    group = np.zeros(job.size, dtype=np.int32)
-    counts = _whole_amounts(job, job.size, amounts, "rows")
-    side = job.cut(draw_keys(job.pair_draws, group, 1), group, counts, drawn=True)
-    return job.build_split(side, *_extra_parts(amounts))
+    return _split_all_rows(job, amounts, by_time=False)
 
 
 @strategy("per_user_ratio", makes="one", help="a share of each user's rows, drawn at random")
@@ -191,10 +187,7 @@ def global_temporal(
     parameters = {name: value for name, value in parameters.items() if value is not None}
     job = Job("global_temporal", data, parameters, options, timed=True)
     if amounts is not None:
-        group = np.zeros(job.size, dtype=np.int32)
-        counts = _whole_amounts(job, job.size, amounts, "rows")
-        side = job.cut(time_keys(job.times, group, 1), group, counts, drawn=False)
-        return job.build_split(side, *_extra_parts(amounts))
+        return _split_all_rows(job, amounts, by_time=True)
     border = job.clock.at(at)
     side = np.where(job.times >= border, TEST, TRAIN).astype(np.int8)
     if validation_at is None:
@@ -331,13 +324,9 @@ def unseen_users(
     side: Side = np.full(job.size, TRAIN, dtype=np.int8)
     rows = np.flatnonzero(part_of_user[user] != TRAIN)
     user_of_row = user[rows]
-    keys = (
-        time_keys(job.times[rows], user_of_row, len(ids))
-        if by == "time"
-        else draw_keys(job.pair_draws[rows], user_of_row, len(ids))
-    )
     unknown = float(1 - Fraction(known).limit_denominator(10**6))  # exactly: 1 - 0.8 is 0.2
-    is_judged = job.cut(keys, user_of_row, (unknown, 0), drawn=by == "random", subset=rows) == TEST
+    cut = job.cut(user_of_row, len(ids), (unknown, 0), by_time=by == "time", subset=rows)
+    is_judged = cut == TEST
     side[rows] = part_of_user[user_of_row] - ~is_judged  # a known part is coded one below its judged part
     for judged, shown in ((TEST, KNOWN), (VALIDATION, VALIDATION_KNOWN)):
         rows = np.flatnonzero((side == judged) | (side == shown))
@@ -346,11 +335,17 @@ def unseen_users(
     return job.build_split(side, KNOWN, *((VALIDATION_KNOWN, VALIDATION) if amounts[1] else ()))
 
 
+def _split_all_rows(job: Job, amounts: tuple[Any, Any], *, by_time: bool) -> Split:
+    """Hold out the newest or the drawn rows of all."""
+    counts = _whole_amounts(job, job.size, amounts, "rows")
+    side = job.cut(np.zeros(job.size, dtype=np.int32), 1, counts, by_time=by_time)
+    return job.build_split(side, *_extra_parts(amounts))
+
+
 def _split_per_user(job: Job, amounts: tuple[Any, Any], *, by_time: bool) -> Split:
     """Hold out the newest or the drawn rows of each user."""
     ids, user = job.ids("user")
-    keys = time_keys(job.times, user, len(ids)) if by_time else draw_keys(job.pair_draws, user, len(ids))
-    side = job.cut(keys, user, amounts, drawn=not by_time)
+    side = job.cut(user, len(ids), amounts, by_time=by_time)
     extra_parts = _extra_parts(amounts)
     side = job.apply_short_rule(side, user, len(ids), needed=(TRAIN, TEST, *extra_parts))
     return job.build_split(side, *extra_parts)

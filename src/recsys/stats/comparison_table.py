@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from recsys.errors import InputError, NotDefinedError, UnknownNameError
-from recsys.stats.effects import Effect, cliffs_delta, d_z, glass_delta, hedges_g, pooled_d, rank_biserial
-from recsys.stats.equivalence_tests import BayesResult, EquivalenceResult
-from recsys.stats.inference_results import Interval, check_confidence, is_number
+from recsys.stats.effects import (
+    Effect,
+    cliffs_delta,
+    d_z,
+    glass_delta,
+    hedges_g,
+    minimal_effect,
+    pooled_d,
+    rank_biserial,
+    users_needed,
+)
+from recsys.stats.inference_results import (
+    Interval,
+    check_confidence,
+    format_difference,
+    format_p,
+    is_number,
+)
 from recsys.stats.intervals import METHODS, Method
 from recsys.stats.multiple_comparisons import CORRECTIONS
-from recsys.stats.paired_tests import minimal_effect, users_needed
+from recsys.stats.paired_tests import BayesResult, EquivalenceResult
 from recsys.stats.resampling import Progress, Rng, Scheme
 from recsys.stats.runs import RunsResult
 from recsys.types import Array, Table
@@ -120,12 +135,6 @@ class Options:
         return "studentised" if self.test == "studentised" else "bca" if self.test == "bca" else "t"
 
 
-def non_inferiority_margin(options: Options, metric: str) -> tuple[float, float]:
-    """The range of differences that are worse by less than `no_worse_than`, or not worse at all."""
-    margin = math.inf if options.no_worse_than is None else options.no_worse_than
-    return (-math.inf, margin) if metric in options.lower_is_better else (-margin, math.inf)
-
-
 @dataclass(frozen=True)
 class Row:
     """One model against the baseline on one metric; `difference` is model minus baseline.
@@ -193,6 +202,35 @@ class Row:
                 f"{self.metric} does not vary between users here, so there is nothing to plan with."
             )
         return self.standard_error * math.sqrt(self.n_units)
+
+
+def with_verdict(row: Row, adjusted_p: float, margin_p: tuple[float, float], options: Options) -> Row:
+    """The row with its adjusted p and its verdict; `margin_p`: p of equivalence, p of non-inferiority."""
+    alpha = 1.0 - options.confidence
+    word = "no clear difference"
+    if adjusted_p < alpha and row.difference != 0:
+        is_better = (row.difference > 0) != (row.metric in options.lower_is_better)
+        word = "better" if is_better else "worse"
+    elif margin_p[0] < alpha:
+        word = "equivalent"
+    elif margin_p[1] < alpha:
+        word = "not worse"
+    parts = [format_difference(row.difference, row.interval, row.relative, row.relative_interval)]
+    if row.effect.name:
+        parts.append(f"{row.effect.name} {row.effect.value:.2f} {row.effect.label}")
+    parts.append(format_p(adjusted_p, options.correction))
+    if row.runs is not None:
+        parts.append(row.runs.says)
+    if word == "equivalent":
+        parts.append(f"within {options.margin:g} by {format_p(margin_p[0], options.correction)}")
+    if word == "not worse":
+        parts.append(f"by less than {options.no_worse_than:g}, {format_p(margin_p[1], options.correction)}")
+    text = f"{word}: {', '.join(parts)}"
+    if row.n_units == row.ties and options.tie == 0:
+        text = f"identical: all {row.n_units} units have the same value"
+    elif not row.effect.name and row.difference == 0 and row.standard_error == 0:
+        text = "identical: the value is the same whoever is left out"
+    return replace(row, adjusted_p=adjusted_p, verdict=text)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Effect sizes with intervals: how large the difference is, whatever the number of users.
+"""Effect sizes with intervals: how large the difference is; and how many users it takes to detect one.
 
 Intervals come from each case's influence on the effect, summed within clusters, so they are valid for the
 zero-inflated, skewed values of recommender metrics, where normal-theory formulas are not. Cases have the same
@@ -13,13 +13,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from recsys.errors import UnknownNameError
+from recsys.errors import InputError, UnknownNameError
 from recsys.stats.inference_results import (
+    Alternative,
     Interval,
     ZeroVarianceWarning,
     caution,
     caution_small_sample,
+    check_alternative,
     t_interval,
+    t_ratio,
 )
 from recsys.stats.paired_tests import without_rounding
 from recsys.stats.pairing import Differences, as_differences
@@ -75,12 +78,6 @@ def _effect_from_influence(
     return Effect(name, value, t_interval(value, error, n_units - 1, confidence), label_of(value, steps), n)
 
 
-def _divide_by_scale(numerator: float, scale: float) -> float:
-    if scale > 0:
-        return numerator / scale
-    return math.nan if numerator == 0 or math.isnan(scale) else math.copysign(math.inf, numerator)
-
-
 def deviation(values: Float, shares: Float | None = None) -> float:
     """Standard deviation (n - 1); exactly 0 if values vary by rounding only, NaN for one value."""
     if len(values) < 2:
@@ -101,14 +98,12 @@ def _drop_zero_weights(d: Differences) -> tuple[Differences, Float | None]:
     if d.weights is None:
         return d, None
     has_weight = d.weights != 0
-    weighted = replace(
-        d,
-        first=d.first[has_weight],
-        second=d.second[has_weight],
-        clusters=None if d.clusters is None else d.clusters[has_weight],
-        weights=d.weights[has_weight],
+    clusters = None if d.clusters is None else d.clusters[has_weight]
+    weights = d.weights[has_weight]
+    kept = replace(
+        d, first=d.first[has_weight], second=d.second[has_weight], clusters=clusters, weights=weights
     )
-    return weighted, None if weighted.weights is None else weighted.weights / weighted.weights.mean()
+    return kept, weights / weights.mean()
 
 
 def effect_notes(effect: Effect) -> tuple[str, ...]:
@@ -126,7 +121,7 @@ def d_z(differences: Differences | npt.ArrayLike, *, confidence: float = 0.95) -
     d, shares = _drop_zero_weights(as_differences(differences))
     values = d.values
     mean, scale = _weighted_mean(values, shares), deviation(values, shares)
-    effect = _divide_by_scale(mean, scale)
+    effect = t_ratio(mean, scale)
     centred = (values - mean) / scale if scale > 0 else np.zeros_like(values)
     influence = centred - effect / 2.0 * (centred**2 - 1.0) if math.isfinite(effect) else centred
     return _effect_from_influence("d_z", effect, influence, d.clusters, shares=shares, confidence=confidence)
@@ -153,7 +148,7 @@ def _standardised_difference(
     )
     variances = (deviation(d.first, shares) ** 2, deviation(d.second, shares) ** 2)
     scale = math.sqrt(parts[0] * variances[0] + parts[1] * variances[1])
-    effect = _divide_by_scale(_weighted_mean(d.values, shares), scale)
+    effect = t_ratio(_weighted_mean(d.values, shares), scale)
     if not math.isfinite(effect):
         return _effect_from_influence(
             name, effect, np.zeros_like(first_centred), d.clusters, confidence=confidence
@@ -179,9 +174,8 @@ def hedges_g(differences: Differences, *, kind: str = "pooled", confidence: floa
     factor = math.nan
     if df > 1:
         factor = math.exp(gammaln(df / 2.0) - gammaln((df - 1) / 2.0)) / math.sqrt(df / 2.0)
-    value = uncorrected.value * factor
-    low, high = uncorrected.interval.low * factor, uncorrected.interval.high * factor
-    interval = Interval(low, high, confidence, uncorrected.interval.method)
+    value, interval = uncorrected.value * factor, uncorrected.interval
+    interval = replace(interval, low=interval.low * factor, high=interval.high * factor)
     return Effect(f"Hedges' g ({kind})", value, interval, label_of(value), n)
 
 
@@ -244,3 +238,107 @@ def rank_biserial(differences: Differences | npt.ArrayLike, *, confidence: float
         "rank-biserial", value, influence, clusters,
         shares=None if shares is None else weights, confidence=confidence, steps=DOMINANCE,
     )  # fmt: skip
+
+
+def power(
+    effect: float, n: int, *, sd: float = 1.0, alpha: float = 0.05, alternative: Alternative = "two-sided"
+) -> float:
+    """Probability that a paired t-test with n users detects a mean difference of `effect`.
+
+    >>> round(power(0.2, 199), 3)
+    0.802
+    """
+    _check_plan(alpha, sd, n, alternative)
+    from scipy.special import stdtrit
+
+    if math.isnan(effect):
+        raise InputError("the effect is NaN.")
+    df = n - 1
+    shift = effect / sd * math.sqrt(n)
+    if alternative == "two-sided":
+        reach = -float(stdtrit(df, alpha / 2.0))
+        return min(1.0, _upper_tail(df, shift, reach) + _upper_tail(df, -shift, reach))
+    reach = -float(stdtrit(df, alpha))
+    return _upper_tail(df, shift if alternative == "greater" else -shift, reach)
+
+
+def _upper_tail(df: int, shift: float, reach: float) -> float:
+    """Probability that a t statistic with noncentrality `shift` lies above `reach`."""
+    from scipy.special import nctdtr, ndtr
+
+    p = float(nctdtr(df, -shift, -reach))
+    # Far out in a tail the noncentral t is NaN; the normal distribution is accurate enough there.
+    return p if not math.isnan(p) else float(ndtr(shift - reach))
+
+
+def minimal_effect(
+    n: int,
+    *,
+    sd: float = 1.0,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    alternative: Alternative = "two-sided",
+) -> float:
+    """The smallest mean difference that n users detect with the given power."""
+    from scipy.optimize import brentq
+
+    _check_plan(alpha, sd, n, alternative, power)
+    sign = -1.0 if alternative == "less" else 1.0
+
+    def lacking(effect: float) -> float:
+        return _power(sign * effect, n, alpha, alternative) - power
+
+    high = 1.0 / math.sqrt(n)
+    while lacking(high) < 0:
+        high *= 2.0
+    return float(brentq(lacking, 0.0, high, xtol=1e-14, rtol=1e-13)) * sd
+
+
+def users_needed(
+    effect: float,
+    *,
+    sd: float = 1.0,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    alternative: Alternative = "two-sided",
+) -> int:
+    """The fewest users that detect a mean difference of `effect` with the given power.
+
+    >>> users_needed(0.2)
+    199
+    """
+    _check_plan(alpha, sd, 2, alternative, power)
+    wrong_way = (
+        effect == 0 or (alternative == "greater" and effect < 0) or (alternative == "less" and effect > 0)
+    )
+    if wrong_way or not math.isfinite(effect):
+        raise InputError(
+            f"no number of users finds an effect of {effect!r} with alternative {alternative!r}."
+        )
+    low, high = 1, 2
+    while _power(effect / sd, high, alpha, alternative) < power:
+        low, high = high, high * 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _power(effect / sd, middle, alpha, alternative) < power:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+# `power` is also a keyword of the two functions above, so they call the function by this name.
+def _power(effect: float, n: int, alpha: float, alternative: Alternative) -> float:
+    return power(effect, n, alpha=alpha, alternative=alternative)
+
+
+def _check_plan(alpha: float, sd: float, n: int, alternative: str, power: float | None = None) -> None:
+    check_alternative(alternative)
+    if not 0 < alpha < 1:
+        raise InputError(f"alpha must lie between 0 and 1, got {alpha!r}.")
+    if not (sd > 0 and math.isfinite(sd)):
+        raise InputError(f"the standard deviation must be positive, got {sd!r}.")
+    if n < 2:
+        raise InputError(f"at least 2 users are needed, got {n}.")
+    if power is not None and not alpha < power < 1:
+        raise InputError(f"power must lie between alpha ({alpha}) and 1, got {power!r}.")

@@ -16,7 +16,7 @@ interactions of pairs of groups.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
@@ -95,13 +95,6 @@ class Plan:
     halves: slice
     inside: tuple[GroupBlock, ...]
 
-    def inner_gaps(self, values: Float, sizes: Float) -> Float:
-        """The influence of each group on the half it is in, over the splits with a jackknife of their own."""
-        gaps = np.zeros(len(sizes))
-        for block in self.inside:
-            gaps[block.groups] += _detrended_gaps(values[block.ones], sizes[block.groups])
-        return gaps
-
 
 @cache
 def plan_groups(n: int, *, together: bool) -> Plan:
@@ -147,37 +140,6 @@ def _balanced_splits(n: int) -> Float:
     return np.array([rng.permutation(side) for _ in range(_MIN_SPLITS)])
 
 
-@dataclass(frozen=True)
-class Spread:
-    """A variance, and its degrees of freedom."""
-
-    variance: float
-    df: float
-
-
-def jackknife_spread(plan: Plan, values: Float, sizes: Float) -> Spread:
-    """The variance of the full value, from the values without each set of the plan.
-
-    NaN if fewer than 3 groups have users: their sizes then explain everything.
-    """
-    n_used = int(np.count_nonzero(sizes))
-    max_df = max(n_used - 2, 1)
-    if n_used < _MIN_GROUPS:
-        return Spread(math.nan, float(max_df))
-    plain = plan.whole.plain_variance(values, sizes)
-    group_shares = plan.whole.variance_shares(values, sizes)
-    factor, other_noise = 1.0, 0.0
-    if len(plan.signs) and plain > 0 and np.isfinite(values).all():
-        factor, group_shares, other_noise = _overcount_factor(plan, values, sizes, plain)
-    # Satterthwaite: 2 / df is the squared relative error of the variance, here a sum with one term per group.
-    noise = (
-        max(len(sizes) * float(np.var(group_shares, ddof=1)) + other_noise, 2.0 / max_df)
-        if plain > 0
-        else 2.0 / max_df
-    )
-    return Spread(plain / factor, max(2.0 / noise, min(3.0, max_df)))
-
-
 def _overcount_factor(plan: Plan, values: Float, sizes: Float, plain: float) -> tuple[float, Float, float]:
     """How many times too large the plain jackknife is; each group's share in the log variance; other noise.
 
@@ -201,14 +163,15 @@ def _overcount_factor(plan: Plan, values: Float, sizes: Float, plain: float) -> 
     factor = max(1.0 + (at_half - 1.0) * growth, _MIN_FACTOR)
     by_halves = growth * at_half / factor
     # Single groups, at full size and in a half, explain most of the gaps; the rest is independent noise.
-    group_influence = np.stack(
-        [_detrended_gaps(values[plan.whole.ones], sizes), plan.inner_gaps(values, sizes)]
-    )
+    inner_gaps = np.zeros(n)
+    for block in plan.inside:
+        inner_gaps[block.groups] += _detrended_gaps(values[block.ones], sizes[block.groups])
+    group_influence: Float = np.stack([_detrended_gaps(values[plan.whole.ones], sizes), inner_gaps])
     slopes = np.linalg.lstsq(plan.signs @ group_influence.T, gaps, rcond=None)[0]
-    explained = slopes @ group_influence
+    explained: Float = slopes @ group_influence
     unexplained = np.var((gaps**2 - (plan.signs @ explained) ** 2) / 2, ddof=1) / (n - 1) / halves_variance**2
     other_noise = by_halves**2 * float(unexplained)
-    inner_shares = _shares_of_squares(group_influence[1])
+    inner_shares = _shares_of_squares(inner_gaps)
     group_shares = (
         full_shares
         + by_halves * (_shares_of_squares(explained) - inner_shares)
@@ -241,6 +204,14 @@ def _without_trend(gaps: Float, trend: Float) -> Float:
     square = float(trend @ trend)
     slope = float(trend @ gaps) / square if square > 0 else 0.0
     return gaps - slope * trend
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A variance, and its degrees of freedom."""
+
+    variance: float
+    df: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,11 +247,6 @@ class Jackknife:
         """All values multiplied by a factor."""
         return replace(self, made=factor * self.made)
 
-    @cached_property
-    def spread(self) -> Spread:
-        """Variance and degrees of freedom."""
-        return jackknife_spread(self.plan, self.made, self.sizes)
-
     @property
     def df(self) -> float:
         """Degrees of freedom of the variance, by Satterthwaite."""
@@ -290,15 +256,33 @@ class Jackknife:
         """The variance of the value over test sets of this size; NaN if fewer than 3 groups have users."""
         return self.spread.variance
 
-    @property
-    def _n_changing(self) -> int:
-        """How many groups change the value; few if nearly every item is shown to many users."""
-        return int(np.count_nonzero(self.without != self.value))
+    @cached_property
+    def spread(self) -> Spread:
+        """Variance and degrees of freedom."""
+        plan, values, sizes = self.plan, self.made, self.sizes
+        n_used = int(np.count_nonzero(sizes))
+        max_df = max(n_used - 2, 1)
+        if n_used < _MIN_GROUPS:
+            # The sizes of so few groups explain everything.
+            return Spread(math.nan, float(max_df))
+        plain = plan.whole.plain_variance(values, sizes)
+        group_shares = plan.whole.variance_shares(values, sizes)
+        factor, other_noise = 1.0, 0.0
+        if len(plan.signs) and plain > 0 and np.isfinite(values).all():
+            factor, group_shares, other_noise = _overcount_factor(plan, values, sizes, plain)
+        # Satterthwaite: 2 / df is the squared relative error of the variance, here a sum with one term per
+        # group.
+        noise = 2.0 / max_df
+        if plain > 0:
+            noise = max(len(sizes) * float(np.var(group_shares, ddof=1)) + other_noise, noise)
+        return Spread(plain / factor, max(2.0 / noise, min(3.0, max_df)))
 
     def estimate(self, confidence: float = 0.95) -> Estimate:
         """Value, standard error and interval."""
         n = len(self.without)
         notes: tuple[str, ...] = (f"jackknife over {n} groups: estimates {ESTIMAND}",)
+        # Few groups change the value if nearly every item is shown to many users.
+        n_changing = int(np.count_nonzero(self.without != self.value))
         variance = self.variance()
         error = math.sqrt(max(variance, 0.0)) if math.isfinite(variance) else math.nan
         if self.sizes.sum() < _MIN_USERS_PER_GROUP * n:
@@ -309,8 +293,8 @@ class Jackknife:
                 "its interval is a point" if math.isfinite(interval.low) else "too few for an interval"
             )
             notes += (f"no group of users changes it: {consequence}",)
-        elif self.df < _MIN_DF or _MIN_CHANGING_SHARE * self._n_changing < n:
-            changing = f"{self._n_changing} of {n} groups of users change it"
+        elif self.df < _MIN_DF or _MIN_CHANGING_SHARE * n_changing < n:
+            changing = f"{n_changing} of {n} groups of users change it"
             notes += (f"{changing}, with {self.df:.0f} degrees of freedom: the interval is rough",)
         return Estimate(self.value, error, interval, n, notes)
 
@@ -326,6 +310,16 @@ def jackknife(without: Callable[[Int], float], sizes: npt.ArrayLike, *, together
     weights = np.asarray(sizes, dtype=np.float64)
     plan = plan_groups(len(weights), together=together)
     return Jackknife(np.array([float(without(left_out)) for left_out in plan.left_out]), weights, plan)
+
+
+def mean_jackknife(runs: Sequence[Jackknife]) -> Jackknife:
+    """The jackknife of the mean over several runs."""
+    if not runs:
+        raise InputError("a model has no run at all.")
+    total = runs[0]
+    for run in runs[1:]:
+        total -= run.times(-1.0)
+    return total if len(runs) == 1 else total.times(1.0 / len(runs))
 
 
 def catalogue_jackknife(

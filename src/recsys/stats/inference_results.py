@@ -134,6 +134,13 @@ def t_tail(t: float, df: float, alternative: Alternative = "two-sided") -> float
     return below(-t if alternative == "greater" else t)
 
 
+def _t_quantile(tail: float, df: float) -> float:
+    """The value that a t distribution (the normal one for infinite df) exceeds with probability `tail`."""
+    from scipy.special import ndtri, stdtrit
+
+    return float(ndtri(1.0 - tail) if math.isinf(df) else stdtrit(df, 1.0 - tail))
+
+
 def t_interval(
     estimate: float, error: float, df: float, confidence: float, alternative: Alternative = "two-sided"
 ) -> Interval:
@@ -141,8 +148,6 @@ def t_interval(
 
     Without any spread it is a point, if there are enough units for sign flips to reject; else infinite.
     """
-    from scipy.special import ndtri, stdtrit
-
     check_confidence(confidence)
     method = "normal" if math.isinf(df) else "t"
     if df <= 0 or math.isnan(error):
@@ -150,7 +155,7 @@ def t_interval(
     tail = (1.0 - confidence) / (2.0 if alternative == "two-sided" else 1.0)
     if error == 0 and zero_spread_p(df) / 2.0 > tail:
         return Interval(-math.inf, math.inf, confidence, method)
-    reach = float(ndtri(1.0 - tail) if math.isinf(df) else stdtrit(df, 1.0 - tail)) * error
+    reach = _t_quantile(tail, df) * error
     low = -math.inf if alternative == "less" else estimate - reach
     high = math.inf if alternative == "greater" else estimate + reach
     return Interval(low, high, confidence, method)
@@ -164,26 +169,22 @@ def fieller_lift(
     It excludes 0 exactly if the t-test of the difference rejects, and is unbounded if the base itself does
     not differ significantly from 0. `covariance` is (variance of value, covariance, variance of base).
     """
-    from scipy.special import ndtri, stdtrit
-
     check_confidence(confidence)
     variance, shared_variance, base_variance = covariance
     if not base > 0:
         return math.nan, Interval(math.nan, math.nan, confidence, "Fieller")
-    lift = value / base - 1.0
+    lift, unbounded = value / base - 1.0, Interval(-math.inf, math.inf, confidence, "Fieller")
     if not df > 0 or math.isnan(variance + shared_variance + base_variance):
-        return lift, Interval(-math.inf, math.inf, confidence, "Fieller")
+        return lift, unbounded
     tail = (1.0 - confidence) / 2.0
-    t_squared = float(ndtri(1.0 - tail) if math.isinf(df) else stdtrit(df, 1.0 - tail)) ** 2
     # The difference of value and base varies by rounding only.
     no_spread = variance - 2.0 * shared_variance + base_variance <= 1e-12 * (variance + base_variance)
-    if no_spread and zero_spread_p(df) / 2.0 > tail:
-        return lift, Interval(-math.inf, math.inf, confidence, "Fieller")
+    t_squared = _t_quantile(tail, df) ** 2
     a = base**2 - t_squared * base_variance
+    if a <= 0 or (no_spread and zero_spread_p(df) / 2.0 > tail):
+        return lift, unbounded
     b = value * base - t_squared * shared_variance
     c = value**2 - t_squared * variance
-    if a <= 0:
-        return lift, Interval(-math.inf, math.inf, confidence, "Fieller")
     reach = math.sqrt(max(b * b - a * c, 0.0))
     return lift, Interval((b - reach) / a - 1.0, (b + reach) / a - 1.0, confidence, "Fieller")
 

@@ -24,7 +24,7 @@ from recsys.stats.inference_results import (
     check_confidence,
     t_interval,
 )
-from recsys.stats.pairing import pair
+from recsys.stats.pairing import check_per_case, pair
 from recsys.stats.resampling import (
     Resampler,
     Rng,
@@ -37,7 +37,7 @@ from recsys.stats.resampling import (
     seed_from_rng,
     unit_keys,
 )
-from recsys.types import Array, Float
+from recsys.types import Float
 
 Method = Literal["t", "normal", "studentised", "bca", "percentile"]
 METHODS = ("t", "normal", "studentised", "bca", "percentile")
@@ -89,7 +89,8 @@ def mean_interval(
     """
     array = _float_vector(values)
     keys = unit_keys(np.arange(len(array)) if ids is None else np.asarray(ids))
-    units = collapse(array[None, :], _check_clusters(clusters, len(array)), keys=keys)
+    labels = None if clusters is None else check_per_case(clusters, len(array), "clusters")
+    units = collapse(array[None, :], labels, keys=keys)
     return units_interval(units, method=method, confidence=confidence, n_resamples=n_resamples, rng=rng)
 
 
@@ -122,7 +123,7 @@ def ratio_units(
     if not denominators.sum() != 0:
         raise InputError("the denominators add up to zero, so the ratio is not defined.")
     keys = unit_keys(np.arange(len(numerators)))
-    labels = _check_clusters(clusters, len(numerators))
+    labels = None if clusters is None else check_per_case(clusters, len(numerators), "clusters")
     sums = collapse(np.stack([numerators, denominators]), labels, keys=keys)
     return Units(sums.keys, sums.totals[:1], sums.totals[1:])
 
@@ -178,17 +179,6 @@ def _float_vector(values: npt.ArrayLike) -> Float:
     if array.ndim != 1:
         raise InputError(f"values must be one-dimensional, got shape {array.shape}.")
     return array
-
-
-def _check_clusters(clusters: npt.ArrayLike | None, n: int) -> Array | None:
-    if clusters is None:
-        return None
-    labels = np.asarray(clusters)
-    if labels.shape != (n,):
-        raise InputError(
-            f"clusters must name one cluster per case: {n} cases, clusters of shape {labels.shape}."
-        )
-    return labels
 
 
 def statistic_interval(

@@ -20,8 +20,8 @@ import numpy.typing as npt
 from recsys.errors import InputError, UnknownNameError
 from recsys.stats.paired_tests import RANK_NOTE, rank_notes
 from recsys.stats.pairing import align
-from recsys.stats.resampling import Resampler, Units, collapse, replicate, unit_keys
-from recsys.types import Float, PerCase
+from recsys.stats.resampling import Resampler, Units, replicate
+from recsys.types import Bool, Float, PerCase
 
 CORRECTIONS = ("none", "bonferroni", "holm", "hochberg", "bh", "by")
 
@@ -112,9 +112,14 @@ def friedman(
     labels = tuple(names) if names is not None else tuple(f"model {j + 1}" for j in range(k))
     if len(set(labels)) != k:
         raise InputError(f"{k} models need {k} different names, got {list(labels)}.")
-    ranks, tied = _row_ranks(table)
-    means = ranks.mean(axis=0)
-    tie_correction = 1.0 - tied / (n * k * (k * k - 1.0))
+    # Midranks within each row, 1 the lowest.
+    n_below, n_equal = np.zeros_like(table), np.zeros_like(table)
+    for j in range(k):
+        n_below += table[:, [j]] < table
+        n_equal += table[:, [j]] == table
+    means = (n_below + (n_equal + 1.0) / 2.0).mean(axis=0)
+    # Each member of a group of t ties adds t^2 - 1, so the group adds t^3 - t.
+    tie_correction = 1.0 - float((n_equal**2 - 1.0).sum()) / (n * k * (k * k - 1.0))
     uncorrected = 12.0 * n / (k * (k + 1.0)) * float(((means - (k + 1) / 2) ** 2).sum())
     chi2 = uncorrected / tie_correction if tie_correction > 0 else 0.0
     f_denominator = n * (k - 1.0) - chi2
@@ -140,15 +145,10 @@ def omnibus(
     """Friedman's test of all models on one metric, over the units all models have; a high rank is good."""
     aligned = align(tables, [metric])
     values = np.stack([aligned.tables[name][metric] for name in tables])
-    everywhere = ~np.isnan(values).any(axis=0)
+    everywhere: Bool = ~np.any(np.isnan(values), axis=0)
     if not everywhere.any():
         raise InputError(f"no case has a value of {metric!r} from every model.", column=metric)
-    units = collapse(
-        values[:, everywhere],
-        None if aligned.clusters is None else aligned.clusters[everywhere],
-        keys=unit_keys(aligned.ids[everywhere]),
-        weights=None if aligned.weights is None else aligned.weights[everywhere],
-    )
+    units = aligned.units(values, everywhere)
     present = units.weights[0] != 0
     means = (units.totals[:, present] / units.weights[:, present]).T
     return friedman(-means if lower_is_better else means, tuple(tables), alpha=alpha)
@@ -176,17 +176,6 @@ def _nemenyi(
     return float(studentized_range.isf(alpha, k, np.inf)) * rank_error, pairs
 
 
-def _row_ranks(table: Float) -> tuple[Float, float]:
-    """Midranks within each row (1 = lowest), and the sum of t^3 - t over tied groups."""
-    n_below = np.zeros_like(table)
-    n_equal = np.zeros_like(table)
-    for j in range(table.shape[1]):
-        n_below += table[:, [j]] < table
-        n_equal += table[:, [j]] == table
-    # Each member of a group of t adds t^2 - 1, so the group adds t^3 - t.
-    return n_below + (n_equal + 1.0) / 2.0, float((n_equal**2 - 1.0).sum())
-
-
 @dataclass(frozen=True, eq=False)
 class MaxT:
     """Statistics of a family and their p-values, raw and step-down adjusted for the whole family."""
@@ -210,7 +199,14 @@ def max_t(units: Units, resampler: Resampler, *, null: str = "bootstrap") -> Max
         replicates = replicate(units, resampler)
         draws, observed = replicates.t_values(), replicates.observed_t()
     else:
-        draws, observed = _flip_t(units, resampler)
+        # Sign flips keep the sum of squares, so t is a function of the flipped sum.
+        n = units.n_units()[:, None].astype(np.float64)
+        squares = (units.totals**2).sum(axis=1)[:, None]
+        # The last column holds the sums as observed.
+        sums = np.hstack([resampler.flipped(units.totals), units.totals.sum(axis=1)[:, None]])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = sums / np.sqrt(n * np.maximum(squares - sums**2 / n, 0.0) / (n - 1.0))
+        draws, observed = np.where(np.isnan(t[:, :-1]), 0.0, t[:, :-1]), t[:, -1]
     raw, adjusted = step_down(observed, draws)
     name = f"max-T ({null}, {resampler.n_resamples} draws)"
     return MaxT(observed, raw, adjusted, int(np.count_nonzero(~np.isnan(observed))), name)
@@ -232,19 +228,3 @@ def step_down(observed: Float, draws: Float) -> tuple[Float, Float]:
     steps = (1.0 + (rivals >= reached[order][:, None]).sum(axis=1)) / (n + 1.0)
     adjusted[testable[order]] = np.maximum.accumulate(steps)
     return raw, adjusted
-
-
-def _flip_t(units: Units, resampler: Resampler) -> tuple[Float, Float]:
-    """T statistics under sign flips, which keep the sum of squares: t is a function of the flipped sum."""
-    n = units.n_units()[:, None].astype(np.float64)
-    squares = (units.totals**2).sum(axis=1)[:, None]
-
-    def studentised(sums: Float) -> Float:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            spread = np.maximum(squares - sums**2 / n, 0.0)
-            t: Float = sums / np.sqrt(n * spread / (n - 1.0))
-        return t
-
-    draws = studentised(resampler.flipped(units.totals))
-    observed = studentised(units.totals.sum(axis=1)[:, None])[:, 0]
-    return np.where(np.isnan(draws), 0.0, draws), observed

@@ -2,6 +2,9 @@
 
 A pure function over per-case tables: it pairs by id, resamples by cluster with one set of draws for all rows,
 corrects p-values over the whole stated family, and puts the verdict into words.
+
+A metric that is not a mean over users has no value per user, so its rows come from the jackknife over groups
+of users and have no wins, losses or effect size; they belong to the same family and correction as all others.
 """
 
 from __future__ import annotations
@@ -10,34 +13,35 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from recsys.errors import InputError, UnknownNameError
-from recsys.stats.comparison_rows import (
-    adjusted_margin_p,
-    compare_runs,
-    jackknife_row,
-    mean_row,
-    model_and_baseline_units,
-    with_adjustment,
-    with_runs,
-    with_verdict,
-)
-from recsys.stats.comparison_table import ComparisonTable, Options, Row, Triple
-from recsys.stats.group_jackknife import Jackknife
+from recsys.stats.comparison_table import EFFECTS, ComparisonTable, Options, Row, Triple, with_verdict
+from recsys.stats.effects import Effect
+from recsys.stats.group_jackknife import Jackknife, mean_jackknife
 from recsys.stats.inference_results import (
+    Estimate,
     Interval,
     TestResult,
     UnpairedWarning,
     caution,
+    fieller_lift,
     plural,
     t_interval,
+    t_ratio,
+    t_tail,
     warn_once,
 )
 from recsys.stats.multiple_comparisons import adjust, step_down
 from recsys.stats.paired_tests import (
     EXACT_FLIPS,
+    EquivalenceResult,
+    bayes_from_estimate,
+    count_wins_and_losses,
+    difference_estimate,
+    equivalence_from_estimate,
     flip_p,
     paired_t,
     sign_flip,
@@ -56,12 +60,11 @@ from recsys.stats.resampling import (
     seed_from_rng,
     unit_keys,
 )
-from recsys.stats.runs import merge_runs, run_layout
+from recsys.stats.runs import RunsResult, compare_runs, folds_of_users, merge_runs, run_layout, run_result
 from recsys.stats.variance_reduction import (
     AdjustedSides,
     Adjustment,
     Covariates,
-    adjusted_units,
     lookup_covariates,
     lookup_strata,
     variance_saved_share,
@@ -125,30 +128,25 @@ def compare_tables(
     with warn_once():
         aligned = _align_runs(runs, layout, [metric for metric in names if metric not in jackknife_metrics])
         adjustment = _build_adjustment(settings, aligned.users)
-        rows_by_triple, max_t_p = _mean_rows(
+        mean_rows, max_t_p = _mean_rows(
             mean_triples, aligned, counted, adjustment, layout=layout, options=settings
         )
-        if layout:
-            rows_by_triple = {
-                triple: _with_run_spread(row, runs, layout, adjustment, settings)
-                for triple, row in rows_by_triple.items()
-            }
-        for triple in triples:
-            if triple[2] in jackknife_metrics:
-                model_runs, baseline_runs = (jackknives[side][triple[2]] for side in triple[:2])
-                run_ids = [run.ids for run in runs[triple[0]]]
-                row = jackknife_row(
-                    triple, model_runs, baseline_runs, run_ids, layout=layout, options=settings
-                )
-                if settings.adjusts:
-                    row = replace(
-                        row, notes=(*row.notes, f"{row.metric}: not adjusted, it is not a mean over users")
+        rows = []
+        for model, base, metric in triples:
+            if metric in jackknife_metrics:
+                sides = jackknives[model][metric], jackknives[base][metric]
+                ids = [run.ids for run in runs[model]]
+                row = _jackknife_row((model, base, metric), *sides, ids, layout=layout, options=settings)
+            else:
+                row = mean_rows[model, base, metric]
+                if layout:
+                    row = _with_run_spread(
+                        row, runs[model], runs[base], layout=layout, adjustment=adjustment, options=settings
                     )
-                rows_by_triple[triple] = row if row.runs is None else with_runs(row, row.runs, settings)
-        rows = [rows_by_triple[triple] for triple in triples]
+            rows.append(row)
         adjusted = _adjust_family(rows, mean_triples, max_t_p, settings.correction)
-        equivalence_p = adjusted_margin_p([row.equivalence for row in rows], settings.correction)
-        non_inferiority_p = adjusted_margin_p([row.non_inferiority for row in rows], settings.correction)
+        equivalence_p = _adjusted_margin_p([row.equivalence for row in rows], settings.correction)
+        non_inferiority_p = _adjusted_margin_p([row.non_inferiority for row in rows], settings.correction)
         missing_note = aligned.note()
         notes = (caution(UnpairedWarning, missing_note),) if missing_note else ()
     final_rows = tuple(
@@ -202,16 +200,21 @@ def _mean_rows(
         keys=keys,
         weights=aligned.weights,
     )
+    values = paired
     adjusted: list[AdjustedSides] = []
     if adjustment is not None:
         present = units.weights != 0
         adjusted = [
-            adjustment.sides(model_and_baseline_units(differences), differences, units_present)
+            adjustment.sides(differences, units_present)
             for differences, units_present in zip(paired, present, strict=True)
         ]
-    values = [sides.differences for sides in adjusted] or paired
-    tested_units = adjusted_units(units, adjusted)
-    tests, max_t_p = _family_test(tested_units, values, options)
+        values = [sides.differences for sides in adjusted]
+        # All rows share their draws, so the adjusted values take the places of the units they belong to.
+        totals = np.zeros_like(units.totals)
+        for total, units_present, differences in zip(totals, present, values, strict=True):
+            total[units_present] = differences.values
+        units = Units(units.keys, totals, present.astype(np.float64))
+    tests, intervals, max_t_p = _family_test(units, values, options)
     counted_pairs = paired
     if counted is not None:
         counted_tables = _align_runs(
@@ -219,31 +222,120 @@ def _mean_rows(
         )
         counted_pairs = [_pair_models(counted_tables, triple, keys) for triple in triples]
     rows: dict[Triple, Row] = {}
-    errors = tested_units.standard_errors().tolist()
-    parts = zip(triples, paired, counted_pairs, tests, errors, strict=True)
-    for triple, differences, counts, test, error in parts:
-        row = mean_row(triple, differences, counts, options)
-        rows[triple] = replace(
-            row,
-            interval=test.interval or row.interval,
-            statistic=test.statistic,
-            p_value=test.p_value,
-            test=test.method,
-            standard_error=error,
-            notes=row.notes + tuple(note for note in test.notes if note not in row.notes),
+    errors = units.standard_errors().tolist()
+    parts = zip(triples, paired, counted_pairs, tests, intervals, errors, strict=True)
+    for triple, differences, counts, test, interval, error in parts:
+        rows[triple] = _mean_row(
+            triple, differences, counts, test=test, interval=interval, error=error, options=options
         )
     for triple, sides in zip(triples, adjusted, strict=bool(adjusted)):
-        rows[triple] = with_adjustment(rows[triple], sides, options)
+        rows[triple] = _with_adjustment(rows[triple], sides, options)
     return rows, max_t_p
+
+
+def _mean_row(
+    triple: Triple,
+    d: Differences,
+    counted: Differences,
+    *,
+    test: TestResult,
+    interval: Interval,
+    error: float,
+    options: Options,
+) -> Row:
+    """The row of a test; wins and losses are counted on `counted`."""
+    _, baseline, metric = triple
+    sides = d.sides()
+    value, baseline_value = (float(mean) for mean in sides.estimates())
+    unit_differences = counted.unit_means()
+    n_above, n_below = count_wins_and_losses(unit_differences, options.tie)
+    wins, losses = (n_below, n_above) if metric in options.lower_is_better else (n_above, n_below)
+    lift, lift_interval = _relative_lift(sides, options.confidence)
+    notes = d.notes if baseline_value > 0 else (*d.notes, f"{metric}: no lift, {baseline} is not above 0")
+    row = Row(
+        *triple,
+        value=value,
+        baseline_value=baseline_value,
+        difference=value - baseline_value,
+        interval=interval,
+        relative=lift,
+        relative_interval=lift_interval,
+        statistic=test.statistic,
+        p_value=test.p_value,
+        adjusted_p=math.nan,
+        effect=EFFECTS[options.effect](d, confidence=options.confidence),
+        wins=wins,
+        ties=len(unit_differences) - n_above - n_below,
+        losses=losses,
+        n_cases=len(d.first),
+        n_units=len(unit_differences),
+        test=test.method,
+        standard_error=error,
+        notes=notes + tuple(note for note in test.notes if note not in notes),
+    )
+    if options.margin is None and options.no_worse_than is None and options.rope is None:
+        return row
+    estimate = difference_estimate(d, options.confidence)
+    return _with_margin_tests(row, estimate, estimate.n - 1, options)
+
+
+def _relative_lift(sides: Units, confidence: float, spent: int = 0) -> tuple[float, Interval]:
+    """Lift of the first row over the second, with the covariance of the pairs in its interval."""
+    value, baseline_value = (float(mean) for mean in sides.estimates())
+    model_residuals, baseline_residuals = sides.residuals() / sides.weights.sum(axis=1)[:, None]
+    n = int(sides.n_units()[0])
+    scale = n / (n - 1) if n > 1 else math.nan
+    products = (
+        model_residuals @ model_residuals,
+        model_residuals @ baseline_residuals,
+        baseline_residuals @ baseline_residuals,
+    )
+    variance, covariance, base_variance = (scale * float(product) for product in products)
+    return fieller_lift(
+        value, baseline_value, (variance, covariance, base_variance), n - 1 - spent, confidence
+    )
+
+
+def _with_adjustment(row: Row, adjusted: AdjustedSides, options: Options) -> Row:
+    """The row with adjusted values, difference and lift; effect, wins and losses stay unadjusted."""
+    value, baseline_value = (float(mean) for mean in adjusted.sides.estimates())
+    spent, n = adjusted.differences.spent, adjusted.sides.totals.shape[1]
+    lift, lift_interval = _relative_lift(adjusted.sides, options.confidence, spent)
+    estimate = Estimate(value - baseline_value, row.standard_error, row.interval, n)
+    return replace(
+        _with_margin_tests(row, estimate, n - 1 - spent, options),
+        value=value,
+        baseline_value=baseline_value,
+        difference=value - baseline_value,
+        relative=lift,
+        relative_interval=lift_interval,
+        test=f"{row.test.replace('exact', 'all flips')}, adjusted",
+        variance_saved=adjusted.variance_saved,
+    )
+
+
+def _with_margin_tests(row: Row, estimate: Estimate, df: float, options: Options) -> Row:
+    """The row with equivalence and non-inferiority of an estimate and, for a mean, its posterior."""
+    confidence, lower_is_better = options.confidence, row.metric in options.lower_is_better
+    equivalent = no_worse = bayes = None
+    if options.margin is not None:
+        equivalent = equivalence_from_estimate(estimate, df, options.margin, confidence=confidence)
+    if options.no_worse_than is not None:
+        margin = (-math.inf, options.no_worse_than) if lower_is_better else (-options.no_worse_than, math.inf)
+        no_worse = equivalence_from_estimate(estimate, df, margin, confidence=confidence)
+    if options.rope is not None and row.effect.name:
+        bayes = bayes_from_estimate(estimate, df, options.rope, confidence=confidence)
+        if lower_is_better:
+            bayes = replace(bayes, p_worse=bayes.p_better, p_better=bayes.p_worse)
+    return replace(row, equivalence=equivalent, non_inferiority=no_worse, bayes=bayes)
 
 
 def _family_test(
     units: Units, paired: Sequence[Differences], options: Options
-) -> tuple[list[TestResult], Float | None]:
+) -> tuple[list[TestResult], list[Interval], Float | None]:
     """Test every row of `units` with one set of draws; `paired` holds the same rows case by case.
 
-    Returns the tests, each with the interval of the difference, and their p-values by max-T if it is the
-    correction.
+    Returns the tests, the intervals of the differences, and the p-values by max-T if it is the correction.
     """
     resampler = Resampler(
         units.keys, options.n_resamples, seed_from_rng(options.rng), options.scheme, progress=options.progress
@@ -275,10 +367,9 @@ def _family_test(
             replace(t_interval(value, error, row_df, options.confidence), method=interval_method)
             for value, error, row_df in columns.tolist()
         ]
-    tests = [replace(test, interval=interval) for test, interval in zip(tests, intervals, strict=True)]
     if replicates is None or not max_t:
-        return tests, None
-    return tests, step_down(replicates.observed_t(), replicates.t_values())[1]
+        return tests, intervals, None
+    return tests, intervals, step_down(replicates.observed_t(), replicates.t_values())[1]
 
 
 def _single_tests(paired: Sequence[Differences], options: Options) -> list[TestResult]:
@@ -303,17 +394,156 @@ def _statistic_only(d: Differences) -> TestResult:
 
 
 def _with_run_spread(
-    row: Row, runs: Runs, layout: str, adjustment: Adjustment | None, options: Options
+    row: Row,
+    model: Sequence[PerCase],
+    baseline: Sequence[PerCase],
+    *,
+    layout: str,
+    adjustment: Adjustment | None,
+    options: Options,
 ) -> Row:
     """The row with test and interval over the runs, adjusted if there is an adjustment."""
-    sides = runs[row.model], runs[row.baseline]
-    unadjusted = compare_runs(*sides, row.metric, layout=layout, options=options)
+    over_runs = partial(
+        compare_runs,
+        model,
+        baseline,
+        row.metric,
+        layout=layout,
+        test_over_train=options.test_over_train,
+        confidence=options.confidence,
+    )
+    unadjusted, uneven = over_runs(), len(model) != len(baseline)
     if adjustment is None:
-        return with_runs(row, unadjusted, options)
-    adjusted = compare_runs(*sides, row.metric, layout=layout, options=options, adjustment=adjustment)
+        return _with_runs(row, unadjusted, options, layout=layout, uneven=uneven)
+    adjusted = over_runs(adjustment=adjustment)
     saved = variance_saved_share(adjusted.standard_error, unadjusted.standard_error)
-    row_with_runs = with_runs(row, adjusted, options)
-    return replace(row_with_runs, variance_saved=saved, test=f"{row_with_runs.test}, adjusted")
+    row = _with_runs(row, adjusted, options, layout=layout, uneven=uneven)
+    return replace(row, variance_saved=saved, test=f"{row.test}, adjusted")
+
+
+def _jackknife_row(
+    triple: Triple,
+    model: Sequence[Jackknife],
+    baseline: Sequence[Jackknife],
+    run_ids: Sequence[Array],
+    *,
+    layout: str,
+    options: Options,
+) -> Row:
+    """One model against the baseline, from the metric's values without each group of users.
+
+    `run_ids` holds the case ids of each run of the model.
+    """
+    n_runs = max(len(model), len(baseline))
+    differences = [model[r % len(model)] - baseline[r % len(baseline)] for r in range(n_runs)]
+    model_mean, baseline_mean = mean_jackknife(model), mean_jackknife(baseline)
+    mean_difference = mean_jackknife(differences)
+    estimate = mean_difference.estimate(options.confidence)
+    t = t_ratio(estimate.value, estimate.standard_error)
+    model_variance, baseline_variance = model_mean.variance(), baseline_mean.variance()
+    covariance = (model_variance + baseline_variance - (model_mean - baseline_mean).variance()) / 2.0
+    lift, lift_interval = fieller_lift(
+        model_mean.value,
+        baseline_mean.value,
+        (model_variance, covariance, baseline_variance),
+        model_mean.df,
+        options.confidence,
+    )
+    notes = (estimate.notes[0], *(f"{triple[2]}: {note}" for note in estimate.notes[1:]))
+    if options.adjusts:
+        notes += (f"{triple[2]}: not adjusted, it is not a mean over users",)
+    row = Row(
+        *triple,
+        value=model_mean.value,
+        baseline_value=baseline_mean.value,
+        difference=estimate.value,
+        interval=estimate.interval,
+        relative=lift,
+        relative_interval=lift_interval,
+        statistic=t,
+        p_value=t_tail(t, mean_difference.df),
+        adjusted_p=math.nan,
+        effect=Effect("", math.nan, Interval(math.nan, math.nan, options.confidence, "none"), "undefined", 0),
+        wins=0,
+        ties=0,
+        losses=0,
+        n_cases=int(model_mean.sizes.sum()),
+        n_units=len(model_mean.without),
+        test=f"jackknife t ({len(model_mean.without)} groups)",
+        standard_error=estimate.standard_error,
+        notes=notes,
+    )
+    row = _with_margin_tests(row, estimate, mean_difference.df, options)
+    if not layout:
+        return row
+    per_run = np.array([difference.value for difference in differences])
+    if layout == "folds":
+        ids = [run_ids[r % len(run_ids)] for r in range(n_runs)]
+        runs = folds_of_users(per_run.tolist(), ids, options.test_over_train, options.confidence)
+    else:
+        # The variance between runs is added to that between users; their overlap counts twice, which is safe.
+        users_variance, runs_variance = mean_difference.variance(), float(per_run.var(ddof=1)) / n_runs
+        variance = users_variance + runs_variance
+        satterthwaite = users_variance**2 / mean_difference.df + runs_variance**2 / (n_runs - 1)
+        runs = run_result(
+            "users and runs added",
+            per_run,
+            variances=(users_variance, runs_variance),
+            error=math.sqrt(variance),
+            df=variance**2 / satterthwaite if satterthwaite > 0 else min(mean_difference.df, n_runs - 1.0),
+            n_users=row.n_cases,
+            confidence=options.confidence,
+        )
+    return _with_runs(row, runs, options, layout=layout, uneven=len(model) != len(baseline))
+
+
+def _with_runs(row: Row, runs: RunsResult, options: Options, *, layout: str, uneven: bool) -> Row:
+    """The row with test and interval over several runs, whose spread is part of the error.
+
+    Notes say which options several runs ignore; `uneven`: the two sides differ in their number of runs.
+    """
+    notes = runs.notes
+    changed = {"test": options.test != "t", "interval": options.interval not in (None, "t")}
+    for name in (name for name, is_changed in changed.items() if is_changed):
+        notes += (
+            f"{name}={getattr(options, name)!r} is for users alone; several runs use a t-test over both",
+        )
+    if layout == "seeds" and options.test_over_train is not None:
+        notes += ("test_over_train is for folds; these runs share their users",)
+    if layout == "seeds" and uneven:
+        notes += ("one side has a single run, so its spread between runs is unknown and not counted",)
+    runs = replace(runs, notes=notes)
+    if row.metric in options.lower_is_better:
+        runs = replace(runs, better_in=sum(gap < 0 for gap in runs.per_run))
+    estimate = Estimate(runs.difference, runs.standard_error, runs.interval, runs.n_users)
+    row = _with_margin_tests(row, estimate, runs.df, options)
+    baseline_value = row.baseline_value
+    lift_interval = Interval(math.nan, math.nan, runs.interval.confidence, "runs")
+    if baseline_value > 0:
+        lift_interval = replace(
+            lift_interval, low=runs.interval.low / baseline_value, high=runs.interval.high / baseline_value
+        )
+    return replace(
+        row,
+        difference=runs.difference,
+        interval=runs.interval,
+        relative=runs.difference / baseline_value if baseline_value > 0 else math.nan,
+        relative_interval=lift_interval,
+        statistic=runs.difference / runs.standard_error if runs.standard_error > 0 else math.nan,
+        p_value=runs.p_value,
+        standard_error=runs.standard_error,
+        test=runs.method,
+        runs=runs,
+        notes=row.notes + runs.notes,
+    )
+
+
+def _adjusted_margin_p(results: Sequence[EquivalenceResult | None], correction: str) -> Float:
+    """Corrected p-values of equivalence over the same family; max-T falls back to Holm."""
+    if results[0] is None:
+        return np.ones(len(results))
+    p = np.array([1.0 if result is None else result.p_value for result in results])
+    return adjust(p, "holm" if correction == "max-t" else correction)
 
 
 def _adjust_family(

@@ -1,14 +1,18 @@
-"""Tests of one paired comparison, and how many users they need.
+"""Tests of one paired comparison: of a difference, of equivalence, and the probability of worse and better.
 
 The tests are t, sign-flip permutation, Wilcoxon, sign, studentised and BCa bootstrap, and the permutation of
 any statistic. All take Differences (or plain differences, one per unit) and work on units, so clustered cases
 never count as independent. The null hypothesis is a mean difference of zero, unless a test says otherwise.
+
+Equivalence and non-inferiority need a margin that was chosen before looking at the data; the Bayesian
+comparison needs a region of practical equivalence (ROPE).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +21,7 @@ import numpy.typing as npt
 from recsys.errors import InputError, UnknownNameError
 from recsys.stats.inference_results import (
     Alternative,
+    Estimate,
     Interval,
     RankTestWarning,
     SkewWarning,
@@ -25,6 +30,7 @@ from recsys.stats.inference_results import (
     caution,
     caution_small_sample,
     check_alternative,
+    check_confidence,
     t_interval,
     t_ratio,
     t_tail,
@@ -119,42 +125,39 @@ def sign_flip(
     present = units.weights[0] != 0
     totals = units.totals[:, present]
     notes = d.notes + spread_notes(totals[0]) + skew_notes(totals[0], alternative)
-    observed = float(totals.sum())
+    n = totals.shape[1]
+    exact = n <= EXACT_FLIPS
+    if exact:
+        sums = float(totals.sum()) - 2.0 * np.concatenate([bits @ totals[0] for bits in bernoulli_signs(n)])
+    else:
+        sums = Resampler(units.keys[present], n_resamples, seed_from_rng(rng)).flipped(totals)[0]
+    p = flip_p(sums, totals[0], alternative, exact=exact)
+    mean = float(units.estimates()[0])
+    method = f"sign-flip permutation ({'exact' if exact else f'{n_resamples} draws'})"
+    return TestResult(method, mean, mean, p, n, alternative, notes=notes)
+
+
+def flip_p(
+    sums: Float, totals: Float, alternative: Alternative = "two-sided", *, exact: bool = False
+) -> float:
+    """P-value of one row of totals, from its sums under random signs, or under all signs if `exact`."""
     # Sums that are equal but for rounding must count as equal.
     slack = 1e-12 * float(np.abs(totals).sum())
-    n = totals.shape[1]
-    if n <= EXACT_FLIPS:
-        sums = observed - 2.0 * np.concatenate([bits @ totals[0] for bits in bernoulli_signs(n)])
-        p = np.count_nonzero(at_least_as_extreme(sums, observed, slack, alternative)) / len(sums)
-        method = "sign-flip permutation (exact)"
-    else:
-        resampler = Resampler(units.keys[present], n_resamples, seed_from_rng(rng))
-        sums = resampler.flipped(totals)[0]
-        p = (1 + np.count_nonzero(at_least_as_extreme(sums, observed, slack, alternative))) / (
-            n_resamples + 1
-        )
-        method = f"sign-flip permutation ({n_resamples} draws)"
-    mean = float(units.estimates()[0])
-    return TestResult(method, mean, mean, float(p), n, alternative, notes=notes)
+    return _permutation_p(sums, float(totals.sum()), slack, alternative, exact=exact)
 
 
-def flip_p(sums: Float, totals: Float) -> float:
-    """Two-sided p-value of one row of totals, from its sums under random signs."""
-    observed, slack = float(totals.sum()), 1e-12 * float(np.abs(totals).sum())
-    return (1.0 + np.count_nonzero(at_least_as_extreme(sums, observed, slack, "two-sided"))) / (
-        len(sums) + 1.0
-    )
-
-
-def at_least_as_extreme(
-    sums: Float, observed: float, slack: float, alternative: Alternative
-) -> npt.NDArray[np.bool_]:
-    """Which sums are at least as extreme as the observed one; `slack` allows for rounding."""
+def _permutation_p(
+    permuted: Float, observed: float, slack: float, alternative: Alternative, *, exact: bool
+) -> float:
+    """The share of permutations at least as extreme as the observed value; random ones are never at p = 0."""
     if alternative == "greater":
-        return sums >= observed - slack
-    if alternative == "less":
-        return sums <= observed + slack
-    return np.abs(sums) >= abs(observed) - slack
+        is_extreme = permuted >= observed - slack
+    elif alternative == "less":
+        is_extreme = permuted <= observed + slack
+    else:
+        is_extreme = np.abs(permuted) >= abs(observed) - slack
+    count, n = int(np.count_nonzero(is_extreme)), len(permuted)
+    return count / n if exact else (1.0 + count) / (1.0 + n)
 
 
 def skewness(values: Float) -> float:
@@ -212,7 +215,8 @@ def wilcoxon(
     mean = float(d.units().estimates()[0])
     if n == 0:
         return TestResult("Wilcoxon", mean, 0.0, 1.0, 0, alternative, notes=notes)
-    ranks, (positive_sum, _) = _midranks(np.abs(nonzero)), signed_rank_sums(d)
+    ranks = _midranks(np.abs(nonzero))
+    positive_sum = float(ranks[nonzero > 0].sum())
     exact = method == "exact" or (method == "auto" and n <= EXACT_WILCOXON)
     if exact and n > 1000:
         raise InputError(f"the exact Wilcoxon test is for few units, got {n}.", hint="Use method='normal'.")
@@ -386,10 +390,9 @@ def statistic_permutation(
             for swap in block
         ]
     )
-    count = np.count_nonzero(at_least_as_extreme(permuted, observed, 1e-12 * abs(observed), alternative))
-    p = count / len(permuted) if exact else (1.0 + count) / (1.0 + len(permuted))
-    name = "paired permutation (exact)" if exact else f"paired permutation ({n_resamples} draws)"
-    return TestResult(name, float(d.values.mean()), observed, float(p), n, alternative, notes=notes)
+    p = _permutation_p(permuted, observed, 1e-12 * abs(observed), alternative, exact=exact)
+    name = f"paired permutation ({'exact' if exact else f'{n_resamples} draws'})"
+    return TestResult(name, float(d.values.mean()), observed, p, n, alternative, notes=notes)
 
 
 def normality(values: npt.ArrayLike) -> TestResult:
@@ -408,110 +411,135 @@ def normality(values: npt.ArrayLike) -> TestResult:
     return TestResult(method, mean, float(result.statistic), float(result.pvalue), n, notes=notes)
 
 
-def power(
-    effect: float, n: int, *, sd: float = 1.0, alpha: float = 0.05, alternative: Alternative = "two-sided"
-) -> float:
-    """Probability that a paired t-test with n users detects a mean difference of `effect`.
+@dataclass(frozen=True)
+class EquivalenceResult:
+    """Two one-sided tests; `p_value` is the larger p, and `interval` must lie inside the margin."""
 
-    >>> round(power(0.2, 199), 3)
-    0.802
-    """
-    _check_plan(alpha, sd, n, alternative)
-    from scipy.special import stdtrit
-
-    if math.isnan(effect):
-        raise InputError("the effect is NaN.")
-    df = n - 1
-    shift = effect / sd * math.sqrt(n)
-    if alternative == "two-sided":
-        reach = -float(stdtrit(df, alpha / 2.0))
-        return min(1.0, _upper_tail(df, shift, reach) + _upper_tail(df, -shift, reach))
-    reach = -float(stdtrit(df, alpha))
-    return _upper_tail(df, shift if alternative == "greater" else -shift, reach)
+    method: str
+    difference: float
+    margin: tuple[float, float]
+    p_value: float
+    p_above_low: float
+    p_below_high: float
+    interval: Interval
+    n: int
+    notes: tuple[str, ...] = ()
 
 
-def _upper_tail(df: int, shift: float, reach: float) -> float:
-    """Probability that a t statistic with noncentrality `shift` lies above `reach`."""
-    from scipy.special import nctdtr, ndtr
-
-    p = float(nctdtr(df, -shift, -reach))
-    # Far out in a tail the noncentral t is NaN; the normal distribution is accurate enough there.
-    return p if not math.isnan(p) else float(ndtr(shift - reach))
-
-
-def minimal_effect(
-    n: int,
-    *,
-    sd: float = 1.0,
-    alpha: float = 0.05,
-    power: float = 0.8,
-    alternative: Alternative = "two-sided",
-) -> float:
-    """The smallest mean difference that n users detect with the given power."""
-    from scipy.optimize import brentq
-
-    _check_plan(alpha, sd, n, alternative)
-    _check_power(power, alpha)
-    sign = -1.0 if alternative == "less" else 1.0
-
-    def lacking(effect: float) -> float:
-        return _power(sign * effect, n, alpha, alternative) - power
-
-    high = 1.0 / math.sqrt(n)
-    while lacking(high) < 0:
-        high *= 2.0
-    return float(brentq(lacking, 0.0, high, xtol=1e-14, rtol=1e-13)) * sd
+def difference_estimate(differences: Differences | npt.ArrayLike, confidence: float = 0.95) -> Estimate:
+    """The mean difference over units with its t interval."""
+    d = as_differences(differences)
+    values = d.units().linearised()
+    notes = d.notes + spread_notes(values)
+    mean, error, _ = t_statistic(values)
+    n = len(values)
+    return Estimate(mean, error, t_interval(mean, error, n - 1, confidence), n, notes)
 
 
-def users_needed(
-    effect: float,
-    *,
-    sd: float = 1.0,
-    alpha: float = 0.05,
-    power: float = 0.8,
-    alternative: Alternative = "two-sided",
-) -> int:
-    """The fewest users that detect a mean difference of `effect` with the given power.
+def _one_sided_p(mean: float, bound: float, error: float, df: float, alternative: Alternative) -> float:
+    if math.isnan(error):
+        return math.nan
+    if error == 0 and math.isclose(mean, bound, rel_tol=1e-12):
+        return 1.0  # every unit lies exactly on the bound: no evidence for either side
+    return t_tail(t_ratio(mean - bound, error), df, alternative)
 
-    >>> users_needed(0.2)
-    199
-    """
-    _check_plan(alpha, sd, 2, alternative)
-    _check_power(power, alpha)
-    wrong_way = (
-        effect == 0 or (alternative == "greater" and effect < 0) or (alternative == "less" and effect > 0)
+
+def equivalence(
+    differences: Differences | npt.ArrayLike, margin: float | tuple[float, float], *, confidence: float = 0.95
+) -> EquivalenceResult:
+    """TOST of whether the mean difference lies inside the margin; its interval has confidence 1 - 2 alpha."""
+    estimate = difference_estimate(differences, confidence)
+    return equivalence_from_estimate(estimate, estimate.n - 1, margin, confidence=confidence)
+
+
+def equivalence_from_estimate(
+    estimate: Estimate, df: float, margin: float | tuple[float, float], *, confidence: float = 0.95
+) -> EquivalenceResult:
+    """TOST of any estimate with a t distribution."""
+    low, high = margin if isinstance(margin, Sequence) else (-margin, margin)
+    if not low < high:
+        raise InputError(f"the margin must run from a lower to a higher value, got {(low, high)}.")
+    check_confidence(confidence)
+    mean, error = estimate.value, estimate.standard_error
+    p_above_low = _one_sided_p(mean, low, error, df, "greater")
+    p_below_high = _one_sided_p(mean, high, error, df, "less")
+    interval_confidence = max(1e-9, 2.0 * confidence - 1.0)
+    interval = t_interval(mean, error, df, interval_confidence, "two-sided")
+    p = math.nan if math.isnan(p_above_low) else max(p_above_low, p_below_high)
+    return EquivalenceResult(
+        "TOST", mean, (low, high), p, p_above_low, p_below_high, interval, estimate.n, estimate.notes
     )
-    if wrong_way or not math.isfinite(effect):
-        raise InputError(
-            f"no number of users finds an effect of {effect!r} with alternative {alternative!r}."
-        )
-    low, high = 1, 2
-    while _power(effect / sd, high, alpha, alternative) < power:
-        low, high = high, high * 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _power(effect / sd, middle, alpha, alternative) < power:
-            low = middle
-        else:
-            high = middle
-    return high
 
 
-# `power` is also a keyword of the two functions above, so they call the function by this name.
-def _power(effect: float, n: int, alpha: float, alternative: Alternative) -> float:
-    return power(effect, n, alpha=alpha, alternative=alternative)
+def non_inferiority(
+    differences: Differences | npt.ArrayLike, margin: float, *, confidence: float = 0.95
+) -> EquivalenceResult:
+    """Test whether the first side is worse by less than the margin (positive, in the metric's units)."""
+    if not margin > 0:
+        raise InputError(f"the margin of non-inferiority must be positive, got {margin!r}.")
+    estimate = difference_estimate(differences, confidence)
+    mean, error, df = estimate.value, estimate.standard_error, estimate.n - 1
+    p = _one_sided_p(mean, -margin, error, df, "greater")
+    interval = t_interval(mean, error, df, confidence, "greater")
+    return EquivalenceResult(
+        "non-inferiority", mean, (-margin, math.inf), p, p, 0.0, interval, estimate.n, estimate.notes
+    )
 
 
-def _check_plan(alpha: float, sd: float, n: int, alternative: str) -> None:
-    check_alternative(alternative)
-    if not 0 < alpha < 1:
-        raise InputError(f"alpha must lie between 0 and 1, got {alpha!r}.")
-    if not (sd > 0 and math.isfinite(sd)):
-        raise InputError(f"the standard deviation must be positive, got {sd!r}.")
-    if n < 2:
-        raise InputError(f"at least 2 users are needed, got {n}.")
+@dataclass(frozen=True)
+class BayesResult:
+    """Posterior of the mean difference: the probabilities of worse, practically equal and better."""
+
+    difference: float
+    scale: float
+    df: float
+    rope: tuple[float, float]
+    p_worse: float
+    p_equal: float
+    p_better: float
+    interval: Interval
+    n: int
+    notes: tuple[str, ...] = ()
 
 
-def _check_power(power: float, alpha: float) -> None:
-    if not alpha < power < 1:
-        raise InputError(f"power must lie between alpha ({alpha}) and 1, got {power!r}.")
+def bayes_paired(
+    differences: Differences | npt.ArrayLike,
+    rope: float | tuple[float, float] = 0.0,
+    *,
+    confidence: float = 0.95,
+    correlation: float = 0.0,
+) -> BayesResult:
+    """Posterior under the flat (Jeffreys) prior: Student's t around the mean difference.
+
+    `correlation` widens it for dependent units: for results of k-fold cross-validation, the test share.
+    """
+    if not 0.0 <= correlation < 1.0:
+        raise InputError(f"correlation must be in [0, 1), got {correlation!r}.")
+    estimate = difference_estimate(differences, confidence)
+    n = estimate.n
+    scale = estimate.standard_error * math.sqrt(1.0 + n * correlation / (1.0 - correlation))
+    return bayes_from_estimate(replace(estimate, standard_error=scale), n - 1, rope, confidence=confidence)
+
+
+def bayes_from_estimate(
+    estimate: Estimate, df: float, rope: float | tuple[float, float], *, confidence: float = 0.95
+) -> BayesResult:
+    """The posterior of any estimate with a t distribution."""
+    from scipy.special import stdtr
+
+    low, high = rope if isinstance(rope, Sequence) else (-rope, rope)
+    if not low <= high:
+        raise InputError(f"the ROPE must run from a lower to a higher value, got {(low, high)}.")
+    mean, scale = estimate.value, estimate.standard_error
+    interval = t_interval(mean, scale, df, confidence, "two-sided")
+    if math.isnan(scale):
+        worse = better = math.nan
+    elif scale > 0:
+        worse = float(stdtr(df, (low - mean) / scale))
+        better = float(stdtr(df, (mean - high) / scale))
+    else:
+        worse, better = float(mean < low), float(mean > high)
+    equal = math.nan if math.isnan(scale) else float(np.clip(1.0 - worse - better, 0.0, 1.0))
+    return BayesResult(
+        mean, scale, float(df), (low, high), worse, equal, better, interval, estimate.n, estimate.notes
+    )

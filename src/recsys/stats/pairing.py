@@ -16,7 +16,7 @@ import numpy.typing as npt
 from recsys.errors import ColumnError, IdTypeError, InputError
 from recsys.stats.inference_results import UnpairedWarning, caution
 from recsys.stats.resampling import Units, Words, collapse, unit_keys
-from recsys.types import Array, Float, PerCase
+from recsys.types import Array, Bool, Float, PerCase
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +40,11 @@ class Differences:
 
     def units(self) -> Units:
         return collapse(self.values[None, :], self.clusters, keys=self.keys, weights=self.weights)
+
+    def sides(self) -> Units:
+        """Both sides over the same units: row 0 is the first, row 1 the second."""
+        values = np.stack([self.first, self.second])
+        return collapse(values, self.clusters, keys=self.keys, weights=self.weights)
 
     def unit_means(self) -> Float:
         """The mean difference of each unit, which rank tests use."""
@@ -66,6 +71,12 @@ class Aligned:
 
     def differences(self, model: str, baseline: str, metric: str) -> Float:
         return self.tables[model][metric] - self.tables[baseline][metric]
+
+    def units(self, rows: Float, kept: Bool) -> Units:
+        """The units of rows with one value per case, of the cases that are kept."""
+        clusters = None if self.clusters is None else self.clusters[kept]
+        weights = None if self.weights is None else self.weights[kept]
+        return collapse(rows[:, kept], clusters, keys=unit_keys(self.ids[kept]), weights=weights)
 
     def note(self) -> str:
         """A sentence on the cases each table lacks; empty if none is missing."""
@@ -182,13 +193,13 @@ def pair(
     notes: tuple[str, ...] = (caution(UnpairedWarning, f"{n_nan} of {len(a)} {reason}"),) if n_nan > 0 else ()
     if any(len(ids_missing) for ids_missing in missing.values()):
         notes += (caution(UnpairedWarning, describe_missing(missing, len(a))),)
-    clusters_kept = None if clusters is None else _check_per_case(clusters, len(a), "clusters")[keep]
-    labels = np.arange(len(a)) if ids is None else _check_per_case(ids, len(a), "ids")
+    clusters_kept = None if clusters is None else check_per_case(clusters, len(a), "clusters")[keep]
+    labels = np.arange(len(a)) if ids is None else check_per_case(ids, len(a), "ids")
     keys = unit_keys(labels[keep])
     if clusters_kept is None and ids is not None and len(np.unique(keys)) < len(keys):
         raise InputError("an id occurs more than once.", hint="Say whose cases they are: clusters=.")
     weights_kept = (
-        None if weights is None else _check_per_case(weights, len(a), "weights").astype(np.float64)[keep]
+        None if weights is None else check_per_case(weights, len(a), "weights").astype(np.float64)[keep]
     )
     if weights_kept is not None and not (
         np.isfinite(weights_kept).all() and (weights_kept >= 0).all() and weights_kept.any()
@@ -211,7 +222,7 @@ def _float_vector(values: npt.ArrayLike, what: str) -> Float:
     return array
 
 
-def _check_per_case(values: npt.ArrayLike, n: int, name: str) -> Array:
+def check_per_case(values: npt.ArrayLike, n: int, name: str) -> Array:
     """An argument that goes with the sample by position, as an array with one entry per case."""
     array = np.asarray(values)
     if array.shape != (n,):
@@ -223,17 +234,14 @@ def _pair_by_id(
     first: Any, second: Any, ids: npt.ArrayLike | None, *, by_position: bool
 ) -> tuple[Any, Any, npt.ArrayLike | None, Mapping[str, Array]]:
     """Both samples in one order of ids, the ids, and those missing per side; unchanged without ids."""
-    if _sample_ids(first) is None or (second is not None and _sample_ids(second) is None):
+    in_order = _values_in_order(first), _values_in_order(second)
+    first_ids, second_ids = _sample_ids(first), _sample_ids(second)
+    if first_ids is None or (second is not None and second_ids is None):
         # With ids on one side only, the pairing is by position, so the order must stay.
-        return _values_in_order(first), _values_in_order(second), ids, {}
+        return *in_order, ids, {}
     a, b = _sample_table(first, "the first sample"), _sample_table(second, "the second sample")
-    if a is None or b is None or _same_order(first, second):
-        return (
-            _values_in_order(first),
-            None if second is None else _values_in_order(second),
-            _sample_ids(first),
-            {},
-        )
+    if a is None or b is None or (second_ids is not None and np.array_equal(first_ids, second_ids)):
+        return *in_order, first_ids, {}
     if by_position:
         raise InputError(
             "the two samples are paired by id, but clusters and weights go by position.",
@@ -257,11 +265,6 @@ def _sample_ids(sample: Any) -> Array | None:
     if hasattr(sample, "index") and hasattr(sample, "to_numpy"):
         return np.asarray(sample.index.to_numpy())
     return None
-
-
-def _same_order(first: Any, second: Any) -> bool:
-    a, b = _sample_ids(first), _sample_ids(second)
-    return a is not None and b is not None and np.array_equal(a, b)
 
 
 def _sample_table(sample: Any, what: str) -> PerCase | None:

@@ -191,12 +191,22 @@ class Resampler:
         """The sum of weight times value for each column and resample, from columns x units."""
         if self.resolved_scheme == "multinomial":
             return self._products(columns, self._multinomial_blocks())
-        return self._products(columns, self._poisson_blocks())
+        # Poisson(1) for a 16-bit uniform, rounded so that mean 1 and variance 1 are exact.
+        table = np.repeat(np.arange(9.0), [24103, 24124, 12046, 4018, 1005, 201, 33, 5, 1])
+
+        def decode(words: Words, out: Float) -> None:
+            np.take(table, words.view("<u2"), out=out, mode="clip")
+
+        return self._products(columns, self._panels(4, decode))
 
     def flipped(self, columns: Float) -> Float:
         """The sum of the values under random signs for each column and resample, from columns x units."""
+
+        def decode(words: Words, out: Float) -> None:
+            out[...] = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
+
         total: Float = columns.sum(axis=1)[:, None]
-        return total - 2.0 * self._products(columns, self._bit_blocks())
+        return total - 2.0 * self._products(columns, self._panels(64, decode))
 
     def _products(self, columns: Float, blocks: Iterator[tuple[slice, slice, Float]]) -> Float:
         sums = np.zeros((self.n_resamples, columns.shape[0]))
@@ -230,21 +240,6 @@ class Resampler:
                     words = _scramble(keys[strip, None] + counters).astype("<u8", copy=False)
                     decode(words, panel[row - top : strip.stop - top])
                 yield slice(top, bottom), slice(start, stop), panel[: bottom - top, : stop - start]
-
-    def _poisson_blocks(self) -> Iterator[tuple[slice, slice, Float]]:
-        # Poisson(1) for a 16-bit uniform, rounded so that mean 1 and variance 1 are exact.
-        table = np.repeat(np.arange(9.0), [24103, 24124, 12046, 4018, 1005, 201, 33, 5, 1])
-
-        def decode(words: Words, out: Float) -> None:
-            np.take(table, words.view("<u2"), out=out, mode="clip")
-
-        return self._panels(4, decode)
-
-    def _bit_blocks(self) -> Iterator[tuple[slice, slice, Float]]:
-        def decode(words: Words, out: Float) -> None:
-            out[...] = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
-
-        return self._panels(64, decode)
 
     def _multinomial_blocks(self) -> Iterator[tuple[slice, slice, Float]]:
         n = len(self.keys)

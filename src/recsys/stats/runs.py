@@ -24,8 +24,9 @@ from recsys.stats.inference_results import (
     t_tail,
 )
 from recsys.stats.pairing import align
-from recsys.stats.resampling import has_spread
-from recsys.types import Float, PerCase
+from recsys.stats.resampling import collapse, has_spread, unit_keys
+from recsys.stats.variance_reduction import Adjustment
+from recsys.types import Array, Bool, Float, PerCase
 
 
 @dataclass(frozen=True)
@@ -190,3 +191,65 @@ def merge_runs(runs: Sequence[PerCase], layout: str, metrics: Sequence[str]) -> 
             sums = np.where(np.isnan(values), 0.0, values).sum(axis=0)
             columns[metric] = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
     return PerCase(aligned.ids, columns, aligned.clusters, aligned.weights)
+
+
+def compare_runs(
+    model: Sequence[PerCase],
+    baseline: Sequence[PerCase],
+    metric: str,
+    *,
+    layout: str,
+    test_over_train: float | None = None,
+    confidence: float = 0.95,
+    adjustment: Adjustment | None = None,
+) -> RunsResult:
+    """The difference between two models over their runs, run by run.
+
+    Seeds may be adjusted for their users, who are the same in every run.
+    """
+    if len(model) != len(baseline) and 1 not in (len(model), len(baseline)):
+        raise InputError(
+            f"runs are compared one by one, but there are {len(model)} and {len(baseline)}.",
+            hint="Give the same number of runs, or one for the baseline.",
+        )
+    n_runs = max(len(model), len(baseline))
+    pairs = [(model[r % len(model)], baseline[r % len(baseline)]) for r in range(n_runs)]
+    if layout == "folds":
+        means = []
+        for a, b in pairs:
+            aligned = align({"a": a, "b": b}, [metric])
+            differences = aligned.differences("a", "b", metric)
+            if np.isnan(differences).all():
+                raise InputError(
+                    f"a run of the two sides has no case in common on {metric!r}.", column=metric
+                )
+            fold = collapse(differences[None, :], keys=unit_keys(aligned.ids), weights=aligned.weights)
+            means.append(float(fold.estimates()[0]))
+        return folds_of_users(means, [a.ids for a, _ in pairs], test_over_train, confidence)
+    tables = {
+        f"{side}{r}": table for r, pair in enumerate(pairs) for side, table in zip("ab", pair, strict=True)
+    }
+    aligned = align(tables, [metric])
+    differences = np.stack([aligned.differences(f"a{r}", f"b{r}", metric) for r in range(n_runs)])
+    complete: Bool = ~np.any(np.isnan(differences), axis=0)
+    units = aligned.units(differences, complete)
+    values = np.stack([units.linearised(r) for r in range(n_runs)])
+    if adjustment is not None:
+        clusters = aligned.clusters
+        users = aligned.ids[complete] if clusters is None else np.unique(clusters[complete])
+        values = adjustment.values(values, users[units.weights[0] != 0])
+    return seeds(values, confidence=confidence)
+
+
+def folds_of_users(
+    per_fold: Sequence[float], ids: Sequence[Array], test_over_train: float | None, confidence: float
+) -> RunsResult:
+    """The difference over folds, from the difference and the test ids of each fold.
+
+    Unless `test_over_train` is given, n_test / n_train follows from the ids: users who are not tested in a
+    fold train it. Repeated folds test the same users again.
+    """
+    n_users, mean_n_test = len(np.unique(np.concatenate(ids))), sum(map(len, ids)) / len(ids)
+    if test_over_train is None and mean_n_test < n_users:
+        test_over_train = mean_n_test / (n_users - mean_n_test)
+    return folds(per_fold, test_over_train=test_over_train, confidence=confidence, n_users=n_users)

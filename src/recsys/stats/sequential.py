@@ -1,4 +1,4 @@
-"""Looking while it runs: confidence sequences, always-valid p-values (mSPRT), group-sequential boundaries.
+"""Looking while it runs: confidence sequences, always-valid p-values, boundaries, changes of level.
 
 A confidence sequence holds at every time at once. Its estimand is the mean over this finite test set, whose
 users are evaluated in random order without replacement. Bounded metrics use the betting method (Waudby-Smith
@@ -8,6 +8,12 @@ is placed on it.
 
 For an online experiment the mSPRT allows looks at any time; a boundary spends the error rate over the planned
 looks and needs fewer units. Both rest on the normal approximation of the estimate.
+
+A series of nightly values is searched for changes of level beyond its own noise by binary segmentation: the
+split that separates the two means best is accepted if noise alone would rarely separate them as well, and
+both sides are searched again. The noise is estimated from the jumps between neighbouring nights, which is
+right whether the nights share their users or not. With few nights, the larger of this estimate and the
+nights' own standard errors is used.
 """
 
 from __future__ import annotations
@@ -15,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +37,9 @@ _PRECISION = 2.0**-10
 # With fewer units the normal approximation is not used.
 _ASYMPTOTIC_FROM = 100
 _GRID = 801
+_N_SIMULATED = 4_000
+_ALARM_LEVEL = 0.01
+_MIN_NIGHTS_FOR_NOISE = 8
 Bounds = tuple[float, float]
 
 
@@ -72,7 +82,8 @@ class ConfidenceSequence:
         )
         if block_weights.shape != block.shape or not ((block_weights >= 0) & (block_weights <= 1)).all():
             raise InputError("weights must be numbers from 0 to 1, one per value.")
-        present = block[~np.isnan(block)]
+        is_missing = np.isnan(block)
+        present = block[~is_missing]
         if np.isinf(present).any():
             raise InputError("a confidence sequence needs finite values, or NaN for an excluded case.")
         if self.bounds is not None and len(present):
@@ -83,7 +94,6 @@ class ConfidenceSequence:
                 )
         if self.n_seen + len(block) > self.n_total:
             raise InputError(f"more values ({self.n_seen + len(block)}) than n_total ({self.n_total}).")
-        is_missing = np.isnan(block)
         self._seen = np.concatenate([self._seen, np.where(is_missing, 0.0, block)])
         self._weights = np.concatenate([self._weights, np.where(is_missing, 0.0, block_weights)])
         low, high = self._limits()
@@ -258,18 +268,10 @@ def _obrien_fleming(fraction: float, alpha: float) -> float:
     return float(4.0 * ndtr(ndtri(alpha / 4.0) / math.sqrt(fraction)))
 
 
-def _pocock(fraction: float, alpha: float) -> float:
-    return alpha * math.log(1.0 + (math.e - 1.0) * fraction)
-
-
-def _linear(fraction: float, alpha: float) -> float:
-    return alpha * fraction
-
-
 SPENDING: dict[str, Callable[[float, float], float]] = {
     "obrien-fleming": _obrien_fleming,
-    "pocock": _pocock,
-    "linear": _linear,
+    "pocock": lambda fraction, alpha: alpha * math.log(1.0 + (math.e - 1.0) * fraction),
+    "linear": lambda fraction, alpha: alpha * fraction,
 }
 
 
@@ -338,3 +340,78 @@ def msprt(
         * (math.log((variance + prior) / variance) - 2.0 * math.log(alpha))
     )
     return p, Interval(difference - reach, difference + reach, confidence, "mSPRT (asymptotic)")
+
+
+@dataclass(frozen=True)
+class Change:
+    """The level before `at` and from `at` on, and how often noise alone would look like that."""
+
+    at: int
+    before: float
+    after: float
+    p_value: float
+
+
+def change_points(
+    values: npt.ArrayLike, errors: npt.ArrayLike | None = None, *, alpha: float = _ALARM_LEVEL
+) -> list[Change]:
+    """Changes of level, oldest first; `at` is the place of the first value of the new level.
+
+    >>> nights = [0.30, 0.31, 0.30, 0.29, 0.30, 0.25, 0.26, 0.25, 0.24]
+    >>> [(change.at, round(change.after - change.before, 3)) for change in change_points(nights)]
+    [(5, -0.05)]
+    """
+    series = np.asarray(values, dtype=np.float64)
+    if series.ndim != 1 or not np.isfinite(series).all():
+        raise InputError("a series of finite values is needed.", hint="Leave out nights without a value.")
+    if len(series) < 3:
+        return []
+    enough_nights = len(series) >= _MIN_NIGHTS_FOR_NOISE
+    noise = float(_jump_noise(series[None, :])[0])
+    if not enough_nights and errors is not None:
+        standard_errors = np.asarray(errors, dtype=np.float64)
+        if np.isfinite(standard_errors).any():
+            noise = max(noise, float(np.sqrt(np.nanmean(np.square(standard_errors)))))
+    # A pipeline that repeats itself to the last digit has no noise: any difference is a change.
+    noise = max(noise, 1e-9 * float(np.abs(series).max()))
+    changes = []
+    segments = [(0, len(series))]
+    while segments:
+        start, stop = segments.pop()
+        segment = series[start:stop]
+        if len(segment) < 3 or not np.ptp(segment) > 0:
+            continue
+        gaps = _standardised_gaps(segment[None, :])[0] / noise
+        at = int(np.argmax(gaps)) + 1
+        by_chance = _largest_by_chance(len(segment), len(series) if enough_nights else None)
+        p = (1.0 + np.count_nonzero(by_chance >= gaps[at - 1])) / (len(by_chance) + 1.0)
+        if p <= alpha:
+            before, after = float(segment[:at].mean()), float(segment[at:].mean())
+            changes.append(Change(start + at, before, after, float(p)))
+            segments += [(start, start + at), (start + at, stop)]
+    return sorted(changes, key=lambda change: change.at)
+
+
+def _jump_noise(rows: Float) -> Float:
+    """The standard deviation of the noise from the median jump, which is 0.6745 sqrt(2) sigma."""
+    jumps: Float = np.median(np.abs(np.diff(rows, axis=1)), axis=1)
+    noise: Float = jumps / (0.6744897501960817 * np.sqrt(2.0))
+    return noise
+
+
+def _standardised_gaps(rows: Float) -> Float:
+    """|mean after - mean before| over its error under unit noise, for every split of every row."""
+    n = rows.shape[1]
+    n_before = np.arange(1, n)
+    running = np.cumsum(rows, axis=1)
+    before, after = running[:, :-1] / n_before, (running[:, -1:] - running[:, :-1]) / (n - n_before)
+    gaps: Float = np.abs(after - before) / np.sqrt(1.0 / n_before + 1.0 / (n - n_before))
+    return gaps
+
+
+@lru_cache(maxsize=256)
+def _largest_by_chance(n: int, nights: int | None) -> Float:
+    """Simulated best splits of n values without a change, with the noise estimated from `nights` values."""
+    rows = np.random.default_rng([n, nights or 0]).standard_normal((_N_SIMULATED, max(n, nights or 0)))
+    largest: Float = _standardised_gaps(rows[:, :n]).max(axis=1)
+    return largest if nights is None else largest / _jump_noise(rows)

@@ -15,7 +15,7 @@ holds only for users with the same values. Strata and their shares work the same
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -191,9 +191,34 @@ def post_stratified(
 ) -> Adjusted:
     """Mean over strata (activity bands, countries) weighted by their known shares of the population."""
     y = _finite_vector(values, "values")
-    labels, codes = np.unique(_check_strata(strata, len(y)), return_inverse=True)
-    known = known_shares(labels, shares)
-    return _adjusted_result(calibrate(np.empty((len(y), 0)), None, codes, known, labels), y, confidence, ())
+    given: Any = strata
+    if isinstance(given, Mapping) or not hasattr(given, "__len__"):
+        raise InputError(
+            f"strata came as {type(given).__name__}.",
+            hint="Pass one label per value, in the order of values.",
+        )
+    labels = given.tolist() if hasattr(given, "tolist") else list(given)
+    if len(labels) != len(y):
+        raise InputError(
+            f"there are {len(y)} values and {len(labels)} strata.",
+            hint="Pass one label per value, in the order of values.",
+        )
+    for row, label in enumerate(labels):
+        if not (isinstance(label, str) or (is_number(label) and not math.isnan(label))):
+            raise InputError(
+                f"strata hold {label!r}.",
+                row=row,
+                hint="A stratum is a text or a number; give values without one a stratum of their own.",
+            )
+    if len({isinstance(label, str) for label in labels}) > 1:
+        kinds = sorted({type(label).__name__ for label in labels})
+        raise IdTypeError(
+            f"strata hold {' and '.join(kinds)}, so some would match no share.",
+            hint="Make them one type, such as [str(label) for label in strata].",
+        )
+    names, codes = np.unique(np.asarray(labels), return_inverse=True)
+    calibration = calibrate(np.empty((len(y), 0)), None, codes, known_shares(names, shares), names)
+    return _adjusted_result(calibration, y, confidence, ())
 
 
 def known_shares(labels: Array, shares: Mapping[object, float]) -> Float:
@@ -234,35 +259,6 @@ def _mean_estimate(values: Float, df: int, confidence: float) -> Estimate:
 def variance_saved_share(error: float, unadjusted_error: float) -> float:
     """The share of variance that an adjustment saves; below 0 if it costs more than it explains."""
     return 1.0 - (error / unadjusted_error) ** 2 if unadjusted_error > 0 else 0.0
-
-
-def _check_strata(strata: Any, n: int) -> Array:
-    """The stratum of each of n values as an array: texts or numbers, none missing."""
-    if isinstance(strata, Mapping) or not hasattr(strata, "__len__"):
-        raise InputError(
-            f"strata came as {type(strata).__name__}.",
-            hint="Pass one label per value, in the order of values.",
-        )
-    labels = strata.tolist() if hasattr(strata, "tolist") else list(strata)
-    if len(labels) != n:
-        raise InputError(
-            f"there are {n} values and {len(labels)} strata.",
-            hint="Pass one label per value, in the order of values.",
-        )
-    for row, label in enumerate(labels):
-        if not (isinstance(label, str) or (is_number(label) and not math.isnan(label))):
-            raise InputError(
-                f"strata hold {label!r}.",
-                row=row,
-                hint="A stratum is a text or a number; give values without one a stratum of their own.",
-            )
-    if len({isinstance(label, str) for label in labels}) > 1:
-        kinds = sorted({type(label).__name__ for label in labels})
-        raise IdTypeError(
-            f"strata hold {' and '.join(kinds)}, so some would match no share.",
-            hint="Make them one type, such as [str(label) for label in strata].",
-        )
-    return np.asarray(labels)
 
 
 def _float_array(values: npt.ArrayLike, what: str) -> Float:
@@ -344,7 +340,14 @@ def lookup_covariates(table: Table, known_means: Mapping[str, float] | None, use
             notes += (f"{n_missing:,} of {len(users):,} users have no {name} and count as average in it",)
     adjusted_for, names = f"adjusted for {', '.join(columns)}", tuple(columns)
     if known_means is not None:
-        means = _check_means(known_means, names)
+        if set(known_means) != set(names):
+            raise InputError(
+                f"covariate_means names {sorted(map(str, known_means))}, the covariates are {sorted(names)}.",
+                hint="Give one mean for each covariate.",
+            )
+        means = np.array([float(known_means[name]) for name in names])
+        if not np.isfinite(means).all():
+            raise InputError(f"covariate_means must be finite, got {dict(known_means)}.")
         listed = ", ".join(f"{name} {mean:g}" for name, mean in zip(names, means, strict=True))
         estimand = f"{adjusted_for}: the difference among users with a mean of {listed}"
     elif _has_other_users(table, row_of_user):
@@ -389,18 +392,6 @@ def lookup_strata(table: Table, known_shares: Mapping[Any, float] | None, users:
     strata, counts = np.unique(labels.astype(str), return_counts=True)
     shares = dict(zip(strata.tolist(), (counts / counts.sum()).tolist(), strict=True))
     return UserStrata(user_labels, shares, (_table_users_note(stratified_by, len(table.ids), len(users)),))
-
-
-def _check_means(known_means: Mapping[str, float], names: tuple[str, ...]) -> Float:
-    if set(known_means) != set(names):
-        raise InputError(
-            f"covariate_means names {sorted(map(str, known_means))}, the covariates are {sorted(names)}.",
-            hint="Give one mean for each covariate.",
-        )
-    means: Float = np.array([float(known_means[name]) for name in names])
-    if not np.isfinite(means).all():
-        raise InputError(f"covariate_means must be finite, got {dict(known_means)}.")
-    return means
 
 
 def _has_other_users(table: Table, row_of_user: Int) -> bool:
@@ -491,9 +482,10 @@ class Adjustment:
     strata: UserStrata | None
     _cache: dict[bytes, tuple[Calibration, tuple[str, ...]]] = field(default_factory=dict)
 
-    def sides(self, sides: Units, differences: Differences, present: Bool) -> AdjustedSides:
+    def sides(self, differences: Differences, present: Bool) -> AdjustedSides:
         """Both sides of a row, adjusted; `present` marks the units they are made of."""
         calibration, notes = self._calibration(present)
+        sides = differences.sides()
         unadjusted = np.stack([sides.linearised(0), sides.linearised(1)])
         adjusted = calibration.values(unadjusted)
         differences_adjusted = adjusted[0] - adjusted[1]
@@ -520,6 +512,8 @@ class Adjustment:
 
     def _calibration(self, present: Bool) -> tuple[Calibration, tuple[str, ...]]:
         """The weights of a row's units, with notes; computed once for all rows with the same units."""
+        from scipy.special import chdtrc
+
         key = np.packbits(present).tobytes()
         if key in self._cache:
             return self._cache[key]
@@ -538,38 +532,18 @@ class Adjustment:
         if n_idle:
             counted = f"{n_idle} of {len(known.names)} covariates ({', '.join(known.names)})"
             notes += (f"{counted} do not vary, or follow from others or from strata: they change nothing",)
-        notes += _unlike_population_note(calibration, known, sample_means)
+        if (
+            known.means is not None
+            and calibration.rank
+            and chdtrc(calibration.rank, calibration.distance) < _RARE_CHANCE
+        ):
+            # The adjustment extrapolates along a line.
+            means = zip(known.names, sample_means, known.means, strict=True)
+            listed = ", ".join(f"{name} {a:.4g} against {b:.4g}" for name, a, b in means)
+            text = (
+                f"the users evaluated are no random sample of the population ({listed}): the adjusted "
+                "difference is right only if it depends on these along a straight line"
+            )
+            notes += (caution(PopulationWarning, text),)
         self._cache[key] = calibration, notes
         return self._cache[key]
-
-
-def adjusted_units(units: Units, rows: Sequence[AdjustedSides]) -> Units:
-    """The units with adjusted values, so that all rows share their draws; unchanged if `rows` is empty."""
-    if not rows:
-        return units
-    present = units.weights != 0
-    totals: Float = np.zeros_like(units.totals)
-    for total, units_present, row in zip(totals, present, rows, strict=True):
-        total[units_present] = row.differences.values
-    return Units(units.keys, totals, present.astype(np.float64))
-
-
-def _unlike_population_note(
-    calibration: Calibration, known: Covariates, sample_means: Float
-) -> tuple[str, ...]:
-    """A note if the users differ from the population: the adjustment then extrapolates along a line."""
-    from scipy.special import chdtrc
-
-    if (
-        known.means is None
-        or not calibration.rank
-        or chdtrc(calibration.rank, calibration.distance) >= _RARE_CHANCE
-    ):
-        return ()
-    means = zip(known.names, sample_means, known.means, strict=True)
-    listed = ", ".join(f"{name} {a:.4g} against {b:.4g}" for name, a, b in means)
-    text = (
-        f"the users evaluated are no random sample of the population ({listed}): the adjusted difference is "
-        "right only if it depends on these along a straight line"
-    )
-    return (caution(PopulationWarning, text),)

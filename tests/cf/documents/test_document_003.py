@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recsys.cf.evaluation import compute_metrics
-from recsys.cf.evaluation.threshold import compute_user_metrics
+from recsys.cf.evaluation import compute_metrics, compute_user_metrics
 from recsys.errors import CutoffError, InputError, UnknownNameError
 
 NAMES = ["precision", "recall", "hit_rate", "ndcg", "rmse"]

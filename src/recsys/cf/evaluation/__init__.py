@@ -30,8 +30,13 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "time_based_split",
     ),
     "ncf_evaluator": ("NCFEvaluator", "NCFTestDataset"),
-    "threshold": ("compute_metrics", "compute_user_metrics"),
-    "rating_prediction": ("evaluate_ranking", "evaluate_rating_prediction", "precision_recall_at_k"),
+    "rating_prediction": (
+        "compute_metrics",
+        "compute_user_metrics",
+        "evaluate_ranking",
+        "evaluate_rating_prediction",
+        "precision_recall_at_k",
+    ),
     "metrics": (
         "BaseMetric",
         "Coverage",
@@ -58,10 +63,8 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "evaluate_model",
         "evaluate_with_reranking",
         "load_and_evaluate",
-        "load_cf_model",
-        "load_model",
-        "load_test_data",
     ),
+    "loading": ("load_cf_model", "load_model", "load_test_data"),
     "baseline_evaluator": (
         "BaselineComparator",
         "BaselineRecommender",

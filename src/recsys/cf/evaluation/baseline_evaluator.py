@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -24,7 +24,7 @@ from recsys.ranks.sources import Factors, Scores
 from recsys.types import Array, Interactions
 
 
-class BaselineRecommender(translation.StandardEvaluator, ABC):
+class BaselineRecommender(translation.StandardEvaluator):
     """Base class of the baselines; a baseline of your own defines `recommend`.
 
     >>> class First(BaselineRecommender):
@@ -64,15 +64,13 @@ class BaselineRecommender(translation.StandardEvaluator, ABC):
         item_col: str = translation.ITEM,
     ) -> dict[str, Any]:
         """The same results as ModelEvaluator.evaluate, and `baseline_name`."""
-        truth, history = translation.read_test_set(test_data, user_pos_train, user_col, item_col)
         cutoffs = translation.cutoffs(k_values)
-        ranked = self._lists_or_source(truth, history, max(cutoffs))
-        results = self._evaluate_ranked(ranked, truth, history, cutoffs)
+        columns = {"user_col": user_col, "item_col": item_col}
+        results = self._evaluate_test_set(test_data, user_pos_train, cutoffs, **columns)
         results["baseline_name"] = self.name
         return results
 
     def _lists_or_source(self, truth: Interactions, history: Interactions | None, k: int) -> Any:
-        """What `evaluate` measures: here, the lists of the test users."""
         seen = {} if history is None else translation.items_by_user(history, set)
         return self.recommend_batch(truth.cases.values.tolist(), k, seen)
 
@@ -104,27 +102,19 @@ class _RankedBaseline(BaselineRecommender):
             return {}
         column = ids_from_sequence(user_ids, table="users", column="user")
         users = encode(column, table="users", column="user")[0].values
-        history = _read_exclusions(user_exclude_items)
+        excluded: Any = user_exclude_items
+        if isinstance(excluded, Mapping):  # a user may have None, an array or nothing at all
+            items = {user: [] if one is None else translation.id_list(one) for user, one in excluded.items()}
+            excluded = {user: set(taken) for user, taken in items.items() if taken}
+        history = translation.read_history(excluded)
         source = self.source(users, history)
         known = users[np.isin(users, source.user_rows.ids.values)]
         lists = recommend(source, translation.cutoff(k), users=known, seen=history)
-        return translation.lists_for_users(translation.items_by_user(lists), user_ids)
+        return translation.lists_for_users(lists, user_ids)
 
     def _lists_or_source(self, truth: Interactions, history: Interactions | None, k: int) -> Factors | Scores:
         del k
         return self.source(truth.cases.values, history)
-
-
-def _read_exclusions(user_exclude_items: Any) -> Interactions | None:
-    """The items of a mapping, a Series, a table or a sparse matrix; users without an item are left out."""
-    if not isinstance(user_exclude_items, Mapping):
-        return translation.read_history(user_exclude_items)
-    item_sets = {
-        user: set(translation.id_list(items))
-        for user, items in user_exclude_items.items()
-        if items is not None
-    }
-    return translation.read_history({user: items for user, items in item_sets.items() if items})
 
 
 class PopularityBaseline(_RankedBaseline):

@@ -1,11 +1,11 @@
-"""The model comparison of document 000, and its result tables as files: CSV, JSON, Markdown, LaTeX.
+"""The model comparison of document 000, its result tables (CSV, JSON, Markdown, LaTeX) and its charts.
 
 Results may carry their values by user (those of this package do) or come with a table by user; without
 either there is an improvement but no test. `recsys.stats` pairs the users, tests and corrects.
 
 The columns of a report are model, hyperparameters, recall, NDCG, the other metrics, coverage, training time;
 a missing value is NA. Results with a `baseline_name` are baselines: JSON and Markdown then hold the gains
-over them, with marks of significance. Files are written atomically.
+over them, with marks of significance. Files are written atomically. `recsys.report.figures` draws the charts.
 """
 
 from __future__ import annotations
@@ -19,26 +19,18 @@ from typing import Any
 
 import numpy as np
 
-from recsys.analysis import improvement
+from recsys.analysis import distribution, improvement, pareto_front
 from recsys.cf.evaluation.statistical_tests import StatisticalTester
 from recsys.cf.evaluation.translation import json_value
-from recsys.cf.evaluation.visualizer import EvaluationVisualizer
 from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation import tables
-from recsys.evaluation.provenance import run_facts
+from recsys.evaluation.result_files import run_facts
 from recsys.inputs.files import write_text
-from recsys.stats.comparison_table import ComparisonTable, Options
+from recsys.stats.comparison_table import Options
 from recsys.stats.paired_comparison import compare_tables
 from recsys.types import PerCase
 
-__all__ = [
-    "EvaluationVisualizer",
-    "ModelComparator",
-    "ReportGenerator",
-    "compare_models",
-    "generate_evaluation_report",
-]
-
+ResultsByModel = Mapping[str, Mapping[str, Any]]
 _SIGNIFICANCE_MARKS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 _NOT_METRICS = ("num_users_evaluated", "num_users_skipped", "evaluation_time_seconds", "training_time")
 _FIRST_PARAMETERS = ("factors", "reg", "alpha")
@@ -53,6 +45,7 @@ _LAST_COLUMNS = (
 _SUFFIXES = {"csv": ".csv", "json": ".json", "markdown": ".md", "latex": ".tex"}
 _MARKS_LEGEND = "`*`, `**`, `***`: p below 0.05, 0.01, 0.001, paired by user and corrected over the table."
 _FORMAT_ALIASES = {"md": "markdown", "tex": "latex"}
+_EXAMPLE_CUTOFFS = (5, 10, 20, 50)
 
 
 class ModelComparator:
@@ -129,9 +122,8 @@ class ModelComparator:
         alternative: Any = "two-sided",
     ) -> dict[str, Any]:
         """StatisticalTester.paired_t_test of two results, paired by user id."""
-        return self.tester.paired_t_test(
-            *self._paired_values(model_name, baseline_name, metric, k), alternative
-        )
+        values = self._paired_values(model_name, baseline_name, metric, k)
+        return self.tester.paired_t_test(*values, alternative)
 
     def wilcoxon_test(
         self,
@@ -142,9 +134,8 @@ class ModelComparator:
         alternative: Any = "two-sided",
     ) -> dict[str, Any]:
         """StatisticalTester.wilcoxon_test of two results, paired by user id."""
-        return self.tester.wilcoxon_test(
-            *self._paired_values(model_name, baseline_name, metric, k), alternative
-        )
+        values = self._paired_values(model_name, baseline_name, metric, k)
+        return self.tester.wilcoxon_test(*values, alternative)
 
     def cohens_d(
         self, model_name: str, baseline_name: str, metric: str, k: int | None = None
@@ -229,12 +220,12 @@ class ModelComparator:
     def _test_all_pairs(self, metrics: Sequence[str]) -> dict[tuple[str, str, str], Any]:
         """{(model, baseline, metric): test} where there are values by user, corrected over all tests."""
         bases = [b for b in self.baseline_results if b in self._per_user]
-        models = [m for m in self.model_results if m in self._per_user and m not in bases]
+        models = [m for m in self.model_results if m in self._per_user]
         tables = {name: _per_case_table(self._per_user[name]) for name in [*models, *bases]}
         shared = [m for m in metrics if all(m in t.columns for t in tables.values())]
         if not (bases and models and shared):
             return {}
-        comparison: ComparisonTable = compare_tables(
+        comparison = compare_tables(
             tables,
             metrics=shared,
             options=Options(confidence=1.0 - self.significance_level),
@@ -279,8 +270,8 @@ def _per_case_table(per_user: Any) -> PerCase:
 
 
 def compare_models(
-    models: Mapping[str, Mapping[str, Any]],
-    baselines: Mapping[str, Mapping[str, Any]] | None = None,
+    models: ResultsByModel,
+    baselines: ResultsByModel | None = None,
     metrics: Sequence[str] | None = None,
     *,
     significance_level: float = 0.05,
@@ -342,8 +333,9 @@ class ReportGenerator:
             name: {"metadata": self.metadata[name], "results": results}
             for name, results in self.results.items()
         }
-        document = {"models": json_value(models), "gains": json_value(self._gain_rows()), "run": run_facts()}
-        return self._write(filename, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+        return self.generate_json(
+            {"models": models, "gains": self._gain_rows(), "run": run_facts()}, filename
+        )
 
     def generate_markdown_report(
         self, filename: str = "cf_eval_summary.md", title: str | None = None
@@ -407,7 +399,8 @@ class ReportGenerator:
         names = [
             *sorted(parameters, key=lambda key: _position(key, _FIRST_PARAMETERS)),
             *sorted(
-                (m for m in metrics if m not in _LAST_COLUMNS and m not in parameters), key=_metric_position
+                (m for m in metrics if m not in _LAST_COLUMNS and m not in parameters),
+                key=lambda name: _position(name, _METRIC_ORDER),
             ),
             *(key for key in _LAST_COLUMNS if key in metrics or key in facts),
         ]
@@ -433,13 +426,10 @@ def _scalars(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _position(name: str, order: tuple[str, ...]) -> int:
-    return order.index(name) if name in order else len(order)
-
-
-def _metric_position(name: str) -> tuple[int, float]:
+def _position(name: str, order: tuple[str, ...]) -> tuple[int, float]:
+    """Where a column stands: by its place in the order, then by its cut-off."""
     stem, _, k = name.partition("@")
-    return _position(stem, _METRIC_ORDER), float(k) if k.isdigit() else math.inf
+    return order.index(stem) if stem in order else len(order), float(k) if k.isdigit() else math.inf
 
 
 def _value_or_na(value: Any) -> Any:
@@ -447,10 +437,10 @@ def _value_or_na(value: Any) -> Any:
 
 
 def generate_evaluation_report(
-    results: Mapping[str, Mapping[str, Any]],
+    results: ResultsByModel,
     output_path: str | Path | None = None,
     format: str | None = None,  # noqa: A002 - the name in document 000
-    metadata: Mapping[str, Mapping[str, Any]] | None = None,
+    metadata: ResultsByModel | None = None,
     *,
     output_dir: str | Path | None = None,
     formats: Iterable[str] | None = None,
@@ -479,11 +469,203 @@ def _format_name(name: str) -> str:
     return format_name
 
 
-def _write_report(
-    results: Mapping[str, Mapping[str, Any]], target: Path, name: str, metadata: Mapping[str, Any] | None
-) -> Path:
+def _write_report(results: ResultsByModel, target: Path, name: str, metadata: ResultsByModel | None) -> Path:
     generator = ReportGenerator(target.parent)
     for model, values in results.items():
         generator.add_results(model, values, (metadata or {}).get(model))
     path: Path = getattr(generator, f"generate_{_format_name(name)}_report")(target.name)
     return path
+
+
+class EvaluationVisualizer:
+    """`prepare_*` returns the data of a chart; `plot_*` draws it and returns the matplotlib Axes.
+
+    >>> data = EvaluationVisualizer().prepare_bar_chart_data(
+    ...     results={"als": {"recall@10": 0.3}, "popularity": {"recall@10": 0.2}}, metrics=["recall@10"]
+    ... )
+    >>> data["values"], data["best"]
+    ({'recall@10': [0.3, 0.2]}, {'recall@10': 'als'})
+    """
+
+    def prepare_bar_chart_data(
+        self,
+        results: ResultsByModel,
+        metrics: str | Sequence[str] = ("recall@10", "ndcg@10"),
+        *,
+        metric: str | None = None,
+    ) -> dict[str, Any]:
+        """`models`, `metrics`, `values` {metric: one number per model}, `best` {metric: model}.
+
+        `results` may be a comparison table; `metric` is another name for a single entry of `metrics`.
+        """
+        results, metrics = _results_by_model(results), _name_list(metrics if metric is None else metric)
+        _check_names(results, metrics)
+        values = {name: [_number(row, name) for row in results.values()] for name in metrics}
+        best: dict[str, str | None] = {}
+        for name, row in values.items():
+            known = {model: value for model, value in zip(results, row, strict=True) if not math.isnan(value)}
+            best[name] = max(known, key=known.__getitem__) if known else None
+        return {"models": list(results), "metrics": list(metrics), "values": values, "best": best}
+
+    def prepare_k_sensitivity_data(
+        self,
+        results: ResultsByModel,
+        metric: str = "recall",
+        k_values: Sequence[int] | None = None,
+        *,
+        metric_prefix: str | None = None,
+    ) -> dict[str, Any]:
+        """`k_values` and `series` {model: one number per k}; NaN if a model was not evaluated at a k.
+
+        By default `k_values` are the cut-offs of any result. `metric_prefix` is another name for `metric`.
+        """
+        results, stem = _results_by_model(results), (metric_prefix or metric).partition("@")[0]
+        names = (str(key).partition("@") for row in results.values() for key in row)
+        known = {int(k) for name, _, k in names if name == stem and k.isdigit()}
+        cutoffs = sorted(known) if k_values is None else list(k_values)
+        if not cutoffs:
+            raise InputError(
+                f"no result holds {stem} at a cut-off.",
+                hint=f"Evaluate with k_values={list(_EXAMPLE_CUTOFFS)}.",
+            )
+        series = {name: [_number(row, f"{stem}@{k}") for k in cutoffs] for name, row in results.items()}
+        return {"metric": stem, "k_values": cutoffs, "series": series}
+
+    def prepare_tradeoff_data(
+        self, results: ResultsByModel, accuracy_metric: str = "ndcg@10", coverage_metric: str = "coverage"
+    ) -> dict[str, Any]:
+        """`models`, `coverage`, `accuracy`, and `pareto`: the models that no other model beats in both."""
+        results = _results_by_model(results)
+        _check_names(results, (coverage_metric, accuracy_metric))
+        points = {
+            name: (_number(row, coverage_metric), _number(row, accuracy_metric))
+            for name, row in results.items()
+        }
+        return {
+            "models": list(points),
+            "coverage": [x for x, _ in points.values()],
+            "accuracy": [y for _, y in points.values()],
+            "coverage_metric": coverage_metric,
+            "accuracy_metric": accuracy_metric,
+            "pareto": pareto_front(points),
+        }
+
+    def prepare_distribution_data(
+        self, per_user: Any, metric: str = "recall@10", k: int | None = None, bins: int = 20
+    ) -> dict[str, Any]:
+        """`values` (one per user), `counts`, `edges`, and their summary; `per_user` is a table by user."""
+        name = metric if k is None or metric in per_user else f"{metric}@{k}"
+        if name not in per_user:
+            raise UnknownNameError("metric by user", name, map(str, per_user))
+        return {"metric": name, **distribution(per_user[name], bins=bins)}
+
+    def prepare_activity_data(
+        self, strata: Mapping[str, Mapping[str, float]], metric: str = "recall@10"
+    ) -> dict[str, Any]:
+        """`bins`, `values` and `num_users` of ModelEvaluator.stratify_by_activity."""
+        _check_names(strata, (metric,))
+        return {
+            "metric": metric,
+            "bins": list(strata),
+            "values": [_number(row, metric) for row in strata.values()],
+            "num_users": [int(row["num_users"]) for row in strata.values()],
+        }
+
+    def plot_bar_chart(
+        self, results: ResultsByModel, metrics: str | Sequence[str] = ("recall@10", "ndcg@10"), ax: Any = None
+    ) -> Any:
+        """Bars of the models side by side; the best of each metric is outlined and named in the title."""
+        metrics = _name_list(metrics)
+        data = self.prepare_bar_chart_data(results, metrics)
+        values = {n: {m: data["values"][m][i] for m in metrics} for i, n in enumerate(data["models"])}
+        axes = _figures().bars(values, ax=ax)
+        for group, metric in enumerate(metrics):
+            if data["best"][metric] is not None:
+                bar = axes.containers[data["models"].index(data["best"][metric])][group]
+                bar.set_edgecolor("black")
+                bar.set_linewidth(1.6)
+        axes.set_ylim(top=1.25 * axes.get_ylim()[1])  # room above the bars for the names
+        best = {m: name for m, name in data["best"].items() if name is not None}
+        axes.set_title("best: " + ", ".join(f"{name} ({m})" for m, name in best.items()))
+        return axes
+
+    def plot_k_sensitivity(
+        self,
+        results: ResultsByModel,
+        metric: str = "recall",
+        k_values: Sequence[int] | None = None,
+        ax: Any = None,
+    ) -> Any:
+        """One line per model over the cut-offs."""
+        data = self.prepare_k_sensitivity_data(results, metric, k_values)
+        lines = {
+            name: {k: v for k, v in zip(data["k_values"], row, strict=True) if not math.isnan(v)}
+            for name, row in data["series"].items()
+        }
+        return _figures().curve(lines, metric=data["metric"], ax=ax)
+
+    def plot_tradeoff(
+        self,
+        results: ResultsByModel,
+        accuracy_metric: str = "ndcg@10",
+        coverage_metric: str = "coverage",
+        ax: Any = None,
+    ) -> Any:
+        """One point per model: accuracy over coverage."""
+        data = self.prepare_tradeoff_data(results, accuracy_metric, coverage_metric)
+        points = dict(zip(data["models"], zip(data["coverage"], data["accuracy"], strict=True), strict=True))
+        return _figures().tradeoff(points, x=coverage_metric, y=accuracy_metric, ax=ax)
+
+    def plot_distribution(
+        self, per_user: Any, metric: str = "recall@10", k: int | None = None, ax: Any = None
+    ) -> Any:
+        """The distribution of the metric over users; {model: table by user} draws several models."""
+        is_one_table = hasattr(per_user, "columns") or not isinstance(per_user, Mapping)
+        tables = {"model": per_user} if is_one_table else per_user
+        data = {name: self.prepare_distribution_data(table, metric, k) for name, table in tables.items()}
+        return _figures().distribution({n: d["values"] for n, d in data.items()}, metric=metric, ax=ax)
+
+    def plot_activity(
+        self,
+        strata: Mapping[str, Mapping[str, float]],
+        metric: str = "recall@10",
+        model: str = "model",
+        ax: Any = None,
+    ) -> Any:
+        """The metric by activity, with the number of users in each bin."""
+        data = self.prepare_activity_data(strata, metric)
+        values = {model: dict(zip(data["bins"], data["values"], strict=True))}
+        sizes = dict(zip(data["bins"], data["num_users"], strict=True))
+        return _figures().strata(values, metric=metric, sizes=sizes, title="training interactions", ax=ax)
+
+
+def _figures() -> Any:
+    from recsys.report import figures
+
+    return figures
+
+
+def _results_by_model(results: Any) -> ResultsByModel:
+    """{model: results}, also from a table with a `model` column (or with models as its index)."""
+    if not hasattr(results, "columns"):
+        return dict(results)
+    table = results.set_index("model") if "model" in results.columns else results
+    by_model: ResultsByModel = table.to_dict("index")
+    return by_model
+
+
+def _name_list(metrics: str | Sequence[str]) -> list[str]:
+    return [metrics] if isinstance(metrics, str) else list(metrics)
+
+
+def _check_names(results: ResultsByModel, names: Sequence[str]) -> None:
+    """Some models may lack a number; a number that all models lack is a mistyped name."""
+    known = dict.fromkeys(str(key) for row in results.values() for key in row)
+    for name in names:
+        if results and name not in known:
+            raise UnknownNameError("result", name, known)
+
+
+def _number(row: Mapping[str, Any], name: str) -> float:
+    value = row.get(name)
+    return math.nan if value is None else float(value)

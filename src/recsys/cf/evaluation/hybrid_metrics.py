@@ -18,29 +18,15 @@ import numpy as np
 from recsys.analysis import number_summary
 from recsys.analysis.failures import cold_items, cold_shares
 from recsys.cf.evaluation.metrics import NamedMetric
-from recsys.cf.evaluation.translation import cutoff, id_list, item_lists, mapping_by_user
+from recsys.cf.evaluation.translation import cutoff, id_list, mapping_by_user, value_of_lists
 from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.evaluate import evaluate
 from recsys.inputs.containers import as_array
 from recsys.inputs.ids import encode, ids_from_sequence
-from recsys.metrics.requests import Request
+from recsys.metrics.registry import Request
 from recsys.models.baselines import item_scores_of
 from recsys.models.rerankers import user_profiles as profiles_of
-from recsys.types import Ids, Vectors
-
-__all__ = [
-    "ColdStartCoverageMetric",
-    "DiversityMetric",
-    "HybridMetric",
-    "HybridMetricCollection",
-    "NoveltyMetric",
-    "SemanticAlignmentMetric",
-    "SerendipityMetric",
-    "Summary",
-    "compute_cold_start_coverage",
-    "compute_diversity_bert",
-    "compute_semantic_alignment",
-]
+from recsys.types import Vectors
 
 _SIMILARITIES = {"cosine": "cosine", "euclidean": "bounded_euclidean", "jaccard": "jaccard"}
 Similarity = str | Callable[[Any, Any], float]
@@ -66,30 +52,38 @@ class HybridMetric(NamedMetric):
     ) -> float:
         """The value of one list; 0.0 where it is undefined."""
         items = id_list(items)
-        value = self._values_by_user(request, {0: items}, {0: truth}, **facts)[0] if items else math.nan
-        return 0.0 if math.isnan(value) else float(value)
+        if not items:
+            self.num_missing = 0
+            return 0.0
+        values, self.num_missing = _values_by_user(request, {0: items}, {0: truth}, **facts)
+        return 0.0 if math.isnan(values[0]) else float(values[0])
 
-    def _values_by_user(
-        self, request: str | Request, lists: Mapping[Any, Any], truth: Any = None, **facts: Any
-    ) -> Any:
-        """One value per user."""
-        lists = mapping_by_user(lists)
-        relevant = dict.fromkeys(lists, ()) if truth is None else truth
-        result = evaluate(lists, relevant, [request], **facts)
-        vectors = facts.get("embeddings")
-        self.num_missing = 0 if vectors is None else _n_without_vector(lists, vectors)
-        return result.values_of(str(result.requests[0]))
-
-    def _summary(self, values: Any) -> Summary:
+    def _summary(self, values: Any, num_missing: int = 0) -> Summary:
         numbers = number_summary(values)
         keys = ("mean", "std", "min", "max")
         summary = Summary({key: numbers[key] if numbers["count"] else 0.0 for key in keys})
-        summary.num_users, summary.num_missing = int(numbers["count"]), self.num_missing
+        summary.num_users = int(numbers["count"])
+        summary.num_missing = self.num_missing = num_missing
         return summary
 
     def _request_at(self, metric: str, k: int | None) -> str:
         """The request at the cut-off k, by default that of the instance."""
         return _with_cutoff(metric, self.k if k is None else k)
+
+
+def _values_by_user(
+    request: str | Request, lists: Mapping[Any, Any], truth: Any = None, **facts: Any
+) -> tuple[Any, int]:
+    """One value per user, and how many entries of the lists have no embedding."""
+    lists = mapping_by_user(lists)
+    result = evaluate(lists, dict.fromkeys(lists, ()) if truth is None else truth, [request], **facts)
+    num_missing = 0
+    vectors: Vectors | None = facts.get("embeddings")
+    if vectors is not None:
+        entries = list(chain.from_iterable(lists.values()))
+        items = ids_from_sequence(entries, table="lists", column="item")
+        num_missing = int((vectors.ids.code_of(items) < 0).sum()) if len(vectors.ids) else len(entries)
+    return result.values_of(str(result.requests[0])), num_missing
 
 
 class DiversityMetric(HybridMetric):
@@ -118,9 +112,8 @@ class DiversityMetric(HybridMetric):
     ) -> float:
         """The diversity of one list."""
         items = id_list(recommendations)
-        return self._list_value(
-            self._request(), items, embeddings=item_vectors(embeddings, item_to_idx, items)
-        )
+        vectors = item_vectors(embeddings, item_to_idx, items)
+        return self._list_value(self._request(), items, embeddings=vectors)
 
     def compute_batch(
         self,
@@ -132,19 +125,17 @@ class DiversityMetric(HybridMetric):
         if not _has_items(all_recommendations):
             return self._summary([0.0] * len(all_recommendations))
         vectors = item_vectors(embeddings, item_to_idx)
-        return self._summary(self._values_by_user(self._request(), all_recommendations, embeddings=vectors))
+        return self._summary(*_values_by_user(self._request(), all_recommendations, embeddings=vectors))
 
     def _request(self) -> Request:
-        similarity = self.similarity_type
-        distance: Any = _distance_function(similarity) if callable(similarity) else _SIMILARITIES[similarity]
-        return Request.of(_with_cutoff("ild", self.k), distance=distance)
+        similarity, request = self.similarity_type, _with_cutoff("ild", self.k)
+        if not callable(similarity):
+            return Request.of(request, distance=_SIMILARITIES[similarity])
 
+        def distance(a: Any, b: Any) -> float:
+            return 1.0 - similarity(a, b)
 
-def _distance_function(similarity: Callable[[Any, Any], float]) -> Callable[[Any, Any], float]:
-    def distance(a: Any, b: Any) -> float:
-        return 1.0 - similarity(a, b)
-
-    return distance
+        return Request.of(request, distance=distance)
 
 
 class SemanticAlignmentMetric(HybridMetric):
@@ -174,9 +165,8 @@ class SemanticAlignmentMetric(HybridMetric):
         items = id_list(recommendations)
         vectors = item_vectors(embeddings if item_embeddings is None else item_embeddings, item_to_idx, items)
         profiles = {0: as_array(user_profile_emb)}
-        return self._list_value(
-            self._request_at("alignment", k), items, embeddings=vectors, profiles=profiles
-        )
+        request = self._request_at("alignment", k)
+        return self._list_value(request, items, embeddings=vectors, profiles=profiles)
 
     def compute_batch(
         self,
@@ -192,11 +182,9 @@ class SemanticAlignmentMetric(HybridMetric):
         if not _has_items(all_recommendations) or not len(user_profiles):
             return self._summary([])
         vectors = item_vectors(embeddings if item_embeddings is None else item_embeddings, item_to_idx)
-        profiles = arrays_by_user(user_profiles)
-        values = self._values_by_user(
-            self._request_at("alignment", k), all_recommendations, embeddings=vectors, profiles=profiles
-        )
-        return self._summary(values)
+        facts = {"embeddings": vectors, "profiles": arrays_by_user(user_profiles)}
+        request = self._request_at("alignment", k)
+        return self._summary(*_values_by_user(request, all_recommendations, **facts))
 
     @staticmethod
     def compute_user_profile(
@@ -252,19 +240,11 @@ class ColdStartCoverageMetric(HybridMetric):
         """The share over all lists, 0.0 without cold items; `item_counts` is an array, a Series or a dict."""
         threshold = self._threshold(cold_threshold)
         ids, counts = item_scores_of(item_counts)
-        lists = item_lists(all_recommendations)
-        if not any(lists.values()) or not len(counts):
+        if not len(counts):
             return 0.0
         item_ids = np.arange(len(counts)) if ids is None else ids.tolist()
-        counts_by_item = dict(zip(item_ids, counts, strict=True))
-        result = evaluate(
-            lists,
-            dict.fromkeys(lists, ()),
-            [f"cold_coverage(below={threshold:g})"],
-            popularity=counts_by_item,
-            catalogue=list(counts_by_item),
-        )
-        return float(next(iter(result.values())))
+        facts = {"popularity": dict(zip(item_ids, counts, strict=True)), "catalogue": list(item_ids)}
+        return value_of_lists(all_recommendations, f"cold_coverage(below={threshold:g})", **facts)
 
     def compute_batch(
         self,
@@ -321,7 +301,7 @@ class NoveltyMetric(HybridMetric):
         if not _has_items(all_recommendations):
             return self._summary([0.0] * len(all_recommendations))
         request = self._request(num_users, k)
-        return self._summary(self._values_by_user(request, all_recommendations, popularity=item_popularity))
+        return self._summary(*_values_by_user(request, all_recommendations, popularity=item_popularity))
 
     def _request(self, num_users: int | None, k: int | None) -> Request:
         if num_users is None:
@@ -374,7 +354,7 @@ class SerendipityMetric(HybridMetric):
         request = self._request_at("serendipity", k)
         reference = _reference_lists(baseline_recommendations, lists)
         truth = {user: ground_truth.get(user, ()) for user in lists}
-        return self._summary(self._values_by_user(request, lists, truth, reference=reference))
+        return self._summary(*_values_by_user(request, lists, truth, reference=reference))
 
 
 def _reference_lists(baseline: Any, users: Iterable[Any] = (0,)) -> Any:
@@ -437,11 +417,9 @@ class HybridMetricCollection:
             "embeddings": item_embeddings if embeddings is None else embeddings,
             "user_profiles": user_profiles,
             "item_counts": item_counts,
-            "item_popularity": more.pop("item_popularity", None),
-            "num_users": more.pop("num_users", None),
-            "ground_truth": more.pop("ground_truth", None),
-            "baseline_recommendations": more.pop("baseline_recommendations", None),
         }
+        for name in ("item_popularity", "num_users", "ground_truth", "baseline_recommendations"):
+            known[name] = more.pop(name, None)
         if more:
             raise UnknownNameError("keyword", next(iter(more)), [*known, "item_embeddings"])
         values: dict[str, float] = {}
@@ -560,27 +538,26 @@ def item_vectors(
         raise InputError(f"the embeddings must be a matrix; got shape {matrix.shape}.", table="embeddings")
     if item_to_idx is not None and hasattr(item_to_idx, "to_dict"):  # a Series iterates over its values
         item_to_idx = item_to_idx.to_dict()
-    if item_to_idx is None:
-        items: Any = np.arange(len(matrix)) if only is None else _integer_items(only)
-        rows = items
-    else:
+    if item_to_idx is not None:
         known = list(item_to_idx) if only is None else [i for i in dict.fromkeys(only) if i in item_to_idx]
-        items = (
-            ids_from_sequence(known, table="embeddings", column="item")
-            if known
-            else np.zeros(0, dtype=np.int64)
-        )
+        items: Any = ids_from_sequence(known, table="embeddings", column="item")
         rows = np.array([int(item_to_idx[item]) for item in known], dtype=np.int64)
+    elif only is None:
+        items = rows = np.arange(len(matrix))
+    else:
+        given = ids_from_sequence(list(dict.fromkeys(only)), table="recommendations", column="item")
+        items = rows = encode(given, table="recommendations", column="item")[0].values
+        if items.dtype == object:
+            raise InputError(
+                "items are texts and the embeddings have no ids.", hint="Pass item_to_idx={item: row}."
+            )
     inside = (rows >= 0) & (rows < len(matrix))
     items, rows = items[inside], rows[inside]
     vectors = matrix[rows] if only is not None or item_to_idx is not None else matrix
     if np.isinf(vectors).any():
         raise InputError("an embedding holds an infinite number.", table="embeddings")
     present = vectors.any(axis=1) & ~np.isnan(vectors).any(axis=1)
-    if present.any():
-        ids, codes = encode(items[present], table="embeddings", column="item")
-    else:
-        ids, codes = Ids(items[:0]), np.zeros(0, dtype=np.int32)
+    ids, codes = encode(items[present], table="embeddings", column="item")
     row_of_code = np.empty(len(ids), dtype=np.int64)
     row_of_code[codes] = np.arange(len(vectors))[present]
     return Vectors(ids, row_of_code, vectors)
@@ -593,28 +570,3 @@ def arrays_by_user(profiles: Any) -> dict[Any, Any]:
     else:
         pairs = profiles.items() if hasattr(profiles, "items") else enumerate(profiles)
     return {user: as_array(vector) for user, vector in pairs}
-
-
-def _integer_items(items: Iterable[Any]) -> Any:
-    """Distinct items as an array of row numbers."""
-    distinct = list(dict.fromkeys(items))
-    if not distinct:
-        return np.zeros(0, dtype=np.int64)
-    column = ids_from_sequence(distinct, table="recommendations", column="item")
-    ids, _ = encode(column, table="recommendations", column="item")
-    if ids.values.dtype == object:
-        raise InputError(
-            "items are texts and the embeddings have no ids.", hint="Pass item_to_idx={item: row}."
-        )
-    return ids.values
-
-
-def _n_without_vector(lists: Mapping[Any, Any], vectors: Vectors) -> int:
-    """How many entries of the lists have no vector."""
-    entries = list(chain.from_iterable(lists.values()))
-    if not entries:
-        return 0
-    if not len(vectors.ids):
-        return len(entries)
-    values = ids_from_sequence(entries, table="lists", column="item")
-    return int((vectors.ids.code_of(values) < 0).sum())

@@ -13,14 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.cf.evaluation.translation import (
-    ITEM,
-    USER,
-    EvaluationData,
-    items_by_user,
-    read_history,
-    values_by_index,
-)
+from recsys.cf.evaluation.translation import ITEM, USER, EvaluationData, items_by_user, values_by_index
 from recsys.errors import FileError, InputError, SwappedFactorsWarning, warn
 from recsys.inputs.files import read_file
 from recsys.inputs.files.matrices import SUFFIXES, read_arrays, read_facts
@@ -66,7 +59,16 @@ def load_model(
     unpickled.
     """
     source = Path(path)
-    arrays, facts = _read_matrices(source)
+    arrays: dict[str, Array] = {}
+    if source.is_file():
+        files, facts = [source], read_facts(source.parent, (source.stem, *_METADATA_STEMS))
+    elif source.is_dir():
+        files = sorted(file for file in source.iterdir() if file.suffix.lower() in SUFFIXES)
+        facts = read_facts(source)
+    else:
+        raise FileError(f"there is no model at {source}.", hint="Name a folder, or a file of matrices.")
+    for file in files:
+        arrays.update(read_arrays(file))
     pair = FactorPair(
         _pick_matrix(arrays, _USER_NAMES, name, source, "user"),
         _pick_matrix(arrays, _ITEM_NAMES, name, source, "item"),
@@ -96,18 +98,6 @@ def load_model(
 
 
 load_cf_model = load_model
-
-
-def _read_matrices(source: Path) -> tuple[dict[str, Array], dict[str, Any]]:
-    """The arrays of a file or folder by name, and the metadata stored beside them."""
-    if source.is_file():
-        return read_arrays(source), read_facts(source.parent, (source.stem, *_METADATA_STEMS))
-    if not source.is_dir():
-        raise FileError(f"there is no model at {source}.", hint="Name a folder, or a file of matrices.")
-    arrays: dict[str, Array] = {}
-    for file in sorted(p for p in source.iterdir() if p.suffix.lower() in SUFFIXES):
-        arrays.update(read_arrays(file))
-    return arrays, read_facts(source)
 
 
 def _pick_matrix(
@@ -206,26 +196,18 @@ def load_test_data(
     The folder holds `test` and `train` tables (.parquet, .csv, .tsv) with user and item row numbers. The
     result unpacks as `test_data, user_pos_train, item_popularity`.
     """
-    folder = Path(path)
-    columns = {"user": user_col, "item": item_col}
-    test, train = (
-        read_file(_table_path(folder, stem), "truth", columns=columns, ids="int")
-        for stem in ("test", "train")
-    )
+    folder, tables = Path(path), []
+    for stem in ("test", "train"):
+        files = [folder / f"{stem}{suffix}" for suffix in (".parquet", ".csv", ".tsv")]
+        file = next((file for file in files if file.is_file()), None)
+        if file is None:
+            raise FileError(
+                f"there is no {stem}.parquet, {stem}.csv or {stem}.tsv in {folder}.",
+                hint="load_test_data(path) takes the folder that holds them.",
+            )
+        tables.append(read_file(file, "truth", columns={"user": user_col, "item": item_col}, ids="int"))
+    test, train = tables
     counts = training_counts(train)
     size = max(int(counts.ids[-1]), int(test.items.values[-1])) + 1 if n_items is None else n_items
     popularity = values_by_index(counts.ids, counts.values, size, "the train table")
-    history = read_history(train)
-    return EvaluationData(
-        items_by_user(test, set), {} if history is None else items_by_user(history, set), popularity
-    )
-
-
-def _table_path(folder: Path, stem: str) -> Path:
-    for suffix in (".parquet", ".csv", ".tsv"):
-        if (folder / f"{stem}{suffix}").is_file():
-            return folder / f"{stem}{suffix}"
-    raise FileError(
-        f"there is no {stem}.parquet, {stem}.csv or {stem}.tsv in {folder}.",
-        hint="load_test_data(path) takes the folder that holds them.",
-    )
+    return EvaluationData(items_by_user(test, set), items_by_user(train, set), popularity)

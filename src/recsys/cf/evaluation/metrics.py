@@ -12,9 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, ClassVar
 
-from recsys.cf.evaluation.translation import STANDARD, cutoff, item_lists
+from recsys.cf.evaluation.translation import STANDARD, cutoff, value_of_lists
 from recsys.errors import InputError, UnknownNameError
-from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.single import score_list
 
 _KEYWORDS_OF_DOCUMENT_001 = frozenset({"recommended", "relevant", "relevance_scores"})
@@ -173,11 +172,7 @@ class Coverage(BaseMetric):
                 f"num_total_items={num_total_items!r} is not a number of items.",
                 hint="Pass how many there are.",
             )
-        lists = item_lists({} if given is None else given)
-        if not any(lists.values()):
-            return 0.0
-        no_truth = dict.fromkeys(lists, ())
-        return evaluate(lists, no_truth, ["coverage"], catalogue=int(num_total_items))["coverage"]
+        return value_of_lists({} if given is None else given, "coverage", catalogue=int(num_total_items))
 
 
 class MetricFactory:

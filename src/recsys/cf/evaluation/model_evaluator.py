@@ -20,29 +20,17 @@ import numpy as np
 from recsys.analysis import by_activity
 from recsys.cf.evaluation import translation
 from recsys.cf.evaluation.hybrid_metrics import arrays_by_user, item_vectors
-from recsys.cf.evaluation.loading import load_cf_model, load_model, load_test_data
+from recsys.cf.evaluation.loading import load_model
 from recsys.cf.evaluation.metrics import BaseMetric, MetricFactory
 from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.evaluate import evaluate, recommend
-from recsys.evaluation.provenance import run_facts
+from recsys.evaluation.result_files import run_facts
 from recsys.inputs.files import write_text
 from recsys.models.baselines import training_counts
 from recsys.models.rerankers import blend, diversify, unit_rows
 from recsys.models.rerankers import user_profiles as profiles_of
 from recsys.ranks.sources import Factors, Scores
-
-__all__ = [
-    "BatchModelEvaluator",
-    "ModelEvaluator",
-    "compute_all_user_profiles",
-    "evaluate_hybrid_model",
-    "evaluate_model",
-    "evaluate_with_reranking",
-    "load_and_evaluate",
-    "load_cf_model",
-    "load_model",
-    "load_test_data",
-]
+from recsys.types import Interactions
 
 _POOL = 100
 
@@ -103,8 +91,12 @@ class ModelEvaluator(translation.StandardEvaluator):
         `test_data` is a table or {user: items}; {user: {item: grade}} or `rating_col` makes it graded.
         """
         del compute_per_user
-        test_set = translation.read_test_set(test_data, user_pos_train, user_col, item_col, rating_col)
-        return self._evaluate_ranked(self.source, *test_set, self.k_values)
+        columns = {"user_col": user_col, "item_col": item_col, "rating_col": rating_col}
+        return self._evaluate_test_set(test_data, user_pos_train, self.k_values, **columns)
+
+    def _lists_or_source(self, truth: Interactions, history: Interactions | None, k: int) -> Factors:
+        del truth, history, k
+        return self.source
 
     def generate_recommendations(
         self, test_users: Iterable[Any], user_pos_train: Any = None, k: int | None = None
@@ -115,7 +107,7 @@ class ModelEvaluator(translation.StandardEvaluator):
         if not users:
             return {}
         lists = recommend(self.source, length, users=users, seen=translation.read_history(user_pos_train))
-        return translation.lists_for_users(translation.items_by_user(lists), users)
+        return translation.lists_for_users(lists, users)
 
     def get_metric_distribution(self, metric: str = "recall", k: int | None = 10) -> Any:
         """The values of a metric over the evaluated users, as an array; "recall" with k, or "recall@10"."""

@@ -19,8 +19,8 @@ from recsys.evaluation.results import Evaluation
 from recsys.evaluation.single import score_list
 from recsys.inputs.containers import as_array
 from recsys.inputs.files.ncf import NcfTest, read_ncf_files
-from recsys.metrics.requests import parse_all
-from recsys.ranks.counting import CountedTruth
+from recsys.metrics.registry import parse_all
+from recsys.ranks.ranked_truth import CountedTruth
 from recsys.ranks.sources.candidate_sets import read_candidates
 from recsys.stats.sampled import METHODS, SampledEstimate, estimate_all
 
@@ -189,25 +189,18 @@ class NCFEvaluator:
         return _score_item_in_list(ranklist, get_item, "ndcg")
 
     def _count_ranks(self) -> CountedTruth:
+        def predict_scores(users: Any, items: Any) -> Any:
+            return as_array(self.model.predict(as_array(users), as_array(items)))
+
+        is_scorer = callable(self.model) or not hasattr(self.model, "predict")
         return count_candidates(
-            _scoring_function(self.model),
+            self.model if is_scorer else predict_scores,
             self.cases,
             duplicates=self.duplicates,
             device=self.device,
             autocast=self.autocast,
             batch=self.batch_size,
         )
-
-
-def _scoring_function(model: Any) -> Any:
-    """The model itself, or a function that calls its `predict`."""
-    if callable(model) or not hasattr(model, "predict"):
-        return model
-
-    def predict_scores(users: Any, items: Any) -> Any:
-        return as_array(model.predict(as_array(users), as_array(items)))
-
-    return predict_scores
 
 
 def _score_item_in_list(ranklist: Iterable[Any], item: Any, metric: str) -> float:

@@ -1,13 +1,21 @@
-"""evaluate_rating_prediction and precision_recall_at_k of document 004, for torch modules and functions.
+"""The functions of documents 003 and 004: predicted ratings, and the lists they rank.
 
-A model is called with user ids and item ids, in batches; its mode is restored. As in the document, precision
-and recall rank only the items of the test set unless candidates="catalogue". A live system chooses among more
-items, so both numbers look better than they are.
+`compute_metrics` and `compute_user_metrics` (003) take pairs of predicted and true value. An item is relevant
+if its true value reaches a threshold. Only the test items of a user are ranked, by predicted value; equal
+predictions keep their order. A user without relevant items has no recall and no NDCG (None) and is left out
+of those means; precision and hit rate are 0.
+
+`evaluate_rating_prediction`, `evaluate_ranking` and `precision_recall_at_k` (004) take torch modules and
+functions. A model is called with user ids and item ids, in batches; its mode is restored. As in the document,
+precision and recall rank only the items of the test set unless candidates="catalogue". A live system chooses
+among more items, so both numbers look better than they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -15,19 +23,117 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.evaluate import evaluate
-from recsys.evaluation.ratings import evaluate_ratings, parse_ratings, read_predictions
+from recsys.evaluation.ratings import evaluate_ratings, parse_ratings, read_predictions, rows_of_pairs
 from recsys.evaluation.results import Evaluation
 from recsys.inputs.frames import as_frame
 from recsys.inputs.ids import encode
-from recsys.inputs.rows import Rows, finite_numbers, to_interactions
+from recsys.inputs.rows import Rows, finite_numbers, to_interactions, to_lists
+from recsys.metrics import RATINGS, lookup
 from recsys.ranks.sources import Scores
 from recsys.ranks.sources.fitted_models import pair_scorer, pair_scores
-from recsys.types import Float
 
 Candidates = Literal["test", "catalogue"]
-_CONVENTIONS = Conventions.named("rating_and_ranking").but(duplicates="first", ties="by_id")
+Pairs = Mapping[Any, Sequence[tuple[float, float]] | Any]
+_PAIR_CONVENTIONS = Conventions.named("rating_threshold").but(duplicates="first")
+_MODEL_CONVENTIONS = Conventions.named("rating_and_ranking").but(duplicates="first", ties="by_id")
+_ALIASES = {"hitrate": "hit", "hit_rate": "hit", "hr": "hit"}
+_PAIR_METRICS = ("precision", "recall", "ndcg", "hit_rate", "rmse")
+_ROW_METRICS = frozenset(RATINGS) - {"auc", "gauc"}
 _DOCUMENT_COLUMNS = {"user": "userId", "item": "movieId", "actual": "rating"}
 _RESULT_KEYS = {"mse": "MSE", "rmse": "RMSE", "mae": "MAE", "r2": "R2"}
+
+
+def compute_metrics(
+    user_pred_true: Pairs,
+    metrics: Iterable[str] = _PAIR_METRICS,
+    k: int = 10,
+    threshold: float = 3.5,
+) -> dict[str, float | None]:
+    """{metric: value} over all users, with the names in `metrics` as keys.
+
+    Args:
+        user_pred_true: {user: [(predicted, true), …]}; pairs may be an n x 2 array, a tensor or a zip.
+        metrics: "rmse", "mse", "mae" over all rows; "precision", "recall", "ndcg", "hit_rate", "map", "mrr"
+            of each user's k items with the highest predictions.
+        k: the length of the lists.
+        threshold: the lowest true value that is relevant.
+
+    >>> predictions = {"ann": [(4.5, 5.0), (4.0, 2.0), (1.0, 4.0)], "bob": [(3.0, 1.0)]}
+    >>> compute_metrics(predictions, ["precision", "recall", "hit_rate", "mae"], k=2, threshold=3.5)
+    {'precision': 0.25, 'recall': 0.5, 'hit_rate': 0.5, 'mae': 1.875}
+    """
+    columns = _evaluate_pairs(_pairs_by_user(user_pred_true), metrics, k, threshold)
+    return {name: _none_if_nan(result[key]) for name, (result, key) in columns.items()}
+
+
+def compute_user_metrics(
+    user_pred_true: Pairs,
+    metrics: Iterable[str] = _PAIR_METRICS,
+    k: int = 10,
+    threshold: float = 3.5,
+) -> dict[Any, dict[str, float | None]]:
+    """{user: {metric: value}}; None if the metric is not defined for the user.
+
+    >>> compute_user_metrics({"bob": [(3.0, 1.0)]}, ["precision", "recall", "rmse"])
+    {'bob': {'precision': 0.0, 'recall': None, 'rmse': 2.0}}
+    """
+    pairs = _pairs_by_user(user_pred_true)
+    values_by_user: dict[Any, dict[str, float | None]] = {user: {} for user in pairs}
+    for name, (result, key) in _evaluate_pairs(pairs, metrics, k, threshold).items():
+        column = dict(zip(result.per_case.ids.tolist(), result.values_of(key).tolist(), strict=True))
+        for user, values in values_by_user.items():
+            values[name] = _none_if_nan(column.get(user, math.nan))
+    return values_by_user
+
+
+def _pairs_by_user(user_pred_true: Any) -> dict[Any, Any]:
+    """{user: pairs} of a mapping or a Series; pairs that can be read only once (a zip) become a list."""
+    if not hasattr(user_pred_true, "items") or hasattr(user_pred_true, "columns"):
+        raise InputError(
+            f"the predictions came as {type(user_pred_true).__name__}.",
+            table="predictions",
+            hint="Pass {user: [(predicted, true), …]}; recsys.evaluate_ratings takes tables.",
+        )
+    return {
+        user: pairs if hasattr(pairs, "__len__") else list(pairs) for user, pairs in user_pred_true.items()
+    }
+
+
+def _evaluate_pairs(
+    pairs: Pairs, metrics: Iterable[str], k: int, threshold: float
+) -> dict[str, tuple[Any, str]]:
+    """{metric as typed: (the evaluation that has it, its name there)}: one of ratings, one of rankings."""
+    keys: dict[str, str] = {}
+    for name in [metrics] if isinstance(metrics, str) else metrics:
+        key = _ALIASES.get(str(name).lower(), str(name).lower())
+        if key not in _ROW_METRICS:
+            metric = lookup(key)[0]
+            if metric.at_k == "never" or metric.needs:
+                raise UnknownNameError("metric", name, _PAIR_METRICS)
+        keys[name] = key
+    if not keys:
+        raise UnknownNameError("metric list", metrics, _PAIR_METRICS)
+    rows = rows_of_pairs(pairs)
+    true = finite_numbers(np.asarray(rows.grade), rows, "true value")
+    predicted = finite_numbers(np.asarray(rows.score), rows, "predicted value")
+    rankings: Any = None
+    ranking_metrics = [key for key in keys.values() if key not in _ROW_METRICS]
+    if ranking_metrics:
+        liked = np.flatnonzero(true >= threshold)
+        truth = to_interactions(Rows("truth", rows.cases, rows.case[liked], rows.items, rows.item[liked]))
+        lists = to_lists(Rows("predictions", rows.cases, rows.case, rows.items, rows.item, score=predicted))
+        lists = replace(lists, scores=None)  # the order is decided, so equal predictions are no ties
+        rankings = evaluate(lists, truth, ranking_metrics, k=k, conventions=_PAIR_CONVENTIONS)
+    rating_metrics = [key for key in keys.values() if key in _ROW_METRICS]
+    ratings = evaluate_ratings(pairs, metrics=rating_metrics) if rating_metrics else None
+    return {
+        name: (ratings, key) if key in _ROW_METRICS else (rankings, f"{key}@{k}")
+        for name, key in keys.items()
+    }
+
+
+def _none_if_nan(value: float) -> float | None:
+    return None if math.isnan(value) else value
 
 
 def evaluate_rating_prediction(
@@ -50,7 +156,8 @@ def evaluate_rating_prediction(
     """
     del unsqueeze
     requests = parse_ratings(list(metrics))
-    rows, rating = _read_ratings(df_test, columns, "df_test")
+    rows = _read_rows(df_test, columns, "df_test", "actual")
+    rating = finite_numbers(np.asarray(rows.grade), rows, "rating")
     users, items = rows.cases.values[rows.case], rows.items.values[rows.item]
     table = {"user": users, "rating": rating, "prediction": pair_scores(model, users, items)}
     import pandas as pd
@@ -105,8 +212,11 @@ def evaluate_ranking(
     """
     if candidates not in ("test", "catalogue"):
         raise UnknownNameError("choice of candidates", candidates, ("test", "catalogue"))
-    rows, rating = _read_ratings(df_test, columns, "df_test")
-    seen = _read_history(df_train, columns)
+    test = _read_rows(df_test, columns, "df_test", "actual")
+    rating = finite_numbers(np.asarray(test.grade), test, "rating")
+    frame = as_frame(df_train)
+    has_history = df_train is not None and (frame is None or len(frame) > 0)
+    train = _read_rows(df_train, columns, "df_train") if has_history else None
     liked = rating >= threshold
     if not liked.any():
         raise InputError(
@@ -116,21 +226,11 @@ def evaluate_ranking(
         )
     # Users who liked nothing are left out. A rating of 0 or less would mean "not relevant"; such scales are
     # evaluated without grades.
-    cases, case = encode(rows.cases.values[rows.case[liked]], table="df_test", column="user")
+    cases, case = encode(test.cases.values[test.case[liked]], table="df_test", column="user")
     grade = rating[liked] if rating[liked].min() > 0 else None
-    truth = to_interactions(Rows("df_test", cases, case, rows.items, rows.item[liked], grade=grade))
-    return evaluate(
-        _score_source(model, rows, seen, candidates),
-        truth,
-        list(metrics),
-        k=k,
-        seen=None if seen is None else to_interactions(seen),
-        conventions=_CONVENTIONS,
-    )
+    truth = to_interactions(Rows("df_test", cases, case, test.items, test.item[liked], grade=grade))
 
-
-def _score_source(model: Any, test: Rows, train: Rows | None, candidates: str) -> Scores:
-    """The scores of every test user for every candidate, computed in blocks."""
+    # The scores of every test user for every candidate, computed in blocks.
     users = np.unique(test.cases.values[test.case])
     items = np.unique(test.items.values[test.item])
     if candidates == "catalogue" and train is not None:
@@ -141,30 +241,19 @@ def _score_source(model: Any, test: Rows, train: Rows | None, candidates: str) -
         user_column = np.repeat(users[rows], len(items))
         return score(user_column, np.tile(items, len(rows))).reshape(len(rows), len(items))
 
-    return Scores(
+    scores = Scores(
         block, n_users=len(users), n_items=len(items), user_ids=users.tolist(), item_ids=items.tolist()
     )
+    seen = None
+    if train is not None:
+        seen = to_interactions(Rows(train.table, train.cases, train.case, train.items, train.item))
+    return evaluate(scores, truth, list(metrics), k=k, seen=seen, conventions=_MODEL_CONVENTIONS)
 
 
-def _read_ratings(table: Any, columns: Any, name: str) -> tuple[Rows, Float]:
-    rows = read_predictions(table, held=("actual",), columns=_column_names(table, columns), table=name)
-    grades = np.zeros(0) if rows.grade is None else rows.grade
-    return rows, finite_numbers(grades, rows, "rating")
-
-
-def _read_history(table: Any, columns: Any) -> Rows | None:
-    """The training interactions; None if there are none."""
-    frame = as_frame(table)
-    if table is None or (frame is not None and len(frame) == 0):
-        return None
-    rows = read_predictions(table, held=(), columns=_column_names(table, columns), table="df_train")
-    return Rows(rows.table, rows.cases, rows.case, rows.items, rows.item)
-
-
-def _column_names(table: Any, columns: Any) -> dict[str, Any] | None:
-    """`columns`, then those of the document that the table has; the readers call `rating` `actual`."""
+def _read_rows(table: Any, columns: Any, name: str, *held: str) -> Rows:
+    """A table by `columns`, then by those of the document it has; the readers call `rating` `actual`."""
     chosen = {"actual" if n == "rating" else n: v for n, v in dict(columns or {}).items()}
     frame = as_frame(table)
     names = () if frame is None else frame.columns
     known = {role: name for role, name in _DOCUMENT_COLUMNS.items() if role not in chosen and name in names}
-    return {**known, **chosen} or None
+    return read_predictions(table, held=held, columns={**known, **chosen} or None, table=name)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.cf.evaluation.translation import id_list, mapping_by_user
+from recsys.cf.evaluation.translation import id_list, mapping_by_user, value_of_lists
 from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError
 from recsys.evaluation.evaluate import evaluate
@@ -118,7 +118,8 @@ def catalog_coverage(recommendations: Lists, catalog_size: int, k: int) -> float
     >>> catalog_coverage({0: [1, 2, 3], 1: [2, 3, 4], 2: [3, 4, 5]}, catalog_size=100, k=3)
     0.05
     """
-    return _catalogue_value(recommendations, "coverage", k, catalogue=catalog_size)
+    facts = {"catalogue": catalog_size, "conventions": _CONVENTIONS}
+    return value_of_lists(recommendations, f"coverage@{k}", **facts) if k > 0 else 0.0
 
 
 def gini_coefficient(recommendations: Lists, k: int) -> float:
@@ -130,7 +131,7 @@ def gini_coefficient(recommendations: Lists, k: int) -> float:
     >>> round(gini_coefficient({0: [1, 2], 1: [1, 3]}, k=2), 4)
     0.1667
     """
-    return _catalogue_value(recommendations, "gini", k)
+    return value_of_lists(recommendations, f"gini@{k}", conventions=_CONVENTIONS) if k > 0 else 0.0
 
 
 def intra_list_diversity(recommended: Sequence[int], item_features: Any) -> float:
@@ -157,7 +158,7 @@ def intra_list_diversity(recommended: Sequence[int], item_features: Any) -> floa
     distinct = list(dict.fromkeys(items))
     vectors = rows[distinct].toarray() if is_sparse else rows[distinct]
     embeddings = dict(zip(distinct, vectors, strict=True))
-    return evaluate({0: items}, {0: []}, "ild", embeddings=embeddings, conventions=_CONVENTIONS)["ild"]
+    return value_of_lists({0: items}, "ild", embeddings=embeddings, conventions=_CONVENTIONS)
 
 
 def time_based_split(
@@ -338,13 +339,3 @@ def _mean_over_shared_users(lists: Lists, truth: Mapping[Any, Any], metric: str,
     }
     name = f"{metric}@{k}"
     return evaluate(shared_lists, shared_truth, name, conventions=_CONVENTIONS)[name]
-
-
-def _catalogue_value(lists: Lists, metric: str, k: int, catalogue: int | None = None) -> float:
-    lists = mapping_by_user(lists)
-    if k <= 0 or not any(len(items) for items in lists.values()):
-        return 0.0
-    name = f"{metric}@{k}"
-    item_lists = {user: id_list(items) for user, items in lists.items()}
-    no_truth: dict[Any, list[Any]] = {user: [] for user in lists}
-    return evaluate(item_lists, no_truth, name, catalogue=catalogue, conventions=_CONVENTIONS)[name]

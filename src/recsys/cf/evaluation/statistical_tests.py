@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import InputError
-from recsys.stats.comparison_table import Options, Row
+from recsys.stats.comparison_table import Options
 from recsys.stats.effects import (
     Effect,
     d_z,
@@ -40,15 +40,6 @@ from recsys.stats.paired_tests import (
     wilcoxon,
 )
 from recsys.stats.pairing import Differences, pair, tables_of
-
-__all__ = [
-    "BootstrapEstimator",
-    "EffectSize",
-    "StatisticalTester",
-    "bootstrap_confidence_interval",
-    "cohens_d",
-    "paired_t_test",
-]
 
 
 class StatisticalTester:
@@ -83,9 +74,11 @@ class StatisticalTester:
         interpretation, warnings.
         """
         sample_pairs = _pair_named_samples(sample1, sample2, samples)
-        result = _with_limit_p_value(
-            paired_t(sample_pairs, alternative=alternative, confidence=1.0 - self.alpha)
-        )
+        result = paired_t(sample_pairs, alternative=alternative, confidence=1.0 - self.alpha)
+        if math.isinf(result.statistic):
+            # Without variance, p is the limit of the t-test, 0 or 1, as in scipy.stats.ttest_rel.
+            wrong_side = {"greater": result.statistic < 0, "less": result.statistic > 0}
+            result = replace(result, p_value=float(wrong_side.get(result.alternative, False)))
         effect = d_z(Differences(sample_pairs.second, sample_pairs.first, keys=sample_pairs.keys))
         interval = result.interval
         return _significance_dict(result, self.alpha, "t_statistic") | {
@@ -240,10 +233,26 @@ class StatisticalTester:
         tables = tables_of(models, "score")
         result = compare_tables(tables, baseline=baseline, options=options)
         friedman = omnibus(tables, "score", alpha=self.alpha) if len(tables) > 2 else None
+        comparisons = {}
+        for row in result.rows:
+            comparisons[f"{row.model}_vs_{row.baseline}"] = {
+                "mean_diff": row.difference,
+                "relative_percent": 100.0 * row.relative,
+                "confidence_interval": (row.interval.low, row.interval.high),
+                "statistic": row.statistic,
+                "p_value": row.p_value,
+                "adjusted_p_value": row.adjusted_p,
+                "significant": bool(row.adjusted_p < self.alpha),
+                "effect_size": row.effect.value,
+                "effect_kind": row.effect.name,
+                "wins": row.wins,
+                "ties": row.ties,
+                "losses": row.losses,
+                "verdict": row.verdict,
+                "warnings": list(row.notes),
+            }
         return {
-            "comparisons": {
-                f"{row.model}_vs_{row.baseline}": self._comparison_dict(row) for row in result.rows
-            },
+            "comparisons": comparisons,
             "omnibus": None
             if friedman is None
             else {
@@ -288,24 +297,6 @@ class StatisticalTester:
             "n_tests": len(significant),
             "alpha": level,
             "method": method,
-        }
-
-    def _comparison_dict(self, row: Row) -> dict[str, Any]:
-        return {
-            "mean_diff": row.difference,
-            "relative_percent": 100.0 * row.relative,
-            "confidence_interval": (row.interval.low, row.interval.high),
-            "statistic": row.statistic,
-            "p_value": row.p_value,
-            "adjusted_p_value": row.adjusted_p,
-            "significant": bool(row.adjusted_p < self.alpha),
-            "effect_size": row.effect.value,
-            "effect_kind": row.effect.name,
-            "wins": row.wins,
-            "ties": row.ties,
-            "losses": row.losses,
-            "verdict": row.verdict,
-            "warnings": list(row.notes),
         }
 
 
@@ -490,16 +481,6 @@ def _pair_named_samples(sample1: Any, sample2: Any, samples: Mapping[str, Any]) 
     if any(value is None for value in by_name.values()):
         raise TypeError("two samples are needed: sample1 and sample2.")
     return pair(by_name["sample1"], by_name["sample2"])
-
-
-def _with_limit_p_value(result: TestResult) -> TestResult:
-    """Without variance, p is the limit of the t-test, 0 or 1, as in scipy.stats.ttest_rel."""
-    if not math.isinf(result.statistic):
-        return result
-    wrong_side = {"greater": result.statistic < 0, "less": result.statistic > 0}.get(
-        result.alternative, False
-    )
-    return replace(result, p_value=float(wrong_side))
 
 
 def _interval_dict(result: Estimate, notes: tuple[str, ...]) -> dict[str, Any]:

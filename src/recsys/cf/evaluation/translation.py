@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -152,10 +153,11 @@ def items_by_user(rows: Lists | Interactions, kind: type = list) -> dict[Any, An
     return {user: kind(items[ends[row] : ends[row + 1]]) for row, user in enumerate(users)}
 
 
-def lists_for_users(lists: Mapping[Any, list[Any]], users: Iterable[Any]) -> dict[Any, list[Any]]:
-    """The lists in the order of `users`; an empty list for users without one."""
+def lists_for_users(lists: Lists, users: Iterable[Any]) -> dict[Any, list[Any]]:
+    """{user: items} in the order of `users`; an empty list for users without one."""
+    by_user = items_by_user(lists)
     ids = (user.item() if isinstance(user, np.generic) else user for user in users)
-    return {user: lists.get(user, []) for user in dict.fromkeys(ids)}
+    return {user: by_user.get(user, []) for user in dict.fromkeys(ids)}
 
 
 def standard_names(k_values: Sequence[int]) -> list[str]:
@@ -163,11 +165,17 @@ def standard_names(k_values: Sequence[int]) -> list[str]:
     return [f"{name}@{k}" for name in STANDARD for k in k_values] + ["mrr"]
 
 
-class StandardEvaluator:
-    """What ModelEvaluator and the baselines share: the standard metrics, and the last results."""
+class StandardEvaluator(ABC):
+    """What ModelEvaluator and the baselines share: read a test set, rank, measure; and the last results."""
 
     num_items: int
     _last_results: Results | None = None
+
+    @abstractmethod
+    def _lists_or_source(
+        self, truth: Interactions, history: Interactions | None, k: int
+    ) -> Factors | Scores | Mapping[Any, Any]:
+        """What `recsys.evaluate` measures: the lists of the test users, or what ranks all items."""
 
     def get_per_user_metrics(self) -> Any:
         """A DataFrame by user id, one column per metric, evaluated users only."""
@@ -181,17 +189,15 @@ class StandardEvaluator:
             )
         return self._last_results
 
-    def _evaluate_ranked(
-        self,
-        ranked: Factors | Scores | Mapping[Any, Any],
-        truth: Interactions,
-        history: Interactions | None,
-        k_values: Sequence[int],
+    def _evaluate_test_set(
+        self, test_data: Any, user_pos_train: Any, k_values: Sequence[int], **columns: Any
     ) -> Results:
         """The results of document 000 from one call of `recsys.evaluate`.
 
         Coverage is that of the longest lists. The MRR of {user: items} is over the lists as they are.
         """
+        truth, history = read_test_set(test_data, user_pos_train, **columns)
+        ranked = self._lists_or_source(truth, history, max(k_values))
         start = time.perf_counter()
         names, coverage = standard_names(k_values), f"coverage@{max(k_values)}"
         size = self.num_items if isinstance(ranked, Mapping) else None
@@ -219,9 +225,13 @@ def mapping_by_user(data: Any, what: str = "recommendations") -> Mapping[Any, An
     return by_user
 
 
-def item_lists(recommendations: Any) -> dict[Any, list[Any]]:
-    """{user: list of items} for metrics that ignore the order, so that sets are accepted."""
-    return {user: id_list(items) for user, items in mapping_by_user(recommendations).items()}
+def value_of_lists(recommendations: Any, request: str, **facts: Any) -> float:
+    """The value of a metric that needs no truth, of lists or of sets; 0.0 if none holds an item."""
+    lists = {user: id_list(items) for user, items in mapping_by_user(recommendations).items()}
+    if not any(lists.values()):
+        return 0.0
+    result = evaluate(lists, dict.fromkeys(lists, ()), [request], **facts)
+    return float(next(iter(result.values())))
 
 
 def json_value(value: Any) -> Any:

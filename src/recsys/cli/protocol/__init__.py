@@ -1,14 +1,456 @@
 """A protocol file: data, split, relevance, candidates, conventions, metrics, models and tests in one TOML.
 
 The file says what is measured on what, and is executed as written, so that a second party gets the same
-`result` bytes; where and when it ran is not part of them.
+`result` bytes; where and when it ran is not part of them. The schema knows the tables and their settings; the
+registries know which metrics, decisions and splits exist. Every model gets the same truth and the same seen
+items; baselines are made from the training side only.
 """
 
-from recsys.cli.protocol.protocol_file import Protocol, read_protocol
-from recsys.cli.protocol.protocol_run import Outcome, run_protocol
+from __future__ import annotations
 
-__all__ = ["Outcome", "Protocol", "read_protocol", "run_protocol"]
+import hashlib
+import json
+import re
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, cast
+
+from recsys.comparison.compare import Comparison, compare
+from recsys.comparison.history import record
+from recsys.conventions.decisions import Conventions
+from recsys.errors import FileError, InputError, MissingExtraError, RecsysError, UnknownNameError
+from recsys.evaluation import tables
+from recsys.evaluation.evaluate import evaluate
+from recsys.evaluation.results import Evaluation
+from recsys.inputs.files import read_file
+from recsys.metrics.registry import Request, parse_all
+from recsys.types import Interactions
+
+__all__ = ["Outcome", "Protocol", "input_digests", "read_protocol", "run_protocol"]
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+_TABLE_HEADER = re.compile(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?$")
+_KEY = re.compile(r"\s*([\w\-.\"']+)\s*=")
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """A protocol that was read and checked; paths in it are relative to its own folder."""
+
+    path: Path
+    content: Mapping[str, Any]
+
+    @property
+    def title(self) -> str:
+        return str(self.content.get("title", self.path.stem))
+
+    @property
+    def seed(self) -> int:
+        return int(self.content.get("seed", 0))
+
+    @cached_property
+    def requests(self) -> list[Request]:
+        """Every metric at every cut-off, in the order written."""
+        metrics = self.content["metrics"]
+        return parse_all(metrics["names"], metrics.get("k"))
+
+    @cached_property
+    def conventions(self) -> Conventions:
+        """The preset with the decisions written beside it, and the threshold of relevance."""
+        decisions = dict(self.content.get("conventions", {}))
+        conventions = Conventions.of(decisions.pop("preset", None)).but(**decisions)
+        threshold = self.content.get("relevance", {}).get("from")
+        return conventions if threshold is None else conventions.but(relevant_from=float(threshold))
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of the content, not of the text: comments and the order of settings do not count."""
+        text = json.dumps(
+            self.content, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str
+        )
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def place(self, *where: str) -> str:
+        """The file and the line of one of its settings, for errors that come up while running."""
+        return _location(self.path, self.path.read_text(encoding="utf-8-sig"), where)
+
+    @contextmanager
+    def errors_at(self, *where: str) -> Iterator[None]:
+        """Errors inside begin with the file and the line of a setting."""
+        try:
+            yield
+        except RecsysError as error:
+            error.message = f"{self.place(*where)}: {error.message}"
+            raise
+
+    def at(self, name: str) -> Path:
+        """A path of the protocol, resolved from its own folder."""
+        return self.path.parent / name
+
+    @cached_property
+    def inputs(self) -> list[str]:
+        """Every file the protocol names, once."""
+        data = self.content["data"]
+        named = [data[name] for name in ("interactions", "train", "test") if name in data]
+        for model in self.content["models"].values():
+            named += [model[name] for name in ("lists", "user_ids", "item_ids") if name in model]
+            named += model.get("factors", [])
+        return list(dict.fromkeys(named))
+
+
+def read_protocol(path: str | Path) -> Protocol:
+    """Read and check a protocol file; every error names the line."""
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise FileError(f"{file} cannot be read: {error.strerror}.", hint="Check the path.") from error
+    except UnicodeDecodeError as error:
+        raise FileError(f"{file} is not UTF-8 text.", hint="Save it as UTF-8.") from error
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise FileError(f"{file}: {error}.", hint="A protocol is TOML.") from error
+    _check_schema(file, text, content)
+    protocol = Protocol(file, content)
+    for table, check in (
+        ("metrics", lambda: protocol.requests),
+        ("conventions", lambda: protocol.conventions),
+        ("compare", lambda: _check_comparison(protocol)),
+        ("split" if "split" in content else "data", lambda: _check_split(protocol)),
+        ("models", lambda: _check_models(protocol)),
+    ):
+        with protocol.errors_at(table):
+            check()
+    return protocol
+
+
+def line_numbers(text: str) -> dict[tuple[str, ...], int]:
+    r"""The line of each table and key of a TOML text, by its path.
+
+    >>> line_numbers('seed = 1\n[metrics]\nnames = ["mrr"]')[("metrics", "names")]
+    3
+    """
+    table: tuple[str, ...] = ()
+    numbers: dict[tuple[str, ...], int] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        header, key = _TABLE_HEADER.match(line), _KEY.match(line)
+        if header:
+            table = _split_dotted_name(header.group(1))
+            numbers.setdefault(table, number)
+        elif key:
+            numbers.setdefault((*table, *_split_dotted_name(key.group(1))), number)
+    return numbers
+
+
+def _split_dotted_name(dotted: str) -> tuple[str, ...]:
+    parts = re.findall(r"\"([^\"]*)\"|'([^']*)'|([^.\s]+)", dotted)
+    return tuple(next(p for p in part if p) for part in parts if any(part))
+
+
+def _check_schema(file: Path, text: str, content: dict[str, Any]) -> None:
+    try:
+        from jsonschema import Draft202012Validator
+    except ImportError as error:
+        raise MissingExtraError("jsonschema", "cli", "Checking a protocol") from error
+    schema = json.loads(files("recsys.cli.protocol").joinpath("schema.json").read_text(encoding="utf-8"))
+    errors = sorted(Draft202012Validator(schema).iter_errors(content), key=lambda e: list(map(str, e.path)))
+    if not errors:
+        return
+    first, hint = errors[0], None
+    where = [str(part) for part in first.absolute_path]
+    name = ".".join(where) or "the file"
+    if first.validator == "additionalProperties":
+        known = first.schema.get("properties", ())
+        unknown = min(set(first.instance) - set(known))
+        message, hint = f"{name} has no setting {unknown!r}.", f"Known here: {', '.join(known)}."
+        where.append(unknown)
+    elif first.validator == "required":
+        message = f"{name} lacks {next(n for n in first.validator_value if n not in first.instance)!r}."
+    elif first.validator == "oneOf":
+        choices = [choice["required"][0] for choice in first.validator_value]
+        message = f"{name} needs exactly one of {', '.join(choices)}."
+    else:
+        message = f"{name}: {first.message}."
+    raise FileError(f"{_location(file, text, where)}: {message}", hint=hint)
+
+
+def _location(file: Path, text: str, where: Sequence[str]) -> str:
+    """The file and the line of a setting, of its table, or of what is in it."""
+    lines = line_numbers(text)
+    for length in range(len(where), 0, -1):
+        if tuple(where[:length]) in lines:
+            return f"{file}, line {lines[tuple(where[:length])]}"
+    inside = [number for path, number in lines.items() if path[: len(where)] == tuple(where)]
+    return f"{file}, line {min(inside)}" if where and inside else str(file)
+
+
+def _check_comparison(protocol: Protocol) -> None:
+    comparison = protocol.content.get("compare", {})
+    baseline = comparison.get("baseline")
+    if baseline is not None and baseline not in protocol.content["models"]:
+        raise UnknownNameError("baseline", baseline, protocol.content["models"])
+    known = [str(request) for request in protocol.requests]
+    for name in comparison.get("metrics", ()):
+        if str(Request.parse(name)) not in known:
+            raise UnknownNameError("metric to compare", name, known)
+
+
+def _check_split(protocol: Protocol) -> None:
+    """Check that [split] names one strategy that makes one split, with options it has."""
+    from recsys.splits import STRATEGIES
+    from recsys.splits.job import DEFAULTS
+
+    options = protocol.content.get("split")
+    if ("interactions" in protocol.content["data"]) != (options is not None):
+        raise InputError(
+            "[data] names interactions and there is no [split]."
+            if options is None
+            else "[data] names a test, so [split] has nothing to split.",
+            hint="interactions and [split] go together, with how = 'leave_last', for example.",
+        )
+    if options is None:
+        return
+    how = options["how"]
+    single = [name for name, strategy in STRATEGIES.load_plugins().items() if strategy.makes == "one"]
+    if how not in single:
+        raise UnknownNameError("way to split once", how, single)
+    placed_elsewhere = {
+        "seed": "It belongs at the top of the file.",
+        "columns": "They belong in [data.columns].",
+    }
+    known = {*STRATEGIES[how].parameters, *DEFAULTS} - set(placed_elsewhere)
+    for name in options:
+        if name in placed_elsewhere:
+            raise InputError(f"[split] has no {name}.", hint=placed_elsewhere[name])
+        if name not in known | {"how"}:
+            raise UnknownNameError(f"option of {how}", name, known)
+
+
+def _check_models(protocol: Protocol) -> None:
+    """Check that no model has a setting that would be ignored."""
+    needed_setting = {
+        "columns": "lists",
+        "user_ids": "factors",
+        "item_ids": "factors",
+        "half_life": "baseline",
+    }
+    for name, model in protocol.content["models"].items():
+        for setting, needed in needed_setting.items():
+            if setting in model and needed not in model:
+                raise InputError(f"models.{name}: {setting} is for models with {needed} only.")
+        if (model.get("baseline") == "recent") != ("half_life" in model):
+            raise InputError(
+                f"models.{name}: the baseline 'recent' needs half_life, in the unit of the times, "
+                "and no other has one."
+            )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The results of a run, where they were saved, and what they were measured on."""
+
+    protocol: Protocol
+    evaluations: dict[str, Evaluation]
+    comparison: Comparison | None
+    paths: dict[str, Path]
+    inputs: dict[str, str]
+    report: Path | None = None
+
+    def __str__(self) -> str:
+        results = self.evaluations
+        metrics = list(next(iter(results.values())))
+        columns: dict[str, list[Any]] = {"model": list(results)}
+        columns |= {name: [result[name] for result in results.values()] for name in metrics}
+        parts = [self.protocol.title, "", tables.text(columns)]
+        if self.comparison is not None:
+            parts += ["", str(self.comparison)]
+        return "\n".join(parts)
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """What a second party must get: hashes of the protocol and its inputs, and each model's result."""
+        results = {name: json.loads(e.to_json()) for name, e in self.evaluations.items()}
+        result = {
+            "protocol": self.protocol.sha256,
+            "inputs": self.inputs,
+            "models": {name: document["result"] for name, document in results.items()},
+        }
+        text = json.dumps(result, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        run = next(iter(results.values()))["run"]
+        document = {"result": result, "sha256": hashlib.sha256(text.encode()).hexdigest(), "run": run}
+        return json.dumps(document, indent=indent, ensure_ascii=False)
+
+
+def run_protocol(
+    protocol: Protocol | str | Path,
+    *,
+    folder: str | Path | None = None,
+    report: str | Path | None = None,
+    progress: Callable[[str], object] | None = None,
+) -> Outcome:
+    """Execute a protocol and save its results.
+
+    Args:
+        protocol: a protocol, or the path of one.
+        folder: where results are added; by default where the protocol says.
+        report: the report to write; by default the one the protocol names.
+        progress: called with a line of text at each step.
+    """
+    if not isinstance(protocol, Protocol):
+        protocol = read_protocol(protocol)
+    say = progress or (lambda _: None)
+    say("checking the inputs")
+    inputs = input_digests(protocol)
+    say("reading and splitting")
+    train, test, history = _read_data(protocol, say)
+    _check_relevance(protocol, test)
+    candidates = protocol.content.get("candidates", {})
+    seen = history if candidates.get("seen", "exclude") == "exclude" else None
+    results, seconds = {}, {}
+    for name, model in protocol.content["models"].items():
+        say(f"evaluating {name}")
+        never = candidates.get("never")
+        if "lists" in model:
+            if never:
+                say(f"{name}: candidates.never was not applied, its lists are taken as they are")
+            never = None
+        start = time.perf_counter()
+        with protocol.errors_at("models", name):
+            source = _read_model(protocol, model, train, test)
+            results[name] = evaluate(
+                source, test, protocol.requests, conventions=protocol.conventions, seen=seen, train=train,
+                never=never,
+            )  # fmt: skip
+        seconds[name] = round(time.perf_counter() - start, 3)
+    options = dict(protocol.content.get("compare", {}))
+    baseline, metrics = options.pop("baseline", None), options.pop("metrics", None)
+    comparison = None
+    if len(results) > 1:
+        comparison = compare(results, baseline, metrics, rng=protocol.seed, **options)
+    output = protocol.content.get("output", {})
+    if folder is None and "folder" in output:
+        folder = protocol.at(output["folder"])
+    paths = {}
+    if folder is not None:
+        run = {"protocol": protocol.sha256, "title": protocol.title, "inputs": inputs}
+        for name, result in results.items():
+            paths[name] = record(Path(folder), result, name, seconds=seconds[name], **run)
+    target = report or output.get("report")
+    page = None
+    if target is not None:
+        from recsys.report import write_report
+
+        say("writing the report")
+        page = protocol.at(target) if isinstance(target, str) else Path(target)
+        page.parent.mkdir(parents=True, exist_ok=True)
+        write_report(page, results, baseline=baseline, title=protocol.title, truth=test, train=train)
+    return Outcome(protocol, results, comparison, paths, inputs, page)
+
+
+def input_digests(protocol: Protocol, *, check: bool = True) -> dict[str, str]:
+    """{file: sha256} of every input; with `check`, one that differs from the protocol is an error."""
+    digests = {}
+    for name in protocol.inputs:
+        path = protocol.at(name)
+        try:
+            with path.open("rb") as file:
+                digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise FileError(f"{path} cannot be read: {error.strerror}.", hint="Check the path.") from error
+    for name, digest in protocol.content["data"].get("sha256", {}).items() if check else ():
+        if name not in digests:
+            raise FileError(f"data.sha256 names {name!r}, which the protocol does not read.")
+        if digests[name] != digest:
+            raise FileError(
+                f"{name} is not the file the protocol was written for: its sha256 is {digests[name]}.",
+                hint="Get the original, or state the new fingerprint.",
+            )
+    return digests
+
+
+def _read_data(
+    protocol: Protocol, say: Callable[[str], object]
+) -> tuple[Interactions | None, Interactions, Interactions | None]:
+    """Training data, test data, and what the users of the test had before."""
+    data = protocol.content["data"]
+    columns, ids = data.get("columns") or None, data.get("ids", "str")
+    if "interactions" not in data:
+        train = None
+        if "train" in data:
+            train = read_file(protocol.at(data["train"]), "truth", columns=columns, ids=ids)
+        test = read_file(protocol.at(data["test"]), "truth", columns=columns, ids=ids)
+        return train, test, train
+    import pandas as pd
+
+    from recsys.inputs import read_interactions
+    from recsys.splits import Split, split
+    from recsys.splits.datasets import table
+
+    options = dict(protocol.content["split"])
+    frame = table(protocol.at(data["interactions"]), columns=columns, ids=ids)
+    with protocol.errors_at("split"):
+        # A protocol names strategies that make one split only; see _check_split.
+        parts = cast(
+            "Split",
+            split(frame.interactions, options.pop("how"), seed=protocol.seed, columns=columns, **options),
+        )
+    for line in str(parts).splitlines():
+        say(line)
+    train = read_interactions(parts.train, columns=columns, table="train")
+    test = read_interactions(parts.test, columns=columns, table="test")
+    if parts.known is None:
+        return train, test, train
+    # The known rows of unseen users are their history; models learn from train alone.
+    history = pd.concat([parts.train, parts.known])
+    return train, test, read_interactions(history, columns=columns, table="known")
+
+
+def _check_relevance(protocol: Protocol, test: Interactions) -> None:
+    """Check that some item of the test reaches the threshold of relevance."""
+    threshold = protocol.conventions.relevant_from
+    if threshold is None:
+        return
+    highest = 1.0 if test.grades is None else float(test.grades.max(initial=0.0))
+    if highest < threshold:
+        problem = "has no grades" if test.grades is None else f"has no grade above {highest:g}"
+        raise InputError(
+            f"{protocol.place('relevance', 'from')}: nothing is relevant: the test {problem}, and relevant "
+            f"items have {threshold:g} or more.",
+            hint="Lower the threshold, or name the column of the grades in [data.columns].",
+        )
+
+
+def _read_model(
+    protocol: Protocol, model: dict[str, Any], train: Interactions | None, test: Interactions
+) -> Any:
+    """Lists, factors or a baseline, as the protocol describes the model."""
+    ids = protocol.content["data"].get("ids", "str")
+    if "lists" in model:
+        return read_file(protocol.at(model["lists"]), "lists", columns=model.get("columns"), ids=ids)
+    if "factors" in model:
+        from recsys.ranks.sources import read_factors
+
+        users, items = (protocol.at(name) for name in model["factors"])
+        id_files = {n: protocol.at(model[n]) for n in ("user_ids", "item_ids") if n in model}
+        return read_factors(users, items, **id_files, ids=ids)
+    if train is None:
+        raise InputError(
+            "a baseline is made from the training data, and [data] names none.",
+            hint="Add train = 'train.csv'.",
+        )
+    from recsys.models.baselines import popularity, shuffled, training_counts
+
+    users = test.cases.values.tolist()
+    if model["baseline"] == "random":
+        return shuffled(users=users, item_ids=train.items.values.tolist(), seed=protocol.seed)
+    return popularity(training_counts(train, half_life=model.get("half_life")), users=users)

@@ -20,7 +20,7 @@ from recsys.evaluation.results import Evaluation
 from recsys.inputs.timestamps import to_seconds
 from recsys.models import MF, BiasedMF, NeuMF
 from recsys.models.baselines import popularity
-from recsys.models.rating_training import fit_ratings
+from recsys.models.training import fit_ratings
 from recsys.ranks.sources import Factors, Scores
 from recsys.types import Array, Float, Int
 
@@ -99,17 +99,15 @@ def train_model(name: str, train: pd.DataFrame, setting: Setting, seed: int) -> 
     }
     rows = [train[column].to_numpy() for column in ("user", "item", "rating")]
     model = fit_ratings(networks[name](), *rows, weight_decay=2e-5, seed=seed)
-    if name == "NCF":
-        return Predictor(name, model.predict, _scores_by_block(model.predict, *shape))
-    return Predictor(name, model.predict, Factors(model.network.user_factors, model.network.item_factors))
+    if name != "NCF":
+        return Predictor(name, model.predict, Factors(model.network.user_factors, model.network.item_factors))
 
+    def score_block(rows: Int) -> Float:
+        users, items = np.repeat(rows, setting.n_items), np.tile(np.arange(setting.n_items), len(rows))
+        return model.predict(users, items).reshape(len(rows), setting.n_items)
 
-def _scores_by_block(predict: Callable[[Array, Array], Float], n_users: int, n_items: int) -> Scores:
-    def block(rows: Int) -> Float:
-        users = np.repeat(rows, n_items)
-        return predict(users, np.tile(np.arange(n_items), len(rows))).reshape(len(rows), n_items)
-
-    return Scores(block, n_users=n_users, n_items=n_items)
+    source = Scores(score_block, n_users=setting.n_users, n_items=setting.n_items)
+    return Predictor(name, model.predict, source)
 
 
 def popularity_model(by: str, train: pd.DataFrame, setting: Setting) -> Predictor:

@@ -11,15 +11,13 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import RecsysError
-from recsys.evaluation.bounds import hypothetical_ranks
+from recsys.evaluation.bounds import Bounds, Limits, hypothetical_ranks
 from recsys.evaluation.bounds.best_lists import Builder, builder_of
-from recsys.evaluation.bounds.bounds_table import Bounds, Limits
 from recsys.evaluation.bounds.candidate_pool import BoundsTask, CandidatePool, random_lists
 from recsys.evaluation.bounds.even_exposure import counted_items
-from recsys.evaluation.engine import combines, measure
-from recsys.evaluation.partials import summarise
-from recsys.metrics.case_reading import Reading
-from recsys.metrics.requests import Request
+from recsys.evaluation.engine import combines, measure, summarise
+from recsys.metrics.readings import Reading
+from recsys.metrics.registry import Request
 from recsys.ranks.ranked_truth import RankedTruth
 from recsys.types import Context, Float, Int, Interactions, Partial, PerCase
 
@@ -154,17 +152,23 @@ class _BoundsSearch:
         """Estimate floors from random lists; the best random list counts for the best value too."""
         if not requests:
             return
-        tallies = {str(r): _Tally() for r in requests}
+        values_of: dict[str, list[float]] = {str(r): [] for r in requests}
+        columns_of: dict[str, list[Float]] = {str(r): [] for r in requests}
         for turn in range(self.n_draws):
             values, columns = self._update_best(make(turn), {str(r): r for r in requests})
             for name, value in values.items():
-                tallies[name].add(value, columns.get(name))
+                values_of[name] += [] if math.isnan(value) else [value]
+                columns_of[name] += [columns[name]] if name in columns else []
         for request in requests:
-            tally = tallies[str(request)]
-            mean, error = tally.mean, tally.error
-            if tally.times is not None and request.metric.summary is None:
+            drawn, drawn_columns = values_of[str(request)], columns_of[str(request)]
+            mean = float(np.mean(drawn)) if drawn else math.nan
+            error = float(np.std(drawn, ddof=1)) / math.sqrt(len(drawn)) if len(drawn) > 1 else 0.0
+            if drawn_columns and request.metric.summary is None:
                 # The cases in the mean may differ between draws: each case counts with its own mean.
-                mean = _column_mean(self.pool, request, tally.per_case)
+                sums: Any = sum(np.where(np.isnan(column), 0.0, column) for column in drawn_columns)
+                times: Any = sum(~np.isnan(column) for column in drawn_columns)
+                per_case = np.divide(sums, times, out=np.full(len(sums), math.nan), where=times > 0)
+                mean = _column_mean(self.pool, request, per_case)
             if not math.isnan(mean):
                 self.floor[str(request)] = KnownValue(mean, "drawn", error)
 
@@ -241,40 +245,6 @@ class _BoundsSearch:
         why = self.reasons.get(name, missing) if unknown else ""
         how = ["" if math.isnan(side.value) else side.how for side in (floor, best)]
         return Limits(value, floor.value, best.value, how[0], how[1], floor.error, why)
-
-
-class _Tally:
-    """Values of one metric over all draws, and their sums per case if it has values per case."""
-
-    def __init__(self) -> None:
-        self._values: list[float] = []
-        self._sums: Float = np.zeros(0)
-        self.times: Float | None = None
-
-    def add(self, value: float, column: Float | None) -> None:
-        """Add one draw."""
-        if not math.isnan(value):
-            self._values.append(value)
-        if column is not None:
-            has_value = ~np.isnan(column)
-            self._sums = np.where(has_value, column, 0.0) + (0.0 if self.times is None else self._sums)
-            self.times = has_value + (0.0 if self.times is None else self.times)
-
-    @property
-    def mean(self) -> float:
-        return float(np.mean(self._values)) if self._values else math.nan
-
-    @property
-    def error(self) -> float:
-        """The standard error of the mean."""
-        n = len(self._values)
-        return float(np.std(self._values, ddof=1)) / math.sqrt(n) if n > 1 else 0.0
-
-    @property
-    def per_case(self) -> Float:
-        """The mean of each case over the draws in which it has a value."""
-        times = np.zeros(0) if self.times is None else self.times
-        return np.asarray(np.divide(self._sums, times, out=np.full(len(times), math.nan), where=times > 0))
 
 
 def _at_best_bound(request: Request, values: Float) -> bool:

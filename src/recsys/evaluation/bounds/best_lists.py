@@ -25,15 +25,12 @@ from recsys.evaluation.bounds.hypothetical_ranks import (
 )
 from recsys.evaluation.engine import measure
 from recsys.kernels import scan
+from recsys.metrics.attributes import Attribute, ItemFacts
 from recsys.metrics.calibration import label_amounts
-from recsys.metrics.case_reading import Reading
-from recsys.metrics.diversity import DISTANCES, Profile, profile_entries
-from recsys.metrics.item_facts import Attribute, ItemFacts
-from recsys.metrics.registry import divide_or_zero
-from recsys.metrics.requests import Request
-from recsys.metrics.shown_items import sorted_unique
-from recsys.metrics.vector_sums import sums_by_case
-from recsys.ranks.matching import MatchedTruth
+from recsys.metrics.diversity import DISTANCES, Profile, profile_entries, sums_by_case
+from recsys.metrics.readings import Reading, sorted_unique
+from recsys.metrics.registry import Request, divide_or_zero
+from recsys.ranks.ranked_truth import MatchedTruth
 from recsys.types import Array, Bool, Float, Ids, Int, entries_of_cases
 
 _SETS = 256  # the most frequent sets of labels that are considered
@@ -178,7 +175,7 @@ def _choose_heads(
     `appeal_to` gets the cases of a block and returns a function of its rows; `add` is what an item of each
     set adds.
     """
-    parts: list[tuple[Array, ...]] = []
+    parts: list[tuple[Array, Array]] = []
     for cases in pool.blocks(max(sets.labels.shape)):
         appeal, n_left = appeal_to(cases), _candidates_per_set(pool, sets, cases)
         used = np.zeros_like(n_left)
@@ -190,22 +187,20 @@ def _choose_heads(
             appeal_of_sets = appeal(row, label_amounts[row], place)
             chosen = np.where(n_left[row] > 0, appeal_of_sets, -np.inf).argmax(axis=1)
             item, used[row, chosen] = _next_candidate(pool, sets, cases[row], chosen, used[row, chosen])
-            parts.append((cases[row], np.full(len(row), place), item))
+            parts.append((cases[row], item))
             n_left[row, chosen] -= 1
             label_amounts[row] += add[chosen]
-    if not parts:
-        return ListHeads(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
-    case, turn, items = (np.concatenate(column) for column in zip(*parts, strict=True))
-    order = np.lexsort((turn, case))
-    return ListHeads(case[order], items[order])
+    heads = ListHeads.join(parts)
+    order = np.argsort(heads.case, kind="stable")  # the parts of a case are in the order of their places
+    return ListHeads(heads.case[order], heads.item[order])
 
 
 def _candidates_per_set(pool: CandidatePool, sets: _LabelSets, cases: Int) -> Int:
     """How many candidates of each set these cases have: cases x sets."""
     n_sets = len(sets.labels)
-    low, high = np.searchsorted(pool.case, [cases[0], cases[-1] + 1])
-    case, of_set = pool.case[low:high] - cases[0], sets.of_item[pool.item[low:high]]
-    pair = (case * n_sets + of_set)[of_set >= 0]
+    row, item = pool.pairs_of(cases)
+    of_set = sets.of_item[item]
+    pair = (row * n_sets + of_set)[of_set >= 0]
     n_in_keys = np.bincount(pair, minlength=len(cases) * n_sets).reshape(len(cases), n_sets)
     return n_in_keys if pool.keys_are_allowed else np.diff(sets.indptr) - n_in_keys
 
@@ -245,17 +240,15 @@ def _by_cosine(task: BoundsTask, profile: Profile, *, sign: float) -> BestLists:
     blocks = list(pool.blocks(unit.shape[1]))
     borders = np.array([block[0] for block in blocks] + [pool.n_cases])
     users = sums_by_case(profile.matrix, profile.case, profile.row, profile.weight, borders)
-    cases, items = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    parts = []
     for block, user in zip(blocks, users, strict=True) if depth else ():
-        low, high = pool.starts[block[0]], pool.starts[block[-1] + 1]
-        pairs = (pool.starts[block[0] : block[-1] + 2] - low, pool.item[low:high].astype(np.int32))
+        starts = pool.starts[block[0] : block[-1] + 2]
+        pairs = (starts - starts[0], pool.pairs_of(block)[1].astype(np.int32))
         seen, eligible = (None, pairs) if pool.keys_are_allowed else (pairs, None)
         found = scan(user, sign * unit, k=depth, never=never, seen=seen, eligible=eligible)
-        cases.append(np.repeat(block, np.diff(found.list_indptr)))
-        items.append(found.list_items.astype(np.int64))
+        parts.append((np.repeat(block, np.diff(found.list_indptr)), found.list_items.astype(np.int64)))
     whole = bool((reading.facts.rows[pool.showable] >= 0).all())
-    front = ListHeads(np.concatenate(cases), np.concatenate(items))
-    return BestLists(task.lists(front), proven=whole or not drop)
+    return BestLists(task.lists(ListHeads.join(parts)), proven=whole or not drop)
 
 
 def far_apart(task: BoundsTask) -> list[BestLists]:
@@ -267,15 +260,20 @@ def far_apart(task: BoundsTask) -> list[BestLists]:
     depth = int(task.places.max(initial=0))
     shortlist = _shortlist(pool, reading, depth, distance, drop=task.params["missing"] == "drop")
     apart = _distances(reading, shortlist, shortlist, distance)
-    cases, items = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    column_of = np.full(len(pool.items), -1)
+    column_of[shortlist] = np.arange(len(shortlist))
+    parts = []
     for block in pool.blocks(max(len(shortlist), 1)):
-        free = _candidate_mask(pool, block, shortlist)
+        # Which items of the shortlist each case may be shown: cases x items.
+        row, item = pool.pairs_of(block)
+        at = column_of[item]
+        free = np.full((len(block), len(shortlist)), not pool.keys_are_allowed)
+        free[row[at >= 0], at[at >= 0]] = pool.keys_are_allowed
         places_here = np.minimum(task.places[block], free.sum(axis=1))
         picked = _pick_by_exchange(apart, free, places_here, depth)
         row, column = np.nonzero(picked >= 0)
-        cases.append(block[row])
-        items.append(shortlist[picked[row, column]])
-    return [BestLists(task.lists(ListHeads(np.concatenate(cases), np.concatenate(items))))]
+        parts.append((block[row], shortlist[picked[row, column]]))
+    return [BestLists(task.lists(ListHeads.join(parts)))]
 
 
 def _pick_by_exchange(apart: Float, free: Bool, places: Int, depth: int) -> Int:
@@ -347,17 +345,6 @@ def _unit_vectors(reading: Reading) -> tuple[Float, Bool]:
         return unit, has
 
     return reading.cached("units", make)
-
-
-def _candidate_mask(pool: CandidatePool, block: Int, items: Int) -> Bool:
-    """Which of these items are candidates of these cases: cases x items."""
-    place = np.full(len(pool.items), -1)
-    place[items] = np.arange(len(items))
-    low, high = np.searchsorted(pool.case, [block[0], block[-1] + 1])
-    at = place[pool.item[low:high]]
-    out = np.full((len(block), len(items)), not pool.keys_are_allowed)
-    out[(pool.case[low:high] - block[0])[at >= 0], at[at >= 0]] = pool.keys_are_allowed
-    return out
 
 
 # What a metric can name in its declaration (`best_lists=`); it may also bring a function of its own.

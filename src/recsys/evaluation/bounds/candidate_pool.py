@@ -6,7 +6,7 @@ user has seen), or the few that are allowed (what is eligible, or what a complet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
@@ -18,12 +18,9 @@ from recsys.conventions.decisions import Conventions
 from recsys.evaluation.engine import Readings
 from recsys.evaluation.exposure import resolve_catalogue
 from recsys.kernels.keyed_random import id_keys, pair_keys
-from recsys.metrics.case_reading import Reading
-from recsys.metrics.requests import Request
-from recsys.metrics.shown_items import sorted_unique
-from recsys.ranks.counting import CountedTruth
-from recsys.ranks.matching import MatchedTruth
-from recsys.ranks.ranked_truth import RankedTruth
+from recsys.metrics.readings import Reading, sorted_unique
+from recsys.metrics.registry import Request
+from recsys.ranks.ranked_truth import CountedTruth, MatchedTruth, RankedTruth
 from recsys.splits.negatives import sample
 from recsys.types import Array, Bool, Catalogue, Context, Float, Ids, Int, Interactions, entries_of_cases
 
@@ -55,13 +52,11 @@ class CandidatePool:
     @cached_property
     def catalogue(self) -> Catalogue:
         """All items."""
-        judged, known = self.judged, self.user_context
+        judged = self.judged
         tables: list[tuple[Ids, Array]] = [(judged.items, judged.judged)]
         if isinstance(judged, MatchedTruth):
             tables.append((judged.items, judged.shown("by_id").codes))
-        if known.train is not None:
-            tables.append((known.train.items, np.flatnonzero(known.train.item_counts)))
-        return resolve_catalogue(known.catalogue, known.n_items, tables)
+        return resolve_catalogue(self.user_context, tables)
 
     @cached_property
     def context(self) -> Context:
@@ -184,6 +179,11 @@ class CandidatePool:
         return np.asarray(
             self.showable[item] & (is_in(self.key(case, item), self.keys) == self.keys_are_allowed)
         )
+
+    def pairs_of(self, cases: Int) -> tuple[Int, Int]:
+        """The row among these adjacent cases, and the item, of each of their keys."""
+        own = slice(self.starts[cases[0]], self.starts[cases[-1] + 1])
+        return self.case[own] - cases[0], self.item[own]
 
     def candidates_of_case(self, case: int) -> Int:
         """The candidates of one case."""
@@ -320,34 +320,11 @@ class ListHeads(NamedTuple):
     case: Array
     item: Array
 
-
-def fill_lists(
-    pool: CandidatePool, places: Int, order: Int, *, front: ListHeads | None = None, last: Int = _EMPTY
-) -> BuiltLists:
-    """Lists that begin with `front` and continue in `order`; pairs in `last` are a last resort.
-
-    `order` holds items that may be shown, best first. A list reads no more of it than its places plus the
-    items it must skip, so the work grows with the number of pairs, not with cases x items.
-    """
-    if front is not None:
-        fits = _rank_in_case(front.case) <= places[front.case]
-        front = ListHeads(front.case[fits], front.item[fits])
-    taken = _EMPTY if front is None else np.sort(pool.key(front.case, front.item))
-    n_taken = _count_by_case(taken, pool)
-    need = places - n_taken
-    parts = [] if front is None else [(front.case, front.item)]
-    for case, item in _items_in_order(
-        pool, np.where(need > 0, need + n_taken + _count_by_case(last, pool), 0), order
-    ):
-        pairs = pool.key(case, item)
-        usable = np.flatnonzero(pool.allowed(case, item) & ~is_in(pairs, taken))
-        if len(last):
-            usable = usable[np.lexsort((usable, is_in(pairs[usable], last), case[usable]))]
-        keep = usable[_rank_in_case(case[usable]) <= need[case[usable]]]
-        parts.append((case[keep], item[keep]))
-    case = np.concatenate([_EMPTY, *(p[0] for p in parts)])
-    item = np.concatenate([_EMPTY, *(p[1] for p in parts)])
-    return _group_by_case(pool, case, item)
+    @classmethod
+    def join(cls, parts: Sequence[tuple[Array, Array]]) -> ListHeads:
+        """The pairs of all parts, one part after the other."""
+        cases, items = zip((_EMPTY, _EMPTY), *parts, strict=True)
+        return cls(np.concatenate(cases), np.concatenate(items))
 
 
 def _items_in_order(pool: CandidatePool, need: Int, order: Int) -> Iterator[tuple[Array, Array]]:
@@ -391,7 +368,7 @@ def random_lists(pool: CandidatePool, places: Int, turn: int) -> BuiltLists:
         )
         case = np.repeat(np.arange(pool.n_cases), np.diff(drawn.indptr))
         item = pool.items.code_of(drawn.items.values)[drawn.codes]
-    keep = _rank_in_case(case) <= places[case]
+    keep = rank_in_case(case) <= places[case]
     return _group_by_case(pool, case[keep], item[keep])
 
 
@@ -401,11 +378,7 @@ def _group_by_case(pool: CandidatePool, case: Array, item: Array) -> BuiltLists:
     return BuiltLists(np.concatenate([[0], np.cumsum(sizes)]), item[order])
 
 
-def _count_by_case(keys: Int, pool: CandidatePool) -> Int:
-    return np.bincount(keys // max(len(pool.items), 1), minlength=pool.n_cases)
-
-
-def _rank_in_case(case: Array) -> Int:
+def rank_in_case(case: Array) -> Int:
     """1, 2, … within each case; entries of a case are adjacent."""
     if len(case) == 0:
         return _EMPTY
@@ -435,16 +408,30 @@ class BoundsTask:
     def reading(self) -> Reading:
         return self.pool.readings.under(self.conventions)
 
-    @property
-    def all_items(self) -> Int:
-        """The items that may be shown, by id."""
-        return np.flatnonzero(self.pool.showable)
+    def lists(self, front: ListHeads | None = None, order: Int | None = None, last: Int = _EMPTY) -> Any:
+        """Lists that begin with `front` and continue in `order`; pairs in `last` are a last resort.
 
-    def lists(self, front: ListHeads | None = None, order: Int | None = None, last: Int | None = None) -> Any:
-        """Lists that begin with `front` and are filled up in an order of the items."""
-        pool = self.pool
-        options = {} if last is None else {"last": last}
-        lists = fill_lists(
-            pool, self.places, self.all_items if order is None else order, front=front, **options
+        `order` holds items that may be shown, best first; by default all of them, by id. A list reads no more
+        of it than its places plus the items it must skip, so the work grows with the number of pairs, not
+        with cases x items.
+        """
+        pool, places = self.pool, self.places
+        parts = []
+        if front is not None:
+            fits = rank_in_case(front.case) <= places[front.case]
+            front = ListHeads(front.case[fits], front.item[fits])
+            parts.append((front.case, front.item))
+        taken = _EMPTY if front is None else np.sort(pool.key(front.case, front.item))
+        n_taken, n_last = (
+            np.bincount(keys // max(len(pool.items), 1), minlength=pool.n_cases) for keys in (taken, last)
         )
-        return pool.with_lists(*lists)
+        need = places - n_taken
+        in_order = np.flatnonzero(pool.showable) if order is None else order
+        for case, item in _items_in_order(pool, np.where(need > 0, need + n_taken + n_last, 0), in_order):
+            pairs = pool.key(case, item)
+            usable = np.flatnonzero(pool.allowed(case, item) & ~is_in(pairs, taken))
+            if len(last):
+                usable = usable[np.lexsort((usable, is_in(pairs[usable], last), case[usable]))]
+            keep = usable[rank_in_case(case[usable]) <= need[case[usable]]]
+            parts.append((case[keep], item[keep]))
+        return pool.with_lists(*_group_by_case(pool, *ListHeads.join(parts)))

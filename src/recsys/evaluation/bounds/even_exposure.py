@@ -14,9 +14,8 @@ from recsys.conventions.decisions import Conventions
 from recsys.evaluation.bounds.candidate_pool import BestLists, BoundsTask, BuiltLists, CandidatePool
 from recsys.evaluation.exposure import entry_weights, exposure_key
 from recsys.metrics.calibration import group_shares
-from recsys.metrics.catalogue_reading import CatalogueReading
-from recsys.metrics.registry import divide_or_zero
-from recsys.metrics.requests import Request
+from recsys.metrics.catalogue import CatalogueReading
+from recsys.metrics.registry import Request, divide_or_zero
 from recsys.types import Array, Bool, Float, Int
 
 _ROUNDS = 256
@@ -74,14 +73,26 @@ def exposed_by_merit(task: BoundsTask) -> list[BestLists]:
 
 
 def _order_by_exposure(task: BoundsTask, lists: BuiltLists, due: Float | None = None) -> Any:
-    """The lists, reordered within each list if places differ in weight."""
-    weight, longest = _place_weighting(task), int(task.places.max(initial=1))
-    if weight not in ("none", "list"):
-        place = np.arange(1, longest + 1)
-        weights, unit = entry_weights(weight, place, place)
-        due = np.ones(len(task.pool.items)) if due is None else due
-        lists = order_by_exposure(lists, task.places, due, np.asarray(weights * unit, dtype=np.float64))
-    return task.pool.with_lists(*lists)
+    """The lists; where places differ in weight, items with least exposure relative to `due` lead."""
+    weight, places, n_items = _place_weighting(task), task.places, len(task.pool.items)
+    if weight in ("none", "list"):
+        return task.pool.with_lists(*lists)
+    place = np.arange(1, int(places.max(initial=1)) + 1)
+    amount, unit = entry_weights(weight, place, place)
+    weights = np.asarray(amount * unit, dtype=np.float64)
+    due = np.maximum(np.ones(n_items) if due is None else due, np.finfo(np.float64).tiny)
+    codes, exposure = lists.codes.copy(), np.zeros(n_items)
+    # In blocks of lists: each block sees the exposure that the blocks before it gave.
+    step = max(n_items, len(codes) // _ROUNDS, 1)
+    cuts = np.flatnonzero(np.diff(np.cumsum(places) // step)) + 1
+    for block in np.split(np.arange(len(places)), cuts):
+        own = slice(lists.indptr[block[0]], lists.indptr[block[-1] + 1]) if len(block) else slice(0, 0)
+        case = np.repeat(block, places[block])
+        order = np.lexsort((exposure[codes[own]] / due[codes[own]], case))
+        codes[own] = codes[own][order]
+        place = np.arange(len(case)) - np.repeat(np.cumsum(places[block]) - places[block], places[block])
+        exposure += np.bincount(codes[own], weights=weights[place], minlength=n_items)
+    return task.pool.with_lists(lists.indptr, codes)
 
 
 def _place_weighting(task: BoundsTask) -> str:
@@ -147,22 +158,6 @@ def is_repeat(keys: Int) -> Bool:
     out = np.zeros(len(keys), dtype=bool)
     out[order[1:]] = keys[order[1:]] == keys[order[:-1]]
     return out
-
-
-def order_by_exposure(lists: BuiltLists, places: Int, due: Float, weights: Float) -> BuiltLists:
-    """The same lists, each led by the items with least exposure relative to `due`; in blocks of lists."""
-    codes, exposure = lists.codes.copy(), np.zeros(len(due))
-    due = np.maximum(due, np.finfo(np.float64).tiny)
-    step = max(len(due), len(codes) // _ROUNDS, 1)
-    cuts = np.flatnonzero(np.diff(np.cumsum(places) // step)) + 1
-    for block in np.split(np.arange(len(places)), cuts):
-        own = slice(lists.indptr[block[0]], lists.indptr[block[-1] + 1]) if len(block) else slice(0, 0)
-        case = np.repeat(block, places[block])
-        order = np.lexsort((exposure[codes[own]] / due[codes[own]], case))
-        codes[own] = codes[own][order]
-        place = np.arange(len(case)) - np.repeat(np.cumsum(places[block]) - places[block], places[block])
-        exposure += np.bincount(codes[own], weights=weights[place], minlength=len(due))
-    return BuiltLists(lists.indptr, codes)
 
 
 def most_even_counts(caps: Int, total: int) -> Int:

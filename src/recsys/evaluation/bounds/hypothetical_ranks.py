@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from recsys.conventions.decisions import Conventions, relevant
-from recsys.evaluation.bounds.candidate_pool import BestLists, BoundsTask, CandidatePool, is_in
+from recsys.evaluation.bounds.candidate_pool import BestLists, BoundsTask, CandidatePool, is_in, rank_in_case
 from recsys.kernels.keyed_random import id_keys, mix_bits, pair_keys, unit_floats
 from recsys.metrics.intents import Intents, greedy_order, truth_intents
+from recsys.metrics.readings import sorted_unique
 from recsys.metrics.reference_lists import reference_frequency
-from recsys.metrics.requests import Request
-from recsys.metrics.shown_items import sorted_unique
+from recsys.metrics.registry import Request
 from recsys.metrics.weights import gains
 from recsys.ranks.ranked_truth import RankedTruth
 from recsys.types import Array, Float, Hits, Ids, Int, Shown
@@ -27,46 +27,22 @@ from recsys.types import Array, Float, Hits, Ids, Int, Shown
 class HypotheticalRanks:
     """The truth of an evaluation with its items at other ranks."""
 
-    truth: RankedTruth
+    cases: Ids
+    items: Ids
+    clusters: Array | None
+    item_weights: Float | None
+    judged: Array
+    grades: Float | None
+    truth_indptr: Int
+    counts: Mapping[str, int]
     new_hits: Hits
     has_ties: bool
+    evaluated: RankedTruth
     restricted = False
-
-    @property
-    def cases(self) -> Ids:
-        return self.truth.cases
-
-    @property
-    def items(self) -> Ids:
-        return self.truth.items
-
-    @property
-    def clusters(self) -> Array | None:
-        return self.truth.clusters
-
-    @property
-    def item_weights(self) -> Float | None:
-        return self.truth.item_weights
-
-    @property
-    def judged(self) -> Array:
-        return self.truth.judged
-
-    @property
-    def grades(self) -> Float | None:
-        return self.truth.grades
-
-    @property
-    def truth_indptr(self) -> Int:
-        return self.truth.truth_indptr
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        return self.truth.counts
 
     def shown(self, ties: str) -> Shown:
         """The lists of the evaluation; hypothetical ranks have none of their own."""
-        return self.truth.shown(ties)
+        return self.evaluated.shown(ties)
 
     def n_undecided(self) -> tuple[int, int]:
         return 0, 0
@@ -99,7 +75,7 @@ def best_ranks(pool: CandidatePool, gain: Float) -> HypotheticalRanks:
     case, at = _reachable_entries(pool)
     order = np.lexsort((-gain[at], case))
     case, at = case[order], at[order]
-    rank = np.arange(1, len(case) + 1) - np.searchsorted(case, case, side="left")
+    rank = rank_in_case(case)
     keep = (rank <= pool.places[case]) & (gain[at] > 0)
     return with_ranks(pool, case[keep], at[keep], rank[keep])
 
@@ -163,7 +139,10 @@ def with_ranks(
         n_listed=pool.places,
         n_candidates=None if hits.n_candidates is None else pool.n_candidates,
     )
-    return HypotheticalRanks(judged, new_hits, has_ties=tied is not None)
+    return HypotheticalRanks(
+        judged.cases, judged.items, judged.clusters, weights, judged.judged, judged.grades,
+        judged.truth_indptr, judged.counts, new_hits, tied is not None, judged,
+    )  # fmt: skip
 
 
 def _reachable_entries(pool: CandidatePool) -> tuple[Int, Int]:
@@ -238,7 +217,7 @@ def _by_number_of_intents(task: BoundsTask) -> HypotheticalRanks:
     keys, counts = np.unique(pool.key(intents.case, intents.item), return_counts=True)
     order = np.lexsort((-counts, keys // len(pool.items)))
     case, item = keys[order] // len(pool.items), keys[order] % len(pool.items)
-    rank = np.arange(1, len(case) + 1) - np.searchsorted(case, case, side="left")
+    rank = rank_in_case(case)
     return _truth_at_ranks(pool, case, item, rank)
 
 

@@ -22,13 +22,27 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
     """Write bytes; the file at `path` changes at once or not at all."""
     target = Path(path)
-    _check_target(target)
+    if target.is_symlink():
+        raise FileError(f"{target} is a symbolic link.", hint="Name the file it points to.")
+    if target.exists() and not target.is_file():
+        raise FileError(f"{target} is not a regular file.", hint="Name a file.")
+    if not target.parent.is_dir():
+        raise FileError(f"there is no folder {target.parent}.", hint="Make it first.")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     sibling = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
     try:
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666
-        _write_and_sync(sibling, data, mode)
+        with os.fdopen(os.open(sibling, flags, mode), "wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
         sibling.replace(target)
-        _sync_folder(target.parent)
+        with contextlib.suppress(OSError):  # flushes the rename too; not every file system can
+            folder = os.open(target.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
     except OSError as error:
         raise FileError(
             f"{target} could not be written: {error.strerror or error}.",
@@ -57,30 +71,3 @@ def rename_if_absent(finished: Path, target: Path) -> bool:
         return True
     finished.unlink()
     return True
-
-
-def _check_target(target: Path) -> None:
-    if target.is_symlink():
-        raise FileError(f"{target} is a symbolic link.", hint="Name the file it points to.")
-    if target.exists() and not target.is_file():
-        raise FileError(f"{target} is not a regular file.", hint="Name a file.")
-    if not target.parent.is_dir():
-        raise FileError(f"there is no folder {target.parent}.", hint="Make it first.")
-
-
-def _write_and_sync(path: Path, data: bytes, mode: int) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    with os.fdopen(os.open(path, flags, mode), "wb") as out:
-        out.write(data)
-        out.flush()
-        os.fsync(out.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    """Flush the rename to the disk; not every file system can."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import FileError, MissingExtraError, RecsysError
-from recsys.inputs.files.content import FileContent
-from recsys.inputs.files.formats import Format, ReadOptions, add_format
+from recsys.inputs.files.formats import FileContent, Format, ReadOptions, add_format
 from recsys.inputs.files.text import locate_errors
 from recsys.inputs.frames import detect_columns, find_columns
 from recsys.inputs.ids import IdKind, convert_ids, encode_strings
@@ -26,7 +25,7 @@ _Load = Callable[[FileContent, _Choice], Any]
 
 
 def _load_parquet(source: FileContent, choose: _Choice) -> Any:
-    content = _path_or_bytes(source)
+    content: Any = source.path if source.plain else io.BytesIO(source.data)
     try:
         import pyarrow as pa
         from pyarrow import parquet
@@ -67,11 +66,6 @@ def _load_arrow(source: FileContent, choose: _Choice) -> Any:
             return table
     except (pa.ArrowException, OSError) as error:
         raise _damage_error(source, "Arrow", error) from error
-
-
-def _path_or_bytes(source: FileContent) -> Any:
-    """The path of an uncompressed file, else the bytes."""
-    return source.path if source.plain else io.BytesIO(source.data)
 
 
 def _damage_error(source: FileContent, title: str, error: Exception) -> Exception:
@@ -170,29 +164,26 @@ def _arrow_bytes(table: Any) -> bytes:
     return out.getvalue()
 
 
-add_format(
-    Format(
-        "parquet",
-        read=partial(_read, _load_parquet),
-        read_whole=partial(_read_whole, _load_parquet, "Parquet"),
-        write=lambda frame, _: parquet_bytes(frame.to_arrow()),
-        suffixes=(".parquet", ".pq"),
-        magic=b"PAR1",
-        typed=True,
-        help="its first bytes",
-        lists="user, item, and score or rank; needs pyarrow or polars",
-    )
+def _add(name: str, load: _Load, title: str, **facts: Any) -> None:
+    read, read_whole = partial(_read, load), partial(_read_whole, load, title)
+    add_format(Format(name, read, read_whole, typed=True, help="its first bytes", **facts))
+
+
+_add(
+    "parquet",
+    _load_parquet,
+    "Parquet",
+    write=lambda frame, _: parquet_bytes(frame.to_arrow()),
+    suffixes=(".parquet", ".pq"),
+    magic=b"PAR1",
+    lists="user, item, and score or rank; needs pyarrow or polars",
 )
-add_format(
-    Format(
-        "arrow",
-        read=partial(_read, _load_arrow),
-        read_whole=partial(_read_whole, _load_arrow, "Arrow files"),
-        write=lambda frame, _: _arrow_bytes(frame.to_arrow()),
-        suffixes=(".arrow", ".feather"),
-        magic=b"ARROW1",
-        typed=True,
-        help="its first bytes",
-        lists="user, item, and score or rank; needs pyarrow",
-    )
+_add(
+    "arrow",
+    _load_arrow,
+    "Arrow files",
+    write=lambda frame, _: _arrow_bytes(frame.to_arrow()),
+    suffixes=(".arrow", ".feather"),
+    magic=b"ARROW1",
+    lists="user, item, and score or rank; needs pyarrow",
 )

@@ -1,26 +1,91 @@
-"""What is known about a file format: one row per format, beside the functions that read it.
+"""The bytes of a file, and what is known about the formats they can be in.
 
-Detection, reading, writing, the command's help and the documentation all read `FORMATS`. The modules of the
-built-in formats register when `reader` is imported; take the complete registry from `recsys.files`.
+A format is one row, beside the functions that read it: detection, reading, writing, the command's help and
+the documentation all read `FORMATS`. The modules of the built-in formats register when `reader` is imported;
+take the complete registry from `recsys.files`.
+
+Gzipped files are unpacked. Pickles, and files that contain one, are refused by their first bytes, whatever
+their name: opening them can run any code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import difflib
+import gzip
+import io
+import os
+import re
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO
 
+from recsys.errors import FileError
 from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.ids import IdKind
 from recsys.types import Interactions, Lists, Registry
-
-if TYPE_CHECKING:
-    from recsys.inputs.files.content import FileContent
 
 ROLES = {
     "lists": ("case", "user", "item", "score", "rank"),
     "truth": ("case", "user", "item", "grade", "time"),
 }
+_HEAD_BYTES = 1 << 16
+_CHUNK_BYTES = 1 << 22
+_UNPACKED_BYTES, _UNPACKED_RATIO = 1 << 30, 250
+_GZIP = b"\x1f\x8b"
+
+_PICKLE_START = re.compile(
+    rb"\x80[\x00-\x09]|[(\]}](?:dp|lp|tp|q|i|c)|c[A-Za-z_][\w.]*\r?\n[A-Za-z_][\w.]*\r?\n"
+)
+_ZLIB = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
+_UNSUPPORTED = {
+    _GZIP: "gzipped twice", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstandard",
+    b"\x89HDF": "HDF5", b"SQLite format 3": "an SQLite database", b"Obj\x01": "Avro",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FileContent:
+    """One input: a path, or None for standard input; `name` is its name in errors."""
+
+    name: str
+    path: Path | None
+
+    @cached_property
+    def data(self) -> bytes:
+        """All bytes, unpacked if they were gzipped."""
+        try:
+            if self.path is None or not self.path.is_file():
+                raw = sys.stdin.buffer.read() if self.path is None else self.path.read_bytes()
+                return _gunzip(io.BytesIO(raw), len(raw), self.name) if raw[:2] == _GZIP else raw
+            with self.path.open("rb") as stream:
+                if not self.plain:
+                    return _gunzip(stream, self.path.stat().st_size, self.name)
+                return stream.read()
+        except OSError as error:
+            raise _read_error(self.name, error) from error
+
+    @cached_property
+    def head(self) -> bytes:
+        """The first bytes, unpacked; enough to detect the format."""
+        if self.path is None or not self.plain:
+            return self.data[:_HEAD_BYTES]
+        with self.path.open("rb") as stream:
+            return stream.read(_HEAD_BYTES)
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether this is an uncompressed regular file, which can be read more than once.
+
+        A pipe (a FIFO, <(zcat lists.gz)) can be read only once: `data` reads all of it.
+        """
+        if self.path is None or not self.path.is_file():
+            return False
+        with self.path.open("rb") as stream:
+            return stream.read(2) != _GZIP
 
 
 @dataclass(frozen=True)
@@ -88,3 +153,81 @@ FORMATS: Registry[Format] = Registry("file format", "recsys.formats")
 def add_format(entry: Format) -> None:
     """Register a format under its name."""
     FORMATS[entry.name] = entry
+
+
+def open_file(path: str | os.PathLike[str]) -> FileContent:
+    """A file that exists, is not empty and is safe to read; "-" is standard input."""
+    if str(path) == "-":
+        source = FileContent("<stdin>", None)
+    else:
+        file = Path(path)
+        if file.is_dir():
+            raise FileError(f"{file} is a folder.", hint="Name one file.")
+        if not file.exists():
+            siblings = sorted(p.name for p in file.parent.iterdir()) if file.parent.is_dir() else []
+            similar = difflib.get_close_matches(file.name, siblings, n=1)
+            hint = f"Did you mean {file.parent / similar[0]}?" if similar else "Check the path."
+            raise FileError(f"there is no file {file}.", hint=hint)
+        source = FileContent(str(file), file)
+    try:
+        head = source.head
+    except OSError as error:
+        raise _read_error(source.name, error) from error
+    if not head.strip(b"\xef\xbb\xbf \t\r\n"):
+        raise FileError(f"{source.name} is empty.", hint="Check what wrote it.")
+    _refuse_unsafe(head, source.name)
+    return source
+
+
+def _refuse_unsafe(head: bytes, name: str) -> None:
+    safe_format = (
+        "Write the table as CSV or Parquet where it was made, say with frame.to_csv(path, index=False)."
+    )
+    is_zip = head.startswith(b"PK\x03\x04")
+    is_zlib = head.startswith(_ZLIB) and not head[:64].isascii()
+    if _PICKLE_START.match(head) or is_zlib or (is_zip and b".pkl" in head):
+        raise FileError(
+            f"{name} holds a pickle (pickle, joblib or torch), and opening one can run any code.",
+            hint=safe_format,
+        )
+    if head.startswith(b"\x93NUMPY") or (is_zip and b".npy" in head):
+        raise FileError(
+            f"{name} holds NumPy arrays, not a table.",
+            hint="Factors are read by recsys.read_factors(U, V), or evaluate --factors U V.",
+        )
+    if is_zip:
+        raise FileError(f"{name} is a zip archive.", hint="Unpack it, and name the table in it.")
+    for magic, kind in _UNSUPPORTED.items():
+        if head.startswith(magic) and not format_by_magic(head, FORMATS.load_plugins().values()):
+            raise FileError(f"{name} is {kind}, which is not read here.", hint=f"Convert it. {safe_format}")
+
+
+def format_by_magic(head: bytes, formats: Iterable[Format]) -> Format | None:
+    """The format whose files all begin like this one; None if there is none."""
+    return next((f for f in formats if f.magic is not None and head.startswith(f.magic)), None)
+
+
+def _gunzip(stream: BinaryIO, size: int, name: str) -> bytes:
+    """Unpacked bytes; a file that unpacks to far more than its size is refused before it fills the memory."""
+    parts, total = [], 0
+    try:
+        with gzip.GzipFile(fileobj=stream) as unzipped:
+            while part := unzipped.read(_CHUNK_BYTES):
+                parts.append(part)
+                total += len(part)
+                if total > _UNPACKED_BYTES and total > _UNPACKED_RATIO * size:
+                    raise FileError(
+                        f"{name} unpacks to over {_UNPACKED_RATIO} times its size.",
+                        hint="Unpack it yourself first.",
+                    )
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise FileError(
+            f"{name} is a damaged or truncated gzip file ({error}).", hint="Copy or write it again."
+        ) from error
+    return b"".join(parts)
+
+
+def _read_error(name: str, error: OSError) -> FileError:
+    if isinstance(error, FileError):
+        return error
+    return FileError(f"{name} cannot be read: {error.strerror or error}.", hint="Check its permissions.")

@@ -13,8 +13,7 @@ from functools import partial
 from typing import Any
 
 from recsys.errors import FileError
-from recsys.inputs.files.content import FileContent
-from recsys.inputs.files.formats import Format, ReadOptions, add_format
+from recsys.inputs.files.formats import FileContent, Format, ReadOptions, add_format
 from recsys.inputs.files.text import TextTable, decode, first_lines, locate_errors, typed_table
 from recsys.inputs.frames import find_columns
 from recsys.types import Interactions, Lists
@@ -123,24 +122,6 @@ def _parser(name: str) -> Callable[[str, str], Any]:
     return parse
 
 
-def _user_entry(entry: Any, ids: str, name: str, user: Any) -> Any:
-    if isinstance(entry, dict):
-        numbers = dict(zip(_convert_ids(list(entry), ids), entry.values(), strict=True))
-        if len(numbers) < len(entry):
-            raise FileError(
-                f"{name}: two items of {user!r} are the same whole number.", hint="Read ids as text."
-            )
-        return numbers
-    if not isinstance(entry, list):
-        raise FileError(f"{name}: the user {user!r} holds {entry!r}.", hint=_EXPECTED)
-    if list not in set(map(type, entry)):
-        return _convert_ids(entry, ids)
-    return [
-        (_convert_id(x[0], ids), x[1]) if isinstance(x, list) and len(x) == 2 else _convert_id(x, ids)
-        for x in entry
-    ]
-
-
 def _rows_to_table(rows: list[dict[str, Any]], name: str, options: ReadOptions) -> Any:
     ids, keys = options.ids, _check_same_keys(rows, name)
     list_key = next((key for key in keys if all(isinstance(row[key], list | dict) for row in rows)), None)
@@ -164,7 +145,21 @@ def _users_to_dict(entries: Iterable[tuple[Any, Any]], ids: str, name: str) -> d
         key = _convert_id(user, ids)
         if isinstance(key, list | dict) or key in by_user:
             raise FileError(f"{name}: the user {user!r} occurs twice, or is no id.", hint="Merge the two.")
-        by_user[key] = _user_entry(entry, ids, name, user)
+        if isinstance(entry, dict):
+            by_user[key] = dict(zip(_convert_ids(list(entry), ids), entry.values(), strict=True))
+            if len(by_user[key]) < len(entry):
+                raise FileError(
+                    f"{name}: two items of {user!r} are the same whole number.", hint="Read ids as text."
+                )
+        elif not isinstance(entry, list):
+            raise FileError(f"{name}: the user {user!r} holds {entry!r}.", hint=_EXPECTED)
+        elif list not in set(map(type, entry)):
+            by_user[key] = _convert_ids(entry, ids)
+        else:
+            by_user[key] = [
+                (_convert_id(x[0], ids), x[1]) if isinstance(x, list) and len(x) == 2 else _convert_id(x, ids)
+                for x in entry
+            ]
     return by_user
 
 

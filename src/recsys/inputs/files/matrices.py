@@ -93,24 +93,21 @@ def _read_safetensors(file: Path) -> dict[str, Array]:
         with safe_open(file, framework="np") as archive:
             dtypes = {name: archive.get_slice(name).get_dtype() for name in archive.keys()}  # noqa: SIM118
             arrays = {name: archive.get_tensor(name) for name, dtype in dtypes.items() if dtype != "BF16"}
-        if "BF16" in dtypes.values():
-            arrays |= _read_bfloat16(file)
+        if "BF16" in dtypes.values():  # NumPy has no bfloat16: the same numbers as float32
+            from safetensors import deserialize
+
+            arrays |= {
+                name: (np.frombuffer(view["data"], "<u2").astype("<u4") << 16)
+                .view("<f4")
+                .reshape(view["shape"])
+                for name, view in deserialize(file.read_bytes())  # type: ignore[no-untyped-call]
+                if view["dtype"] == "BF16"
+            }
         return {name: _check_numeric(arrays[name], file) for name in dtypes}
     except (SafetensorError, OSError, KeyError, TypeError) as error:
         if isinstance(error, FileError):
             raise
         raise FileError(f"{file} cannot be read ({error}).", hint=_FORMATS_HINT) from error
-
-
-def _read_bfloat16(file: Path) -> dict[str, Array]:
-    """The bfloat16 tensors of a safetensors file as float32; NumPy has no bfloat16."""
-    from safetensors import deserialize
-
-    return {
-        name: (np.frombuffer(view["data"], "<u2").astype("<u4") << 16).view("<f4").reshape(view["shape"])
-        for name, view in deserialize(file.read_bytes())  # type: ignore[no-untyped-call]
-        if view["dtype"] == "BF16"
-    }
 
 
 def _read_torch(file: Path) -> dict[str, Array]:
@@ -126,19 +123,15 @@ def _read_torch(file: Path) -> dict[str, Array]:
     arrays: dict[str, Array] = {}
     for name, value in tensors.items():
         if isinstance(value, torch.Tensor):
-            arrays[str(name)] = _check_numeric(_tensor_array(value.detach().to_dense()), file)
+            tensor = value.detach().to_dense()
+            try:
+                array: Array = tensor.numpy()
+            except TypeError:  # bfloat16 and float8, which NumPy lacks, become float32 without loss
+                array = tensor.float().numpy()
+            arrays[str(name)] = _check_numeric(array, file)
         elif isinstance(value, list | tuple) and value and all(type(entry) in (int, str) for entry in value):
             arrays[str(name)] = np.array(value)  # ids beside a matrix
     return arrays
-
-
-def _tensor_array(tensor: Any) -> Array:
-    """The same numbers in NumPy; bfloat16 and float8, which it lacks, become float32 without loss."""
-    try:
-        array: Array = tensor.numpy()
-    except TypeError:
-        array = tensor.float().numpy()
-    return array
 
 
 def _check_numeric(array: Array, file: Path) -> Array:

@@ -19,7 +19,7 @@ import numpy as np
 
 from recsys.errors import FileError, InputError
 from recsys.inputs.files.atomic_write import write_text
-from recsys.inputs.files.content import open_file
+from recsys.inputs.files.formats import open_file
 from recsys.inputs.files.text import decode
 from recsys.inputs.frames import ROLES
 from recsys.types import Array, Int

@@ -15,8 +15,7 @@ from typing import Any, Literal, overload
 from recsys.errors import FileError, UnknownNameError
 from recsys.inputs.files import columnar, json_records  # noqa: F401 - with text, they register their formats
 from recsys.inputs.files.atomic_write import write_bytes
-from recsys.inputs.files.content import FileContent, format_by_magic, open_file
-from recsys.inputs.files.formats import FORMATS, ROLES, ReadOptions
+from recsys.inputs.files.formats import FORMATS, ROLES, FileContent, ReadOptions, format_by_magic, open_file
 from recsys.inputs.frames import as_frame
 from recsys.inputs.ids import IdKind
 from recsys.types import Interactions, Lists

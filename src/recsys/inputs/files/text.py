@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import FileError, InputError
-from recsys.inputs.files.content import FileContent
-from recsys.inputs.files.formats import Format, ReadOptions, add_format
+from recsys.inputs.files.formats import FileContent, Format, ReadOptions, add_format
 from recsys.inputs.frames import detect_columns, find_columns
 from recsys.inputs.ids import IdKind, convert_ids, encode_strings
 from recsys.inputs.rows import Rows, to_interactions, to_lists
@@ -113,71 +112,59 @@ def split_table(data: bytes, name: str, form: str, header: Sequence[str] | None 
             hint="Name another format, or give the table a header.",
         )
 
+    def body() -> Iterator[tuple[int, list[str]]]:
+        return islice(rows(), skipped, None)
+
     def pick(selected: Sequence[str]) -> list[Any]:
         at = [names.index(w) for w in selected]
-        body_bytes = memoryview(head)[end if skipped else 0 :]  # as large as the file: not copied
         columns = None
         if not quoted or quotes_in_header_only:
+            body_bytes = memoryview(head)[end if skipped else 0 :]  # as large as the file: not copied
             columns = _columns_by_arrow(body_bytes, delimiter, len(names), at)
         if columns is None:
-            reader, arrow = _csv_reader(data, delimiter, quoted=quoted), _import_arrow(len(data))
-            columns = _columns_by_csv(reader, len(names), at, header=skipped, arrow=arrow)
+            columns = _columns_by_csv(data, delimiter, len(names), at, header=skipped, quoted=quoted)
         return _columns_by_row(body(), at) if columns is None else columns
-
-    def body() -> Iterator[tuple[int, list[str]]]:
-        return _skip_header(rows()) if skipped else rows()
 
     return TextTable(name, names, pick, body)
 
 
 def split_trec(data: bytes, name: str, kind: str) -> TextTable:
     """A TREC run (lists) or judgements (truth): columns between blanks, # starts a comment line."""
-    names = {
-        "lists": ["user", "Q0", "item", "rank", "score", "tag"],
-        "truth": ["user", "0", "item", "grade"],
-    }[kind]
-    clean, comments = _normalise_trec(data)
+    run = ["user", "Q0", "item", "rank", "score", "tag"], "a run"
+    judgements = ["user", "0", "item", "grade"], "judgements (qrels)"
+    (names, own), (other_names, other) = (run, judgements) if kind == "lists" else (judgements, run)
+    # One blank between cells, none at line ends, no comments.
+    clean, n_comments = data.translate(_BLANKS), 0
+    while b"  " in clean:
+        clean = clean.replace(b"  ", b" ")
+    clean = clean.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" \n")
+    if clean.startswith(b"#") or b"\n#" in clean:
+        clean, n_comments = re.subn(rb"(?m)^#[^\n]*\n?", b"", clean)
 
     def rows() -> Iterator[tuple[int, list[str]]]:
-        return _trec_rows(data, names, name, kind)
+        for number, line in enumerate(data.split(b"\n"), 1):
+            cells = line.split()
+            if not cells or cells[0].startswith(b"#"):
+                continue
+            if len(cells) != len(names):
+                guess = (
+                    f" It looks like {other} where {own} belongs." if len(cells) == len(other_names) else ""
+                )
+                problem = f"{len(cells)} columns, expected {len(names)}: {_shorten(line)}.{guess}"
+                raise FileError(
+                    f"{name}, line {number}: {problem}",
+                    hint=f"The columns are {' '.join(names)}. Mend the line, or name another format.",
+                )
+            yield number, [cell.decode() for cell in cells]
 
     def pick(selected: Sequence[str]) -> list[Any]:
         at = [names.index(w) for w in selected]
         columns = _columns_by_arrow(clean, " ", len(names), at)
         if columns is None:
-            reader, arrow = _csv_reader(clean, " ", quoted=False), _import_arrow(len(clean))
-            columns = _columns_by_csv(reader, len(names), at, header=0, arrow=arrow)
+            columns = _columns_by_csv(clean, " ", len(names), at)
         return _columns_by_row(rows(), at) if columns is None else columns
 
-    return TextTable(name, names, pick, rows, {"comments": comments} if comments else {})
-
-
-def _normalise_trec(data: bytes) -> tuple[bytes, int]:
-    """The data with one blank between cells, without blanks at line ends and comments; number of comments."""
-    data = data.translate(_BLANKS)
-    while b"  " in data:
-        data = data.replace(b"  ", b" ")
-    data = data.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" \n")
-    if data.startswith(b"#") or b"\n#" in data:
-        data, count = re.subn(rb"(?m)^#[^\n]*\n?", b"", data)
-        return data, count
-    return data, 0
-
-
-def _trec_rows(data: bytes, names: list[str], name: str, kind: str) -> Iterator[tuple[int, list[str]]]:
-    other = {"lists": (4, "judgements (qrels)", "a run"), "truth": (6, "a run", "judgements (qrels)")}[kind]
-    for number, line in enumerate(data.split(b"\n"), 1):
-        cells = line.split()
-        if not cells or cells[0].startswith(b"#"):
-            continue
-        if len(cells) != len(names):
-            guess = f" It looks like {other[1]} where {other[2]} belongs." if len(cells) == other[0] else ""
-            problem = f"{len(cells)} columns, expected {len(names)}: {_shorten(line)}.{guess}"
-            raise FileError(
-                f"{name}, line {number}: {problem}",
-                hint=f"The columns are {' '.join(names)}. Mend the line, or name another format.",
-            )
-        yield number, [cell.decode() for cell in cells]
+    return TextTable(name, names, pick, rows, {"comments": n_comments} if n_comments else {})
 
 
 def _delimiter(header: str, form: str, width: int = 0) -> str:
@@ -222,12 +209,15 @@ def _columns_by_row(rows: Iterator[tuple[int, list[str]]], at: list[int]) -> lis
     return [list(column) for column in zip(*selected, strict=True)] if selected else [[] for _ in at]
 
 
-def _columns_by_csv(reader: Any, width: int, at: list[int], *, header: int, arrow: Any) -> list[Any] | None:
+def _columns_by_csv(
+    data: bytes, delimiter: str, width: int, at: list[int], *, header: int = 0, quoted: bool = False
+) -> list[Any] | None:
     """Columns split by the csv module; None if a line is wrong.
 
     Rows of Python strings take many times the memory of their text, so Arrow packs each block of rows.
     """
-    rows = filter(None, reader)
+    arrow = _import_arrow(len(data))
+    rows = filter(None, _csv_reader(data, delimiter, quoted=quoted))
     parts: list[list[Any]] = []
     try:
         while block := list(islice(rows, _CSV_ROWS)):
@@ -280,11 +270,6 @@ def _columns_by_arrow(
     return [table.column(str(i)) for i in at]
 
 
-def _skip_header(rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
-    next(rows)
-    return rows
-
-
 def _shorten(line: str | bytes) -> str:
     text = line.decode(errors="replace") if isinstance(line, bytes) else line
     return repr(text[:60] + "…" if len(text) > 60 else text)
@@ -306,31 +291,29 @@ def _read_trec(source: FileContent, options: ReadOptions) -> Lists | Interaction
 def _read_columns(
     table: TextTable, column_of: Mapping[str, str], options: ReadOptions, *, trec: bool = False
 ) -> Lists | Interactions:
+    """Lists or interactions from the columns that have a role; errors name the line."""
     with locate_errors(table.name, table):
-        rows = _table_rows(table, column_of, options.ids, trec=trec)
+        cells = dict(zip(column_of, table.pick(list(column_of.values())), strict=True))
+        if len(next(iter(cells.values()))) == 0:
+            raise FileError(f"{table.name} has a header and no rows.", hint="Check what wrote it.")
+        extra: dict[str, Any] = {
+            role: _parse_numbers(column, role, table)
+            for role, column in cells.items()
+            if role in _NUMBER_ROLES
+        }
+        if "time" in cells:
+            extra["time"] = _parse_times(cells["time"])
+        read = {f"{role}_column": name for role, name in column_of.items()}
+        notes: dict[str, Any] = {"read": read, **table.notes}
+        if trec and "grade" in extra:
+            cells, extra, n_unjudged = _drop_unjudged(cells, extra, table)
+            notes |= {"unjudged": n_unjudged} if n_unjudged else {}
+        coded = {r: _encode_text(c, r, options.ids, table, notes) for r, c in cells.items() if r in _ID_ROLES}
+        if "case" in coded and "user" in coded:
+            extra["user_ids"], extra["users"] = coded["user"]
+        cases, case = coded.get("case") or coded["user"]
+        rows = Rows(table.name, cases, case, *coded["item"], notes=notes, **extra)
         return to_lists(rows) if options.kind == "lists" else to_interactions(rows)
-
-
-def _table_rows(table: TextTable, column_of: Mapping[str, str], ids: IdKind, *, trec: bool) -> Rows:
-    cells = dict(zip(column_of, table.pick(list(column_of.values())), strict=True))
-    if len(next(iter(cells.values()))) == 0:
-        raise FileError(f"{table.name} has a header and no rows.", hint="Check what wrote it.")
-    extra: dict[str, Any] = {r: _parse_numbers(c, r, table) for r, c in cells.items() if r in _NUMBER_ROLES}
-    if "time" in cells:
-        extra["time"] = _parse_times(cells["time"])
-    notes: dict[str, Any] = {
-        "read": {f"{role}_column": name for role, name in column_of.items()},
-        **table.notes,
-    }
-    if trec and "grade" in extra:
-        cells, extra, n_unjudged = _drop_unjudged(cells, extra, table)
-        notes |= {"unjudged": n_unjudged} if n_unjudged else {}
-    ids_by_role = {r: _encode_text(c, r, ids, table, notes) for r, c in cells.items() if r in _ID_ROLES}
-    cases, case = ids_by_role["case"] if "case" in ids_by_role else ids_by_role["user"]
-    items, item = ids_by_role["item"]
-    if "case" in ids_by_role and "user" in ids_by_role:
-        extra["user_ids"], extra["users"] = ids_by_role["user"]
-    return Rows(table.name, cases, case, items, item, notes=notes, **extra)
 
 
 def _drop_unjudged(
@@ -522,39 +505,31 @@ def _is_number_cell(cell: bytes) -> bool:
     return re.fullmatch(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", cell) is not None
 
 
-add_format(
-    Format(
-        "csv",
-        read=partial(_read_separated, "csv"),
-        read_whole=partial(_read_whole, "csv"),
-        write=partial(_write_separated, ","),
-        suffixes=(".csv",),
-        help=r"none of the others; the separator is that of the header: `,` tab `;` `\|`",
-    )
+def _add_separated(form: str, **facts: Any) -> None:
+    add_format(Format(form, partial(_read_separated, form), partial(_read_whole, form), **facts))
+
+
+_add_separated(
+    "csv",
+    write=partial(_write_separated, ","),
+    suffixes=(".csv",),
+    help=r"none of the others; the separator is that of the header: `,` tab `;` `\|`",
 )
-add_format(
-    Format(
-        "tsv",
-        read=partial(_read_separated, "tsv"),
-        read_whole=partial(_read_whole, "tsv"),
-        write=partial(_write_separated, "\t"),
-        suffixes=(".tsv", ".tab"),
-        recognises=lambda head: b"\t" in first_lines(head)[0] and b"," not in first_lines(head)[0],
-        help="tabs and no commas in the header",
-    )
+_add_separated(
+    "tsv",
+    write=partial(_write_separated, "\t"),
+    suffixes=(".tsv", ".tab"),
+    recognises=lambda head: b"\t" in first_lines(head)[0] and b"," not in first_lines(head)[0],
+    help="tabs and no commas in the header",
 )
-add_format(
-    Format(
-        "inter",
-        read=partial(_read_separated, "inter"),
-        read_whole=partial(_read_whole, "inter"),
-        write=_write_inter,
-        suffixes=(".inter",),
-        recognises=lambda head: b":token" in first_lines(head)[0],
-        help="a header such as `user_id:token`",
-        lists="RecBole's columns",
-        truth="the same",
-    )
+_add_separated(
+    "inter",
+    write=_write_inter,
+    suffixes=(".inter",),
+    recognises=lambda head: b":token" in first_lines(head)[0],
+    help="a header such as `user_id:token`",
+    lists="RecBole's columns",
+    truth="the same",
 )
 add_format(
     Format(
@@ -567,16 +542,12 @@ add_format(
         truth="qrels: `qid 0 docno judgement`",
     )
 )
-add_format(
-    Format(
-        "ratings",
-        read=partial(_read_separated, "ratings"),
-        read_whole=partial(_read_whole, "ratings"),
-        suffixes=(".csv", ".tsv", ".tab"),
-        recognises=_begins_like_ratings,
-        help="no header, and a line such as `196⇥242⇥3⇥881250949`, `1::1193::5::978300760` or "
-        "`A2CX…,0321732944,5.0,1341100800`",
-        lists="user, item, score",
-        truth="user, item, grade, time",
-    )
+_add_separated(
+    "ratings",
+    suffixes=(".csv", ".tsv", ".tab"),
+    recognises=_begins_like_ratings,
+    help="no header, and a line such as `196⇥242⇥3⇥881250949`, `1::1193::5::978300760` or "
+    "`A2CX…,0321732944,5.0,1341100800`",
+    lists="user, item, score",
+    truth="user, item, grade, time",
 )

@@ -11,9 +11,7 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 
-from recsys.kernels.backend import BACKENDS, Backend, Execution
-from recsys.kernels.kernel_results import ScanResult
-from recsys.kernels.scan_problem import ScanProblem
+from recsys.kernels.backend import BACKENDS, Backend, Execution, ScanProblem, ScanResult
 
 
 @cache

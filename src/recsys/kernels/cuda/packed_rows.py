@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.kernels.scan_problem import ScanProblem
+from recsys.kernels.backend import ScanProblem
 
 TILE = 128
 """Items that share an exponent and a bound."""

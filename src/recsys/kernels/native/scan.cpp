@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "bound.hpp"
@@ -40,6 +41,59 @@ std::vector<std::int64_t> block_starts(const Asked& asked, const Items& items, c
     starts.push_back(stop);
   }
   return starts;
+}
+
+// Cases with their own candidate lists: everything is scored exactly, there is nothing to prune.
+void run_eligible(const Asked& asked, const Items& items, const Level& level, const Answers& answers,
+                  std::int64_t first, std::int64_t stop, const Cancel& cancel) {
+  Scorer scorer(items, level);
+  Tally tally(items);
+  std::vector<double> user(asked.users.n_columns), scores, truth_scores;
+  std::vector<std::int32_t> wanted;
+  std::vector<std::int64_t> judged;
+  for (std::int64_t c = first; c < stop && !cancel.asked(); ++c) {
+    asked.users.read(c, user.data());
+    wanted.clear();
+    const std::int32_t* seen = asked.seen.indptr ? asked.seen.begin(c) : nullptr;
+    const std::int32_t* const seen_end = asked.seen.indptr ? asked.seen.end(c) : nullptr;
+    for (const std::int32_t* item = asked.eligible.begin(c); item != asked.eligible.end(c); ++item) {
+      while (seen != seen_end && *seen < *item) ++seen;
+      const bool is_seen = seen != seen_end && *seen == *item, is_double = !wanted.empty() && wanted.back() == *item;
+      if (!is_seen && !is_double && !(items.never && items.never[*item])) wanted.push_back(*item);
+    }
+    const auto n = static_cast<std::int64_t>(wanted.size());
+    answers.n_candidates[c] = n;
+    scores.resize(n);
+    scorer.score(user.data(), wanted.data(), n, scores.data());
+    if (asked.k) {
+      Best best(items, asked.k);
+      for (std::int64_t i = 0; i < n; ++i) best.offer({scores[i], wanted[i]});
+      answers.write_list(c, asked.k, best.sorted());
+    }
+    if (!asked.truth.indptr) continue;
+    const std::int64_t start = asked.truth.indptr[c], n_truth = asked.truth.size(c);
+    truth_scores.resize(n_truth);
+    scorer.score(user.data(), asked.truth.begin(c), n_truth, truth_scores.data());
+    judged.clear();
+    for (std::int64_t t = start; t < start + n_truth; ++t) {
+      answers.truth_scores[t] = truth_scores[t - start];
+      answers.write_counts(t, -1, 0, 0);
+      if (std::binary_search(wanted.begin(), wanted.end(), asked.truth.items[t])) judged.push_back(t);
+    }
+    const auto own = [&](std::int64_t t) { return Entry{answers.truth_scores[t], asked.truth.items[t]}; };
+    std::sort(judged.begin(), judged.end(), [&](std::int64_t a, std::int64_t b) {
+      const Entry one = own(a), other = own(b);
+      return one.score != other.score ? one.score < other.score : items.before(one.item, other.item);
+    });
+    std::vector<Entry> entries;
+    entries.reserve(judged.size());
+    for (const std::int64_t t : judged) entries.push_back(own(t));
+    tally.start(std::move(entries));
+    for (std::int64_t i = 0; i < n && !judged.empty(); ++i) tally.add({scores[i], wanted[i]});
+    tally.finish([&](std::size_t i, std::int64_t above, std::int64_t tied, std::int64_t before) {
+      answers.write_counts(judged[i], above, tied, before);
+    });
+  }
 }
 
 void scan_eligible(const Asked& asked, const Items& items, const Answers& answers, const Plan& plan,

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from recsys.ranks.sources.factors import Factors, read_factors
     from recsys.ranks.sources.fitted_models import from_model, lists_from_recommender
     from recsys.ranks.sources.scores import Scores
-    from recsys.ranks.sources.source import RankingOptions, Source, UsersByItems, recommends
+    from recsys.ranks.sources.source import RankingOptions, Source, UsersByItems
 
 __all__ = [
     "Factors",
@@ -21,7 +21,6 @@ __all__ = [
     "from_model",
     "lists_from_recommender",
     "read_factors",
-    "recommends",
 ]
 __getattr__, __dir__ = lazy_names(
     __name__,
@@ -29,6 +28,6 @@ __getattr__, __dir__ = lazy_names(
         "factors": ("Factors", "read_factors"),
         "fitted_models": ("from_model", "lists_from_recommender"),
         "scores": ("Scores",),
-        "source": ("RankingOptions", "Source", "UsersByItems", "recommends"),
+        "source": ("RankingOptions", "Source", "UsersByItems"),
     },
 )

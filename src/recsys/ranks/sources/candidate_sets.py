@@ -6,9 +6,10 @@ score higher than the positive, and the number that tie. Cases are scored in blo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from recsys.errors import InputError, UnknownNameError
 from recsys.inputs.containers import as_array
 from recsys.inputs.ids import encode_ints
-from recsys.ranks.counting import CountedTruth
+from recsys.ranks.ranked_truth import CountedTruth
 from recsys.types import Array, Bool, Ids, Int, Interactions, positions
 
 Scorer = Callable[[Int, Int], Array]
@@ -148,8 +149,12 @@ class Candidates:
         `duplicates`: "collapse" counts a repeated negative once and ignores the positive among its negatives;
         "pessimistic" counts every repeat, and the positive among its negatives as a candidate above it.
         """
+        ends = self.indptr[1:] + np.arange(1, len(self) + 1)
+        limits = np.arange(_PAIRS_PER_BLOCK, int(ends[-1]) + _PAIRS_PER_BLOCK, _PAIRS_PER_BLOCK)
+        cuts = np.searchsorted(ends, limits, side="right")
+        edges = np.unique(np.concatenate([[0], np.maximum(cuts, 1), [len(self)]])).tolist()
         parts = []
-        for first, last in self._blocks():
+        for first, last in pairwise(edges):
             users, start, stop = self.users[first:last], self.indptr[first], self.indptr[last]
             negative_users = np.repeat(users, self.sizes[first:last])
             scores = score(
@@ -173,13 +178,6 @@ class Candidates:
             )
         counts = self._count_places((0, len(self)), positive_scores, negative_scores, duplicates)
         return self._to_counted_truth([counts])
-
-    def _blocks(self) -> list[tuple[int, int]]:
-        ends = self.indptr[1:] + np.arange(1, len(self) + 1)
-        limits = np.arange(_PAIRS_PER_BLOCK, int(ends[-1]) + _PAIRS_PER_BLOCK, _PAIRS_PER_BLOCK)
-        cuts = np.searchsorted(ends, limits, side="right")
-        edges = np.unique(np.concatenate([[0], np.maximum(cuts, 1), [len(self)]]))
-        return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
 
     def _count_places(
         self, block: tuple[int, int], positive_scores: Array, negative_scores: Array, duplicates: str
@@ -308,8 +306,18 @@ def read_candidates(data: Any) -> Candidates:
     candidates = getattr(data, "candidates", data)
     if isinstance(candidates, Candidates):
         return candidates
+    if isinstance(data, str | bytes | dict):
+        raise InputError(f"the test set came as {type(data).__name__}.", hint=_ENTRY_HINT)
+    indexed = hasattr(data, "__getitem__")
+    if not isinstance(data, Iterable) and not indexed:
+        raise InputError(
+            f"the test set came as {type(data).__name__}, which cannot be read.", hint=_ENTRY_HINT
+        )
+    # A map-style dataset of torch may not raise IndexError at its end: go by its length.
+    by_length = indexed and hasattr(data, "__len__") and not hasattr(data, "__iter__")
+    entries = (data[at] for at in range(len(data))) if by_length else iter(data)
     users, items, negatives = [], [], []
-    for number, entry in enumerate(_iterate(data)):
+    for number, entry in enumerate(entries):
         user_rows, item_rows, negative_part = _parse_entry(entry, number)
         users.append(user_rows)
         items.append(item_rows)
@@ -323,19 +331,6 @@ def read_candidates(data: Any) -> Candidates:
     return Candidates.of(user_rows, item_rows, [row for rows in negatives for row in rows])
 
 
-def _iterate(data: Any) -> Iterator[Any]:
-    if isinstance(data, str | bytes | dict):
-        raise InputError(f"the test set came as {type(data).__name__}.", hint=_ENTRY_HINT)
-    # A map-style dataset of torch may not raise IndexError at its end: go by its length.
-    if hasattr(data, "__getitem__") and hasattr(data, "__len__") and not hasattr(data, "__iter__"):
-        return (data[at] for at in range(len(data)))
-    if not isinstance(data, Iterable) and not hasattr(data, "__getitem__"):
-        raise InputError(
-            f"the test set came as {type(data).__name__}, which cannot be read.", hint=_ENTRY_HINT
-        )
-    return iter(data)
-
-
 def _parse_entry(entry: Any, number: int) -> tuple[Array, Array, Any]:
     """Users, positives, and negatives as a matrix or a list of rows."""
     try:
@@ -345,7 +340,18 @@ def _parse_entry(entry: Any, number: int) -> tuple[Array, Array, Any]:
             f"entry {number} of the test set is {type(entry).__name__}, not three parts.", hint=_ENTRY_HINT
         ) from None
     user_rows, item_rows = as_array(user).reshape(-1), as_array(positive).reshape(-1)
-    rows = _negative_rows(negative_part, len(user_rows))
+    rows: Any
+    if isinstance(negative_part, list | tuple) and negative_part and _is_row(negative_part[0]):
+        rows = [as_array(row) for row in negative_part]
+        lengths = {len(row) for row in rows}
+        # The default collation of a loader transposes lists of negatives: one tensor per column.
+        if lengths == {len(user_rows)}:
+            rows = np.stack(rows, axis=1)
+        elif len(lengths) == 1:
+            rows = np.stack(rows)
+    else:
+        rows = as_array(negative_part)
+        rows = rows.reshape(1, -1) if rows.ndim == 1 else rows
     if len(user_rows) != len(item_rows) or len(rows) != len(user_rows):
         raise InputError(
             f"entry {number} of the test set holds {len(user_rows)} users, {len(item_rows)} positives and "
@@ -355,18 +361,6 @@ def _parse_entry(entry: Any, number: int) -> tuple[Array, Array, Any]:
     return user_rows, item_rows, rows
 
 
-def _negative_rows(negative_part: Any, n_users: int) -> Any:
-    """Negatives as a matrix, or as a list of rows of different lengths."""
-    if isinstance(negative_part, list | tuple) and negative_part and _ndim(negative_part[0]) == 1:
-        rows = [as_array(row) for row in negative_part]
-        lengths = {len(row) for row in rows}
-        # The default collation of a loader transposes lists of negatives: one tensor per column.
-        if lengths == {n_users}:
-            return np.stack(rows, axis=1)
-        return np.stack(rows) if len(lengths) == 1 else rows
-    array = as_array(negative_part)
-    return array.reshape(1, -1) if array.ndim == 1 else array
-
-
-def _ndim(value: Any) -> int:
-    return value.ndim if hasattr(value, "ndim") else int(isinstance(value, list | tuple))
+def _is_row(value: Any) -> bool:
+    """Whether one part of the negatives is itself a row of them."""
+    return value.ndim == 1 if hasattr(value, "ndim") else isinstance(value, list | tuple)

@@ -17,9 +17,9 @@ from recsys import kernels
 from recsys.errors import FileError, InputError
 from recsys.inputs.containers import as_array
 from recsys.inputs.ids import IdKind, convert_ids, encode_strings
-from recsys.ranks.counting import CountedTruth, union_items
+from recsys.ranks.ranked_truth import CountedTruth
 from recsys.ranks.sources.source import IdRows, RankingOptions, UsersByItems, excluded_mask, rows_of_cases
-from recsys.types import Array, Codes, Ids, Int, Interactions, Lists, Shown
+from recsys.types import Array, Codes, Ids, Int, Interactions, Lists
 
 FilePath = str | os.PathLike[str]
 
@@ -74,20 +74,17 @@ class Factors(UsersByItems):
         above[known], tied[known], ahead[known] = result.above, result.tied, result.ahead
         n_candidates = np.zeros(len(rows), dtype=np.int64)
         n_candidates[known_cases] = result.n_candidates
-        shown: Shown | None = None
-        if options.k is not None:
-            sizes = np.zeros(len(rows), dtype=np.int64)
-            sizes[known_cases] = np.diff(result.list_indptr)
-            list_indptr = np.concatenate([[0], np.cumsum(sizes)])
-            codes = self.item_rows.rank[result.list_items].astype(np.int32)
-            truth, shown = union_items(truth, self.item_rows.ids, list_indptr, codes)
-        return CountedTruth(truth, above, tied, ahead, n_candidates, truth.clusters, lists=shown)
+        if options.k is None:
+            return self._count_truth(truth, (above, tied, ahead), n_candidates, None)
+        lengths = np.zeros(len(rows), dtype=np.int64)
+        lengths[known_cases] = np.diff(result.list_indptr)
+        return self._count_truth(truth, (above, tied, ahead), n_candidates, (lengths, result.list_items))
 
     def top(self, users: Iterable[Any] | None, k: int, options: RankingOptions) -> Lists:
         """The k best candidates of these users, or of all."""
         cases, rows = self.cases_of(users)
         result = self._scan(rows, cases, options, k=k)
-        codes = self.item_rows.rank[result.list_items].astype(np.int32)
+        codes = self._item_codes(result.list_items)
         return Lists(cases, self.item_rows.ids, result.list_indptr, codes, result.list_scores)
 
     def _scan(

@@ -14,7 +14,7 @@ import numpy as np
 from recsys.errors import InputError
 from recsys.inputs.containers import as_array
 from recsys.kernels import ScanResult, place_beyond, rank_scores
-from recsys.ranks.counting import CountedTruth, union_items
+from recsys.ranks.ranked_truth import CountedTruth
 from recsys.ranks.sources.factors import as_matrix
 from recsys.ranks.sources.source import (
     Csr,
@@ -24,7 +24,7 @@ from recsys.ranks.sources.source import (
     excluded_mask,
     rows_of_cases,
 )
-from recsys.types import Array, Bool, Codes, Ids, Int, Interactions, Lists, Shown, positions
+from recsys.types import Array, Bool, Ids, Int, Interactions, Lists, positions
 
 _BLOCK_BYTES = 64 << 20
 
@@ -81,11 +81,8 @@ class Scores(UsersByItems):
             lists.append(result.list_items)
         if options.deepest is not None:
             place_beyond(options.deepest, truth.indptr, above, tied, ahead)
-        shown: Shown | None = None
-        if options.k is not None:
-            indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-            truth, shown = union_items(truth, self.item_rows.ids, indptr, self._item_codes(lists))
-        return CountedTruth(truth, above, tied, ahead, n_candidates, truth.clusters, lists=shown)
+        shown = None if options.k is None else (lengths, np.concatenate(lists))
+        return self._count_truth(truth, (above, tied, ahead), n_candidates, shown)
 
     def top(self, users: Iterable[Any] | None, k: int, options: RankingOptions) -> Lists:
         """The k best candidates of these users, or of all; equal scores are ordered by id."""
@@ -97,7 +94,7 @@ class Scores(UsersByItems):
         ]
         lengths = np.concatenate([no_items, *(np.diff(part.list_indptr) for part in results)])
         indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        codes = self._item_codes([no_items, *(part.list_items for part in results)])
+        codes = self._item_codes(np.concatenate([no_items, *(part.list_items for part in results)]))
         values = np.concatenate([np.zeros(0), *(part.list_scores for part in results)])
         return Lists(cases, self.item_rows.ids, indptr, codes, values)
 
@@ -116,9 +113,6 @@ class Scores(UsersByItems):
             threads=options.threads,
             backend=options.backend,
         )
-
-    def _item_codes(self, lists: list[Any]) -> Codes:
-        return np.asarray(self.item_rows.rank[np.concatenate(lists)], dtype=np.int32)
 
     def _score_blocks(self, rows: Int, cases: Ids, options: RankingOptions) -> Iterator[_ScoreBlock]:
         """Scores and candidates of the known users, in blocks within a memory budget."""

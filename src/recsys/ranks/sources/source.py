@@ -7,17 +7,15 @@ number is an error; with ids an unknown id is counted as a miss.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 
 from recsys.errors import IdTypeError, InputError
 from recsys.inputs.ids import encode, ids_to_array
-from recsys.types import Array, Bool, Codes, Ids, Int, Interactions, Lists, entries_of_cases
-
-if TYPE_CHECKING:
-    from recsys.ranks.counting import CountedTruth
+from recsys.ranks.ranked_truth import CountedTruth
+from recsys.types import Array, Bool, Codes, Ids, Int, Interactions, Lists, Shown, entries_of_cases
 
 Csr = tuple[Int, Codes]
 
@@ -140,6 +138,38 @@ class UsersByItems:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.user_rows.size:,} users x {self.n_items:,} items)"
 
+    def _item_codes(self, rows: Array) -> Codes:
+        """The codes of rows of items: their places in the order of the ids."""
+        return np.asarray(self.item_rows.rank[rows], dtype=np.int32)
+
+    def _count_truth(
+        self,
+        truth: Interactions,
+        places: tuple[Int, Int, Int],
+        n_candidates: Int,
+        lists: tuple[Int, Array] | None,
+    ) -> CountedTruth:
+        """The judged items with their counted places, and the lists of each case if there are any.
+
+        Args:
+            truth: the judged items.
+            places: for each, the candidates above it, tied with it, and tied with a smaller id.
+            n_candidates: how many candidates each case has.
+            lists: the length of each case's list, and the rows of the items in them.
+        """
+        if lists is None:
+            return CountedTruth(truth, *places, n_candidates, truth.clusters)
+        lengths, rows = lists
+        # Both are recoded to the union of their items: those of the model and those of the truth.
+        items, of_list, of_truth = self.item_rows.ids.union(truth.items, what="item")
+        codes = self._item_codes(rows)
+        shown = Shown(
+            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            codes if of_list is None else of_list[codes],
+        )
+        truth = replace(truth, items=items, codes=truth.codes if of_truth is None else of_truth[truth.codes])
+        return CountedTruth(truth, *places, n_candidates, truth.clusters, lists=shown)
+
     def cases_of(self, users: Iterable[Any] | None) -> tuple[Ids, Int]:
         """The ids of these users, or of all, and the row of each; a user without a row is an error."""
         if users is None:
@@ -155,13 +185,6 @@ class UsersByItems:
                 hint="Leave such users out: nothing ranks items for them.",
             )
         return cases, rows
-
-
-def recommends(model: Any) -> bool:
-    """Whether an object gives only lists: it has recommend(), is no table and has no factors."""
-    if isinstance(model, np.ndarray | dict | list | tuple) or hasattr(model, "__dataframe__"):
-        return False
-    return callable(getattr(model, "recommend", None)) and not hasattr(model, "user_factors")
 
 
 def rows_of_cases(data: Interactions | None, cases: Ids, items: IdRows, *, table: str) -> Csr | None:

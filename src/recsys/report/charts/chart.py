@@ -6,16 +6,14 @@ Field names are ours and names of models are only data, so none is read as an ex
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from recsys.errors import InputError, MissingExtraError
-from recsys.report import style
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 MIME = "application/vnd.vegalite.v5+json"
@@ -56,6 +54,10 @@ _CONFIG: dict[str, Any] = {
 }
 # Of layers that draw intervals: leaves out rows without one; chart_of drops the layer if no row has one.
 WITH_INTERVAL = [{"filter": "isValid(datum.low)"}]
+LOW_TO_HIGH = {"y": {"field": "low", "type": "quantitative"}, "y2": {"field": "high"}}
+VALUE_TIPS = (("value", ".4f"), ("low", ".4f"), ("high", ".4f"))
+LEVEL_LABELS: dict[str, Any] = {"labelAngle": 0, "labelOverlap": True}
+# Members of every JavaScript object.
 _JAVASCRIPT_MEMBERS = re.compile(
     r'"(constructor|hasOwnProperty|isPrototypeOf|propertyIsEnumerable|toLocaleString|toString|valueOf|__\w+__)"'
 )
@@ -84,22 +86,22 @@ class Chart:
         kind = target.suffix.lower()
         if kind not in _SUFFIXES:
             raise InputError(f"{target} has none of the endings {', '.join(_SUFFIXES)}.")
-        write_bytes(target, self.to_json().encode() if kind == ".json" else self._render(kind, scale))
-        return target
-
-    def _render(self, kind: str, scale: float) -> bytes:
-        if kind == ".html":
+        if kind == ".json":
+            content = self.to_json().encode()
+        elif kind == ".html":
             from recsys.report.page import chart_page
 
-            return chart_page(self).encode()
-        vl = vl_convert()
-        spec = {**self.spec, "background": "white"}
-        if kind == ".svg":
-            text: str = vl.vegalite_to_svg(spec, allowed_base_urls=[])
-            return text.encode()
-        if kind == ".pdf":
-            return bytes(vl.vegalite_to_pdf(spec, allowed_base_urls=[]))
-        return bytes(vl.vegalite_to_png(spec, scale=scale, allowed_base_urls=[]))
+            content = chart_page(self).encode()
+        else:
+            vl, spec = vl_convert(), {**self.spec, "background": "white"}
+            if kind == ".svg":
+                content = str(vl.vegalite_to_svg(spec, allowed_base_urls=[])).encode()
+            elif kind == ".pdf":
+                content = bytes(vl.vegalite_to_pdf(spec, allowed_base_urls=[]))
+            else:
+                content = bytes(vl.vegalite_to_png(spec, scale=scale, allowed_base_urls=[]))
+        write_bytes(target, content)
+        return target
 
 
 def vl_convert() -> Any:
@@ -112,7 +114,7 @@ def vl_convert() -> Any:
 
 
 def chart_of(
-    rows: list[dict[str, Any]],
+    rows: Iterable[Mapping[str, Any]],
     layers: list[dict[str, Any]],
     says: str,
     *,
@@ -121,83 +123,35 @@ def chart_of(
     field: str = "model",
 ) -> Chart:
     """A chart of layers over rows; with `pick`, a click on the legend highlights a value of `field`."""
-    if not any("low" in row for row in rows):
+    values = round_floats(rows)
+    if not any("low" in row for row in values):
         layers = [layer for layer in layers if layer.get("transform") != WITH_INTERVAL]
     if pick:
         selection = {"name": "pick", "select": {"type": "point", "fields": [field]}, "bind": "legend"}
         layers = [{**layers[0], "params": [selection]}, *layers[1:]]
-    else:
-        layers = [_without_pick(layer) for layer in layers]
     spec = {
         "$schema": SCHEMA,
         "description": says,
         "width": 560,
         "height": height,
         "autosize": {"type": "fit-x", "contains": "padding"},
-        "data": {"values": round_floats(rows)},
+        "data": {"values": values},
         "layer": layers,
         "config": _CONFIG,
     }
-    return Chart(_escape_for_vega(spec), says)
-
-
-def _escape_for_vega(spec: dict[str, Any]) -> dict[str, Any]:
-    """The specification with names that Vega cannot handle replaced by others that look the same.
-
-    Its expression parser refuses U+2028 and U+2029 inside quotes: they become spaces. A member of every
-    JavaScript object (constructor) is taken for a known name: a zero-width space is added.
-    """
+    # Names that Vega cannot handle become others that look the same. Its expression parser refuses U+2028 and
+    # U+2029 inside quotes: they become spaces. A member of every JavaScript object (constructor) is taken for
+    # a known name: a zero-width space is added.
     text = json.dumps(spec, ensure_ascii=False).translate({0x2028: " ", 0x2029: " "})
-    escaped: dict[str, Any] = json.loads(_JAVASCRIPT_MEMBERS.sub('"\\1\u200b"', text))
-    return escaped
+    return Chart(json.loads(_JAVASCRIPT_MEMBERS.sub('"\\1\u200b"', text)), says)
 
 
-def _without_pick(layer: dict[str, Any]) -> dict[str, Any]:
-    encoding = layer["encoding"]
-    if "condition" not in encoding.get("opacity", {}):
-        return layer
-    opacity = {"value": encoding["opacity"]["condition"]["value"]}
-    return {**layer, "encoding": {**encoding, "opacity": opacity}}
-
-
-def stacked_bars(
-    rows: list[dict[str, Any]],
-    labels: list[str],
-    groups: list[str],
-    colours: list[str],
-    *,
-    says: str,
-    field: str,
-    form: str,
-) -> Chart:
-    """Bars of shares that add up to one; rows have who, group, share and order."""
-    layer = {
-        "mark": {"type": "bar", "cornerRadius": 1},
-        "encoding": {
-            "y": {
-                "field": "who",
-                "type": "nominal",
-                "scale": ordered_scale(labels),
-                "title": None,
-                "axis": {"labelLimit": 200},
-            },
-            "x": {
-                "field": "share",
-                "type": "quantitative",
-                "title": None,
-                "axis": {"format": "%", "tickCount": 5},
-                "scale": {"domain": [0, 1]},
-            },
-            "color": {
-                "field": "group",
-                "type": "nominal",
-                "scale": {"domain": groups, "range": colours},
-            },
-            "order": {"field": "order"},
-            "tooltip": tooltip(("who", None), ("group", None), (field, form)),
-        },
-    }
-    return chart_of(rows, [layer], says, height=28 * len(labels) + 4)
+def round_floats(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows with floats at six significant digits: enough for a picture, at half the size."""
+    return [
+        {name: float(f"{value:.6g}") if isinstance(value, float) else value for name, value in row.items()}
+        for row in rows
+    ]
 
 
 def number_axis(field: str, title: str, *, zero: bool = False) -> dict[str, Any]:
@@ -211,47 +165,33 @@ def number_axis(field: str, title: str, *, zero: bool = False) -> dict[str, Any]
     }
 
 
+def name_axis(field: str, names: Iterable[Any], title: str | None = None, **axis: Any) -> dict[str, Any]:
+    """An axis of names in their order; `axis` has the settings of its labels."""
+    encoding = {"field": field, "type": "nominal", "scale": ordered_scale(names), "title": title}
+    return encoding | ({"axis": axis} if axis else {})
+
+
 def ordered_scale(names: Iterable[Any]) -> dict[str, Any]:
     """A scale that keeps the order of the names."""
     return {"domain": [str(name) for name in names]}
 
 
-def colour_encoding(
-    names: Sequence[str],
-    baseline: str | None,
-    *,
-    field: str = "model",
-    legend: bool = True,
-    marks: dict[str, Any] | None = None,
+def looks_encoding(
+    names: Sequence[str], looks: Sequence[Any], *, field: str = "model", legend: Any = True
 ) -> dict[str, Any]:
-    """One colour per model or group; `marks` are the settings of the legend."""
-    options = _legend(names) if legend else {"legend": None}
-    if marks is not None and not options:
-        options = {"legend": marks}
-    scale = {"domain": [str(n) for n in names], "range": style.colours(names, baseline)}
-    return {"field": field, "type": "nominal", "scale": scale, **options}
+    """A colour, shape or dash pattern for each name.
 
-
-def shape_encoding(names: Sequence[str], *, field: str = "model", legend: bool = True) -> dict[str, Any]:
-    """One shape per model or group."""
-    options = _legend(names) if legend else {"legend": None}
-    return {
-        "field": field,
-        "type": "nominal",
-        "scale": {"domain": [str(n) for n in names], "range": style.shapes(names)},
-        **options,
-    }
-
-
-def dash_encoding(names: Sequence[str]) -> dict[str, Any]:
-    """One dash pattern per model."""
-    scale = {"domain": [str(n) for n in names], "range": [list(d) for d in style.dashes(names)]}
-    return {"field": "model", "type": "nominal", "scale": scale, **_legend(names)}
-
-
-def _legend(names: Sequence[str]) -> dict[str, Any]:
-    """No legend for a single name."""
-    return {} if len(names) > 1 else {"legend": None}
+    Args:
+        names: of models or groups; a single one has no legend.
+        looks: the colours, shapes or dash patterns, one per name.
+        field: the field that holds the name.
+        legend: whether there is a legend, or its settings.
+    """
+    scale = {"domain": [str(name) for name in names], "range": looks}
+    encoding: dict[str, Any] = {"field": field, "type": "nominal", "scale": scale}
+    if len(names) < 2 or legend is False:
+        return encoding | {"legend": None}
+    return encoding if legend is True else encoding | {"legend": legend}
 
 
 def fade_unpicked(full: float = 1.0, faded: float = 0.12) -> dict[str, Any]:
@@ -259,36 +199,17 @@ def fade_unpicked(full: float = 1.0, faded: float = 0.12) -> dict[str, Any]:
     return {"opacity": {"condition": {"param": "pick", "value": full}, "value": faded}}
 
 
+def point_mark(size: int) -> dict[str, Any]:
+    """A filled mark."""
+    return {"type": "point", "filled": True, "size": size, "opacity": 1}
+
+
 def tooltip(*fields: tuple[str, str | None]) -> list[dict[str, Any]]:
     """The fields a tooltip shows, with their formats."""
     return [{"field": name, "title": name, **({"format": form} if form else {})} for name, form in fields]
 
 
-def round_floats(rows: Any) -> list[dict[str, Any]]:
-    """Rows with floats at six significant digits: enough for a picture, at half the size."""
-    return [
-        {name: float(f"{value:.6g}") if isinstance(value, float) else value for name, value in row.items()}
-        for row in rows
-    ]
-
-
-def value_fields(value: Any) -> dict[str, float]:
-    """The fields value and, where there is an interval, low and high."""
-    middle, low, high = style.value_and_interval(value)
-    return {"value": middle} | ({"low": low, "high": high} if math.isfinite(low + high) else {})
-
-
-def iso_time(when: Any) -> str:
-    """A time as text, in ISO format where it is a date."""
-    return str(when.isoformat() if hasattr(when, "isoformat") else when)
-
-
-def list_names(names: Sequence[str]) -> str:
+def list_names(names: Iterable[str]) -> str:
     """The first four names, and how many more there are."""
-    first = ", ".join(str(n) for n in names[:4])
-    return first if len(names) <= 4 else f"{first} and {len(names) - 4} more"
-
-
-def format_range(numbers: Sequence[int]) -> str:
-    """The first and the last of some numbers."""
-    return f"{numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else ", ".join(map(str, numbers))
+    texts = [str(name) for name in names]
+    return ", ".join(texts[:4]) + (f" and {len(texts) - 4} more" if len(texts) > 4 else "")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ _STYLE: dict[str, Any] = {
 }
 # Text stays text in SVG and PDF, so that it can be searched and set in the paper's own fonts.
 _FILES: dict[str, Any] = {"svg.fonttype": "none", "pdf.fonttype": 42, "svg.hashsalt": "recsys"}
+DASHED = {"linestyle": (0, (4, 3))}
 
 
 def save(figure: Any, path: str | os.PathLike[str]) -> Path:
@@ -85,46 +86,26 @@ def styled_axes(ax: Any, size: tuple[float, float]) -> Iterator[Any]:
         yield ax
 
 
-def stacked_bars(
-    labels: list[str], groups: list[str], shares: Any, colours: Sequence[str], *, ax: Any
-) -> Any:
-    """Bars of shares that add up to one."""
-    with styled_axes(ax, (5.6, 1.0 + 0.32 * len(labels))) as axes:
-        left = np.zeros(len(labels))
-        for g, (group, colour) in enumerate(zip(groups, colours, strict=True)):
-            axes.barh(
-                range(len(labels)),
-                shares[:, g],
-                left=left,
-                color=colour,
-                label=style.short(group),
-                height=0.74,
-            )
-            left += shares[:, g]
-        axes.set_yticks(range(len(labels)), [style.short(w) for w in labels])
-        axes.set_ylim(len(labels) - 0.4, -0.6)
-        axes.set_xlim(0, 1)
-        axes.xaxis.set_major_formatter(percent())
-        axes.grid(visible=False, axis="y")
-        axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=len(groups), borderaxespad=0.2)
-    return axes
+def looks(names: Sequence[str], baseline: str | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each name with the label, colour, marker and dash of its line."""
+    colours, shapes, dashes = style.colours(names, baseline), style.shapes(names), style.dashes(names)
+    for name, colour, shape, dash in zip(names, colours, shapes, dashes, strict=True):
+        linestyle = "-" if dash[-1] == 0 else (0, dash)
+        look = {"color": colour, "marker": style.MARKERS[shape], "linestyle": linestyle}
+        yield name, {"label": style.short(name), **look}
+
+
+def plot_line(axes: Any, places: Sequence[Any], values: Iterable[Any], look: Mapping[str, Any]) -> None:
+    """A line and the band of its intervals."""
+    triples = style.triples(values)
+    axes.plot(places, triples[:, 0], **look)
+    axes.fill_between(places, triples[:, 1], triples[:, 2], color=look["color"], alpha=0.13, linewidth=0)
 
 
 def draw_intervals(axes: Any, x: Any, triples: Any, colour: str) -> None:
     """Intervals as thin vertical lines; triples has the columns value, low and high."""
     if np.isfinite(triples[:, 1:]).any():
         axes.vlines(x, triples[:, 1], triples[:, 2], color=colour, linewidth=1.3)
-
-
-def marker_of(i: int, names: Sequence[str]) -> str:
-    """The marker of the i-th model."""
-    return style.MARKERS[style.shapes(names)[i]]
-
-
-def line_of(i: int, names: Sequence[str]) -> dict[str, Any]:
-    """The marker and dash of the i-th model's line."""
-    dash = style.dashes(names)[i]
-    return {"marker": marker_of(i, names), "linestyle": "-" if dash[-1] == 0 else (0, tuple(dash))}
 
 
 def legend(axes: Any, names: Sequence[str]) -> None:
@@ -148,3 +129,21 @@ def parse_time(when: Any) -> Any:
     from datetime import datetime
 
     return datetime.fromisoformat(when)
+
+
+def stacked_bars(labels: list[str], groups: list[str], shares: Any, colours: Sequence[str], ax: Any) -> Any:
+    """Bars of shares that add up to one."""
+    with styled_axes(ax, (5.6, 1.0 + 0.32 * len(labels))) as axes:
+        left = np.zeros(len(labels))
+        for share, group, colour in zip(shares.T, groups, colours, strict=True):
+            axes.barh(
+                range(len(labels)), share, left=left, color=colour, label=style.short(group), height=0.74
+            )
+            left += share
+        axes.set_yticks(range(len(labels)), [style.short(w) for w in labels])
+        axes.set_ylim(len(labels) - 0.4, -0.6)
+        axes.set_xlim(0, 1)
+        axes.xaxis.set_major_formatter(percent())
+        axes.grid(visible=False, axis="y")
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=len(groups), borderaxespad=0.2)
+    return axes

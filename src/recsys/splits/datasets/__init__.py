@@ -3,8 +3,7 @@
 Nothing is downloaded: local files are read, and the error for a missing file says where to get it.
 """
 
-from recsys.splits.datasets.dataset import Dataset
-from recsys.splits.datasets.dataset_readers import amazon, movielens, read, recbole, table
+from recsys.splits.datasets.dataset_readers import Dataset, amazon, movielens, read, recbole, table
 
 __all__ = ["Dataset", "amazon", "movielens", "read", "recbole", "table"]
 

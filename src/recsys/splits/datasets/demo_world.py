@@ -62,15 +62,21 @@ def demo_world(seed: int = 0) -> DemoWorld:
     """
     # One stream per purpose: a change to the texts leaves the events as they are.
     traits, tastes, choices, clock, words = (default_rng(s) for s in SeedSequence(seed).spawn(5))
-    category, features = _item_traits(traits)
-    likes = _user_tastes(tastes) @ features.T
+    category = np.sort(traits.integers(0, len(_CATEGORIES), N_ITEMS))
+    centres = np.eye(len(_CATEGORIES), N_TRAITS)
+    features = 1.6 * centres[category] + 0.5 * traits.standard_normal((N_ITEMS, N_TRAITS))
+    # Most users care for two or three traits.
+    cares = tastes.dirichlet(np.full(N_TRAITS, 0.25), N_USERS) * 3.0
+    likes = (cares + 0.15 * tastes.standard_normal((N_USERS, N_TRAITS))) @ features.T
     popularity = -0.9 * np.log(traits.permutation(N_ITEMS) + 6.0)
     events = _events(likes, popularity, choices, clock)
     items = _item_texts(category, words)
     projection = traits.standard_normal((N_TRAITS, N_DIMENSIONS))
     blurred = features @ projection + 0.3 * traits.standard_normal((N_ITEMS, N_DIMENSIONS))
     embeddings = (blurred / np.linalg.norm(blurred, axis=1, keepdims=True)).astype(np.float32)
-    held_out = _is_held_out(events)
+    size = events.groupby("user_id")["item_id"].transform("size").to_numpy()
+    place = events.groupby("user_id").cumcount().to_numpy()
+    held_out = place >= size - np.maximum(1, (size * _HELD_OUT).astype(int))
     train = events[~held_out].reset_index(drop=True)
     test = events[held_out].reset_index(drop=True)
     return DemoWorld(events, items, train, test, embeddings, seed)
@@ -89,20 +95,16 @@ def toy_lists(world: DemoWorld, k: int = 20) -> dict[str, pd.DataFrame]:
         "item_knn": _item_neighbour_scores(seen),
         "svd": _truncated_svd_scores(seen),
     }
-    return {name: _top_lists(users, items, score, seen, k) for name, score in scores.items()}
-
-
-def _item_traits(rng: Generator) -> tuple[Array, Float]:
-    category = np.sort(rng.integers(0, len(_CATEGORIES), N_ITEMS))
-    centres = np.eye(len(_CATEGORIES), N_TRAITS)
-    return category, 1.6 * centres[category] + 0.5 * rng.standard_normal((N_ITEMS, N_TRAITS))
-
-
-def _user_tastes(rng: Generator) -> Float:
-    """Most users care for two or three traits."""
-    return rng.dirichlet(np.full(N_TRAITS, 0.25), N_USERS) * 3.0 + 0.15 * rng.standard_normal(
-        (N_USERS, N_TRAITS)
-    )
+    lists = {}
+    for name, score in scores.items():
+        # Rounded, so that the last bits of a matrix product, which differ between machines, decide nothing.
+        order = np.argsort(-np.where(seen > 0, -np.inf, np.round(score, 9)), axis=1, kind="stable")[:, :k]
+        lists[name] = pd.DataFrame({
+            "user_id": np.repeat(users, k),
+            "item_id": items[order].ravel(),
+            "rank": np.tile(np.arange(1, k + 1), len(users)),
+        })  # fmt: skip
+    return lists
 
 
 def _events(likes: Float, popularity: Float, choices: Generator, clock: Generator) -> pd.DataFrame:
@@ -122,12 +124,6 @@ def _events(likes: Float, popularity: Float, choices: Generator, clock: Generato
         "rating": np.clip(np.rint(opinion), 1, 5).astype(np.int64),
     })  # fmt: skip
     return frame.sort_values(["user_id", "timestamp", "item_id"], ignore_index=True)
-
-
-def _is_held_out(events: pd.DataFrame) -> Array:
-    size = events.groupby("user_id")["item_id"].transform("size").to_numpy()
-    place = events.groupby("user_id").cumcount().to_numpy()
-    return np.asarray(place >= size - np.maximum(1, (size * _HELD_OUT).astype(int)))
 
 
 def _item_texts(category: Array, rng: Generator) -> pd.DataFrame:
@@ -168,16 +164,6 @@ def _truncated_svd_scores(seen: Float, rank: int = 8) -> Float:
     size = len(weight)
     _, basis = eigh(weighted.T @ weighted, subset_by_index=[size - rank, size - 1])
     return np.asarray((weighted @ basis) @ basis.T / weight)
-
-
-def _top_lists(users: Array, items: Array, scores: Float, seen: Float, k: int) -> pd.DataFrame:
-    # Rounded, so that the last bits of a matrix product, which differ between machines, decide nothing.
-    order = np.argsort(-np.where(seen > 0, -np.inf, np.round(scores, 9)), axis=1, kind="stable")[:, :k]
-    return pd.DataFrame({
-        "user_id": np.repeat(users, k),
-        "item_id": items[order].ravel(),
-        "rank": np.tile(np.arange(1, k + 1), len(users)),
-    })  # fmt: skip
 
 
 if __name__ == "__main__":

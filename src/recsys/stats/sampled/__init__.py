@@ -14,10 +14,12 @@ from recsys import lazy_names
 if TYPE_CHECKING:
     from recsys.stats.sampled.estimates import (
         METHODS,
+        RankDistribution,
         SampledEstimate,
         estimate,
         estimate_all,
         estimate_weighted,
+        fit_ranks,
         inclusion_chances,
         weighted_ranks,
     )
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
         negatives_needed,
         winner_probability,
     )
-    from recsys.stats.sampled.rank_distribution import RankDistribution, fit_ranks
 
 __all__ = [
     "METHODS",
@@ -49,14 +50,15 @@ __getattr__, __dir__ = lazy_names(
     {
         "estimates": (
             "METHODS",
+            "RankDistribution",
             "SampledEstimate",
             "estimate",
             "estimate_all",
             "estimate_weighted",
+            "fit_ranks",
             "inclusion_chances",
             "weighted_ranks",
         ),
         "expected_errors": ("ExpectedError", "expected_error", "negatives_needed", "winner_probability"),
-        "rank_distribution": ("RankDistribution", "fit_ranks"),
     },
 )

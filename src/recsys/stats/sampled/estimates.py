@@ -4,7 +4,10 @@ A correction gives each sampled rank the value that makes the mean right for the
 Rendle, sections 5.1 to 5.3). `cls` brings the expected value as close to the truth as possible over all true
 ranks, provided that a better sampled rank never has a lower value. `bv` accepts more bias for less variance:
 gamma = 0 is plain least squares, gamma = 1 the posterior mean of the truth. `mle` estimates the distribution
-of true ranks first.
+of true ranks first, the most likely one given the sampled ranks, by expectation-maximisation (Jin, Li, Gao,
+Liu, Ding: On Estimating Recommendation Evaluation Metrics under Sampling, AAAI 2021); every metric is then an
+average over it. The data hardly distinguish ranks closer together than the catalogue size divided by the
+negatives; there the starting distribution, uniform over powers of ten, remains.
 
 Negatives that were not sampled uniformly need importance weights: popular negatives are harder, so ranks
 among them look worse than they are. Each negative counts for the number of items it represents: with
@@ -21,27 +24,31 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from recsys.errors import InputError, UnknownNameError
 from recsys.stats.inference_results import clip_interval
 from recsys.stats.intervals import mean_interval
-from recsys.stats.sampled.rank_chances import (
+from recsys.stats.sampled.sampled_ranks import (
+    Cases,
     RankMetric,
     binned_values,
     chances,
+    chances_at_ranks,
     parse_rank_metric,
+    rank_grid,
     rank_prior,
     values_by_rank,
 )
-from recsys.stats.sampled.rank_distribution import fit_ranks, resampled_metrics
-from recsys.stats.sampled.sampled_ranks import Cases
-from recsys.types import Array, Float
+from recsys.types import Array, Float, Int
 
 METHODS = ("uncorrected", "rank", "cls", "bv", "mle")
 _N_REPLICATES = 100
+_ITEM_COUNT_STEP_OF_FIT = 0.1
+_TOLERANCE = 1e-7
+_SMALLEST_CHANCE = 1e-15  # smaller ones would become subnormal numbers, which are slow to compute with
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,44 +154,30 @@ def _estimates(
     """Each metric by one method."""
     if method not in METHODS:
         raise UnknownNameError("method", method, METHODS)
+    results = []
     if method != "mle":
-        return [
-            _corrected_estimate(cases, metric, method, confidence, gamma=gamma, prior=prior)
-            for metric in metrics
-        ]
+        options: dict[str, Any] = {"replacement": cases.replacement, "gamma": gamma, "prior": prior}
+        for metric in metrics:
+            per_case, worst_bias = np.empty(len(cases)), 0.0
+            for of_class in cases.classes:
+                n, n_items = of_class.n_negatives, of_class.n_items
+                correction = corrected_values(metric, method, n, n_items, **options)
+                per_case[of_class.members] = cases.values_by_case(of_class, correction)
+                expected = chances(n, n_items, replacement=cases.replacement) @ correction
+                worst_bias = max(worst_bias, float(np.abs(expected - binned_values(metric, n_items)).max()))
+            results.append(
+                _mean_estimate(metric, method, per_case, cases.clusters, confidence, worst_bias=worst_bias)
+            )
+        return results
     fitted = fit_ranks(cases)
     resampled = resampled_metrics(cases, fitted, metrics, _N_REPLICATES, seed)
     quantiles = (0.5 - confidence / 2, 0.5 + confidence / 2)
-    results = []
     for metric, values in zip(metrics, resampled, strict=True):
         low, high = np.quantile(values, quantiles)
         value = fitted.mean_of(metric)
         limits = min(float(low), value), max(float(high), value)
         results.append(SampledEstimate(str(metric), "mle", value, *limits, confidence, len(cases), None))
     return results
-
-
-def _corrected_estimate(
-    cases: Cases, metric: RankMetric, method: str, confidence: float, **options: Any
-) -> SampledEstimate:
-    values = np.empty(len(cases))
-    worst_bias = 0.0
-    for sampling_class in cases.classes:
-        correction = corrected_values(
-            metric,
-            method,
-            sampling_class.n_negatives,
-            sampling_class.n_items,
-            replacement=cases.replacement,
-            **options,
-        )
-        values[sampling_class.members] = cases.values_by_case(sampling_class, correction)
-        table = chances(sampling_class.n_negatives, sampling_class.n_items, replacement=cases.replacement)
-        worst_bias = max(
-            worst_bias,
-            float(np.abs(table @ correction - binned_values(metric, sampling_class.n_items)).max()),
-        )
-    return _mean_estimate(metric, method, values, cases.clusters, confidence, worst_bias=worst_bias)
 
 
 def _mean_estimate(
@@ -226,35 +219,162 @@ def corrected_values(
     table = chances(n_negatives, n_items, replacement=replacement)
     truth, weight = binned_values(metric, n_items), rank_prior(prior, n_items)
     if method == "cls":
-        return _monotone_least_squares(table, truth, weight)
+        # Least squares with values that fall (or rise, like the metric) with the sampled rank.
+        from scipy.optimize import nnls
+
+        root, lowest = np.sqrt(weight)[:, None], float(truth.min())
+        rising = bool(truth[-1] > truth[0])
+        # A monotone sequence is a sum of steps of non-negative height: value(j) = sum of the steps from j on.
+        steps = np.cumsum(table, axis=1) if not rising else np.cumsum(table[:, ::-1], axis=1)[:, ::-1]
+        heights, _ = nnls(root * steps, (root[:, 0]) * (truth - lowest), maxiter=100 * table.shape[1])
+        summed = np.cumsum(heights[::-1])[::-1] if not rising else np.cumsum(heights)
+        return np.asarray(summed + lowest)
     if method == "bv":
-        return _bias_variance_solution(table, truth, weight, gamma)
+        if not 0 < gamma <= 1:
+            raise InputError(f"gamma={gamma!r} is no trade-off.", hint="Use a value above 0 and up to 1.")
+        product = table.T @ (weight[:, None] * table)
+        margin = weight @ table
+        system = (1 - gamma) * product + gamma * np.diag(margin)
+        # Sampled ranks that hardly ever occur make the system singular; a small ridge solves it anyway.
+        system += 1e-12 * np.eye(len(system)) * np.trace(system) / len(system)
+        return np.asarray(np.linalg.solve(system, table.T @ (weight * truth)))
     raise UnknownNameError("correction", method, ("uncorrected", "rank", "cls", "bv"))
 
 
-def _monotone_least_squares(table: Float, truth: Float, weight: Float) -> Float:
-    """Least squares with values that fall (or rise, like the metric) with the sampled rank."""
-    from scipy.optimize import nnls
+class Part(NamedTuple):
+    """The cases of one class: their number of items, share of all cases, and distribution of true ranks."""
 
-    root = np.sqrt(weight)[:, None]
-    lowest = float(truth.min())
-    rising = bool(truth[-1] > truth[0])
-    # A monotone sequence is a sum of steps of non-negative height: value(j) = sum of the steps from j on.
-    steps = np.cumsum(table, axis=1) if not rising else np.cumsum(table[:, ::-1], axis=1)[:, ::-1]
-    heights, _ = nnls(root * steps, (root[:, 0]) * (truth - lowest), maxiter=100 * table.shape[1])
-    summed = np.cumsum(heights[::-1])[::-1] if not rising else np.cumsum(heights)
-    return np.asarray(summed + lowest)
+    n_items: int
+    share: float
+    chance: Float
 
 
-def _bias_variance_solution(table: Float, truth: Float, weight: Float, gamma: float) -> Float:
-    if not 0 < gamma <= 1:
-        raise InputError(f"gamma={gamma!r} is no trade-off.", hint="Use a value above 0 and up to 1.")
-    product = table.T @ (weight[:, None] * table)
-    margin = weight @ table
-    system = (1 - gamma) * product + gamma * np.diag(margin)
-    # Sampled ranks that hardly ever occur make the system singular; a small ridge solves it anyway.
-    system += 1e-12 * np.eye(len(system)) * np.trace(system) / len(system)
-    return np.asarray(np.linalg.solve(system, table.T @ (weight * truth)))
+@dataclass(frozen=True, eq=False)
+class RankDistribution:
+    """A distribution of true ranks: one probability per bin; `rank` represents the bin from `start` on."""
+
+    start: Int
+    rank: Int
+    size: Int
+    chance: Float
+    n_items: int
+    n_iterations: int
+    parts: tuple[Part, ...]
+
+    def mean_of(self, metric: Any) -> float:
+        """A metric's mean over these ranks.
+
+        >>> fit_ranks([1, 1, 1, 1], 99, 1000).mean_of("auc").__round__(1)
+        1.0
+        """
+        rank_metric = parse_rank_metric(metric)
+        means = (
+            part.share * (part.chance @ binned_values(rank_metric, part.n_items, self.n_items))
+            for part in self.parts
+        )
+        return float(sum(means))
+
+
+def fit_ranks(
+    ranks: Any,
+    n_negatives: Any = None,
+    n_items: Any = None,
+    *,
+    tied: Any = None,
+    replacement: bool = False,
+    prior: str = "log",
+    iterations: int = 500,
+) -> RankDistribution:
+    """The maximum-likelihood distribution of true ranks behind sampled ones; arguments as in `estimate`."""
+    cases = (
+        ranks
+        if isinstance(ranks, Cases)
+        else Cases.from_ranks(ranks, n_negatives, n_items, tied=tied, replacement=replacement)
+    )
+    problem = _LikelihoodProblem(cases)
+    counts = [cases.counts(sampling_class)[None, :] for sampling_class in problem.classes]
+    chance, n_iterations = problem.maximise(counts, rank_prior(prior, problem.n_items)[None, :], iterations)
+    grid = rank_grid(problem.n_items)
+    parts = tuple(
+        Part(sampling_class.n_items, float(share[0]), row[0])
+        for sampling_class, (share, row) in zip(
+            problem.classes, problem.by_class(chance, counts), strict=True
+        )
+    )
+    return RankDistribution(grid.start, grid.rank, grid.size, chance[0], problem.n_items, n_iterations, parts)
+
+
+def resampled_metrics(
+    cases: Cases, fitted: RankDistribution, metrics: list[RankMetric], n: int, seed: int
+) -> list[Float]:
+    """Each metric from n resamples of the users, refitted starting near the fitted distribution."""
+    problem = _LikelihoodProblem(cases)
+    rng = np.random.default_rng(seed)
+    labels = np.arange(len(cases)) if cases.clusters is None else cases.clusters
+    _, unit = np.unique(labels, return_inverse=True)
+    n_units = int(unit.max()) + 1
+    counts = [np.empty((n, sampling_class.n_negatives + 1)) for sampling_class in problem.classes]
+    for resample in range(n):
+        multiplicity = np.bincount(rng.integers(n_units, size=n_units), minlength=n_units)[unit]
+        for class_rows, sampling_class in zip(counts, problem.classes, strict=True):
+            class_rows[resample] = cases.counts(sampling_class, multiplicity[sampling_class.members])
+    start = 0.9 * fitted.chance + 0.1 * rank_prior("log", fitted.n_items)
+    chance, _ = problem.maximise(counts, start[None, :], max(60, fitted.n_iterations))
+    by_class = problem.by_class(chance, counts)
+    results = []
+    for metric in metrics:
+        total = np.zeros(n)
+        for sampling_class, (share, class_rows) in zip(problem.classes, by_class, strict=True):
+            total += share * (class_rows @ binned_values(metric, sampling_class.n_items, problem.n_items))
+        results.append(total)
+    return results
+
+
+class _LikelihoodProblem:
+    """P(sampled rank | true rank) for each class of cases, over the ranks of the largest catalogue."""
+
+    def __init__(self, cases: Cases) -> None:
+        self.classes = cases.in_classes(_ITEM_COUNT_STEP_OF_FIT)
+        self.n_items = max(sampling_class.n_items for sampling_class in self.classes)
+        self.tables = []
+        ranks = rank_grid(self.n_items).rank
+        for sampling_class in self.classes:
+            table = chances_at_ranks(
+                ranks, sampling_class.n_negatives, sampling_class.n_items, replacement=cases.replacement
+            )
+            table[table < _SMALLEST_CHANCE**2] = 0.0
+            self.tables.append(table)
+
+    def maximise(self, counts: list[Float], start: Float, iterations: int) -> tuple[Float, int]:
+        """Expectation-maximisation for several resamples at once, one row each; also returns the steps."""
+        chance = np.repeat(start, len(counts[0]), axis=0)
+        tolerance = _TOLERANCE * sum(float(c.sum()) for c in counts)
+        previous = -np.inf
+        for step in range(1, iterations + 1):
+            ratio = np.zeros_like(chance)
+            likelihood = 0.0
+            for table, count in zip(self.tables, counts, strict=True):
+                expected = np.maximum(chance @ table, _SMALLEST_CHANCE**2)
+                ratio += (count / expected) @ table.T
+                likelihood += float((count * np.log(expected)).sum())
+            chance = chance * ratio
+            chance /= chance.sum(axis=1, keepdims=True)
+            chance[chance < _SMALLEST_CHANCE] = 0.0
+            if likelihood - previous < tolerance:
+                return chance, step
+            previous = likelihood
+        return chance, iterations
+
+    def by_class(self, chance: Float, counts: list[Float]) -> list[tuple[Float, Float]]:
+        """Each class's share of the cases, and the posterior distribution of its true ranks."""
+        n_cases = np.maximum(sum(count.sum(axis=1) for count in counts), _SMALLEST_CHANCE)
+        results = []
+        for table, count in zip(self.tables, counts, strict=True):
+            expected = np.maximum(chance @ table, _SMALLEST_CHANCE**2)
+            rows = chance * ((count / expected) @ table.T)
+            rows /= np.maximum(rows.sum(axis=1, keepdims=True), _SMALLEST_CHANCE)
+            results.append((count.sum(axis=1) / n_cases, rows))
+        return results
 
 
 def inclusion_chances(weights: Any, n: int) -> Float:

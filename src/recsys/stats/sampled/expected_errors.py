@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.errors import InputError
-from recsys.stats.sampled.estimates import corrected_values, estimate
-from recsys.stats.sampled.rank_chances import (
+from recsys.stats.sampled.estimates import RankDistribution, corrected_values, estimate
+from recsys.stats.sampled.sampled_ranks import (
     RankMetric,
     binned_values,
     chances,
@@ -24,7 +24,6 @@ from recsys.stats.sampled.rank_chances import (
     rank_prior,
     values_by_rank,
 )
-from recsys.stats.sampled.rank_distribution import RankDistribution
 from recsys.types import Float, Int
 
 _CORRECTIONS = (
@@ -71,6 +70,10 @@ class _Moments(NamedTuple):
     mean: Float
     square: Float
     truth: Float
+
+    @property
+    def variance(self) -> Float:
+        return self.square - self.mean**2
 
 
 def expected_error(
@@ -123,7 +126,7 @@ def expected_error(
         weight = np.bincount(index, minlength=len(moments.mean)) / len(index)
     truth, expected = float(weight @ moments.truth), float(weight @ moments.mean)
     # The cases are fixed: only the negatives are random, independently for each case.
-    variance = float(weight @ (moments.square - moments.mean**2)) / n_cases
+    variance = float(weight @ moments.variance) / n_cases
     bias, deviation = expected - truth, math.sqrt(max(variance, 0.0))
     return ExpectedError(
         str(rank_metric),
@@ -219,9 +222,18 @@ def winner_probability(
     sampling: dict[str, Any] = {"n_negatives": n_negatives, "n_items": n_items, "replacement": replacement}
     correction: dict[str, Any] = {"method": method, "gamma": gamma, "prior": prior}
     if known == "true":
-        return _chance_positive(
-            *_true_winner_moments(first, second, parse_rank_metric(metric), **sampling, **correction)
-        )
+        rank_metric = parse_rank_metric(metric)
+        sizes = [len(_rank_bins(ranks, n_items)) for ranks in (first, second)]
+        if sizes[0] != sizes[1]:
+            raise InputError(f"{sizes[0]} and {sizes[1]} ranks are not of the same cases.")
+        ranks, index = _distinct_ranks(np.concatenate([first, second]), n_items, n_negatives)
+        moments = _corrected_moments(rank_metric, ranks=ranks, **sampling, **correction)
+        a, b = np.split(index, 2)
+        truth = float((moments.truth[a] - moments.truth[b]).mean())
+        expected = float((moments.mean[a] - moments.mean[b]).mean())
+        variance = float((moments.variance[a] + moments.variance[b]).sum()) / len(a) ** 2
+        in_direction = math.copysign(1.0, truth) * expected if truth else 0.0
+        return _chance_positive(in_direction, math.sqrt(max(variance, 0.0)))
     if known != "sampled":
         raise InputError(f"known={known!r} is neither 'sampled' nor 'true'.")
 
@@ -245,26 +257,6 @@ def winner_probability(
     means = np.array([guess.mean() for guess in guesses])
     error = math.sqrt(float(within) + (1 + 1 / len(means)) * float(means.var(ddof=1)))
     return _chance_positive(math.copysign(1.0, observed) * float(means.mean()), error)
-
-
-def _true_winner_moments(
-    first: Any, second: Any, metric: RankMetric, *, n_items: int, **options: Any
-) -> tuple[float, float]:
-    """Expected sampled difference in the direction of the true one, and its standard deviation."""
-    sizes = [len(_rank_bins(ranks, n_items)) for ranks in (first, second)]
-    if sizes[0] != sizes[1]:
-        raise InputError(f"{sizes[0]} and {sizes[1]} ranks are not of the same cases.")
-    ranks, index = _distinct_ranks(np.concatenate([first, second]), n_items, options["n_negatives"])
-    moments = _corrected_moments(metric, n_items=n_items, ranks=ranks, **options)
-    index_by_model = np.split(index, 2)
-    truth = float((moments.truth[index_by_model[0]] - moments.truth[index_by_model[1]]).mean())
-    expected = float((moments.mean[index_by_model[0]] - moments.mean[index_by_model[1]]).mean())
-    variances = moments.square - moments.mean**2
-    variance = (
-        float((variances[index_by_model[0]] + variances[index_by_model[1]]).sum())
-        / len(index_by_model[0]) ** 2
-    )
-    return (math.copysign(1.0, truth) * expected if truth else 0.0), math.sqrt(max(variance, 0.0))
 
 
 def _chance_positive(mean: float, deviation: float) -> float:

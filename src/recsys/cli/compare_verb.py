@@ -1,0 +1,201 @@
+"""`recsys compare`: which of several models is better, and how surely; from their lists or saved results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from recsys.cli import shared_options
+from recsys.cli.error_messages import note, print_warnings
+from recsys.cli.output import check_target, progress_bar
+from recsys.cli.shared_options import FileOptions, MetricOptions
+from recsys.stats.comparison_table import EFFECTS, TESTS
+from recsys.stats.multiple_comparisons import CORRECTIONS
+
+
+@click.command("compare")
+@click.argument("paths", nargs=-1, required=True, metavar="A B …")
+@click.option("--truth", metavar="FILE", help="What was relevant; not needed for saved results.")
+@click.option(
+    "--baseline", metavar="NAME", help="The model the others are compared with; by default every pair."
+)
+@shared_options.name_option
+@shared_options.metric_options
+@shared_options.file_options
+@shared_options.data_options
+@click.option("--train", metavar="FILE", help="What users had before: for novelty and similar metrics.")
+@click.option("--test", type=click.Choice(TESTS), default="t", show_default=True, help="The paired test.")
+@click.option("--correction", type=click.Choice([*CORRECTIONS, "max-t"]), default="holm", show_default=True,
+              help="Over all models and metrics.")  # fmt: skip
+@click.option("--effect", type=click.Choice(list(EFFECTS)), default="d_z", show_default=True)
+@click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
+@click.option("--margin", type=float, help="Also test for equivalence within this difference.")
+@click.option("--no-worse-than", type=float, help="Also test for non-inferiority: worse by less than this.")
+@click.option("--rope", type=float, help="Also give the Bayesian view: practically equal within this.")
+@click.option("--users", metavar="FILE", help="Table of the users, for --covariate and --strata.")
+@click.option("--covariate", "covariates", multiple=True, metavar="COLUMN",
+              help="Number in --users to adjust for (CUPED); repeatable.")  # fmt: skip
+@click.option("--strata", metavar="COLUMN", help="Groups in --users to stratify by.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of resampling.")
+@click.option("--markdown", "table_form", flag_value="markdown", help="Print a Markdown table.")
+@click.option("--latex", "table_form", flag_value="latex", help="Print a LaTeX table.")
+@click.option("--csv", "table_form", flag_value="csv", help="Print CSV, with all digits.")
+@click.option("--json", "table_form", flag_value="json", help="Print JSON, with all digits.")
+@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="Also write the report (.html).")  # fmt: skip
+@shared_options.quiet_option
+def compare_command(
+    *,
+    paths: tuple[str, ...],
+    truth: str | None,
+    baseline: str | None,
+    names: tuple[str, ...],
+    metrics: MetricOptions,
+    files: FileOptions,
+    seen: str | None,
+    catalogue: int | None,
+    complete: bool,
+    train: str | None,
+    test: Any,  # one of TESTS
+    correction: Any,  # one of CORRECTIONS
+    effect: str,
+    confidence: float,
+    margin: float | None,
+    no_worse_than: float | None,
+    rope: float | None,
+    users: str | None,
+    covariates: tuple[str, ...],
+    strata: str | None,
+    seed: int,
+    table_form: str | None,
+    report: Path | None,
+    quiet: bool,
+) -> None:
+    """Compare models, paired user by user: A, B, … are list files (with --truth) or saved results (.json).
+
+    recsys compare als.csv bpr.csv --truth test.csv --baseline als -m ndcg@10 -m recall@10
+    """
+    from recsys.comparison.compare import compare
+
+    path_of = paths_by_model(paths, names)
+    if report is not None:
+        inputs = (*paths, truth, seen, train, users)
+        check_target(report, "report", inputs=inputs, makes_folder=True)
+    if len(paths) < 2:
+        raise click.UsageError("there is nothing to compare: name two files or more.")
+    baseline = baseline_name(baseline, path_of)
+    if baseline is not None and baseline not in path_of:
+        raise click.UsageError(f"--baseline {baseline} is none of {', '.join(path_of)}.")
+    columns = {"covariates": covariates, "strata": (strata,) if strata else ()}
+    if (users is None) == any(columns.values()):
+        raise click.UsageError("--covariate COLUMN and --strata COLUMN go with --users FILE, which has them.")
+    with print_warnings(quiet=quiet), progress_bar("resampling", quiet=quiet) as progress:
+        results, _ = evaluate_files(
+            path_of, truth=truth, metrics=metrics, files=files, seen=seen, catalogue=catalogue,
+            complete=complete, train=train, quiet=quiet,
+        )  # fmt: skip
+        comparison = compare(
+            results,
+            baseline,
+            [str(request) for request in metrics.requests()] if metrics.metrics else None,
+            test=test,
+            correction=correction,
+            effect=effect,
+            confidence=confidence,
+            margin=margin,
+            no_worse_than=no_worse_than,
+            rope=rope,
+            progress=progress,
+            rng=seed,
+            **{key: files.read_attributes(users, "user", names) for key, names in columns.items() if names},
+        )
+    if report is not None:
+        from recsys.report import write_report
+
+        written = write_report(report, results, baseline=baseline)
+        if not quiet:
+            note(f"report {written}")
+    if table_form == "csv":
+        click.echo(comparison.to_frame().to_csv(index=False), nl=False)
+    else:
+        click.echo(str(comparison) if table_form is None else getattr(comparison, f"to_{table_form}")())
+
+
+def paths_by_model(paths: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """{model: path}, named by `names` or by the files, with their folders where two share a name."""
+    if names and len(names) != len(paths):
+        raise click.UsageError(
+            f"{len(names)} names for {len(paths)} files: give one --name per file, or none."
+        )
+    stems = [Path(path).name.split(".")[0] or path for path in paths]
+    if len(set(stems)) < len(stems):
+        stems = [str(Path(path).with_suffix("")) for path in paths]
+    if len(set(stems)) < len(stems):
+        stems = list(paths)
+    named = dict(zip(names or stems, paths, strict=True))
+    if len(named) < len(paths):
+        raise click.UsageError(
+            "two models have the same name: give each file once, with a --name of its own."
+        )
+    return named
+
+
+def baseline_name(baseline: str | None, path_of: dict[str, str]) -> str | None:
+    """The model that --baseline means, which may name its file."""
+    if baseline is None or baseline in path_of:
+        return baseline
+    return {path: name for name, path in path_of.items()}.get(baseline, baseline)
+
+
+def evaluate_files(
+    path_of: dict[str, str],
+    *,
+    truth: str | None,
+    metrics: MetricOptions,
+    files: FileOptions,
+    seen: str | None,
+    catalogue: int | None,
+    complete: bool,
+    train: str | None,
+    quiet: bool,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """{model: evaluation} of list files and saved results, and {model: lists} of the list files."""
+    from recsys.evaluation.evaluate import evaluate
+    from recsys.evaluation.results import load
+    from recsys.inputs.files.formats import open_file
+
+    conventions, requests = metrics.conventions(), metrics.requests()
+    list_paths = [path for path in path_of.values() if not _is_result(path)]
+    for path in list_paths:
+        if path != "-" and (Path(path).is_file() or not Path(path).exists()):  # a pipe is read once only
+            open_file(path)  # a misspelt name is reported before anything else that is missing
+    context: dict[str, Any] = {}
+    if list_paths:
+        if truth is None:
+            raise click.UsageError(f"{list_paths[0]} holds lists: say what was relevant with --truth FILE.")
+        named = {"truth": truth, "seen": seen or None, "train": train or None}
+        context = {name: files.read(path, "truth", quiet=quiet) for name, path in named.items()}
+    results, lists = {}, {}
+    for name, path in path_of.items():
+        if path not in list_paths:
+            results[name] = load(path)
+            continue
+        lists[name] = files.read(path, "lists", quiet=quiet)
+        results[name] = evaluate(
+            lists[name], metrics=requests, conventions=conventions, catalogue=catalogue, complete=complete,
+            **context,
+        )  # fmt: skip
+    return results, lists
+
+
+def _is_result(path: str) -> bool:
+    """Whether a file is a saved result rather than lists, judged by its first bytes."""
+    place = Path(path)
+    if place.suffix.lower() != ".json" or not place.is_file():
+        return False
+    with place.open("rb") as file:
+        head = file.read(200).lstrip(b"\xef\xbb\xbf \r\n\t{")
+    return head.startswith(b'"result"')

@@ -1,0 +1,270 @@
+"""`recsys audit` and `recsys inspect`: what is wrong with a split, and what one user is recommended."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from recsys.cli import shared_options
+from recsys.cli.error_messages import FAILED, note, print_warnings
+from recsys.cli.shared_options import FileOptions
+from recsys.errors import ColumnError, FileError, InputError, RecsysError
+
+# What the library says in keyword arguments and the command in options.
+_OPTION_OF_ARGUMENT = {
+    "pass lists=": "pass --lists",
+    "pass items=": "pass --items",
+    "pass models={name: lists} with at least two": "pass --model NAME=FILE at least twice",
+}
+
+
+@click.command("audit")
+@click.argument("train", metavar="TRAIN")
+@click.argument("test", metavar="TEST")
+@click.option("--lists", metavar="FILE", help="What was recommended for TEST.")
+@click.option("--model", "models", multiple=True, metavar="NAME=FILE",
+              help="Lists of a model, to see whether metrics agree on the best one; repeatable.")  # fmt: skip
+@click.option(
+    "--items", metavar="FILE", help="The catalogue: a table with an item column, or one id per line (.txt)."
+)
+@click.option(
+    "--sampled", type=click.IntRange(min=1), metavar="N", help="Candidates were N sampled negatives."
+)
+@click.option("-k", "k", type=click.IntRange(min=1), default=10, show_default=True, help="The cut-off.")
+@click.option("-m", "--metric", "metrics", multiple=True, help="For the checks that evaluate; repeatable.")
+@shared_options.preset_option
+@click.option("--set", "changes", multiple=True, metavar="DECISION=VALUE",
+              help="Change one decision, such as relevant_from=4; repeatable.")  # fmt: skip
+@click.option("--check", "checks", multiple=True, metavar="NAME", help="Run this check only; repeatable.")
+@click.option("--fail-on", type=click.Choice(["error", "warning", "info"]), default="error",
+              show_default=True,
+              help="The least severity that makes the exit code 1.")  # fmt: skip
+@shared_options.file_options
+@shared_options.column_option("time", "times, in TRAIN and TEST")
+@click.option("--markdown", is_flag=True, help="Print Markdown.")
+@shared_options.json_option
+@shared_options.quiet_option
+def audit_command(
+    *,
+    train: str,
+    test: str,
+    lists: str | None,
+    models: tuple[str, ...],
+    items: str | None,
+    sampled: int | None,
+    k: int,
+    metrics: tuple[str, ...],
+    preset: str,
+    changes: tuple[str, ...],
+    checks: tuple[str, ...],
+    fail_on: str,
+    files: FileOptions,
+    time: str | None,
+    markdown: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Exit with 0 if nothing makes the numbers measured on TRAIN and TEST wrong, else with 1.
+
+    TRAIN and TEST are interactions with user, item and, if possible, time columns (see --format). Every
+    finding says what was seen, how often, and what to do.
+    """
+    from recsys.audit import audit
+    from recsys.inputs.files import read_file
+
+    shared_options.refuse_both(json=as_json, markdown=markdown)
+    path_of: dict[str, str] = {}
+    for text in models:
+        name, sign, path = text.partition("=")
+        if not (name and sign and path):
+            raise click.UsageError(f"--model {text} is not NAME=FILE.")
+        if name in path_of:
+            raise click.UsageError(f"--model {name} is given twice: give each model a name of its own.")
+        path_of[name] = path
+    roles = {"user": files.user, "item": files.item, "grade": files.grade, "case": files.case, "time": time}
+    columns = {role: name for role, name in roles.items() if name is not None}
+    reading: dict[str, Any] = {
+        "columns": columns or None, "format": files.form, "ids": files.ids, "encoding": files.encoding,
+    }  # fmt: skip
+    with print_warnings(quiet=quiet):
+        report = audit(
+            read_file(train, "truth", **reading),
+            read_file(test, "truth", **reading),
+            files.read(lists, "lists", quiet=quiet),
+            None if items is None else _read_catalogue(items, files),
+            models={name: files.read(path, "lists", quiet=quiet) for name, path in path_of.items()} or None,
+            sampled=sampled,
+            k=k,
+            metrics=metrics or None,
+            conventions=shared_options.chosen_conventions(preset, changes),
+            checks=checks or None,
+        )
+    if as_json or markdown:
+        click.echo(report.to_json() if as_json else report.to_markdown())
+    else:
+        text = str(report)
+        for argument, option in _OPTION_OF_ARGUMENT.items():
+            text = text.replace(argument, option)
+        click.echo(text)
+    if not report.passes(fail_on):
+        if report.passed:  # no errors, but --fail-on is stricter
+            note(f"there are findings, and --fail-on {fail_on} was asked for.", head="error")
+        sys.exit(FAILED)
+
+
+def _read_catalogue(path: str, files: FileOptions) -> Any:
+    """Item ids: one per line (.txt), or a table with an item column."""
+    import pandas as pd
+
+    from recsys.inputs.frames import find_columns
+    from recsys.inputs.ids import convert_ids, encode_strings
+
+    try:
+        if path.endswith(".txt"):
+            lines = Path(path).read_text(encoding=files.encoding).splitlines()
+            frame = pd.DataFrame({"item": [line for line in lines if line]})
+        else:
+            frame = shared_options.read_cells(path, files.encoding)
+    except FileError:
+        raise
+    except (OSError, ValueError) as error:
+        raise FileError(f"{path} cannot be read as items ({error}).", hint="Check the path.") from error
+    named = {"item": files.item} if files.item is not None and files.item in frame.columns else None
+    column = find_columns(list(frame.columns), ("item",), named, path, needed=("item",))["item"]
+    texts = frame[column].astype(str)
+    if files.ids != "int":
+        return frame.assign(**{column: texts})
+    ids, codes = encode_strings(texts.to_numpy(dtype=object), table=path, column=column)
+    ids, codes = convert_ids(ids, codes, "int", f"{column} ids of {path}", lambda row: f", row {row}")
+    return frame.assign(**{column: ids.values[codes]})
+
+
+@click.command("inspect")
+@click.argument("who", metavar="USER")
+@click.argument("lists", metavar="LISTS")
+@click.option("--truth", metavar="FILE", help="What was relevant: hits are marked.")
+@click.option("--seen", metavar="FILE", help="Training interactions: shown beside the list.")
+@click.option("--items", metavar="FILE", help="Table of the items: names and whatever is known about them.")
+@click.option("-k", "k", type=click.IntRange(min=1), default=10, show_default=True, help="How many items.")
+@click.option(
+    "--column", "columns", multiple=True, metavar="NAME", help="Column of --items to show; repeatable."
+)
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@shared_options.file_options
+@shared_options.quiet_option
+def inspect_command(
+    *,
+    who: str,
+    lists: str,
+    truth: str | None,
+    seen: str | None,
+    items: str | None,
+    k: int,
+    columns: tuple[str, ...],
+    as_csv: bool,
+    files: FileOptions,
+    quiet: bool,
+) -> None:
+    """Show the recommendations of USER in LISTS, best first, with what is known about the items.
+
+    LISTS is a file of recommendations, or a factor model: a folder with *_U.npy and *_V.npy, an .npz or a
+    .safetensors file, whose users and items are row numbers.
+    """
+    from recsys.analysis import described_list, inspect_user_recommendations
+    from recsys.evaluation import tables
+
+    is_model = Path(lists).is_dir() or Path(lists).suffix.lower() in (".npz", ".safetensors")
+    if is_model:
+        files = replace(files, ids="int")
+    user: Any = who
+    if files.ids == "int":
+        try:
+            user = int(who)
+        except ValueError:
+            message = f"USER {who} is not a whole number, as --ids int and models require."
+            raise click.UsageError(message) from None
+    with print_warnings(quiet=quiet):
+        context: dict[str, Any] = {
+            "history": _user_items(files.read(seen, "truth", quiet=quiet), user),
+            "truth": _user_items(files.read(truth, "truth", quiet=quiet), user),
+            "columns": columns or None,
+        }
+        table = None if items is None else _read_described_items(items, files, columns)
+        if is_model:
+            from recsys.cf.evaluation.loading import load_model
+
+            frame = inspect_user_recommendations(user, load_model(Path(lists)), None, table, k, **context)
+        else:
+            recommended, scores = _first_items(files.read(lists, "lists", quiet=quiet), user, k, lists)
+            frame = described_list(recommended, table, scores=scores, **context)
+    if as_csv:
+        click.echo(frame.to_csv(index=False, lineterminator="\n"), nl=False)
+        return
+    shown = {str(name): frame[name].tolist() for name in frame}
+    for name, cells in shown.items():
+        if name in {"hit", "seen"}:
+            shown[name] = ["yes" if flag else "" for flag in cells]
+        elif name not in {"rank", "score"}:  # ids that are numbers are still names
+            shown[name] = ["" if c is None else str(c) if type(c) is int else c for c in cells]
+    click.echo(tables.text(shown))
+    parts = [f"{frame.attrs['n_history']:,} training interactions"] if seen else []
+    if truth:
+        parts.append(f"{int(frame['hit'].sum())} of {frame.attrs['n_relevant']} relevant items shown")
+    if parts and not quiet:
+        note(f"user {who}: {', '.join(parts)}")
+
+
+def _first_items(lists: Any, user: Any, k: int, path: str) -> tuple[list[Any], Any]:
+    """The first k items recommended to the user, and their scores where there are scores."""
+    codes = [code for code, name in enumerate(lists.cases.values.tolist()) if name == user]
+    if not codes:
+        raise InputError(
+            f"user {user!r} is not in {path}, which has {len(lists.cases):,} users.",
+            hint="Check the id, and --ids.",
+        )
+    start = int(lists.indptr[codes[0]])
+    part = slice(start, min(int(lists.indptr[codes[0] + 1]), start + k))
+    scores = None if lists.scores is None else lists.scores[part]
+    return lists.items.values[lists.codes[part]].tolist(), scores
+
+
+def _user_items(rows: Any, user: Any) -> list[Any] | None:
+    """One user's items, in order of time where there are times that can be read."""
+    import numpy as np
+
+    from recsys.inputs.timestamps import to_seconds
+
+    if rows is None:
+        return None
+    codes = rows.cases.code_of(np.array([user], dtype=rows.cases.values.dtype))
+    if len(codes) == 0 or codes[0] < 0:
+        return []
+    part = slice(int(rows.indptr[codes[0]]), int(rows.indptr[codes[0] + 1]))
+    items = rows.items.values[rows.codes[part]]
+    if rows.times is not None:
+        with suppress(RecsysError):
+            items = items[np.argsort(to_seconds(rows.times[part]), kind="stable")]
+    return list(items.tolist())
+
+
+def _read_described_items(path: str, files: FileOptions, columns: tuple[str, ...]) -> Any:
+    """The table of the items, with ids of the same type as in the other files."""
+    from recsys.analysis.inspection import key_column
+
+    table = shared_options.read_cells(path, files.encoding)
+    key = key_column(table)
+    try:
+        table[key] = table[key].astype("int64" if files.ids == "int" else str)
+    except ValueError as error:
+        raise ColumnError(f"an id is not a whole number ({error}).", table=path, column=key) from error
+    for name in columns:
+        if name not in table.columns:
+            raise ColumnError(
+                f"there is no column {name!r}.", table=path, hint=f"There are {', '.join(table.columns)}."
+            )
+    return table

@@ -1,0 +1,270 @@
+"""What there is: `recsys metrics`, `recsys conventions` and `recsys doctor`.
+
+Metrics and presets are made into plain data first: the verbs print it, and the docs are written from it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import re
+from importlib.metadata import PackageNotFoundError, metadata, version
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recsys.cli.output import print_table
+from recsys.cli.shared_options import json_option
+from recsys.conventions.decisions import DECISIONS, Conventions, describe
+
+if TYPE_CHECKING:
+    from recsys.conventions.presets import Preset
+    from recsys.metrics import Metric
+
+_AT_K = {"optional": "optional", "required": "yes", "never": "no"}
+_TIE_WORDS = {
+    "linear": "exact expectation: the mean weight over the places of a group of equal scores",
+    "own": "exact expectation, by its own formula",
+    "shown": "none: the items shown are those of one order, by id unless the conventions say otherwise",
+    "refuse": "no expectation; ties='best' and ties='worst' give the range",
+}
+_REQUIREMENT = re.compile(r"^([A-Za-z0-9_.-]+).*extra\s*==\s*['\"]([\w-]+)['\"]")
+_DISTRIBUTION = "recsys-evaluation"
+_plain_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.command("metrics")
+@click.argument("name", required=False)
+@_plain_json_option
+def metrics_command(*, name: str | None, as_json: bool) -> None:
+    """List the metrics; with NAME (ndcg, f1, …) describe one."""
+    from recsys.metrics import RATINGS, lookup
+
+    if name is not None:
+        facts = metric_facts(lookup(re.split(r"[(@]", name)[0].strip().replace("-", "_"))[0])
+        click.echo(_json(facts) if as_json else _metric_text(facts))
+        return
+    rows = all_metrics()
+    if as_json:
+        click.echo(_json(rows))
+        return
+    print_table(
+        ("name", "@k", "better", "bounds", "meaning"),
+        ([row["name"], row["at_k"], row["better"], bounds_text(row), row["meaning"]] for row in rows),
+        wrapped=("meaning",),
+    )
+    rating_metrics = [name for name in RATINGS.load_plugins() if not name.startswith("user_")]
+    click.echo(f"\nof predicted ratings and clicks, for recsys.evaluate_ratings: {', '.join(rating_metrics)}")
+
+
+def _metric_text(facts: dict[str, Any]) -> str:
+    """One metric in full, as lines."""
+    lines = [
+        f"{facts['name']}: {facts['meaning']}",
+        *([facts["details"]] if facts["details"] else []),
+        "",
+        f"formula     {facts['formula']}",
+        f"@k          {facts['at_k']}",
+        f"better      {facts['better']}",
+        f"bounds      {bounds_text(facts)}",
+    ]
+    if facts["conventions"]:  # a metric of predicted numbers has neither places nor decisions
+        lines.append(f"ties        {facts['ties']}")
+    if facts["parameters"]:
+        lines.append("parameters  " + ", ".join(f"{n}={v}" for n, v in facts["parameters"].items()))
+    if facts["aliases"]:
+        lines.append("also called " + ", ".join(facts["aliases"]))
+    lines += [f"needs       {need}" for need in facts["needs"]]
+    lines.append(f"reference   {facts['reference']}")
+    lines += ["", "conventions that move it:"] if facts["conventions"] else []
+    for decision in facts["conventions"]:
+        lines.append(f"  {decision}")
+        if decision in facts["own_conventions"]:
+            lines += [f"    {value}: {words}" for value, words in choices(decision).items()]
+    return "\n".join(lines)
+
+
+@click.command("conventions")
+@click.argument("first", required=False)
+@click.argument("second", required=False)
+@_plain_json_option
+def conventions_command(*, first: str | None, second: str | None, as_json: bool) -> None:
+    """List the presets; with FIRST describe one; with SECOND say which decisions differ between the two."""
+    from recsys.conventions.presets import preset
+
+    if first is None and as_json:
+        click.echo(_json(all_presets()))
+        return
+    if first is None:
+        names = ("name", "library", "version", "differs from the default in")
+        rows = map(_preset_row, all_presets())
+        print_table(names, rows, wrapped=("library", "differs from the default in"))
+        return
+    facts: dict[str, Any]
+    if second is not None:
+        changes = Conventions.of(first).diff(Conventions.of(second))
+        facts = {n: {"from": a, "to": b, "words": describe(n, b)} for n, (a, b) in changes.items()}
+        lines = [f"{first} -> {second}" if facts else f"{first} -> {second}: no decision differs"]
+        for name, change in facts.items():
+            values = "" if name == "per_metric" else f" {change['from']} -> {change['to']},"
+            lines.append(f"- {name}:{values} {change['words']}")
+    elif first == "default":
+        decided = {
+            name: {"value": value, "words": describe(name, value)}
+            for name, value in Conventions().items()
+            if name != "per_metric"
+        }
+        facts = {"name": first, "decisions": decided}
+        lines = _decision_lines(facts)
+    else:
+        facts = preset_facts(preset(first))
+        lines = [f"{facts['name']}: {facts['library']} {facts['version']}, checked {facts['checked']}", ""]
+        lines += _decision_lines(facts)
+        for metric, own in facts["per_metric"].items():
+            lines.append(f"for {metric} only: " + ", ".join(f"{n}={v}" for n, v in own.items()))
+        lines += [f"not copied: {defect}" for defect in facts["defects"]]
+        lines += [f"note: {fact}" for fact in facts["facts"]]
+    click.echo(_json(facts) if as_json else "\n".join(lines))
+
+
+def _preset_row(facts: dict[str, Any]) -> list[str]:
+    changed = [f"{name}={decision['value']}" for name, decision in facts["decisions"].items()]
+    if facts["per_metric"]:
+        changed.append("others for " + ", ".join(facts["per_metric"]))
+    return [facts["name"], facts["library"], facts["version"], ", ".join(changed) or "nothing"]
+
+
+def _decision_lines(facts: dict[str, Any]) -> list[str]:
+    return [
+        f"{name}={decision['value']}: {decision['words']}" for name, decision in facts["decisions"].items()
+    ]
+
+
+def _json(facts: Any) -> str:
+    return json.dumps(facts, indent=2, ensure_ascii=False)
+
+
+@click.command("doctor")
+@json_option
+def doctor_command(*, as_json: bool) -> None:
+    """Show which kernels are in use and why, versions, and which optional packages are installed."""
+    from recsys.evaluation.result_files import library_version
+    from recsys.kernels import show_backends
+
+    try:
+        declared = metadata(_DISTRIBUTION).get_all("Requires-Dist") or []
+    except PackageNotFoundError:
+        declared = []
+    extras: dict[str, dict[str, str | None]] = {}
+    for match in filter(None, map(_REQUIREMENT.match, declared)):
+        package, extra = match.groups()
+        if package != _DISTRIBUTION:
+            extras.setdefault(extra, {})[package] = _version(package)
+    facts: dict[str, Any] = {
+        "recsys": library_version(),
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "kernels": str(show_backends()),
+        "packages": {name: _version(name) for name in ("numpy", "scipy", "pandas", "narwhals")},
+        "extras": extras,
+    }
+    if as_json:
+        click.echo(json.dumps(facts, indent=2))
+        return
+    lines = [f"recsys {facts['recsys']}, Python {facts['python']}, {facts['system']}", ""]
+    lines += [*facts["kernels"].splitlines(), ""]
+    lines += [", ".join(f"{name} {number}" for name, number in facts["packages"].items()), ""]
+    for extra, packages in extras.items():
+        state = ", ".join(f"{name} {number}" for name, number in packages.items())
+        if None in packages.values():
+            state = f"missing: pip install '{_DISTRIBUTION}[{extra}]'"
+        lines.append(f"{extra:<12} {state}")
+    click.echo("\n".join(lines))
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def metric_facts(metric: Metric) -> dict[str, Any]:
+    """Everything there is to know about one metric."""
+    from recsys.metrics.registry import NEEDS
+
+    bounds = [
+        None if math.isinf(bound) else int(bound) if bound == int(bound) else bound for bound in metric.bounds
+    ]
+    return {
+        "name": metric.name,
+        "meaning": metric.meaning,
+        "details": metric.details,
+        "formula": metric.formula,
+        "at_k": _AT_K[metric.at_k],
+        "better": metric.better,
+        "bounds": bounds,
+        "aliases": list(metric.aliases),
+        "parameters": dict(metric.params),
+        "conventions": list(metric.reads),
+        "own_conventions": list(metric.conventions),
+        "about_lists": "lists" in metric.needs,
+        "needs": [NEEDS[need].words for need in metric.needs],
+        "ties": _TIE_WORDS[metric.ties],
+        "item_weights": metric.weighted,
+        "reference": metric.reference,
+    }
+
+
+def all_metrics() -> list[dict[str, Any]]:
+    """Every registered metric, by name."""
+    from recsys.metrics import METRICS
+
+    return [metric_facts(METRICS[name]) for name in sorted(METRICS.load_plugins())]
+
+
+def bounds_text(facts: dict[str, Any]) -> str:
+    """[0, 1], or [0, inf) where there is no upper bound."""
+    low, high = facts["bounds"]
+    first = "(-inf" if low is None else f"[{low}"
+    return f"{first}, inf)" if high is None else f"{first}, {high}]"
+
+
+def preset_facts(row: Preset) -> dict[str, Any]:
+    """Everything there is to know about one preset; its decisions where they differ from the default."""
+    return {
+        "name": row.name,
+        "library": row.library,
+        "version": row.version,
+        "checked": row.checked,
+        "aliases": list(row.aliases),
+        "decisions": decisions(row.conventions),
+        "per_metric": {m: dict(changes) for m, changes in row.conventions.per_metric},
+        "defects": list(row.defects),
+        "facts": list(row.facts),
+    }
+
+
+def all_presets() -> list[dict[str, Any]]:
+    """Every preset, in the order of the registry."""
+    from recsys.conventions.presets import PRESETS
+
+    return [preset_facts(row) for row in PRESETS.values()]
+
+
+def decisions(conventions: Conventions) -> dict[str, dict[str, Any]]:
+    """{decision: value, words} where these conventions depart from the default."""
+    return {
+        name: {"value": value, "words": describe(name, value)}
+        for name, (value, _) in conventions.diff(Conventions()).items()
+        if name != "per_metric"
+    }
+
+
+def choices(name: str) -> dict[str, str]:
+    """The values a decision may take, and what each does."""
+    if name in DECISIONS:
+        return DECISIONS[name]
+    return {"none": describe(name, None), "a number": describe(name, 4.0).replace("4", "g")}
