@@ -32,6 +32,7 @@ from recsys.errors import (
     RecsysError,
     UnknownNameError,
 )
+from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.files import FORMATS, read_file, write_bytes, write_text
 from recsys.inputs.files.formats import Format, add_format
 from recsys.inputs.files.reader import read_table, write_table
@@ -548,8 +549,66 @@ def test_links_and_folders_are_not_written_to(tmp_path):
 def test_notes_say_what_was_read(put):
     lists = read_file(put("a.csv", "user,item\nu, a\nu,b\n"))
     assert json.loads(json.dumps(lists.notes)) == {
-        "read": {"user_column": "user", "item_column": "item"},
+        "read": {"user_column": "user", "item_column": "item", "unused": [], "rows": "grouped"},
         "padded_item_ids": 1,
         "file": lists.notes["file"],
         "format": "csv",
     }
+
+
+@pytest.mark.parametrize(("users", "arrangement"), [("bbaa", "grouped"), ("baba", "interleaved")])
+def test_notes_name_unused_columns_and_how_rows_stand(tmp_path, users, arrangement):
+    table = pd.DataFrame({"user": list(users), "item": [1, 2, 1, 2], "title": list("wxyz")})
+    numbers = table.assign(user=[ord(user) for user in users])
+    table.to_csv(tmp_path / "a.csv", index=False)
+    table.to_parquet(tmp_path / "a.parquet")
+    table.to_json(tmp_path / "a.jsonl", orient="records", lines=True)
+    files = [read_file(tmp_path / name) for name in ("a.csv", "a.parquet", "a.jsonl")]
+    expected = {"user_column": "user", "item_column": "item", "unused": ("title",), "rows": arrangement}
+    for lists in [*files, read_lists(table), read_lists(numbers)]:
+        assert lists.notes["read"] == expected
+    assert "rows" not in read_lists(table.assign(score=1.0)).notes["read"]
+    assert "rows" not in read_interactions(table).notes["read"]
+    assert "read" not in read_lists({1: [2]}).notes
+
+
+def test_the_footnote_says_that_rows_gave_the_order(tmp_path):
+    table = pd.DataFrame({"user": [1, 1, 2], "item": [1, 2, 1], "title": list("xyz")})
+    result = recsys.evaluate(table, {1: [2], 2: [1]}, ["mrr"])
+    assert "lists in the order of their rows" in str(result)
+    assert "order of their rows" not in str(recsys.evaluate(table.iloc[[0, 2, 1]], {1: [2], 2: [1]}, ["mrr"]))
+    result.save(tmp_path / "result.json")
+    assert tuple(recsys.load(tmp_path / "result.json").notes["lists"]["read"]["unused"]) == ("title",)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
+def test_tables_that_are_read_again_are_written_exactly(tmp_path, suffix):
+    """An apostrophe against formulas would be another id; what people open has it (see the command)."""
+    frame = pd.DataFrame(
+        {"user": ["=cmd|' /C calc'!A0", "+1+1", "-1+1", "@SUM(A1)", "'=x"], "item": ["-1.5"] * 5}
+    )
+    write_table(tmp_path / f"a{suffix}", frame)
+    table, _ = read_table(tmp_path / f"a{suffix}", ids="str")
+    assert table["user"].tolist() == frame["user"].tolist()
+    assert table["item"].tolist() == frame["item"].tolist()
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.parquet", "a.arrow", "a.jsonl"])
+def test_a_score_of_another_name_is_not_passed_over(tmp_path, name):
+    path = tmp_path / name
+
+    def write(**columns):
+        table = pd.DataFrame({"user": ["u", "u"], "item": ["a", "b"], **columns})
+        if name == "a.jsonl":
+            table.to_json(path, orient="records", lines=True)
+        else:
+            write_table(path, table)
+
+    write(affinity=[0.25, 0.75])
+    with pytest.raises(ColumnError, match="'affinity' holds numbers"):
+        read_file(path)
+    lists = read_file(path, columns={"score": "affinity"})
+    assert lists.items.values[lists.codes].tolist() == ["b", "a"]
+    for unused in ([1, 2], ["x", "0.5"]):
+        write(affinity=unused)
+        assert read_file(path).notes["read"]["unused"] == ("affinity",)

@@ -88,7 +88,7 @@ def test_gzipped_files_are_read(tmp_path):
         ("0\t25\n", NEGATIVES["authors"], "1 cases that are not in the test file"),
         ("0\t26\n1\t133\n", NEGATIVES["authors"], "user 0 and item 26"),
         (RATINGS["authors"], "(0,25)\t1064\n(1,133)\n", "line 2: no negative items"),
-        (RATINGS["authors"], "(0,25)\t1064\n(1,133)\tx\n", "line 2: invalid literal"),
+        (RATINGS["authors"], "(0,25)\t1064\n(1,133)\tx\n", "line 2: no whole number"),
         (RATINGS["authors"], "a,b\n1,2\n", "no user and negative items"),
         ("user,rating\n1,2\n", NEGATIVES["authors"], "no user and item"),
         ("0\t25\n1\tx\n", NEGATIVES["authors"], "line 2: no whole number in place 2"),

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import recsys
+from recsys.errors import InputError
 from recsys.inputs import rows
 from recsys.kernels.exact_sums import exact_mean, exact_sum
 from recsys.types import Ids
@@ -160,3 +161,16 @@ def test_gaps_between_ranks_are_reported(ranks, who):
 def test_ranks_without_gaps_are_not_reported():
     table = pd.DataFrame({"user": [1, 1, 2], "item": [5, 6, 8], "rank": [2, 1, 1]})
     assert "closed up" not in str(recsys.evaluate(table, {1: [5], 2: [8]}, ["mrr"]))
+
+
+def test_an_empty_history_hides_nothing():
+    rng = np.random.default_rng(3)
+    model = recsys.Factors(rng.normal(size=(4, 3)), rng.normal(size=(6, 3)))
+    truth = {0: [1], 2: [3]}
+    assert recsys.evaluate(model, truth, ["ndcg"], seen={}) == recsys.evaluate(model, truth, ["ndcg"])
+    assert np.array_equal(recsys.recommend(model, 6, seen={}).codes, recsys.recommend(model, 6).codes)
+    for name in ("train", "eligible"):
+        with pytest.raises(InputError, match="empty"):
+            recsys.evaluate(model, truth, ["ndcg"], **{name: {}})
+    with pytest.raises(InputError, match="truth is empty"):
+        recsys.evaluate(model, {}, ["ndcg"], seen={})

@@ -8,6 +8,7 @@ names its case. torch is never imported: tensors are recognised by their methods
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -15,7 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.errors import InputError
-from recsys.inputs.ids import encode, ids_from_sequence
+from recsys.inputs.ids import (
+    encode,
+    ids_from_sequence,
+    object_array,
+    refuse_inexact_floats,
+    refuse_masked,
+)
 from recsys.inputs.rows import Rows, to_interactions, to_lists
 from recsys.types import Array, Codes, Ids, Interactions, Lists
 
@@ -59,7 +66,7 @@ def _read_rows(data: Any, roles: tuple[str, ...], columns: Mapping[str, str] | N
 
 def rows_of_container(data: Any, *, ordered: bool, table: str) -> Rows:
     """Rows of any data that is not a frame; `ordered`: the order within a case is the ranking."""
-    if hasattr(data, "tocsr") and hasattr(data, "nnz"):
+    if is_sparse(data):
         return _rows_of_sparse(data, ordered=ordered, table=table)
     if isinstance(data, Mapping):
         keys, entries = list(data.keys()), list(data.values())
@@ -83,8 +90,7 @@ def rows_of_container(data: Any, *, ordered: bool, table: str) -> Rows:
     notes = {} if isinstance(data, Mapping) else {"numbered": len(entries)}
     extra: dict[str, Any] = {}
     if values_column is not None:
-        dtype = object if any(number is None for number in values_column) else None
-        extra["score" if ordered else "grade"] = np.asarray(values_column, dtype=dtype)
+        extra["score" if ordered else "grade"] = numbers_to_array(values_column)
     return Rows(table, ids, case, items, item, notes=notes, **extra)
 
 
@@ -94,8 +100,11 @@ def _flatten(
     """All items in one list, the number of items per case, and scores or grades where there are any."""
     form = _detect_form(entries, user_names, ordered=ordered, table=table)
     entry_types = set(map(type, entries))
-    for at, entry in enumerate(entries) if not entry_types <= set(form.types) else ():
-        if not form.fits(entry) and (_is_scalar(entry) or not hasattr(entry, "__len__") or len(entry)):
+    alike = entry_types <= set(form.types)
+    if alike and np.ndarray in entry_types:
+        alike = all(entry.ndim == 1 or form.fits(entry) for entry in entries if type(entry) is np.ndarray)
+    for at, entry in enumerate(() if alike else entries):
+        if not form.fits(entry) and (_is_scalar(entry) or not _has_length(entry) or len(entry)):
             user = _python_value(user_names[at])
             raise InputError(
                 f"user {user} holds {type(entry).__name__}, the users before hold {form.name}.",
@@ -113,6 +122,9 @@ def _flatten(
             list(chain.from_iterable(entry.values() for entry in entries if len(entry))),
         )
     if any(hasattr(kind, "tolist") for kind in entry_types):  # arrays, tensors
+        for entry in entries:
+            if type(entry) is not np.ndarray or entry.dtype.kind == "f":
+                refuse_inexact_floats(entry, table=table, column="item")
         entries = [entry.tolist() if hasattr(entry, "tolist") else entry for entry in entries]
     flat = list(chain.from_iterable(entries))
     if form.name == "pairs":
@@ -130,8 +142,10 @@ class _EntryForm(NamedTuple):
     def fits(self, entry: Any) -> bool:
         if self.name == "one item":
             return _is_scalar(entry)
-        is_array = self.name != "a dict" and hasattr(entry, "__array__") and getattr(entry, "ndim", 1) == 1
-        return isinstance(entry, self.types) or (is_array and not _is_scalar(entry))
+        if isinstance(entry, np.ndarray) or not isinstance(entry, self.types):
+            is_array = self.name != "a dict" and hasattr(entry, "__array__") and not _is_scalar(entry)
+            return is_array and 1 <= getattr(entry, "ndim", 1) <= (2 if self.name == "pairs" else 1)
+        return True
 
 
 def _detect_form(entries: list[Any], user_names: Array, *, ordered: bool, table: str) -> _EntryForm:
@@ -142,7 +156,7 @@ def _detect_form(entries: list[Any], user_names: Array, *, ordered: bool, table:
             problem, hint = "a set, which has no order", "A ranking must be a list, best item first."
         elif _is_scalar(entry) and ordered:
             problem, hint = f"one item {entry!r}, not a list", "Write [item] even for a list of one."
-        elif entry is None or not (_is_scalar(entry) or hasattr(entry, "__len__")):
+        elif not (_is_scalar(entry) or _has_length(entry)):
             problem, hint = type(entry).__name__, f"Expected {_EXPECTED}."
         if problem:
             user = _python_value(user_names[at])
@@ -175,6 +189,7 @@ def _check_pairs(flat: Sequence[Any], sizes: Array, user_names: Array, table: st
 
 
 def _rows_of_array(data: Array, *, ordered: bool, table: str) -> Rows:
+    refuse_masked(data, table=table)
     if data.ndim == 1 and data.dtype != object:
         if ordered:
             raise InputError(
@@ -216,19 +231,115 @@ def _rows_of_array(data: Array, *, ordered: bool, table: str) -> Rows:
 
 
 def _rows_of_sparse(data: Any, *, ordered: bool, table: str) -> Rows:
-    matrix = data.tocsr()
-    if matrix.ndim != 2 or matrix.shape[0] == 0 or matrix.nnz == 0:
+    matrix = as_csr(data, table=table)
+    if matrix.shape[0] == 0 or matrix.nnz == 0:
         raise InputError(
             f"the sparse {table} of shape {matrix.shape} stores nothing.",
             table=table,
             hint="Check the split.",
         )
+    if max(matrix.shape) > np.iinfo(np.int32).max:
+        raise InputError(
+            f"the sparse {table} of shape {matrix.shape} is too large.",
+            table=table,
+            hint="Number users and items from 0 without gaps, or pass a table of ids.",
+        )
     ids, _ = _row_number_ids(matrix.shape[0])
     items, _ = _row_number_ids(matrix.shape[1])
     case = np.repeat(np.arange(matrix.shape[0], dtype=np.int32), np.diff(matrix.indptr))
     extra: dict[str, Any] = {"score" if ordered else "grade": np.asarray(matrix.data)}
-    item, notes = matrix.indices.astype(np.int32), {"numbered": matrix.shape[0]}
+    item = matrix.indices.astype(np.int32)
+    notes = {"numbered": matrix.shape[0], "columns": matrix.shape[1]}
     return Rows(table, ids, case, items, item, notes=notes, **extra)
+
+
+def is_sparse(data: Any) -> bool:
+    """Whether the data is a sparse matrix; the nnz of a damaged one cannot be asked for."""
+    return hasattr(data, "tocsr") and hasattr(type(data), "nnz")
+
+
+def as_csr(data: Any, *, table: str) -> Any:
+    """A scipy sparse matrix by rows, its indices checked; an entry that is stored twice stays two entries.
+
+    SciPy adds such entries up, or not, depending on the format, and does not look at the indices.
+    """
+    if len(data.shape) != 2:
+        raise InputError(
+            f"the sparse {table} is of shape {data.shape}.", table=table, hint="Expected users x items."
+        )
+    form = getattr(data, "format", "")
+    if form in ("csr", "csc"):
+        n_rows, n_columns = data.shape if form == "csr" else data.shape[::-1]
+        indptr, indices = np.asarray(data.indptr), np.asarray(data.indices)
+        sound = indptr.shape == (n_rows + 1,) and indptr[0] == 0 and bool((indptr[1:] >= indptr[:-1]).all())
+        if not sound or indptr.dtype.kind not in "iu" or indptr[-1] > min(len(indices), len(data.data)):
+            raise InputError(
+                f"the sparse {table} is damaged: its indptr does not fit its shape {data.shape} and entries.",
+                table=table,
+                hint="Build it again from (values, (rows, columns)).",
+            )
+        n = int(indptr[-1])
+        _check_indices(indices[:n], n_columns, table)
+        if n < max(len(indices), len(data.data)):
+            data = type(data)((np.asarray(data.data)[:n], indices[:n], indptr), shape=data.shape)
+        return data.tocsr()
+    if form == "dia":
+        offsets, diagonals = np.asarray(data.offsets), np.asarray(data.data)
+        sound = offsets.ndim == 1 and diagonals.ndim == 2 and len(offsets) == len(diagonals)
+        if not sound or offsets.dtype.kind not in "iu" or np.abs(offsets).max(initial=0) > max(data.shape):
+            raise InputError(
+                f"the sparse {table} is damaged: its diagonals do not fit its shape {data.shape}.",
+                table=table,
+                hint="Build it again from (values, (rows, columns)).",
+            )
+    try:
+        entries = data.tocoo() if hasattr(data, "tocoo") else data.tocsr().tocoo()
+        row, column = map(np.asarray, getattr(entries, "coords", (entries.row, entries.col)))
+        values = np.asarray(entries.data)
+    except (ValueError, IndexError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"the sparse {table} cannot be read ({error}).", table=table, hint=f"Expected {_EXPECTED}."
+        ) from error
+    if not len(row) == len(column) == len(values):
+        raise InputError(
+            f"the sparse {table} is damaged: {len(row)} rows, {len(column)} columns, {len(values)} values.",
+            table=table,
+            hint="Build it again from (values, (rows, columns)).",
+        )
+    _check_indices(row, data.shape[0], table)
+    _check_indices(column, data.shape[1], table)
+    from scipy.sparse import csr_array, csr_matrix, sparray
+
+    order = np.argsort(row, kind="stable")
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=data.shape[0]))])
+    make = csr_array if isinstance(data, sparray) else csr_matrix
+    return make((values[order], column[order], indptr), shape=data.shape)
+
+
+def _check_indices(indices: Array, size: int, table: str) -> None:
+    if len(indices) and (indices.dtype.kind not in "iu" or indices.min() < 0 or indices.max() >= size):
+        wrong = indices[np.argmax((indices < 0) | (indices >= size))]
+        raise InputError(
+            f"the sparse {table} is damaged: the index {wrong} lies outside 0 to {size - 1}.",
+            table=table,
+            hint="Build it again from (values, (rows, columns)) with the right shape.",
+        )
+
+
+def numbers_to_array(values: list[Any]) -> Array:
+    """Numbers as an array that holds each exactly; an array of objects if no type of NumPy does.
+
+    >>> numbers_to_array([2**53 + 1, 0.5]).dtype, numbers_to_array([1, 0.5]).dtype
+    (dtype('O'), dtype('float64'))
+    """
+    kinds = set(map(type, values))
+    if all(issubclass(kind, int | float | np.integer | np.floating) for kind in kinds):
+        with suppress(OverflowError):
+            array: Array = np.asarray(values)
+            mixed = array.dtype.kind == "f" and any(issubclass(kind, int | np.integer) for kind in kinds)
+            if not mixed or np.abs(array).max() < 2.0**53:
+                return array
+    return object_array(values)
 
 
 def as_array(values: Any) -> Array:
@@ -237,16 +348,28 @@ def as_array(values: Any) -> Array:
     >>> as_array([1, 2]).tolist()
     [1, 2]
     """
+    refuse_masked(values)
     if hasattr(values, "detach"):
         values = values.detach().cpu()
         values = values.float() if str(values.dtype) == "torch.bfloat16" else values
-    array: Array = np.asarray(values)
+    try:
+        array: Array = np.asarray(values)
+    except ValueError as error:
+        raise InputError(
+            f"{type(values).__name__} cannot be read as numbers: its rows differ in length.",
+            hint="Give every row as many numbers.",
+        ) from error
     is_native = array.dtype.kind in "biufO"  # bfloat16 is not a NumPy kind; dtype.name is slow
     return array if is_native or array.dtype.name != "bfloat16" else array.astype(np.float32)
 
 
 def _row_number_ids(size: int) -> tuple[Ids, Codes]:
     return Ids(np.arange(size, dtype=np.int64), is_range=True), np.arange(size, dtype=np.int32)
+
+
+def _has_length(entry: Any) -> bool:
+    """Whether len() answers; a class has the method too, and so has an array without dimensions."""
+    return hasattr(type(entry), "__len__") and getattr(entry, "ndim", 1) != 0
 
 
 def _is_scalar(entry: Any) -> bool:

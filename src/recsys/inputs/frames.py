@@ -7,7 +7,7 @@ the caller; copies are avoided.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -15,7 +15,14 @@ import numpy as np
 
 from recsys import kernels
 from recsys.errors import ColumnError, InputError
-from recsys.inputs.ids import encode, encode_categories, encode_strings, range_limit, refuse_missing
+from recsys.inputs.ids import (
+    encode,
+    encode_categories,
+    encode_strings,
+    object_array,
+    range_limit,
+    refuse_missing,
+)
 from recsys.inputs.rows import Rows
 from recsys.types import Array, Codes, Ids, Int
 
@@ -47,50 +54,78 @@ ROLES: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 
+# Of a table without ranks and scores so many rows show whether those of each user stand together.
+_ARRANGEMENT_ROWS = (1 << 10, 1 << 16)
+
 
 def rows_of_frame(frame: Any, roles: tuple[str, ...], columns: Mapping[str, str] | None, table: str) -> Rows:
     """Coded ids and the columns of these roles; a kernel puts whole numbers in their final order at once."""
     column_of = find_columns(list(frame.columns), roles, columns, table)
+    notes = {"read": column_notes(column_of, frame.columns)}
     ranked = "rank" in roles
     if ranked and "rank" not in column_of and "score" not in column_of:
         # The order of the rows counts, unless an unused column looks like a score.
-        for name in frame.columns:
-            if name not in column_of.values() and frame[name].dtype.is_float():
-                hint = f"Say columns={{'score': {name!r}}}, or leave the column out to keep the rows' order."
-                raise ColumnError(
-                    f"no column was recognised as the score or the rank, and {name!r} holds numbers.",
-                    table=table,
-                    column=name,
-                    hint=hint,
-                )
+        for name in notes["read"]["unused"]:
+            if frame[name].dtype.is_float():
+                raise unnamed_score(name, table)
     if len(frame) == 0:
         raise InputError(
             f"the {table} table has no rows.", table=table, hint="Check the filter or the file it came from."
         )
-    ordered_rows = _kernel_rows(frame, column_of, table, ranked=ranked)
+    ordered_rows = _kernel_rows(frame, column_of, table, notes, ranked=ranked)
     if ordered_rows is not None:
         return ordered_rows
     cases, case, indptr = _encode_cases(frame, column_of.get("case", column_of.get("user", "")), table)
+    if ranked and not {"score", "rank"} & column_of.keys():
+        notes["read"]["rows"] = "grouped" if case is None else row_arrangement(case)
     items, item = encode_column(frame, column_of["item"], table, as_range=True)
     extra: dict[str, Any] = {
-        role: np.asarray(frame[column_of[role]].to_numpy())
+        role: _series_to_array(frame[column_of[role]])
         for role in ("score", "rank", "grade", "time")
         if role in column_of
     }
     if "case" in column_of and "user" in column_of:
         extra["user_ids"], extra["users"] = encode_column(frame, column_of["user"], table)
-    return Rows(table, cases, case, items, item, **extra, indptr=indptr, notes=_column_notes(column_of))
+    return Rows(table, cases, case, items, item, **extra, indptr=indptr, notes=notes)
 
 
-def _column_notes(column_of: Mapping[str, str]) -> dict[str, Any]:
-    """Notes on which column plays which role."""
-    notes = {f"{role}_column": name for role, name in column_of.items()}
+def column_notes(column_of: Mapping[str, str], names: Iterable[str]) -> dict[str, Any]:
+    """Which column plays which role, and which play none."""
+    notes: dict[str, Any] = {f"{role}_column": name for role, name in column_of.items()}
+    notes["unused"] = tuple(name for name in names if name not in column_of.values())
     if "rank" in column_of and "score" in column_of:
         notes["order"] = f"ordered by {column_of['rank']!r}; {column_of['score']!r} was not used"
-    return {"read": notes}
+    return notes
 
 
-def _kernel_rows(frame: Any, column_of: Mapping[str, str], table: str, *, ranked: bool) -> Rows | None:
+def unnamed_score(name: str, table: str) -> ColumnError:
+    """The error about lists without a score and a rank where an unused column looks like one."""
+    return ColumnError(
+        f"no column was recognised as the score or the rank, and {name!r} holds numbers.",
+        table=table,
+        column=name,
+        hint=f"Say columns={{'score': {name!r}}}, or leave the column out to keep the rows' order.",
+    )
+
+
+def row_arrangement(users: Array) -> str:
+    """Whether the rows of each user stand together, "grouped" or "interleaved"; the first rows tell.
+
+    >>> row_arrangement(np.array([7, 7, 2, 2, 5])), row_arrangement(np.array([7, 2, 7]))
+    ('grouped', 'interleaved')
+    """
+    for n_rows in _ARRANGEMENT_ROWS:
+        first_rows = users[:n_rows]
+        run_starts = np.sort(first_rows[1:][first_rows[1:] != first_rows[:-1]])
+        is_repeated = run_starts[1:] == run_starts[:-1]
+        if is_repeated.any() or first_rows[0] in run_starts:
+            return "interleaved"
+    return "grouped"
+
+
+def _kernel_rows(
+    frame: Any, column_of: Mapping[str, str], table: str, notes: dict[str, Any], *, ranked: bool
+) -> Rows | None:
     """Rows of whole numbers put in their final order by one kernel; None if it cannot read the columns."""
     ambiguous_case = ("case" in column_of) == ("user" in column_of)
     if (
@@ -108,6 +143,8 @@ def _kernel_rows(frame: Any, column_of: Mapping[str, str], table: str, *, ranked
     ordered_rows = kernels.place_rows(*columns, order=order, limit=range_limit(len(frame)))
     if ordered_rows is None:
         return None
+    if order == "given":
+        notes["read"]["rows"] = row_arrangement(np.asarray(columns[0]))
     items = Ids(np.arange(ordered_rows.highest + 1), is_range=True)
     return Rows(
         table,
@@ -117,7 +154,7 @@ def _kernel_rows(frame: Any, column_of: Mapping[str, str], table: str, *, ranked
         ordered_rows.items,
         indptr=ordered_rows.indptr,
         ordered=True,
-        notes=_column_notes(column_of),
+        notes=notes,
     )
 
 
@@ -132,7 +169,7 @@ def _whole_numbers(frame: Any, name: str) -> Array | None:
             return None
         values = column.to_numpy()
     elif series.dtype.is_integer() and not series.is_null().any():
-        values = series.to_numpy()
+        values = _series_to_array(series)
     else:
         return None
     fits_int64 = values.dtype.kind == "i" or (values.dtype.kind == "u" and values.dtype.itemsize < 8)
@@ -180,11 +217,18 @@ def detect_columns(
             table=table,
             hint="Name them: table.columns = ['user', 'item', …].",
         )
-    requested = dict(requested or {})
+    requested = dict[str, Any](requested or {})
     unknown = [role for role in requested if role not in ROLES]
     if unknown:
         raise ColumnError(
             f"columns= names the role {unknown[0]!r}.", table=table, hint=f"Roles are {', '.join(ROLES)}."
+        )
+    no_name = [role for role, name in requested.items() if name is not None and not isinstance(name, str)]
+    if no_name:
+        raise ColumnError(
+            f"columns= names {requested[no_name[0]]!r} as the {no_name[0]}, which is no text.",
+            table=table,
+            hint="Pass the name of a column: columns={'user': 'uid'}.",
         )
     column_of: dict[str, str] = {}
     for role in roles:
@@ -236,6 +280,11 @@ def as_frame(data: Any) -> Any:
         raise ColumnError(
             f"a column name occurs twice: {error}", hint="Rename one of the columns."
         ) from error
+    except TypeError as error:
+        raise ColumnError(
+            f"{type(data).__name__} has column names that cannot be read ({error}).",
+            hint="Name the columns by text.",
+        ) from error
     if isinstance(frame, nw.DataFrame):
         return frame
     if hasattr(data, "collect") and hasattr(data, "collect_schema"):
@@ -249,10 +298,26 @@ def as_frame(data: Any) -> Any:
     return None
 
 
+def _series_to_array(series: Any) -> Array:
+    """The values of a column; whole numbers of 128 bits, which NumPy lacks, as objects."""
+    import narwhals.stable.v2 as nw
+
+    if series.dtype in (nw.Int128, nw.UInt128):
+        return object_array(series.to_list())
+    values: Array = np.asarray(series.to_numpy())
+    if values.ndim != 1:
+        raise ColumnError(
+            f"the cells of {series.name!r} hold several values ({series.dtype}).",
+            column=series.name,
+            hint="Write one value per row.",
+        )
+    return values
+
+
 def _encode_cases(frame: Any, name: str, table: str) -> tuple[Ids, Codes | None, Int | None]:
     """Ids of the cases, and a code per row; rows in ascending groups get an indptr instead of codes."""
     series = frame[name]
-    values = series.to_numpy() if series.dtype.is_integer() and not series.is_null().any() else None
+    values = _series_to_array(series) if series.dtype.is_integer() and not series.is_null().any() else None
     if values is not None and values.dtype.kind == "i":
         starts = np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1])
         firsts = values[starts].astype(np.int64)
@@ -273,14 +338,18 @@ def encode_column(frame: Any, name: str, table: str, *, as_range: bool = False) 
         return encode(series.to_numpy(), table=table, column=name, as_range=as_range)
     if series.is_null().any():
         refuse_missing(int(np.argmax(series.is_null().to_numpy())), table, name)
-    category_dtype = getattr(getattr(native_dtype, "categories", None), "dtype", None)
-    if series.dtype in (nw.Categorical, nw.Enum) and getattr(category_dtype, "kind", None) not in ("i", "u"):
+    if series.dtype in (nw.Categorical, nw.Enum):
         coded = encode_categories(series, table=table, column=name)
         if coded is not None:
             return coded
-        series = series.cast(nw.String)
+        # pandas and Arrow have categories of any type.
+        value_type = getattr(getattr(series.to_native(), "type", None), "value_type", None)
+        if value_type is not None:
+            series = nw.from_native(series.to_native().cast(value_type), series_only=True)
+        elif not (hasattr(native_dtype, "categories") and hasattr(native_dtype, "ordered")):
+            series = series.cast(nw.String)
     if series.dtype != nw.String:
-        return encode(series.to_numpy(), table=table, column=name, as_range=as_range)
+        return encode(_series_to_array(series), table=table, column=name, as_range=as_range)
     try:
         texts = series.to_arrow()
     except ImportError:

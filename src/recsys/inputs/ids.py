@@ -22,6 +22,7 @@ _RANGE_SPARSITY = 4  # whole numbers below this many times the rows stand for th
 _SMALL = 1 << 14  # values; importing Arrow does not pay for fewer
 _LARGE = 1 << 17  # values; sorting more takes longer than importing Arrow
 _FLOAT_INT_LIMIT = 2.0**53  # floats from here on are not exact integers
+_ID_BITS = {"float16": 11, "bfloat16": 8, "float32": 24}  # whole numbers of fewer bits are exact
 IdKind = Literal["str", "int", "auto"]
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _CANONICAL_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
@@ -35,6 +36,8 @@ def encode(values: Array, *, table: str, column: str, as_range: bool = False) ->
     `as_range`: whole numbers from 0 that are not too sparse may be their own codes.
     """
     kind = values.dtype.kind
+    if not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder("="))
     if kind in "iu":
         return encode_ints(_check_int64(values, table, column), as_range=as_range)
     if kind == "f":
@@ -97,12 +100,15 @@ def encode_strings(values: Any, *, table: str, column: str) -> tuple[Ids, Codes]
     """Ids and codes of strings, none missing: a NumPy array or an Arrow array."""
     if isinstance(values, np.ndarray) and values.dtype.kind == "U":
         values = values.astype(object)
+    if getattr(values, "num_chunks", 1) > 1:
+        refuse_damaged_arrow(values, table=table, column=column)  # before the chunks are copied into one
     try:
         encoded = _encode_by_kernel(values)
         if encoded is not None:
             return encoded
+        refuse_damaged_arrow(values, table=table, column=column)
         codes, distinct, order = _distinct_strings(values)
-    except UnicodeEncodeError as error:
+    except UnicodeError as error:
         raise _unicode_error(error, table, column) from error
     place = np.empty(len(distinct), dtype=np.int32)
     place[order] = np.arange(len(distinct), dtype=np.int32)
@@ -117,6 +123,7 @@ def encode_categories(series: Any, *, table: str, column: str) -> tuple[Ids, Cod
         return None
     try:
         arrow = series.to_arrow()
+        refuse_damaged_arrow(arrow, table=table, column=column)
         array = arrow.unify_dictionaries().combine_chunks() if isinstance(arrow, pa.ChunkedArray) else arrow
     except pa.ArrowException:  # labels of mixed types
         return None
@@ -158,9 +165,26 @@ def convert_ids(
     return int_ids, new_codes[codes]
 
 
-def _unicode_error(error: UnicodeEncodeError, table: str, column: str) -> IdTypeError:
+def refuse_damaged_arrow(values: Any, *, table: str, column: str) -> None:
+    """Raise an error if an Arrow array points outside its buffers: Arrow would read whatever lies there."""
+    if not hasattr(values, "validate"):
+        return
+    import pyarrow as pa
+
+    try:
+        values.validate(full=True)
+    except pa.ArrowException as error:
+        raise InputError(
+            f"the {column} column is a damaged Arrow array ({str(error).splitlines()[0]}).",
+            table=table,
+            column=column,
+            hint="Write it again with what made it.",
+        ) from error
+
+
+def _unicode_error(error: UnicodeError, table: str, column: str) -> IdTypeError:
     return IdTypeError(
-        f"the {column} id {error.object!r} is not valid Unicode text.",
+        f"the {column} id {getattr(error, 'object', '')!r} is not valid Unicode text.",
         table=table,
         column=column,
         hint="Mend the encoding of the file it came from.",
@@ -181,8 +205,12 @@ def ids_from_sequence(values: Sequence[Any], *, table: str, column: str) -> Arra
                 column=column,
                 hint="Use strings for such ids.",
             ) from error
-    array = _object_array(list(values))
+    array = object_array(list(values))
     if kinds and all(issubclass(k, float | np.floating) for k in kinds):
+        narrow = [k for k in kinds if not issubclass(k, float | np.longdouble)]
+        for k in narrow:
+            numbers = np.array([value for value in array if type(value) is k])
+            refuse_inexact_floats(numbers, table=table, column=column)
         return array.astype(np.float64)
     return array
 
@@ -190,7 +218,18 @@ def ids_from_sequence(values: Sequence[Any], *, table: str, column: str) -> Arra
 def ids_to_array(values: Iterable[Any], *, table: str, column: str) -> Array:
     """Ids from an array or any iterable, as an array."""
     if isinstance(values, np.ndarray):
+        refuse_masked(values, table=table)
+        if values.ndim != 1:
+            problem = f"{column} ids came as an array of shape {values.shape}."
+            raise IdTypeError(problem, table=table, column=column, hint="Pass one row of ids.")
         return values
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise IdTypeError(
+            f"{column} ids came as {type(values).__name__}.",
+            table=table,
+            column=column,
+            hint="Pass a list or an array of ids.",
+        )
     return ids_from_sequence(list(values), table=table, column=column)
 
 
@@ -218,7 +257,8 @@ def _encode_by_kernel(values: Any) -> tuple[Ids, Codes] | None:
     return Ids(array.take(encoded[1]).to_numpy(zero_copy_only=False)), encoded[0]
 
 
-def _object_array(values: list[Any]) -> Array:
+def object_array(values: list[Any]) -> Array:
+    """An array of these objects, as they are."""
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
@@ -240,7 +280,7 @@ def _distinct_strings(values: Any) -> tuple[Array, Array, Array]:
     if pa.types.is_string_view(arrow.type):  # Arrow cannot sort it
         arrow = arrow.cast(pa.large_string())
     coded = arrow if pa.types.is_dictionary(arrow.type) else arrow.dictionary_encode()
-    distinct = _object_array(coded.dictionary.to_pylist())
+    distinct = object_array(coded.dictionary.to_pylist())
     order = pc.array_sort_indices(coded.dictionary).to_numpy()
     return coded.indices.to_numpy(zero_copy_only=False), distinct, order
 
@@ -253,7 +293,7 @@ def _distinct_objects(values: Array) -> tuple[Array, Array, Array]:
         text.encode()  # raises on invalid Unicode, as Arrow does
     code_of = {text: code for code, text in enumerate(distinct)}
     codes = np.fromiter(map(code_of.__getitem__, texts), dtype=np.int32, count=len(texts))
-    return codes, _object_array(distinct), np.arange(len(distinct))
+    return codes, object_array(distinct), np.arange(len(distinct))
 
 
 def _encode_objects(values: Array, table: str, column: str) -> tuple[Ids, Codes]:
@@ -311,6 +351,33 @@ def refuse_missing(row: int, table: str, column: str) -> NoReturn:
     )
 
 
+def refuse_masked(values: Any, *, table: str | None = None) -> None:
+    """Raise an error if some entries of a NumPy array are masked: what lies below a mask is no data."""
+    if isinstance(values, np.ndarray) and hasattr(values, "mask") and np.any(values.mask):
+        raise InputError(
+            f"{int(np.sum(values.mask)):,} of {values.size:,} entries are masked.",
+            table=table,
+            hint="Fill or drop them first, say with array.filled(-1) or array.compressed().",
+        )
+
+
+def refuse_inexact_floats(values: Any, *, table: str, column: str) -> None:
+    """Raise an error if ids came as floats of so few bits that two ids may have become one."""
+    dtype = str(getattr(values, "dtype", "")).removeprefix("torch.")
+    bits = _ID_BITS.get(dtype)
+    if bits is None or not len(values) or not bool((abs(values) >= 2**bits).any()):
+        return
+    row = (abs(values) >= 2**bits).tolist().index(True)
+    raise IdTypeError(
+        f"the {column} id {float(values[row])!r} came as {dtype}, which "
+        f"holds whole numbers below 2^{bits} only: from there on different ids become equal.",
+        table=table,
+        column=column,
+        row=row,
+        hint="Keep ids as integers or text from the start.",
+    )
+
+
 def _check_int64(values: Array, table: str, column: str) -> Array:
     if values.dtype == object or (values.dtype.kind == "u" and values.dtype.itemsize == 8):
         outside: Bool = np.asarray(
@@ -333,6 +400,8 @@ def _floats_to_ints(values: Array, table: str, column: str) -> Array:
     not_finite = ~np.isfinite(values)
     if not_finite.any():
         refuse_missing(int(np.argmax(not_finite)), table, column)
+    refuse_inexact_floats(values, table=table, column=column)
+    values = values.astype(np.float64) if values.dtype.itemsize < 8 else values
     not_whole: Bool = (values != np.floor(values)) | (np.abs(values) >= _FLOAT_INT_LIMIT)
     if not_whole.any():
         row = int(np.argmax(not_whole))

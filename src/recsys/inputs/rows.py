@@ -6,20 +6,22 @@ Rows that are grouped and ordered already take one pass; sorting happens only wh
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from recsys import kernels
 from recsys.errors import DuplicateError, InputError
-from recsys.types import Array, Codes, Float, Ids, Int, Interactions, Lists
+from recsys.inputs.ids import object_array
+from recsys.types import Array, Codes, Float, Ids, Int, Interactions, Lists, cached_property
 
 _SMALL = 1 << 15  # rows; a plain sort is fast enough for them
 # SciPy sorts more rows faster than NumPy does, but importing it takes longer than sorting fewer.
 _MANY_ROWS, _MANY_PAIRS = 1 << 20, 1 << 18
 _FLOAT_INT_LIMIT = 2.0**53  # floats from here on are not exact integers
+WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]+\s*")
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +86,7 @@ def to_lists(rows: Rows) -> Lists:
     else:
         order = None if rows.indptr is not None else _stable_order(rows.case, len(rows.cases))
         if rows.score is not None:
-            scores = finite_numbers(rows.score, rows, "score")
+            scores = _comparable_scores(rows.score, rows)
             order = _order_by_score(rows, scores, order)
             scores = scores if order is None else scores[order]
         codes = _take(rows.item, order)
@@ -176,11 +178,17 @@ def finite_numbers(values: Array, rows: Rows, column: str) -> Float:
             column=column,
             hint=f"Convert it to numbers, or name another column with columns={{{column!r}: ...}}.",
         )
-        if values.dtype.kind in "mMc":  # NumPy would turn dates into numbers, missing ones too
+        if values.dtype.kind in "mMcV":  # NumPy would turn dates into numbers, missing ones too
+            raise refusal
+        cells = values.tolist()
+        if any(issubclass(kind, np.datetime64 | np.timedelta64) for kind in set(map(type, cells))):
+            raise refusal
+        texts = "".join(str(cell) for cell in cells if isinstance(cell, str | bytes))
+        if "_" in texts or not texts.isascii():  # float() reads 1_0 and full-width digits, but no file does
             raise refusal
         try:
             values = values.astype(np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise refusal from None
     values = values.astype(np.float64, copy=False)
     if not np.isfinite(values).all():
@@ -189,6 +197,41 @@ def finite_numbers(values: Array, rows: Rows, column: str) -> Float:
         hint = f"Every {column} must be a number; drop the row or mend the model that wrote it."
         raise rows.error(problem, column, row, hint=hint)
     return values
+
+
+def _comparable_scores(values: Array, rows: Rows) -> Float:
+    """Finite scores that differ wherever the numbers handed over differ.
+
+    Whole numbers beyond 2^53, decimals and longdouble may become equal in float64. Then each different number
+    gets the nearest float64 above that of the next smaller one, so order and ties are those of the numbers.
+    """
+    scores = finite_numbers(values, rows, "score")
+    kind, size = values.dtype.kind, values.dtype.itemsize
+    if kind in "iu" and size == 8:
+        if not len(values) or -(1 << 53) <= int(values.min()) <= int(values.max()) <= 1 << 53:
+            return scores
+    elif kind in "OUST":
+        exact = [_exact_number(value) for value in values.tolist()]
+        if all(isinstance(value, float) or value == float(value) for value in exact):
+            return scores
+        values = object_array(exact)
+    elif kind != "f" or size <= 8 or bool((scores == values).all()):
+        return scores
+    distinct, place = np.unique(values, return_inverse=True)
+    bits = distinct.astype(np.float64).view(np.int64)
+    steps = np.where(bits < 0, -(bits & np.iinfo(np.int64).max), bits)  # the floats in order, one by one
+    number = np.arange(len(steps))
+    steps = np.maximum.accumulate(steps - number) + number
+    nudged = np.where(steps < 0, -steps | np.iinfo(np.int64).min, steps).view(np.float64)
+    return np.asarray(nudged[place])
+
+
+def _exact_number(value: Any) -> Any:
+    """A number that Python compares exactly; text as the whole number it is, or as float64."""
+    if isinstance(value, str | bytes):
+        text = value.decode() if isinstance(value, bytes) else value
+        return int(text) if WHOLE_NUMBER.fullmatch(text) else float(text)
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _holds_within_cases(holds: Array, indptr: Int) -> bool:
@@ -234,9 +277,11 @@ def _items_by_rank(rows: Rows, rank: Array) -> tuple[Codes, dict[str, Any]]:
             raise _rank_error(rows, rank, int(np.argmax(not_whole)))
     place = rank.astype(np.int64)
     if len(place) and place.min() < 1:
-        raise _rank_error(rows, place, int(np.argmin(place)))
-    target = rows.starts[rows.case] + (place - 1)
-    if (target < rows.starts[1:][rows.case]).all():
+        raise _rank_error(rows, rank, int(np.argmin(place)))
+    # Ranks beyond the number of rows leave places out; added to the starts they may pass 64 bits.
+    fits = not len(place) or int(place.max()) <= len(place)
+    target = rows.starts[rows.case] + (place - 1) if fits else place
+    if fits and (target < rows.starts[1:][rows.case]).all():
         # There are as many rows as places: if every place is filled, each is filled once.
         items_by_place = np.full(len(target), -1, dtype=np.int32)
         items_by_place[target] = rows.item

@@ -16,13 +16,17 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import ColumnError, InputError, SplitError
+from recsys.inputs.ids import refuse_masked
 from recsys.types import Array, Bool, Float
 
 UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _NANOSECONDS_PER = {"w": 604_800 * 10**9, "d": 86_400 * 10**9, "h": 3600 * 10**9, "min": 60 * 10**9} | UNITS
 _LENGTH_TEXT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(w|d|h|min|s|ms|us|ns)\s*", re.IGNORECASE)
 _ZONE_SUFFIX = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$", re.IGNORECASE)
-_INTEGER_TEXT = re.compile(r"[+-]?\d{1,18}")
+_INTEGER_TEXT = re.compile(r"[+-]?[0-9]+")
+_DECIMAL_TEXT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_MISSING_TEXTS = ("", "nan", "nat")  # in any case; str() writes so what is missing
+_INT64 = np.iinfo(np.int64)
 _FORMATS_HINT = "Times are numbers, dates, or ISO text such as 2026-01-31T12:00:00."
 
 
@@ -45,7 +49,7 @@ class Clock:
                 raise SplitError(
                     f"{what}={border!r} is a number, the times are dates.", hint=f"Pass {what}='2026-01-31'."
                 )
-            return border if isinstance(border, int) else float(border)
+            return int(border) if isinstance(border, int | np.integer) else float(border)
         if self.tick is None:
             raise SplitError(
                 f"{what}={border!r} is a date, the times are numbers.",
@@ -66,7 +70,10 @@ class Clock:
                 f"{what}={border!r} has {has} time zone and the times have {have}.",
                 hint="Write both the same way; '2026-01-31T00:00:00+00:00' has a time zone.",
             )
-        return -(-int(timestamp.as_unit("ns").value) // self.tick)
+        date = timestamp.tz_convert(None) if zoned else timestamp
+        nanoseconds = int(date.asm8.astype(np.int64)) * UNITS[date.unit]
+        # No time of this clock lies beyond 64 bits, so a border there may be the last one.
+        return min(max(-(-nanoseconds // self.tick), int(_INT64.min)), int(_INT64.max))
 
     def length(self, length: Any, *, what: str) -> int | float:
         """A length of time in the unit of this clock; `what` is the parameter that errors name."""
@@ -75,7 +82,7 @@ class Clock:
                 raise SplitError(
                     f"{what}={length!r} is a number, the times are dates.", hint=f"Pass {what}='7d'."
                 )
-            span: int | float = length if isinstance(length, int) else float(length)
+            span: int | float = int(length) if isinstance(length, int | np.integer) else float(length)
         else:
             if self.tick is None:
                 raise SplitError(
@@ -90,14 +97,15 @@ class Clock:
 
                 try:
                     nanoseconds = int(pd.Timedelta(length).value)
-                except (ValueError, TypeError) as error:
+                except (ValueError, TypeError, OverflowError) as error:
                     raise SplitError(
                         f"{what}={length!r} is no length of time.", hint=f"Pass {what}='7d'."
                     ) from error
             span = nanoseconds // self.tick
-        if not span > 0:
+        if not 0 < span < int(_INT64.max):
             raise SplitError(
-                f"{what}={length!r} is not a positive length of time.", hint=f"Pass {what}='7d'."
+                f"{what}={length!r} is not a positive length of time of 64 bits.",
+                hint=f"Pass {what}='7d'.",
             )
         return span
 
@@ -107,7 +115,27 @@ class Clock:
             return f"{value:g}" if isinstance(value, float | np.floating) else str(int(value))
         import pandas as pd
 
-        return str(pd.Timestamp(int(value) * (self.tick or 1), tz="UTC" if self.kind == "zoned" else None))
+        unit = next(unit for unit, tick in UNITS.items() if tick == (self.tick or 1))
+        date: Any = np.array(int(value)).astype(f"datetime64[{unit}]")[()]
+        return str(pd.Timestamp(date, tz="UTC" if self.kind == "zoned" else None))
+
+    def in_ticks(self, tick: int) -> Array:
+        """The values in units of `tick` nanoseconds, which must be no longer than those of this clock."""
+        if self.tick is None or self.tick == tick:
+            return self.values
+        factor = self.tick // tick
+        last = int(_INT64.max) // factor
+        outside = ~self.missing & ((self.values > last) | (self.values < -last))
+        if outside.any():
+            row = int(np.argmax(outside))
+            raise InputError(
+                f"the time {self.shown(self.values[row])} cannot be compared with times in nanoseconds, "
+                "which lie between 1677 and 2262.",
+                column="time",
+                row=row,
+                hint="Bring all tables to microseconds or seconds: times.astype('datetime64[us]').",
+            )
+        return self.values * factor
 
 
 def read_times(column: Any, name: str, *, unit: str | None = None) -> Clock:
@@ -115,6 +143,7 @@ def read_times(column: Any, name: str, *, unit: str | None = None) -> Clock:
     if unit is not None and unit not in UNITS:
         raise SplitError(f"unit={unit!r} is not a unit of time.", hint=f"Units are {', '.join(UNITS)}.")
     if isinstance(column, np.ndarray):
+        refuse_masked(column, table="data")
         clock = _array_clock(np.asarray(column), name)
     else:
         clock = _series_clock(column, name)
@@ -171,16 +200,21 @@ def _array_clock(values: Array, name: str, missing: Bool | None = None) -> Clock
         return Clock(values.astype(np.float64, copy=False), np.isnan(values), "number", None)
     if values.dtype.kind == "M":
         is_missing = np.isnat(values)
-        ticks = values.astype("datetime64[us]") if np.datetime_data(values.dtype)[0] != "ns" else values
-        tick = 1 if ticks is values else UNITS["us"]
-        return Clock(np.where(is_missing, 0, ticks.astype(np.int64)), is_missing, "plain", tick)
+        unit = "ns" if np.datetime_data(values.dtype) == ("ns", 1) else "us"
+        ticks = values.astype(f"datetime64[{unit}]", copy=False)
+        changed = ~is_missing & (ticks.astype(values.dtype, copy=False) != values)
+        if changed.any():
+            row = int(np.argmax(changed))
+            problem = f"the time {values[row]} is no whole microsecond of the years before 292,000."
+            raise InputError(problem, table="data", column=name, row=row, hint=_FORMATS_HINT)
+        return Clock(np.where(is_missing, 0, ticks.astype(np.int64)), is_missing, "plain", UNITS[unit])
     if values.dtype.kind in "OUT":
         return _object_clock(values.tolist(), name)
     raise ColumnError(f"times came as {values.dtype}.", table="data", column=name, hint=_FORMATS_HINT)
 
 
 def _object_clock(values: list[Any], name: str) -> Clock:
-    """Python objects: text, dates or numbers, all of one kind; None, NaN, NaT and "" are missing."""
+    """Python objects: text, dates or numbers, all of one kind; None, NaN, NaT, "", "nan" are missing."""
     missing = np.fromiter((_is_missing(v) for v in values), dtype=bool, count=len(values))
     kinds = {type(v) for v, is_missing in zip(values, missing.tolist(), strict=True) if not is_missing}
     if not kinds:
@@ -188,8 +222,9 @@ def _object_clock(values: list[Any], name: str) -> Clock:
     if all(issubclass(kind, str) for kind in kinds):
         return _text_clock(values, missing, name)
     if all(issubclass(kind, int | float | np.number) and kind is not bool for kind in kinds):
-        numbers = np.array([0 if m else v for v, m in zip(values, missing.tolist(), strict=True)])
-        return Clock(numbers, missing, "number", None)
+        return _number_clock(
+            [0 if m else v for v, m in zip(values, missing.tolist(), strict=True)], missing, name
+        )
     if all(issubclass(kind, dt.date | np.datetime64) for kind in kinds):
         zones = {
             getattr(v, "tzinfo", None) is not None for v, m in zip(values, missing, strict=True) if not m
@@ -205,14 +240,33 @@ def _text_clock(values: list[Any], missing: Bool, name: str) -> Clock:
     texts = ["" if is_missing else v.strip() for v, is_missing in zip(values, missing.tolist(), strict=True)]
     present = [text for text in texts if text]
     if all(map(_INTEGER_TEXT.fullmatch, present)):
-        return Clock(np.array([int(text or 0) for text in texts], dtype=np.int64), missing, "number", None)
+        return _number_clock([int(text or 0) for text in texts], missing, name)
+    if all(map(_DECIMAL_TEXT.fullmatch, present)):
+        numbers = [int(text or 0) if _INTEGER_TEXT.fullmatch(text or "0") else float(text) for text in texts]
+        return _number_clock(numbers, missing, name)
+    zones = {_ZONE_SUFFIX.search(text) is not None and ":" in text for text in set(present)}
+    _refuse_mixed_zones(zones, name)
+    return _parse_dates(texts, missing, name, zoned=zones == {True})
+
+
+def _number_clock(numbers: list[Any], missing: Bool, name: str) -> Clock:
+    """Numbers kept exactly: whole ones in 64 bits, decimal ones in float64."""
+    whole = all(isinstance(number, int | np.integer) for number in numbers)
     try:
-        numbers = np.array([float(text or "nan") for text in texts])
-    except ValueError:
-        zones = {_ZONE_SUFFIX.search(text) is not None and ":" in text for text in set(present)}
-        _refuse_mixed_zones(zones, name)
-        return _parse_dates(texts, missing, name, zoned=zones == {True})
-    return Clock(numbers, missing, "number", None)
+        values = np.array(numbers, dtype=np.int64 if whole else np.float64)
+    except OverflowError as error:
+        problem = "a time lies outside 64 bits."
+        raise InputError(problem, table="data", column=name, hint=_FORMATS_HINT) from error
+    for row, number in enumerate(() if whole else numbers):
+        if isinstance(number, int | np.integer) and int(number) != int(values[row]):
+            raise InputError(
+                f"the time {number} cannot be compared exactly with times that are decimal numbers.",
+                table="data",
+                column=name,
+                row=row,
+                hint="Write all times as whole numbers.",
+            )
+    return Clock(values, missing, "number", None)
 
 
 def _parse_dates(values: list[Any], missing: Bool, name: str, *, zoned: bool) -> Clock:
@@ -227,17 +281,27 @@ def _parse_dates(values: list[Any], missing: Bool, name: str, *, zoned: bool) ->
             series, format="ISO8601" if isinstance(values[int(np.argmin(missing))], str) else None, utc=zoned
         )
     except (ValueError, TypeError, OverflowError) as error:
-        row = next((i for i, v in enumerate(series) if v is not None and not _is_date(v)), 0)
+        fine = isinstance(error, pd.errors.OutOfBoundsDatetime)
+        row = next((i for i, v in enumerate(series) if v is not None and not _is_date(v, fine=fine)), 0)
+        problem = "lies outside 1677 to 2262, where times have nanoseconds" if fine else "cannot be read"
         raise InputError(
-            f"the time {values[row]!r} cannot be read.",
+            f"the time {values[row]!r} {problem}.",
             table="data",
             column=name,
             row=row,
-            hint=_FORMATS_HINT,
+            hint="Cut all times to microseconds, or bring this one into these years."
+            if fine
+            else _FORMATS_HINT,
         ) from error
-    plain = dates.dt.tz_convert(None) if zoned else dates
-    ticks = plain.to_numpy().astype("datetime64[ns]").astype(np.int64)
-    return Clock(np.where(missing, 0, ticks), missing, "zoned" if zoned else "plain", 1)
+    relative = [i for i, v in enumerate(values) if isinstance(v, str) and v.lower() in ("now", "today")]
+    if relative:
+        problem = f"the time {values[relative[0]]!r} is another one each time it is read."
+        raise InputError(problem, table="data", column=name, row=relative[0], hint=_FORMATS_HINT)
+    plain = (dates.dt.tz_convert(None) if zoned else dates).to_numpy()
+    exact = np.datetime_data(plain.dtype)[0] == "ns" and bool((plain.astype(np.int64)[~missing] % 1000).any())
+    ticks = plain.astype("datetime64[ns]" if exact else "datetime64[us]").astype(np.int64)
+    tick = UNITS["ns" if exact else "us"]
+    return Clock(np.where(missing, 0, ticks), missing, "zoned" if zoned else "plain", tick)
 
 
 def _refuse_mixed_zones(zones: set[bool], name: str) -> None:
@@ -250,11 +314,14 @@ def _refuse_mixed_zones(zones: set[bool], name: str) -> None:
         )
 
 
-def _is_date(value: Any) -> bool:
+def _is_date(value: Any, *, fine: bool) -> bool:
+    """Whether a value is a date; `fine`: one that nanoseconds can hold."""
     import pandas as pd
 
     try:
-        pd.to_datetime([value], format="ISO8601" if isinstance(value, str) else None)
+        dates = pd.to_datetime([value], format="ISO8601" if isinstance(value, str) else None)
+        if fine:
+            dates.as_unit("ns")
     except (ValueError, TypeError, OverflowError):
         return False
     return True
@@ -265,9 +332,9 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_missing(value: Any) -> bool:
-    if value is None or (isinstance(value, str) and not value.strip()):
+    if value is None or (isinstance(value, str) and value.strip().lower() in _MISSING_TEXTS):
         return True
     try:
         return bool(value != value)  # noqa: PLR0124 - NaN and NaT differ from themselves
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, ArithmeticError):
         return False

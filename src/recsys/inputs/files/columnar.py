@@ -34,7 +34,7 @@ def _load_parquet(source: FileContent, choose: _Choice) -> Any:
     try:
         with parquet.ParquetFile(content, page_checksum_verification=True) as file:
             return file.read(columns=choose(list(file.schema_arrow.names)))
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeError) as error:
         raise _damage_error(source, "Parquet", error) from error
 
 
@@ -64,7 +64,7 @@ def _load_arrow(source: FileContent, choose: _Choice) -> Any:
             table = file.read_all() if columns is None else file.read_all().select(columns)
             table.validate(full=True)
             return table
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeError) as error:
         raise _damage_error(source, "Arrow", error) from error
 
 
@@ -81,9 +81,13 @@ def _read(load: _Load, source: FileContent, options: ReadOptions) -> Lists | Int
     import narwhals.stable.v2 as nw
 
     column_of: dict[str, str] = {}
+    unused: list[str] = []
 
-    def columns_with_roles(names: list[str]) -> list[str]:
+    def columns_with_roles(names: list[str]) -> list[str] | None:
         column_of.update(find_columns(names, options.roles, options.columns, source.name))
+        unused.extend(name for name in names if name not in column_of.values())
+        if options.ranked_by_rows(column_of):
+            return None  # to see whether an unused column looks like a score
         return list(dict.fromkeys(column_of.values()))
 
     frame = nw.from_native(load(source, columns_with_roles), eager_only=True)
@@ -94,7 +98,7 @@ def _read(load: _Load, source: FileContent, options: ReadOptions) -> Lists | Int
                 column = _convert_id_column(frame, column_of[role], options.ids, source.name)
             frame = frame.with_columns(column)
     with locate_errors(source.name):
-        return options.finish(frame.to_native(), column_of, source.name)
+        return options.finish(frame.to_native(), column_of, source.name, unused=unused)
 
 
 def _read_whole(

@@ -18,15 +18,14 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from recsys.errors import FileError
 from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.ids import IdKind
-from recsys.types import Interactions, Lists, Registry
+from recsys.types import Interactions, Lists, Registry, cached_property
 
 ROLES = {
     "lists": ("case", "user", "item", "score", "rank"),
@@ -34,8 +33,10 @@ ROLES = {
 }
 _HEAD_BYTES = 1 << 16
 _CHUNK_BYTES = 1 << 22
-_UNPACKED_BYTES, _UNPACKED_RATIO = 1 << 30, 250
+_UNPACKED_BYTES, UNPACKED_RATIO = 1 << 30, 250
 _GZIP = b"\x1f\x8b"
+_ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
+_NEAR_NAME = 0.7
 
 _PICKLE_START = re.compile(
     rb"\x80[\x00-\x09]|[(\]}](?:dp|lp|tp|q|i|c)|c[A-Za-z_][\w.]*\r?\n[A-Za-z_][\w.]*\r?\n"
@@ -107,11 +108,24 @@ class ReadOptions:
     def roles(self) -> tuple[str, ...]:
         return ROLES[self.kind]
 
-    def finish(self, data: Any, columns: Mapping[str, str] | None, name: str) -> Lists | Interactions:
-        """Lists or Interactions from a table or container in memory."""
-        if self.kind == "lists":
-            return read_lists(data, columns=columns, table=name)
-        return read_interactions(data, columns=columns, table=name)
+    def ranked_by_rows(self, column_of: Mapping[str, str]) -> bool:
+        """Whether these columns are lists that only the order of the rows ranks."""
+        return self.kind == "lists" and not {"score", "rank"} & column_of.keys()
+
+    def finish(
+        self,
+        data: Any,
+        columns: Mapping[str, str] | None,
+        name: str,
+        *,
+        unused: Sequence[str] = (),
+    ) -> Lists | Interactions:
+        """Lists or Interactions from a table or container in memory; `unused` columns were not read."""
+        read = read_lists if self.kind == "lists" else read_interactions
+        result: Lists | Interactions = read(data, columns=columns, table=name)
+        if not unused:
+            return result
+        return replace(result, notes={**result.notes, "read": {**result.notes["read"], "unused": (*unused,)}})
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,16 +171,27 @@ def add_format(entry: Format) -> None:
 
 def open_file(path: str | os.PathLike[str]) -> FileContent:
     """A file that exists, is not empty and is safe to read; "-" is standard input."""
+    if not isinstance(path, str | os.PathLike):
+        raise FileError(f"{type(path).__name__} is no path.", hint="Pass the path of a file as text.")
     if str(path) == "-":
         source = FileContent("<stdin>", None)
     else:
         file = Path(path)
+        if _ADDRESS.match(str(path)):
+            raise FileError(
+                f"{path} is an address, and only files on this machine are read.",
+                hint="Copy it here first, or read it with pandas or polars and pass the table.",
+            )
         if file.is_dir():
             raise FileError(f"{file} is a folder.", hint="Name one file.")
         if not file.exists():
-            siblings = sorted(p.name for p in file.parent.iterdir()) if file.parent.is_dir() else []
-            similar = difflib.get_close_matches(file.name, siblings, n=1)
-            hint = f"Did you mean {file.parent / similar[0]}?" if similar else "Check the path."
+            siblings = sorted(file.parent.iterdir()) if file.parent.is_dir() else []
+            siblings.sort(
+                key=lambda sibling: sibling.suffix == file.suffix
+            )  # of equal stems the last one stays
+            by_stem = {sibling.name.partition(".")[0]: sibling for sibling in siblings}
+            similar = difflib.get_close_matches(file.name.partition(".")[0], by_stem, n=1, cutoff=_NEAR_NAME)
+            hint = f"Did you mean {by_stem[similar[0]]}?" if similar else "Check the path."
             raise FileError(f"there is no file {file}.", hint=hint)
         source = FileContent(str(file), file)
     try:
@@ -193,7 +218,8 @@ def _refuse_unsafe(head: bytes, name: str) -> None:
     if head.startswith(b"\x93NUMPY") or (is_zip and b".npy" in head):
         raise FileError(
             f"{name} holds NumPy arrays, not a table.",
-            hint="Factors are read by recsys.read_factors(U, V), or evaluate --factors U V.",
+            hint="Factors are read by recsys.read_factors(U, V) or evaluate --factors U V, "
+            "a network of recsys train by recsys.models.load_model.",
         )
     if is_zip:
         raise FileError(f"{name} is a zip archive.", hint="Unpack it, and name the table in it.")
@@ -207,6 +233,11 @@ def format_by_magic(head: bytes, formats: Iterable[Format]) -> Format | None:
     return next((f for f in formats if f.magic is not None and head.startswith(f.magic)), None)
 
 
+def is_unpacked_too_large(unpacked: int, size: int) -> bool:
+    """Whether a packed file of `size` bytes becomes so large that it was made to fill the memory."""
+    return unpacked > max(_UNPACKED_BYTES, UNPACKED_RATIO * size)
+
+
 def _gunzip(stream: BinaryIO, size: int, name: str) -> bytes:
     """Unpacked bytes; a file that unpacks to far more than its size is refused before it fills the memory."""
     parts, total = [], 0
@@ -215,9 +246,9 @@ def _gunzip(stream: BinaryIO, size: int, name: str) -> bytes:
             while part := unzipped.read(_CHUNK_BYTES):
                 parts.append(part)
                 total += len(part)
-                if total > _UNPACKED_BYTES and total > _UNPACKED_RATIO * size:
+                if is_unpacked_too_large(total, size):
                     raise FileError(
-                        f"{name} unpacks to over {_UNPACKED_RATIO} times its size.",
+                        f"{name} unpacks to over {UNPACKED_RATIO} times its size.",
                         hint="Unpack it yourself first.",
                     )
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:

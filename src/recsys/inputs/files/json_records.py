@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from recsys.errors import FileError
+from recsys.inputs.containers import numbers_to_array
 from recsys.inputs.files.formats import FileContent, Format, ReadOptions, add_format
 from recsys.inputs.files.text import TextTable, decode, first_lines, locate_errors, typed_table
 from recsys.inputs.frames import find_columns
@@ -28,17 +29,18 @@ _EXPECTED = (
 def _read(source: FileContent, options: ReadOptions, *, lines: bool) -> Lists | Interactions:
     """Lists or interactions from a dict by user or from rows; `lines`: one JSON text per line."""
     name = source.name
-    content = _parse(source, options, lines=lines)
+    content, unused = _parse(source, options, lines=lines), []
     if isinstance(content, dict):
         if not content:
             raise FileError(f"{name} holds no users.", hint=_EXPECTED)
         data: Any = _users_to_dict(content.items(), options.ids, name)
     elif isinstance(content, list) and content and all(isinstance(row, dict) for row in content):
         data = _rows_to_table(content, name, options)
+        unused = [] if isinstance(data, dict) else [key for key in content[0] if key not in data.columns]
     else:
         raise FileError(f"{name} holds JSON of another form.", hint=_EXPECTED)
     with locate_errors(name):
-        return options.finish(data, options.columns, name)
+        return options.finish(data, options.columns, name, unused=unused)
 
 
 def _read_whole(source: FileContent, options: ReadOptions, *, lines: bool) -> tuple[Any, dict[str, str]]:
@@ -133,9 +135,9 @@ def _rows_to_table(rows: list[dict[str, Any]], name: str, options: ReadOptions) 
     column_of = find_columns(keys, options.roles, options.columns, name)
     id_columns = {column_of[role] for role in ("case", "user", "item") if role in column_of}
     table = {}
-    for key in dict.fromkeys(column_of.values()):
+    for key in keys if options.ranked_by_rows(column_of) else dict.fromkeys(column_of.values()):
         values = [row[key] for row in rows]
-        table[key] = pd.Series(_convert_ids(values, ids) if key in id_columns else values)
+        table[key] = pd.Series(_convert_ids(values, ids) if key in id_columns else numbers_to_array(values))
     return pd.DataFrame(table)
 
 

@@ -6,14 +6,17 @@ NumPy's object arrays and pickled checkpoints are refused; torch opens its own f
 from __future__ import annotations
 
 import json
+import math
 import zipfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib.format import MAGIC_PREFIX, read_array_header_1_0, read_array_header_2_0, read_magic
 
 from recsys.errors import FileError, MissingExtraError
+from recsys.inputs.files.formats import UNPACKED_RATIO, is_unpacked_too_large
 from recsys.types import Array
 
 SUFFIXES = (".npy", ".npz", ".safetensors", ".pt", ".pth")
@@ -72,16 +75,41 @@ def _read_numpy(file: Path) -> dict[str, Array]:
     try:
         if file.suffix.lower() == ".npy":
             return {file.stem: _check_numeric(np.load(file, mmap_mode="r", allow_pickle=False), file)}
-        with np.load(file, allow_pickle=False) as archive:
+        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+            _check_sizes(archive.zip, file)
             return {name: _check_numeric(archive[name], file) for name in archive.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError, KeyError) as error:
-        if isinstance(error, FileError):
-            raise
+    except FileError:
+        raise
+    except Exception as error:  # damaged headers and archives raise errors of many types
         # NumPy reports any file it does not know as a pickle.
         pickled = "pickle" in str(error).lower() or "object" in str(error).lower()
         unknown = "holds no NumPy array, or a pickle: opening one can run any code"
         problem = unknown if pickled else f"cannot be read ({error})"
         raise FileError(f"{file} {problem}.", hint=_FORMATS_HINT) from error
+
+
+def _check_sizes(archive: zipfile.ZipFile, file: Path) -> None:
+    """Raise an error before memory is taken for arrays that are far larger than the file."""
+    members = archive.infolist()
+    if is_unpacked_too_large(sum(member.file_size for member in members), file.stat().st_size):
+        raise FileError(
+            f"{file} unpacks to over {UNPACKED_RATIO} times its size.", hint="Store it with np.savez."
+        )
+    for member in members:
+        with archive.open(member) as stream:
+            if stream.read(len(MAGIC_PREFIX)) != MAGIC_PREFIX:
+                continue  # no array: NumPy says so
+            stream.seek(0)
+            version = read_magic(stream)
+            read_header = {(1, 0): read_array_header_1_0, (2, 0): read_array_header_2_0}.get(version)
+            if read_header is None:
+                continue
+            shape, _, dtype = read_header(stream)
+            if math.prod(shape) * dtype.itemsize > member.file_size:
+                raise FileError(
+                    f"{file}: {member.filename} says it holds {shape} numbers, but is too short for them.",
+                    hint="Copy or write it again.",
+                )
 
 
 def _read_safetensors(file: Path) -> dict[str, Array]:

@@ -182,12 +182,9 @@ def read_pairs(path: str | os.PathLike[str]) -> RatedPairs:
 
 
 def _parse_int(row: Sequence[str], at: int, path: Any, line: int) -> int:
-    try:
-        value = int(row[at])
-    except (IndexError, ValueError):
-        raise FileError(
-            f"{path}, line {line}: no whole number in place {at + 1}.", hint=_FORMAT_HINT
-        ) from None
+    if at >= len(row) or not re.fullmatch(r"\s*[+-]?[0-9]{1,30}\s*", row[at]):
+        raise FileError(f"{path}, line {line}: no whole number in place {at + 1}.", hint=_FORMAT_HINT)
+    value = int(row[at])
     if not -(1 << 63) <= value < 1 << 63:
         raise FileError(f"{path}, line {line}: {value} is too large for an id.")
     return value
@@ -233,10 +230,8 @@ def _negatives_with_header(path: Any, lines: list[tuple[int, str]]) -> tuple[int
 
 
 def _parse_ints(text: str, path: Any, line: int) -> list[int]:
-    try:
-        return [*map(int, text.translate(_PUNCTUATION).split())]
-    except ValueError as error:
-        raise FileError(f"{path}, line {line}: {error}.", hint=_FORMAT_HINT) from None
+    cells = text.translate(_PUNCTUATION).split()
+    return [_parse_int(cells, at, path, line) for at in range(len(cells))]
 
 
 def _align_negatives(

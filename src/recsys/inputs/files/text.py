@@ -22,13 +22,20 @@ import numpy as np
 
 from recsys.errors import FileError, InputError
 from recsys.inputs.files.formats import FileContent, Format, ReadOptions, add_format
-from recsys.inputs.frames import detect_columns, find_columns
+from recsys.inputs.frames import (
+    column_notes,
+    detect_columns,
+    find_columns,
+    row_arrangement,
+    unnamed_score,
+)
 from recsys.inputs.ids import IdKind, convert_ids, encode_strings
-from recsys.inputs.rows import Rows, to_interactions, to_lists
+from recsys.inputs.rows import WHOLE_NUMBER, Rows, to_interactions, to_lists
 from recsys.types import Array, Codes, Float, Ids, Interactions, Lists
 
 RATING_COLUMNS = ("user_id", "item_id", "rating", "timestamp")
 _ID_ROLES, _NUMBER_ROLES = ("case", "user", "item"), ("score", "rank", "grade")
+_EXACT_NUMBERS = 2.0**53  # whole numbers below it are exact in float64
 _LOWEST_UNJUDGED = -2.0  # TREC writes -1 or -2 for "not judged"
 
 _DELIMITERS = (",", "\t", ";", "|")
@@ -39,6 +46,7 @@ _BLANKS = bytes.maketrans(b"\t\r\x0b\x0c", b"    ")
 # For fewer bytes the csv module takes less time than importing Arrow.
 _ARROW_BYTES = 1 << 20
 _CSV_ROWS = 1 << 16  # split by the csv module at a time
+_ROWS_LOOKED_AT = 1000  # to tell what a column without a role holds
 
 
 @dataclass(frozen=True)
@@ -293,6 +301,8 @@ def _read_columns(
 ) -> Lists | Interactions:
     """Lists or interactions from the columns that have a role; errors name the line."""
     with locate_errors(table.name, table):
+        if options.ranked_by_rows(column_of):
+            _refuse_unnamed_score(table, column_of)
         cells = dict(zip(column_of, table.pick(list(column_of.values())), strict=True))
         if len(next(iter(cells.values()))) == 0:
             raise FileError(f"{table.name} has a header and no rows.", hint="Check what wrote it.")
@@ -301,10 +311,13 @@ def _read_columns(
             for role, column in cells.items()
             if role in _NUMBER_ROLES
         }
+        if "score" in extra and not np.abs(extra["score"]).max() < _EXACT_NUMBERS:
+            texts = cells["score"]
+            texts = texts.to_pylist() if hasattr(texts, "to_pylist") else texts
+            extra["score"] = np.array(texts, dtype=object)  # whole numbers that are compared digit by digit
         if "time" in cells:
             extra["time"] = _parse_times(cells["time"])
-        read = {f"{role}_column": name for role, name in column_of.items()}
-        notes: dict[str, Any] = {"read": read, **table.notes}
+        notes: dict[str, Any] = {"read": column_notes(column_of, table.names), **table.notes}
         if trec and "grade" in extra:
             cells, extra, n_unjudged = _drop_unjudged(cells, extra, table)
             notes |= {"unjudged": n_unjudged} if n_unjudged else {}
@@ -312,8 +325,20 @@ def _read_columns(
         if "case" in coded and "user" in coded:
             extra["user_ids"], extra["users"] = coded["user"]
         cases, case = coded.get("case") or coded["user"]
+        if options.ranked_by_rows(column_of):
+            notes["read"]["rows"] = row_arrangement(case)
         rows = Rows(table.name, cases, case, *coded["item"], notes=notes, **extra)
         return to_lists(rows) if options.kind == "lists" else to_interactions(rows)
+
+
+def _refuse_unnamed_score(table: TextTable, column_of: Mapping[str, str]) -> None:
+    """Raise an error if the first rows of an unused column are decimal numbers, as scores are."""
+    first_rows = [cells for _, cells in islice(table.rows(), _ROWS_LOOKED_AT)]
+    for at, name in enumerate(table.names):
+        column = [cells[at] for cells in first_rows]
+        whole = all(map(WHOLE_NUMBER.fullmatch, column))
+        if name not in column_of.values() and not whole and all(map(_is_number, column)):
+            raise unnamed_score(name, table.name)
 
 
 def _drop_unjudged(
@@ -365,8 +390,9 @@ def _parse_numbers(column: Any, role: str, table: TextTable) -> Float:
             return np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
         except pa.ArrowException:
             column = column.to_pylist()
-    # float("1_000") is Python syntax; in a file it is not a number.
-    if "_" not in "".join(column):
+    # float() also reads 1_000 and digits of other scripts; in a file they are no numbers.
+    texts = "".join(column)
+    if "_" not in texts and texts.isascii():
         with suppress(ValueError):
             return np.fromiter(map(float, column), dtype=np.float64, count=len(column))
     row = next(i for i, text in enumerate(column) if not _is_number(text))
@@ -381,7 +407,7 @@ def _is_number(text: str) -> bool:
         float(text)
     except ValueError:
         return False
-    return "_" not in text
+    return "_" not in text and text.isascii()
 
 
 def _parse_times(column: Any) -> Array:
@@ -396,10 +422,10 @@ def _parse_times(column: Any) -> Array:
             if not pc.any(pc.match_substring(column, "x", ignore_case=True)).as_py():
                 return np.asarray(numbers)
     texts = column.to_pylist() if hasattr(column, "to_pylist") else column
-    try:
-        return np.array(texts, dtype=np.int64)
-    except (ValueError, OverflowError):
-        return np.array(texts, dtype=object)
+    if all(map(WHOLE_NUMBER.fullmatch, texts)):
+        with suppress(OverflowError):
+            return np.fromiter(map(int, texts), dtype=np.int64, count=len(texts))
+    return np.array(texts, dtype=object)
 
 
 @contextmanager
@@ -448,9 +474,8 @@ def typed_table(table: TextTable, options: ReadOptions) -> tuple[Any, dict[str, 
             columns[name] = _parse_numbers(column, role, table)
         elif role == "time":  # whole or decimal numbers, or the text: dates are parsed where they are needed
             columns[name] = _parse_times(column)
-            if columns[name].dtype == object:
-                with suppress(ValueError):
-                    columns[name] = columns[name].astype(np.float64)
+            if columns[name].dtype == object and all(map(_is_number, columns[name].tolist())):
+                columns[name] = columns[name].astype(np.float64)
         else:
             texts = column.to_pylist() if hasattr(column, "to_pylist") else column
             columns[name] = np.array(texts, dtype=object)
