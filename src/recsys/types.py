@@ -7,10 +7,9 @@ rows. Products of cases and items are always computed in int64.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +23,34 @@ Float = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 Array = npt.NDArray[Any]
 ExposureKey = tuple[int | None, str]
+_T = TypeVar("_T")
+
+
+class cached_property(Generic[_T]):  # noqa: N801 - used like the one of functools
+    """A property that is computed once per object, without a lock.
+
+    The one of functools (Python 3.11) has a lock that all objects of a class share: threads wait for each
+    other, and a process that forks while one of them holds it hangs for ever. Here two threads may both
+    compute a value; the first one is kept.
+    """
+
+    def __init__(self, compute: Callable[[Any], _T]) -> None:
+        self._compute = compute
+        self._name = ""
+        self.__doc__ = compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> cached_property[_T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> _T: ...
+    def __get__(self, instance: object | None, owner: type | None = None) -> cached_property[_T] | _T:
+        if instance is None:
+            return self
+        value: _T = instance.__dict__.setdefault(self._name, self._compute(instance))
+        return value
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,12 +290,18 @@ class Shown:
     """The lists with equal scores put in order: CSR by case, item codes, best first.
 
     `places` has the place of each entry if entries in between were left out; otherwise they count from 1.
+    Where equal scores have no order yet (ties="best" and "worst"), `above` is the number of places above the
+    equal scores of each entry, and `tied` how many there are; None if no scores are equal. `ties_known` is
+    False if equal scores may go on beyond the end of the lists.
     """
 
     indptr: Int
     codes: Codes
     places: Codes | None = None
     repeated: bool = False
+    above: Int | None = None
+    tied: Int | None = None
+    ties_known: bool = True
 
     @property
     def sizes(self) -> Int:

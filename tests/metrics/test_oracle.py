@@ -193,6 +193,7 @@ def test_repeats():
     [
         ("average_rank", None, 5 / 2),
         ("percentile_rank", None, 3 / 8),
+        ("expected_percentile_rank", None, (1 * 0 + 2 * 3 / 4) / (1 + 2)),
         ("auc", None, 4 / 6),
         ("gauc", None, 4 / 6),
         ("pauc", 1, 1 / 2),
@@ -249,8 +250,8 @@ def test_tie_rules_order_a_group():
     assert order("by_id") == "tabc"
     assert order("by_id_desc") == "tcba"
     assert order("given") == "tbca"
-    assert order("best") == "tabc"
-    assert order("worst") == "tcba"
+    assert value("dcg", tied, truth, ties="best") == pytest.approx(3 / math.log2(3) + 1 / 2)
+    assert value("dcg", tied, truth, ties="worst") == pytest.approx(1 / 2 + 3 / math.log2(5))
 
 
 def test_mcsherry_najork_expectations():

@@ -35,6 +35,7 @@ from worlds.lists import World, known_of, list_frame, truth_frame, worlds
 pytestmark = pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")
 
 EXAMPLES = settings.default.max_examples
+ABOUT_ALL_LISTS = {name for name, metric in METRICS.items() if metric.kind == "catalogue"}
 NO_TIE_EXPECTATION = [name for name, metric in METRICS.items() if metric.ties == "refuse"]
 
 
@@ -249,6 +250,25 @@ def test_curves_grow_with_k(name, world, ties):
         assert not (low > high * (1 + 1e-14)).any(), (earlier, later)
 
 
+@pytest.mark.parametrize("text", ["none", "None", "NONE", " none "])
+def test_a_decision_that_may_be_none_is_asked_for_by_name(text):
+    request = Request.parse(f"ndcg(relevant_from={text})@10")
+    assert dict(request.params) == {"relevant_from": None}
+    assert str(request) == "ndcg(relevant_from=none)@10"
+    assert Request.parse(str(request)) == request
+    assert request.conventions(Conventions(relevant_from=4)).relevant_from is None
+    lists, truth = {1: ["a", "b"]}, {1: {"a": 1, "b": 5}}
+    result = recsys.evaluate(lists, truth, ["ndcg@2", str(request)], conventions={"relevant_from": 4})
+    assert result[str(request)] == recsys.evaluate(lists, truth, "ndcg@2")["ndcg@2"] < 1
+    assert result["ndcg@2"] != result[str(request)]
+    assert dict(Request.parse(f"err(max_grade={text})@10").params) == {"max_grade": None}
+
+
+def test_none_is_a_word_where_a_parameter_knows_it():
+    assert dict(Request.parse("average_popularity(over=users)@2").params) == {"over": "users"}
+    assert Request.parse("gini(weight=none)@2").own_params["weight"] == "none"
+
+
 @pytest.mark.parametrize("name", sorted(METRICS))
 def test_requests_are_read_as_they_are_written(name):
     metric = METRICS[name]
@@ -361,6 +381,8 @@ def test_the_fixture_is_refused_only_where_it_must_be():
     assert {c: {Request.parse(r).metric.name for r in gone} for c, gone in refused.items() if gone} == {
         ("ideal", "k"): {"ndcg"},
         ("ties", "expected"): set(NO_TIE_EXPECTATION),
+        ("ties", "best"): ABOUT_ALL_LISTS,
+        ("ties", "worst"): ABOUT_ALL_LISTS,
     }
 
 

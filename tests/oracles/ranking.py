@@ -1,8 +1,8 @@
 """Every ranking metric a second time: one case at a time, in plain Python, straight from its definition.
 
 Nothing here is fast, and the engine shares only the `Conventions` value and what a metric declares (its needs
-and parameters, not its definition), so that agreement of the two is evidence. Ties under `expected` are the
-mean over every order, computed one by one.
+and parameters, not its definition), so that agreement of the two is evidence. Ties under `expected`,
+`best` and `worst` are the mean, the best and the worst of every order, computed one by one.
 """
 
 from __future__ import annotations
@@ -268,12 +268,19 @@ def bpref(case: Case) -> Any:
     return share(total, n_relevant)
 
 
-def average_rank(case: Case) -> Any:
-    return Fraction(sum(case.hit_places()), len(case.hit_places()))
+def rank_terms(case: Case) -> tuple[Any, Any]:
+    return sum(case.hit_places()), len(case.hit_places())
 
 
-def percentile_rank(case: Case) -> Any:
-    return share(average_rank(case) - 1, case.length - 1)
+def percentile_terms(case: Case) -> tuple[Any, Any]:
+    return sum(share(place - 1, case.length - 1) for place in case.hit_places()), len(case.hit_places())
+
+
+def expected_percentile_terms(case: Case) -> tuple[Any, Any]:
+    grades = [case.truth[case.places[place - 1]] for place in case.hit_places()]
+    shares = [share(place - 1, case.length - 1) for place in case.hit_places()]
+    weighted = [float(part) * grade for part, grade in zip(shares, grades, strict=True)]
+    return math.fsum(weighted), math.fsum(grades)
 
 
 def auc(case: Case) -> Any:
@@ -328,8 +335,6 @@ VALUES: dict[str, Callable[[Case], Any]] = {
     "err": err,
     "r_precision": r_precision,
     "bpref": bpref,
-    "average_rank": average_rank,
-    "percentile_rank": percentile_rank,
     "auc": auc,
     "pauc": pauc,
     "accuracy": accuracy,
@@ -341,11 +346,15 @@ RATIOS: dict[str, Callable[[Case], tuple[Any, Any]]] = {
     "capped_recall": capped_recall_terms,
     "judged": judged_terms,
     "gauc": gauc_terms,
+    "average_rank": rank_terms,
+    "percentile_rank": percentile_terms,
+    "expected_percentile_rank": expected_percentile_terms,
 }
 NAMES = frozenset(VALUES) | frozenset(RATIOS)
 NEED_CANDIDATES = frozenset(name for name in NAMES if "candidates" in METRICS[name].needs)
 NEED_CATALOGUE = frozenset(name for name in NAMES if "catalogue" in METRICS[name].needs)
 NO_EXPECTATION = frozenset(name for name in NAMES if METRICS[name].ties == "refuse")
+ALWAYS_POOLED = ("gauc", "expected_percentile_rank")
 WEIGHABLE = frozenset(name for name in NAMES if METRICS[name].weighted)
 
 
@@ -373,17 +382,17 @@ def _apply_changes(conventions: Conventions, name: str, changes: tuple[tuple[str
 
 
 def resolve(ranking: Sequence[Any], truth: Mapping[Any, float], rules: Conventions) -> list[list[Any]]:
-    """Every order the ranking may stand for, all equally likely: one, unless ties are `expected`."""
+    """Every order the ranking may stand for, all equally likely: one, unless ties are left open."""
     if not ranking or not isinstance(ranking[0], tuple):
         return [list(ranking)]
     best_first = sorted(ranking, key=lambda pair: -pair[1])
     groups = [[item for item, _ in tied] for _, tied in groupby(best_first, key=lambda pair: pair[1])]
-    if rules.ties == "expected":
+    if rules.ties in ("expected", "best", "worst"):
         # Unjudged items are interchangeable; each distinct arrangement stands for equally many orders.
         known = [[item if item in truth else UNJUDGED for item in group] for group in groups]
         arrangements = [set(permutations(group)) for group in known]
         return [[item for group in order for item in group] for order in product(*arrangements)]
-    return [[item for group in groups for item in order_of_ties(group, truth, rules)]]
+    return [[item for group in groups for item in order_of_ties(group, rules)]]
 
 
 def has_ties(ranking: Sequence[Any]) -> bool:
@@ -391,19 +400,12 @@ def has_ties(ranking: Sequence[Any]) -> bool:
     return len(set(scores)) < len(scores)
 
 
-def order_of_ties(group: list[Any], truth: Mapping[Any, float], rules: Conventions) -> list[Any]:
+def order_of_ties(group: list[Any], rules: Conventions) -> list[Any]:
     if rules.ties == "given":
         return group
     if rules.ties == "by_id":
         return sorted(group)
-    if rules.ties == "by_id_desc":
-        return sorted(group, reverse=True)
-
-    def favour(item: Any) -> tuple[float, float, bool]:
-        grade = truth.get(item, 0)
-        return (gain(grade, rules), grade, True) if is_relevant(grade, rules) else (-1, -1, item in truth)
-
-    return sorted(group, key=favour, reverse=rules.ties == "best")
+    return sorted(group, reverse=rules.ties == "by_id_desc")
 
 
 def count_repeats(order: list[Any], rules: Conventions) -> list[Any]:
@@ -452,16 +454,28 @@ def terms(
     empty = population(cases[0], name, rules)
     if empty is None:
         return None
+    if rules.ties in ("best", "worst"):
+        cases = [extreme_case(cases, name, rules)]
     if name in RATIOS and name not in NEED_CANDIDATES:
         pairs = [RATIOS[name](case) for case in cases]
         mean_pair = mean([n for n, _ in pairs]), mean([d for _, d in pairs])
         return (0 if empty else mean([share(*pair) for pair in pairs])), mean_pair
     if empty:
         return 0, (0, 0)
-    if name == "gauc":
-        pairs = [gauc_terms(case) for case in cases]
+    if name in RATIOS:
+        pairs = [RATIOS[name](case) for case in cases]
         return mean([share(*p) for p in pairs]), (mean([n for n, _ in pairs]), mean([d for _, d in pairs]))
     return mean([VALUES[name](case) for case in cases]), (0, 0)
+
+
+def extreme_case(cases: list[Case], name: str, rules: Conventions) -> Case:
+    """The order of equal scores with the best (worst) value, found by trying all of them."""
+
+    def value(case: Case) -> Any:
+        return share(*RATIOS[name](case)) if name in RATIOS else VALUES[name](case)
+
+    highest = (rules.ties == "best") == (METRICS[name].better == "higher")
+    return (max if highest else min)(cases, key=value)
 
 
 def population(case: Case, name: str, rules: Conventions) -> bool | None:
@@ -480,7 +494,7 @@ def population(case: Case, name: str, rules: Conventions) -> bool | None:
         pairs_needed = name in ("auc", "gauc", "pauc")
         if n_hits == 0 or (pairs_needed and n_hits == case.length):
             return None
-    return no_truth or no_list
+    return no_truth or (no_list and name not in ("accuracy", "mcc"))  # those two have a value without a list
 
 
 def mean(values: Iterable[Any], weights: Iterable[float] | None = None) -> Any:
@@ -569,7 +583,7 @@ def evaluate(
             for part in ("precision", "recall")
         ]
         return float(f_of(*parts, own.get("beta", 1))), per_case
-    if request.name == "gauc" or (request.name in RATIOS and rules.average == "pooled"):
+    if request.name in ALWAYS_POOLED or (request.name in RATIOS and rules.average == "pooled"):
         numerator, denominator = (
             math.fsum(float(pair[side]) * weights[case] for case, (_, pair) in in_mean.items())
             for side in (0, 1)

@@ -10,16 +10,28 @@ table lacks stays and is marked (0 users, row -1, no label, NaN); none is droppe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from recsys.errors import ColumnError, InputError, NotDefinedError, RecsysWarning, warn
 from recsys.inputs import read_interactions, read_lists
-from recsys.inputs.ids import encode, ids_from_sequence, ids_to_array
-from recsys.types import Array, Bool, Context, Float, Ids, Int, Interactions, Lists, Table, Vectors
+from recsys.inputs.containers import as_array
+from recsys.inputs.ids import encode, ids_from_sequence, ids_to_array, refuse_masked
+from recsys.types import (
+    Array,
+    Bool,
+    Context,
+    Float,
+    Ids,
+    Int,
+    Interactions,
+    Lists,
+    Table,
+    Vectors,
+    cached_property,
+)
 
 _BLOCK_BYTES = 32 << 20
 _FORMS = {
@@ -123,19 +135,29 @@ def read_popularity(data: Any) -> Table:
     """
     if isinstance(data, Table):
         return data
-    if isinstance(data, Mapping) or hasattr(data, "to_dict"):
-        pairs = dict(data) if isinstance(data, Mapping) else data.to_dict()
-        values = ids_from_sequence(list(pairs), table="popularity", column="item")
-        counts = np.array(list(pairs.values()), dtype=np.float64)
-    else:
-        counts = np.asarray(data, dtype=np.float64)
-        values = np.arange(len(counts))
-    if counts.ndim != 1 or not (counts >= 0).all():
-        raise InputError(
-            "popularity must hold one count of at least 0 for each item.",
-            table="popularity",
-            hint="Pass {item: number of users}.",
-        )
+    refuse_masked(data, table="popularity")
+    refusal = InputError(
+        "popularity must hold one count of at least 0 for each item.",
+        table="popularity",
+        hint="Pass {item: number of users}.",
+    )
+    keys, numbers = None, data
+    if isinstance(data, Mapping):
+        keys, numbers = list(data), list(data.values())
+    elif hasattr(data, "index") and hasattr(data, "to_numpy"):  # a Series; its index may repeat an id
+        keys, numbers = list(data.index), data.to_numpy()
+    try:
+        counts: Array = np.asarray(numbers)
+        if counts.dtype.kind not in "iufbO" or any(isinstance(n, str | bytes) for n in counts.ravel()[:1]):
+            raise refusal
+        counts = counts.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise refusal from error
+    if counts.ndim != 1 or not ((counts >= 0) & (counts < np.inf)).all():
+        raise refusal
+    values: Array = np.arange(len(counts))
+    if keys is not None:
+        values = ids_from_sequence(keys, table="popularity", column="item")
     if (counts != np.floor(counts)).any():
         warn(
             RecsysWarning,
@@ -153,39 +175,41 @@ def read_vectors(data: Any, *, table: str) -> Vectors:
         table: "embeddings" (of items) or "profiles" (of users).
 
     Raises:
-        InputError: vectors differ in length, hold no numbers, or do not match the ids one to one.
+        InputError: vectors differ in length, hold no finite numbers, or do not match the ids one to one.
     """
     if isinstance(data, Vectors):
         return data
     if isinstance(data, Mapping):
         raw_ids: Any = list(data)
-        matrix = _as_matrix([np.asarray(v) for v in data.values()], table)
+        matrix = _as_matrix([as_array(v) for v in data.values()], table)
     elif isinstance(data, tuple) and len(data) == 2:
-        raw_ids, matrix = list(data[0]), _as_matrix(data[1], table)
+        raw_ids, matrix = data[0], _as_matrix(data[1], table)
     elif hasattr(data, "iloc"):
         raw_ids, matrix = list(data.index), _as_matrix(data.to_numpy(), table)
     else:
         matrix = _as_matrix(data, table)
+        _check_finite(matrix, range(len(matrix)), table)
         return Vectors(Ids(np.arange(len(matrix)), is_range=True), np.arange(len(matrix)), matrix)
     role = "user" if table == "profiles" else "item"
-    ids, codes = encode(ids_from_sequence(raw_ids, table=table, column=role), table=table, column=role)
+    values = ids_to_array(raw_ids, table=table, column=role)
+    ids, codes = encode(values, table=table, column=role)
     if len(ids) != len(matrix) or len(codes) != len(matrix):
         raise InputError(
             f"{table} holds {len(codes)} ids ({len(ids)} different) for {len(matrix)} vectors.",
             table=table,
             hint="Give each vector one id of its own.",
         )
+    _check_finite(matrix, values.tolist(), table)
     rows = np.empty(len(ids), dtype=np.int64)
     rows[codes] = np.arange(len(codes))
     return Vectors(ids, rows, matrix)
 
 
 def _as_matrix(data: Any, table: str) -> Array:
-    if hasattr(data, "detach"):
-        data = data.detach().cpu().numpy()
+    refuse_masked(data, table=table)
     try:
-        matrix = data if isinstance(data, np.ndarray) else np.asarray(data)
-    except ValueError as error:
+        matrix = as_array(data)
+    except InputError as error:
         raise InputError(f"the vectors of {table} differ in length.", table=table) from error
     if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
         raise InputError(
@@ -196,6 +220,23 @@ def _as_matrix(data: Any, table: str) -> Array:
     return matrix
 
 
+def _check_finite(matrix: Array, ids: Sequence[Any], table: str) -> None:
+    """Raise an error that names the first id whose vector holds NaN or infinity."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if matrix.dtype.kind != "f" or np.isfinite(matrix.sum()):  # cheap; a sum may overflow without harm
+            return
+    finite = np.isfinite(matrix).all(axis=1)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        wrong = matrix[row][~np.isfinite(matrix[row])][0]
+        raise InputError(
+            f"the vector of {ids[row]!r} holds {wrong}, so it has no distance to others.",
+            table=table,
+            row=row,
+            hint="Drop such vectors (items without one are counted), or mend the model that wrote them.",
+        )
+
+
 def read_reference(data: Any) -> Lists:
     """Reference lists: like `lists`, or one plain list of items that everybody would get.
 
@@ -203,8 +244,8 @@ def read_reference(data: Any) -> Lists:
     """
     is_one_list = (
         isinstance(data, list | tuple | np.ndarray)
-        and len(data) > 0
         and getattr(data, "ndim", 1) == 1
+        and len(data) > 0
         and not isinstance(data[0], list | tuple | set | np.ndarray)
     )
     if not is_one_list:
@@ -438,13 +479,17 @@ def parse_labels(cell: Any) -> list[str]:
     >>> parse_labels("Drama|War"), parse_labels(["b", "a", "b"]), parse_labels(None), parse_labels(3)
     (['Drama', 'War'], ['a', 'b'], [], ['3'])
     """
-    if cell is None or (isinstance(cell, float) and np.isnan(cell)):
+    if cell is None or (isinstance(cell, float) and np.isnan(cell)) or _is_masked(cell):
         return []
     if isinstance(cell, str):
         return sorted({part.strip() for part in cell.split("|")} - {""})
-    if isinstance(cell, Iterable):
+    if isinstance(cell, Iterable) and getattr(cell, "ndim", 1) != 0:
         return sorted({str(part) for part in cell})
     return [str(cell)]
+
+
+def _is_masked(cell: Any) -> bool:
+    return isinstance(cell, np.ndarray) and cell.ndim == 0 and hasattr(cell, "mask")
 
 
 def row_norms(matrix: Array) -> Float:

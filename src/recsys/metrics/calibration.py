@@ -14,7 +14,7 @@ from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
 from recsys.metrics.attributes import Attribute, ItemFacts
 from recsys.metrics.catalogue import CatalogueReading
-from recsys.metrics.readings import Reading, add_up, sorted_unique
+from recsys.metrics.readings import Reading, add_up, check_finite, sorted_unique
 from recsys.metrics.registry import catalogue_metric, divide_or_zero, shown_metric
 from recsys.types import Array, Float, entries_of_cases, positions
 
@@ -36,6 +36,7 @@ _BLOCK = 1 << 22
         "calibration_hellinger": {"divergence": "hellinger"},
     },
     best_lists="calibrated",
+    tie_order="set",
 )
 def miscalibration(
     h: Reading,
@@ -73,6 +74,7 @@ def miscalibration(
     for first in range(0, h.n_cases, step):
         part = slice(first, min(first + step, h.n_cases))
         p = label_amounts(train_kinds, (case, item, weight), part)
+        check_finite(p.sum(axis=1), "grades in train")
         q = label_amounts(shown_kinds, (entries.case, entries.item, np.ones(len(entries.item))), part)
         known = (p.sum(axis=1) > 0) & (q.sum(axis=1) > 0)
         out[part][known] = DIVERGENCES[divergence](_shares(p[known]), _shares(q[known]), alpha)
@@ -136,6 +138,7 @@ DIVERGENCES: dict[str, Callable[[Float, Float, float], Float]] = {
     needs=("items",),
     aliases=("categorical_diversity",),
     best_lists="most_labels",
+    tie_order="set",
 )
 def kinds(h: Reading, k: int | None, c: Conventions, *, by: str | None = None) -> Float:
     """How many kinds of item a list shows per place, of k places; `by` names the column of items=.

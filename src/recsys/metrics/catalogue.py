@@ -8,7 +8,6 @@ catalogue that nobody was shown count as 0.
 from __future__ import annotations
 
 import math
-from functools import cached_property
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
 from recsys.metrics.attributes import ItemFacts
 from recsys.metrics.registry import catalogue_metric
-from recsys.types import Bool, Catalogue, Context, Float, Ids
+from recsys.types import Bool, Catalogue, Context, Float, Ids, cached_property
 
 _ADOMAVICIUS = "Adomavicius & Kwon, Improving aggregate recommendation diversity (2012)"
 WEIGHTS = ("none", "log2", "log2_max2", "reciprocal", "geometric")

@@ -15,7 +15,7 @@ from recsys.errors import ConventionError
 from recsys.metrics.expectation import cascade
 from recsys.metrics.readings import Reading, cut_at
 from recsys.metrics.registry import divide_or_zero, metric
-from recsys.metrics.weights import gains, geometric_weights, running_weights
+from recsys.metrics.weights import discount_weights, gains, geometric_weights, running_weights
 from recsys.types import Float
 
 _LONGEST_IDEAL = 1 << 24
@@ -58,6 +58,14 @@ def ndcg(h: Reading, k: int | None, c: Conventions) -> Float:
     >>> round(recsys.score_list([1, 5, 3, 8, 2], {3, 8, 10}, "ndcg@10"), 4)
     0.4367
     """
+    if not isinstance(c.discount, str):
+        longest = int(np.maximum(h.n_listed, h.n_relevant).max(initial=1))
+        read = longest if k is None or c.ideal == "all" else min(k, longest)
+        if (np.diff(discount_weights(c.discount, read)) > 0).any():
+            raise ConventionError(
+                "the discount rises with the place, and the ideal list of ndcg has the highest gains on top.",
+                hint="Use dcg, or weights of places that do not rise.",
+            )
     if c.ideal == "k":
         longest = int(h.n_listed.max(initial=0)) if k is None else k
         if longest > _LONGEST_IDEAL or h.largest_gain(c.gain) > 1:

@@ -32,6 +32,7 @@ _WHOLE_BYTES = 256 << 20
     needs=("embeddings",),
     aliases=("intra_list_diversity", "diversity"),
     best_lists="far_apart",
+    tie_order="set",
 )
 def ild(
     h: Reading, k: int | None, c: Conventions, *, distance: Any = "cosine", missing: str = "drop"
@@ -163,6 +164,7 @@ DISTANCES: dict[str, Callable[[Float], Float]] = {
     needs=("embeddings", "profiles"),
     aliases=("semantic_alignment",),
     best_lists="nearest_to_user",
+    tie_order="items",
 )
 def alignment(h: Reading, k: int | None, c: Conventions) -> Float:
     """How similar the items shown are to their user: profiles=, or the mean vector of what the user had.
@@ -187,6 +189,7 @@ def alignment(h: Reading, k: int | None, c: Conventions) -> Float:
     empty=math.nan,
     needs=("embeddings", "train"),
     best_lists="farthest_from_user",
+    tie_order="items",
 )
 def unexpectedness(h: Reading, k: int | None, c: Conventions, *, missing: str = "drop") -> Float:
     """How far the items shown are from the items the user had, pair by pair on average.

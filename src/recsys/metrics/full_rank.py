@@ -12,7 +12,7 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError, NotDefinedError
-from recsys.metrics.readings import Reading, cut_at
+from recsys.metrics.readings import Reading, check_finite, cut_at
 from recsys.metrics.registry import Terms, divide_or_nan, divide_or_zero, metric
 from recsys.types import Float, Int
 
@@ -25,6 +25,7 @@ _HU = "Hu, Koren & Volinsky, Collaborative filtering for implicit feedback datas
     reference="Buckley & Voorhees, Retrieval evaluation with incomplete information (2004)",
     at_k="never",
     ties="refuse",
+    reads_judgements=True,
 )
 def bpref(h: Reading, k: int | None, c: Conventions) -> Float:
     """How rarely something judged bad stands above something judged good; unjudged items are ignored.
@@ -43,8 +44,11 @@ def bpref(h: Reading, k: int | None, c: Conventions) -> Float:
 @metric(
     "average_rank",
     formula="mean place of the relevant items",
-    reference=_HU,
+    reference="Bordes et al., Translating embeddings for modeling multi-relational data (2013)",
     at_k="never",
+    kind="ratio",
+    combine_if=("average", "pooled"),
+    conventions=("average",),
     better="lower",
     bounds=(1.0, math.inf),
     empty=math.nan,
@@ -52,38 +56,72 @@ def bpref(h: Reading, k: int | None, c: Conventions) -> Float:
     aliases=("mean_rank",),
     additive=True,
 )
-def average_rank(h: Reading, k: int | None, c: Conventions) -> Float:
+def average_rank(h: Reading, k: int | None, c: Conventions) -> Terms:
     """Where the relevant items stand on average among all candidates.
+
+    average=pooled is the mean over the relevant items of all users.
 
     >>> import recsys
     >>> recsys.score_list([1, 3, 5, 8], {3, 8}, "average_rank", complete=True)
     3.0
     """
     del k, c
-    return divide_or_nan(h.add(h.mean_rank), _n_hits(h))
+    return _ratio_or_nan(h.add(h.mean_rank), _n_hits(h).astype(np.float64))
 
 
 @metric(
     "percentile_rank",
     formula="mean (place - 1) / (candidates - 1) of the relevant items",
-    reference=_HU,
+    reference="average_rank as a share of the candidates; " + _HU + " weigh and pool it",
     at_k="never",
+    kind="ratio",
+    combine_if=("average", "pooled"),
+    conventions=("average",),
     better="lower",
     empty=math.nan,
     needs=("candidates",),
-    aliases=("mpr",),
     additive=True,
 )
-def percentile_rank(h: Reading, k: int | None, c: Conventions) -> Float:
+def percentile_rank(h: Reading, k: int | None, c: Conventions) -> Terms:
     """How far down the relevant items stand: 0 is the very top, 1 the very bottom, 0.5 is chance.
+
+    Every user weighs the same, and so does every relevant item; average=pooled is the mean over the relevant
+    items of all users. The measure of Hu, Koren & Volinsky is expected_percentile_rank.
 
     >>> import recsys
     >>> recsys.score_list([1, 3, 5], {3}, "percentile_rank", complete=True)
     0.5
     """
     del k, c
-    below_top = np.maximum(_n_candidates(h) - 1, 1)
-    return divide_or_nan(h.add((h.mean_rank - 1) / below_top[h.case]), _n_hits(h))
+    return _ratio_or_nan(h.add(_percentiles(h)), _n_hits(h).astype(np.float64))
+
+
+@metric(
+    "expected_percentile_rank",
+    formula="sum over all relevant items of grade (place - 1) / (candidates - 1), over the sum of grades",
+    reference=_HU,
+    at_k="never",
+    kind="ratio",
+    combine_if="always",
+    better="lower",
+    empty=math.nan,
+    needs=("candidates",),
+    aliases=("mpr",),
+    not_additive="it weighs the relevant items by their grades; ask for percentile_rank",
+)
+def expected_percentile_rank(h: Reading, k: int | None, c: Conventions) -> Terms:
+    """How far down the relevant items of all users stand, weighted by their grades: 0 is the top, 0.5 chance.
+
+    An item watched ten times counts ten times, and so a user with much in the truth weighs more.
+
+    >>> import recsys
+    >>> lists, truth = {1: [3, 4, 5], 2: [5, 4, 3]}, {1: {3: 9.0, 5: 1.0}, 2: {4: 2.0}}
+    >>> result = recsys.evaluate(lists, truth, ["mpr", "percentile_rank"], complete=True)
+    >>> round(result["mpr"], 4), result["percentile_rank"]
+    (0.1667, 0.5)
+    """
+    del k, c
+    return _ratio_or_nan(h.add(_percentiles(h) * h.grade), check_finite(h.add(h.grade), "grades"))
 
 
 @metric(
@@ -167,10 +205,13 @@ def pauc(h: Reading, k: int | None, c: Conventions) -> Float:
     formula="(TP + TN) / catalogue, of the cut at k as a classifier",
     reference="Accuracy of RecTools",
     at_k="required",
+    empty=None,
     needs=("catalogue",),
 )
 def accuracy(h: Reading, k: int | None, c: Conventions) -> Float:
     """How much of the catalogue the cut classifies correctly: relevant above it, the rest below.
+
+    A user who is shown nothing is right about everything that is not relevant.
 
     >>> import recsys
     >>> recsys.score_list([1, 3, 5], {3, 8}, "accuracy@2", catalogue=10)
@@ -188,6 +229,7 @@ def accuracy(h: Reading, k: int | None, c: Conventions) -> Float:
     reference="Matthews, Comparison of the predicted and observed secondary structure (1975)",
     at_k="required",
     bounds=(-1.0, 1.0),
+    empty=None,
     needs=("catalogue",),
 )
 def mcc(h: Reading, k: int | None, c: Conventions) -> Float:
@@ -214,6 +256,15 @@ def _confusion_counts(h: Reading, k: int | None) -> tuple[float, Float, Float]:
             hint="Pass catalogue= with every item that can be recommended or relevant.",
         )
     return float(size), shown, h.count(k)
+
+
+def _percentiles(h: Reading) -> Float:
+    """How far down each relevant hit stands: 0 is the very top, 1 the very bottom."""
+    return (h.mean_rank - 1) / np.maximum(_n_candidates(h) - 1, 1)[h.case]
+
+
+def _ratio_or_nan(numerator: Float, denominator: Float) -> Terms:
+    return Terms(divide_or_nan(numerator, denominator), numerator, denominator)
 
 
 def _n_candidates(h: Reading) -> Int:

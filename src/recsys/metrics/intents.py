@@ -8,7 +8,9 @@ for.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +18,8 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
 from recsys.metrics.attributes import align_labels
-from recsys.metrics.readings import Reading, add_up, sorted_unique
+from recsys.metrics.expectation import groups
+from recsys.metrics.readings import MOST_TIED, Reading, add_up, sorted_unique
 from recsys.metrics.registry import Body, divide_or_zero, metric
 from recsys.metrics.weights import discount_weights, geometric_weights
 from recsys.types import Array, Float, Ids, Int, Table, positions, runs
@@ -139,12 +142,138 @@ def times_served(hits: IntentHits, size: int) -> Int:
     return out
 
 
+def _intents_of_hits(h: Reading) -> list[list[int]]:
+    """The intents that each relevant hit serves."""
+    rows = _join_intents(h, truth_intents(h), (h.case, h.item, np.arange(len(h.case))))
+    borders = np.cumsum(np.bincount(rows.place, minlength=len(h.case)))
+    return [part.tolist() for part in np.split(rows.intent, borders[:-1])] if len(borders) else []
+
+
+def _order_of_ties(
+    h: Reading, k: int | None, gain: Callable[[int, int, int], float], weights: Weights, *, best: bool
+) -> Float:
+    """A number per relevant hit: tied hits in the falling (rising) order of it have the best (worst) value.
+
+    The value is the sum over hits and their intents of gain(case, intent, times served above) x the weight of
+    the place. The order within a group of equal scores does not change what comes after it, and no item gains
+    from standing below one that serves nothing; so only the orders of a group's useful hits are searched.
+    """
+    groups_of_hits, serves = groups(h), _intents_of_hits(h)
+    last = int((groups_of_hits.above + groups_of_hits.tied).max(initial=1))
+    weight = np.zeros(last)
+    weight[: min(last, k or last)] = weights(last)[: min(last, k or last)]
+    key, served, current = np.zeros(len(h.case)), Counter[int](), -1
+    columns = (groups_of_hits.case, groups_of_hits.above, groups_of_hits.tied, groups_of_hits.relevant)
+    for case, above, tied, n, start in zip(
+        *(column.tolist() for column in (*columns, groups_of_hits.start)), strict=True
+    ):
+        if case != current:
+            served, current = Counter[int](), case
+        useful = [hit for hit in range(start, start + n) if serves[hit]]
+        first = above if best else above + tied - len(useful)
+        gain_of_case = partial(gain, case)
+        for number, hit in enumerate(
+            _search_order(useful, serves, served, gain_of_case, weight[first:].tolist(), best=best)
+        ):
+            key[hit] = len(useful) - number if best else number + 1
+        for hit in useful:
+            served.update(serves[hit])
+    return key
+
+
+def _search_order(
+    hits: list[int],
+    serves: list[list[int]],
+    served: Counter[int],
+    gain: Callable[[int, int], float],
+    weight: list[float],
+    *,
+    best: bool,
+) -> list[int]:
+    """The hits in their best (worst) order from the first weight on; hits that serve the same are alike."""
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for hit in hits:
+        alike.setdefault(tuple(sorted(serves[hit])), []).append(hit)
+    if len(alike) < 2 or not any(weight):
+        return hits
+    kinds, sizes = [*alike], [len(members) for members in alike.values()]
+    if math.prod(size + 1 for size in sizes) > 1 << MOST_TIED:
+        raise ConventionError(
+            f"{len(hits)} relevant items of a user share one score and serve {len(kinds)} different sets of "
+            f"intents; the best and the worst order are searched among at most {MOST_TIED} different items.",
+            hint="Use ties='by_id'.",
+        )
+
+    @cache
+    def rest(placed: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
+        """The value of what follows those placed, and the kinds in their order."""
+        found: list[tuple[float, tuple[int, ...]]] = []
+        for at, kind in enumerate(kinds):
+            if placed[at] < sizes[at]:
+                above = [sum(n for n, other in zip(placed, kinds, strict=True) if i in other) for i in kind]
+                own = sum(gain(i, served[i] + n) for i, n in zip(kind, above, strict=True))
+                value, order = rest((*placed[:at], placed[at] + 1, *placed[at + 1 :]))
+                found.append((weight[sum(placed)] * own + value, (at, *order)))
+        if not found:
+            return 0.0, ()
+        return max(found) if best else min(found)
+
+    left = {at: iter(alike[kind]) for at, kind in enumerate(kinds)}
+    return [next(left[at]) for at in rest((0,) * len(kinds))[1]]
+
+
+def _order_by_gain(weights: Callable[[int, float], Float]) -> Callable[..., Float]:
+    """The order of ties for metrics in which an intent served before counts less."""
+
+    def order(
+        h: Reading, k: int | None, c: Conventions, *, best: bool, alpha: float, beta: float = 0.5
+    ) -> Float:
+        del c
+        _check_alpha(alpha)
+        return _order_of_ties(
+            h, k, lambda _case, _intent, n: (1.0 - alpha) ** n, lambda n: weights(n, beta), best=best
+        )
+
+    return order
+
+
+def _order_by_precision(h: Reading, k: int | None, c: Conventions, *, best: bool) -> Float:
+    del c
+    n_relevant = _n_relevant_of_intents(h)
+    size = truth_intents(h).size
+    return _order_of_ties(
+        h,
+        k,
+        lambda case, intent, n: (n + 1) / float(n_relevant[case * size + intent]),
+        lambda n: discount_weights("reciprocal", n),
+        best=best,
+    )
+
+
+def _order_by_new_intents(h: Reading, k: int | None, c: Conventions, *, best: bool) -> Float:
+    del c
+    return _order_of_ties(h, k, lambda _case, _intent, n: float(n == 0), np.ones, best=best)
+
+
+def _n_intents(h: Reading, k: int | None, c: Conventions, *, best: bool) -> Float:
+    """How many intents each relevant hit serves."""
+    del k, c, best
+    return np.array([len(intents) for intents in _intents_of_hits(h)], dtype=np.float64)
+
+
+def _n_relevant_of_intents(h: Reading) -> Int:
+    """How many relevant items of each case serve each intent, at case x number of intents + intent."""
+    intents = truth_intents(h)
+    return np.bincount(intents.case * intents.size + intents.intent, minlength=h.n_cases * intents.size)
+
+
 @intent_metric(
     "alpha_dcg",
     formula="sum over places r <= k of gain_r / log2(r + 1), over its value if all items served all intents;"
     " gain_r = sum over the item's intents of (1 - alpha)^(times served above)",
     reference=_CLARKE,
     best_lists="new_intents",
+    tie_order=_order_by_gain(lambda n, _: discount_weights("log2", n)),
 )
 def alpha_dcg(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) -> Float:
     """Discounted gain in which an intent served before counts less, as a share of what no list can exceed.
@@ -166,6 +295,7 @@ def alpha_dcg(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) 
     reference=_CLARKE,
     bounds=(0.0, math.inf),
     best_lists="new_intents",
+    tie_order=_order_by_gain(lambda n, _: discount_weights("log2", n)),
 )
 def alpha_ndcg(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) -> Float:
     """Discounted gain in which an intent served before counts less, over that of a greedily best list.
@@ -186,6 +316,7 @@ def alpha_ndcg(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5)
     formula="sum over places r <= k of gain_r / r, over its value if every item served every intent",
     reference="Chapelle et al., Intent-based diversification of web search results (2011)",
     best_lists="new_intents",
+    tie_order=_order_by_gain(lambda n, _: discount_weights("reciprocal", n)),
 )
 def err_ia(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) -> Float:
     """How early readers with different intents are satisfied, as a share of what no list can exceed.
@@ -206,6 +337,7 @@ def err_ia(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) -> 
     reference="Chapelle et al., Intent-based diversification of web search results (2011)",
     bounds=(0.0, math.inf),
     best_lists="new_intents",
+    tie_order=_order_by_gain(lambda n, _: discount_weights("reciprocal", n)),
 )
 def nerr_ia(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) -> Float:
     """How early readers with different intents are satisfied, over the same of a greedily best list.
@@ -224,6 +356,7 @@ def nerr_ia(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) ->
     formula="(1 - (1 - alpha) beta) / intents x sum over places r of gain_r beta^(r - 1)",
     reference=_NRBP,
     best_lists="new_intents",
+    tie_order=_order_by_gain(lambda n, beta: geometric_weights(beta, n)),
 )
 def nrbp(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5, beta: float = 0.5) -> Float:
     """What a reader finds who goes on with probability beta and tires of an intent served before.
@@ -248,6 +381,7 @@ def nrbp(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5, beta:
     reference=_NRBP,
     bounds=(0.0, math.inf),
     best_lists="new_intents",
+    tie_order=_order_by_gain(lambda n, beta: geometric_weights(beta, n)),
 )
 def nnrbp(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5, beta: float = 0.5) -> Float:
     """NRBP over that of a greedily best list.
@@ -267,6 +401,7 @@ def nnrbp(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5, beta
     formula="mean over the intents of average precision for that intent",
     reference=_AGRAWAL,
     best_lists="intents_in_two_orders",
+    tie_order=_order_by_precision,
 )
 def map_ia(h: Reading, k: int | None, c: Conventions) -> Float:
     """Average precision for each intent on its own, averaged over the intents.
@@ -281,8 +416,7 @@ def map_ia(h: Reading, k: int | None, c: Conventions) -> Float:
     size = intents.size
     hits = in_first_places(intents_of_hits(h, intents), k)
     hits_so_far = times_served(hits, size) + 1
-    n_relevant = np.bincount(intents.case * size + intents.intent, minlength=h.n_cases * size)
-    terms = hits_so_far / hits.place / n_relevant[hits.case * size + hits.intent]
+    terms = hits_so_far / hits.place / _n_relevant_of_intents(h)[hits.case * size + hits.intent]
     mean = divide_or_zero(add_up(hits.case, terms, h.n_cases), intents.n_of_case * 1.0)
     return _nan_without_intent(intents, mean)
 
@@ -294,6 +428,7 @@ def map_ia(h: Reading, k: int | None, c: Conventions) -> Float:
     at_k="required",
     aliases=("p_ia",),
     best_lists="most_intents",
+    tie_order=_n_intents,
 )
 def precision_ia(h: Reading, k: int | None, c: Conventions) -> Float:
     """Precision for each intent on its own, averaged over the intents.
@@ -317,6 +452,7 @@ def precision_ia(h: Reading, k: int | None, c: Conventions) -> Float:
     grows_with_k=True,
     aliases=("strec",),
     best_lists="every_intent",
+    tie_order=_order_by_new_intents,
 )
 def subtopic_recall(h: Reading, k: int | None, c: Conventions) -> Float:
     """The share of the user's intents that some relevant item shown serves.
@@ -362,9 +498,13 @@ def _nan_without_intent(intents: Intents, values: Float) -> Float:
 
 def _sum_gains(h: Reading, k: int | None, alpha: float, hits: IntentHits, weights: Weights) -> Float:
     """Per case, the gains of the first k places times the weights of the places."""
-    if not 0 <= alpha <= 1:
-        raise ConventionError(f"alpha={alpha!r} does not lie between 0 and 1.", hint="Write alpha=0.5.")
+    _check_alpha(alpha)
     hits = in_first_places(hits, k)
     gain = (1.0 - alpha) ** times_served(hits, int(hits.intent.max(initial=0)) + 1)
     table = weights(int(hits.place.max(initial=1)))
     return add_up(hits.case, gain * table[hits.place - 1], h.n_cases)
+
+
+def _check_alpha(alpha: float) -> None:
+    if not 0 <= alpha <= 1:
+        raise ConventionError(f"alpha={alpha!r} does not lie between 0 and 1.", hint="Write alpha=0.5.")

@@ -208,6 +208,7 @@ def mrr(h: Reading, k: int | None, c: Conventions) -> Float:
     conventions=("ap_over",),
     aliases=("ap", "average_precision"),
     ties="own",
+    tie_order="number",
     over="ap_over",
     not_additive=_DEPENDS,
     sets={"default": 4, "headline": 2, "audit": 4},
@@ -247,6 +248,7 @@ def _geometric_mean(values: Float, weights: Float | None, *, eps: float) -> floa
     conventions=("ap_over",),
     aliases=("gm_map",),
     ties="own",
+    tie_order="number",
     summary=_geometric_mean,
     over="ap_over",
     not_additive=_DEPENDS,
@@ -306,6 +308,7 @@ def r_precision(h: Reading, k: int | None, c: Conventions) -> Float:
     combine_if=("average", "pooled"),
     conventions=("average",),
     population="judged",
+    reads_judgements=True,
 )
 def judged(h: Reading, k: int | None, c: Conventions) -> Terms:
     """How much of what was shown has been judged, relevant or not.

@@ -7,15 +7,15 @@ over the group; a metric that only adds up such weights is then an exact expecta
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable
 from dataclasses import replace
-from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from recsys.conventions.decisions import Discount, Gain, relevant
-from recsys.errors import NotDefinedError
+from recsys.errors import InputError, NotDefinedError
 from recsys.metrics.attributes import ItemFacts
 from recsys.metrics.weights import discount_weights, gains, running_weights
 from recsys.types import (
@@ -30,11 +30,13 @@ from recsys.types import (
     Interactions,
     Lists,
     Shown,
+    cached_property,
     entries_of_cases,
     runs,
 )
 
 T = TypeVar("T")
+MOST_TIED = 8  # different items of one score among which the best and the worst order are searched
 
 
 class Entries(NamedTuple):
@@ -85,6 +87,15 @@ class Reading:
         except TypeError:  # the key holds a gain or discount that cannot be hashed
             return compute()
 
+    def reordered(self, hits: Hits, shown: Shown | None = None, users: Ids | None = None) -> Reading:
+        """The same rules and context with other hits, lists or users of the lists."""
+        lists = self._list_context
+        if shown is not None:
+            owners = self.list_context.users if users is None else users
+            lists = self.list_context._replace(users=owners, shown=lambda: shown)
+        duplicates = "all" if self._repeats_count else "first"
+        return Reading(hits, self._relevant_from, duplicates, self.context, lists)
+
     def sum_by_case(self, case: Array, values: Float) -> Float:
         """Sum of the values of each case, added in the order given."""
         return add_up(case, values, self.n_cases)
@@ -103,7 +114,9 @@ class Reading:
         if self.hits.truth_weight is None:
             return self.n_relevant.astype(np.float64)
         mask = slice(None) if self._truth_relevant is None else self._truth_relevant
-        return self.sum_by_case(self._truth_case[mask], self.hits.truth_weight[mask])
+        return check_finite(
+            self.sum_by_case(self._truth_case[mask], self.hits.truth_weight[mask]), "item weights"
+        )
 
     @cached_property
     def without_list(self) -> Bool | None:
@@ -254,7 +267,8 @@ class Reading:
 
         def dcg() -> Float:
             weights = self.place_weights(lambda n: discount_weights(discount, n), k)
-            return self.add(self.gain(gain) * weights)
+            sums = self.add(self.gain(gain) * weights)
+            return sums if self.hits.grade is None and self.weight is None else check_finite(sums, "gains")
 
         return self.cached(("dcg", gain, discount, k), dcg)
 
@@ -266,7 +280,8 @@ class Reading:
             return running_weights(discount, longest).take(np.minimum(self.n_relevant, places))
         inside = self._ideal_place <= places[self._ideal_case]
         weights = discount_weights(discount, max(longest, 1))[self._ideal_place[inside] - 1]
-        return self.sum_by_case(self._ideal_case[inside], ideal_gains[inside] * weights)
+        sums = self.sum_by_case(self._ideal_case[inside], ideal_gains[inside] * weights)
+        return check_finite(sums, "gains of the truth")
 
     def largest_gain(self, gain: Gain) -> float:
         """The largest gain of a relevant item of the truth."""
@@ -313,6 +328,12 @@ class Reading:
         if self.hits.repeat is None or self._repeats_count:
             return keep
         return ~self.hits.repeat if keep is None else keep & ~self.hits.repeat
+
+    @cached_property
+    def is_relevant(self) -> Bool:
+        """Which hits are relevant and count, of all hits."""
+        mask = self._hits_relevant
+        return np.ones(len(self.hits.case), dtype=bool) if mask is None else mask
 
     def _relevance_mask(self, grade: Float | None, size: int) -> Bool | None:
         """Which of `size` entries are relevant by their grades; None for all of them."""
@@ -371,6 +392,11 @@ class Reading:
         repeats[order[1:]] = pair[order[1:]] == pair[order[:-1]]
         return mask_or_none(repeats)
 
+    @property
+    def uncounted(self) -> Bool | None:
+        """Which entries of `listed` count nothing, because they repeat an earlier one; None if none does."""
+        return None if self._repeats_count else self.is_repeat
+
     def shown(self, k: int | None) -> Entries:
         """The items in the first k places; a repeated one once, unless the conventions count repeats."""
         return self.cached(("shown", k), lambda: self._first_places(k))
@@ -379,8 +405,8 @@ class Reading:
         keep: Bool | None = None
         if k is not None and self.listed.place.max(initial=0) > k:
             keep = self.listed.place <= k
-        if self.is_repeat is not None and not self._repeats_count:
-            keep = ~self.is_repeat if keep is None else keep & ~self.is_repeat
+        if self.uncounted is not None:
+            keep = ~self.uncounted if keep is None else keep & ~self.uncounted
         return self.listed if keep is None else Entries(*(column[keep] for column in self.listed))
 
     def n_shown(self, k: int | None) -> Int:
@@ -461,6 +487,16 @@ def mask_or_none(mask: Bool) -> Bool | None:
 def add_up(case: Array, values: Float, n_cases: int) -> Float:
     """Sum of the values of each case, added in the order given."""
     return np.bincount(case, weights=values, minlength=n_cases).astype(np.float64, copy=False)
+
+
+def check_finite(sums: Float, what: str) -> Float:
+    """The sums themselves, or an error if one of them passes the largest float64."""
+    if len(sums) and not math.isfinite(float(sums.max())):
+        raise InputError(
+            f"the {what} of one user add up past 1.8e308, the largest number there is.",
+            hint="Divide all of them by the same number.",
+        )
+    return sums
 
 
 def sorted_unique(keys: Int) -> Int:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
@@ -15,12 +17,62 @@ from recsys.metrics.registry import divide_or_zero, metric, shown_metric
 from recsys.types import Float, Int
 
 
+def _surprise(h: Reading, k: int | None, c: Conventions, *, expected: str, best: bool = True) -> Float:
+    """1 - the chance that the reference shows it, of each relevant hit."""
+    del c, best
+    if expected not in ("frequency", "own"):
+        raise ConventionError(f"serendipity got expected={expected!r}.", hint="Write frequency or own.")
+    lists = h.context.reference
+    if expected == "frequency" or (lists is not None and len(lists.cases) == 0):
+        # One list for everybody is also everybody's own.
+        return np.asarray(1.0 - reference_frequency(h, k)[h.item])
+    return 1.0 - h.among("reference", h.case, h.item, k).astype(np.float64)
+
+
+def _rarity(h: Reading, k: int | None, c: Conventions, *, best: bool = True) -> Float:
+    """Above 0, and higher for a relevant hit of lower popularity: no order has more than the rarest on top.
+
+    What a hit adds is convex and falls with the sum of place and popularity, so that equal orders of both
+    have the largest sum and opposite orders the smallest.
+    """
+    del k, c, best
+    return np.asarray(1.0 / (1.0 + h.facts.popularity[h.item]))
+
+
+def _reference_order(
+    h: Reading, k: int | None, c: Conventions, *, best: bool = True, **params: Any
+) -> Float | None:
+    """Of each list entry 1 / its place in the first k of the reference, 0 if it is not there.
+
+    What an item adds falls with the deeper of its two places, so the order of the reference is best and the
+    opposite one worst. A repeat of an item counts nothing; None if an item ties with its own repeat.
+    """
+    del c, best, params
+    reference, listed = h.pairs("reference"), h.listed
+    repeats, above = h.uncounted, h.list_context.shown().above
+    if repeats is not None and above is not None:
+        entries = np.stack([listed.case, listed.item, above])
+        if len(np.unique(entries, axis=1).T) < len(above):
+            return None
+    keep = (reference.item >= 0) & (reference.place <= (np.inf if k is None else k))
+    width = max(len(h.facts.ids), 1)
+    known = reference.case[keep].astype(np.int64) * width + reference.item[keep]
+    order = np.argsort(known, kind="stable")
+    key = listed.case.astype(np.int64) * width + listed.item
+    if len(order) == 0:
+        return np.zeros(len(key))
+    at = order[np.minimum(np.searchsorted(known[order], key), len(order) - 1)]
+    common = known[at] == key if repeats is None else (known[at] == key) & ~repeats
+    return np.where(common, 1.0 / reference.place[keep][at], 0.0)
+
+
 @metric(
     "serendipity",
     formula="1/k sum over hits in the first k places of (1 - chance that the reference shows the item)",
     reference="Ge, Delgado-Battenfeld & Jannach, Beyond accuracy: coverage and serendipity (2010)",
     needs=("lists", "reference"),
     best_lists="least_expected",
+    tie_order=_surprise,
 )
 def serendipity(h: Reading, k: int | None, c: Conventions, *, expected: str = "frequency") -> Float:
     """Unexpected relevant items shown, as a share of the places.
@@ -32,15 +84,7 @@ def serendipity(h: Reading, k: int | None, c: Conventions, *, expected: str = "f
     >>> recsys.evaluate({1: [3, 5]}, {1: {3, 5}}, "serendipity@2", reference=[3, 4])["serendipity@2"]
     0.5
     """
-    del c
-    if expected not in ("frequency", "own"):
-        raise ConventionError(f"serendipity got expected={expected!r}.", hint="Write frequency or own.")
-    lists = h.context.reference
-    if expected == "frequency" or (lists is not None and len(lists.cases) == 0):
-        chance = reference_frequency(h, k)[h.item]  # one list for everybody is also everybody's own
-    else:
-        chance = h.among("reference", h.case, h.item, k).astype(np.float64)
-    return divide_or_zero(h.add(h.within(k) * (1.0 - chance)), divisor("k", k, h))
+    return divide_or_zero(h.add(h.within(k) * _surprise(h, k, c, expected=expected)), divisor("k", k, h))
 
 
 @metric(
@@ -51,6 +95,7 @@ def serendipity(h: Reading, k: int | None, c: Conventions, *, expected: str = "f
     needs=("lists", "train", "catalogue"),
     ties="refuse",
     best_lists="least_popular",
+    tie_order=_rarity,
 )
 def popularity_serendipity(h: Reading, k: int | None, c: Conventions) -> Float:
     """How much higher relevant items are shown than their popularity would put them, with n items in all.
@@ -97,6 +142,7 @@ def reference_frequency(h: Reading, k: int | None) -> Float:
     bounds=(0.0, 1.0),
     needs=("reference",),
     best_lists="like_reference",
+    tie_order="items",
 )
 def overlap(h: Reading, k: int | None, c: Conventions, *, over: str = "k") -> Float:
     """The share of the places whose items the reference shows too; over=union gives Jaccard's index.
@@ -125,6 +171,7 @@ def overlap(h: Reading, k: int | None, c: Conventions, *, over: str = "k") -> Fl
     needs=("reference",),
     aliases=("ao",),
     best_lists="like_reference",
+    tie_order=_reference_order,
 )
 def average_overlap(h: Reading, k: int | None, c: Conventions) -> Float:
     """The overlap of both lists, averaged over every depth, so that the top counts most.
@@ -150,6 +197,7 @@ def average_overlap(h: Reading, k: int | None, c: Conventions) -> Float:
     needs=("reference",),
     aliases=("rank_biased_overlap",),
     best_lists="like_reference",
+    tie_order=_reference_order,
 )
 def rbo(h: Reading, k: int | None, c: Conventions, *, p: float = 0.9, form: str = "ext") -> Float:
     """How similar both lists are to a reader who goes one place deeper with probability p.

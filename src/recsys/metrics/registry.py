@@ -16,14 +16,14 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 from recsys.conventions.decisions import DECISIONS, Conventions
 from recsys.errors import ConventionError, CutoffError, NotDefinedError, UnknownNameError
-from recsys.types import Array, Bool, Context, Float, Registry
+from recsys.types import Array, Bool, Context, Float, Registry, cached_property
 
 AtK = Literal["optional", "required", "never"]
 TieRule = Literal["linear", "own", "refuse", "shown"]
@@ -73,12 +73,18 @@ class Metric:
     kind: Kind = "per_case"
     better: Literal["higher", "lower", "zero"] = "higher"
     bounds: tuple[float, float] = (0.0, 1.0)
-    empty: float = 0.0
+    empty: float | None = 0.0  # of a case without a list; None: what the formula gives
     conventions: tuple[str, ...] = ()
     params: Mapping[str, Any] = field(default_factory=dict)
     aliases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     ties: TieRule = "linear"
+    # How the best and the worst order of equal scores is found (tie_orders.py). "relevance": hits worth most
+    # on top; "number": the same, and how many stand in the first k places matters too; "items": by the value
+    # of each item as a list of its own; "set": only which items stand in the first k places matters;
+    # "unknown". A function (reading, k, conventions, best=, **params) gives a number per relevant hit, or per
+    # list entry if the metric is about the items shown: the highest on top are best, and at the end worst.
+    tie_order: str | Callable[..., Float | None] = "relevance"
     weighted: bool = False
     grows_with_k: bool = False
     population: Literal["relevant", "judged", "listed"] = "relevant"
@@ -97,6 +103,7 @@ class Metric:
     additive: bool | Literal["one item"] = False  # a sum over relevant items, or over the only one
     not_additive: str = ""  # why it is none
     against_others: bool = False  # it compares the relevant items with all others
+    reads_judgements: bool = False  # it tells judged items that are not relevant from unjudged ones
     counts_items: Literal["", "number", "share"] = ""  # it is the number or share of different items shown
     which_items: Callable[..., Bool] | None = None  # those that count, of `ItemFacts`; None if all do
     best_lists: str | Callable[..., Any] = ""  # how to build them, a name of evaluation/bounds/best_lists.py
@@ -171,6 +178,8 @@ def metric(name: str, *, formula: str, reference: str, **facts: Any) -> Callable
             for p in list(inspect.signature(body).parameters.values())[3:]
             if p.kind is inspect.Parameter.KEYWORD_ONLY
         }
+        if facts.get("population") == "listed":
+            facts.setdefault("tie_order", "unknown")
         registered = Metric(name, body, formula, reference, params=params, aliases=aliases, **facts)
         for key in (name, *aliases):
             if key in METRICS or key in _ALIASES:
@@ -325,7 +334,9 @@ NEEDS: dict[str, Need] = {
 }
 
 
-_REQUEST = re.compile(r"\s*([A-Za-z_][\w-]*)\s*(?:\(([^()]*)\))?\s*(?:@\s*([^@\s]+))?\s*")
+# Blanks are taken possessively: a name full of them would otherwise take cubic time.
+_REQUEST = re.compile(r"\s*+([A-Za-z_][\w-]*+)\s*+(?:\(([^()]*)\))?\s*+(?:@\s*+([^@\s]++))?\s*+")
+_NAMES = re.compile(r"(?:[^,(]++|\([^()]*\)|\()+")  # between the commas outside of brackets
 
 
 @dataclass(frozen=True)
@@ -411,7 +422,30 @@ def check_needs(request: Request, context: Context) -> None:
             raise NotDefinedError(f"{request.metric.name} needs {what}.", hint=NEEDS[need].hint)
 
 
+def check_same_decisions(
+    requests: Iterable[Request], first: tuple[str, Conventions], second: tuple[str, Conventions]
+) -> None:
+    """Raise ConventionError if two results, each with its name, differ in a decision that a metric reads."""
+    (name, ours), (other_name, theirs) = first, second
+    if ours == theirs:
+        return
+    for request in requests:
+        differs = request.conventions(ours).diff(request.conventions(theirs))
+        decisive = [decision for decision in request.metric.reads if decision in differs]
+        if decisive:
+            raise ConventionError(
+                f"{other_name} was evaluated under other conventions ({theirs}) than {name} ({ours}): they "
+                f"differ in {', '.join(decisive)}, so a difference in {request} would be theirs.",
+                hint="recsys.explain(a, b) says what differs.",
+            )
+
+
 Metrics = str | Request | Iterable[str | Request] | None
+
+
+def split_names(text: str) -> list[str]:
+    """The names in "ndcg@10, f(beta=2)@5", apart."""
+    return [part for part in _NAMES.findall(text) if part.strip()]
 
 
 def parse_all(metrics: Metrics, k: int | Sequence[int] | None) -> list[Request]:
@@ -425,8 +459,9 @@ def parse_all(metrics: Metrics, k: int | Sequence[int] | None) -> list[Request]:
     if metrics is None:
         names = set_requests("default") if k is None else [m.name for m in metric_set("default")]
     if isinstance(names, str):
-        names = [part for part in re.split(r",(?![^()]*\))", names) if part.strip()]
-    if isinstance(names, Mapping) or not isinstance(names, Request | Iterable):
+        names = split_names(names)
+    is_one = getattr(names, "ndim", 1) == 0
+    if isinstance(names, Mapping) or not isinstance(names, Request | Iterable) or is_one:
         raise UnknownNameError(
             "metric list", metrics, [], hint='Pass names such as ["ndcg@10", "recall@10"].'
         )
@@ -512,8 +547,9 @@ def _parse_parts(metric: Metric, alias: str, inside: str, cut: str | None, text:
                 hint=f"Write {metric.name}({name}={metric.params[full]:g}).",
             )
     if cut is not None and not re.fullmatch(r"[+-]?\d{1,18}", cut):
+        problem = "is beyond every catalogue" if re.fullmatch(r"\+?\d+", cut) else "is not a whole number"
         raise CutoffError(
-            f"the cut-off {cut!r} in {text!r} is not a whole number.",
+            f"the cut-off {cut!r} in {text!r} {problem}.",
             hint='Write "@10", a positive whole number.',
         )
     return Request(metric, check_k(metric, int(cut) if cut else None), _canonical_params(metric, params))
@@ -529,7 +565,7 @@ def _parse_value(name: str, text: str) -> Any:
     if name in DECISIONS:
         Conventions().but(**{name: text})
         return text
-    if text in ("None", ""):
+    if text in ("None", "") or (text.lower() == "none" and getattr(Conventions(), name, "") is None):
         return None
     try:
         return float(text)
@@ -547,6 +583,6 @@ def _format_value(value: Any) -> str:
     if callable(value):
         return str(getattr(value, "__name__", type(value).__name__))
     if not isinstance(value, float):
-        return str(value)
+        return "none" if value is None else str(value)
     short = f"{value:g}"
     return short if float(short) == value else repr(value)

@@ -27,6 +27,7 @@ _VARIANT = "Write novelty, novelty(cold=drop) or novelty(over=events)."
     zero_of_none=True,
     aliases=("covered_users",),
     best_lists="any_lists",
+    tie_order="set",
 )
 def user_coverage(h: Reading, k: int | None, c: Conventions, *, least: float = 1.0) -> Float:
     """The share of the users who are shown at least `least` items, by default one.
@@ -48,6 +49,7 @@ def user_coverage(h: Reading, k: int | None, c: Conventions, *, least: float = 1
     grows_with_k=False,
     aliases=("sufficient_reco",),
     best_lists="any_lists",
+    tie_order="set",
 )
 def filled(h: Reading, k: int | None, c: Conventions) -> Float:
     """The share of the k places that a list fills; a repeated item fills none.
@@ -66,6 +68,7 @@ def filled(h: Reading, k: int | None, c: Conventions) -> Float:
     reference="Castells & Moffat, Offline recommender system evaluation (2022)",
     needs=("eligible",),
     best_lists="any_candidates",
+    tie_order="items",
 )
 def valid(h: Reading, k: int | None, c: Conventions) -> Float:
     """The share of the items shown that may be: in the catalogue, not `never`, `eligible`, not shown before.
@@ -95,6 +98,12 @@ def valid(h: Reading, k: int | None, c: Conventions) -> Float:
     )
 
 
+def _values_of_hits(h: Reading, k: int | None, c: Conventions, *, of: str | None, best: bool = True) -> Float:
+    """The value of each relevant hit, 0 if it has none."""
+    del k, c, best
+    return np.asarray(np.nan_to_num(h.facts.number(of), nan=0.0)[h.item])
+
+
 @metric(
     "value",
     formula="sum over hits in the first k places of the item's value",
@@ -102,6 +111,7 @@ def valid(h: Reading, k: int | None, c: Conventions) -> Float:
     bounds=(-math.inf, math.inf),
     needs=("lists", "items"),
     best_lists="most_valuable",
+    tie_order=_values_of_hits,
 )
 def value(h: Reading, k: int | None, c: Conventions, *, of: str | None = None) -> Float:
     """The value of the relevant items shown, from a column of items= such as price or margin.
@@ -113,8 +123,7 @@ def value(h: Reading, k: int | None, c: Conventions, *, of: str | None = None) -
     >>> recsys.evaluate({1: [3, 5]}, {1: {5}}, "value@2", items={"price": price})["value@2"]
     20.0
     """
-    del c
-    return h.add(h.within(k) * np.nan_to_num(h.facts.number(of), nan=0.0)[h.item])
+    return h.add(h.within(k) * _values_of_hits(h, k, c, of=of))
 
 
 @shown_metric(
@@ -125,6 +134,7 @@ def value(h: Reading, k: int | None, c: Conventions, *, of: str | None = None) -
     needs=("items",),
     zero_of_none=True,
     best_lists="highest_values",
+    tie_order="items",
 )
 def shown_value(h: Reading, k: int | None, c: Conventions, *, of: str | None = None) -> Float:
     """The value of the items shown, relevant or not, from a column of items= such as price or margin.
@@ -147,6 +157,7 @@ def shown_value(h: Reading, k: int | None, c: Conventions, *, of: str | None = N
     needs=("popularity",),
     mean_of_items=True,
     aliases=("inverse_user_frequency", "miuf", "mean_self_information"),
+    tie_order="items",
 )
 def novelty(
     h: Reading,
@@ -194,6 +205,7 @@ def novelty(
     reference="Zhou et al., Solving the apparent diversity-accuracy dilemma (2010)",
     needs=("popularity",),
     mean_of_items=True,
+    tie_order="items",
 )
 def surprisal(
     h: Reading, k: int | None, c: Conventions, *, users: float | None = None, over: str = "list"
@@ -226,6 +238,7 @@ def surprisal(
     needs=("popularity",),
     mean_of_items=True,
     aliases=("arp",),
+    tie_order="items",
 )
 def average_popularity(h: Reading, k: int | None, c: Conventions, *, over: str = "none") -> Float:
     """How many users had the items shown, on average; over=users gives it as a share of all users.
@@ -251,6 +264,7 @@ def average_popularity(h: Reading, k: int | None, c: Conventions, *, over: str =
     empty=math.nan,
     needs=("train",),
     mean_of_items=True,
+    tie_order="items",
 )
 def popularity_percentile(h: Reading, k: int | None, c: Conventions) -> Float:
     """How high the items shown stand in the order of popularity: 1 is the single top, 0 is had by nobody.
@@ -272,6 +286,7 @@ def popularity_percentile(h: Reading, k: int | None, c: Conventions) -> Float:
     needs=("train",),
     mean_of_items=True,
     aliases=("aplt",),
+    tie_order="items",
 )
 def tail_share(h: Reading, k: int | None, c: Conventions, *, head: float = 0.2) -> Float:
     """The share of the items shown that lie in the long tail.
@@ -296,6 +311,7 @@ def tail_share(h: Reading, k: int | None, c: Conventions, *, head: float = 0.2) 
     reference="Castells, Hurley & Vargas, Novelty and diversity in recommender systems (2022)",
     needs=("train",),
     best_lists="unseen_first",
+    tie_order="items",
 )
 def unseen(h: Reading, k: int | None, c: Conventions) -> Float:
     """The share of the items shown that are new to their user.

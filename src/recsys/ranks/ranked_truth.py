@@ -9,14 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from recsys import kernels
 from recsys.errors import DuplicateError, InputError, NotDefinedError
-from recsys.types import Array, Bool, Codes, Float, Hits, Ids, Int, Interactions, Lists, Shown, runs
+from recsys.types import (
+    Array,
+    Bool,
+    Codes,
+    Float,
+    Hits,
+    Ids,
+    Int,
+    Interactions,
+    Lists,
+    Shown,
+    cached_property,
+    runs,
+)
 
 
 class RankedTruth(Protocol):
@@ -108,8 +120,11 @@ class MatchedTruth:
         return self.groups is not None
 
     def hits(self, ties: str, duplicates: str) -> Hits:
-        """Hits under a rule for ties; with duplicates="error" a repeated item is an error."""
-        rule = "given" if self.groups is None else ties
+        """Hits under a rule for ties; with duplicates="error" a repeated item is an error.
+
+        Best and worst are orders of one metric: like expected, they leave the ties in (`Hits.tied`).
+        """
+        rule = "given" if self.groups is None else _rule_of_hits(ties)
         if rule not in self._hits_by_rule:
             self._hits_by_rule[rule] = self._find_hits(rule)
         if duplicates == "error" and self._repeats["n"]:
@@ -140,13 +155,13 @@ class MatchedTruth:
         case = matches.case
         grade = None if self.grades is None else self.grades[matches.truth]
         rank, tied, order = matches.at - self.list_indptr[case] + 1, None, None
-        if self.groups is not None and rule in ("best", "worst", "expected"):
+        hit_items = listed[matches.at]
+        if self.groups is not None and rule == "expected":
             starts, sizes = self.groups
             if refuse_repeats:
                 self._refuse_tied_repeats(matches, case, sizes)
-            above = starts[matches.at] - self.list_indptr[case]
-            rank, tied, order = place_in_groups(rule, case, above, sizes[matches.at], grade)
-        hit_items = listed[matches.at]
+            rank, tied = starts[matches.at] - self.list_indptr[case] + 1, sizes[matches.at]
+            order = _order_in_groups(case, rank, hit_items, grade)
         by_rank = slice(None) if order is None else order
         n_listed = self.list_indptr[1:] - self.list_indptr[:-1]
         weights = self.item_weights
@@ -197,7 +212,12 @@ class MatchedTruth:
         """The lists; equal scores are ordered by id if the rule for ties leaves their order open."""
         keep_order = self.groups is None or ties == "given"
         listed = self.listed if keep_order else self._listed_by_id(descending=ties == "by_id_desc")
-        return Shown(self.list_indptr, listed, repeated=self._repeats.get("n", 1) > 0)
+        above: Int | None = None
+        tied: Int | None = None
+        if self.groups is not None and ties in ("best", "worst"):
+            starts, tied = self.groups
+            above = starts - np.repeat(self.list_indptr[:-1], np.diff(self.list_indptr))
+        return Shown(self.list_indptr, listed, repeated=self._repeats.get("n", 1) > 0, above=above, tied=tied)
 
     def n_undecided(self) -> tuple[int, int]:
         """The number of judged items found, and of those that share a score with an item of another grade."""
@@ -323,7 +343,7 @@ class CountedTruth:
     def hits(self, ties: str, duplicates: str) -> Hits:
         """Hits under a rule for ties; `duplicates` has no effect, as a full ranking repeats nothing."""
         del duplicates
-        rule = "by_id" if not self.has_ties or ties == "given" else ties
+        rule = "by_id" if not self.has_ties or ties == "given" else _rule_of_hits(ties)
         if rule in self._hits_by_rule:
             return self._hits_by_rule[rule]
         candidates = np.flatnonzero(self.above >= 0)
@@ -331,8 +351,9 @@ class CountedTruth:
         case, above, tied = all_cases[candidates], self.above[candidates], self.tied[candidates]
         grade = None if self.grades is None else self.grades[candidates]
         group_sizes: Int | None = None
-        if rule in ("best", "worst", "expected"):
-            rank, group_sizes, order = place_in_groups(rule, case, above, tied, grade)
+        if rule == "expected":
+            rank, group_sizes = above + 1, tied
+            order = _order_in_groups(case, rank, self.judged[candidates], grade)
         else:
             ahead = self.ahead[candidates]
             n_before = tied - 1 - ahead if rule == "by_id_desc" else ahead
@@ -355,10 +376,9 @@ class CountedTruth:
 
     def shown(self, ties: str) -> Shown:
         """The best candidates of each case; equal scores are ordered by id."""
-        del ties
         if self.lists is None:
             raise NotDefinedError("the lists were not requested when the places were counted.")
-        return self.lists
+        return replace(self.lists, ties_known=ties not in ("best", "worst"))
 
     def n_undecided(self) -> tuple[int, int]:
         return count_undecided(self.hits("expected", "first")) if self.has_ties else (0, 0)
@@ -446,7 +466,11 @@ class ItemSubset:
                 np.int32
             )
         indptr = np.concatenate([[0], np.cumsum(keep)])[whole.indptr]
-        return Shown(indptr, whole.codes[keep], places[keep], whole.repeated)
+        above = None if whole.above is None else whole.above[keep]
+        tied = None if whole.tied is None else whole.tied[keep]
+        return replace(
+            whole, indptr=indptr, codes=whole.codes[keep], places=places[keep], above=above, tied=tied
+        )
 
     def n_undecided(self) -> tuple[int, int]:
         return 0, 0
@@ -466,21 +490,15 @@ def truth_by_grade(ranked: RankedTruth) -> dict[str, Any]:
     }
 
 
-def place_in_groups(
-    rule: str, case: Array, above: Int, size: Int, grade: Float | None
-) -> tuple[Int, Int | None, Array]:
-    """Ranks of hits in groups of equal scores, the group sizes for rule "expected", and the order by rank."""
+def _rule_of_hits(ties: str) -> str:
+    """The rule that hits are found by: best and worst are found from the ties that expected leaves in."""
+    return "expected" if ties in ("best", "worst") else ties
+
+
+def _order_in_groups(case: Array, rank: Int, item: Array, grade: Float | None) -> Array:
+    """The order of hits by case and rank, those with equal scores by grade, highest first, then by item."""
     grades = np.ones(len(case)) if grade is None else grade
-    if rule == "expected":
-        return above + 1, size, np.lexsort((-grades, above, case))
-    order = np.lexsort((-grades if rule == "best" else grades, above, case))
-    starts, n_members = runs(case[order], above[order])
-    place_in_group = np.arange(len(order)) - np.repeat(starts, n_members)
-    if rule == "worst":
-        place_in_group = place_in_group + size[order] - np.repeat(n_members, n_members)
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = above[order] + 1 + place_in_group
-    return rank, None, np.lexsort((rank, case))
+    return np.lexsort((item, -grades, rank, case))
 
 
 def count_undecided(hits: Hits) -> tuple[int, int]:

@@ -23,6 +23,7 @@ HOW = {
     "found": "lists that reach it were built; better ones are not excluded",
 }
 _MIN_RELATIVE_SPAN = 1e-6
+_MAX_SHARE = 10.0  # a value further away than ten times the span says that the span is small, not more
 _ROUNDING = 1e-9  # relative to the value, in case both ends are 0 except for rounding
 CAPTION = "best: the best any list can reach; floor: a random ranking of the candidates, on average"
 
@@ -44,12 +45,24 @@ class Limits(NamedTuple):
 
     @property
     def reached(self) -> float:
-        """The share of the distance from floor to best that the value covers; NaN if the two coincide."""
+        """The share of the distance from floor to best that the value covers; NaN if it is hardly any."""
         span = self.best - self.floor
         negligible = max(
-            _MIN_RELATIVE_SPAN * max(abs(self.best), abs(self.floor)), _ROUNDING * abs(self.value)
+            _MIN_RELATIVE_SPAN * max(abs(self.best), abs(self.floor)),
+            _ROUNDING * abs(self.value),
+            abs(self.value - self.floor) / _MAX_SHARE,
         )
-        return (self.value - self.floor) / span if abs(span) > negligible else math.nan
+        return (self.value - self.floor) / span if abs(span) >= negligible and span else math.nan
+
+    @property
+    def reason(self) -> str:
+        """Why a limit or `reached` is NaN; empty if nothing is."""
+        if self.why or math.isnan(self.value) or not math.isnan(self.reached):
+            return self.why
+        return (
+            f"floor {self.floor:.6g} and best {self.best:.6g} lie too close together for a share of the way "
+            "between them"
+        )
 
 
 class Bounds(tables.Tabled, Mapping[str, Limits]):
@@ -83,9 +96,9 @@ class Bounds(tables.Tabled, Mapping[str, Limits]):
         """One row per metric as a pandas, polars or arrow table, with how each limit was obtained."""
         rows = self._limits.values()
         details = {
-            name: [getattr(r, name) for r in rows] for name in ("floor_how", "best_how", "floor_error", "why")
+            name: [getattr(r, name) for r in rows] for name in ("floor_how", "best_how", "floor_error")
         }
-        return tables.frame(self._value_columns() | details, kind)
+        return tables.frame(self._value_columns() | details | {"why": [r.reason for r in rows]}, kind)
 
     def to_markdown(self) -> str:
         """A pipe table with footnotes below it."""
@@ -120,4 +133,4 @@ class Bounds(tables.Tabled, Mapping[str, Limits]):
         used = {how for r in rows for how in (r.floor_how, r.best_how)}
         lines += [f"{how}: {HOW[how]}" for how in ("drawn", "found") if how in used]
         lines += self.notes
-        return lines + [f"{name}: {row.why}" for name, row in self._limits.items() if row.why]
+        return lines + [f"{name}: {row.reason}" for name, row in self._limits.items() if row.reason]

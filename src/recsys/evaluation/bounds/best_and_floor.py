@@ -18,6 +18,7 @@ from recsys.evaluation.bounds.even_exposure import counted_items
 from recsys.evaluation.engine import combines, measure, summarise
 from recsys.metrics.readings import Reading
 from recsys.metrics.registry import Request
+from recsys.metrics.weights import discount_weights
 from recsys.ranks.ranked_truth import RankedTruth
 from recsys.types import Context, Float, Int, Interactions, Partial, PerCase
 
@@ -87,9 +88,11 @@ class _BoundsSearch:
             else:
                 gain = hypothetical_ranks.entry_gains(self.pool, request, self.rules)
                 ideal = hypothetical_ranks.best_ranks(self.pool, gain)
-                # It is not proven that this order is best for metrics that are not part of this library.
+                # It is not proven that this order is best for metrics that are not part of this library, nor
+                # where a user's own discount rises with the place.
                 built_in = request.metric.body.__module__.startswith("recsys.")
-                self._update_best(ideal, {str(request): request}, proven=built_in)
+                proven = built_in and self._discount_falls(request)
+                self._update_best(ideal, {str(request): request}, proven=proven)
         level = self.rules.but(ties="expected")
         exact = [r for r in requests if self._has_exact_floor(r)]
         fair = {str(r): self._cut_at_longest_list(r) for r in exact}
@@ -99,6 +102,14 @@ class _BoundsSearch:
             [r for r in requests if str(r) not in fair],
             lambda n: hypothetical_ranks.random_ranks(self.pool, n),
         )
+
+    def _discount_falls(self, request: Request) -> bool:
+        """Whether no place weighs more than one above it."""
+        discount = request.conventions(self.rules).discount
+        if "discount" not in request.metric.conventions or isinstance(discount, str):
+            return True
+        weights = discount_weights(discount, int(self.pool.places.max(initial=1)))
+        return bool((np.diff(weights) <= 0).all())
 
     def _has_exact_floor(self, request: Request) -> bool:
         """Whether the metric computes its expectation over tied candidates and is summarised by a mean."""
@@ -277,7 +288,9 @@ def _expected_mean_of_items(pool: CandidatePool, request: Request, rules: Conven
     reading = _RandomListReading(pool.readings.under(conventions), pool)
     column = np.asarray(request.metric.body(reading, request.k, conventions, **request.own_params))
     low, high = request.metric.bounds
-    empty = math.nan if conventions.no_list == "skip" else request.metric.empty
+    empty = (
+        math.nan if conventions.no_list == "skip" or request.metric.empty is None else request.metric.empty
+    )
     column = np.where(pool.n_shown(request.k) > 0, np.clip(column, low, high), empty)
     return _column_mean(pool, request, column)
 

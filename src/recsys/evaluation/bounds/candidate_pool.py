@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeVar
 
@@ -22,7 +21,18 @@ from recsys.metrics.readings import Reading, sorted_unique
 from recsys.metrics.registry import Request
 from recsys.ranks.ranked_truth import CountedTruth, MatchedTruth, RankedTruth
 from recsys.splits.negatives import sample
-from recsys.types import Array, Bool, Catalogue, Context, Float, Ids, Int, Interactions, entries_of_cases
+from recsys.types import (
+    Array,
+    Bool,
+    Catalogue,
+    Context,
+    Float,
+    Ids,
+    Int,
+    Interactions,
+    cached_property,
+    entries_of_cases,
+)
 
 T = TypeVar("T")
 BLOCK = 1 << 22  # cells that are processed together

@@ -60,11 +60,9 @@ def entry_gains(pool: CandidatePool, request: Request, rules: Conventions) -> Fl
         return np.ones(len(judged.judged))
     grades = np.ones(len(judged.judged)) if judged.grades is None else judged.grades
     counts = relevant(grades, conventions.relevant_from)
-    gain = np.ones(len(grades))
+    gain = np.ones(len(grades)) if metric.weighted else grades.copy()
     if "gain" in metric.conventions:
         gain[counts] = gains(conventions.gain, grades[counts])
-    elif "max_grade" in metric.conventions:
-        gain = grades
     if metric.weighted and judged.item_weights is not None:
         gain = gain * judged.item_weights[judged.judged]
     return np.where(counts, gain, 0.0)
