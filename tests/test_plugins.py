@@ -1,4 +1,4 @@
-"""Another package adds a metric, a split, a file format, a backend, a check, a section and a verb.
+"""Another package adds a metric, a split, a file format, a backend, a check, a caution, a section, a verb.
 
 It is one module and the entry points that name it. Each addition is then found wherever ours are: by name, in
 listings and in the command.
@@ -17,6 +17,7 @@ import numpy as np
 from recsys.audit import Finding
 from recsys.audit.check_registry import check
 from recsys.cli.app import VERBS, Verb
+from recsys.evaluation.cautions import caution_rule
 from recsys.inputs.files.formats import Format, add_format
 from recsys.kernels.backend import BACKENDS, Backend
 from recsys.metrics import metric
@@ -63,6 +64,15 @@ def seven_items(e):
     return Finding("seven_items", "info", "there are seven items", 1) if e.n_items == 7 else None
 
 
+@caution_rule("evaluation")
+def two_users(question):
+    """There are two users.
+
+    Silent: there are more.
+    """
+    return "there are two users" if question.partial.counts["cases"] == 2 else None
+
+
 @section("moon", "Phase of the moon", needs="a sky")
 def moon(data):
     return Section("It is full.")
@@ -76,7 +86,7 @@ def command():
     """Say hello."""
     click.echo("hello")
 '''
-GROUPS = ("metrics", "splits", "formats", "backends", "checks", "sections", "verbs")
+GROUPS = ("metrics", "splits", "formats", "backends", "checks", "cautions", "sections", "verbs")
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +130,16 @@ def test_a_metric_is_evaluated_parsed_and_listed(run):
     assert "'first_item': 0.5" in run(code)
     assert "first_item" in run(command("metrics"))
     assert "this test" in run(command("metrics", "first_item"))
+
+
+def test_a_caution_speaks_and_can_be_silenced(run):
+    code = """
+        import recsys
+        two = {1: [3, 4], 2: [5]}, {1: [3], 2: [6]}, ["hit@1"]
+        print(recsys.evaluate(*two))
+        print(recsys.evaluate(*two, cautions=["two_users"]).cautions)
+    """
+    assert run(code).endswith("caution: there are two users [two_users]\n()\n")
 
 
 def test_a_split_is_called_by_name_and_is_a_choice_of_the_command(run):

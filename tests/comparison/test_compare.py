@@ -12,7 +12,14 @@ import pytest
 from scipy import stats
 
 import recsys
-from recsys.errors import IdTypeError, InputError, NotDefinedError, RecsysError, UnknownNameError
+from recsys.errors import (
+    ConventionError,
+    IdTypeError,
+    InputError,
+    NotDefinedError,
+    RecsysError,
+    UnknownNameError,
+)
 from recsys.metrics import METRICS
 from recsys.stats.inference_results import RankTestWarning, UnpairedWarning, ZeroVarianceWarning
 from recsys.stats.intervals import ratio_difference, ratio_units
@@ -475,7 +482,7 @@ def test_metrics_are_named_once_and_at_all(models):
 
 
 def test_clusters_of_two_types_are_refused():
-    with pytest.raises(IdTypeError, match="clusters holds ids of different types"):
+    with pytest.raises(IdTypeError, match="mixed"):
         evaluated(1, 0.3, clusters={user: user if user % 2 else str(user) for user in range(N)})
 
 
@@ -544,3 +551,79 @@ def test_metrics_that_are_no_paired_differences_are_named_when_left_out() -> Non
     compared = recsys.compare(models)
     assert [row.metric for row in compared] == ["rmse"]
     assert any(note.startswith("not compared: r2, ") for note in compared.table.notes)
+
+
+GRADED = {user: {user: 1 + user % 3} for user in range(60)}
+
+
+def graded(every, metrics, **more):
+    lists = {user: [user if user % every == 0 else -1] for user in GRADED}
+    return recsys.evaluate(lists, GRADED, metrics, **more)
+
+
+@pytest.mark.filterwarnings("ignore::recsys.stats.ZeroVarianceWarning")
+def test_only_decisions_that_the_compared_metrics_read_must_agree():
+    """err fills in the highest grade, which no other metric reads."""
+    one, two = graded(2, ["ndcg@1", "mrr"]), graded(3, ["ndcg@1", "mrr", "err"])
+    assert one.conventions != two.conventions
+    for metrics in (["ndcg@1"], None):
+        found = recsys.compare({"one": one, "two": two}, "one", metrics)
+        assert found["two", "ndcg@1"].value == two["ndcg@1"]
+    assert recsys.gate(one, two, {"ndcg@1": 0.5}).passed
+    doubled = graded(2, ["ndcg@1", "mrr"], conventions={"gain": "exp2"})
+    assert recsys.compare({"one": one, "doubled": doubled}, metrics="mrr")["doubled", "mrr"].difference == 0
+    for metrics in ("ndcg@1", None):
+        with pytest.raises(
+            ConventionError, match="differ in gain, so a difference in ndcg@1 would be theirs"
+        ):
+            recsys.compare({"one": one, "doubled": doubled}, metrics=metrics)
+    with pytest.raises(ConventionError, match="differ in gain"):
+        recsys.gate(doubled, one, {"ndcg@1": 0.5})
+    # A request that names its own gain reads no other.
+    fixed = [
+        graded(n, ["ndcg(gain=binary)@1"], conventions={"gain": g}) for n, g in ((2, "exp2"), (3, "grade"))
+    ]
+    assert len(recsys.compare(fixed)) == 1
+    with pytest.raises(ConventionError, match="differ in max_grade"):
+        recsys.compare([graded(2, ["err"], conventions={"max_grade": 5}), graded(2, ["err"])])
+
+
+@pytest.mark.parametrize(
+    "metrics", [5, 2.5, np.datetime64("2020"), np.array(5), [5], [np.datetime64("2020")], [None]]
+)
+def test_metrics_that_are_no_names_are_refused(metrics):
+    sides = {"one": graded(2, ["hit@1"]), "two": graded(3, ["hit@1"])}
+    with pytest.raises(RecsysError, match=r"ndcg@10|unknown metric"):
+        recsys.compare(sides, metrics=metrics)
+
+
+def test_models_may_have_numbers_for_names():
+    sides = {1: graded(2, ["hit@1"]), 2: graded(3, ["hit@1"])}
+    assert recsys.compare(sides, baseline=1)[2, "hit@1"].model == 2
+    with pytest.raises(UnknownNameError, match="Did you mean 1"):
+        recsys.compare(sides, baseline="1")
+    with pytest.raises(UnknownNameError, match="Known: 1, one"):
+        recsys.compare({1: sides[1], "one": sides[2]}, baseline=7)
+
+
+@pytest.mark.parametrize("wrong", [5, None, "ab", {"one": [], "two": []}, {"one": 5, "two": None}])
+def test_what_is_no_result_is_refused(wrong):
+    with pytest.raises(InputError):
+        recsys.compare(wrong)
+    with pytest.raises(InputError, match="got Evaluation"):
+        recsys.compare(graded(2, ["hit@1"]))
+
+
+@pytest.mark.filterwarnings("ignore::recsys.stats.ZeroVarianceWarning")
+def test_two_models_that_found_nothing_are_not_called_identical():
+    truth = {user: [user] for user in range(40)}
+    vectors = {item: [1.0, 0.0] for item in (-1, -2, -5, -6)}
+    a, b = (
+        recsys.evaluate({u: [n, n - 1] for u in truth}, truth, ["hit@2", "ild@2"], embeddings=vectors)
+        for n in (-1, -5)
+    )
+    found = recsys.compare({"a": a, "b": b}, "a")
+    assert found["b", "hit@2"].verdict == "both found nothing: the value is 0 for all 40 units"
+    assert found["b", "ild@2"].verdict == "identical: all 40 units have the same value"
+    same = recsys.evaluate({u: [u] for u in truth}, truth, ["hit@1"])
+    assert recsys.compare({"a": same, "b": same})["b", "hit@1"].verdict.startswith("identical")

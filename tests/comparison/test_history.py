@@ -58,6 +58,14 @@ def test_other_files_are_said_not_swallowed(folder):
     assert "note.json" in str(history(folder, "mrr"))
 
 
+def test_file_names_bring_no_escapes_into_a_terminal(folder):
+    (folder / "c\x1b[31mZ\u202e.json").write_text("{}")
+    shown = str(history(folder, "mrr"))
+    assert "skipped: " in shown
+    assert "Z.json" in shown
+    assert not {"\x1b", "\u202e"} & {*shown}
+
+
 def test_what_is_not_there(tmp_path):
     with pytest.raises(FileError, match="no folder"):
         history(tmp_path / "x")

@@ -442,6 +442,10 @@ RULES = [
     ),
     Bad("an item without weight", lambda: run(item_weights={"a": 1.0}), InputError, ("weight", "'c'")),
     Bad("a case without cluster", lambda: run(clusters={1: "x"}), InputError, ("cluster", "2")),
+    Bad("clusters in a set", lambda: run(clusters=frozenset([1, 2])), InputError, ("clusters", "frozenset")),
+    Bad("a weight of no date", lambda: run(item_weights={"a": pd.NaT}), InputError, ("item_weights", "NaT")),
+    Bad("a weight that is text", lambda: run(case_weights={1: "x"}), InputError, ("case_weights", "'x'")),
+    Bad("a weight past float64", lambda: run(case_weights={1: 10**400}), InputError, ("case_weights",)),
     Bad(
         "a case met twice",
         lambda: recsys.Evaluator("ndcg@10").update(LISTS, TRUTH).update(LISTS, TRUTH).result(),
@@ -666,7 +670,7 @@ def test_every_metric_of_every_emptiness(side, name):
     request = name if metric.at_k == "never" else f"{name}@2"
     result = run(lists, truth, request, complete=True, catalogue=9, **ABOUT)
     (value,) = result.values()
-    ranks = math.isnan(metric.empty)
+    ranks = metric.empty is not None and math.isnan(metric.empty)
     assert result.counts["cases"] == len(lists)
     if metric.kind == "catalogue":
         assert math.isnan(value) == (side in ("truth only", "nothing"))

@@ -12,6 +12,7 @@ import pytest
 
 import recsys
 from recsys.errors import RecsysError
+from recsys.evaluation.bounds import Limits
 from recsys.metrics import metric as register
 from recsys.metrics.registry import METRICS, RATINGS
 
@@ -252,3 +253,60 @@ def test_where_floor_and_best_differ_by_rounding_alone_there_is_no_way_to_go():
     assert math.isnan(found["ece"].reached)
     assert found["log_loss"].reached < 1
     assert "<table>" in found._repr_html_()
+
+
+def test_there_is_no_share_of_the_way_where_the_floor_is_nearly_the_best():
+    lists = {user: list(range(10)) for user in range(120)}
+    options = {"catalogue": list(range(60)), "train": {user: [user % 60] for user in range(120)}}
+    result = recsys.evaluate(lists, {user: {1} for user in lists}, ["coverage@10", "ndcg@10"], **options)
+    bounds = result.bounds()
+    coverage = bounds["coverage@10"]
+    assert coverage.floor < coverage.best == 1.0
+    assert coverage.best - coverage.floor < 1e-6  # a share would read -833,000,000
+    assert math.isnan(coverage.reached)
+    assert "n/a" in str(bounds)
+    reason = "floor 1 and best 1 lie too close together for a share of the way between them"
+    assert f"coverage@10: {reason}" in str(bounds)
+    assert bounds.to_frame().set_index("metric")["why"].to_dict() == {"coverage@10": reason, "ndcg@10": ""}
+
+
+@pytest.mark.parametrize(
+    ("value", "floor", "best", "reached"),
+    [
+        (0.37, 0.99999, 1.0, math.nan),
+        (0.37, 0.9, 1.0, -5.3),
+        (0.0, 0.9, 1.0, -9.0),
+        (0.79, 0.0235, 0.0, math.nan),
+        (0.5, 0.5, 0.5, math.nan),
+        (1e-9, 0.0, 0.0, math.nan),
+        (0.6, 0.5, 1.0, 0.2),
+        (1.0, 0.999, 1.0, 1.0),
+    ],
+)
+def test_the_share_of_the_way_is_given_only_where_it_means_something(value, floor, best, reached):
+    limits = Limits(value, floor, best, "exact", "exact")
+    assert limits.reached == pytest.approx(reached, nan_ok=True)
+    assert bool(limits.reason) == math.isnan(reached)
+
+
+def test_a_discount_that_rises_is_not_said_to_be_at_its_best():
+    options = {"catalogue": [*"abcd"], "conventions": {"discount": (0.2, 1.0, 0.1)}}
+    result = recsys.evaluate({1: ["a", "b"]}, {1: {"b": 1}}, "dcg@2", **options)
+    assert result["dcg@2"] == 1.0
+    limits = result.bounds()["dcg@2"]
+    assert (limits.best, limits.best_how) == (1.0, "found")
+    options["conventions"] = {"discount": (1.0, 0.2, 0.1)}
+    limits = recsys.evaluate({1: ["a", "b"]}, {1: {"b": 1}}, "dcg@2", **options).bounds()["dcg@2"]
+    assert (limits.best, limits.best_how) == (1.0, "exact")
+
+
+def test_the_best_of_a_metric_that_weighs_by_grade_puts_high_grades_on_top():
+    truth = {1: {"a": 1, "c": 5}, 2: {"b": 1, "d": 2}}
+    options = {"catalogue": [*"abcd"], "complete": True}
+    runs = [
+        recsys.evaluate({1: list(one), 2: list(other)}, truth, "mpr", **options)["mpr"]
+        for one, other in product(permutations("abcd"), repeat=2)
+    ]
+    limits = recsys.evaluate({1: [*"abcd"], 2: [*"abcd"]}, truth, "mpr", **options).bounds()["mpr"]
+    assert (limits.best, limits.best_how) == (pytest.approx(min(runs), rel=1e-12), "exact")
+    assert limits.floor == pytest.approx(np.mean(runs), rel=1e-12)

@@ -454,3 +454,30 @@ def test_the_report_marks_the_least_bias_and_has_intervals_of_numbers_of_all_row
     assert ["best" in row[bias].tone for row in first.rows] == [True, False]
     found = near.intervals()["r2"].interval
     assert f"[{found.low:.4f}, {found.high:.4f}]" in first.rows[0][r2].small
+
+
+@pytest.mark.parametrize("scale", [("1", b"x"), (5, 1), (1,), (1, 3, 5), 5, "15", (1, None), {}, pd.NA])
+def test_a_scale_is_two_rising_numbers(scale):
+    with pytest.raises(InputError, match="lowest and highest"):
+        evaluate_ratings(table([(1, 3.0, 3.0)]), scale=scale)
+    with pytest.raises(InputError, match=r"scale=\(1, 5\)"):
+        evaluate_ratings(table([(1, 3.0, 3.0)]), clip=True)
+
+
+@pytest.mark.parametrize("missing", [pd.NA, None, ["skip"], "drop"])
+def test_a_missing_prediction_is_an_error_or_skipped(missing):
+    with pytest.raises(InputError, match="neither 'error' nor 'skip'"):
+        evaluate_ratings({1: {5: 3.0}}, {1: {5: 4.0}}, missing=missing)
+
+
+def test_predictions_and_truth_without_numbers_are_refused():
+    """A list of items is no prediction, and must not be read as one of 1.0."""
+    ratings = {1: {5: 4.0, 6: 2.0}}
+    assert evaluate_ratings(ratings, ratings, "rmse")["rmse"] == 0
+    with pytest.raises(InputError, match="predictions came without a prediction"):
+        evaluate_ratings({1: [5, 6]}, ratings, "rmse")
+    with pytest.raises(InputError, match="truth came without a rating"):
+        evaluate_ratings(ratings, {1: [5, 6]}, "rmse")
+    for metrics in (5, np.datetime64("2020")):
+        with pytest.raises(InputError, match="metrics= came as"):
+            evaluate_ratings(ratings, ratings, metrics)

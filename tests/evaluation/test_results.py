@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -28,10 +29,32 @@ def test_a_result_crosses_processes():
 def test_groups_show_how_many_cases_they_hold():
     result = recsys.evaluate(LISTS, TRUTH, ["hit@1"], by={"ann": "old", "bob": "new", "eve": "new"})
     frame = result.to_frame()
-    assert frame["group"].tolist() == ["", "new", "old"]
+    assert frame["group"].tolist() == ["overall", "new", "old"]
     assert frame["cases"].tolist() == [3, 2, 1]
     assert result.by["old"]["hit@1"] == 1.0
     assert result.by_sizes == {"new": 2, "old": 1}
+
+
+def test_all_groups_together_have_a_name_that_no_group_has():
+    result = recsys.evaluate(LISTS, TRUTH, ["hit@1"], by={"ann": "", "bob": "overall", "eve": "overall"})
+    frame = result.to_frame()
+    assert frame["group"].tolist() == ["(overall)", "", "overall"]
+    assert frame["cases"].tolist() == [3, 1, 2]
+
+
+def test_names_in_tables_are_neither_markup_nor_commands():
+    bad = "![x](http://a.b)\x1b[31m\x9b\u202e\u2066\u200f|*"
+    columns = {bad: [bad, "plain"], "n": [1, 2]}
+    for shown in (
+        tables.text(columns),
+        tables.markdown(columns),
+        tables.latex(columns),
+        tables.html(columns, [bad]),
+    ):
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]", shown)
+    head, _, first, _ = tables.markdown(columns).splitlines()
+    assert head.startswith("| \\!\\[x\\](http://a.b)\\[31m\\|\\* |")
+    assert first.startswith("| \\!\\[x\\](http://a.b)\\[31m\\|\\* |")
 
 
 def test_groups_of_another_type_stay_apart_in_json():
@@ -169,9 +192,9 @@ def test_wide_signs_keep_columns_apart():
     groups = {0: "映画", 1: "映画", 2: "e\u0301te\u0301", 3: "abc"}
     lines = str(recsys.evaluate(users, users, ["hit@1"], by=groups)).splitlines()
     assert [line for line in lines if line.startswith(("映", "e\u0301", "abc"))] == [
-        "abc    hit@1   1.0000      1",
-        "e\u0301te\u0301    hit@1   1.0000      1",
-        "映画   hit@1   1.0000      2",
+        "abc      hit@1   1.0000      1",
+        "e\u0301te\u0301      hit@1   1.0000      1",
+        "映画     hit@1   1.0000      2",
     ]
 
 

@@ -333,3 +333,13 @@ def test_intervals_of_everybody_have_nothing_to_add(world):
 def test_a_bad_half_width_is_named_as_it_was_typed():
     with pytest.raises(InputError, match="stop_when=-1 is not a half-width"):
         recsys.evaluate({1: [2]}, {1: [2]}, ["hit@1"], stop_when=-1)
+
+
+@pytest.mark.parametrize("width", [-1, 0, 10**400, float("nan"), np.float32(-0.5)])
+def test_a_half_width_that_cannot_be_gets_its_own_advice(width):
+    with pytest.raises(InputError, match=r"positive number, such as 0\.01"):
+        StopWhen.of(width)
+    with pytest.raises(InputError, match="half_width must be positive"):
+        StopWhen(half_width={"hit@1": width})
+    with pytest.raises(InputError, match="half_width must be positive"):
+        StopWhen(half_width="0.1")

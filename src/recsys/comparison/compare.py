@@ -9,19 +9,19 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
-from recsys.errors import ColumnError, ConventionError, InputError, NotDefinedError, UnknownNameError
+from recsys.errors import ColumnError, InputError, NotDefinedError, UnknownNameError
 from recsys.evaluation import tables
+from recsys.evaluation.cautions import Caution, comparison_cautions, silenced_codes
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import group_jackknife, mean_column, needs_jackknife
-from recsys.metrics.registry import Request
+from recsys.metrics.registry import Request, check_same_decisions
 from recsys.stats.comparison_table import (
     ComparisonTable,
     Options,
@@ -37,11 +37,12 @@ from recsys.stats.paired_comparison import compare_tables
 from recsys.stats.resampling import Progress, Rng, Scheme
 from recsys.stats.runs import merge_runs
 from recsys.stats.variance_reduction import read_user_tables
-from recsys.types import PerCase
+from recsys.types import PerCase, cached_property
 
 if TYPE_CHECKING:
     from recsys.report.page import ReportOptions
 
+_TWO_MODELS = "Such as recsys.compare({'old': old, 'new': new}, baseline='old')."
 Evaluations = Mapping[str, Evaluation | Sequence[Evaluation]] | Sequence[Evaluation]
 
 
@@ -78,10 +79,20 @@ class Comparison(tables.Tabled, Sequence[Row]):
     """One row per model and metric, each with its verdict; prints as a table."""
 
     def __init__(
-        self, table: ComparisonTable, evaluations: Mapping[str, Sequence[Evaluation]] | None = None
+        self,
+        table: ComparisonTable,
+        evaluations: Mapping[str, Sequence[Evaluation]] | None = None,
+        *,
+        silenced: frozenset[str] = frozenset(),
     ) -> None:
         self.table = table
         self.evaluations = dict(evaluations or {})
+        self.silenced = silenced
+
+    @cached_property
+    def cautions(self) -> tuple[Caution, ...]:
+        """Where it may answer another question than was meant: its own cautions, and those of the models."""
+        return comparison_cautions(self.evaluations, self.silenced) if self.evaluations else ()
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -127,16 +138,22 @@ class Comparison(tables.Tabled, Sequence[Row]):
         options.pop("lower_is_better")
         metrics = list(dict.fromkeys(row.metric for row in self.rows))
         return compare(
-            self.evaluations, None, metrics, **(options | dict(choices) | {"correction": correction})
+            self.evaluations,
+            None,
+            metrics,
+            cautions=self.silenced,
+            **(options | dict(choices) | {"correction": correction}),
         )
 
     def __getitem__(self, key: Any) -> Any:
         """A row by place, by (model, metric), or by (model, baseline, metric) if there are several."""
         if isinstance(key, int | slice | np.integer):
+            if not isinstance(key, slice) and not -len(self.rows) <= key < len(self.rows):
+                raise InputError(f"there is no row {key}: the comparison has {len(self.rows)}.")
             return self.rows[key]
         if not isinstance(key, tuple) or len(key) not in (2, 3):
             name = key[0] if isinstance(key, tuple) and len(key) == 1 else key
-            first = next((r for r in self.rows if name in (r.model, r.metric)), None)
+            first = next((r for r in self.rows if str(name) in (str(r.model), r.metric)), None)
             if first is not None:
                 raise InputError(
                     f"{name!r} alone does not name a row: a row is of one model and one metric.",
@@ -198,6 +215,7 @@ class Comparison(tables.Tabled, Sequence[Row]):
             "family": self.family,
             "rows": rows,
             "missing": {n: len(v) for n, v in self.missing.items()},
+            "cautions": [one._asdict() for one in self.cautions],
         }
         return json.dumps(document, indent=indent, ensure_ascii=False)
 
@@ -205,13 +223,15 @@ class Comparison(tables.Tabled, Sequence[Row]):
         return display_columns(self.table)
 
     def _footnotes(self) -> list[str]:
-        return footnotes(self.table)
+        return [*footnotes(self.table), *map(str, self.cautions)]
 
 
 def compare(
     evaluations: Evaluations,
     baseline: str | None = None,
     metrics: str | Sequence[str] | None = None,
+    *,
+    cautions: str | Iterable[str] | None = None,
     **options: Unpack[CompareOptions],
 ) -> Comparison:
     """Test whether models differ, and estimate by how much, paired user by user.
@@ -220,6 +240,7 @@ def compare(
         evaluations: {name: evaluation}, or {name: [run, run, …]} for several runs of a model, or a list.
         baseline: the model that the others are compared with; by default every pair is compared.
         metrics: which metrics; by default those that all evaluations share.
+        cautions: "ignore", or the codes of the cautions that are not to be printed (`comparison.cautions`).
         options: test= ("t", "permutation", "wilcoxon", "sign", "studentised", "bca"), interval=, correction=
             ("holm", "bonferroni", "hochberg", "bh", "by", "max-t"), effect=, confidence=, margin= for
             equivalence, no_worse_than= for non-inferiority, rope= for the Bayesian view, n_resamples=, rng=,
@@ -234,6 +255,9 @@ def compare(
     >>> compare({"old": old, "new": new}, baseline="old")["new", "hit@1"].verdict
     'better: +50.0% [23.8, 84.2], d_z 0.24 small, p_holm < 1e-4'
     """
+    given: Any = evaluations
+    if isinstance(given, Evaluation) or hasattr(given, "shape") or not isinstance(given, Iterable):
+        raise InputError(f"a comparison got {type(given).__name__}.", hint=_TWO_MODELS)
     by_name = (
         evaluations
         if isinstance(evaluations, Mapping)
@@ -242,6 +266,9 @@ def compare(
     runs = {name: list(e) if isinstance(e, Sequence) else [e] for name, e in by_name.items()}
     _check_runs(runs)
     requests = _requests_to_compare(runs, metrics)
+    (first_name, first), *others = [(repr(name), e.conventions) for name, of in runs.items() for e in of]
+    for other in others:
+        check_same_decisions(requests, (first_name, first), other)
     lower = {str(r) for r in requests if r.metric.better == "lower"}
     known = set(Options.__dataclass_fields__) - {"lower_is_better"}  # metrics define their direction
     for name in options:
@@ -268,7 +295,16 @@ def compare(
         else None,
     )
     notes = (*table.notes, *_notes(runs, requests, named=metrics is not None))
-    return Comparison(replace(table, notes=notes), runs)
+    finds = {str(r) for r in requests if r.metric.population == "relevant" and r.metric.better == "higher"}
+    rows = tuple(_found_nothing(row) if row.metric in finds else row for row in table.rows)
+    return Comparison(replace(table, rows=rows, notes=notes), runs, silenced=silenced_codes(cautions))
+
+
+def _found_nothing(row: Row) -> Row:
+    """The row of a metric of relevant items; where both models have 0 for everybody, its verdict says so."""
+    if row.value or row.baseline_value or not row.verdict.startswith("identical"):
+        return row
+    return replace(row, verdict=f"both found nothing: the value is 0 for all {row.n_units} units")
 
 
 def _notes(
@@ -319,7 +355,13 @@ def _requests_to_compare(
                 "the evaluations share no metric.", hint="Evaluate all models with the same metrics."
             )
         return shared
-    names = dict.fromkeys(str(Request.parse(m)) for m in ([metrics] if isinstance(metrics, str) else metrics))
+    try:
+        named = [metrics] if isinstance(metrics, str | Request) else [*metrics]
+    except TypeError:
+        raise InputError(
+            f"metrics= came as {type(metrics).__name__}.", hint='Name metrics, such as ["ndcg@10", "mrr"].'
+        ) from None
+    names = dict.fromkeys(str(Request.parse(one)) for one in named)
     if not names:
         raise InputError("metrics= is empty.", hint="Name some, or leave it out for all that are shared.")
     for name in names:
@@ -350,22 +392,16 @@ def _check_runs(runs: Mapping[str, list[Evaluation]]) -> None:
     if len(runs) < 2:
         raise InputError(
             f"a comparison needs at least two models, got {list(runs)}.",
-            hint="Such as recsys.compare({'old': old, 'new': new}, baseline='old').",
+            hint=_TWO_MODELS,
         )
-    first: Evaluation | None = None
     for name, model_runs in runs.items():
+        if not model_runs:
+            raise InputError(f"{name!r} has no run.", hint="Pass at least one evaluation of each model.")
         for result in model_runs:
             if not isinstance(result, Evaluation):
                 raise InputError(
                     f"{name!r} is {type(result).__name__}.", hint="Pass what recsys.evaluate returned."
                 )
-            if first is not None and result.conventions != first.conventions:
-                raise ConventionError(
-                    f"{name!r} was evaluated under other conventions ({result.conventions}) than the rest "
-                    f"({first.conventions}), so the difference would be theirs.",
-                    hint="recsys.explain(a, b) says what differs.",
-                )
-            first = first or result
 
 
 def json_number(value: Any) -> Any:

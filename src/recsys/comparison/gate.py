@@ -11,15 +11,18 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from decimal import Decimal
+from numbers import Real
 
 import numpy as np
 
 from recsys.comparison.compare import json_number, mean_columns, stopped_early
-from recsys.errors import ConventionError, InputError, NotDefinedError
+from recsys.errors import InputError, NotDefinedError
 from recsys.evaluation import tables
+from recsys.evaluation.cautions import Caution, comparison_cautions
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import needs_jackknife
-from recsys.metrics.registry import Request
+from recsys.metrics.registry import Request, check_same_decisions
 from recsys.stats.inference_results import StatisticsWarning, check_confidence
 from recsys.stats.paired_tests import paired_t
 from recsys.stats.pairing import Aligned, Differences, align
@@ -62,6 +65,7 @@ class Gate(tables.Tabled):
     checks: tuple[GateCheck, ...]
     confidence: float
     notes: tuple[str, ...] = ()
+    cautions: tuple[Caution, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -73,15 +77,21 @@ class Gate(tables.Tabled):
     def to_markdown(self) -> str:
         """A summary for a pull request."""
         head = f"### Recommendation quality: {'passed' if self.passed else 'FAILED'}"
-        notes = [f"- {note}" for note in self._footnotes()[1:]]
+        notes = [f"- {tables.markdown_text(note)}" for note in self._footnotes()[1:]]
         return "\n".join([head, "", tables.markdown(self._columns()), "", *notes])
 
     def to_json(self, *, indent: int | None = 2) -> str:
         checks = [
             {name: json_number(value) for name, value in asdict(check).items()} for check in self.checks
         ]
-        document = {"passed": self.passed, "confidence": self.confidence, "checks": checks}
-        return json.dumps(document | {"notes": list(self.notes)}, indent=indent, ensure_ascii=False)
+        document = {
+            "passed": self.passed,
+            "confidence": self.confidence,
+            "checks": checks,
+            "notes": list(self.notes),
+            "cautions": [one._asdict() for one in self.cautions],
+        }
+        return json.dumps(document, indent=indent, ensure_ascii=False)
 
     def _columns(self) -> dict[str, list[object]]:
         return {
@@ -103,6 +113,7 @@ class Gate(tables.Tabled):
             f"{users_text}, paired by id; one-sided bounds of {self.confidence:.0%} confidence",
             "every metric must pass, so none is corrected for the others",
             *self.notes,
+            *map(str, self.cautions),
         ]
 
 
@@ -129,6 +140,7 @@ def gate(
     (True, False)
     """
     check_confidence(confidence)
+    confidence = float(confidence)
     if not isinstance(margins, Mapping):
         raise InputError(
             f"the margins came as {type(margins).__name__}.",
@@ -139,12 +151,6 @@ def gate(
     for side in (new, against):
         if not isinstance(side, Evaluation):
             raise InputError(f"a gate got {type(side).__name__}.", hint="Pass what recsys.evaluate returned.")
-    if new.conventions != against.conventions:
-        raise ConventionError(
-            f"the new result was evaluated under other conventions ({new.conventions}) than the one it is "
-            f"compared with ({against.conventions}).",
-            hint="recsys.explain(a, b) says what differs.",
-        )
     evaluated = {str(r): r for r in new.requests}
     requests = [evaluated.get(str(request), request) for request in map(Request.parse, margins)]
     for at, request in enumerate(requests):
@@ -156,6 +162,9 @@ def gate(
                 raise InputError(
                     f"the {name} has no {request}.", column=str(request), hint=f"It has {', '.join(side)}."
                 )
+    check_same_decisions(
+        requests, ("the one it is compared with", against.conventions), ("the new result", new.conventions)
+    )
     rows = {"new": mean_columns(new, requests), "old": mean_columns(against, requests)}
     aligned = align(rows, [str(r) for r in requests])
     with warnings.catch_warnings():
@@ -170,7 +179,8 @@ def gate(
     if early:
         how = "stopped early, and the bounds take the number of users for fixed beforehand"
         notes.append(f"{' and '.join(early)} {how}")
-    return Gate(checks, confidence, tuple(note for note in notes if note))
+    cautions = comparison_cautions({"the old result": [against], "the new one": [new]})
+    return Gate(checks, confidence, tuple(note for note in notes if note), cautions)
 
 
 def _check_pairable(request: Request) -> None:
@@ -230,7 +240,7 @@ def _check_metric(
 
 
 def _parse_margin(metric: str, margin_text: str | float) -> tuple[float, bool]:
-    text = str(margin_text).strip()
+    text = str(margin_text).strip() if isinstance(margin_text, str | Real | Decimal) else ""
     relative = text.endswith("%")
     try:
         value = float(text[:-1]) / 100 if relative else float(text)

@@ -104,15 +104,22 @@ class ResultHistory(Sequence[Night]):
             for (name, metric), rows in changes.items()
             for night, change in rows
         ] or ["no change of level beyond the noise"]
-        return "\n".join([tables.text(columns), "", *lines, *(f"skipped: {s}" for s in self.skipped)])
+        lines += [f"skipped: {message}" for message in self.skipped]
+        return "\n".join([tables.text(columns), "", *map(tables.printable, lines)])
 
 
 def history(
     folder: str | Path, metrics: str | Sequence[str] | None = None, *, name: str | None = None
 ) -> ResultHistory:
     """The results of a folder over time, for some metrics (all by default) and one model or all of them."""
+    if not isinstance(folder, str | Path):
+        raise FileError(f"a {type(folder).__name__} is no folder.", hint="Pass the path of one.")
     directory = Path(folder)
-    if not directory.is_dir():
+    try:
+        exists = directory.is_dir()
+    except (OSError, ValueError):  # a name that no folder can have
+        exists = False
+    if not exists:
         raise FileError(f"there is no folder {directory}.", hint="recsys run fills one.")
     names = [metrics] if isinstance(metrics, str) else metrics
     requested = None if names is None else [str(Request.parse(m)) for m in names]

@@ -13,6 +13,7 @@ from typing import Any, Unpack
 
 from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import InputError, UnknownNameError
+from recsys.evaluation.cautions import comparison_cautions
 from recsys.evaluation.engine import merge
 from recsys.evaluation.options import EvaluateKeywords, EvaluationOptions
 from recsys.evaluation.results import Evaluation
@@ -25,6 +26,8 @@ from recsys.stats.inference_results import Interval
 from recsys.stats.sequential import ConfidenceSequence
 
 Key = tuple[str, str, str]
+
+_BY_DESIGN = frozenset({"different_questions"})  # models that are out see fewer users
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,7 @@ class Race(Tabled, Mapping[str, Evaluation]):
             f"winner by {', '.join(winners)}",
             f"{self.share_saved:.1%} of the work saved: {seen} of {self.n_total:,} users",
             f"{count_with_noun(len(self.legs), 'difference|differences')} watched by {methods}; {guarantee}",
+            *map(str, comparison_cautions({n: [e] for n, e in self.evaluations.items()}, _BY_DESIGN)),
         ]
 
 
@@ -138,9 +142,14 @@ def race(
     >>> result.winner, result.share_saved > 0.8
     ({'hit@1': 'good'}, True)
     """
-    if len(models) < 2:
-        raise InputError(f"a race needs at least two models, got {list(models)}.")
-    if baseline is not None and baseline not in models:
+    by_name: Any = models
+    if not isinstance(by_name, Mapping) or len(by_name) < 2:
+        got = list(by_name) if isinstance(by_name, Mapping) else type(by_name).__name__
+        raise InputError(
+            f"a race needs at least two models, got {got}.", hint="Pass {name: lists, factors or a model}."
+        )
+    name: Any = baseline
+    if name is not None and not any(type(name) is type(one) and name == one for one in by_name):
         raise UnknownNameError("baseline", baseline, models)
     stop = StopWhen() if stop_when is None else StopWhen.of(stop_when)
     if stop.threshold is not None or stop.against is not None:
@@ -167,7 +176,15 @@ def race(
         line = f"a race: {entry.n_seen:,} of {state.n_total:,} users ({saved:.1%} of the work saved)"
         stopped = {"n_seen": entry.n_seen, "n_total": state.n_total, "share_saved": saved, "says": line}
         notes = {**runs[name].notes, "stopped": {**stopped, "confidence": stop.confidence}}
-        finished[name] = Evaluation(merge(entry.parts), entry.requests, entry.conventions, notes=notes)
+        partial, run = merge(entry.parts), runs[name]
+        finished[name] = Evaluation(
+            partial,
+            entry.requests,
+            entry.conventions,
+            notes=notes,
+            cautions=run.cautions(partial, entry.conventions),
+            truth_keys=run.truth_keys(partial),
+        )
     return Race(finished, state.legs(), state.winners(), n_total=state.n_total, confidence=stop.confidence)
 
 

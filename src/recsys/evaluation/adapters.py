@@ -143,10 +143,8 @@ def scorer(
     """
 
     def score(estimator: Any, users: Any, y: Any) -> float:
-        from recsys.ranks.sources import from_model
-
         if hasattr(estimator, "user_factors") or not hasattr(estimator, "recommend"):
-            return float(evaluate(from_model(estimator), y, [metric], seen=seen, **options)[metric])
+            return float(evaluate(estimator, y, [metric], seen=seen, **options)[metric])
         lists = {user: estimator.recommend(user, k) for user in _user_ids(users)}
         return float(evaluate(lists, y, [metric], seen=seen, **options)[metric])
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import TieWarning, warn
+from recsys.errors import InputError, TieWarning, verb, warn
 from recsys.evaluation.engine import measure
 from recsys.evaluation.results import Evaluation
 from recsys.metrics import METRICS
@@ -26,6 +26,7 @@ from recsys.types import Context
 __all__ = ["Candidates", "count_candidates", "evaluate_candidates", "rank_metrics"]
 
 
+@verb
 def evaluate_candidates(
     model: Any,
     cases: Any,
@@ -80,6 +81,12 @@ def count_candidates(
     if isinstance(model, tuple) and len(model) == 2:
         return cases.judge_scores(*model, duplicates=duplicates)
     if isinstance(model, np.ndarray):
+        if model.ndim != 2:
+            raise InputError(
+                f"the scores came with shape {model.shape}.",
+                table="scores",
+                hint="Pass one row per case, the score of the positive first.",
+            )
         return cases.judge_scores(model[:, 0], model[:, 1:], duplicates=duplicates)
     with scoring(model, device=device, autocast=autocast, batch=batch) as score:
         return cases.judge(score, duplicates=duplicates)
@@ -112,13 +119,17 @@ def evaluate_counted(
 
 
 def rank_metrics(k: Sequence[int], *, tied: bool) -> list[Request]:
-    """Every registered metric that depends on ranks only, at every cut-off if it has one."""
+    """Every registered metric that depends on ranks only, at every cut-off if it has one.
+
+    Nobody judged the negatives, so metrics about judged items are left out: bpref would always be 1.
+    """
     usable = [
         metric
         for metric in METRICS.load_plugins().values()
         if set(metric.needs) <= {"candidates"}
         and not (tied and metric.ties == "refuse")
         and metric.kind in ("per_case", "ratio", "derived")
+        and not metric.reads_judgements
     ]
     requests = []
     for metric in usable:

@@ -47,6 +47,8 @@ from recsys.types import (
 )
 
 _BLOCK_CASES = 1 << 15
+_LARGEST = float(np.finfo(np.float64).max)
+_ORDERS_OF_A_METRIC = ("best", "worst")  # rules for ties under which every metric has its own order
 
 
 def measure(
@@ -125,11 +127,11 @@ class _Columns:
 
     def _fill(self, bound_requests: Sequence[_BoundRequest], readings: Readings, start: int) -> None:
         n = len(self._judged.cases)
-        for name, request, rules, params in bound_requests:
+        for bound in bound_requests:
+            name, request, rules, _ = bound
             reading = readings.under(rules)
-            values = request.metric.body(reading, request.k, rules, **params)
-            column = values.value if isinstance(values, Terms) else np.asarray(values)
-            column = apply_case_rules(request, rules, column, reading, self._judged)
+            in_any_order = rules.ties in _ORDERS_OF_A_METRIC
+            values, column = (self._extreme if in_any_order else self._measure)(bound, reading)
             rows = slice(start, start + reading.n_cases)
             self.values[name][rows] = column
             if isinstance(values, Terms) and combines(request.metric, rules):
@@ -139,10 +141,28 @@ class _Columns:
                 for terms, term in zip(self.terms[name], (values.first, values.second), strict=True):
                     terms[rows] = np.where(out, np.nan, term)
 
+    def _measure(self, bound: _BoundRequest, reading: Reading) -> tuple[Any, Float]:
+        """What the metric's function returns, and its column under the rules for cases."""
+        values = bound.request.metric.body(reading, bound.request.k, bound.rules, **bound.params)
+        column = values.value if isinstance(values, Terms) else np.asarray(values)
+        return values, apply_case_rules(bound.request, bound.rules, column, reading, self._judged)
+
+    def _extreme(self, bound: _BoundRequest, reading: Reading) -> tuple[Any, Float]:
+        """The same of the best (worst) order of equal scores, case by case."""
+        from recsys.metrics import tie_orders
+
+        orders = tie_orders.orders(reading, bound.request, bound.rules)
+        choose = tie_orders.choice(bound.request, bound.rules)
+        values, column = self._measure(bound, next(orders))
+        for ordered in orders:
+            column = choose(column, self._measure(bound, ordered)[1])
+        return values, column
+
 
 def value_without_truth(metric: Metric, no_truth: str) -> float:
     """The value of a case without relevant items; a metric that has no worst value leaves it out."""
-    counts = no_truth in ("zero", "unjudged") and not math.isnan(metric.empty)
+    has_worst = metric.empty is None or not math.isnan(metric.empty)
+    counts = no_truth in ("zero", "unjudged") and has_worst
     return 0.0 if counts else math.nan
 
 
@@ -162,7 +182,7 @@ def apply_case_rules(
                 hint=f"Drop them, or set {rule}='skip'.",
             )
     out = values
-    if no_list is not None:
+    if no_list is not None and metric.empty is not None:
         out = np.where(no_list, metric.empty, out)
     if no_truth is not None:
         out = np.where(no_truth, value_without_truth(metric, rules.no_truth), out)
@@ -177,8 +197,14 @@ def apply_case_rules(
 
 def _check_range(request: Request, values: Float, judged: RankedTruth, *, repeats: bool) -> Float:
     low, high = request.metric.bounds
-    if not len(values) or (values.min() >= low and values.max() <= high):
+    if not len(values) or (values.min() >= max(low, -_LARGEST) and values.max() <= min(high, _LARGEST)):
         return values
+    if np.isinf(values).any():
+        raise InputError(
+            f"{request} of user {judged.cases.name(np.argmax(np.isinf(values)))!r} passes 1.8e308, the "
+            "largest number there is.",
+            hint="Divide grades, weights or values by the same number.",
+        )
     outside = (values < low - ROUNDING) | (values > high + ROUNDING)
     if outside.any():
         case = int(np.argmax(outside))
@@ -217,6 +243,16 @@ def _exposures(
             key = exposure_key(request, rules)
             if key not in out:
                 weight = key[1].split("/")[0]
+                if rules.ties in _ORDERS_OF_A_METRIC:
+                    from recsys.metrics.tie_orders import check_one_order
+
+                    check_one_order(
+                        readings.under(rules),
+                        request,
+                        rules,
+                        by_place=weight not in ("none", "list"),
+                        why="it is about the lists of all users at once",
+                    )
                 out[key] = count_exposure(readings.under(rules), request.k, weight, only=only)
     return out
 

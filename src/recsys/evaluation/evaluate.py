@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from recsys.conventions.decisions import AnyConventions, Conventions
-from recsys.errors import CutoffError
+from recsys.errors import CutoffError, verb
 from recsys.evaluation.options import EvaluationOptions
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import EvaluationRun, exclude_items, load_optional_interactions
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from recsys.ranks.sources import Source
 
 
+@verb
 def evaluate(
     lists: Any,
     truth: Any,
@@ -38,6 +39,8 @@ def evaluate(
     never: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     eligible: Any = None,
+    user_ids: Iterable[Any] | None = None,
+    item_ids: Iterable[Any] | None = None,
     train: Any = None,
     popularity: Any = None,
     items: Any = None,
@@ -50,14 +53,15 @@ def evaluate(
     threads: int | None = None,
     progress: Callable[[int, int], object] | None = None,
     stop_when: float | StopWhen | None = None,
+    cautions: str | Iterable[str] | None = None,
 ) -> Evaluation:
     """Score recommendations against what turned out to be relevant.
 
     Args:
         lists: who was recommended what, best first: {user: [items]}, {user: [(item, score)]}, a table with
             user and item columns (and rank or score), a 2-D array, a scipy sparse matrix of scores, Lists;
-            a file's path; what ranks the whole catalogue: Factors(U, V), Scores(matrix), a factor model; or
-            any model with recommend(user, k), which is called for the users of the truth.
+            a file's path; what ranks the whole catalogue: Factors(U, V), Scores(matrix), a fitted model that
+            from_model takes; or any model with recommend(user, k), called for the users of the truth.
         truth: what was relevant: {user: {items}}, {user: {item: grade}}, a table (with a grade column if
             relevance is graded), a scipy sparse matrix, a file's path, Interactions.
         metrics: names such as "ndcg@10" or "ndcg(gain=exp2)@10"; `recsys metrics` lists them.
@@ -78,6 +82,9 @@ def evaluate(
         never: items no user may be recommended (factors and scores).
         exclude: another name for `never`.
         eligible: the only items each user may be recommended, like `truth` (factors and scores).
+        user_ids: the user of each row of a model whose rows have no ids, in their order; by default users are
+            row numbers, and one of truth, seen or train that is no row is an error.
+        item_ids: the same for the rows of items.
         train: what each user had before, like `truth`: popularity, novelty, histories, strata.
         popularity: {item: how many users had it}, if there is no train.
         items: attributes of the items: a table with an item column, or {column: {item: value}}.
@@ -86,12 +93,13 @@ def evaluate(
         profiles: a vector for each user, likewise; by default the mean of the user's items in train.
         reference: other lists to compare these with: like `lists`, or one list for everybody.
         intents: what a relevant item is relevant for: a column of items, or {user: {item: [intents]}}.
-        backend: "auto", "native" (compiled), "reference" (NumPy) or "cuda" (a GPU, through torch); the result
-            has the same bits.
+        backend: "auto", "native" (compiled), "reference" (NumPy) or "cuda" (a GPU, through torch; ready lists
+            are matched on the CPU); the result has the same bits.
         threads: how many threads; the result is the same.
         progress: called with (blocks done, blocks in all) while factors or scores are ranked.
         stop_when: take users in random order and stop when the intervals are this narrow (0.01), or as a
             StopWhen says; the intervals are valid whenever it stops, and the share of work saved is printed.
+        cautions: "ignore", or the codes of the cautions that are not to be printed (`result.cautions`).
 
     >>> print(
     ...     evaluate(
@@ -122,6 +130,8 @@ def evaluate(
         never=never,
         exclude=exclude,
         eligible=eligible,
+        user_ids=user_ids,
+        item_ids=item_ids,
         train=train,
         popularity=popularity,
         items=items,
@@ -133,10 +143,12 @@ def evaluate(
         backend=backend,
         threads=threads,
         progress=progress,
+        cautions=cautions,
     )
     return EvaluationRun.read(lists, truth, metrics, options).evaluate(Conventions.of(conventions), stop_when)
 
 
+@verb
 def recommend(
     source: Any,
     k: int,
@@ -146,10 +158,25 @@ def recommend(
     never: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     eligible: Any = None,
+    user_ids: Iterable[Any] | None = None,
+    item_ids: Iterable[Any] | None = None,
     backend: str = "auto",
     threads: int | None = None,
 ) -> Lists:
     """The exact k best candidates of each user, as Lists that evaluate takes; `to_frame()` makes a table.
+
+    Args:
+        source: Factors(U, V), Scores(matrix), or a fitted model that from_model takes.
+        k: how many items.
+        users: for whom; by default for every row of users.
+        seen: what each user had already, which is left out.
+        never: items nobody may be recommended.
+        exclude: another name for `never`.
+        eligible: the only items each user may be recommended.
+        user_ids: the user of each row of a model whose rows have no ids; by default users are row numbers.
+        item_ids: the same for the rows of items.
+        backend: "auto", "native", "reference" or "cuda", as for evaluate.
+        threads: how many threads.
 
     >>> import recsys
     >>> model = recsys.Factors([[1.0, 0.0]], [[3.0, 1.0], [2.0, 2.0], [1.0, 5.0]])
@@ -159,9 +186,12 @@ def recommend(
     >>> lists.to_frame().to_dict("list")
     {'user': [0, 0], 'item': [1, 2], 'score': [2.0, 1.0]}
     """
-    from recsys.ranks.sources import from_model
+    if isinstance(source, UsersByItems):
+        ranked = cast("Source", source.with_ids(user_ids, item_ids))
+    else:
+        from recsys.ranks.sources import from_model
 
-    ranked = cast("Source", source) if isinstance(source, UsersByItems) else from_model(source)
+        ranked = from_model(source, user_ids=user_ids, item_ids=item_ids)
     if type(k) is not int or k < 1:
         raise CutoffError(f"k={k!r} is not a positive whole number.", hint="Use k >= 1, such as k=10.")
     ranking_options = RankingOptions(

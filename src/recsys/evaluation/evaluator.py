@@ -7,6 +7,7 @@ from typing import Any, Unpack
 
 from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import ConventionError, InputError, MergeError, UnknownNameError
+from recsys.evaluation.cautions import Caution
 from recsys.evaluation.engine import merge
 from recsys.evaluation.options import ContextKeywords
 from recsys.evaluation.results import Evaluation
@@ -59,10 +60,18 @@ class Evaluator:
         self._catalogue, self._n_items = parse_catalogue(catalogue)
         self._complete = complete
         self._parts: list[Partial] = []
+        self._cautions: tuple[Caution, ...] = ()
 
-    def update(self, lists: Any, truth: Any) -> Evaluator:
-        """Add users that are in no earlier batch."""
-        ranking = load_ranking(lists, self._columns)
+    def update(
+        self,
+        lists: Any,
+        truth: Any,
+        *,
+        user_ids: Iterable[Any] | None = None,
+        item_ids: Iterable[Any] | None = None,
+    ) -> Evaluator:
+        """Add users that are in no earlier batch; the ids are those of a model's rows, as for evaluate."""
+        ranking = load_ranking(lists, self._columns, user_ids, item_ids)
         needs_lists = any("lists" in r.metric.needs for r in self.requests)
         run = EvaluationRun(
             ranking,
@@ -80,7 +89,10 @@ class Evaluator:
                 "err needs to know the highest grade, which a batch cannot tell.",
                 hint="Pass conventions={'max_grade': 5} to the Evaluator.",
             )
-        self._parts.append(run.partial(self.conventions))
+        part = run.partial(self.conventions)
+        if not self._parts:
+            self._cautions = run.cautions(part, self.conventions)
+        self._parts.append(part)
         return self
 
     def merge(self, other: Evaluator) -> Evaluator:
@@ -102,4 +114,4 @@ class Evaluator:
         if not self._parts:
             raise InputError("nothing was evaluated yet.", hint="Call update(lists, truth) first.")
         self._parts = [merge(self._parts)]
-        return Evaluation(self._parts[0], self.requests, self.conventions)
+        return Evaluation(self._parts[0], self.requests, self.conventions, cautions=self._cautions)

@@ -25,9 +25,9 @@ from recsys.ranks.ranked_truth import ItemSubset, RankedTruth
 from recsys.types import Array, Bool, Catalogue, Context, Float, Ids, Partial, PerCase, Stratum
 
 By = str | Mapping[Any, Any] | Callable[[Any], Any]
-_GROUP_SYNTAX = re.compile(r"\s*([^()]+?)\s*(?:\(\s*(\w+)\s*=\s*([\d.]+)\s*\))?\s*")
 _Z_95 = 1.959963984540054
 _MIN_USERS = 10  # users a group must have before its mean has an interval
+_MAX_BINS = 10_000
 _MAX_DISTINCT = 12  # a numeric column with more distinct values is split into quarters
 
 
@@ -87,7 +87,12 @@ def with_strata(
                 how = "ids" if whole.how == "ids" else "found"
                 part = replace(part, catalogue=Catalogue(ids, len(ids), how))
             strata[label] = Stratum("item", part)
-        return replace(partial, strata=strata)
+        labelled = np.zeros(len(judged.items), dtype=bool)
+        for mask in groups.masks(judged.items).values():
+            labelled |= mask
+        n_without = int((~labelled[judged.judged]).sum())
+        counts = {**partial.counts, "items_without_group": n_without} if n_without else partial.counts
+        return replace(partial, strata=strata, counts=counts)
     if groups is None:
         masks = masks_by_label(judged.cases.values, by)  # type: ignore[arg-type]
     else:
@@ -98,18 +103,25 @@ def with_strata(
         rows = PerCase(judged.cases.values[masks[label]], {})
         part = Partial(rows, {}, {"cases": len(rows)}, shown, partial.catalogue, partial.context)
         strata[label] = Stratum("user", part)
-    return replace(partial, strata=strata)
+    n_without = (
+        len(judged.cases) - int(np.any([*masks.values()], axis=0).sum()) if masks else len(judged.cases)
+    )
+    counts = {**partial.counts, "users_without_group": n_without} if n_without else partial.counts
+    return replace(partial, strata=strata, counts=counts)
 
 
 def groups_from_name(by: str, context: Context) -> Groups:
     """The groups of a name: one built from train, or a column of users or items."""
-    match = _GROUP_SYNTAX.fullmatch(by)
-    name, param, number = match.groups() if match else (by, None, None)
+    name, bracket, inside = (part.strip() for part in by.partition("("))
     if name in _BUILT_IN_GROUPS:
-        make, known, default = _BUILT_IN_GROUPS[name]
-        if param not in (None, known):
-            raise UnknownNameError(f"parameter of {name}", param, [known])
-        return make(context, default if number is None else float(number))
+        make, known, value = _BUILT_IN_GROUPS[name]
+        if bracket:
+            param, _, number = (part.strip() for part in inside.removesuffix(")").partition("="))
+            if param != known:
+                raise UnknownNameError(f"parameter of {name}", param, [known])
+            value = _parse_parameter(by, name, known, number)
+        return make(context, value)
+    name = by.strip()
     side, _, column = name.rpartition(":")
     tables = {s: t for s, t in (("user", context.users), ("item", context.items)) if t is not None}
     holders = [s for s, table in tables.items() if column in table.columns and side in ("", s)]
@@ -125,6 +137,21 @@ def groups_from_name(by: str, context: Context) -> Groups:
     raise UnknownNameError(
         "group", by, [*_BUILT_IN_GROUPS, *names], hint="Pass users= or items= with such a column."
     )
+
+
+def _parse_parameter(by: str, name: str, param: str, text: str) -> float:
+    """The number in "activity(bins=4)"; groups are few."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (1 <= value <= _MAX_BINS if param == "bins" else 0 <= value < math.inf):
+        raise InputError(
+            f"by={by!r}: {param} is {text!r}.",
+            hint=f"Write a number, such as by='{name}({param}=4)'"
+            + (f"; at most {_MAX_BINS:,}." if param == "bins" else "."),
+        )
+    return value
 
 
 def _activity(context: Context, bins: float) -> Groups:
@@ -234,21 +261,39 @@ def masks_by_label(ids: Array, by: Mapping[Any, Any] | Callable[[Any], Any]) -> 
             f"by= came as {type(by).__name__}.", hint="Pass {user: group}, or a function of the user id."
         )
     labels = [look_up(by, i, "by") if keyed else by(i) for i in ids.tolist()]  # type: ignore[arg-type, operator]
-    container = next(
-        (x for x in labels if isinstance(x, list | dict | set | np.ndarray) or hasattr(x, "iloc")), None
-    )
-    if container is not None:
-        raise InputError(
-            f"by= holds the group {container!r}.", hint="A group is a text or a number, one for each user."
-        )
-    # Numbers first, then other labels by type and text.
+    for label in labels:
+        if not _is_label(label):
+            raise InputError(
+                f"by= holds the group {label!r}.", hint="A group is a text or a number, one for each user."
+            )
+    labels = [None if _is_missing(label) else label for label in labels]
+    # Numbers first, then other labels by type and text; a user without a label is in no group.
     in_order = sorted(
-        set(labels), key=lambda x: ("", x) if isinstance(x, int | float) else (type(x).__name__, str(x))
+        set(labels) - {None},
+        key=lambda x: ("", x) if isinstance(x, int | float) else (type(x).__name__, str(x)),
     )
     masks = {label: np.zeros(len(labels), dtype=bool) for label in in_order}
     for at, label in enumerate(labels):
-        masks[label][at] = True
+        if label is not None:
+            masks[label][at] = True
     return masks
+
+
+def _is_label(label: Any) -> bool:
+    """Whether a group can be called so: a single value that can be a key."""
+    try:
+        hash(label)
+    except TypeError:
+        return False
+    return len(getattr(label, "shape", ())) == 0
+
+
+def _is_missing(label: Any) -> bool:
+    """Whether a label is None, NaN, NaT or pandas' NA, none of which equals itself."""
+    try:
+        return label is None or bool(label != label)  # noqa: PLR0124
+    except TypeError:  # pandas' NA has no truth value
+        return True
 
 
 def masks_of(partial: Partial) -> dict[Any, Bool]:

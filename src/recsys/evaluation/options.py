@@ -5,13 +5,17 @@ A missing entry is an error that names the id.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
 from typing import Any, TypedDict
 
 import numpy as np
 
-from recsys.errors import IdTypeError, InputError
+from recsys.errors import InputError
+from recsys.inputs.ids import encode, ids_to_array
 from recsys.ranks.ranked_truth import RankedTruth
 from recsys.types import Array, Float
 
@@ -43,9 +47,12 @@ class SharedKeywords(ContextKeywords, total=False):
     never: Iterable[Any] | None
     exclude: Iterable[Any] | None
     eligible: Any
+    user_ids: Iterable[Any] | None
+    item_ids: Iterable[Any] | None
     backend: str
     threads: int | None
     progress: Callable[[int, int], object] | None
+    cautions: str | Iterable[str] | None
 
 
 class EvaluateKeywords(SharedKeywords, total=False):
@@ -83,6 +90,8 @@ class EvaluationOptions:
     never: Iterable[Any] | None = None
     exclude: Iterable[Any] | None = None
     eligible: Any = None
+    user_ids: Iterable[Any] | None = None
+    item_ids: Iterable[Any] | None = None
     train: Any = None
     popularity: Any = None
     items: Any = None
@@ -94,57 +103,95 @@ class EvaluationOptions:
     backend: str = "auto"
     threads: int | None = None
     progress: Callable[[int, int], object] | None = None
+    cautions: str | Iterable[str] | None = None
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """A keyword that says yes or no; a text such as "no" would count as yes."""
+    if value is None or isinstance(value, bool | np.bool_) or (type(value) is int and value in (0, 1)):
+        return bool(value)
+    raise InputError(
+        f"{name}={value!r} is neither True nor False.", hint=f"Write {name}=True or leave it out."
+    )
+
+
+def check_ids(ids: Any, name: str, expected: str) -> None:
+    """Raise an error if a keyword that takes ids in a row came as text, a number, a table or a matrix."""
+    if isinstance(ids, str | bytes | type) or not isinstance(ids, Iterable):
+        raise InputError(f"{name}={ids!r} is no list of ids.", hint=f"Pass {expected}.")
+    shape = getattr(ids, "shape", (0,))
+    if len(shape) != 1:
+        raise InputError(
+            f"{name} came as {type(ids).__name__} of shape {tuple(shape)}.",
+            hint=f"Pass {expected}: a list, a set or a 1-D array.",
+        )
+
+
+def check_n_items(n_items: Any) -> int | None:
+    """A number of items, None if it is not known."""
+    if n_items is None:
+        return None
+    whole = isinstance(n_items, int | np.integer) and not isinstance(n_items, bool | np.timedelta64)
+    if not whole or not 1 <= n_items < 1 << 63:
+        raise InputError(
+            f"catalogue={n_items!r} is not a number of items.",
+            hint="Pass how many items there are, at least 1.",
+        )
+    return int(n_items)
 
 
 def cluster_by_case(judged: RankedTruth, values_by_id: Mapping[Any, Any]) -> Array:
     """The user of each case."""
     labels = [look_up(values_by_id, i, "clusters") for i in judged.cases.values.tolist()]
-    examples = list({type(label): label for label in labels}.values())
-    try:
-        sorted(examples)
-    except TypeError:
-        raise IdTypeError(
-            f"clusters holds ids of different types: {examples}.", hint="Make them all int or all str."
-        ) from None
-    all_int = all(isinstance(label, int | np.integer) for label in labels)
-    out = np.empty(len(labels), dtype=np.int64 if all_int else object)
-    out[:] = labels
-    return out
+    ids, codes = encode(
+        ids_to_array(labels, table="clusters", column="user"), table="clusters", column="user"
+    )
+    return ids.values[codes]
 
 
 def weight_by_item(judged: RankedTruth, values_by_id: Mapping[Any, float]) -> Float:
     """The weight of each judged item; 0 for the others, which are never read."""
     out = np.zeros(len(judged.items))
     for code in np.unique(judged.judged).tolist():
-        out[code] = _read_weight(values_by_id, judged.items.values[code], "item_weights")
+        out[code] = read_weight(values_by_id, judged.items.values[code], "item_weights")
     return out
 
 
 def weight_by_case(judged: RankedTruth, values_by_id: Mapping[Any, float]) -> Float:
     """The weight of each case."""
     return np.array(
-        [_read_weight(values_by_id, i, "case_weights") for i in judged.cases.values.tolist()],
+        [read_weight(values_by_id, i, "case_weights") for i in judged.cases.values.tolist()],
         dtype=np.float64,
     )
 
 
-def _read_weight(values_by_id: Mapping[Any, float], name: Any, what: str) -> float:
-    if not hasattr(values_by_id, "items"):
-        raise InputError(f"{what} came as {type(values_by_id).__name__}.", hint="Pass a dict {id: weight}.")
-    value = float(look_up(values_by_id, name, what))
+def read_weight(values_by_id: Mapping[Any, float], name: Any, what: str) -> float:
+    """The weight of one id; `what` is the keyword that brought the weights."""
+    given: Any = look_up(values_by_id, name, what)
+    value = -1.0
+    is_number = isinstance(given, float | int | Real | Decimal) or getattr(given, "shape", None) == ()
+    if is_number and not isinstance(given, np.timedelta64):
+        with contextlib.suppress(
+            TypeError, ValueError, OverflowError
+        ):  # no number after all, or beyond 1.8e308
+            value = float(given)
     if not 0 <= value < float("inf"):
         raise InputError(
-            f"{what} holds {value!r} for {name!r}.", hint="Weights are finite numbers of at least 0."
+            f"{what} holds {given!r} for {name!r}.", hint="Weights are finite numbers of at least 0."
         )
     return value
 
 
 def look_up(values_by_id: Mapping[Any, Any], name: Any, what: str) -> Any:
     """The value of one id; `what` is the keyword that brought the values."""
+    if not hasattr(values_by_id, "items"):
+        raise InputError(
+            f"{what} came as {type(values_by_id).__name__}.", hint="Pass a dict with an entry for every id."
+        )
     key = name.item() if isinstance(name, np.generic) else name
     try:
         return values_by_id[key]
-    except (KeyError, IndexError):
+    except (KeyError, IndexError, TypeError):
         raise InputError(
             f"{what} has no entry for {key!r}.", row=key, hint=f"Give {what} for every id."
         ) from None

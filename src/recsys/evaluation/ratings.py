@@ -7,7 +7,6 @@ pooled sums are exact. The result is an Evaluation, so compare, slices and expor
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +20,7 @@ from recsys.errors import InputError, MergeError, RecsysError
 from recsys.evaluation.bounds import Bounds, Limits
 from recsys.evaluation.engine import summarise
 from recsys.evaluation.groups import masks_by_label
+from recsys.evaluation.options import check_flag
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import mask_jackknife
 from recsys.inputs.containers import as_array, rows_of_container
@@ -30,8 +30,8 @@ from recsys.inputs.rows import Rows, finite_numbers
 from recsys.kernels.exact_sums import exact_mean
 from recsys.metrics import lookup_rating
 from recsys.metrics.predictions import ROW_VALUES, Predictions, gauc_weights
-from recsys.metrics.registry import Request, set_requests
-from recsys.stats.inference_results import Estimate, clip_interval
+from recsys.metrics.registry import Request, set_requests, split_names
+from recsys.stats.inference_results import Estimate, clip_interval, to_floats
 from recsys.types import Array, Bool, Float, Ids, Partial, PerCase
 
 Metrics = str | Iterable[str | Request] | None
@@ -88,7 +88,7 @@ def evaluate_ratings(
     a plain name is over all rows, user_ the mean over users
     """
     requests = parse_ratings(metrics)
-    if missing not in ("error", "skip"):
+    if str(missing) not in ("error", "skip"):
         raise InputError(f"missing={missing!r} is neither 'error' nor 'skip'.")
     counts: dict[str, int] = {}
     if truth is not None:
@@ -97,9 +97,16 @@ def evaluate_ratings(
         rows = rows_of_pairs(predictions)
     else:
         rows = read_predictions(predictions, columns=columns)
-    actual = finite_numbers(np.zeros(0) if rows.grade is None else rows.grade, rows, "rating")
-    predicted = finite_numbers(np.zeros(0) if rows.score is None else rows.score, rows, "prediction")
-    if scale is not None or clip:
+    if rows.grade is None or rows.score is None:
+        what, holder = ("rating", "truth") if rows.grade is None else ("prediction", "predictions")
+        raise InputError(
+            f"the {holder} came without a {what} for each item.",
+            table=holder,
+            hint=f"Pass a table with a {what} column, or {{user: {{item: {what}}}}}.",
+        )
+    actual = finite_numbers(rows.grade, rows, "rating")
+    predicted = finite_numbers(rows.score, rows, "prediction")
+    if check_flag("clip", clip) or scale is not None:
         predicted = _apply_scale(rows, actual, predicted, scale, clip=clip, counts=counts)
     used = np.unique(rows.case)  # a user without any remaining row has no values
     cases = Ids(rows.cases.values[used])
@@ -114,8 +121,17 @@ def parse_ratings(metrics: Metrics) -> list[Request]:
     """Requests of rating metrics, in the order of `metrics`, without repeats."""
     names: Any = SETS["ratings"] if metrics is None else metrics
     if isinstance(names, str):
-        names = SETS.get(names) or [part for part in re.split(r",(?![^()]*\))", names) if part.strip()]
-    requests = {str(r): r for r in (Request.parse(text, lookup_rating) for text in names)}
+        names = SETS.get(names) or split_names(names)
+    if hasattr(names, "shape"):
+        raise InputError(
+            f"metrics= came as {type(metrics).__name__}.", hint='Name metrics, such as ["rmse", "mae"].'
+        )
+    try:
+        requests = {str(r): r for r in [Request.parse(text, lookup_rating) for text in names]}
+    except TypeError:
+        raise InputError(
+            f"metrics= came as {type(metrics).__name__}.", hint='Name metrics, such as ["rmse", "mae"].'
+        ) from None
     if not requests:
         raise InputError("no metric was asked for.", hint='Ask for one, such as "rmse".')
     return list(requests.values())
@@ -130,9 +146,13 @@ def _apply_scale(
     clip: bool,
     counts: dict[str, int],
 ) -> Float:
-    if scale is None or not scale[0] < scale[1]:
-        raise InputError(f"scale={scale!r} is no scale.", hint="Pass the lowest and highest rating: (1, 5).")
-    low, high = scale
+    hint = "Pass the lowest and highest rating: (1, 5)."
+    if scale is None:
+        raise InputError("clip= moves predictions to the border of a scale.", hint="Pass scale=(1, 5) too.")
+    ends = to_floats(scale, "scale", hint)
+    if ends.shape != (2,) or not ends[0] < ends[1]:
+        raise InputError(f"scale={scale!r} is no scale.", hint=hint)
+    low, high = ends.tolist()
     off_scale = (actual < low) | (actual > high)
     if off_scale.any():
         row = int(np.argmax(off_scale))
@@ -304,6 +324,10 @@ def read_predictions(
         raise InputError(f"the {table} table has no rows.", table=table, hint="Check what it came from.")
     ids = ("user",) if len(held) == 2 else ("user", "item")
     roles = ("case", "user", "item", *held)
+    if columns is not None and not isinstance(columns, Mapping):
+        raise InputError(
+            f"columns came as {type(columns).__name__}.", hint='Pass {"prediction": "p", "actual": "stars"}.'
+        )
     known = {role: name for role, name in (columns or {}).items() if role in roles}
     found = find_columns(list(frame.columns), roles, known, table, needed=(*ids, *held))
     cases, case = encode_column(frame, found.get("case", found.get("user", "")), table)
@@ -390,10 +414,10 @@ def _join_tables(
         )
     counts = {"without_prediction": n_missing, "without_rating": len(predicted_pairs) - int(found.sum())}
     rows = at[found]
-    scores = np.ones(len(predicted)) if predicted.score is None else predicted.score
     return Rows(
         "predictions", actual.cases, actual.case[rows], actual.items, actual.item[rows],
-        score=scores[order[place[found]]], grade=None if actual.grade is None else actual.grade[rows],
+        score=None if predicted.score is None else predicted.score[order[place[found]]],
+        grade=None if actual.grade is None else actual.grade[rows],
     ), counts  # fmt: skip
 
 

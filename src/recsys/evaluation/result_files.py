@@ -28,6 +28,7 @@ import numpy as np
 from recsys import types
 from recsys.conventions.decisions import Conventions
 from recsys.errors import FileError, InputError
+from recsys.evaluation.cautions import Caution
 from recsys.inputs.files import write_text
 from recsys.metrics import lookup, lookup_rating
 from recsys.metrics.registry import Request
@@ -66,7 +67,12 @@ def document_of(result: Evaluation) -> dict[str, Any]:
     }
     if partial.catalogue is not None:
         numbers["catalogue"] = {"items": partial.catalogue.n, "known_by": partial.catalogue.how}
-    return {"result": numbers, "sha256": fingerprint(numbers), "run": result.run or run_facts()}
+    return {
+        "result": numbers,
+        "sha256": fingerprint(numbers),
+        "cautions": [caution._asdict() for caution in result.cautions],
+        "run": result.run or run_facts(),
+    }
 
 
 def write_result(
@@ -85,13 +91,19 @@ def write_result(
                 hint=f"Pass text, a finite number, or lists and dicts of them, such as {name}=str(value).",
             ) from error
         document["run"][name] = fact
-    document["cases"] = pack({"partial": result.partial, "by": groups, "notes": _json_notes(result.notes)})
+    cases = {"partial": result.partial, "by": groups, "notes": _json_notes(result.notes)}
+    cases["cautions"] = [list(caution) for caution in result.cautions]
+    if result.truth_keys is not None:
+        cases["truth"] = result.truth_keys
+    document["cases"] = pack(cases)
     document["cases_sha256"] = fingerprint(document["cases"])
     write_text(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
 def read_result(path: str | os.PathLike[str], make: type[Evaluation]) -> Evaluation:
     """Read what `write_result` wrote and check it against the result that the file states."""
+    if not isinstance(path, str | os.PathLike):
+        raise FileError(f"a {type(path).__name__} is no path of a file.", hint=_HOW_TO_SAVE)
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
@@ -112,10 +124,18 @@ def read_result(path: str | os.PathLike[str], make: type[Evaluation]) -> Evaluat
         requests = [Request.parse(row["metric"], find_metric) for row in result["metrics"]]
         groups, notes = cases["by"] or None, cases["notes"]
         evaluation = make(
-            cases["partial"], requests, conventions, by=groups, notes=notes, run=document["run"]
+            cases["partial"],
+            requests,
+            conventions,
+            by=groups,
+            notes=notes,
+            cautions=[Caution(*map(str, parts)) for parts in cases.get("cautions", ())],
+            truth_keys=cases.get("truth"),
+            run=document["run"],
         )
         recomputed = json.loads(evaluation.to_json())
-        same = all(recomputed[part] == document[part] for part in ("result", "sha256"))
+        document.setdefault("cautions", [])  # not in the files of version 0.1.0
+        same = all(recomputed[part] == document[part] for part in ("result", "sha256", "cautions"))
     except FileError:
         raise
     except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
@@ -141,6 +161,8 @@ def _json_notes(notes: Mapping[str, Any]) -> dict[str, Any]:
             out[name] = _json_notes(value)
         elif value is None or isinstance(value, bool | int | float | str):
             out[name] = value
+        elif isinstance(value, list | tuple) and all(isinstance(entry, str) for entry in value):
+            out[name] = list(value)
     return out
 
 

@@ -10,7 +10,6 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -23,17 +22,21 @@ from recsys.evaluation.engine import merge, summarise
 from recsys.evaluation.exposure import catalogue_value, exposure_by_group, exposure_key
 from recsys.metrics import lookup
 from recsys.metrics.registry import Request
-from recsys.types import Array, Exposure, Float, Partial, PerCase
+from recsys.types import Array, Exposure, Float, Partial, PerCase, cached_property
 
 # What an evaluation only sometimes needs is imported by the method that needs it: a small call stays quick.
 if TYPE_CHECKING:
     from recsys.evaluation.bounds import Bounds
+    from recsys.evaluation.cautions import Caution
     from recsys.evaluation.groups import Gap
     from recsys.evaluation.uncertainty import Intervals
     from recsys.report.page import ReportOptions
     from recsys.stats.inference_results import Estimate
     from recsys.stats.intervals import Method
     from recsys.stats.resampling import Rng
+
+
+_OVERALL = object()  # the row of all groups together, which no label equals
 
 
 class Evaluation(tables.Tabled, Mapping[str, float]):
@@ -57,6 +60,8 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         notes: Mapping[str, Any] | None = None,
         reevaluate: Callable[[Conventions], Evaluation] | None = None,
         compute_bounds: Callable[[Mapping[str, float]], Bounds] | None = None,
+        cautions: Callable[[], Sequence[Caution]] | Sequence[Caution] = (),
+        truth_keys: Callable[[], Array] | Array | None = None,
         run: Mapping[str, Any] | None = None,
     ) -> None:
         self.partial = partial
@@ -67,6 +72,8 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         self._by = by
         self._reevaluate = reevaluate
         self._compute_bounds = compute_bounds
+        self._cautions = cautions
+        self._truth_keys = truth_keys
         self.overall: dict[str, float] = summarise(partial, requests, conventions=conventions)
 
     def __getitem__(self, name: str) -> float:
@@ -98,6 +105,22 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
     def counts(self) -> Mapping[str, int]:
         """Cases, exclusions, repeats, ties: everything that was counted instead of silently dropped."""
         return self.partial.counts
+
+    @cached_property
+    def cautions(self) -> tuple[Caution, ...]:
+        """Where the numbers may answer another question than was meant: (code, sentence, page) each.
+
+        >>> import recsys
+        >>> lists = {user: [user + 1, user + 2, user + 3] for user in range(5)}
+        >>> recsys.evaluate(lists, {0: {2}, 4: {9}}, ["recall@10"]).cautions[0].code
+        'k_beyond_lists'
+        """
+        return tuple(self._cautions() if callable(self._cautions) else self._cautions)
+
+    @cached_property
+    def truth_keys(self) -> Array | None:
+        """One number per case that tells its truth from others; None if the truth is not known any more."""
+        return self._truth_keys() if callable(self._truth_keys) else self._truth_keys
 
     @cached_property
     def n_cases(self) -> dict[str, int]:
@@ -227,7 +250,9 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         options = {"method": method, "confidence": confidence, "n_resamples": n_resamples, "rng": rng}
         with warn_once():
             estimates = {str(r): self._estimate(r, **options) for r in selected}
-            return Intervals({name: warn_if_stopped(value, self.notes) for name, value in estimates.items()})
+            estimates = {name: warn_if_stopped(value, self.notes) for name, value in estimates.items()}
+        notes = ["of all users together, not of the groups"] if self.by else []
+        return Intervals(estimates, notes=notes)
 
     def _estimate(self, request: Request, **options: Any) -> Estimate:
         from recsys.evaluation.uncertainty import estimate
@@ -267,8 +292,17 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
                     f"the results have different conventions: {self.conventions} and {other.conventions}.",
                     hint="recsys.explain(a, b) says what differs.",
                 )
+        from recsys.evaluation.cautions import unique_cautions
+
         merged = merge([self.partial, *(o.partial for o in others)])
-        return Evaluation(merged, self.requests, self.conventions, notes=self.notes)
+        cautions = unique_cautions([self.cautions, *(o.cautions for o in others)])
+        keys: Array | None = None
+        if all(e.truth_keys is not None for e in (self, *others)):
+            ids = np.concatenate([e.per_case.ids for e in (self, *others)])
+            keys = np.concatenate([e.truth_keys for e in (self, *others)])[np.argsort(ids, kind="stable")]
+        return Evaluation(
+            merged, self.requests, self.conventions, notes=self.notes, cautions=cautions, truth_keys=keys
+        )
 
     @property
     def has_lists(self) -> bool:
@@ -365,15 +399,18 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
 
     def _columns(self) -> dict[str, list[Any]]:
         """metric, value, cases; with `by=` one block per group."""
-        rows = [("", self.overall)] + [(label, row) for label, row in self.by.items()]
+        rows = [(_OVERALL, self.overall)] + [(label, row) for label, row in self.by.items()]
         flat = [(label, name, value) for label, row in rows for name, value in row.items()]
-        columns: dict[str, list[Any]] = {"group": [str(r[0]) for r in flat]} if self.by else {}
+        names = {_OVERALL: "(overall)" if "overall" in self.by else "overall"}
+        columns: dict[str, list[Any]] = {}
+        if self.by:
+            columns["group"] = [names.get(r[0], str(r[0])) for r in flat]
         columns |= {"metric": [r[1] for r in flat], "value": [r[2] for r in flat]}
         columns["cases"] = [self._n_in_mean(r[0], r[1]) for r in flat]
         return columns
 
     def _n_in_mean(self, label: Any, name: str) -> int:
-        stratum = self.partial.strata.get(label) if label != "" or label in self.by else None
+        stratum = self.partial.strata.get(label)
         if name not in self.per_case.columns:
             part = self.partial if stratum is None else stratum.partial
             return int(self._exposure_of(self._request(name), part).cases.sum()) if part.exposure else 0
@@ -386,14 +423,16 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
 
     def __getstate__(self) -> dict[str, Any]:
         """The state for another process: everything except the access to the lists."""
-        return {**self.__dict__, "_reevaluate": None, "_compute_bounds": None}
+        known = {"_cautions": self.cautions, "_truth_keys": self.truth_keys}
+        return {**self.__dict__, **known, "_reevaluate": None, "_compute_bounds": None}
 
     def _footnotes(self) -> list[str]:
         clusters = self.per_case.clusters
         n_users = None if clusters is None else len(set(clusters.tolist()))
-        return tables.footnotes(
+        notes = tables.footnotes(
             self.counts, self.conventions, self.notes, n_users=n_users, catalogue=self.partial.catalogue
         )
+        return [*notes, *map(str, self.cautions)]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Evaluation):

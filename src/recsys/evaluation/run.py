@@ -16,21 +16,34 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import CutoffError, InputError, TieWarning, warn
 from recsys.evaluation.engine import measure
-from recsys.evaluation.options import EvaluationOptions, cluster_by_case, weight_by_case, weight_by_item
+from recsys.evaluation.options import (
+    EvaluationOptions,
+    check_flag,
+    check_ids,
+    check_n_items,
+    cluster_by_case,
+    read_weight,
+    weight_by_case,
+    weight_by_item,
+)
 from recsys.evaluation.results import Evaluation
 from recsys.inputs import read_interactions, read_lists
+from recsys.inputs.containers import as_array
 from recsys.inputs.ids import encode, ids_to_array
+from recsys.kernels import BACKENDS
 from recsys.metrics.attributes import read_context, read_reference
 from recsys.metrics.registry import Metrics, Request, largest_k, max_place_read, parse_all
 from recsys.ranks.ranked_truth import RankedTruth, match_truth
 from recsys.ranks.sources import RankingOptions, UsersByItems
-from recsys.types import Bool, Context, Ids, Interactions, Lists, Partial
+from recsys.types import Array, Bool, Context, Ids, Interactions, Lists, Partial
 
 if TYPE_CHECKING:
     from recsys.evaluation.bounds import Bounds
+    from recsys.evaluation.cautions import Caution
     from recsys.evaluation.stopping import SteppedEvaluation, StopWhen
     from recsys.ranks.sources import Source
 
+_MODEL_ATTRIBUTES = ("user_factors", "get_user_representations", "predict", "state_dict")
 _PAIRS_ONLY = ("seen", "eligible")  # only (user, item) pairs are read of these, which is much faster
 
 
@@ -52,16 +65,42 @@ class EvaluationRun:
     by: Any = None
     shared: bool = True
     """Whether some user must occur on both sides; a block of users need not have one."""
+    silenced: frozenset[str] = frozenset()
+    """The codes of the cautions that nobody wants to hear."""
+    pairs: tuple[str, ...] = ()
+    """The histories that came as [[user, item], …] and were read as lists of items."""
+
+    def __post_init__(self) -> None:
+        """Raise an error if an id is no row of a model without ids."""
+        if not isinstance(self.ranking, UsersByItems):
+            return
+        options, context = self.ranking_options, self.context
+        for table, data in (("truth", self.truth), ("seen", options.seen), ("eligible", options.eligible)):
+            if data is not None:
+                self.ranking.check_ids(data, table)
+        if context.train is not None:
+            self.ranking.check_ids(context.train, "train", users=self.cases_are_users)
+        if context.embeddings is not None:
+            self.ranking.item_rows.check_numbers(context.embeddings.ids, table="embeddings")
+        if context.profiles is not None and self.cases_are_users:
+            self.ranking.user_rows.check_numbers(context.profiles.ids, table="profiles")
+
+    @property
+    def cases_are_users(self) -> bool:
+        """Whether each user has one case: then the rows of a model are those of the users of train."""
+        return self.clusters is None and self.truth.clusters is None
 
     @classmethod
     def read(cls, lists: Any, truth: Any, metrics: Metrics, options: EvaluationOptions) -> EvaluationRun:
         """Read lists, truth and whatever else was given, each once."""
         requests = parse_all(metrics, options.k)
         columns, never = options.columns, exclude_items(options.never, options.exclude)
-        is_data = isinstance(lists, np.ndarray | dict | list | tuple) or hasattr(lists, "__dataframe__")
-        can_recommend = not is_data and callable(getattr(lists, "recommend", None))
+        can_recommend = not _is_data(lists) and callable(getattr(lists, "recommend", None))
         asks = can_recommend and not hasattr(lists, "user_factors")
-        ranking = None if asks else load_ranking(lists, columns)
+        row_ids = options.user_ids, options.item_ids
+        if asks:
+            _refuse_row_ids(*row_ids, f"the lists of {type(lists).__name__}.recommend")
+        ranking = None if asks else load_ranking(lists, columns, *row_ids)
         known = load_interactions(truth, "truth", columns)
         if ranking is None:
             longest = largest_k(requests)
@@ -101,12 +140,27 @@ class EvaluationRun:
             users=options.users,
             embeddings=options.embeddings,
             profiles=options.profiles,
-            reference=None if options.reference is None else _read_reference(options.reference, requests),
+            reference=None
+            if options.reference is None
+            else _read_reference(options.reference, requests, known, row_ids),
             intents=options.intents,
             eligible=ranking_options.eligible,
             never=never,
         )
         catalogue, n_items = parse_catalogue(options.catalogue)
+        silenced, pairs = (
+            options.cautions,
+            [
+                name
+                for name in ("train", "seen")
+                if isinstance(getattr(options, name), list | tuple | np.ndarray)
+            ],
+        )
+        if silenced is not None or pairs:
+            from recsys.evaluation.cautions import are_pairs, silenced_codes
+
+            silenced = silenced_codes(silenced)
+            pairs = [name for name in pairs if are_pairs(getattr(options, name), known.cases.values)]
         return cls(
             ranking,
             known,
@@ -115,11 +169,14 @@ class EvaluationRun:
             context,
             catalogue=catalogue,
             n_items=n_items,
-            complete=options.complete or options.full_ranking,
+            complete=check_flag("complete", options.complete)
+            or check_flag("full_ranking", options.full_ranking),
             clusters=options.clusters,
             case_weights=options.case_weights,
             item_weights=options.item_weights,
             by=options.by,
+            silenced=silenced or frozenset(),
+            pairs=tuple(pairs),
         )
 
     def evaluate(self, conventions: Conventions, stop_when: float | StopWhen | None = None) -> Evaluation:
@@ -141,6 +198,8 @@ class EvaluationRun:
             notes=notes,
             reevaluate=bind(self.evaluate, stop_when=stop_when),
             compute_bounds=bind(self.bounds, effective),
+            cautions=bind(self.cautions, partial, effective),
+            truth_keys=bind(self.truth_keys, partial),
         )
 
     def effective(self, conventions: Conventions) -> Conventions:
@@ -152,13 +211,46 @@ class EvaluationRun:
             return conventions
         return conventions.but(max_grade=float(grades.max()))
 
+    def cautions(self, partial: Partial, conventions: Conventions) -> tuple[Caution, ...]:
+        """Where the result may answer another question than the one that was meant."""
+        from recsys.evaluation.cautions import Question, find_cautions
+
+        return find_cautions("evaluation", Question(self, partial, conventions), self.silenced)
+
+    def truth_keys(self, partial: Partial) -> Array:
+        """One number per case of the result that tells its relevant items and grades from others."""
+        from recsys.kernels.keyed_random import id_keys, mix_bits, pair_keys
+
+        truth = self.truth
+        keys = id_keys(truth.items, 0, purpose="truth")[truth.codes]
+        grades = np.ones(len(keys)) if truth.grades is None else truth.grades
+        keys = pair_keys(keys, mix_bits(grades.view(np.uint64)))
+        ends = np.append(np.uint64(0), np.cumsum(keys, dtype=np.uint64))
+        of_case = ends[truth.indptr[1:]] - ends[truth.indptr[:-1]]
+        at = truth.cases.code_of(partial.per_case.ids)
+        return np.where(at >= 0, of_case[at], np.uint64(0))
+
     @property
     def notes(self) -> dict[str, Any]:
         """What was counted while lists and truth were read."""
-        return {
+        notes: dict[str, Any] = {
             "lists": dict(self.ranking.notes) if isinstance(self.ranking, Lists) else {},
             "truth": dict(self.truth.notes),
         }
+        options = self.ranking_options
+        name: Any = options.backend
+        backend = BACKENDS.get(name) if isinstance(name, str) else None
+        if backend is not None and backend.match_lists is None and isinstance(self.ranking, Lists):
+            notes["backend"] = (
+                f"backend={backend.name!r} ranks factors and scores; ready lists were matched on the CPU"
+            )
+        given = options.seen is not None or options.eligible is not None or self.context.train is not None
+        if not given and not isinstance(self.ranking, Lists):
+            from recsys.ranks.sources import Scores
+
+            unless = ", unless their score is -inf" if isinstance(self.ranking, Scores) else ""
+            notes["seen"] = f"no seen items were given, so training items are ranked too{unless}"
+        return notes
 
     def partial(self, conventions: Conventions) -> Partial:
         """Every request for every case of the lists and the truth, by group if `by` is set."""
@@ -251,29 +343,73 @@ class EvaluationRun:
         if isinstance(self.ranking, Lists):
             match_truth(self.ranking, self.truth)
             cases = cases if with_truth else self.ranking.cases.union(cases, what="user")[0]
+        largest = None
+        if weights is not None:
+            each = [read_weight(weights, case, "case_weights") for case in cases.values.tolist()]
+            largest = max(each, default=None)
         return SteppedEvaluation(
             cases,
             lambda block: self.of_cases(block).partial(conventions),
             self.requests,
             conventions,
             stop=stop,
-            largest_weight=None if weights is None else max(map(float, weights.values()), default=None),
+            largest_weight=largest,
         )
 
 
-def load_ranking(lists: Any, columns: Mapping[str, Any] | None = None) -> Lists | Source:
-    """Ready lists, or a source that ranks the catalogue."""
+def load_ranking(
+    lists: Any,
+    columns: Mapping[str, Any] | None = None,
+    user_ids: Iterable[Any] | None = None,
+    item_ids: Iterable[Any] | None = None,
+) -> Lists | Source:
+    """Ready lists, or a source that ranks the catalogue; the ids are those of its rows."""
     if isinstance(lists, UsersByItems):
-        return cast("Source", lists)
-    if hasattr(lists, "user_factors") and hasattr(lists, "item_factors"):
+        return cast("Source", lists.with_ids(user_ids, item_ids))
+    if not _is_data(lists) and (callable(lists) or any(hasattr(lists, n) for n in _MODEL_ATTRIBUTES)):
         from recsys.ranks.sources import from_model
 
-        return from_model(lists)
+        return from_model(lists, user_ids=user_ids, item_ids=item_ids)
     if isinstance(lists, str | Path):
         from recsys.inputs.files import read_file
 
-        return read_file(lists, "lists", columns=_columns_for("lists", columns))
-    return read_lists(lists, columns=_columns_for("lists", columns))
+        ready: Lists = read_file(lists, "lists", columns=_columns_for("lists", columns))
+    else:
+        _refuse_scores(lists)
+        ready = read_lists(lists, columns=_columns_for("lists", columns))
+    _refuse_row_ids(user_ids, item_ids, f"ready lists ({type(lists).__name__})")
+    return ready
+
+
+def _is_data(lists: Any) -> bool:
+    """Whether it is a container or a table, which may have a column of any name."""
+    return isinstance(lists, np.ndarray | dict | list | tuple) or hasattr(lists, "__dataframe__")
+
+
+def _refuse_scores(lists: Any) -> None:
+    """Raise an error if an array or a tensor holds fractions: scores of a model, not items."""
+    if not (isinstance(lists, np.ndarray) and lists.dtype.kind == "f") and not hasattr(lists, "detach"):
+        return
+    values = as_array(lists)
+    if values.dtype.kind == "f" and (np.isfinite(values) & (values != np.floor(values))).any():
+        raise InputError(
+            f"lists came as {type(lists).__name__} of shape {values.shape} that holds fractions; items "
+            "are whole numbers or text.",
+            table="lists",
+            hint="Did you mean recsys.Scores(matrix)? It ranks all items by their scores.",
+        )
+
+
+def _refuse_row_ids(user_ids: Any, item_ids: Any, what: str) -> None:
+    """Raise an error if ids of rows were given for lists."""
+    given = [f"{name}_ids=" for name, ids in (("user", user_ids), ("item", item_ids)) if ids is not None]
+    if given:
+        raise InputError(
+            f"{' and '.join(given)} came with {what}, which hold ids of their own.",
+            table="lists",
+            hint="Leave out the ids, which are for the rows of a model: recsys.Factors(U, V), "
+            "recsys.Scores(matrix), recsys.from_model(model).",
+        )
 
 
 def load_interactions(data: Any, table: str, columns: Mapping[str, Any] | None) -> Interactions:
@@ -290,7 +426,10 @@ def load_interactions(data: Any, table: str, columns: Mapping[str, Any] | None) 
 def load_optional_interactions(
     data: Any, table: str, columns: Mapping[str, Any] | None = None
 ) -> Interactions | None:
-    """The same, or None if there is no history."""
+    """The same, or None if there is no history; `seen={}` is a history in which nobody had anything."""
+    if table == "seen" and isinstance(data, Mapping) and not data:
+        none = np.zeros(0, dtype=np.int64)
+        return Interactions(Ids(none), Ids(none), np.zeros(1, dtype=np.int64), none.astype(np.int32))
     return None if data is None else load_interactions(data, table, columns)
 
 
@@ -300,14 +439,22 @@ def _columns_for(table: str, columns: Any) -> Any:
     return columns.get(table) if per_table else columns
 
 
-def _read_reference(reference: Any, requests: Sequence[Request]) -> Lists:
-    """The lists of another model, as long as the metrics read them."""
+def _read_reference(
+    reference: Any, requests: Sequence[Request], truth: Interactions, row_ids: tuple[Any, Any]
+) -> Lists:
+    """The lists of another model, as long as the metrics read them; its rows have the same ids."""
     if isinstance(reference, UsersByItems) or hasattr(reference, "item_factors"):
-        from recsys.ranks.sources import from_model
-
-        ranked: Source = reference if isinstance(reference, UsersByItems) else from_model(reference)  # type: ignore[assignment]
+        ranked: Any = load_ranking(reference)
+        sides = zip((ranked.user_rows, ranked.item_rows), row_ids, strict=True)
+        ranked = ranked.with_ids(*(None if rows.named else ids for rows, ids in sides))
+        try:
+            ranked.check_ids(truth, "truth")
+        except InputError as error:
+            error.hint = "Give the reference its ids: recsys.from_model(model, user_ids=…, item_ids=…)."
+            raise
         of_reference = [r for r in requests if "reference" in r.metric.needs]
-        return ranked.top(None, list_length(of_reference or requests, ranked), RankingOptions())
+        top: Lists = ranked.top(None, list_length(of_reference or requests, ranked), RankingOptions())
+        return top
     return read_reference(reference)
 
 
@@ -323,22 +470,17 @@ def exclude_items(never: Iterable[Any] | None, exclude: Iterable[Any] | None) ->
     """The items of `never` or its other name `exclude`."""
     if never is not None and exclude is not None:
         raise InputError("never= and exclude= mean the same, and both were given.", hint="Pass one of them.")
-    return exclude if never is None else never
+    items = exclude if never is None else never
+    if items is not None:
+        check_ids(items, "exclude" if never is None else "never", "item ids")
+    return items
 
 
 def parse_catalogue(catalogue: int | Iterable[Any] | None) -> tuple[Ids | None, int | None]:
     """The ids of a catalogue and their number, or the number alone."""
-    if isinstance(catalogue, float | str):
-        raise InputError(
-            f"catalogue={catalogue!r} is neither ids nor a number of items.", hint="Pass all item ids."
-        )
     if catalogue is None or isinstance(catalogue, int | np.integer):
-        if catalogue is not None and (isinstance(catalogue, bool) or catalogue < 1):
-            raise InputError(
-                f"catalogue={catalogue!r} is not a number of items.",
-                hint="Pass all item ids, or their number.",
-            )
-        return None, None if catalogue is None else int(catalogue)
+        return None, check_n_items(catalogue)
+    check_ids(catalogue, "catalogue", "all item ids, or their number")
     values = ids_to_array(catalogue, table="catalogue", column="item")
     if len(values) == 0:
         raise InputError(
@@ -396,7 +538,7 @@ def _in_history(truth: Interactions, seen: Interactions) -> Bool:
 def _check_user_ids(ranked: Source, truth: Interactions) -> None:
     """Raise an error if no user of the truth is known to the model, so that the ids must differ."""
     rows = getattr(ranked, "user_rows", None)
-    if rows is not None and rows.size and (rows.row_of(truth.cases.values, table="truth") < 0).all():
+    if rows is not None and rows.size and (rows.row_of(truth.cases.values) < 0).all():
         raise InputError(
             f"no user of the truth ({truth.cases.name(0)!r}, …) has a row in the model "
             f"({rows.ids.name(0)!r}, …).",

@@ -6,6 +6,7 @@ Small inputs need no table, kernel or thread: a dict finds the hits.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -13,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from recsys.conventions.decisions import AnyConventions, Conventions
-from recsys.errors import IdTypeError, InputError, NotDefinedError, UnknownNameError
+from recsys.errors import IdTypeError, InputError, NotDefinedError, UnknownNameError, verb
 from recsys.evaluation.engine import measure, summarise, value_without_truth
+from recsys.evaluation.options import check_flag, check_n_items
 from recsys.inputs import read_interactions, read_lists
 from recsys.metrics import Terms
 from recsys.metrics.readings import Reading
@@ -22,7 +24,10 @@ from recsys.metrics.registry import Request, check_needs
 from recsys.ranks.ranked_truth import match_truth
 from recsys.types import Context, Hits
 
+_USUAL_GRADES = {int, float, np.float64}  # any other kind of number is read by the engine
 
+
+@verb
 def score_list(
     recommended: Iterable[Any],
     relevant: Iterable[Any] | Mapping[Any, float],
@@ -42,14 +47,10 @@ def score_list(
         hint = 'Name one, such as "ndcg@10"; recsys.evaluate takes several.'
         raise UnknownNameError("metric", name, [], hint=hint)
     request, chosen = _parse_request(name), Conventions.of(conventions)
-    if isinstance(recommended, set | frozenset):
-        raise InputError("the list came as a set, which has no order.", hint="Pass a list, best item first.")
-    if isinstance(recommended, Mapping):
-        recommended = list(recommended.items())
-    listed = recommended if isinstance(recommended, list) else _id_list(recommended)
-    grades = relevant if isinstance(relevant, Mapping) else dict.fromkeys(_id_list(relevant), 1.0)
+    listed = recommended if type(recommended) is list else _read_list(recommended)
+    grades = _read_relevant(relevant)
     rules = request.conventions(chosen) if request.params or chosen.per_metric else chosen
-    context = Context(n_items=catalogue, complete=complete)
+    context = Context(n_items=check_n_items(catalogue), complete=check_flag("complete", complete))
     check_needs(request, context)
     if "lists" in request.metric.needs:
         raise NotDefinedError(
@@ -57,9 +58,12 @@ def score_list(
         )
     scored = bool(listed) and isinstance(listed[0], tuple)
     if not grades:
-        _check_ids([item for item, _ in listed] if scored else listed, grades)
+        if scored:
+            read_lists({0: listed})
+        else:
+            _check_ids(listed, grades)
         return _value_without_truth(request, rules)
-    if scored or rules.duplicates == "error":
+    if scored or rules.duplicates == "error" or not {*map(type, grades.values())} <= _USUAL_GRADES:
         return _score_with_engine(listed, grades, request, chosen, context)
     _check_ids(listed, grades)
     reading = Reading(
@@ -70,21 +74,50 @@ def score_list(
         rules = rules.but(max_grade=float(max(grades.values())))
     values = request.metric.body(reading, request.k, rules, **request.own_params)
     value = float((values.value if isinstance(values, Terms) else np.asarray(values))[0])
-    if not listed:
+    if not listed and request.metric.empty is not None:
         value = request.metric.empty
     if request.metric.summary is not None:
         value = request.metric.summary(np.array([value]), None, **request.own_params)
     if reading.without_truth(request.metric.population) is not None:
         return _value_without_truth(request, rules)
     low, high = request.metric.bounds
-    if value > high or value < low:
+    if value > high or value < low or math.isinf(value):
         return _score_with_engine(listed, grades, request, chosen, context)
     return value
 
 
-def _id_list(ids: Any) -> list[Any]:
+def _read_list(recommended: Any) -> list[Any]:
+    if isinstance(recommended, set | frozenset):
+        raise InputError("the list came as a set, which has no order.", hint="Pass a list, best item first.")
+    return list(recommended.items()) if isinstance(recommended, Mapping) else _id_list(recommended, "list")
+
+
+def _read_relevant(relevant: Any) -> Mapping[Any, float]:
+    """The relevant items and their grades; 1 if there are none."""
+    if isinstance(relevant, Mapping):
+        return relevant
+    ids = _id_list(relevant, "relevant items")
+    try:
+        return dict.fromkeys(ids, 1.0)
+    except TypeError as error:
+        raise IdTypeError(
+            f"a relevant item is no id ({error}).", column="item", hint="Ids are all int or all str."
+        ) from error
+
+
+def _id_list(ids: Any, what: str) -> list[Any]:
     """Ids as a list; those of arrays and tensors become Python's own types."""
-    values: list[Any] = ids.tolist() if hasattr(ids, "tolist") else list(ids)
+    # Text is a sequence of letters, a table one of column names, a matrix one of rows: none is a list of ids.
+    one_row = not isinstance(ids, str | bytes | type) and len(getattr(ids, "shape", (0,))) == 1
+    values: Any = None
+    if one_row and hasattr(ids, "tolist"):
+        values = ids.tolist()
+    elif one_row and isinstance(ids, Iterable):
+        values = list(ids)
+    if not isinstance(values, list):
+        raise InputError(
+            f"the {what} came as {type(ids).__name__}.", hint="Pass item ids: [3, 8, 10], or a 1-D array."
+        )
     return values
 
 
@@ -107,7 +140,7 @@ def _hits(listed: list[Any], grades: Mapping[Any, float], *, complete: bool) -> 
     for grade in grades.values():
         if grade != 1:
             binary = False
-            if not 0 <= grade < math.inf:
+            if not 0 <= grade <= sys.float_info.max:
                 raise InputError(
                     f"the grade {grade!r} is not a finite number of at least 0.",
                     column="grade",
@@ -153,7 +186,7 @@ def _score_with_engine(
     """Score the list with the ordinary engine: for scores, strict duplicates, and full error messages."""
     truth = read_interactions({0: dict(grades)})
     if "max_grade" in request.metric.conventions and chosen.max_grade is None:
-        chosen = chosen.but(max_grade=float(max(grades.values())))
+        chosen = chosen.but(max_grade=1.0 if truth.grades is None else float(truth.grades.max(initial=0.0)))
     paired = match_truth(read_lists({0: listed}), truth, complete=context.complete)
     partial = measure(paired, [request], chosen.but(no_truth="skip"), context)
     value = summarise(partial, [request])[str(request)]

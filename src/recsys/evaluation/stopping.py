@@ -9,15 +9,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import ConventionError, InputError, NotDefinedError, TieWarning
+from recsys.errors import InputError, NotDefinedError, TieWarning
 from recsys.evaluation.engine import merge
-from recsys.metrics.registry import Request
-from recsys.stats.inference_results import Interval, check_confidence, is_whole
+from recsys.metrics.registry import Request, check_same_decisions
+from recsys.stats.inference_results import Interval, check_confidence, is_number, is_whole
 from recsys.stats.resampling import Rng, random_order
 from recsys.stats.sequential import Bounds, ConfidenceSequence
 from recsys.types import Array, Float, Ids, Interactions, Lists, Partial, entries_of_cases
@@ -56,15 +57,21 @@ class StopWhen:
 
     def __post_init__(self) -> None:
         check_confidence(self.confidence)
+        object.__setattr__(self, "confidence", float(self.confidence))
         widths = self.half_width.values() if isinstance(self.half_width, Mapping) else [self.half_width]
-        if any(width is not None and not width > 0 for width in widths):
+        if any(width is not None and not (is_number(width) and width > 0) for width in widths):
             raise InputError(f"half_width must be positive, got {self.half_width!r}.")
-        if self.block is not None and not (is_whole(self.block) and self.block >= 1):
+        is_time = isinstance(self.block, np.timedelta64)  # a whole number to NumPy
+        if self.block is not None and (is_time or not (is_whole(self.block) and 1 <= self.block < 1 << 63)):
             raise InputError(f"block must be a whole number of at least 1, got {self.block!r}.")
         if self.threshold is not None and not isinstance(self.threshold, Mapping):
             raise InputError(
                 f"threshold={self.threshold!r} does not say of which metric.", hint="Try {'ndcg@10': 0.3}."
             )
+        if self.metrics is not None and not (
+            isinstance(self.metrics, list | tuple) and all(isinstance(name, str) for name in self.metrics)
+        ):
+            raise InputError(f"metrics={self.metrics!r} are no names.", hint='Try metrics=["ndcg@10"].')
         if self.against is not None and not hasattr(self.against, "per_case"):
             raise InputError(
                 f"against= came as {type(self.against).__name__}.", hint="Pass what recsys.evaluate returned."
@@ -77,8 +84,8 @@ class StopWhen:
         """A StopWhen, or the half-width alone."""
         if isinstance(value, cls):
             return value
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            if not value > 0:
+        if not isinstance(value, bool) and isinstance(value, Real):
+            if not (is_number(value) and float(value) > 0):
                 raise InputError(
                     f"stop_when={value!r} is not a half-width.", hint="Try a positive number, such as 0.01."
                 )
@@ -239,12 +246,11 @@ def evaluate_until(
 
 def _comparable_partial(against: Any, steps: SteppedEvaluation) -> Partial:
     """The other result, checked to be comparable with this evaluation."""
-    if against.conventions != steps.conventions:
-        raise ConventionError(
-            f"the result in against= has other conventions ({against.conventions}) than this evaluation "
-            f"({steps.conventions}).",
-            hint="recsys.explain(a, b) says what differs.",
-        )
+    check_same_decisions(
+        steps.requests,
+        ("this evaluation", steps.conventions),
+        ("the result in against=", against.conventions),
+    )
     partial: Partial = against.partial
     missing = [str(r) for r in steps.requests if str(r) not in against.overall]
     if missing:

@@ -1,4 +1,4 @@
-"""A result's columns as text, HTML, Markdown, LaTeX or a frame; names are escaped.
+"""A result's columns as text, HTML, Markdown, LaTeX, CSV or a frame; names are escaped.
 
 Text and markup are written here by hand, a few lines each; frames are built by the library the caller asks
 for, imported only then.
@@ -11,7 +11,7 @@ import math
 import re
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,10 @@ from recsys.types import Catalogue
 
 Columns = Mapping[str, Sequence[Any]]
 KINDS = ("pandas", "polars", "arrow")
+UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+# A spreadsheet takes text that begins with one of these for a formula; four of them in wide form, too.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _COUNT_NOTES = {
     "repeated_items": "item|items listed more than once",
     "repeated_rows": "repeated truth row|rows merged",
@@ -67,7 +71,8 @@ class Tabled(ABC):
         return latex(self._columns())
 
     def __repr__(self) -> str:
-        return "\n".join([text(self._columns()), "", *self._footnotes()])
+        notes = (printable(line) for note in self._footnotes() for line in note.split("\n"))
+        return "\n".join([text(self._columns()), "", *notes])
 
     def _repr_html_(self) -> str:
         return html(self._columns(), self._footnotes())
@@ -99,8 +104,9 @@ def frame(columns: Mapping[str, Any], kind: str) -> Any:
 
 def text(columns: Columns) -> str:
     """Aligned columns, numbers to four places."""
+    heads = {name: format_cell(name) for name in columns}
     cells = {name: [format_cell(v) for v in values] for name, values in columns.items()}
-    widths = {name: max([_width(name), *map(_width, cells[name])]) for name in cells}
+    widths = {name: max([_width(heads[name]), *map(_width, cells[name])]) for name in cells}
     right = {name for name, values in columns.items() if _is_numeric(values)}
 
     def line(row: Mapping[str, str]) -> str:
@@ -109,40 +115,66 @@ def text(columns: Columns) -> str:
 
     n_rows = len(next(iter(cells.values()), []))
     body = [line({n: cells[n][i] for n in cells}) for i in range(n_rows)]
-    return "\n".join([line({n: n for n in cells}), line({n: "-" * widths[n] for n in cells}), *body])
+    return "\n".join([line(heads), line({n: "-" * widths[n] for n in cells}), *body])
 
 
 def html(columns: Columns, notes: Sequence[str]) -> str:
     """A small table for notebooks; everything in it is escaped."""
-    head = "".join(f"<th>{markup.escape(n)}</th>" for n in columns)
+    head = "".join(f"<th>{markup.escape(format_cell(n))}</th>" for n in columns)
     rows = zip(*columns.values(), strict=True)
     body = "".join(
         "<tr>" + "".join(f"<td>{markup.escape(format_cell(v))}</td>" for v in row) + "</tr>" for row in rows
     )
-    footer = "".join(f"<div><small>{markup.escape(n)}</small></div>" for n in notes)
+    footer = "".join(f"<div><small>{markup.escape(printable(n))}</small></div>" for n in notes)
     return f"<div><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{footer}</div>"
 
 
 def markdown(columns: Columns) -> str:
     """A pipe table."""
     rule = ["---:" if _is_numeric(v) else "---" for v in columns.values()]
-    rows = [
-        list(columns),
-        rule,
-        *([format_cell(v) for v in row] for row in zip(*columns.values(), strict=True)),
-    ]
-    return "\n".join("| " + " | ".join(re.sub(r"([|\\`*_<])", r"\\\1", c) if r else c for c in row) + " |"
-                     for r, row in enumerate(rows))  # fmt: skip
+    head, *body = ([markdown_text(v) for v in row] for row in (columns, *zip(*columns.values(), strict=True)))
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *body))
+
+
+def markdown_text(value: Any) -> str:
+    r"""A cell in which nothing is Markdown: no emphasis, link, image, code or HTML.
+
+    >>> print(markdown_text("![x](http://a.b)"), markdown_text("item_knn"))
+    \!\[x\](http://a.b) item\_knn
+    """
+    return re.sub(r"([|\\`*_<!\[\]])", r"\\\1", format_cell(value))
 
 
 def latex(columns: Columns) -> str:
     """A booktabs tabular."""
     spec = "".join("r" if _is_numeric(v) else "l" for v in columns.values())
-    lines = [" & ".join(_tex(n) for n in columns) + r" \\", r"\midrule"]
+    lines = [" & ".join(_tex(format_cell(n)) for n in columns) + r" \\", r"\midrule"]
     lines += [
         " & ".join(_tex(format_cell(v)) for v in row) + r" \\" for row in zip(*columns.values(), strict=True)
     ]
     return "\n".join([rf"\begin{{tabular}}{{{spec}}}", r"\toprule", *lines, r"\bottomrule", r"\end{tabular}"])
+
+
+def csv_text(
+    names: Iterable[Any], rows: Iterable[Iterable[Any]], *, delimiter: str = ",", raw: bool = False
+) -> str:
+    r"""CSV with every digit; text that a spreadsheet would run gets an apostrophe, unless `raw`.
+
+    >>> csv_text(["model", "value"], [["=1+1", -0.5], ["-3", None]])
+    "model,value\n'=1+1,-0.5\n-3,\n"
+    """
+    import csv
+    import io
+
+    def harmless(cell: Any) -> Any:
+        runs = isinstance(cell, str) and cell.startswith(_FORMULA_STARTS) and not _NUMBER.fullmatch(cell)
+        return f"'{cell}" if runs else cell
+
+    out = io.StringIO()
+    writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
+    for row in (names, *rows):
+        writer.writerow(row if raw else map(harmless, row))
+    return out.getvalue()
 
 
 def footnotes(
@@ -175,8 +207,9 @@ def footnotes(
         lines.append("no listed item is in its user's truth: check that both sides use the same item ids")
     read = notes.get("lists", {}).get("read", {})
     lines += [f"lists {read[what]}" for what in ("order", "gaps") if what in read]
+    lines += ["lists in the order of their rows"] if read.get("rows") == "grouped" else []
     lines += notes.get("stopped", {}).get("says", "").splitlines()
-    lines += [str(notes["sampled"])] if isinstance(notes.get("sampled"), str) else []
+    lines += [str(notes[name]) for name in ("sampled", "seen", "backend") if isinstance(notes.get(name), str)]
     if catalogue is not None:
         how = " (those of train, lists and truth)" if catalogue.how == "found" else ""
         lines.append(f"catalogue: {count_with_noun(catalogue.n, 'item|items')}{how}")
@@ -201,12 +234,23 @@ def count_with_noun(n: int, words: str) -> str:
 
 
 def format_cell(value: Any) -> str:
-    """A cell as text: four decimals, control characters removed."""
+    """A cell as text: four decimals, nothing that a terminal obeys."""
     if isinstance(value, float | np.floating):
         return "n/a" if math.isnan(value) else f"{value:.4f}".replace("-0.0000", "0.0000")
+    if isinstance(value, np.timedelta64):  # a whole number to NumPy, and no digits
+        return str(value)
     if isinstance(value, int | np.integer):
         return f"{value:,}"
-    return re.sub(r"[\x00-\x1f\x7f-\x9f]", "", str(value))
+    return printable(str(value))
+
+
+def printable(text: str, instead: str = "") -> str:
+    r"""A text without control characters and without the marks that turn the direction of writing.
+
+    >>> printable("als\x1b[31m \u202etxt.exe")
+    'als[31m txt.exe'
+    """
+    return UNPRINTABLE.sub(instead, text)
 
 
 def _width(cell: str) -> int:

@@ -8,7 +8,7 @@ after the other.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -119,8 +119,9 @@ class _ExposureWithout:
 class Intervals(tables.Tabled, Mapping[str, Estimate]):
     """{metric: value with standard error and interval}; prints as a table."""
 
-    def __init__(self, estimates: Mapping[str, Estimate]) -> None:
+    def __init__(self, estimates: Mapping[str, Estimate], *, notes: Sequence[str] = ()) -> None:
         self.estimates = dict(estimates)
+        self.notes = tuple(notes)
 
     def __getitem__(self, metric: str) -> Estimate:
         return self.estimates[metric if metric in self.estimates else str(Request.parse(metric))]
@@ -152,7 +153,8 @@ class Intervals(tables.Tabled, Mapping[str, Estimate]):
     def _footnotes(self) -> list[str]:
         confidence = {i.confidence for i in self._collect("interval")}
         lines = [f"intervals of {level:.0%} confidence" for level in sorted(confidence)]
-        return [*lines, *dict.fromkeys(note for notes in self._collect("notes") for note in notes)]
+        of_metrics = dict.fromkeys(note for notes in self._collect("notes") for note in notes)
+        return [*lines, *of_metrics, *self.notes]
 
 
 def estimate(

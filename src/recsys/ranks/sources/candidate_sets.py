@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ from recsys.errors import InputError, UnknownNameError
 from recsys.inputs.containers import as_array
 from recsys.inputs.ids import encode_ints
 from recsys.ranks.ranked_truth import CountedTruth
-from recsys.types import Array, Bool, Ids, Int, Interactions, positions
+from recsys.types import Array, Bool, Ids, Int, Interactions, cached_property, positions
 
 Scorer = Callable[[Int, Int], Array]
 
@@ -149,6 +148,12 @@ class Candidates:
         `duplicates`: "collapse" counts a repeated negative once and ignores the positive among its negatives;
         "pessimistic" counts every repeat, and the positive among its negatives as a candidate above it.
         """
+        for what, rows in (("user", self.users), ("positive", self.items), ("negative", self.negatives)):
+            if rows.min(initial=0) < 0:
+                raise InputError(
+                    f"the {what} {rows.min()} of the test set is no row of a model: rows count from 0.",
+                    hint="If it only fills up a matrix, pass one list of negatives per case instead.",
+                )
         ends = self.indptr[1:] + np.arange(1, len(self) + 1)
         limits = np.arange(_PAIRS_PER_BLOCK, int(ends[-1]) + _PAIRS_PER_BLOCK, _PAIRS_PER_BLOCK)
         cuts = np.searchsorted(ends, limits, side="right")
@@ -168,8 +173,10 @@ class Candidates:
 
     def judge_scores(self, positives: Any, negatives: Any, *, duplicates: str = "collapse") -> CountedTruth:
         """The same from known scores: one per positive, and those of the negatives in their order."""
-        positive_scores = np.asarray(positives).reshape(-1)
-        negative_scores = np.asarray(negatives).reshape(-1)
+        positive_scores, negative_scores = as_array(positives).reshape(-1), as_array(negatives).reshape(-1)
+        for scores in (positive_scores, negative_scores):
+            if scores.dtype.kind not in "fiub" and len(scores):
+                raise InputError(f"the scores are {scores.dtype}; expected numbers.", table="scores")
         if len(positive_scores) != len(self) or len(negative_scores) != len(self.negatives):
             raise InputError(
                 f"{len(positive_scores)} and {len(negative_scores)} scores came for {len(self)} positives "
@@ -180,9 +187,9 @@ class Candidates:
         return self._to_counted_truth([counts])
 
     def _count_places(
-        self, block: tuple[int, int], positive_scores: Array, negative_scores: Array, duplicates: str
+        self, block: tuple[int, int], positive_scores: Array, negative_scores: Array, duplicates: Any
     ) -> _PlaceCounts:
-        if duplicates not in DUPLICATES:
+        if not isinstance(duplicates, str) or duplicates not in DUPLICATES:
             raise UnknownNameError("value of duplicates", duplicates, DUPLICATES)
         first, last = block
         start, stop = int(self.indptr[first]), int(self.indptr[last])
@@ -306,7 +313,7 @@ def read_candidates(data: Any) -> Candidates:
     candidates = getattr(data, "candidates", data)
     if isinstance(candidates, Candidates):
         return candidates
-    if isinstance(data, str | bytes | dict):
+    if isinstance(data, str | bytes | dict | type) or hasattr(data, "tocsr") or hasattr(data, "lazy"):
         raise InputError(f"the test set came as {type(data).__name__}.", hint=_ENTRY_HINT)
     indexed = hasattr(data, "__getitem__")
     if not isinstance(data, Iterable) and not indexed:
@@ -315,7 +322,12 @@ def read_candidates(data: Any) -> Candidates:
         )
     # A map-style dataset of torch may not raise IndexError at its end: go by its length.
     by_length = indexed and hasattr(data, "__len__") and not hasattr(data, "__iter__")
-    entries = (data[at] for at in range(len(data))) if by_length else iter(data)
+    try:
+        entries = (data[at] for at in range(len(data))) if by_length else iter(data)
+    except TypeError as error:
+        raise InputError(
+            f"the test set came as {type(data).__name__}, which cannot be read ({error}).", hint=_ENTRY_HINT
+        ) from None
     users, items, negatives = [], [], []
     for number, entry in enumerate(entries):
         user_rows, item_rows, negative_part = _parse_entry(entry, number)
@@ -339,10 +351,11 @@ def _parse_entry(entry: Any, number: int) -> tuple[Array, Array, Any]:
         raise InputError(
             f"entry {number} of the test set is {type(entry).__name__}, not three parts.", hint=_ENTRY_HINT
         ) from None
-    user_rows, item_rows = as_array(user).reshape(-1), as_array(positive).reshape(-1)
+    user_rows = _integer_array(as_array(user).reshape(-1), "users")
+    item_rows = _integer_array(as_array(positive).reshape(-1), "positives")
     rows: Any
     if isinstance(negative_part, list | tuple) and negative_part and _is_row(negative_part[0]):
-        rows = [as_array(row) for row in negative_part]
+        rows = [_integer_array(row, "negatives") for row in negative_part]
         lengths = {len(row) for row in rows}
         # The default collation of a loader transposes lists of negatives: one tensor per column.
         if lengths == {len(user_rows)}:
@@ -352,6 +365,12 @@ def _parse_entry(entry: Any, number: int) -> tuple[Array, Array, Any]:
     else:
         rows = as_array(negative_part)
         rows = rows.reshape(1, -1) if rows.ndim == 1 else rows
+        if rows.ndim != 2 or (rows.dtype.kind not in "iu" and rows.size):
+            raise InputError(
+                f"the negatives of entry {number} of the test set came as {type(negative_part).__name__} "
+                f"({rows.dtype}, shape {rows.shape}).",
+                hint=_ENTRY_HINT,
+            )
     if len(user_rows) != len(item_rows) or len(rows) != len(user_rows):
         raise InputError(
             f"entry {number} of the test set holds {len(user_rows)} users, {len(item_rows)} positives and "

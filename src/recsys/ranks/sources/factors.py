@@ -18,7 +18,7 @@ from recsys.errors import FileError, InputError
 from recsys.inputs.containers import as_array
 from recsys.inputs.ids import IdKind, convert_ids, encode_strings
 from recsys.ranks.ranked_truth import CountedTruth
-from recsys.ranks.sources.source import IdRows, RankingOptions, UsersByItems, excluded_mask, rows_of_cases
+from recsys.ranks.sources.source import IdRows, RankingOptions, UsersByItems
 from recsys.types import Array, Codes, Ids, Int, Interactions, Lists
 
 FilePath = str | os.PathLike[str]
@@ -59,9 +59,10 @@ class Factors(UsersByItems):
 
     def judge(self, truth: Interactions, options: RankingOptions) -> CountedTruth:
         """Count the place of each judged item among all candidates."""
-        rows = self.user_rows.row_of(truth.cases.values, table="truth")
+        self.check_ids(truth, "truth")
+        rows = self.user_rows.row_of(truth.cases.values)
         known_cases = np.flatnonzero(rows >= 0)
-        item = self.item_rows.row_of(truth.items.values, table="truth")[truth.codes]
+        item = self.item_rows.row_of(truth.items.values)[truth.codes]
         case = np.repeat(np.arange(len(truth.cases)), truth.sizes)
         known = (item >= 0) & (rows[case] >= 0)
         sizes = np.bincount(case[known], minlength=len(truth.cases))[known_cases]
@@ -96,6 +97,7 @@ class Factors(UsersByItems):
         k: int | None = None,
         truth: tuple[Int, Codes] | None = None,
     ) -> kernels.ScanResult:
+        seen, eligible, never = self.candidate_rows(options, cases)
         all_users = len(rows) == len(self.users) and bool((rows == np.arange(len(rows))).all())
         return kernels.scan(
             self.users,
@@ -104,9 +106,9 @@ class Factors(UsersByItems):
             k=k,
             truth=truth,
             deepest=options.deepest,
-            seen=rows_of_cases(options.seen, cases, self.item_rows, table="seen"),
-            eligible=rows_of_cases(options.eligible, cases, self.item_rows, table="eligible"),
-            never=excluded_mask(options.never, self.item_rows),
+            seen=seen,
+            eligible=eligible,
+            never=never,
             item_bias=self.item_bias,
             item_rank=None if self.item_rows.sorted else self.item_rows.rank,
             threads=options.threads,
@@ -154,14 +156,22 @@ def read_factors(
     >>> read_factors(folder / "U.npy", folder / "V.npy").n_items
     4
     """
+    for file in (users, items, *(f for f in (user_ids, item_ids) if f is not None)):
+        if not isinstance(file, str | os.PathLike):
+            raise FileError(
+                f"a {type(file).__name__} is no path of a file.", hint="recsys.Factors(U, V) takes matrices."
+            )
     matrices = _read_matrix(Path(users)), _read_matrix(Path(items))
-    names: list[Any] = []
-    for matrix, file, what in zip(matrices, (user_ids, item_ids), ("user", "item"), strict=True):
-        if file is not None:
-            names.append(_read_ids(Path(file), what, ids or "str"))
-        else:
-            names.append([str(row) for row in range(len(matrix))] if ids == "str" else None)
+    sides = zip(matrices, (user_ids, item_ids), ("user", "item"), strict=True)
+    names = [row_ids(file, len(matrix), what, ids) for matrix, file, what in sides]
     return Factors(*matrices, user_ids=names[0], item_ids=names[1])
+
+
+def row_ids(file: FilePath | None, n_rows: int, what: str, ids: IdKind | None) -> Any:
+    """The ids of the rows of a matrix, from a file or the row numbers, as `ids` says; see read_factors."""
+    if file is not None:
+        return _read_ids(Path(file), what, ids or "str")
+    return [str(row) for row in range(n_rows)] if ids == "str" else None
 
 
 def _read_matrix(file: Path) -> Array:
@@ -178,23 +188,27 @@ def _read_matrix(file: Path) -> Array:
 
 def _read_ids(file: Path, what: str, kind: IdKind) -> Array:
     """The ids in a file, as text or whole numbers; floats are refused: 10.0 would not match 10 elsewhere."""
+    texts: list[str] = []
+    ids: Array | None = None
     try:
         if file.suffix.lower() != ".npy":
             texts = file.read_text(encoding="utf-8-sig").splitlines()
         else:
-            ids = np.load(file, allow_pickle=False)
-            if ids.ndim != 1 or ids.dtype.kind not in "iuUS":
-                raise FileError(
-                    f"{file} holds {ids.dtype} values of shape {ids.shape}, not ids.",
-                    hint="Save one row of whole numbers or strings: np.save(path, ids.astype(np.int64)).",
-                )
-            texts = [id_.decode() if isinstance(id_, bytes) else str(id_) for id_ in ids.tolist()]
-    except (OSError, ValueError) as error:
-        if isinstance(error, FileError):
-            raise
+            ids = np.load(file, mmap_mode="r", allow_pickle=False)  # a damaged header asks for any memory
+    except Exception as error:  # of many types where the header is damaged
         raise FileError(
             f"{file} cannot be read ({error}).", hint="Write one id per line, or a .npy of ids."
         ) from error
+    if ids is not None:
+        if ids.ndim != 1 or ids.dtype.kind not in "iuUS":
+            raise FileError(
+                f"{file} holds {ids.dtype} values of shape {ids.shape}, not ids.",
+                hint="Save one row of whole numbers or strings: np.save(path, ids.astype(np.int64)).",
+            )
+        texts = [
+            id_.decode(errors="surrogateescape") if isinstance(id_, bytes) else str(id_)
+            for id_ in ids.tolist()
+        ]
     known, codes = encode_strings(np.array(texts, dtype=object), table=str(file), column=what)
     known, codes = convert_ids(known, codes, kind, f"{what} ids of {file}", lambda row: f", row {row}")
     return known.values[codes]

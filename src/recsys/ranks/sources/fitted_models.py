@@ -23,9 +23,11 @@ from recsys.errors import InputError, MissingExtraError, UnknownNameError
 from recsys.inputs.containers import as_array
 from recsys.ranks.sources.factors import Factors
 from recsys.ranks.sources.scores import Scores
+from recsys.ranks.sources.source import read_row_ids
 from recsys.types import Array, Int
 
 _COUNT_PARAMETERS = ("k", "n", "N", "top_k", "topk", "top_n", "n_items", "num_items", "n_recommendations")
+_ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _CPU_BYTES = 64 << 20
 _GPU_BYTES = 4 << 30
 _PROBE_PAIRS = 256  # pairs of the first pass
@@ -73,10 +75,10 @@ def from_model(
         (_, users), (bias, items) = model.get_user_representations(), model.get_item_representations()
         return Factors(users, items, user_ids=user_ids, item_ids=item_ids, item_bias=bias)
     if user_ids is not None:
-        user_ids = list(user_ids)
+        user_ids = read_row_ids(user_ids, "user")
         n_users = len(user_ids) if n_users is None else n_users
     if item_ids is not None:
-        item_ids = list(item_ids)
+        item_ids = read_row_ids(item_ids, "item")
         n_items = len(item_ids) if n_items is None else n_items
     scorer = pair_scorer(model, batch=batch)
     if n_users is None or n_items is None:
@@ -100,7 +102,8 @@ def pair_scorer(model: Any, *, batch: int = 1 << 16) -> Callable[[Array, Array],
     if predict is None and not is_torch:
         raise InputError(
             f"{type(model).__name__} offers neither factors nor predict(users, items).",
-            hint="Wrap it in recsys.Scores(function, n_users=…, n_items=…), or evaluate its lists.",
+            hint="Pass recsys.Factors(U, V), recsys.Scores(matrix), or recsys.Scores(function, n_users=…, "
+            "n_items=…).",
         )
 
     def score_batch(users: Array, items: Array) -> Array:
@@ -132,13 +135,13 @@ def _check_one_per_pair(model: Any, scores: Array, n: int) -> Array:
 
 def _score_blocks(model: Any, scorer: Callable[[Array, Array], Array], batch: int, n_items: int) -> Any:
     """Score blocks from a scorer of pairs, a few users at a time: indices take more memory than scores."""
-    users_at_once = max(1, batch // max(1, n_items))
 
     def score_users(rows: Int) -> Array:
         users, items = np.repeat(rows, n_items), np.tile(np.arange(n_items), len(rows))
         return _check_one_per_pair(model, scorer(users, items), len(users)).reshape(len(rows), n_items)
 
     def block(rows: Int) -> Array:
+        users_at_once = max(1, batch // max(1, n_items))
         first = score_users(rows[:users_at_once])
         scores = np.empty((len(rows), n_items), dtype=first.dtype)
         scores[:users_at_once] = first
@@ -159,10 +162,18 @@ def lists_from_recommender(model: Any, users: Iterable[Any], k: int) -> dict[Any
     {1: ['b', 'a'], 2: ['b', 'a']}
     """
     try:
-        names = list(inspect.signature(model.recommend).parameters)
+        parameters = dict(inspect.signature(model.recommend).parameters)
     except (TypeError, ValueError):  # compiled without a signature
-        names = []
-    name = next((n for n in _COUNT_PARAMETERS if n in names), None)
+        parameters = {}
+    name = next((n for n in _COUNT_PARAMETERS if n in parameters), None)
+    required = [n for n, p in parameters.items() if p.default is p.empty and p.kind not in _ANY_NUMBER]
+    needed = required[2:] if name is None else [n for n in required[1:] if n != name]
+    if needed:
+        raise InputError(
+            f"{type(model).__name__}.recommend needs {', '.join(needed)} besides a user and a number.",
+            table="lists",
+            hint="Call it and pass its lists; recsys.adapters.from_implicit reads those of implicit.",
+        )
     lists = {}
     for user in users:
         user_id = user.item() if isinstance(user, np.generic) else user
@@ -186,6 +197,11 @@ def _listed_items(answer: Any, user: Any) -> list[Any]:
     return [entry[0] if isinstance(entry, tuple | list) else entry for entry in answer]
 
 
+def _torch_dtype(array: Array) -> Any:
+    native = array.dtype.isnative and array.dtype.itemsize <= 8 and array.dtype.kind != "u"
+    return array.dtype if native or array.dtype == np.uint8 else np.float64
+
+
 @contextmanager
 def scoring(
     model: Any, *, device: Any = None, autocast: Any = None, batch: int | None = None
@@ -198,6 +214,16 @@ def scoring(
         autocast: "bfloat16" or "float16" for mixed precision.
         batch: pairs in one forward pass; by default as many as fit the memory.
     """
+    if not callable(model):
+        raise InputError(
+            f"the model came as {type(model).__name__}, which cannot be called.",
+            hint="Pass a torch module, a function of (users, items), or the scores as an array.",
+        )
+    is_whole = isinstance(batch, int | np.integer) and not isinstance(batch, bool | np.timedelta64)
+    if batch is not None and not (is_whole and 1 <= batch < 1 << 63):
+        raise InputError(
+            f"batch={batch!r} is not a number of pairs.", hint="Use batch=1024, or leave it out."
+        )
     try:
         import torch
     except ImportError as error:
@@ -207,7 +233,7 @@ def scoring(
         _switch_to_eval(stack, model)
         precision: Callable[[], Any] = nullcontext
         if autocast is not None and autocast is not False:
-            name = str(autocast).removeprefix("torch.")
+            name = repr(autocast).strip("'").removeprefix("torch.")
             if name not in _PRECISIONS:
                 raise UnknownNameError("value of autocast", autocast, _PRECISIONS)
             precision = partial(torch.autocast, target.type, dtype=getattr(torch, name))
@@ -220,7 +246,13 @@ def _move_model(stack: ExitStack, model: Any, device: Any, torch: Any) -> Any:
     devices = {t.device for t in tensors}
     if device is None:
         return next(iter(devices)) if devices else torch.device("cpu")
-    target = torch.device(device)
+    try:
+        target = torch.device(device)
+    except (RuntimeError, TypeError, ValueError, OverflowError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(
+            f"device={device!r} is no device of torch ({reason}).", hint='Use "cpu", "cuda" or leave it out.'
+        ) from None
     if target.type != "cpu" and target.index is None and target.type in {h.type for h in devices}:
         target = next(h for h in devices if h.type == target.type)
     if len(devices) == 1 and devices != {target}:
@@ -253,9 +285,13 @@ def _switch_to_eval(stack: ExitStack, model: Any) -> None:
 class _Forward:
     """One model on one device, called with NumPy indices."""
 
-    def __init__(self, model: Any, device: Any, precision: Any, batch: int | None, torch: Any) -> None:
+    def __init__(self, model: Any, device: Any, precision: Any, batch: Any, torch: Any) -> None:
         self.model, self.device, self.precision, self.torch = model, device, precision, torch
-        self.batch = batch
+        if batch is not None and (not isinstance(batch, int | np.integer) or batch < 1):
+            raise InputError(
+                f"batch={batch!r} is no number of pairs.", hint="Pass batch=4096, or leave it out."
+            )
+        self.batch = None if batch is None else int(batch)
 
     def __call__(self, users: Int, items: Int) -> Array:
         if len(users) == 0:
@@ -303,7 +339,9 @@ class _Forward:
     def _score_array(self, out: Any, n: int) -> Array:
         torch = self.torch
         if not isinstance(out, torch.Tensor):
-            out = torch.as_tensor(np.asarray(out)) if isinstance(out, np.ndarray) else out
+            is_numbers = isinstance(out, np.ndarray) and out.dtype.kind in "fiub"
+            # A copy in float64 where the type is one that torch does not know: longdouble, big-endian.
+            out = torch.as_tensor(np.asarray(out, dtype=_torch_dtype(out))) if is_numbers else out
         shapes: set[tuple[int, ...]] = {(n,), (n, 1)}
         if n == 1:
             shapes.add(())  # a module that ends in .squeeze() gives no dimension for a single pair

@@ -16,14 +16,7 @@ from recsys.inputs.containers import as_array
 from recsys.kernels import ScanResult, place_beyond, rank_scores
 from recsys.ranks.ranked_truth import CountedTruth
 from recsys.ranks.sources.factors import as_matrix
-from recsys.ranks.sources.source import (
-    Csr,
-    IdRows,
-    RankingOptions,
-    UsersByItems,
-    excluded_mask,
-    rows_of_cases,
-)
+from recsys.ranks.sources.source import Csr, IdRows, RankingOptions, UsersByItems
 from recsys.types import Array, Bool, Ids, Int, Interactions, Lists, positions
 
 _BLOCK_BYTES = 64 << 20
@@ -63,8 +56,9 @@ class Scores(UsersByItems):
 
     def judge(self, truth: Interactions, options: RankingOptions) -> CountedTruth:
         """Count the place of each judged item among all candidates."""
-        rows = self.user_rows.row_of(truth.cases.values, table="truth")
-        item = self.item_rows.row_of(truth.items.values, table="truth")[truth.codes]
+        self.check_ids(truth, "truth")
+        rows = self.user_rows.row_of(truth.cases.values)
+        item = self.item_rows.row_of(truth.items.values)[truth.codes]
         above = np.full(len(item), -1, dtype=np.int64)
         tied, ahead = np.zeros(len(item), dtype=np.int64), np.zeros(len(item), dtype=np.int64)
         n_candidates, lengths = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
@@ -117,9 +111,7 @@ class Scores(UsersByItems):
     def _score_blocks(self, rows: Int, cases: Ids, options: RankingOptions) -> Iterator[_ScoreBlock]:
         """Scores and candidates of the known users, in blocks within a memory budget."""
         known = np.flatnonzero(rows >= 0)
-        seen = rows_of_cases(options.seen, cases, self.item_rows, table="seen")
-        eligible = rows_of_cases(options.eligible, cases, self.item_rows, table="eligible")
-        excluded = excluded_mask(options.never, self.item_rows)
+        seen, eligible, excluded = self.candidate_rows(options, cases)
         step = max(1, _BLOCK_BYTES // (16 * max(1, self.item_rows.size)))
         n_blocks = -(-len(known) // step)
         for number in range(n_blocks):

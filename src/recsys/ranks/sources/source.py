@@ -1,18 +1,21 @@
 """The interface of sources, and the rows of their matrices by id.
 
 Truth and seen items have ids; a source has rows. Without ids the ids are the row numbers, and any other
-number is an error; with ids an unknown id is counted as a miss.
+number is an error, wherever it occurs; with ids an unknown id is counted as a miss.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from recsys.errors import IdTypeError, InputError
+from recsys.inputs.containers import as_array
 from recsys.inputs.ids import encode, ids_to_array
 from recsys.ranks.ranked_truth import CountedTruth
 from recsys.types import Array, Bool, Codes, Ids, Int, Interactions, Lists, Shown, entries_of_cases
@@ -57,15 +60,21 @@ class Source(Protocol):
 class IdRows:
     """The rows of one matrix: their number, and their ids if they have any."""
 
-    def __init__(self, size: int, ids: Iterable[Any] | None, *, what: str) -> None:
-        self.size = size
+    def __init__(self, size: Any, ids: Iterable[Any] | None, *, what: str) -> None:
+        is_whole = isinstance(size, int | np.integer) and not isinstance(size, bool | np.timedelta64)
+        if not is_whole or not 0 <= size < 1 << 31:
+            raise InputError(
+                f"n_{what}s={size!r} is not a number of {what}s.",
+                hint=f"Pass how many {what}s there are, at most {(1 << 31) - 1:,}.",
+            )
+        self.size = int(size)
         self.what = what
         self.named = ids is not None
         if ids is None:
             self.ids = Ids(np.arange(size, dtype=np.int64))
             self.rank: Array = np.arange(size)
             return
-        values = ids_to_array(ids, table="factors", column=what)
+        values = read_row_ids(ids, what)
         self.ids, codes = encode(values, table="factors", column=what)
         if len(values) != size or len(self.ids) != size:
             raise InputError(
@@ -80,14 +89,12 @@ class IdRows:
         """Whether the rows are in the order of their ids."""
         return not self.named or bool((self.rank == np.arange(self.size)).all())
 
-    def row_of(self, values: Array, *, table: str) -> Int:
-        """The row of each id, -1 for an unknown id; without ids a number that is no row is an error."""
+    def row_of(self, values: Array) -> Int:
+        """The row of each id, -1 for an unknown id."""
         if len(values) == 0:
             return np.zeros(0, dtype=np.int64)
         if self.named:
             self.ids.same_kind(Ids(values), what=self.what)
-        else:
-            self._check_row_numbers(values, table)
         codes = self.ids.code_of(values)
         if not self.named or self.size == 0:
             return codes
@@ -95,28 +102,66 @@ class IdRows:
         row_of_code[self.rank] = np.arange(self.size)
         return np.where(codes >= 0, row_of_code[codes], -1)
 
-    def _check_row_numbers(self, values: Array, table: str) -> None:
-        if values.dtype == object:
+    def check_ids(self, ids: Ids, *, table: str, codes: Codes | None = None) -> None:
+        """Raise an error if the rows have no ids of their own and an id of a table is no row number.
+
+        Args:
+            ids: the ids of the table, ascending.
+            table: its name in the error.
+            codes: the ids that occur, if that need not be all.
+        """
+        if self.named or len(ids) == 0:
+            return
+        where = f"the {table}" if table in ("truth", "lists") else f"{table}="
+        if ids.kind == "str":
             raise IdTypeError(
-                f"the {self.what} ids of the {table} are strings ({values[0]!r}, …), "
+                f"the {self.what} ids of {where} are strings ({ids.name(0)!r}, …), "
                 "and the rows of the model have no ids.",
                 table=table,
                 column=self.what,
                 hint=f"Pass {self.what}_ids= with the id of each row.",
             )
-        outside = (values < 0) | (values >= self.size)
-        if outside.any():
-            unknown_id = int(values[0] if values[0] < 0 else values[-1])  # ids are sorted
+        low, high = ids.values[0], ids.values[-1]
+        if codes is not None and not 0 <= low <= high < self.size:
+            occurring = ids.values[codes]
+            low, high = occurring.min(initial=0), occurring.max(initial=-1)
+        if low < 0 or high >= self.size:
             known_ids = f"{self.size} {self.what}s, ids 0 to {self.size - 1}"
             if self.size < 2:
                 known_ids = f"1 {self.what}, id 0" if self.size else f"no {self.what}s"
             raise InputError(
-                f"{self.what} {unknown_id} of the {table} does not exist in the model, "
+                f"{self.what} {int(low if low < 0 else high)} of {where} does not exist in the model, "
                 f"which has {known_ids}.",
                 table=table,
                 column=self.what,
                 hint=f"Rows count from 0. If these are ids, pass {self.what}_ids= with the id of each row.",
             )
+
+    def check_numbers(self, ids: Ids, *, table: str) -> None:
+        """Raise an error if a table counts as many rows as the model has from 0, and their ids are others."""
+        if not self.named or not ids.is_range or len(ids) != self.size or self.size == 0:
+            return
+        if self.ids.kind != "int" or self.ids.name(0) != 0 or self.ids.name(-1) != self.size - 1:
+            raise InputError(
+                f"{table} has no {self.what} ids, it counts {self.size} {self.what}s from 0, and the rows of "
+                f"the model have ids ({self.ids.name(0)!r}, …).",
+                table=table,
+                column=self.what,
+                hint=f"Pass {table} with ids: a dict, or a table.",
+            )
+
+
+def read_row_ids(ids: Iterable[Any], what: str) -> Array:
+    """The ids of the rows of a matrix, in the order of the rows."""
+    unordered = isinstance(ids, str | bytes | Mapping | AbstractSet) or not isinstance(ids, Iterable)
+    if unordered or getattr(ids, "ndim", 1) != 1:
+        shape = f" of shape {ids.shape}" if isinstance(ids, np.ndarray) else ""
+        raise InputError(
+            f"{what}_ids came as {type(ids).__name__}{shape}; expected one id per row, in their order.",
+            column=what,
+            hint="Pass a list or a 1-D array: the id of row 0, of row 1, …",
+        )
+    return ids_to_array(as_array(ids) if hasattr(ids, "__array__") else ids, table="factors", column=what)
 
 
 class UsersByItems:
@@ -137,6 +182,58 @@ class UsersByItems:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.user_rows.size:,} users x {self.n_items:,} items)"
+
+    def with_ids(self, user_ids: Iterable[Any] | None, item_ids: Iterable[Any] | None) -> Self:
+        """The same model with the id of each row; an error where rows have ids already."""
+        if user_ids is None and item_ids is None:
+            return self
+        out = copy(self)
+        for name, ids in (("user_rows", user_ids), ("item_rows", item_ids)):
+            rows: IdRows = getattr(self, name)
+            if ids is not None and rows.named:
+                raise InputError(
+                    f"{rows.what}_ids= was given, and the rows of the {type(self).__name__} have "
+                    f"{rows.what} ids already.",
+                    column=rows.what,
+                    hint=f"Leave out {rows.what}_ids=.",
+                )
+            if ids is not None:
+                setattr(out, name, IdRows(rows.size, ids, what=rows.what))
+        return out
+
+    def check_ids(self, data: Interactions | Lists, table: str, *, users: bool = True) -> None:
+        """Raise an error if data name a user or an item that is no row of a model without ids.
+
+        The rows and columns of a matrix have no ids but their numbers: it must not be larger than such a
+        model, nor as large as a model whose ids are other numbers.
+
+        Args:
+            data: what was given.
+            table: its name in the error.
+            users: whether its users are those of the model.
+        """
+        n_rows, n_columns = data.notes.get("numbered"), data.notes.get("columns")
+        sides = [(self.user_rows, data.cases, n_rows), (self.item_rows, data.items, n_columns)]
+        for rows, ids, size in sides if users else sides[1:]:
+            if size is None or not ids.is_range:
+                continue
+            if not rows.named and size > rows.size:
+                shape = f"{n_rows} rows, one per user,"
+                hint = "If the rows are not the users 0, 1, 2, …, pass a table or {user: [items]}."
+                if n_columns is not None:
+                    shape = f"a matrix of {n_rows} users x {n_columns} items"
+                    hint = "Rows and columns of a matrix are those of the model; cut it to the same shape."
+                raise InputError(
+                    f"{table} came as {shape} and the model has "
+                    f"{self.user_rows.size} users x {self.item_rows.size} items.",
+                    table=table,
+                    column=rows.what,
+                    hint=hint,
+                )
+            rows.check_numbers(ids, table=table)
+        if users:
+            self.user_rows.check_ids(data.cases, table=table)
+        self.item_rows.check_ids(data.items, table=table, codes=data.codes)
 
     def _item_codes(self, rows: Array) -> Codes:
         """The codes of rows of items: their places in the order of the ids."""
@@ -176,7 +273,8 @@ class UsersByItems:
             cases = self.user_rows.ids
         else:
             cases, _ = encode(ids_to_array(users, table="users", column="user"), table="users", column="user")
-        rows = self.user_rows.row_of(cases.values, table="users")
+        self.user_rows.check_ids(cases, table="users")
+        rows = self.user_rows.row_of(cases.values)
         if (rows < 0).any():
             raise InputError(
                 f"user {cases.name(np.argmin(rows))!r} is unknown to the model.",
@@ -186,16 +284,33 @@ class UsersByItems:
             )
         return cases, rows
 
+    def candidate_rows(
+        self, options: RankingOptions, cases: Ids
+    ) -> tuple[Csr | None, Csr | None, Bool | None]:
+        """The items each case has seen, those it may be recommended, and which nobody may be recommended."""
+        per_case = []
+        for name in ("seen", "eligible"):
+            data: Interactions | None = getattr(options, name)
+            if data is not None:
+                self.check_ids(data, name)
+            per_case.append(None if data is None else _rows_of_cases(data, cases, self.item_rows))
+        excluded: Bool | None = None
+        if options.never is not None:
+            values = ids_to_array(options.never, table="never", column="item")
+            ids, _ = encode(values, table="never", column="item")
+            self.item_rows.check_ids(ids, table="never")
+            rows = self.item_rows.row_of(ids.values)
+            excluded = np.zeros(self.item_rows.size, dtype=bool)
+            excluded[rows[rows >= 0]] = True
+        return per_case[0], per_case[1], excluded
 
-def rows_of_cases(data: Interactions | None, cases: Ids, items: IdRows, *, table: str) -> Csr | None:
+
+def _rows_of_cases(data: Interactions, cases: Ids, items: IdRows) -> Csr:
     """Interactions of these cases as ascending rows of the item matrix; unknown items are dropped."""
-    if data is None:
-        return None
     if not items.named and data.items.is_range and np.array_equal(data.cases.values, cases.values):
-        items.row_of(data.items.values[-1:], table=table)
         return data.indptr, data.codes
     case, at = entries_of_cases(data, cases)
-    row = items.row_of(data.items.values, table=table)[data.codes[at]]
+    row = items.row_of(data.items.values)[data.codes[at]]
     known = row >= 0
     case, row = case[known], row[known]
     if not items.sorted:
@@ -203,14 +318,3 @@ def rows_of_cases(data: Interactions | None, cases: Ids, items: IdRows, *, table
         case, row = case[order], row[order]
     indptr = np.concatenate([[0], np.cumsum(np.bincount(case, minlength=len(cases)))])
     return indptr, row.astype(np.int32)
-
-
-def excluded_mask(never: Iterable[Any] | None, items: IdRows) -> Bool | None:
-    """One flag per item, from the ids that must not be recommended."""
-    if never is None:
-        return None
-    ids, _ = encode(ids_to_array(never, table="never", column="item"), table="never", column="item")
-    rows = items.row_of(ids.values, table="never")
-    mask = np.zeros(items.size, dtype=bool)
-    mask[rows[rows >= 0]] = True
-    return mask

@@ -1,0 +1,429 @@
+"""Cautions: where a result may answer another question than the one that was meant.
+
+A rule is one function. Its docstring says when it speaks and, after "Silent:", when it stays silent although
+it looks alike; docs/cautions.md is written from it. Rules look at what was read, when `cautions` is first
+asked for, so an evaluation takes no longer for them.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from recsys.errors import InputError
+from recsys.ranks.sources import UsersByItems
+from recsys.types import Array, Ids, Interactions, Lists, Partial, Registry
+
+if TYPE_CHECKING:
+    from recsys.conventions.decisions import Conventions
+    from recsys.evaluation.results import Evaluation
+    from recsys.evaluation.run import EvaluationRun
+
+Rule = TypeVar("Rule", bound=Callable[..., "str | None"])
+_RATINGS = ("rating", "ratings", "star", "stars")
+_TIMES = ("timestamp", "time", "ts", "date", "datetime", "unixtime")
+_SCORES = ("score", "scores", "rank", "prediction", "pred", "predicted")
+_FEW, _MOST = 0.1, 0.9
+
+
+class Caution(NamedTuple):
+    """One caution of a result: its code, the sentence a reader sees, and the page that explains it."""
+
+    code: str
+    sentence: str
+    page: str
+
+    def __str__(self) -> str:
+        return f"caution: {self.sentence} [{self.code}]"
+
+
+class CautionRule(NamedTuple):
+    """What a rule is about ("evaluation" or "comparison"), and the function that finds a sentence."""
+
+    about: str
+    find: Callable[..., str | None]
+
+    @property
+    def speaks(self) -> str:
+        """When it speaks."""
+        return " ".join((self.find.__doc__ or "").partition("Silent:")[0].split())
+
+    @property
+    def silent(self) -> str:
+        """When it stays silent although it looks alike."""
+        return " ".join((self.find.__doc__ or "").partition("Silent:")[2].split())
+
+
+class Question(NamedTuple):
+    """What the rules about one evaluation look at."""
+
+    run: EvaluationRun
+    partial: Partial
+    conventions: Conventions
+
+
+CAUTIONS: Registry[CautionRule] = Registry("caution", "recsys.cautions")
+
+
+def caution_rule(about: str) -> Callable[[Rule], Rule]:
+    """Register a function as a rule; its name is the code.
+
+    Args:
+        about: "evaluation" for a function of a Question; "comparison" for one of {model: [evaluations]}.
+    """
+
+    def register(find: Rule) -> Rule:
+        CAUTIONS[find.__name__] = CautionRule(about, find)
+        return find
+
+    return register
+
+
+def silenced_codes(cautions: str | Iterable[str] | None) -> frozenset[str]:
+    """The codes that `cautions=` silences: all of them for "ignore", those of a list, none for None."""
+    if cautions is None or cautions == "ignore":
+        return frozenset() if cautions is None else frozenset(CAUTIONS.load_plugins())
+    if not isinstance(cautions, Iterable):
+        raise InputError(
+            f"cautions= came as {type(cautions).__name__}.",
+            hint='Pass "ignore", or the codes to silence, such as ["k_beyond_lists"].',
+        )
+    codes = [cautions] if isinstance(cautions, str) else list(cautions)
+    for code in codes:
+        CAUTIONS.find(code)
+    return frozenset(codes)
+
+
+def find_cautions(about: str, evidence: Any, silenced: frozenset[str] = frozenset()) -> tuple[Caution, ...]:
+    """What the rules say, in the order they are registered."""
+    cautions = []
+    for code, rule in CAUTIONS.load_plugins().items():
+        sentence = rule.find(evidence) if rule.about == about and code not in silenced else None
+        if sentence is not None:
+            cautions.append(Caution(code, sentence, f"cautions.md#{code}"))
+    return tuple(cautions)
+
+
+def unique_cautions(results: Iterable[Iterable[Caution]]) -> tuple[Caution, ...]:
+    """The cautions of several results, the first of each code."""
+    first: dict[str, Caution] = {}
+    for cautions in results:
+        for one in cautions:
+            first.setdefault(one.code, one)
+    return tuple(first.values())
+
+
+def comparison_cautions(
+    models: Mapping[str, Sequence[Evaluation]], silenced: frozenset[str] = frozenset()
+) -> tuple[Caution, ...]:
+    """The cautions about a comparison, and those of its models, each sentence once with their names."""
+    models_of: dict[Caution, list[str]] = {}
+    for name, evaluations in models.items():
+        for one in unique_cautions(e.cautions for e in evaluations):
+            models_of.setdefault(one, []).append(name)
+    of_models = (
+        one if len(names) == len(models) else one._replace(sentence=f"{', '.join(names)}: {one.sentence}")
+        for one, names in models_of.items()
+        if one.code not in silenced
+    )
+    return (*find_cautions("comparison", models, silenced), *of_models)
+
+
+@caution_rule("evaluation")
+def ids_are_not_rows(question: Question) -> str | None:
+    """Ids that count from 1 seem to meet a model whose rows have no ids: every one would be one row off.
+
+    The ids of truth, seen and train together cover at least 90% of the rows of users or of items, but never
+    row 0.
+
+    Silent: truth is a matrix, whose ids are row numbers; user_ids= or item_ids= are given; some id is 0.
+    """
+    run = question.run
+    if not isinstance(run.ranking, UsersByItems) or "numbered" in run.truth.notes:
+        return None
+    tables = [t for t in (run.truth, run.ranking_options.seen, run.context.train) if t is not None]
+    parts = []
+    for rows, ids_of in ((run.ranking.user_rows, _user_ids), (run.ranking.item_rows, _item_ids)):
+        covered = np.zeros(rows.size, dtype=bool)
+        for table in tables if not rows.named else ():
+            if table is not run.context.train or rows.what == "item" or run.cases_are_users:
+                covered[ids_of(table)] = True
+        if rows.size > 1 and not covered[0] and covered.mean() >= _MOST:
+            share = f"{covered.mean():.0%} of the model's {rows.size:,} rows"
+            parts.append(f"{rows.what} ids cover {share} but never row 0")
+    if not parts:
+        return None
+    return f"{' and '.join(parts)}: if they count from 1 every row is one off; pass user_ids= and item_ids="
+
+
+@caution_rule("evaluation")
+def k_beyond_lists(question: Question) -> str | None:
+    """No list reaches the cut-off of a metric, and the lists were cut: recall@50 of lists of 20 is recall@20.
+
+    At least half of the lists end at the same length although there are more items.
+
+    Silent: some list reaches k; the lists are complete or come from a model that ranks everything; the
+    catalogue is smaller than k; the lists end at different lengths.
+    """
+    run = question.run
+    if not isinstance(run.ranking, Lists) or run.complete:
+        return None
+    sizes = run.ranking.sizes
+    longest = int(sizes.max(initial=0))
+    beyond = [r for r in run.requests if r.k is not None and r.k > longest]
+    n_longest = int((sizes == longest).sum())
+    if not beyond or longest == 0 or n_longest < 2 or 2 * n_longest < np.count_nonzero(sizes):
+        return None
+    n_known = len(np.union1d(_item_ids(run.ranking), _item_ids(run.truth)))
+    if run.n_items is None and longest >= n_known:
+        return None
+    if run.n_items is not None and (run.n_items <= longest or run.n_items < min(r.k or 0 for r in beyond)):
+        return None
+    names = ", ".join(map(str, beyond[:3])) + (f" and {len(beyond) - 3} more" if len(beyond) > 3 else "")
+    look = "looks" if len(beyond) == 1 else "look"
+    return f"no list is longer than {longest:,}, so {names} {look} no further; make longer lists, or lower k"
+
+
+@caution_rule("evaluation")
+def relevant_from_unset(question: Question) -> str | None:
+    """Every star rating above 0 counts as relevant, one star too, and nobody said so.
+
+    The truth has a column called rating or stars with three values or more, and neither relevant_from nor a
+    preset was chosen.
+
+    Silent: counts, qrels and other columns; relevant_from is set, also as a parameter of the metrics; a
+    preset.
+    """
+    truth, conventions = question.run.truth, question.conventions
+    column = truth.notes.get("read", {}).get("grade_column")
+    if truth.grades is None or column is None or _plain_name(column) not in _RATINGS:
+        return None
+    chosen = [r.conventions(conventions).relevant_from is not None for r in question.run.requests]
+    if all(chosen) or not str(conventions).startswith("default"):
+        return None
+    values = np.unique(truth.grades[truth.grades > 0])
+    if len(values) < 3:
+        return None
+    high = values[np.searchsorted(values, 0.8 * values[-1])]
+    share = np.count_nonzero(truth.grades >= high) / np.count_nonzero(truth.grades > 0)
+    return (
+        f"grades {values[0]:g} to {values[-1]:g} of {column!r} all count as relevant; "
+        f"relevant_from={high:g} would leave {share:.0%} of them"
+    )
+
+
+@caution_rule("evaluation")
+def row_order_as_rank(question: Question) -> str | None:
+    """The order of the lists' rows is taken as the ranking, and does not look like one.
+
+    The lists are a table without rank and score, and the rows of different users interleave, or the rows of
+    every user follow the item ids.
+
+    Silent: each user's rows stand together in another order (a note says so); rank or score is there; dicts
+    and arrays.
+    """
+    lists = question.run.ranking
+    order = lists.notes.get("read", {}).get("rows") if isinstance(lists, Lists) else None
+    if not isinstance(lists, Lists) or order is None:
+        return None
+    why = "the rows of different users interleave" if order == "interleaved" else ""
+    if not why:
+        rises = np.append(lists.codes[1:] > lists.codes[:-1], True)
+        rises[lists.indptr[1:][lists.sizes > 0] - 1] = True
+        # Chance puts a list of n in order once in n! times; here it must be rarer than 1 in 1,000.
+        if not rises.all() or sum(math.lgamma(size + 1) for size in lists.sizes.tolist()) < math.log(1000):
+            return None
+        why = "the rows of every user follow the item ids"
+    return f"the lists have no rank and no score, so their rows are the ranking, yet {why}; add such a column"
+
+
+@caution_rule("evaluation")
+def lists_and_truth_swapped(question: Question) -> str | None:
+    """The lists have a column of ratings or times, and the truth has scores or ranks, or the same rows.
+
+    Silent: only one of the two is so.
+    """
+    truth, lists = question.run.truth, question.run.ranking
+    in_truth = [n for n in _column_names(truth) if _plain_name(n) in _SCORES]
+    in_lists = [n for n in _column_names(lists) if _plain_name(n) in _RATINGS + _TIMES]
+    if not isinstance(lists, Lists) or not in_lists:
+        return None
+    if in_truth:
+        return f"the truth has a column {in_truth[0]!r} and the lists have {in_lists[0]!r}: are they swapped?"
+    same_users = np.array_equal(truth.cases.values, lists.cases.values)
+    if (
+        same_users
+        and np.array_equal(truth.sizes, lists.sizes)
+        and question.partial.counts["found"] == len(truth.codes)
+    ):
+        return f"lists and truth hold the same rows, with {in_lists[0]!r}: was one file given twice?"
+    return None
+
+
+@caution_rule("evaluation")
+def few_ids_shared(question: Question) -> str | None:
+    """Nearly nobody matched.
+
+    Fewer than 10% of the truth's users have recommendations, or fewer than 10% of the users with
+    recommendations have truth and they are not nearly all of the truth; fewer than 10% of the items of one
+    side occur on the other and most of the other side's are missing too; or text ids would match after
+    strip() or in Unicode's NFC.
+
+    Silent: lists for everybody and truth for some; lists of popular items only; a small truth.
+    """
+    run = question.run
+    ranking = run.ranking
+    parts = []
+    for what, ids_of in (("user", _user_ids), ("item", _item_ids)):
+        known = ids_of(run.truth)
+        if isinstance(ranking, Lists):
+            shown = ids_of(ranking)
+        else:
+            rows = getattr(ranking, f"{what}_rows", None)
+            shown = rows.ids.values if rows is not None and rows.named else known[:0]
+        if len(known) == 0 or len(shown) == 0:
+            continue
+        shared = Ids(shown).code_of(known) >= 0
+        of_truth, of_lists = shared.mean(), shared.sum() / len(shown)
+        few = min(of_truth, of_lists) < _FEW and max(of_truth, of_lists) < 0.5
+        if what == "user":
+            few = of_truth < _FEW or (of_lists < _FEW and of_truth < _MOST)
+        if few:
+            of = f"{shared.sum():,} of the {len(known):,} {what}s of the truth"
+            parts.append(f"only {of} occur among the {len(shown):,} of the lists")
+        if known.dtype == object:
+            plain = {_plain_id(i): i for i in shown[Ids(known).code_of(shown) < 0].tolist()}
+            pairs = [(i, plain[_plain_id(i)]) for i in known[~shared].tolist() if _plain_id(i) in plain]
+            if pairs:
+                example = f"such as {pairs[0][0]!r} and {pairs[0][1]!r}"
+                parts.append(f"{what} ids differ only in blanks or in how letters are coded, {example}")
+    return "; ".join(parts) or None
+
+
+@caution_rule("evaluation")
+def training_items_ranked(question: Question) -> str | None:
+    """A model ranks what users had already, which takes places: train= is given without seen=.
+
+    Silent: seen= is given, also as seen={} (nothing is left out on purpose); eligible= is given; there is no
+    train (a note says so); ready lists.
+    """
+    run = question.run
+    chosen = run.ranking_options.seen is not None or run.ranking_options.eligible is not None
+    if isinstance(run.ranking, Lists) or chosen or run.context.train is None:
+        return None
+    return "items of train are ranked too and take places; pass seen=train to leave them out, seen={} to keep"
+
+
+@caution_rule("evaluation")
+def pairs_read_as_lists(question: Question) -> str | None:
+    """A history that came as pairs [[user, item], …] was read as the items of users 0, 1, 2 and so on.
+
+    The first members of the pairs in train or seen are users of the truth, and the row numbers are not.
+
+    Silent: the row numbers are users of the truth; tables, dicts and matrices.
+    """
+    if not question.run.pairs:
+        return None
+    return (
+        f"{' and '.join(question.run.pairs)} came as pairs, and each was read as the items of user 0, 1, 2, "
+        "…; pass a table with user and item columns, or {user: [items]}"
+    )
+
+
+@caution_rule("evaluation")
+def groups_left_out(question: Question) -> str | None:
+    """by= is given, and some users or relevant items have no group: they are in no row of the groups.
+
+    Silent: everybody has a group.
+    """
+    counts = question.partial.counts
+    for name, total, what in (
+        ("users_without_group", "cases", "users"),
+        ("items_without_group", "judged", "relevant items"),
+    ):
+        if counts.get(name):
+            left_out = f"{counts[name]:,} of {counts[total]:,} {what}"
+            return f"{left_out} have no group and are in the overall values only"
+    return None
+
+
+@caution_rule("comparison")
+def different_questions(models: Mapping[str, Sequence[Evaluation]]) -> str | None:
+    """Two results have another truth for the same users, or share fewer than half of their users.
+
+    Silent: the same truth for most of the same users; files of version 0.1.0, which do not hold the truth.
+    """
+    baseline, *others = models
+    truth_of = {
+        name: {i: k for e in evaluations for i, k in _truth_by_id(e).items()}
+        for name, evaluations in models.items()
+    }
+    for name in others:
+        shared = truth_of[baseline].keys() & truth_of[name].keys()
+        pairs = ((truth_of[baseline][i], truth_of[name][i]) for i in shared)
+        n_other = sum(a != b for a, b in pairs if a is not None and b is not None)
+        n_users = max(len(truth_of[baseline]), len(truth_of[name]))
+        if n_other:
+            return f"{n_other:,} of {len(shared):,} users have another truth in {name} than in {baseline}"
+        if 2 * len(shared) < n_users:
+            of = f"{len(shared):,} of {n_users:,} users"
+            return f"{baseline} and {name} share {of}, and only these are compared"
+    return None
+
+
+@caution_rule("comparison")
+def groups_not_compared(models: Mapping[str, Sequence[Evaluation]]) -> str | None:
+    """Results with groups (by=) are compared over all users together.
+
+    Silent: no result has groups.
+    """
+    if not any(e.by for evaluations in models.values() for e in evaluations):
+        return None
+    return "the results have groups, and what is compared here is all users together"
+
+
+def are_pairs(data: Any, users: Array) -> bool:
+    """Whether most first members of the rows [user, item] are users and few of the row numbers are."""
+    if isinstance(data, np.ndarray):
+        firsts = set(data[:, 0].tolist()) if data.ndim == 2 and data.shape[1] == 2 else set()
+    else:
+        of_two = all(isinstance(row, list | tuple) and len(row) == 2 for row in data)
+        firsts = {row[0] for row in data if isinstance(row[0], int | str | np.integer)} if of_two else set()
+    known = set(users.tolist())
+    n_rows = sum(row in known for row in range(len(data)))
+    return bool(firsts) and n_rows < _FEW * len(data) and 2 * len(firsts & known) >= len(firsts)
+
+
+def _user_ids(data: Interactions | Lists) -> Array:
+    """The users that have at least one row."""
+    return data.cases.values[data.sizes > 0]
+
+
+def _item_ids(data: Interactions | Lists) -> Array:
+    """The items that occur."""
+    return data.items.values[np.bincount(data.codes, minlength=len(data.items)) > 0]
+
+
+def _plain_name(name: str) -> str:
+    """A column's name without case, underscores and RecBole's type."""
+    return name.partition(":")[0].strip().lower().replace("_", "")
+
+
+def _column_names(data: Any) -> list[str]:
+    """All columns of the table that lists or truth came from."""
+    read = data.notes.get("read", {}) if isinstance(data, Lists | Interactions) else {}
+    return [n for role, n in read.items() if role.endswith("_column")] + list(read.get("unused", ()))
+
+
+def _plain_id(name: str) -> str:
+    return unicodedata.normalize("NFC", name).strip()
+
+
+def _truth_by_id(result: Evaluation) -> dict[Any, Any]:
+    """{case: the key of its truth, None if it is not known}."""
+    ids, keys = result.per_case.ids.tolist(), result.truth_keys
+    return dict.fromkeys(ids) if keys is None else dict(zip(ids, keys.tolist(), strict=True))

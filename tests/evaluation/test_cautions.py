@@ -1,0 +1,428 @@
+"""Every caution speaks where its row says so, and stays silent where its row says so."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+import recsys
+from recsys.errors import InputError, UnknownNameError
+from recsys.evaluation.cautions import CAUTIONS
+
+pytestmark = pytest.mark.filterwarnings("ignore::recsys.stats.inference_results.StatisticsWarning")
+RNG = np.random.default_rng(7)
+N = 40
+
+
+def codes(result) -> list[str]:
+    return [caution.code for caution in result.cautions]
+
+
+def frame(users, items, **columns) -> pd.DataFrame:
+    return pd.DataFrame({"user": users, "item": items, **columns})
+
+
+def factors(n_users=N, n_items=30) -> recsys.Factors:
+    return recsys.Factors(RNG.normal(size=(n_users, 4)), RNG.normal(size=(n_items, 4)))
+
+
+def world(first: int, n_users=N, n_items=30):
+    """(truth, seen): ids from `first` on, the last row of each side left out if they start at 1."""
+    users, items = np.arange(first, n_users), np.arange(first, n_items)
+    truth = frame(
+        np.repeat(users, 2), items[(np.repeat(users, 2) * 7 + np.tile([0, 3], len(users))) % len(items)]
+    )
+    seen = frame(
+        np.repeat(users, 3), items[(np.repeat(users, 3) * 5 + np.tile([1, 2, 4], len(users))) % len(items)]
+    )
+    return truth, seen
+
+
+def lists_of(length: int, n_users: int = 12, n_items: int = 100) -> dict[int, list[int]]:
+    return {u: [(u * 13 + 7 * j) % n_items for j in range(length)] for u in range(n_users)}
+
+
+def truth_of(n_users: int = 12, n_items: int = 100) -> dict[int, set[int]]:
+    return {u: {(u * 13 + 7 * j) % n_items for j in (u % 7, 5, 60)} for u in range(n_users)}
+
+
+def interleaved(length: int = 4, n_users: int = 10) -> pd.DataFrame:
+    """Row j of every user, then row j + 1 of every user."""
+    users = np.tile(np.arange(n_users), length)
+    return frame(users, (users * 13 + 7 * np.repeat(np.arange(length), n_users)) % 50)
+
+
+RATINGS = frame(
+    np.repeat(np.arange(12), 5), np.tile(np.arange(5), 12) * 7, rating=np.tile([1, 2, 3, 4, 5], 12)
+)
+LISTS = {u: [0, 7, 14, 21, 28] for u in range(12)}
+TEXT = {f"u{n}": [f"item {n}", f"item {n + 1}"] for n in range(20)}
+
+
+def by_group(missing):
+    users = list(range(12))
+    return recsys.evaluate(
+        lists_of(5), truth_of(), ["recall@5"], by={u: missing if u < 3 else "a" for u in users}
+    )
+
+
+def model_with_train(**keywords):
+    truth, train = world(0)
+    return recsys.evaluate(factors(), truth, ["recall@5"], train=train, **keywords)
+
+
+SPEAKS = {
+    "ids_are_not_rows": [
+        lambda: recsys.evaluate(factors(), world(1)[0], ["recall@5"], seen=world(1)[1]),
+        lambda: recsys.evaluate(factors(), world(1)[0], ["recall@5"], seen={}, train=world(1)[1]),
+        lambda: recsys.evaluate(
+            recsys.Scores(RNG.normal(size=(N, 30))), world(1)[0], ["recall@5"], seen=world(1)[1]
+        ),
+    ],
+    "k_beyond_lists": [
+        lambda: recsys.evaluate(lists_of(20), truth_of(), ["ndcg@50"]),
+        lambda: recsys.evaluate(lists_of(20), truth_of(), ["recall@10", "ndcg@50"], catalogue=1000),
+        lambda: recsys.evaluate({**lists_of(20), 3: [1, 2], 4: []}, truth_of(), ["ndcg@21"]),
+    ],
+    "relevant_from_unset": [
+        lambda: recsys.evaluate(LISTS, RATINGS, ["ndcg@5"]),
+        lambda: recsys.evaluate(
+            LISTS, RATINGS.rename(columns={"rating": "Stars"}), ["ndcg@5"], columns={"grade": "Stars"}
+        ),
+        lambda: recsys.evaluate(LISTS, RATINGS, ["ndcg@5", "ndcg(relevant_from=4)@5"]),
+        lambda: recsys.evaluate(LISTS, RATINGS, ["ndcg@5"], conventions={"gain": "exp2"}),
+    ],
+    "row_order_as_rank": [
+        lambda: recsys.evaluate(interleaved(), {u: {u * 13 % 50} for u in range(10)}, ["mrr"]),
+        lambda: recsys.evaluate(
+            frame(np.repeat(np.arange(10), 4), np.tile([1, 5, 9, 30], 10)),
+            {u: {5} for u in range(10)},
+            ["mrr"],
+        ),
+    ],
+    "lists_and_truth_swapped": [
+        lambda: recsys.evaluate(RATINGS, RATINGS, ["ndcg@5"]),
+        lambda: recsys.evaluate(
+            RATINGS,
+            frame(np.repeat(np.arange(12), 2), np.tile([0, 7], 12), score=np.tile([0.9, 0.1], 12)),
+            ["ndcg@5"],
+        ),
+        lambda: recsys.evaluate(
+            RATINGS.assign(timestamp=1).drop(columns="rating"),
+            frame(np.arange(12), np.zeros(12, dtype=int), rank=1),
+            ["ndcg@5"],
+        ),
+    ],
+    "few_ids_shared": [
+        lambda: recsys.evaluate(
+            lists_of(5, 12), {**{u: {7} for u in range(1, 3)}, **{u: {7} for u in range(100, 200)}}, ["mrr"]
+        ),
+        lambda: recsys.evaluate(lists_of(5), {u: {500 + u} for u in range(11)} | {11: {143 % 100}}, ["mrr"]),
+        lambda: recsys.evaluate(
+            TEXT, {u: {items[0] + " "} for u, items in TEXT.items()} | {"u0": {"item 0"}}, ["mrr"]
+        ),
+        lambda: recsys.evaluate({"Jose\u0301": ["a"], "b": ["b"]}, {"Jos\u00e9": {"a"}, "b": {"b"}}, ["mrr"]),
+    ],
+    "training_items_ranked": [model_with_train],
+    "pairs_read_as_lists": [
+        lambda: recsys.evaluate(
+            {u: [1, 2] for u in range(1000, 1040)},
+            {u: {1} for u in range(1000, 1040)},
+            ["novelty@2"],
+            train=[[u, u % 5] for u in range(1000, 1040)],
+        ),
+        lambda: recsys.evaluate(
+            {u: [1, 2] for u in range(1000, 1040)},
+            {u: {1} for u in range(1000, 1040)},
+            ["novelty@2"],
+            train=np.array([[u, u % 5] for u in range(1000, 1040)]),
+        ),
+    ],
+    "groups_left_out": [
+        lambda: by_group(None),
+        lambda: by_group(float("nan")),
+        lambda: by_group(pd.NA),
+        lambda: by_group(pd.NaT),
+        lambda: recsys.evaluate(
+            lists_of(5),
+            truth_of(),
+            ["recall@5"],
+            by="g",
+            users=pd.DataFrame({"user": range(12), "g": ["a"] * 9 + [None] * 3}),
+        ),
+        lambda: recsys.evaluate(
+            lists_of(5),
+            truth_of(),
+            ["recall@5"],
+            by="g",
+            items=pd.DataFrame({"item": range(50), "g": ["a", "b"] * 25}),
+        ),
+    ],
+    "different_questions": [
+        lambda: recsys.compare(
+            {
+                "a": recsys.evaluate(lists_of(5, 60), truth_of(60), ["recall@5"]),
+                "b": recsys.evaluate(lists_of(5, 60), {u: {u % 100} for u in range(60)}, ["recall@5"]),
+            }
+        ),
+        lambda: recsys.compare(
+            {
+                "a": recsys.evaluate(lists_of(5, 60), truth_of(60), ["recall@5"]),
+                "b": recsys.evaluate(
+                    lists_of(5, 60), {u: v for u, v in truth_of(60).items() if u < 20}, ["recall@5"]
+                ),
+            }
+        ),
+        lambda: recsys.compare(
+            {
+                "a": recsys.evaluate(lists_of(5, 60), truth_of(60), ["recall@5"]),
+                "b": recsys.evaluate(
+                    lists_of(5, 60), {u: dict.fromkeys(v, 2) for u, v in truth_of(60).items()}, ["recall@5"]
+                ),
+            }
+        ),
+    ],
+    "groups_not_compared": [
+        lambda: recsys.compare(
+            {
+                name: recsys.evaluate(lists_of(n, 60), truth_of(60), ["recall@5"], by=lambda u: u % 2)
+                for name, n in (("a", 5), ("b", 6))
+            }
+        ),
+    ],
+}
+
+SILENT = {
+    "ids_are_not_rows": [
+        lambda: recsys.evaluate(factors(), world(0)[0], ["recall@5"], seen=world(0)[1]),
+        lambda: recsys.evaluate(
+            factors(),
+            sp.csr_matrix((np.ones(N - 1), (np.arange(1, N), 1 + np.arange(N - 1) % 29)), shape=(N, 30)),
+            ["recall@5"],
+            seen={},
+        ),
+        lambda: recsys.evaluate(factors(), {u: {3, 4} for u in range(1, N // 2)}, ["recall@5"], seen={}),
+        lambda: recsys.evaluate(
+            recsys.Factors(
+                RNG.normal(size=(N, 4)),
+                RNG.normal(size=(30, 4)),
+                user_ids=range(1, N + 1),
+                item_ids=range(1, 31),
+            ),
+            world(1)[0],
+            ["recall@5"],
+            seen=world(1)[1],
+        ),
+    ],
+    "k_beyond_lists": [
+        lambda: recsys.evaluate(lists_of(20), truth_of(), ["ndcg@20"]),
+        lambda: recsys.evaluate({**lists_of(20), 3: list(range(50))}, truth_of(), ["ndcg@50"]),
+        lambda: recsys.evaluate(lists_of(20, n_items=20), truth_of(n_items=20), ["ndcg@50"], complete=True),
+        lambda: recsys.evaluate(lists_of(20, n_items=20), truth_of(n_items=20), ["ndcg@50"]),
+        lambda: recsys.evaluate(lists_of(20, n_items=30), truth_of(n_items=30), ["ndcg@50"], catalogue=30),
+        lambda: recsys.evaluate({u: list(range(u + 1)) for u in range(12)}, truth_of(), ["ndcg@50"]),
+        lambda: recsys.evaluate(factors(), world(0)[0], ["ndcg@50"], seen={}),
+        lambda: recsys.evaluate(lists_of(20), truth_of(), ["mrr"]),
+    ],
+    "relevant_from_unset": [
+        lambda: recsys.evaluate(LISTS, RATINGS, ["ndcg@5"], conventions={"relevant_from": 4}),
+        lambda: recsys.evaluate(LISTS, RATINGS, ["ndcg@5"], conventions={"relevant_from": 1}),
+        lambda: recsys.evaluate(LISTS, RATINGS, ["ndcg(relevant_from=4)@5"]),
+        lambda: recsys.evaluate(LISTS, RATINGS, ["ndcg@5"], conventions="trec_eval"),
+        lambda: recsys.evaluate(LISTS, RATINGS.rename(columns={"rating": "grade"}), ["ndcg@5"]),
+        lambda: recsys.evaluate(LISTS, RATINGS.assign(rating=RATINGS["rating"] % 2), ["ndcg@5"]),
+        lambda: recsys.evaluate(LISTS, {u: {0: 1, 7: 3, 14: 5} for u in range(12)}, ["ndcg@5"]),
+    ],
+    "row_order_as_rank": [
+        lambda: recsys.evaluate(
+            interleaved().assign(score=1.0 / np.arange(1, 41)), {u: {u * 13 % 50} for u in range(10)}, ["mrr"]
+        ),
+        lambda: recsys.evaluate(
+            frame(np.repeat(np.arange(10), 4), np.tile([9, 5, 1, 30], 10)),
+            {u: {5} for u in range(10)},
+            ["mrr"],
+        ),
+        lambda: recsys.evaluate(frame([3, 3, 1, 1], [1, 2, 5, 4]), {3: {1}, 1: {5}}, ["mrr"]),
+        lambda: recsys.evaluate({u: [1, 5, 9, 30] for u in range(10)}, {u: {5} for u in range(10)}, ["mrr"]),
+    ],
+    "lists_and_truth_swapped": [
+        lambda: recsys.evaluate(
+            frame(np.repeat(np.arange(12), 2), np.tile([0, 7], 12), score=np.tile([0.9, 0.1], 12)),
+            RATINGS,
+            ["ndcg@5"],
+        ),
+        lambda: recsys.evaluate(LISTS, RATINGS.assign(score=0.5), ["ndcg@5"]),
+    ],
+    "few_ids_shared": [
+        lambda: recsys.evaluate(lists_of(5, 100), {3: {4}, 5: {9}}, ["mrr"]),
+        lambda: recsys.evaluate(
+            {u: [1, 2, 3] for u in range(50)}, {u: {u, 1, 2, 3} for u in range(50)}, ["mrr"]
+        ),
+        lambda: recsys.evaluate(TEXT, {u: {items[0]} for u, items in TEXT.items()}, ["mrr"]),
+        lambda: recsys.evaluate(factors(), world(0)[0], ["recall@5"], seen={}),
+    ],
+    "training_items_ranked": [
+        lambda: model_with_train(seen=world(0)[1]),
+        lambda: model_with_train(seen={}),
+        lambda: recsys.evaluate(factors(), world(0)[0], ["recall@5"]),
+        lambda: recsys.evaluate(lists_of(5), truth_of(), ["novelty@5"], train=truth_of()),
+    ],
+    "pairs_read_as_lists": [
+        lambda: recsys.evaluate(
+            lists_of(5), truth_of(), ["novelty@5"], train=[[u, u + 1] for u in range(12)]
+        ),
+        lambda: recsys.evaluate(
+            {u: [1, 2] for u in range(1000, 1040)},
+            {u: {1} for u in range(1000, 1040)},
+            ["novelty@2"],
+            train={u: [u % 5, 1] for u in range(1000, 1040)},
+        ),
+    ],
+    "groups_left_out": [lambda: by_group("b"), lambda: by_group(0)],
+    "different_questions": [
+        lambda: recsys.compare(
+            {
+                "a": recsys.evaluate(lists_of(5, 60), truth_of(60), ["recall@5"]),
+                "b": recsys.evaluate(lists_of(6, 60), truth_of(60), ["recall@5"]),
+            }
+        ),
+        lambda: recsys.compare(
+            {
+                "a": recsys.evaluate(lists_of(5, 60), truth_of(60), ["recall@5"]),
+                "b": recsys.evaluate(
+                    lists_of(5, 50), {u: v for u, v in truth_of(60).items() if u < 50}, ["recall@5"]
+                ),
+            }
+        ),
+    ],
+    "groups_not_compared": [
+        lambda: recsys.compare(
+            {
+                name: recsys.evaluate(lists_of(n, 60), truth_of(60), ["recall@5"])
+                for name, n in (("a", 5), ("b", 6))
+            }
+        ),
+    ],
+}
+
+
+def calls(table):
+    return [
+        pytest.param(code, call, id=f"{code}-{n}")
+        for code, rows in table.items()
+        for n, call in enumerate(rows)
+    ]
+
+
+def test_every_rule_is_tried_both_ways():
+    assert set(CAUTIONS) == set(SPEAKS) == set(SILENT)
+    assert all(rule.speaks and rule.silent for rule in CAUTIONS.values())
+
+
+@pytest.mark.parametrize(("code", "call"), calls(SPEAKS))
+def test_it_speaks_and_is_printed(code, call):
+    result = call()
+    assert code in codes(result)
+    caution = next(c for c in result.cautions if c.code == code)
+    assert caution.page == f"cautions.md#{code}"
+    assert caution.sentence in repr(result)
+    assert caution._asdict() in json.loads(result.to_json())["cautions"]
+
+
+@pytest.mark.parametrize(("code", "call"), calls(SILENT))
+def test_it_stays_silent(code, call):
+    assert code not in codes(call())
+
+
+def test_the_numbers_in_the_sentences():
+    sentence = {c.code: c.sentence for c in recsys.evaluate(LISTS, RATINGS, ["ndcg@5"]).cautions}
+    assert sentence["relevant_from_unset"] == (
+        "grades 1 to 5 of 'rating' all count as relevant; relevant_from=4 would leave 40% of them"
+    )
+    result = recsys.evaluate(lists_of(20), truth_of(), ["ndcg@50", "recall@100", "recall@5"])
+    assert result.cautions[0].sentence == (
+        "no list is longer than 20, so ndcg@50, recall@100 look no further; make longer lists, or lower k"
+    )
+
+
+@pytest.mark.parametrize("choice", ["ignore", "k_beyond_lists", ["k_beyond_lists"], ("k_beyond_lists",)])
+def test_cautions_are_silenced(choice):
+    result = recsys.evaluate(lists_of(20), truth_of(), ["ndcg@50"], cautions=choice)
+    assert result.cautions == ()
+    assert "caution" not in repr(result)
+    pair = {
+        "a": recsys.evaluate(lists_of(20, 60), truth_of(60), ["ndcg@50"]),
+        "b": recsys.evaluate(lists_of(19, 60), truth_of(60), ["ndcg@50"]),
+    }
+    assert codes(recsys.compare(pair)) == ["k_beyond_lists"] * 2
+    assert recsys.compare(pair, cautions=choice).cautions == ()
+    assert recsys.compare(pair, cautions=choice).pairs().cautions == ()
+
+
+def test_other_silences_are_errors():
+    with pytest.raises(UnknownNameError, match="k_beyond_lists"):
+        recsys.evaluate(lists_of(20), truth_of(), ["ndcg@50"], cautions=["k_beyond_list"])
+    with pytest.raises(InputError, match="cautions= came as int"):
+        recsys.evaluate(lists_of(20), truth_of(), ["ndcg@50"], cautions=3)
+
+
+def test_cautions_and_truth_survive_files_merging_and_processes(tmp_path: Path):
+    result = recsys.evaluate(lists_of(20), truth_of(), ["ndcg@50"])
+    result.save(tmp_path / "a.json")
+    loaded = recsys.load(tmp_path / "a.json")
+    assert loaded.cautions == result.cautions
+    assert np.array_equal(loaded.truth_keys, result.truth_keys)
+    assert pickle.loads(pickle.dumps(result)).cautions == result.cautions  # noqa: S301 - our own bytes
+    longer = recsys.evaluate(lists_of(21), truth_of(), ["ndcg@50"])
+    low = recsys.evaluate(
+        {u: v for u, v in lists_of(20).items() if u < 5},
+        {u: v for u, v in truth_of().items() if u < 5},
+        ["ndcg@50"],
+    )
+    high = recsys.evaluate(
+        {u: v for u, v in lists_of(20).items() if u > 4},
+        {u: v for u, v in truth_of().items() if u > 4},
+        ["ndcg@50"],
+    )
+    assert low.merge(high).cautions == result.cautions
+    assert np.array_equal(high.merge(low).truth_keys, result.truth_keys)
+    assert "different_questions" not in codes(recsys.compare({"a": low.merge(high), "b": longer}))
+
+
+def test_a_changed_caution_in_a_file_is_refused(tmp_path: Path):
+    path = tmp_path / "a.json"
+    recsys.evaluate(lists_of(20), truth_of(), ["ndcg@50"]).save(path)
+    document = json.loads(path.read_text())
+    document["cautions"] = []
+    path.write_text(json.dumps(document))
+    with pytest.raises(recsys.errors.FileError):
+        recsys.load(path)
+
+
+def test_compare_names_the_models_a_caution_is_about():
+    pair = {
+        "short": recsys.evaluate(lists_of(20, 60), truth_of(60), ["ndcg@50"]),
+        "long": recsys.evaluate(lists_of(50, 60), truth_of(60), ["ndcg@50"]),
+    }
+    comparison = recsys.compare(pair)
+    assert [c.sentence.split(":")[0] for c in comparison.cautions] == ["short"]
+    gate = recsys.gate(pair["long"], pair["short"], {"ndcg@50": "1%"})
+    assert codes(gate) == ["k_beyond_lists"]
+    assert gate.cautions[0].sentence in repr(gate)
+
+
+def test_intervals_of_groups_say_whose_they_are():
+    grouped = recsys.evaluate(lists_of(5, 60), truth_of(60), ["recall@5"], by=lambda u: u % 2)
+    assert "of all users together, not of the groups" in repr(grouped.intervals())
+    assert "groups" not in repr(recsys.evaluate(lists_of(5, 60), truth_of(60), ["recall@5"]).intervals())
+
+
+def test_an_evaluation_does_not_wait_for_its_cautions():
+    result = recsys.evaluate(lists_of(20), truth_of(), ["ndcg@50"])
+    assert "cautions" not in vars(result)
