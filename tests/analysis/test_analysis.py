@@ -188,16 +188,20 @@ def test_maps_take_any_method_and_refuse_unknown_ones():
         analysis.item_map(rows, method=SimpleNamespace(fit_transform=lambda matrix: matrix[:, :1]))
 
 
-@pytest.mark.parametrize("method", ["umap", "pacmap"])
-def test_maps_say_what_to_install(method, monkeypatch):
+@pytest.mark.parametrize(
+    ("method", "command"),
+    [("tsne", "'recsys-evaluation[embed]'"), ("umap", "umap-learn"), ("pacmap", "pacmap")],
+)
+def test_maps_say_what_to_install(method, command, monkeypatch):
     import importlib
 
     def absent(name, *rest):
         raise ImportError(name)
 
     monkeypatch.setattr(importlib, "import_module", absent)
-    with pytest.raises(MissingExtraError):
+    with pytest.raises(MissingExtraError) as raised:
         analysis.item_map(np.ones((4, 3)) + np.arange(4)[:, None], method=method)
+    assert raised.value.hint == f"Install it with: pip install {command}"
 
 
 FILES = {
@@ -297,3 +301,9 @@ def test_items_without_a_label_say_nothing_about_neighbours():
     assert neighbours == {"same label": 1.0, "by chance": pytest.approx(3 / 7)}  # of the other 7 labelled, 3
     neighbours = analysis.item_map(rows, method="pca", labels={0: "a"}).attrs["neighbours"]
     assert np.isnan(list(neighbours.values())).all()
+
+
+@pytest.mark.parametrize("points", [{"a": (1, 2, 3)}, {"a": (1,)}, {"a": 5}, {"a": "xy"}, [(1, 2)], None])
+def test_points_that_are_no_pairs_are_refused(points):
+    with pytest.raises(InputError, match=r"name: \(x, y\)|must hold numbers"):
+        analysis.pareto_front(points)

@@ -18,6 +18,7 @@ from recsys import splits
 from recsys.audit import CHECKS, Audit, Finding
 from recsys.cli.app import cli
 from recsys.errors import CutoffError, InputError, UnknownNameError
+from recsys.inputs import read_lists
 
 N_USERS, N_ITEMS = 60, 40
 
@@ -677,3 +678,24 @@ def test_one_list_of_the_tests_popular_items_for_everyone():
         top = side.item.value_counts().index[:5].tolist()
         lists = dict.fromkeys(range(60), top)
         assert len(findings_of("lists_follow_test_popularity", train, test, lists, k=5)) == expected
+
+
+def test_ties_are_those_within_a_list_and_name_users_that_are_known(clean):
+    """A list of somebody who is on neither side has no name, and two lists in a row are not one."""
+    train, test = clean
+    lists = {u: [(1, 0.9), (2, 0.5), (3, 0.4)] for u in range(N_USERS)}
+    lists[3] = [(1, 0.7), (2, 0.5), (3, 0.5)]
+    strangers = {9000: [(1, 0.6), (2, 0.3), (4, 0.3)], 9001: [(1, 0.3), (2, 0.2), (3, 0.1)]}
+    (found,) = findings_of("tied_scores", train, test, lists | strangers, k=2)
+    assert (found.count, found.examples) == (2, (3,))  # 0.3 ends one stranger's list and starts the next
+    several = pd.DataFrame(
+        {
+            "user": [0, 0, 0, 0, 5, 5],
+            "session": ["a", "a", "b", "b", "c", "c"],
+            "item": [1, 2, 3, 4, 1, 2],
+            "score": [0.9, 0.5, 0.5, 0.4, 0.3, 0.3],
+        }
+    )
+    lists = read_lists(several, columns={"case": "session", "user": "user"})
+    (found,) = findings_of("tied_scores", train, test, lists)
+    assert (found.count, found.examples) == (1, (5,))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import recsys
 from recsys import debias
+from recsys.debias.policy_values import ESTIMATORS
 from recsys.errors import ColumnError, InputError, NotDefinedError, UnknownNameError
 
 LISTS = {1: ["a", "b", "c"], 2: ["c", "a", "x"]}
@@ -181,6 +182,12 @@ def test_hit_and_mrr_are_sums_where_each_user_has_one_item():
         ({"propensities": {**CHANCE, "a": 1.5}}, InputError),
         ({"propensities": {**CHANCE, "a": math.nan}}, InputError),
         ({"propensities": [1, 2]}, InputError),
+        ({"propensities": {**CHANCE, "a": (1, 2)}}, InputError),
+        ({"propensities": {**CHANCE, "a": "x"}}, InputError),
+        ({"propensities": {item: [0.5, 0.5] for item in CHANCE}}, InputError),
+        ({"propensities": CHANCE, "clip": "x"}, InputError),
+        ({"propensities": CHANCE, "estimators": 5}, InputError),
+        ({"propensities": CHANCE, "n_relevant": [1, 2]}, InputError),
         ({"propensities": CHANCE, "clip": 0}, InputError),
         ({"propensities": CHANCE, "estimators": ["ips"]}, InputError),
         ({"propensities": CHANCE, "estimators": ["dr"]}, UnknownNameError),
@@ -345,3 +352,22 @@ def test_the_thompson_policys_value_from_the_uniform_log(bandit):
         gap = abs(got[name].value - on_policy.value)
         assert gap < 2.6 * math.hypot(got[name].standard_error, on_policy.standard_error), name
     assert got["dr"].interval.low > 0
+
+
+def test_a_policy_by_row_is_not_taken_for_one_by_context():
+    """As many contexts as rows: the array still goes by row, in the order of the log."""
+    log = pd.DataFrame(
+        {
+            "action": list("aabb"),
+            "reward": [1.0, 0.0, 0.3, 0.1],
+            "propensity": [0.5] * 4,
+            "session": [4, 3, 2, 1],
+        }
+    )
+    rows = np.array([[1.0, 0.0], [1.0, 0.0], [0.9, 0.1], [0.2, 0.8]])
+    by_context = {s: dict(zip("ab", row, strict=True)) for s, row in zip(log.session, rows, strict=True)}
+    ours, same = (debias.off_policy(log, policy, context="session") for policy in (rows, by_context))
+    for name in ESTIMATORS:
+        assert ours[name].value == pytest.approx(same[name].value)
+        assert ours[name].standard_error == pytest.approx(same[name].standard_error)
+    assert ours["dm"].standard_error == pytest.approx(0.0938, abs=5e-5)

@@ -160,7 +160,7 @@ def test_names_must_fit_the_models() -> None:
 
 def test_a_value_that_is_not_a_p_value_is_refused() -> None:
     for wrong in (["a"], {"a": 0.1}):
-        with pytest.raises(InputError, match="p-values must be numbers"):
+        with pytest.raises(InputError, match="p-values must hold numbers"):
             adjust(wrong)
     with pytest.raises(UnknownNameError, match="needs the draws"):
         adjust([0.1], "max-t")

@@ -467,3 +467,24 @@ def test_two_users_with_the_same_gain_are_not_significant(test, correction) -> N
 def test_test_over_train_is_for_folds(models) -> None:
     with pytest.raises(InputError, match=r"test_over_train=0.25 is for folds, but every model has one run"):
         compare_tables(models, baseline="pop", options=Options(test_over_train=0.25))
+
+
+def test_wins_are_counted_on_the_same_cases(models) -> None:
+    counted = {
+        name: PerCase(one.ids, {"ndcg@10": one.columns["ndcg@10"].round(1)}) for name, one in models.items()
+    }
+    row = compare_tables(models, baseline="pop", metrics=["ndcg@10"], counted=counted)["als", "ndcg@10"]
+    a, b = counted["als"].columns["ndcg@10"], counted["pop"].columns["ndcg@10"]
+    assert row.wins == np.count_nonzero(a - b > 1e-9)
+    fewer = {name: cut(one, slice(0, N - 1)) for name, one in models.items()}
+    others = {name: PerCase(one.ids + 1, one.columns) for name, one in models.items()}
+    for wrong in (fewer, others):
+        with pytest.raises(InputError, match="holds other cases"):
+            compare_tables(models, baseline="pop", counted=wrong)
+    with pytest.raises(InputError, match="no table of 'bpr'"):
+        compare_tables(models, baseline="pop", counted={n: t for n, t in models.items() if n != "bpr"})
+
+
+def test_pairs_name_models_that_are_there(models) -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'als'"):
+        compare_tables(models, pairs=[("pop", "alsx")])

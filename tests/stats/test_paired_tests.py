@@ -306,6 +306,33 @@ def test_ties_up_to_rounding_are_ties() -> None:
     assert rank_biserial(pair(a / 10, b / 10)).value == rank_biserial(pair(a, b)).value
 
 
+@pytest.mark.parametrize("alternative", ALTERNATIVES)
+def test_wilcoxon_compares_differences_as_they_are_when_asked_to(alternative) -> None:
+    """Tenths tie only up to rounding: SciPy takes them for different sizes, and so do we with 0."""
+    rng = np.random.default_rng(7)
+    a, b = rng.integers(0, 10, 60) / 10, rng.integers(0, 10, 60) / 10
+    d = a - b
+    assert len(np.unique(np.abs(d))) > len(np.unique(np.abs(d).round(9)))
+    exact = wilcoxon(d, alternative=alternative, method="normal", equal_within=0)
+    theirs = stats.wilcoxon(d, alternative=alternative, method="asymptotic", correction=True)
+    assert exact.p_value == pytest.approx(float(theirs.pvalue), rel=1e-12)
+    assert exact.p_value != wilcoxon(d, alternative=alternative, method="normal").p_value
+    plus, minus = signed_rank_sums(d, equal_within=0)
+    assert theirs.statistic == (min(plus, minus) if alternative == "two-sided" else plus)
+    assert rank_biserial(d, equal_within=0).value == pytest.approx((plus - minus) / (plus + minus))
+    # Rounded differences tie in SciPy as well, and its p is then ours.
+    rounded = stats.wilcoxon(d.round(9), alternative=alternative, method="asymptotic", correction=True)
+    assert wilcoxon(d, alternative=alternative, method="normal").p_value == pytest.approx(
+        float(rounded.pvalue), rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("share", [-1e-9, 1.0, math.nan, "none", None])
+def test_a_tolerance_that_is_no_share_is_refused(share) -> None:
+    with pytest.raises(InputError, match="equal_within="):
+        wilcoxon([0.1, 0.2, -0.4], equal_within=share)
+
+
 @pytest.mark.parametrize("test", [paired_t, sign_flip, wilcoxon, sign_test])
 def test_cases_of_a_unit_that_cancel_are_no_difference(test) -> None:
     """0.1 + 0.2 - 0.3 is 5.6e-17 in binary; two hundred users with that are not a significant difference."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from recsys import sampled
 from recsys.errors import CutoffError, InputError, NotDefinedError, UnknownNameError
-from recsys.stats.sampled.estimates import corrected_values
+from recsys.stats.sampled.estimates import _small_products, corrected_values, resampled_metrics
 from recsys.stats.sampled.sampled_ranks import (
     Cases,
     binned_values,
@@ -117,6 +118,29 @@ class TestCorrections:
         for method in ("uncorrected", "rank", "cls", "bv"):
             result = sampled.estimate(ranks, 19, 20, "ndcg@5", method=method)
             assert result.value == pytest.approx(truth_of("ndcg@5", ranks, 20), abs=1e-6)
+
+    @pytest.mark.parametrize(
+        ("metric", "formula"),
+        [
+            ("hit@10", lambda r, _n: float(r <= 10)),
+            ("recall@3", lambda r, _n: float(r <= 3)),
+            ("precision@5", lambda r, _n: float(r <= 5) / 5),
+            ("ndcg@10", lambda r, _n: 1 / math.log2(r + 1) if r <= 10 else 0.0),
+            ("ndcg", lambda r, _n: 1 / math.log2(r + 1)),
+            ("map", lambda r, _n: 1 / r),
+            ("mrr@10", lambda r, _n: 1 / r if r <= 10 else 0.0),
+            ("rbp", lambda r, _n: 0.2 * 0.8 ** (r - 1)),
+            ("auc", lambda r, n: (n - r) / (n - 1)),
+            ("percentile_rank", lambda r, n: (r - 1) / (n - 1)),
+            ("average_rank", lambda r, _n: r),
+        ],
+    )
+    @pytest.mark.parametrize(("n", "n_items"), [(4, 10), (7, 60), (99, 3706), (30, 32)])
+    def test_rank_is_the_formula_at_the_scaled_rank_which_is_not_rounded(self, metric, formula, n, n_items):
+        """Krichene & Rendle, section 5.1: M(1 + (N - 1) (r - 1) / n), with M at real ranks."""
+        scaled = [1 + (n_items - 1) * (rank - 1) / n for rank in range(1, n + 2)]
+        result = corrected_values(parse_rank_metric(metric), "rank", n, n_items)
+        assert result.tolist() == pytest.approx([formula(r, n_items) for r in scaled], rel=1e-12)
 
     def test_cls_is_monotone_and_no_other_monotone_correction_is_less_biased(self):
         metric, n, n_items = parse_rank_metric("ndcg@10"), 20, 300
@@ -322,6 +346,38 @@ class TestRankDistribution:
         ranks = np.array([1, 1, 2, 5, 9])
         fitted = sampled.fit_ranks(ranks, 9, 10)
         assert fitted.chance == pytest.approx(np.bincount(ranks - 1, minlength=10) / 5, abs=1e-6)
+
+    def test_resamples_are_fitted_as_one_after_the_other(self):
+        """Plain expectation-maximisation, a resample at a time."""
+        cases = Cases.from_ranks(sample(true_ranks(n_cases=300), 20), 20, N_ITEMS)
+        fitted = sampled.fit_ranks(cases, iterations=20)
+        table = chances(20, N_ITEMS, replacement=False)
+        rng = np.random.default_rng(5)
+        for resampled in resampled_metrics(cases, fitted, [parse_rank_metric("hit@10")], 8, 5)[0]:
+            times = np.bincount(rng.integers(300, size=300), minlength=300)
+            count = np.bincount(cases.above, times, 21)
+            chance = 0.9 * fitted.chance + 0.1 * rank_prior("log", N_ITEMS)
+            for _ in range(60):
+                chance = chance * (table @ (count / (chance @ table)))
+                chance /= chance.sum()
+            chance = chance * (table @ (count / (chance @ table)))
+            expected = chance @ binned_values(parse_rank_metric("hit@10"), N_ITEMS) / chance.sum()
+            assert resampled == pytest.approx(expected, rel=1e-9)
+
+    @pytest.mark.parametrize("shape", [(100, 435, 100), (33, 700, 1000), (16, 5, 3), (1, 435, 100)])
+    def test_products_in_blocks_are_the_products(self, shape):
+        """No block is so large that BLAS would start threads, which cost more than the arithmetic."""
+        rows, inner, columns = shape
+        rng = np.random.default_rng(0)
+        left, right = rng.random((rows, inner)), rng.random((inner, columns))
+        assert _small_products(left, right) == pytest.approx(left @ right, rel=1e-13)
+        assert _small_products(left @ right, right.T) == pytest.approx(left @ right @ right.T, rel=1e-13)
+
+    def test_an_interval_takes_little_time(self):
+        ranks = sample(true_ranks(n_cases=500))
+        began = time.process_time()
+        sampled.estimate(ranks, N_NEGATIVES, N_ITEMS, "ndcg@10", method="mle")
+        assert time.process_time() - began < 3
 
 
 class TestPlanning:

@@ -57,11 +57,11 @@ def inspect_user_recommendations(
     [['Oil', False, 'Soap'], ['Balm', True, '']]
     """
     source, user, item_ids = _resolve_ids(model, mappings, u_id)
-    rows = {item: row for row, item in enumerate(item_ids)}
+    own_ids = source.item_rows.ids.values.tolist()  # what the source itself calls the items
+    own_id_of = dict(zip(item_ids, own_ids, strict=True))
     history = None if history is None else list(history)
-    history_rows = [rows[item] for item in history or () if item in rows]
-    seen = {user: history_rows} if history_rows and exclude_seen else None
-    lists = recommend(source, k, users=[user], seen=seen)
+    past = [own_id_of[item] for item in history or () if item in own_id_of]
+    lists = recommend(source, k, users=[user], seen={user: past} if past and exclude_seen else None)
     items = [item_ids[int(c)] for c in lists.codes.tolist()]
     frame = described_list(
         items, products_df, scores=lists.scores, history=history, truth=truth, columns=columns
@@ -131,7 +131,10 @@ def _resolve_ids(model: Any, mappings: Mapping[str, Any] | None, user: Any) -> t
 def _item_ids(idx_to_item: Any, n_items: int) -> list[Any]:
     """The item id of each row; the keys of a mapping may be text, as in a JSON file."""
     if not hasattr(idx_to_item, "get"):
-        return list(idx_to_item)
+        ids = list(idx_to_item)
+        if len(ids) != n_items:
+            raise InputError(f"idx_to_item has {len(ids):,} entries for {n_items:,} items.")
+        return ids
     missing = [row for row in range(n_items) if row not in idx_to_item and str(row) not in idx_to_item]
     if missing:
         raise InputError(f"idx_to_item has no entry for {missing[0]} ({len(missing)} such rows).")

@@ -10,11 +10,11 @@ import numpy as np
 from recsys.errors import InputError, MissingExtraError, UnknownNameError
 from recsys.types import Array, Float
 
-METHODS = {  # package, module and class
-    "tsne": ("scikit-learn", "sklearn.manifold", "TSNE"),
-    "pca": ("scikit-learn", "sklearn.decomposition", "PCA"),
-    "umap": ("umap-learn", "umap", "UMAP"),
-    "pacmap": ("pacmap", "pacmap", "PaCMAP"),
+METHODS = {  # package, the extra that has it, module and class
+    "tsne": ("scikit-learn", "embed", "sklearn.manifold", "TSNE"),
+    "pca": ("scikit-learn", "embed", "sklearn.decomposition", "PCA"),
+    "umap": ("umap-learn", None, "umap", "UMAP"),
+    "pacmap": ("pacmap", None, "pacmap", "PaCMAP"),
 }
 
 
@@ -31,8 +31,8 @@ def item_map(
 
     Args:
         embeddings: one row per item, such as the item factors V; rows of zeros or NaN get NaN coordinates.
-        method: "tsne" and "pca" (scikit-learn), "umap" or "pacmap" where installed, or any object with
-            fit_transform(matrix) -> two columns.
+        method: "tsne" and "pca" (scikit-learn, in the extra `embed`), "umap" or "pacmap" where installed
+            (umap-learn and pacmap, in no extra), or any object with fit_transform(matrix) -> two columns.
         labels: category, brand, … of each row, or {item id: label}.
         item_ids: the index of the frame; by default row numbers.
         seed: the random seed of the method.
@@ -89,11 +89,11 @@ def _reducer(method: Any, n: int, seed: int, options: dict[str, Any]) -> Any:
         return method
     if method not in METHODS:
         raise UnknownNameError("method", method, METHODS)
-    package, module, name = METHODS[method]
+    package, extra, module, name = METHODS[method]
     try:
         kind = getattr(import_module(module), name)
     except ImportError as error:
-        raise MissingExtraError(package, "embed", "A map of the items") from error
+        raise MissingExtraError(package, extra, "A map of the items") from error
     if method == "tsne":
         return kind(random_state=seed, **{"perplexity": min(30.0, (n - 1) / 3), "init": "pca", **options})
     return kind(n_components=2, random_state=seed, **options)

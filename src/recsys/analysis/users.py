@@ -11,6 +11,7 @@ import numpy as np
 from recsys.errors import InputError
 from recsys.evaluation.results import Evaluation
 from recsys.inputs import read_interactions
+from recsys.stats.inference_results import to_floats
 from recsys.types import Array, Bool, Ids, Int, count_entries
 
 
@@ -49,11 +50,20 @@ def pareto_front(points: Mapping[str, tuple[float, float]]) -> list[str]:
     >>> pareto_front({"a": (0.1, 0.9), "b": (0.5, 0.5), "c": (0.4, 0.4)})
     ['a', 'b']
     """
+    if not isinstance(points, Mapping):
+        raise InputError(f"the points came as {type(points).__name__}.", hint="Pass {name: (x, y)}.")
+    pairs = {name: to_floats(point, f"the point of {name!r}") for name, point in points.items()}
+    for name, pair in pairs.items():
+        if pair.shape != (2,):
+            raise InputError(
+                f"the point of {name!r} has shape {pair.shape}; a point is a pair of numbers.",
+                hint="Pass {name: (x, y)}.",
+            )
     return [
         name
-        for name, (x, y) in points.items()
+        for name, (x, y) in pairs.items()
         if not (math.isnan(x) or math.isnan(y))
-        and not any(u >= x and v >= y and (u > x or v > y) for u, v in points.values())
+        and not any(u >= x and v >= y and (u > x or v > y) for u, v in pairs.values())
     ]
 
 

@@ -15,9 +15,9 @@ from recsys.debias.propensities import YANG_POWER, inverse_propensity_weights, p
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
 from recsys.metrics.registry import metric_set, set_requests
-from recsys.models.baselines import HEAD
+from recsys.models.baselines import popular_head
 from recsys.ranks.sources import Factors, Scores
-from recsys.types import Float, Ids, Interactions
+from recsys.types import Bool, Float, Ids, Interactions
 
 _PRESETS = ("trec_eval", "rectools", "recbole", "lenskit")
 _CUTS = (5, 10, 20)
@@ -51,10 +51,7 @@ def popularity_baseline(e: Evidence) -> CheckResult:
 @check("bias", "lists")
 def head_and_tail(e: Evidence) -> CheckResult:
     """Every metric on popular items of the test and on the others, separately."""
-    order = np.argsort(-e.train_counts, kind="stable")
-    n_head = max(1, int(np.ceil(HEAD * int((e.train_counts > 0).sum()))))
-    head = np.zeros(e.n_items, dtype=bool)
-    head[order[:n_head]] = True
+    head = popular_head(e.train_counts)
     in_head = head[e.truth.codes]
     if in_head.all() or not in_head.any():
         return None
@@ -70,8 +67,8 @@ def head_and_tail(e: Evidence) -> CheckResult:
     return Finding(
         "head_and_tail",
         "warning" if hardly_found else "info",
-        f"the most popular {HEAD:.0%} of items are {share:.0%} of the test and {list_share:.0%} of the "
-        f"top {e.k}; head / tail: {text}"
+        f"the most popular {_share_of_items(e, head):.0%} of items are {share:.0%} of the test and "
+        f"{list_share:.0%} of the top {e.k}; means over users, head / tail: {text}"
         + (f"; almost nothing of the tail is found ({', '.join(hardly_found)})" if hardly_found else "")
         + _sample_note(e),
         len(hardly_found),
@@ -91,21 +88,26 @@ def missing_not_at_random(e: Evidence) -> CheckResult:
     _, weights = inverse_propensity_weights(propensity[e.test.item], None)
     if weights.share >= _EVEN:
         return None
-    counts = np.sort(e.train_counts[used])[::-1]
-    head = float(counts[: max(1, int(HEAD * len(used)))].sum() / max(counts.sum(), 1))
+    head = popular_head(e.train_counts)
+    head_share = float(e.train_counts[head].sum() / max(e.train_counts.sum(), 1))
+    most_popular = f": the most popular {_share_of_items(e, head):.0%} have {head_share:.0%} of train"
     return Finding(
         "missing_not_at_random",
         "warning" if weights.share < _SMALL_SAMPLE else "info",
-        f"items are observed very unequally: the most popular {HEAD:.0%} have {head:.0%} of train. Weighted "
-        f"by 1 / propensity (popularity to the power of {YANG_POWER:g}), the {weights.n:,} test rows "
-        f"are worth {weights.effective:,.0f} ({weights.share:.1%}); propensities from {weights.lowest:.2g} "
-        "to 1",
+        f"items are observed very unequally{most_popular if head.any() else ''}. Weighted by 1 / propensity "
+        f"(popularity to the power of {YANG_POWER:g}), the {weights.n:,} test rows are worth "
+        f"{weights.effective:,.0f} ({weights.share:.1%}); propensities from {weights.lowest:.2g} to 1",
         weights.n,
         (),
         "Offline numbers favour what users were shown. recsys.debias.evaluate gives the metrics as if items "
         "had been observed alike, with intervals.",
-        {**weights.__dict__, "share": weights.share, "head_share_of_train": head},
+        {**weights.__dict__, "share": weights.share, "head_share_of_train": head_share},
     )
+
+
+def _share_of_items(e: Evidence, head: Bool) -> float:
+    """The head as a share of the items that occur in train."""
+    return float(head.sum() / max((e.train_counts > 0).sum(), 1))
 
 
 @check("bias", "models")

@@ -137,7 +137,7 @@ def users_outside_the_model(e: Evidence) -> CheckResult:
         "users_outside_the_model",
         sorted_unique(e.test.user[unknown]),
         "have no row in the model",
-        "Pass user_ids= where rows have names, or leave these users out and say how many.",
+        "Give the rows their ids (recsys.from_model(model, user_ids=…)), or leave out such users and say so.",
     )
 
 
@@ -271,8 +271,9 @@ def _users_with_one_score(e: Evidence) -> tuple[Bool, Bool]:
 @check("candidates", "scores")
 def tied_scores(e: Evidence) -> CheckResult:
     """Equal scores in a row; across the cut-off, chance decides which items are in the list."""
-    user, score = e.lists.user, e.scores
-    same_list = user[1:] == user[:-1]
+    user, score = e.lists.user[1:], e.scores
+    # A user may have several lists, and users who occur on neither side all have the code -1.
+    same_list = e.lists.place[1:] > 1
     tied = same_list & (score[1:] == score[:-1])
     across = tied & (e.lists.place[:-1] == e.k)
     n = int(tied.sum())
@@ -285,7 +286,7 @@ def tied_scores(e: Evidence) -> CheckResult:
         f"{n:,} neighbours in the lists ({share:.1%}) have equal scores; for {int(across.sum()):,} "
         f"users a tie crosses the cut at {e.k}",
         n,
-        e.first_names(e.users, user[1:][tied]),
+        e.first_names(e.users, sorted_unique(user[tied & (user >= 0)])),
         "Evaluate with ties='expected', which does not depend on the order, or give the range with "
         "ties='best' and 'worst'.",
         {"share": share, "across_the_cut": int(across.sum())},

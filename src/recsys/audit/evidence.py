@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +27,7 @@ from recsys.metrics.readings import sorted_unique
 from recsys.models.baselines import ItemScores, popularity
 from recsys.ranks.sources import Factors, RankingOptions, Scores
 from recsys.splits.split_table import FrameTable, as_interaction_table
-from recsys.types import Array, Bool, Float, Ids, Int, Interactions
+from recsys.types import Array, Bool, Float, Ids, Int, Interactions, Lists, cached_property
 
 _POPULARITY_COLUMNS = ("popularity", "nratings", "nusers", "numratings", "ratingcount")
 _TIME_KINDS = {
@@ -211,8 +210,13 @@ class Evidence:
 
     @cached_property
     def history(self) -> Interactions:
-        """Train as interactions."""
-        return self._interactions(SplitSide(self.train.user, self.train.item))
+        """Train as interactions, without users and items that a source has no rows for."""
+        user, item = self.train.user, self.train.item
+        if self.is_source:
+            known = has_row(self.ranked.user_rows, self.users)[user]
+            known &= has_row(self.ranked.item_rows, self.items)[item]
+            user, item = user[known], item[known]
+        return self._interactions(SplitSide(user, item))
 
     @cached_property
     def truth(self) -> Interactions:
@@ -265,6 +269,11 @@ class Evidence:
     def format_time(self, value: Any) -> str:
         """A time as the table writes it."""
         return str(value) if self.clock is None else self.clock.shown(value)
+
+
+def users_of_lists(lists: Lists) -> Ids:
+    """Whose lists they are: the cases themselves, or their users where a user has several cases."""
+    return lists.cases if lists.clusters is None else Ids(np.unique(lists.clusters))
 
 
 def contained_in(keys: Int, ordered: Int) -> Bool:
@@ -398,6 +407,8 @@ def _read_catalogue(items: Any, columns: Mapping[str, Any] | None) -> tuple[Ids 
         values = ids_to_array(items, table="items", column="item")
         return encode(values, table="items", column="item")[0], None
     names = list(frame.columns)
+    if not names:
+        raise InputError("items has no columns.", table="items", hint="Pass a table with an item column.")
     overrides = {role: name for role, name in (columns or {}).items() if role == "item" and name in names}
     roles = detect_columns(names, ("item",), overrides, "items")
     ids, codes = encode_column(frame, roles.get("item", names[0]), "items")
@@ -417,8 +428,7 @@ def _to_split_side(raw: RawTable, users: Ids, items: Ids, clock_unit: int | None
     item = items.code_of(raw.items.values)[raw.item]
     time = None
     if raw.clock is not None and not raw.clock.missing.any():
-        scale = 1 if clock_unit is None or raw.clock.tick is None else raw.clock.tick // clock_unit
-        time = raw.clock.values * scale
+        time = raw.clock.values if clock_unit is None else raw.clock.in_ticks(clock_unit)
     grade = raw.grade
     if grade is not None:
         grade = grade.astype(np.float64)
@@ -433,7 +443,7 @@ def _different_id_kinds(raw: Mapping[str, RawTable], ranked: Any, catalogue: Ids
         "test": (raw["test"].users, raw["test"].items),
     }
     if ranked is not None and hasattr(ranked, "cases"):
-        tables["lists"] = (ranked.cases, ranked.items)
+        tables["lists"] = (users_of_lists(ranked), ranked.items)
     if catalogue is not None:
         tables["items"] = (tables["train"][0], catalogue)
     for at, column in enumerate(("user", "item")):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from recsys.audit.check_registry import CheckResult, check
-from recsys.audit.evidence import Evidence, RawTable
+from recsys.audit.evidence import Evidence, RawTable, users_of_lists
 from recsys.audit.findings import Finding
 from recsys.ranks.sources import Factors
 from recsys.types import Ids
@@ -64,7 +64,7 @@ def _flag_ids(e: Evidence, name: str, is_odd: Callable[[str], bool], fault: str,
         (side, column, _ids(raw, column)) for side, raw in e.raw.items() for column in ("user", "item")
     ]
     if e.ranked is not None and not e.is_source:
-        columns += [("lists", "user", e.ranked.cases), ("lists", "item", e.ranked.items)]
+        columns += [("lists", "user", users_of_lists(e.ranked)), ("lists", "item", e.ranked.items)]
     findings = []
     for table, column, ids in columns:
         if ids.kind != "str":
@@ -133,7 +133,9 @@ def swapped_columns(e: Evidence) -> CheckResult:
     train, test = e.raw["train"], e.raw["test"]
     findings = [_swap_finding("test", (test.users, test.items), (train.users, train.items))]
     if e.ranked is not None and not e.is_source:
-        findings.append(_swap_finding("lists", (e.ranked.cases, e.ranked.items), (e.users, e.items)))
+        findings.append(
+            _swap_finding("lists", (users_of_lists(e.ranked), e.ranked.items), (e.users, e.items))
+        )
     return [finding for finding in findings if finding is not None]
 
 

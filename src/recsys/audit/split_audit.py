@@ -68,6 +68,19 @@ def audit(
     >>> found.passed, [f.name for f in found]
     (False, ['pairs_in_both', 'cold_items'])
     """
+    for name, value in (("checks", checks), ("metrics", metrics)):
+        named = [value] if isinstance(value, str) else value
+        if named is not None and not (
+            isinstance(named, list | tuple | set | frozenset) and all(isinstance(n, str) for n in named)
+        ):
+            raise InputError(f"{name}= came as {type(value).__name__}.", hint="Pass a list of names.")
+    counts: tuple[tuple[str, Any], ...] = (("examples", examples), ("sampled", sampled))
+    for name, number in counts:
+        if number is not None and (type(number) is not int or not 0 <= number < 1 << 63):
+            given = number if isinstance(number, int | float) else type(number).__name__
+            raise InputError(f"{name}={given} is not a whole number.", hint=f"Use {name}=5.")
+    if models is not None and not isinstance(models, Mapping):
+        raise InputError(f"models came as {type(models).__name__}.", hint="Pass {name: lists}.")
     if checks is None:
         names = sorted(CHECKS.load_plugins(), key=lambda name: AREAS.index(CHECKS[name].area))
     else:
@@ -81,7 +94,7 @@ def audit(
         evidence,
         models={name: load_ranking(data) for name, data in (models or {}).items()},
         k=k,
-        metrics=tuple(metrics or ()),
+        metrics=(metrics,) if isinstance(metrics, str) else tuple(metrics or ()),
         conventions=Conventions.of(conventions),
         n_examples=examples,
         sampled=sampled,
@@ -90,7 +103,12 @@ def audit(
         if not hasattr(popularity, "items"):
             raise InputError(f"popularity came as {type(popularity).__name__}.", hint="Pass {item: number}.")
         by_item = dict(popularity.items())
-        numbers = np.array([float(by_item.get(i, 0.0)) for i in evidence.items.values.tolist()])
+        try:
+            numbers = np.array([float(by_item.get(i, 0.0)) for i in evidence.items.values.tolist()])
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError(
+                f"popularity holds what is no number ({error}).", hint="Pass {item: number}."
+            ) from None
         evidence = replace(evidence, given_popularity=numbers)
     return _run_checks(evidence, names, findings)
 

@@ -17,7 +17,15 @@ import numpy as np
 from recsys.debias.propensities import Debiased, check_propensities, clip_weights
 from recsys.errors import ColumnError, InputError, UnknownNameError
 from recsys.inputs.frames import as_frame, encode_column
-from recsys.stats.inference_results import Estimate, notes_only, t_interval
+from recsys.stats.inference_results import (
+    Estimate,
+    check_choices,
+    is_number,
+    is_whole,
+    notes_only,
+    t_interval,
+    to_floats,
+)
 from recsys.stats.intervals import mean_interval, ratio_interval
 from recsys.types import Array, Float, Ids
 
@@ -83,9 +91,7 @@ def off_policy(
     >>> values["ips"].value, values["snips"].value
     (0.875, 0.875)
     """
-    for name in estimators:
-        if name not in ESTIMATORS:
-            raise UnknownNameError("estimator", name, ESTIMATORS)
+    names = check_choices("estimator", estimators, ESTIMATORS)
     rows, cluster = _read_log(log, context, clusters, columns)
     target = _read_policy(policy, rows)
     raw = target.probability[target.row, rows.action] / rows.propensity
@@ -99,7 +105,7 @@ def off_policy(
     }
     estimates: dict[tuple[str, str], Estimate] = {}
     with notes_only():
-        for name in estimators:
+        for name in names:
             if name == "snips":
                 if not w.any():
                     raise InputError("the policy never does what the log shows.", hint="Log other actions.")
@@ -121,7 +127,7 @@ def _table_error(rows: Log, target: _Policy) -> float:
     n_actions = len(rows.actions)
     cell = rows.context * n_actions + rows.action
     size = np.bincount(cell, minlength=rows.n_contexts * n_actions)
-    if len(target.probability) == rows.n_contexts:
+    if target.by_context:
         in_context = np.bincount(rows.context, minlength=rows.n_contexts) / len(cell)
         share = (target.probability * in_context[:, None]).ravel()
     else:
@@ -149,6 +155,8 @@ def _read_log(
     actions, action = encode_column(frame, names["action"], "log")
     reward = _finite_column(frame, names["reward"], "reward")
     propensity = check_propensities(_finite_column(frame, names["propensity"], "propensity"))
+    if not isinstance(context, str | Sequence):
+        raise InputError(f"context came as {type(context).__name__}.", hint="Name columns of the log.")
     contexts, context_code = _contexts(frame, [context] if isinstance(context, str) else list(context))
     cluster = None
     if clusters is not None:
@@ -156,14 +164,17 @@ def _read_log(
     return Log(actions, action, contexts, context_code, propensity, reward), cluster
 
 
-def _find_column(frame: Any, role: str, given: Mapping[str, str] | None) -> str:
+def _find_column(frame: Any, role: str, given: Any) -> str:
+    if given is not None and not isinstance(given, Mapping):
+        raise InputError(f"columns came as {type(given).__name__}.", hint="Pass {'action': 'ad', ...}.")
     if given and role in given:
         return _check_column(frame, given[role])
-    names: list[str] = list(frame.columns)
-    matches = [n for n in names if n.lower() in _COLUMN_NAMES[role]]
+    names: list[Any] = list(frame.columns)
+    matches = [n for n in names if isinstance(n, str) and n.lower() in _COLUMN_NAMES[role]]
     if len(matches) != 1:
         raise ColumnError(
-            f"{'several columns' if matches else 'no column'} of {', '.join(names)} could be the {role}.",
+            f"{'several columns' if matches else 'no column'} of {', '.join(map(str, names))} could be the "
+            f"{role}.",
             table="log",
             column=role,
             hint=f"Say which: columns={{{role!r}: ...}}.",
@@ -171,13 +182,13 @@ def _find_column(frame: Any, role: str, given: Mapping[str, str] | None) -> str:
     return matches[0]
 
 
-def _check_column(frame: Any, name: str) -> str:
+def _check_column(frame: Any, name: Any) -> str:
     """The name, if the log has such a column."""
-    if name not in frame.columns:
+    if not isinstance(name, str) or name not in frame.columns:
         raise ColumnError(
             f"there is no column {name!r}.", table="log", hint=f"They are: {', '.join(frame.columns)}."
         )
-    return name
+    return str(name)
 
 
 def _finite_column(frame: Any, name: str, what: str) -> Float:
@@ -209,10 +220,11 @@ def _contexts(frame: Any, names: list[str]) -> tuple[tuple[Any, ...], Array]:
 
 
 class _Policy(NamedTuple):
-    """Probabilities of the actions, one row per context (or decision), and the row of each decision."""
+    """Probabilities of the actions, one row per context (or per decision), and the row of each decision."""
 
     probability: Array
     row: Array
+    by_context: bool
 
 
 def _read_policy(policy: Any, rows: Log) -> _Policy:
@@ -220,7 +232,7 @@ def _read_policy(policy: Any, rows: Log) -> _Policy:
     if isinstance(policy, str):
         if policy != "uniform":
             raise UnknownNameError("policy", policy, ("uniform",))
-        return _Policy(np.full((rows.n_contexts, n), 1.0 / n), rows.context)
+        return _Policy(np.full((rows.n_contexts, n), 1.0 / n), rows.context, by_context=True)
     if isinstance(policy, Mapping):
         tables = [policy] * rows.n_contexts
         if any(isinstance(v, Mapping) for v in policy.values()):
@@ -231,24 +243,34 @@ def _read_policy(policy: Any, rows: Log) -> _Policy:
                         hint=f"It knows {[*policy]}.",
                     )
             tables = [policy[key] for key in rows.contexts]
+            if not all(isinstance(table, Mapping) for table in tables):
+                raise InputError(
+                    "the policy has probabilities for some contexts only.",
+                    hint="Pass {context: {action: probability}}.",
+                )
         actions = dict.fromkeys(rows.actions.values.tolist())
-        outside = [a for table in tables for a, p in table.items() if a not in actions and p]
+        outside = [
+            action
+            for table in tables
+            for action, share in table.items()
+            if action not in actions and not (is_number(share) and share == 0)
+        ]
         if outside:
             raise InputError(
                 f"the policy shows {outside[0]!r}, which the log never shows, so its reward cannot be "
                 "estimated.",
                 hint="Leave such actions out of the policy.",
             )
-        shares = [[float(table.get(action, 0.0)) for action in actions] for table in tables]
-        target = _Policy(np.array(shares), rows.context)
+        shares = [[table.get(action, 0.0) for action in actions] for table in tables]
+        target = _Policy(to_floats(shares, "the policy"), rows.context, by_context=True)
     else:
-        target = _Policy(np.asarray(policy, dtype=np.float64), np.arange(len(rows.reward)))
-        if target.probability.shape != (len(rows.reward), n):
-            raise InputError(
-                f"the policy came with shape {target.probability.shape}, expected rows x actions "
-                f"{(len(rows.reward), n)}.",
-                hint="Pass {action: probability}, or an array with one row per row of the log.",
-            )
+        target = _Policy(to_floats(policy, "the policy"), np.arange(len(rows.reward)), by_context=False)
+    expected = (rows.n_contexts if target.by_context else len(rows.reward), n)
+    if target.probability.shape != expected:
+        raise InputError(
+            f"the policy came with shape {target.probability.shape}, expected rows x actions {expected}.",
+            hint="Pass {action: probability}, or an array with one row per row of the log.",
+        )
     total = target.probability.sum(axis=1)
     if not ((target.probability >= 0).all() and np.allclose(total, 1.0, atol=1e-6)):
         raise InputError(
@@ -262,13 +284,13 @@ def _predict_rewards(rows: Log, target: _Policy, given: Any, folds: int) -> tupl
     """Predicted reward under the policy and of the logged action, one number per row."""
     n, n_actions = len(rows.reward), len(rows.actions)
     if given is not None:
-        q = np.asarray(given, dtype=np.float64)
+        q = to_floats(given, "the reward model")
         if q.shape != (n, n_actions):
             raise InputError(
                 f"the reward model came with shape {q.shape}, expected rows x actions {(n, n_actions)}."
             )
         return np.einsum("ij,ij->i", target.probability[target.row], q), q[np.arange(n), rows.action]
-    if folds < 2 or n < 2:
+    if not is_whole(folds) or folds < 2 or n < 2:
         raise InputError(f"{folds!r} folds of {n} rows cannot be fitted.", hint="Use folds=5, and more rows.")
     folds = min(folds, n)
     fold = np.arange(n) % folds
@@ -285,7 +307,7 @@ def _predict_rewards(rows: Log, target: _Policy, given: Any, folds: int) -> tupl
         in_fold = np.flatnonzero(fold == f)
         of_logged[in_fold] = q[cell[in_fold]]
         by_context, context = q.reshape(rows.n_contexts, n_actions), rows.context[in_fold]
-        if len(target.probability) == rows.n_contexts:  # the policy itself is given by context
+        if target.by_context:
             under_policy[in_fold] = (target.probability * by_context).sum(axis=1)[context]
         else:
             probability = target.probability[target.row[in_fold]]

@@ -14,7 +14,7 @@ from recsys.evaluation.tables import Tabled
 from recsys.inputs import read_interactions
 from recsys.inputs.frames import as_frame, encode_column, find_columns
 from recsys.inputs.ids import encode, ids_from_sequence
-from recsys.stats.inference_results import Estimate
+from recsys.stats.inference_results import Estimate, is_number, to_floats
 from recsys.types import Array, Float, Interactions
 
 YANG_POWER = 1.5  # (gamma + 1) / 2 with gamma = 2
@@ -38,6 +38,8 @@ def popularity_propensities(
     {'a': 1.0, 'b': 0.7071067811865476}
     """
     if gamma is not None:
+        if not is_number(gamma):
+            raise InputError(f"gamma={gamma!r} is not a number.", hint="Use 2, or power=1.5.")
         power = (gamma + 1) / 2
     known = read_interactions(train, table="train", columns=columns)
     counts = np.bincount(known.codes, minlength=len(known.items))
@@ -48,7 +50,7 @@ def popularity_propensities(
 
 def popularity_power(counts: Array, power: float) -> Float:
     """(counts / the largest)^power."""
-    if not 0 <= power < 100:
+    if not (is_number(power) and 0 <= power < 100):
         raise InputError(f"power={power!r} is not a power of popularity.", hint="Use 0.5, 1 or 1.5.")
     return np.asarray((counts / counts.max()) ** power, dtype=np.float64)
 
@@ -69,7 +71,9 @@ def truth_propensities(
     frame = as_frame(propensities)
     if frame is not None:
         return _propensities_by_pair(truth, frame), {}
-    if not hasattr(propensities, "items"):
+    if hasattr(propensities, "index") and hasattr(propensities, "to_dict"):  # a Series by item
+        propensities = propensities.to_dict()
+    if not isinstance(propensities, Mapping):
         raise InputError(
             f"propensities came as {type(propensities).__name__}.",
             hint="Pass {item: chance}, or a table with user, item and propensity columns.",
@@ -84,7 +88,7 @@ def _propensities_by_item(
     ids, codes = encode(names, table="propensities", column="item")
     ids.same_kind(truth.items, what="item")
     chance = np.empty(len(ids))
-    chance[codes] = check_propensities(np.asarray(list(by_item.values()), dtype=np.float64))
+    chance[codes] = check_propensities(list(by_item.values()))
     code = ids.code_of(truth.items.values)[truth.codes]
     unknown = code < 0
     if unknown.any() and default is None:
@@ -113,7 +117,7 @@ def _propensities_by_pair(truth: Interactions, frame: Any) -> Float:
     items, item = encode_column(frame, columns["item"], "propensities")
     cases.same_kind(truth.cases, what="user")
     items.same_kind(truth.items, what="item")
-    chance = check_propensities(np.asarray(frame[candidates[0]].to_numpy(), dtype=np.float64))
+    chance = check_propensities(frame[candidates[0]].to_numpy())
     table_key = _pair_keys(cases.values[case], items.values[item], truth)
     order = np.argsort(table_key, kind="stable")
     truth_key = _pair_keys(np.repeat(truth.cases.values, truth.sizes), truth.items.values[truth.codes], truth)
@@ -134,15 +138,19 @@ def _pair_keys(users: Array, items: Array, truth: Interactions) -> Array:
     return np.where((case < 0) | (item < 0), -1, case * max(len(truth.items), 1) + item)
 
 
-def check_propensities(chance: Float) -> Float:
+def check_propensities(propensities: Any) -> Float:
     """The propensities, if all are probabilities above 0."""
+    hint = "A propensity is the chance that a relevant item is observed: above 0, at most 1."
+    chance = to_floats(propensities, "propensities", hint)
+    if chance.ndim != 1:
+        raise InputError(f"propensities came with shape {chance.shape}, expected one each.", hint=hint)
     invalid = ~((chance > 0) & (chance <= 1))
     if invalid.any():
         raise InputError(
             f"the propensity {float(chance[np.argmax(invalid)]):g} is not a probability above 0.",
             table="propensities",
             row=int(np.argmax(invalid)),
-            hint="A propensity is the chance that a relevant item is observed: above 0, at most 1.",
+            hint=hint,
         )
     return chance
 
@@ -153,7 +161,7 @@ def effective_sample_size(weights: Any) -> float:
     >>> effective_sample_size([1, 1, 1, 1]), effective_sample_size([10, 0, 0, 0])
     (4.0, 1.0)
     """
-    w = np.asarray(weights, dtype=np.float64)
+    w = to_floats(weights, "weights")
     square = float((w * w).sum())
     return float(w.sum()) ** 2 / square if square else 0.0
 
@@ -197,9 +205,9 @@ def inverse_propensity_weights(chance: Float, clip: float | None) -> tuple[Float
 
 def clip_weights(raw: Float, clip: float | None, chance: Float) -> tuple[Float, Diagnostics]:
     """Weights of at most `clip`, and their diagnostics; `chance` holds the propensities behind them."""
-    if clip is not None and not clip > 0:
+    if clip is not None and not (is_number(clip) and clip > 0):
         raise InputError(f"clip={clip!r} is not a largest weight.", hint="Use a number above 0, such as 100.")
-    weights = raw if clip is None else np.minimum(raw, clip)
+    weights = raw if clip is None else np.minimum(raw, float(clip))
     total = float(weights.sum())
     return weights, Diagnostics(
         n=len(weights),

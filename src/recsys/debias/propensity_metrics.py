@@ -15,7 +15,7 @@ import numpy as np
 
 from recsys.conventions.decisions import AnyConventions, Conventions, relevant
 from recsys.debias.propensities import YANG_POWER, Debiased, inverse_propensity_weights, truth_propensities
-from recsys.errors import InputError, NotDefinedError, UnknownNameError
+from recsys.errors import ConventionError, InputError, NotDefinedError
 from recsys.evaluation.run import load_ranking
 from recsys.inputs import read_interactions
 from recsys.metrics import Terms
@@ -23,7 +23,7 @@ from recsys.metrics.readings import Reading
 from recsys.metrics.registry import Request, check_needs, parse_all
 from recsys.ranks.ranked_truth import match_truth
 from recsys.ranks.sources import RankingOptions
-from recsys.stats.inference_results import Estimate, notes_only
+from recsys.stats.inference_results import Estimate, check_choices, notes_only, to_floats
 from recsys.stats.intervals import mean_interval, ratio_interval
 from recsys.types import Array, Context, Float, Hits, Interactions, Lists
 
@@ -43,6 +43,8 @@ def evaluate(
     n_relevant: int | Mapping[Any, int] | None = None,
     k: int | Sequence[int] | None = None,
     seen: Any = None,
+    user_ids: Iterable[Any] | None = None,
+    item_ids: Iterable[Any] | None = None,
     complete: bool = False,
     conventions: AnyConventions = None,
     estimators: Sequence[str] | None = None,
@@ -67,6 +69,8 @@ def evaluate(
             users without an observed item.
         k: cut-offs for the metrics that name none.
         seen: what a user had already (factors and scores).
+        user_ids: the user of each row of a model whose rows have no ids.
+        item_ids: the same for the rows of items.
         complete: the lists rank every candidate.
         conventions: as for recsys.evaluate.
         estimators: some of naive, ips, snips, snips_pooled.
@@ -87,7 +91,7 @@ def evaluate(
     names = _check_estimators(estimators, n_relevant)
     for request in requests:
         _check_additive(request, observed)
-    ranked = load_ranking(lists)
+    ranked = load_ranking(lists, None, user_ids, item_ids)
     history = None if seen is None else read_interactions(seen, table="seen")
     if isinstance(ranked, Lists):
         judged: Any = match_truth(ranked, observed, complete=complete)
@@ -106,6 +110,12 @@ def evaluate(
     for request in requests:
         decisions = request.conventions(base)
         check_needs(request, Context(complete=complete))
+        if decisions.ties in ("best", "worst") and judged.has_ties:
+            raise ConventionError(
+                f"there is no {decisions.ties} order of equal scores for a weighted sum whose weights are "
+                "estimates.",
+                hint="Use ties='expected', or ties='by_id'.",
+            )
         hits = judged.hits(decisions.ties, decisions.duplicates)
         for name in names:
             values = _values_of_items(
@@ -139,15 +149,13 @@ def evaluate(
 def _check_estimators(estimators: Sequence[str] | None, n_relevant: Any) -> list[str]:
     if estimators is None:
         return [e for e in ESTIMATORS if e != "ips" or n_relevant is not None]
-    for name in estimators:
-        if name not in ESTIMATORS:
-            raise UnknownNameError("estimator", name, ESTIMATORS)
-    if "ips" in estimators and n_relevant is None:
+    names = check_choices("estimator", estimators, ESTIMATORS)
+    if "ips" in names and n_relevant is None:
         raise InputError(
             "ips divides by how many items are relevant to a user, observed or not, which is not known here.",
             hint="Pass n_relevant= (a number, or {user: number}), or use snips, which estimates it.",
         )
-    return list(estimators)
+    return names
 
 
 def _check_additive(request: Request, observed: Interactions) -> None:
@@ -243,10 +251,15 @@ def _n_relevant_per_user(
         missing = [user for user in users if user not in n_relevant]
         if missing:
             raise InputError(f"n_relevant has no entry for user {missing[0]!r}.", row=missing[0])
-        sizes = np.array([n_relevant[user] for user in users], dtype=np.float64)
+        sizes = to_floats([n_relevant[user] for user in users], "n_relevant")
         n_unobserved = len(set(n_relevant) - set(users))
     else:
-        sizes = np.full(len(users), float(n_relevant))
+        number = to_floats(n_relevant, "n_relevant")
+        if number.ndim:
+            raise InputError(
+                f"n_relevant came with shape {number.shape}.", hint="Pass a number or {user: number}."
+            )
+        sizes = np.full(len(users), number)
     if not (sizes > 0).all():
         raise InputError("n_relevant holds a number that is not above 0.", hint="Count the relevant items.")
     return sizes, n_unobserved

@@ -21,6 +21,7 @@ from recsys.stats.effects import (
 )
 from recsys.stats.inference_results import (
     Interval,
+    check_choice,
     check_confidence,
     format_difference,
     format_p,
@@ -98,10 +99,8 @@ class Options:
             "runs": ("auto", "seeds", "folds"),
         }
         for name, allowed in known.items():
-            if getattr(self, name) not in allowed:
-                raise UnknownNameError(
-                    name, getattr(self, name), (choice for choice in allowed if choice is not None)
-                )
+            if getattr(self, name) is not None or None not in allowed:
+                check_choice(name, getattr(self, name), filter(None, allowed))
         check_confidence(self.confidence)
         for margin in (self.margin, self.no_worse_than):
             if margin is not None and not (is_number(margin) and margin > 0):

@@ -20,11 +20,13 @@ from recsys.stats.inference_results import (
     ZeroVarianceWarning,
     caution,
     caution_small_sample,
+    check_alpha,
     check_alternative,
+    is_number,
     t_interval,
     t_ratio,
 )
-from recsys.stats.paired_tests import without_rounding
+from recsys.stats.paired_tests import EQUAL_WITHIN, without_rounding
 from recsys.stats.pairing import Differences, as_differences
 from recsys.stats.resampling import has_spread
 from recsys.types import Array, Float
@@ -95,6 +97,11 @@ def _weighted_mean(values: Float, shares: Float | None) -> float:
 
 def _drop_zero_weights(d: Differences) -> tuple[Differences, Float | None]:
     """The cases with a weight above 0, and their weights scaled to a mean of 1; None if unweighted."""
+    if not isinstance(d, Differences):
+        raise InputError(
+            f"this effect looks at both sides, and got {type(d).__name__}.",
+            hint="Pass recsys.stats.pair(first, second).",
+        )
     if d.weights is None:
         return d, None
     has_weight = d.weights != 0
@@ -214,10 +221,18 @@ def _dominance(values: Float, others: Float, shares: Float) -> Float:
     return net_weight
 
 
-def rank_biserial(differences: Differences | npt.ArrayLike, *, confidence: float = 0.95) -> Effect:
-    """Matched-pairs rank-biserial correlation: (W+ - W-) / (W+ + W-); goes with Wilcoxon's test."""
+def rank_biserial(
+    differences: Differences | npt.ArrayLike,
+    *,
+    confidence: float = 0.95,
+    equal_within: float = EQUAL_WITHIN,
+) -> Effect:
+    """Matched-pairs rank-biserial correlation: (W+ - W-) / (W+ + W-); goes with Wilcoxon's test.
+
+    `equal_within` as in `wilcoxon`.
+    """
     d, shares = _drop_zero_weights(as_differences(differences))
-    values = without_rounding(d.values)
+    values = without_rounding(d.values, equal_within)
     nonzero = values != 0
     values = values[nonzero]
     clusters = None if d.clusters is None else d.clusters[nonzero]
@@ -251,8 +266,8 @@ def power(
     _check_plan(alpha, sd, n, alternative)
     from scipy.special import stdtrit
 
-    if math.isnan(effect):
-        raise InputError("the effect is NaN.")
+    if not is_number(effect) or math.isnan(effect):
+        raise InputError(f"the effect is no number: {effect!r}.")
     df = n - 1
     shift = effect / sd * math.sqrt(n)
     if alternative == "two-sided":
@@ -282,7 +297,8 @@ def minimal_effect(
     """The smallest mean difference that n users detect with the given power."""
     from scipy.optimize import brentq
 
-    _check_plan(alpha, sd, n, alternative, power)
+    _check_plan(alpha, sd, n, alternative)
+    _check_power(power, alpha)
     sign = -1.0 if alternative == "less" else 1.0
 
     def lacking(effect: float) -> float:
@@ -307,8 +323,9 @@ def users_needed(
     >>> users_needed(0.2)
     199
     """
-    _check_plan(alpha, sd, 2, alternative, power)
-    wrong_way = (
+    _check_plan(alpha, sd, 2, alternative)
+    _check_power(power, alpha)
+    wrong_way = not is_number(effect) or (
         effect == 0 or (alternative == "greater" and effect < 0) or (alternative == "less" and effect > 0)
     )
     if wrong_way or not math.isfinite(effect):
@@ -332,13 +349,15 @@ def _power(effect: float, n: int, alpha: float, alternative: Alternative) -> flo
     return power(effect, n, alpha=alpha, alternative=alternative)
 
 
-def _check_plan(alpha: float, sd: float, n: int, alternative: str, power: float | None = None) -> None:
+def _check_plan(alpha: float, sd: float, n: int, alternative: str) -> None:
     check_alternative(alternative)
-    if not 0 < alpha < 1:
-        raise InputError(f"alpha must lie between 0 and 1, got {alpha!r}.")
-    if not (sd > 0 and math.isfinite(sd)):
+    check_alpha(alpha)
+    if not (is_number(sd) and 0 < sd < math.inf):
         raise InputError(f"the standard deviation must be positive, got {sd!r}.")
-    if n < 2:
-        raise InputError(f"at least 2 users are needed, got {n}.")
-    if power is not None and not alpha < power < 1:
+    if not (is_number(n) and 2 <= n < math.inf):
+        raise InputError(f"at least 2 users are needed, got {n!r}.")
+
+
+def _check_power(power: float, alpha: float) -> None:
+    if not (is_number(power) and alpha < power < 1):
         raise InputError(f"power must lie between alpha ({alpha}) and 1, got {power!r}.")

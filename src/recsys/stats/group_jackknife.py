@@ -18,15 +18,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import InputError
-from recsys.stats.inference_results import Estimate, clip_interval, t_interval
+from recsys.stats.inference_results import Estimate, clip_interval, is_whole, t_interval, to_floats
 from recsys.stats.resampling import Words
-from recsys.types import Float, Int
+from recsys.types import Float, Int, cached_property
 
 Statistic = Callable[[Float], float]
 ESTIMAND = "the value expected from a test set of this size drawn from the same users"
@@ -307,7 +307,7 @@ def jackknife(without: Callable[[Int], float], sizes: npt.ArrayLike, *, together
         sizes: the number of users in each group.
         together: whether groups can interact; False for a function of means.
     """
-    weights = np.asarray(sizes, dtype=np.float64)
+    weights = to_floats(sizes, "sizes")
     plan = plan_groups(len(weights), together=together)
     return Jackknife(np.array([float(without(left_out)) for left_out in plan.left_out]), weights, plan)
 
@@ -327,6 +327,8 @@ def catalogue_jackknife(
 ) -> Jackknife:
     """The jackknife of statistic(total exposure), from exposure counts (groups x items)."""
     counts = _check_exposure(exposure)
+    if not callable(statistic):
+        raise InputError(f"statistic came as {type(statistic).__name__}.", hint="Pass a function.")
     total = counts.sum(axis=0)
     return jackknife(
         lambda left_out: statistic(total - counts[left_out].sum(axis=0)), _group_sizes(counts, sizes)
@@ -338,6 +340,10 @@ def coverage_jackknife(
 ) -> Jackknife:
     """The jackknife of the share of the catalogue that was shown, from exposure counts (groups x items)."""
     counts = _check_exposure(exposure)
+    if n_items is not None and not (is_whole(n_items) and counts.shape[1] <= n_items < 2**63):
+        raise InputError(
+            f"n_items={n_items!r} is no number of items of at least {counts.shape[1]}, those with counts."
+        )
     group, item = np.nonzero(counts)
     return coverage_jackknife_from_pairs(group, item, n_items or counts.shape[1], _group_sizes(counts, sizes))
 
@@ -408,7 +414,7 @@ def coverage_interval(
 
 
 def _check_exposure(exposure: npt.ArrayLike) -> Float:
-    counts = np.asarray(exposure, dtype=np.float64)
+    counts = to_floats(exposure, "exposure")
     if counts.ndim != 2 or counts.shape[0] < 4:
         raise InputError(f"exposure must be groups x items with at least 4 groups, got shape {counts.shape}.")
     if not (counts >= 0).all():
@@ -417,7 +423,7 @@ def _check_exposure(exposure: npt.ArrayLike) -> Float:
 
 
 def _group_sizes(counts: Float, sizes: npt.ArrayLike | None) -> Float:
-    group_sizes = counts.sum(axis=1) if sizes is None else np.asarray(sizes, dtype=np.float64)
+    group_sizes = counts.sum(axis=1) if sizes is None else to_floats(sizes, "sizes")
     if group_sizes.shape != (len(counts),):
         raise InputError(
             f"sizes must hold one number per group ({len(counts)}), got shape {group_sizes.shape}."

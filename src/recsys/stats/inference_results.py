@@ -8,28 +8,57 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from recsys.errors import InputError, RecsysWarning, UnknownNameError, warn
+from recsys.types import Float
 
 Alternative = Literal["two-sided", "greater", "less"]
 ALTERNATIVES = ("two-sided", "greater", "less")
 
 
+def check_choice(what: str, value: object, allowed: Iterable[str]) -> None:
+    """Refuse a value that is none of the allowed names."""
+    names = tuple(allowed)
+    if not isinstance(value, str) or value not in names:
+        raise UnknownNameError(what, value, names)
+
+
+def check_choices(what: str, values: Any, allowed: Iterable[str]) -> list[str]:
+    """A list of allowed names, from one name or several."""
+    names = tuple(allowed)
+    try:
+        chosen = [values] if isinstance(values, str) else [*values]
+    except TypeError:
+        raise InputError(
+            f"{what}s came as {type(values).__name__}.", hint=f"Name some of {', '.join(names)}."
+        ) from None
+    for value in chosen:
+        check_choice(what, value, names)
+    return chosen
+
+
 def check_alternative(alternative: str) -> None:
     """Refuse an unknown direction of a test."""
-    if alternative not in ALTERNATIVES:
-        raise UnknownNameError("alternative", alternative, ALTERNATIVES)
+    check_choice("alternative", alternative, ALTERNATIVES)
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is one real number, of Python or NumPy."""
-    return isinstance(value, Real)
+    """Whether a value is one real number of Python or NumPy, and none that float64 cannot hold."""
+    if not isinstance(value, Real):
+        return False
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
 
 
 def is_whole(value: object) -> bool:
@@ -37,10 +66,34 @@ def is_whole(value: object) -> bool:
     return isinstance(value, Integral)
 
 
+def to_floats(values: Any, what: str, hint: str | None = None) -> Float:
+    """Numbers in any arrangement as float64, NaN where masked; an error if something is no number.
+
+    >>> to_floats([[1, 2], [3, True]], "weights").tolist()
+    [[1.0, 2.0], [3.0, 1.0]]
+    """
+    try:
+        if isinstance(values, np.ma.MaskedArray):
+            values = np.ma.filled(values.astype(np.float64), np.nan)
+        array = np.asarray(values)
+        if array.dtype.kind not in "mMc":  # NumPy would turn dates into numbers
+            return array.astype(np.float64, copy=False)
+        why = f"they are {array.dtype}"
+    except (TypeError, ValueError, OverflowError) as error:
+        why = str(error).rstrip(".")
+    raise InputError(f"{what} must hold numbers: {why}.", hint=hint)
+
+
 def check_confidence(confidence: float) -> None:
     """Refuse a confidence that is not between 0 and 1 (95 instead of 0.95)."""
     if not (is_number(confidence) and 0.0 < confidence < 1.0):
         raise InputError(f"confidence must lie between 0 and 1, got {confidence!r}.", hint="Try 0.95.")
+
+
+def check_alpha(alpha: float) -> None:
+    """Refuse an error rate that is not between 0 and 1."""
+    if not (is_number(alpha) and 0.0 < alpha < 1.0):
+        raise InputError(f"alpha must lie between 0 and 1, got {alpha!r}.", hint="Try 0.05.")
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,17 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from recsys.errors import InputError, UnknownNameError
+from recsys.errors import InputError
 from recsys.stats.inference_results import (
     Estimate,
     Interval,
     ZeroVarianceWarning,
     caution,
     caution_small_sample,
+    check_choice,
     check_confidence,
     t_interval,
+    to_floats,
 )
 from recsys.stats.pairing import check_per_case, pair
 from recsys.stats.resampling import (
@@ -52,8 +54,7 @@ def units_interval(
     rng: Rng = 0,
 ) -> Estimate:
     """Estimate and interval of the first row of `units`."""
-    if method not in METHODS:
-        raise UnknownNameError("interval method", method, METHODS)
+    check_choice("interval method", method, METHODS)
     n = int(units.n_units()[0])
     if n == 0:
         raise InputError("there is nothing to estimate: every case is excluded (NaN).")
@@ -175,7 +176,7 @@ def _ratio_influence(units: Units) -> Float:
 
 
 def _float_vector(values: npt.ArrayLike) -> Float:
-    array = np.asarray(values, dtype=np.float64)
+    array = to_floats(values, "values")
     if array.ndim != 1:
         raise InputError(f"values must be one-dimensional, got shape {array.shape}.")
     return array
@@ -191,8 +192,9 @@ def statistic_interval(
     rng: Rng = 0,
 ) -> Estimate:
     """Bootstrap interval of `statistic(sample)` over units drawn with replacement."""
-    if method not in ("percentile", "bca"):
-        raise UnknownNameError("bootstrap interval", method, ("percentile", "bca"))
+    check_choice("bootstrap interval", method, ("percentile", "bca"))
+    if not callable(statistic):
+        raise InputError(f"statistic came as {type(statistic).__name__}.", hint="Pass a function.")
     check_confidence(confidence)
     check_resamples(n_resamples)
     d = pair(sample)

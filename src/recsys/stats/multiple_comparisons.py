@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import InputError, UnknownNameError
+from recsys.stats.inference_results import check_alpha, to_floats
 from recsys.stats.paired_tests import RANK_NOTE, rank_notes
 from recsys.stats.pairing import align
 from recsys.stats.resampling import Resampler, Units, replicate
@@ -32,13 +33,10 @@ def adjust(p_values: npt.ArrayLike, method: str = "holm") -> Float:
     >>> adjust([0.010, 0.011, 0.012], "holm").round(3).tolist()
     [0.03, 0.03, 0.03]
     """
-    if method not in CORRECTIONS:
-        hint = "max-T needs the draws: compare(..., correction='max-t')." if method == "max-t" else ""
+    if str(method) not in CORRECTIONS:
+        hint = "max-T needs the draws: compare(..., correction='max-t')." if str(method) == "max-t" else ""
         raise UnknownNameError("correction of p-values", method, CORRECTIONS, hint=hint)
-    try:
-        p = np.asarray(p_values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"p-values must be numbers: {error}.", hint="Such as [0.01, 0.2].") from None
+    p = to_floats(p_values, "p-values", "Such as [0.01, 0.2].")
     if p.ndim != 1:
         raise InputError(f"p-values must be one-dimensional, got shape {p.shape}.")
     outside = (p < 0) | (p > 1)
@@ -97,20 +95,19 @@ def friedman(
     """
     from scipy.special import chdtrc, fdtrc
 
-    try:
-        table = np.asarray(scores, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"friedman got no table of numbers: {error}.",
-            hint="Pass units x models, and names= of the models.",
-        ) from None
+    table = to_floats(scores, "the scores", "Pass units x models, and names= of the models.")
     if table.ndim != 2 or table.shape[1] < 3 or table.shape[0] < 2:
         raise InputError(f"friedman needs units x models with at least 2 x 3, got shape {table.shape}.")
     if not np.isfinite(table).all():
         raise InputError("friedman needs a finite score for every unit and model.")
+    check_alpha(alpha)
     n, k = table.shape
-    labels = tuple(names) if names is not None else tuple(f"model {j + 1}" for j in range(k))
-    if len(set(labels)) != k:
+    try:
+        labels = tuple(f"model {j + 1}" for j in range(k)) if names is None else tuple(names)
+        n_different = len(set(labels))
+    except TypeError:
+        raise InputError(f"names came as {names!r}.", hint="Pass one name per model.") from None
+    if n_different != k or len(labels) != k:
         raise InputError(f"{k} models need {k} different names, got {list(labels)}.")
     # Midranks within each row, 1 the lowest.
     n_below, n_equal = np.zeros_like(table), np.zeros_like(table)

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -107,7 +108,15 @@ def compare_tables(
     first_model = next(iter(jackknives.values()), {})
     jackknife_metrics = [m for m in first_model if all(m in by_metric for by_metric in jackknives.values())]
     pairs = _model_pairs(list(runs), baseline) if pairs is None else list(pairs)
+    for name in itertools.chain(*pairs):
+        if name not in runs:
+            raise UnknownNameError("model", name, runs)
+    uncounted = [name for name in runs if counted is not None and name not in counted]
+    if uncounted:
+        raise InputError(f"counted= has no table of {uncounted[0]!r}.", hint="Pass one for every model.")
     names = _metric_names(runs, metrics, jackknife_metrics)
+    if not pairs or not names:
+        raise InputError("there is nothing to compare: no pair of models, or no metric.")
     layout = run_layout(runs, settings.runs)
     if layout == "folds" and settings.adjusts:
         raise InputError(
@@ -220,6 +229,12 @@ def _mean_rows(
         counted_tables = _align_runs(
             _runs_by_model(counted), layout, list(dict.fromkeys(metric for *_, metric in triples))
         )
+        if not np.array_equal(counted_tables.ids, aligned.ids):
+            raise InputError(
+                f"counted= holds other cases ({len(counted_tables.ids):,}) than the tables that are compared "
+                f"({len(aligned.ids):,}).",
+                hint="Wins and losses are counted on the same cases: pass tables with the same ids.",
+            )
         counted_pairs = [_pair_models(counted_tables, triple, keys) for triple in triples]
     rows: dict[Triple, Row] = {}
     errors = units.standard_errors().tolist()
@@ -573,12 +588,12 @@ def _adjust_family(
     return at_least_raw
 
 
-def _model_pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:
+def _model_pairs(names: list[str], baseline: Any) -> list[tuple[str, str]]:
     if len(names) < 2:
         raise InputError(f"a comparison needs at least two models, got {names}.")
     if baseline is None:
         return [(second, first) for first, second in itertools.combinations(names, 2)]
-    if baseline not in names:
+    if not isinstance(baseline, Hashable) or baseline not in dict.fromkeys(names):
         raise UnknownNameError("baseline", baseline, names)
     return [(name, baseline) for name in names if name != baseline]
 

@@ -11,14 +11,14 @@ comparison needs a region of practical equivalence (ROPE).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from recsys.errors import InputError, UnknownNameError
+from recsys.errors import InputError
 from recsys.stats.inference_results import (
     Alternative,
     Estimate,
@@ -30,10 +30,13 @@ from recsys.stats.inference_results import (
     caution,
     caution_small_sample,
     check_alternative,
+    check_choice,
     check_confidence,
+    is_number,
     t_interval,
     t_ratio,
     t_tail,
+    to_floats,
     zero_spread_p,
 )
 from recsys.stats.intervals import check_not_nan
@@ -55,6 +58,7 @@ LARGE_SAMPLE = 500
 # 2 ** 16 sign assignments are enumerated in a few milliseconds; for more units they are sampled.
 EXACT_FLIPS = 16
 EXACT_WILCOXON = 50
+EQUAL_WITHIN = 1e-12  # of the largest difference: what float64 makes of equal differences
 RANK_NOTE = (
     "Wilcoxon and sign tests do not test the mean: on samples as large as recommender evaluations their "
     "type-1 error is inflated when differences are skewed; prefer t, permutation or the studentised bootstrap"
@@ -199,16 +203,24 @@ def wilcoxon(
     *,
     alternative: Alternative = "two-sided",
     method: str = "auto",
+    equal_within: float = EQUAL_WITHIN,
 ) -> TestResult:
     """Signed-rank test; exact (ties included) for few units, else normal with continuity correction.
 
     Zero differences are dropped. It tests symmetry around zero, not a mean of zero.
+
+    Differences whose sizes differ by no more than `equal_within` times the largest are tied, and those that
+    close to zero are zero: 0.8 - 0.6 and 0.3 - 0.1 are both a fifth, though not the same float64. SciPy and
+    R compare them as they are, which is `equal_within=0`.
+
+    >>> differences = [0.8 - 0.6, 0.1 - 0.3, 0.5]
+    >>> wilcoxon(differences).p_value, wilcoxon(differences, equal_within=0).p_value
+    (0.75, 0.5)
     """
     check_alternative(alternative)
-    if method not in ("auto", "exact", "normal"):
-        raise UnknownNameError("Wilcoxon method", method, ("auto", "exact", "normal"))
+    check_choice("Wilcoxon method", method, ("auto", "exact", "normal"))
     d = as_differences(differences)
-    means = without_rounding(d.unit_means())
+    means = without_rounding(d.unit_means(), equal_within)
     notes = d.notes + spread_notes(means) + rank_notes(len(means))
     nonzero = means[means != 0]
     n = len(nonzero)
@@ -229,28 +241,39 @@ def wilcoxon(
     return TestResult(name, mean, positive_sum, p, n, alternative, notes=notes)
 
 
-def signed_rank_sums(differences: Differences | npt.ArrayLike) -> tuple[float, float]:
+def signed_rank_sums(
+    differences: Differences | npt.ArrayLike, *, equal_within: float = EQUAL_WITHIN
+) -> tuple[float, float]:
     """W+ and W-: the sums of the ranks of positive and of negative differences, zeros dropped.
+
+    `equal_within` as in `wilcoxon`.
 
     >>> signed_rank_sums([1.0, 2.0, -3.0, 0.0])
     (3.0, 3.0)
     """
-    means = without_rounding(as_differences(differences).unit_means())
+    means = without_rounding(as_differences(differences).unit_means(), equal_within)
     nonzero = means[means != 0]
     ranks = _midranks(np.abs(nonzero))
     return float(ranks[nonzero > 0].sum()), float(ranks[nonzero < 0].sum())
 
 
-def without_rounding(values: Float) -> Float:
+def without_rounding(values: Float, equal_within: float = EQUAL_WITHIN) -> Float:
     """Make values equal whose sizes differ by rounding only, so that they are tied.
+
+    Rounding is a difference of up to `equal_within` times the largest size; 0 leaves the values as they are.
 
     >>> without_rounding(np.array([0.8 - 0.6, 0.1 - 0.3, 0.1 + 0.2 - 0.3])).tolist()
     [0.19999999999999998, -0.19999999999999998, 0.0]
     """
+    if not (is_number(equal_within) and 0.0 <= equal_within < 1.0):
+        raise InputError(
+            f"equal_within={equal_within!r} is no share of the largest difference.",
+            hint="Use 1e-12 for rounding only, or 0 to compare differences as they are.",
+        )
     sizes = np.abs(values)
     order = np.argsort(sizes, kind="stable")
     ordered = sizes[order]
-    starts_level = np.diff(ordered, prepend=0.0) > 1e-12 * ordered.max(initial=0.0)
+    starts_level = np.diff(ordered, prepend=0.0) > equal_within * ordered.max(initial=0.0)
     levels = np.concatenate([[0.0], ordered[starts_level]])
     merged = np.empty_like(sizes)
     merged[order] = levels[np.cumsum(starts_level)]
@@ -316,7 +339,7 @@ def sign_test(
     from scipy.stats import binomtest
 
     check_alternative(alternative)
-    if not dead_zone >= 0:
+    if not (is_number(dead_zone) and dead_zone >= 0):
         raise InputError(f"dead_zone must be zero or positive, got {dead_zone!r}.")
     d = as_differences(differences)
     means = d.unit_means()
@@ -338,8 +361,7 @@ def bootstrap_test(
     rng: Rng = 0,
 ) -> TestResult:
     """Studentised or BCa bootstrap of the mean difference; the test is the inversion of the interval."""
-    if method not in ("studentised", "bca"):
-        raise UnknownNameError("bootstrap test", method, ("studentised", "bca"))
+    check_choice("bootstrap test", method, ("studentised", "bca"))
     d = as_differences(differences)
     units = d.units()
     present = units.weights[0] != 0
@@ -456,7 +478,7 @@ def equivalence_from_estimate(
     estimate: Estimate, df: float, margin: float | tuple[float, float], *, confidence: float = 0.95
 ) -> EquivalenceResult:
     """TOST of any estimate with a t distribution."""
-    low, high = margin if isinstance(margin, Sequence) else (-margin, margin)
+    low, high = _two_ends(margin, "the margin")
     if not low < high:
         raise InputError(f"the margin must run from a lower to a higher value, got {(low, high)}.")
     check_confidence(confidence)
@@ -471,11 +493,20 @@ def equivalence_from_estimate(
     )
 
 
+def _two_ends(given: Any, what: str) -> tuple[float, float]:
+    """Both ends of a range that came as two numbers, or as the distance of either end from zero."""
+    hint = "Pass one number, or a lower and a higher one."
+    ends = to_floats(given, what, hint)
+    if ends.shape not in ((), (2,)):
+        raise InputError(f"{what} came with shape {ends.shape}.", hint=hint)
+    return (float(ends[0]), float(ends[1])) if ends.ndim else (-float(ends), float(ends))
+
+
 def non_inferiority(
     differences: Differences | npt.ArrayLike, margin: float, *, confidence: float = 0.95
 ) -> EquivalenceResult:
     """Test whether the first side is worse by less than the margin (positive, in the metric's units)."""
-    if not margin > 0:
+    if not (is_number(margin) and margin > 0):
         raise InputError(f"the margin of non-inferiority must be positive, got {margin!r}.")
     estimate = difference_estimate(differences, confidence)
     mean, error, df = estimate.value, estimate.standard_error, estimate.n - 1
@@ -513,7 +544,7 @@ def bayes_paired(
 
     `correlation` widens it for dependent units: for results of k-fold cross-validation, the test share.
     """
-    if not 0.0 <= correlation < 1.0:
+    if not (is_number(correlation) and 0.0 <= correlation < 1.0):
         raise InputError(f"correlation must be in [0, 1), got {correlation!r}.")
     estimate = difference_estimate(differences, confidence)
     n = estimate.n
@@ -527,7 +558,7 @@ def bayes_from_estimate(
     """The posterior of any estimate with a t distribution."""
     from scipy.special import stdtr
 
-    low, high = rope if isinstance(rope, Sequence) else (-rope, rope)
+    low, high = _two_ends(rope, "the ROPE")
     if not low <= high:
         raise InputError(f"the ROPE must run from a lower to a higher value, got {(low, high)}.")
     mean, scale = estimate.value, estimate.standard_error

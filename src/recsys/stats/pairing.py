@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import ColumnError, IdTypeError, InputError
-from recsys.stats.inference_results import UnpairedWarning, caution
+from recsys.stats.inference_results import UnpairedWarning, caution, to_floats
 from recsys.stats.resampling import Units, Words, collapse, unit_keys
 from recsys.types import Array, Bool, Float, PerCase
 
@@ -149,7 +149,7 @@ def _merge_case_field(tables: Mapping[str, PerCase], ids: Array, field: str) -> 
             merged = np.empty(len(ids), dtype=np.asarray(value).dtype)
         differs = known[positions] & (merged[positions] != value)
         if differs.any():
-            case = tables[name].ids[np.flatnonzero(differs)[0]]
+            case = tables[name].ids[differs].tolist()[0]
             raise InputError(f"case {case!r} has different {field} in two tables.", table=name, row=case)
         merged[positions] = value
         known[positions] = True
@@ -209,12 +209,7 @@ def pair(
 
 
 def _float_vector(values: npt.ArrayLike, what: str) -> Float:
-    try:
-        if isinstance(values, np.ma.MaskedArray):
-            values = np.ma.filled(values.astype(np.float64), np.nan)
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{what} must hold numbers, one per user: {error}.") from None
+    array = to_floats(values, what)
     if array.ndim != 1:
         raise InputError(f"{what} must be one-dimensional, got shape {array.shape}.")
     if np.isinf(array).any():
@@ -224,9 +219,21 @@ def _float_vector(values: npt.ArrayLike, what: str) -> Float:
 
 def check_per_case(values: npt.ArrayLike, n: int, name: str) -> Array:
     """An argument that goes with the sample by position, as an array with one entry per case."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # rows of different lengths
+        raise InputError(f"{name} must hold one entry per case ({n}): {error}.") from None
     if array.shape != (n,):
         raise InputError(f"{name} must hold one entry per case ({n}), got shape {array.shape}.")
+    if array.dtype == object:
+        try:
+            sorted(array.tolist())
+        except TypeError:
+            kinds = sorted({type(one).__name__ for one in array.tolist()})
+            raise InputError(
+                f"{name} holds {' and '.join(kinds)}, which have no order.",
+                hint="Make them all int or all str.",
+            ) from None
     return array
 
 
@@ -272,7 +279,7 @@ def _sample_table(sample: Any, what: str) -> PerCase | None:
     labels = _sample_ids(sample)
     if labels is None:
         return None
-    values = np.asarray(_values_in_order(sample), dtype=np.float64)
+    values = to_floats(_values_in_order(sample), what)
     order = np.argsort(labels, kind="stable")
     labels = labels[order]
     repeats = np.flatnonzero(labels[1:] == labels[:-1])

@@ -24,6 +24,7 @@ from recsys.errors import InputError, UnknownNameError
 from recsys.stats.inference_results import (
     Alternative,
     check_alternative,
+    check_choice,
     check_confidence,
     is_whole,
     zero_spread_p,
@@ -39,6 +40,7 @@ _ROUNDS = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.ui
 _PANEL = 8192
 _STRIP = 256
 _BUDGET = 64 << 20
+_MOST_RESAMPLES = 100_000_000
 _BATCH_BYTES = 1 << 30
 # With fewer units a Poisson total varies too much around n for small-sample methods.
 _POISSON_FROM = 1000
@@ -87,8 +89,10 @@ def seed_from_rng(rng: Rng) -> int:
 
 def check_resamples(n_resamples: int) -> None:
     """Refuse a number of resamples that is not a whole number of at least 1."""
-    if not is_whole(n_resamples) or n_resamples < 1:
-        raise InputError(f"n_resamples must be a whole number of at least 1, got {n_resamples!r}.")
+    if isinstance(n_resamples, bool) or not is_whole(n_resamples) or not 1 <= n_resamples <= _MOST_RESAMPLES:
+        raise InputError(
+            f"n_resamples must be a whole number from 1 to {_MOST_RESAMPLES:,}, got {n_resamples!r}."
+        )
 
 
 def random_order(ids: Array, rng: Rng, *, purpose: str = "order") -> npt.NDArray[np.int64]:
@@ -177,8 +181,7 @@ class Resampler:
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
-        if self.scheme not in ("auto", "poisson", "multinomial"):
-            raise UnknownNameError("resampling scheme", self.scheme, ("auto", "poisson", "multinomial"))
+        check_choice("resampling scheme", self.scheme, ("auto", "poisson", "multinomial"))
         check_resamples(self.n_resamples)
 
     @property

@@ -19,9 +19,11 @@ from recsys.stats.inference_results import (
     SmallSampleWarning,
     ZeroVarianceWarning,
     caution,
+    is_number,
     t_interval,
     t_ratio,
     t_tail,
+    to_floats,
 )
 from recsys.stats.pairing import align
 from recsys.stats.resampling import collapse, has_spread, unit_keys
@@ -88,7 +90,7 @@ def seeds(differences: npt.ArrayLike, *, confidence: float = 0.95) -> RunsResult
     Every unit must be in every run. The variance of the mean is the variance due to users plus the variance
     due to runs, minus their interaction, which both contain.
     """
-    table = np.asarray(differences, dtype=np.float64)
+    table = to_floats(differences, "the differences")
     if table.ndim != 2 or table.shape[0] < 2 or table.shape[1] < 2:
         raise InputError(f"seeds needs runs x units, at least 2 x 2, got shape {table.shape}.")
     if not np.isfinite(table).all():
@@ -134,12 +136,12 @@ def folds(
     Folds share training data, so their differences are correlated; the plain t-test over folds rejects far
     too often. `test_over_train` is n_test / n_train of a fold, 1 / (k - 1) for k-fold cross-validation.
     """
-    d = np.asarray(per_fold, dtype=np.float64)
+    d = to_floats(per_fold, "the differences")
     k = d.size
     if d.ndim != 1 or k < 2 or not np.isfinite(d).all():
         raise InputError("folds needs the finite mean difference of at least 2 folds.")
     ratio = 1.0 / (k - 1) if test_over_train is None else test_over_train
-    if not ratio > 0:
+    if not (is_number(ratio) and 0 < ratio < math.inf):
         raise InputError(f"test_over_train must be positive, got {ratio!r}.")
     notes: tuple[str, ...] = (f"variance inflated by n_test / n_train = {ratio:.3g}",)
     spread = float(d.var(ddof=1)) if has_spread(d) else 0.0

@@ -26,8 +26,15 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from recsys.errors import InputError, UnknownNameError
-from recsys.stats.inference_results import Interval
+from recsys.errors import InputError
+from recsys.stats.inference_results import (
+    Interval,
+    check_alpha,
+    check_choice,
+    check_confidence,
+    is_number,
+    to_floats,
+)
 from recsys.types import Float
 
 # A bet may lose at most this share of the capital; balances tight intervals early against late.
@@ -47,12 +54,12 @@ class ConfidenceSequence:
     """The mean of a finite set of `n_total` values, seen block by block in random order."""
 
     def __init__(self, n_total: int, *, bounds: Bounds | None = None, alpha: float = 0.05) -> None:
-        if n_total < 1:
-            raise InputError(f"the test set must have at least one unit, got n_total={n_total}.")
-        if not 0 < alpha < 1:
-            raise InputError(f"alpha must lie between 0 and 1, got {alpha!r}.")
-        if bounds is not None and not (bounds[0] < bounds[1] and all(map(math.isfinite, bounds))):
-            raise InputError(f"bounds must be two finite numbers, the lower first, got {bounds}.")
+        if not (is_number(n_total) and n_total >= 1):
+            raise InputError(f"the test set must have at least one unit, got n_total={n_total!r}.")
+        check_alpha(alpha)
+        ends = None if bounds is None else to_floats(bounds, "bounds")
+        if ends is not None and not (ends.shape == (2,) and np.isfinite(ends).all() and ends[0] < ends[1]):
+            raise InputError(f"bounds must be two finite numbers, the lower first, got {bounds!r}.")
         self.n_total = n_total
         self.bounds = bounds
         self.alpha = alpha
@@ -76,10 +83,8 @@ class ConfidenceSequence:
 
     def update(self, values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Interval:
         """Add the next block of values; the interval only shrinks. `weights` lie between 0 and 1."""
-        block = np.asarray(values, dtype=np.float64).ravel()
-        block_weights = (
-            np.ones(len(block)) if weights is None else np.asarray(weights, dtype=np.float64).ravel()
-        )
+        block = to_floats(values, "values").ravel()
+        block_weights = np.ones(len(block)) if weights is None else to_floats(weights, "weights").ravel()
         if block_weights.shape != block.shape or not ((block_weights >= 0) & (block_weights <= 1)).all():
             raise InputError("weights must be numbers from 0 to 1, one per value.")
         is_missing = np.isnan(block)
@@ -279,11 +284,9 @@ def boundaries(
     fractions: Sequence[float], *, alpha: float = 0.05, spending: str = "obrien-fleming"
 ) -> tuple[float, ...]:
     """Two-sided boundary of |z| for looks at these fractions of the planned information (Lan and DeMets)."""
-    if spending not in SPENDING:
-        raise UnknownNameError("spending function", spending, SPENDING)
-    if not 0 < alpha < 1:
-        raise InputError(f"alpha must lie between 0 and 1, got {alpha!r}.")
-    times = [float(f) for f in fractions]
+    check_choice("spending function", spending, SPENDING)
+    check_alpha(alpha)
+    times = np.atleast_1d(to_floats(fractions, "fractions")).ravel().tolist()
     rising = all(b > a for a, b in zip([0.0, *times], times, strict=False))
     if not times or not rising or times[-1] > 1.0 + 1e-12:
         raise InputError(f"fractions must rise from above 0 to at most 1, got {times}.")
@@ -325,7 +328,8 @@ def msprt(
 
     The scale must be fixed beforehand; a wrong one makes the interval wider but not invalid.
     """
-    if not (variance > 0 and scale > 0):
+    check_confidence(confidence)
+    if not all(map(is_number, (difference, variance, scale))) or not (variance > 0 and scale > 0):
         raise InputError(f"mSPRT needs a positive variance and scale, got {variance!r} and {scale!r}.")
     prior = scale**2
     log_ratio = 0.5 * math.log(variance / (variance + prior)) + prior * difference**2 / (
@@ -361,7 +365,7 @@ def change_points(
     >>> [(change.at, round(change.after - change.before, 3)) for change in change_points(nights)]
     [(5, -0.05)]
     """
-    series = np.asarray(values, dtype=np.float64)
+    series = to_floats(values, "the series")
     if series.ndim != 1 or not np.isfinite(series).all():
         raise InputError("a series of finite values is needed.", hint="Leave out nights without a value.")
     if len(series) < 3:
@@ -369,7 +373,7 @@ def change_points(
     enough_nights = len(series) >= _MIN_NIGHTS_FOR_NOISE
     noise = float(_jump_noise(series[None, :])[0])
     if not enough_nights and errors is not None:
-        standard_errors = np.asarray(errors, dtype=np.float64)
+        standard_errors = to_floats(errors, "errors")
         if np.isfinite(standard_errors).any():
             noise = max(noise, float(np.sqrt(np.nanmean(np.square(standard_errors)))))
     # A pipeline that repeats itself to the last digit has no noise: any difference is a change.

@@ -24,7 +24,14 @@ import numpy.typing as npt
 
 from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError
 from recsys.metrics.attributes import read_table
-from recsys.stats.inference_results import Estimate, PopulationWarning, caution, is_number, t_interval
+from recsys.stats.inference_results import (
+    Estimate,
+    PopulationWarning,
+    caution,
+    is_number,
+    t_interval,
+    to_floats,
+)
 from recsys.stats.pairing import Differences
 from recsys.stats.resampling import Units
 from recsys.types import Array, Bool, Float, Ids, Int, Table
@@ -32,6 +39,7 @@ from recsys.types import Array, Bool, Float, Ids, Int, Table
 # Singular values below this share of the largest are rounding: the columns depend on each other.
 _RANK_TOLERANCE = 1e-10
 NO_LABEL = "(missing)"
+_STRATA = "Texts are for strata."
 # With at least this many times the evaluated users, a table's mean is as good as the population's.
 _POPULATION_FACTOR = 10
 # A random sample lies so far from the population means with this probability.
@@ -164,14 +172,14 @@ def covariate_adjusted(
     models also anything known before either was trained.
     """
     y = _finite_vector(values, "values")
-    x = _float_array(covariates, "covariates")
+    x = to_floats(covariates, "covariates", _STRATA)
     if x.ndim not in (1, 2) or len(x) != len(y):
         raise InputError(
             f"there are {len(y)} values and covariates of shape {x.shape}.",
             hint=f"Pass one row per value and one column per covariate: ({len(y)},) or ({len(y)}, k).",
         )
     x = x.reshape(len(y), -1)
-    means = np.atleast_1d(_float_array(population_means, "population_means"))
+    means = np.atleast_1d(to_floats(population_means, "population_means", _STRATA))
     if means.shape != (x.shape[1],) or not (np.isfinite(x).all() and np.isfinite(means).all()):
         raise InputError(
             f"covariates and their means must be finite, one mean per covariate: {x.shape[1]} covariate(s), "
@@ -192,7 +200,7 @@ def post_stratified(
     """Mean over strata (activity bands, countries) weighted by their known shares of the population."""
     y = _finite_vector(values, "values")
     given: Any = strata
-    if isinstance(given, Mapping) or not hasattr(given, "__len__"):
+    if isinstance(given, Mapping) or not hasattr(given, "__len__") or getattr(given, "ndim", 1) == 0:
         raise InputError(
             f"strata came as {type(given).__name__}.",
             hint="Pass one label per value, in the order of values.",
@@ -261,16 +269,8 @@ def variance_saved_share(error: float, unadjusted_error: float) -> float:
     return 1.0 - (error / unadjusted_error) ** 2 if unadjusted_error > 0 else 0.0
 
 
-def _float_array(values: npt.ArrayLike, what: str) -> Float:
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        reason = str(error).rstrip(".")
-        raise InputError(f"{what} must hold numbers: {reason}.", hint="Texts are for strata.") from None
-
-
 def _finite_vector(values: npt.ArrayLike, what: str) -> Float:
-    array = _float_array(values, what)
+    array = to_floats(values, what, _STRATA)
     if array.ndim != 1 or len(array) < 2 or not np.isfinite(array).all():
         raise InputError(f"{what} must be at least two finite numbers in one dimension.")
     return array

@@ -29,9 +29,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.errors import InputError, UnknownNameError
-from recsys.stats.inference_results import clip_interval
+from recsys.kernels.keyed_random import check_seed
+from recsys.stats.inference_results import (
+    check_choice,
+    check_choices,
+    check_confidence,
+    clip_interval,
+    is_number,
+    is_whole,
+    to_floats,
+)
 from recsys.stats.intervals import mean_interval
 from recsys.stats.sampled.sampled_ranks import (
+    PRIORS,
     Cases,
     RankMetric,
     binned_values,
@@ -40,7 +50,9 @@ from recsys.stats.sampled.sampled_ranks import (
     parse_rank_metric,
     rank_grid,
     rank_prior,
+    values_between_ranks,
     values_by_rank,
+    whole_numbers,
 )
 from recsys.types import Array, Float, Int
 
@@ -48,6 +60,8 @@ METHODS = ("uncorrected", "rank", "cls", "bv", "mle")
 _N_REPLICATES = 100
 _ITEM_COUNT_STEP_OF_FIT = 0.1
 _TOLERANCE = 1e-7
+_MULTIPLICATIONS_OF_ONE_THREAD = 1 << 18  # OpenBLAS multiplies larger matrices with several threads
+_ROWS_OF_A_BLOCK = 16
 _SMALLEST_CHANCE = 1e-15  # smaller ones would become subnormal numbers, which are slow to compute with
 
 
@@ -92,9 +106,9 @@ def estimate(
         n_negatives: how many were sampled for each positive (one number, or one per case).
         n_items: how many items the positive could be ranked among, itself included (likewise).
         metric: a metric of the rank, such as "hit@10", "ndcg@10", "map", "auc".
-        method: "uncorrected" is the sampled metric itself; "rank" scales each rank up; "cls" is as unbiased
-            as a monotone correction can be; "bv" trades bias for variance; "mle" estimates the
-            distribution of true ranks first.
+        method: "uncorrected" is the sampled metric itself; "rank" is its formula at the rank scaled up, which
+            is not rounded; "cls" is as unbiased as a monotone correction can be; "bv" trades bias for
+            variance; "mle" estimates the distribution of true ranks first.
         tied: how many places each positive shares by equal scores; `ranks` then holds the best of them.
         replacement: whether a negative could be drawn twice.
         gamma: of "bv": a larger value means less variance and more bias.
@@ -117,7 +131,7 @@ def estimate_all(
     ranks: Any,
     n_negatives: Any = None,
     n_items: Any = None,
-    metrics: Iterable[Any] = ("hit@10", "ndcg@10", "map", "auc"),
+    metrics: str | Iterable[Any] = ("hit@10", "ndcg@10", "map", "auc"),
     *,
     methods: Iterable[str] = METHODS,
     tied: Any = None,
@@ -132,10 +146,15 @@ def estimate_all(
     cases = Cases.from_ranks(
         ranks, n_negatives, n_items, tied=tied, replacement=replacement, clusters=clusters
     )
-    rank_metrics = [parse_rank_metric(metric) for metric in metrics]
+    try:
+        rank_metrics = [parse_rank_metric(m) for m in ([metrics] if isinstance(metrics, str) else metrics)]
+    except TypeError:
+        raise InputError(
+            f"metrics came as {type(metrics).__name__}.", hint='Pass some, such as ["hit@10", "auc"].'
+        ) from None
     results_by_metric: dict[str, dict[str, SampledEstimate]] = {str(metric): {} for metric in rank_metrics}
     options: dict[str, Any] = {"confidence": confidence, "seed": seed, "gamma": gamma, "prior": prior}
-    for method in methods:
+    for method in check_choices("method", methods, METHODS):
         for result in _estimates(cases, rank_metrics, method, **options):
             results_by_metric[result.metric][method] = result
     return results_by_metric
@@ -152,8 +171,9 @@ def _estimates(
     prior: str,
 ) -> list[SampledEstimate]:
     """Each metric by one method."""
-    if method not in METHODS:
-        raise UnknownNameError("method", method, METHODS)
+    check_choice("method", method, METHODS)
+    check_confidence(confidence)
+    check_correction(gamma, prior)
     results = []
     if method != "mle":
         options: dict[str, Any] = {"replacement": cases.replacement, "gamma": gamma, "prior": prior}
@@ -178,6 +198,13 @@ def _estimates(
         limits = min(float(low), value), max(float(high), value)
         results.append(SampledEstimate(str(metric), "mle", value, *limits, confidence, len(cases), None))
     return results
+
+
+def check_correction(gamma: float, prior: str) -> None:
+    """Refuse settings of "cls" and "bv" that mean nothing."""
+    if not (is_number(gamma) and 0 < gamma <= 1):
+        raise InputError(f"gamma={gamma!r} is no trade-off.", hint="Use a value above 0 and up to 1.")
+    check_choice("prior", prior, PRIORS)
 
 
 def _mean_estimate(
@@ -214,8 +241,7 @@ def corrected_values(
         return values_by_rank(metric, n_negatives + 1)
     if method == "rank":
         scaled_ranks = 1 + np.arange(n_negatives + 1) * (n_items - 1) / n_negatives
-        values = values_by_rank(metric, n_items)
-        return np.asarray(values[np.clip(np.round(scaled_ranks).astype(np.int64), 1, n_items) - 1])
+        return values_between_ranks(metric, np.minimum(scaled_ranks, n_items), n_items)
     table = chances(n_negatives, n_items, replacement=replacement)
     truth, weight = binned_values(metric, n_items), rank_prior(prior, n_items)
     if method == "cls":
@@ -230,8 +256,6 @@ def corrected_values(
         summed = np.cumsum(heights[::-1])[::-1] if not rising else np.cumsum(heights)
         return np.asarray(summed + lowest)
     if method == "bv":
-        if not 0 < gamma <= 1:
-            raise InputError(f"gamma={gamma!r} is no trade-off.", hint="Use a value above 0 and up to 1.")
         product = table.T @ (weight[:, None] * table)
         margin = weight @ table
         system = (1 - gamma) * product + gamma * np.diag(margin)
@@ -291,6 +315,8 @@ def fit_ranks(
         if isinstance(ranks, Cases)
         else Cases.from_ranks(ranks, n_negatives, n_items, tied=tied, replacement=replacement)
     )
+    if not (is_whole(iterations) and iterations > 0):
+        raise InputError(f"iterations={iterations!r} is no number of steps.", hint="Use at least 1.")
     problem = _LikelihoodProblem(cases)
     counts = [cases.counts(sampling_class)[None, :] for sampling_class in problem.classes]
     chance, n_iterations = problem.maximise(counts, rank_prior(prior, problem.n_items)[None, :], iterations)
@@ -309,6 +335,8 @@ def resampled_metrics(
 ) -> list[Float]:
     """Each metric from n resamples of the users, refitted starting near the fitted distribution."""
     problem = _LikelihoodProblem(cases)
+    if check_seed(seed) < 0:
+        raise InputError(f"seed={seed} is negative.", hint="Pass a number of at least 0, such as seed=7.")
     rng = np.random.default_rng(seed)
     labels = np.arange(len(cases)) if cases.clusters is None else cases.clusters
     _, unit = np.unique(labels, return_inverse=True)
@@ -354,8 +382,8 @@ class _LikelihoodProblem:
             ratio = np.zeros_like(chance)
             likelihood = 0.0
             for table, count in zip(self.tables, counts, strict=True):
-                expected = np.maximum(chance @ table, _SMALLEST_CHANCE**2)
-                ratio += (count / expected) @ table.T
+                expected = np.maximum(_small_products(chance, table), _SMALLEST_CHANCE**2)
+                ratio += _small_products(count / expected, table.T)
                 likelihood += float((count * np.log(expected)).sum())
             chance = chance * ratio
             chance /= chance.sum(axis=1, keepdims=True)
@@ -377,6 +405,23 @@ class _LikelihoodProblem:
         return results
 
 
+def _small_products(left: Float, right: Float) -> Float:
+    """Left @ right in blocks for which BLAS starts no threads.
+
+    Threads that wait for each other at a thousand products of this size cost many times the arithmetic.
+    """
+    if len(left) == 1:
+        return left @ right
+    width = max(1, _MULTIPLICATIONS_OF_ONE_THREAD // (_ROWS_OF_A_BLOCK * len(right)))
+    product = np.empty((len(left), right.shape[1]))
+    for row in range(0, len(left), _ROWS_OF_A_BLOCK):
+        rows = slice(row, row + _ROWS_OF_A_BLOCK)
+        for column in range(0, right.shape[1], width):
+            columns = slice(column, column + width)
+            product[rows, columns] = left[rows] @ right[:, columns]
+    return product
+
+
 def inclusion_chances(weights: Any, n: int) -> Float:
     """The probability of each item to be among n different ones, drawn one after the other by weight.
 
@@ -385,13 +430,13 @@ def inclusion_chances(weights: Any, n: int) -> Float:
     >>> inclusion_chances([1.0, 1.0, 1.0, 1.0], 2).round(6).tolist()
     [0.5, 0.5, 0.5, 0.5]
     """
-    w = np.asarray(weights, dtype=np.float64)
+    w = to_floats(weights, "weights")
     if w.ndim != 1 or not len(w) or not ((w >= 0) & np.isfinite(w)).all():
         raise InputError("weights must be finite numbers of at least 0, one per item.")
     positive = int((w > 0).sum())
-    if not 1 <= n <= positive:
+    if not (is_whole(n) and 1 <= n <= positive):
         raise InputError(
-            f"{n} different negatives cannot come from {positive} items with a weight above 0.",
+            f"{n!r} different negatives cannot come from {positive} items with a weight above 0.",
             hint="Ask for fewer negatives, or draw with replacement.",
         )
     if n == positive:
@@ -427,7 +472,8 @@ def weighted_ranks(above: Any, chances: Any, n_items: Any, *, replacement: bool 
             "a negative that was drawn has a chance outside (0, 1].", hint="Pass the chance of each negative."
         )
     items_represented = 1.0 / (probabilities * probabilities.shape[1] if replacement else probabilities)
-    return np.asarray(1.0 + np.minimum((items_represented * is_above).sum(axis=1), np.asarray(n_items) - 1.0))
+    n_others = whole_numbers(n_items, "n_items", len(is_above)) - 1
+    return np.asarray(1.0 + np.minimum((items_represented * is_above).sum(axis=1), n_others))
 
 
 def estimate_weighted(
@@ -455,7 +501,9 @@ def estimate_weighted(
     """
     rank_metric = parse_rank_metric(metric)
     ranks = weighted_ranks(above, chances, n_items, replacement=replacement)
-    sizes = np.broadcast_to(np.asarray(n_items, dtype=np.int64), ranks.shape)
+    sizes = whole_numbers(n_items, "n_items", len(ranks))
+    if (sizes < 1).any():
+        raise InputError(f"n_items holds {sizes.min()}.", hint="It counts the positive and all others.")
     values = np.empty(len(ranks))
     for size in np.unique(sizes).tolist():
         has_size = sizes == size
@@ -466,7 +514,7 @@ def estimate_weighted(
 
 
 def _case_matrix(values: Any, what: str) -> Array:
-    array = np.asarray(values, dtype=np.float64)
+    array = to_floats(values, what, "Give one row per case.")
     if array.ndim != 2 or array.shape[1] < 1:
         raise InputError(f"{what} has shape {array.shape}.", hint="Give one row per case.")
     return array

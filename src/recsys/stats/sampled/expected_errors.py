@@ -13,16 +13,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.errors import InputError
-from recsys.stats.sampled.estimates import RankDistribution, corrected_values, estimate
+from recsys.stats.inference_results import check_choice, is_number
+from recsys.stats.sampled.estimates import (
+    METHODS,
+    RankDistribution,
+    check_correction,
+    corrected_values,
+    estimate,
+)
 from recsys.stats.sampled.sampled_ranks import (
     RankMetric,
     binned_values,
     chances,
     chances_at_ranks,
+    check_sampling,
     parse_rank_metric,
     rank_grid,
     rank_prior,
     values_by_rank,
+    whole_numbers,
 )
 from recsys.types import Float, Int
 
@@ -106,8 +115,10 @@ def expected_error(
     (0.0, 0.96)
     """
     rank_metric = parse_rank_metric(metric)
-    if n_cases < 1:
-        raise InputError(f"n_cases={n_cases} is no number of cases.", hint="Use at least 1.")
+    check_sampling(n_negatives, n_items, replacement=replacement)
+    check_correction(gamma, prior)
+    if not (is_number(n_cases) and n_cases >= 1):
+        raise InputError(f"n_cases={n_cases!r} is no number of cases.", hint="Use at least 1.")
     sampling: dict[str, Any] = {
         "method": method, "n_negatives": n_negatives, "n_items": n_items,
         "replacement": replacement, "gamma": gamma, "prior": prior,
@@ -162,7 +173,8 @@ def negatives_needed(
     >>> negatives_needed("hit@10", 3706), negatives_needed("hit@10", 3706, method="bv")
     (3382, 1216)
     """
-    if not tolerance > 0:
+    check_sampling(1, n_items, replacement=replacement)
+    if not (is_number(tolerance) and tolerance > 0):
         raise InputError(f"tolerance={tolerance!r} cannot be met.", hint="Use a value above 0.")
     n_negatives_max = n_items - 1
     limit = min(n_negatives_max, _MAX_NEGATIVES)
@@ -221,8 +233,12 @@ def winner_probability(
     """
     sampling: dict[str, Any] = {"n_negatives": n_negatives, "n_items": n_items, "replacement": replacement}
     correction: dict[str, Any] = {"method": method, "gamma": gamma, "prior": prior}
+    if str(known) not in ("sampled", "true"):
+        raise InputError(f"known={known!r} is neither 'sampled' nor 'true'.")
     if known == "true":
         rank_metric = parse_rank_metric(metric)
+        check_sampling(n_negatives, n_items, replacement=replacement)
+        check_correction(gamma, prior)
         sizes = [len(_rank_bins(ranks, n_items)) for ranks in (first, second)]
         if sizes[0] != sizes[1]:
             raise InputError(f"{sizes[0]} and {sizes[1]} ranks are not of the same cases.")
@@ -234,8 +250,6 @@ def winner_probability(
         variance = float((moments.variance[a] + moments.variance[b]).sum()) / len(a) ** 2
         in_direction = math.copysign(1.0, truth) * expected if truth else 0.0
         return _chance_positive(in_direction, math.sqrt(max(variance, 0.0)))
-    if known != "sampled":
-        raise InputError(f"known={known!r} is neither 'sampled' nor 'true'.")
 
     def difference(**options: Any) -> Float:
         values = [estimate(ranks, metric=metric, **sampling, **options).per_case for ranks in (first, second)]
@@ -278,6 +292,7 @@ def _corrected_moments(
     ranks: Int | None = None,
 ) -> _Moments:
     """The moments at the true `ranks`, or by default in each bin of all ranks."""
+    check_choice("method", method, METHODS)
     if method == "mle":
         raise InputError("method='mle' is no correction of single ranks.", hint="Use 'cls' or 'bv'.")
     if n_negatives > _MAX_NEGATIVES:
@@ -306,8 +321,8 @@ def _distinct_ranks(ranks: Any, n_items: int, n_negatives: int) -> tuple[Int | N
 
 
 def _rank_bins(ranks: Any, n_items: int) -> Int:
-    array = np.asarray(ranks)
-    if array.ndim != 1 or not len(array) or int(array.min()) < 1 or int(array.max()) > n_items:
+    array = whole_numbers(ranks, "ranks")
+    if not len(array) or array.min() < 1 or array.max() > n_items:
         raise InputError(
             f"true ranks must lie between 1 and {n_items}.", hint="Pass one rank per case, 1 being best."
         )

@@ -12,17 +12,20 @@ not thousands.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.conventions.decisions import Conventions
-from recsys.errors import CutoffError, InputError, NotDefinedError, UnknownNameError
+from recsys.conventions.decisions import Conventions, Discount, Gain
+from recsys.errors import CutoffError, InputError, NotDefinedError
 from recsys.metrics import Metric, Terms, lookup
 from recsys.metrics.readings import Reading
-from recsys.types import Array, Context, Float, Hits, Int
+from recsys.stats.inference_results import check_choice, is_number, to_floats
+from recsys.stats.pairing import check_per_case
+from recsys.types import Array, Context, Float, Hits, Int, cached_property
 
 PRIORS = ("uniform", "log")
 _N_SINGLE_RANKS = 256
@@ -78,20 +81,50 @@ def values_by_rank(metric: RankMetric, n_candidates: int) -> Float:
     >>> values_by_rank(parse_rank_metric("mrr@2"), 3).tolist()
     [1.0, 0.5, 0.0]
     """
-    n = n_candidates
-    ranks = np.arange(1, n + 1)
+    return _values(metric, np.arange(1, n_candidates + 1), n_candidates, Reading)
+
+
+def values_between_ranks(metric: RankMetric, ranks: Float, n_candidates: int) -> Float:
+    """The metric's formula at ranks that need not be whole, such as sampled ranks scaled up.
+
+    >>> values_between_ranks(parse_rank_metric("mrr@2"), np.array([1.0, 1.6, 2.2]), 3).tolist()
+    [1.0, 0.625, 0.0]
+    """
+    return _values(metric, ranks, n_candidates, _ReadingBetweenRanks)
+
+
+class _ReadingBetweenRanks(Reading):
+    """Hits whose places need not be whole: weights of places come from their formula, not from a table."""
+
+    def discounted(self, gain: Gain, discount: Discount, k: int | None) -> Float:
+        if discount == "log2":
+            weights = 1.0 / np.log2(self.rank + 1)
+            return self.add(self.gain(gain) * self.within(k) * weights)
+        return super().discounted(gain, discount, k)
+
+    def place_weights(self, table: Callable[[int], Float], k: int | None) -> Float:
+        """Between two whole places the weight falls by a constant factor, as that of rbp does."""
+        below = np.floor(self.rank).astype(np.int64)
+        weights = np.maximum(table(int(below.max(initial=0)) + 1), np.finfo(float).tiny)
+        lower, upper = weights[below - 1], weights[below]
+        return np.asarray(self.within(k) * lower * (upper / lower) ** (self.rank - below))
+
+
+def _values(metric: RankMetric, ranks: Array, n_candidates: int, reading_class: type[Reading]) -> Float:
+    """The metric of one case per rank, with one relevant item at that rank."""
+    n = len(ranks)
     hits = Hits(
         n_cases=n,
         case=np.arange(n, dtype=np.int32),
         item=np.zeros(n, dtype=np.int32),
         rank=ranks,
         grade=None,
-        n_listed=np.full(n, n),
+        n_listed=np.full(n, n_candidates),
         truth_indptr=np.arange(n + 1),
         truth_grade=None,
-        n_candidates=np.full(n, n),
+        n_candidates=np.full(n, n_candidates),
     )
-    reading = Reading(hits, None, "first", Context(complete=True))
+    reading = reading_class(hits, None, "first", Context(complete=True))
     conventions = Conventions().for_metric(metric.metric.name)
     result = metric.metric.body(reading, metric.k, conventions, **dict(metric.params))
     values = result.value if isinstance(result, Terms) else result
@@ -126,14 +159,13 @@ def rank_prior(name: str, n_items: int) -> Float:
 
     "uniform": all ranks equally likely, as in the paper. "log": all powers of ten, which fits good models.
     """
+    check_choice("prior", name, PRIORS)
     grid = rank_grid(n_items)
     if name == "uniform":
         weight = grid.size.astype(np.float64)
-    elif name == "log":
+    else:
         stop = (grid.start + grid.size).astype(np.float64)
         weight = np.log(stop / grid.start)
-    else:
-        raise UnknownNameError("prior", name, PRIORS)
     return np.asarray(weight / weight.sum())
 
 
@@ -187,6 +219,9 @@ def chances_at_ranks(ranks: Int, n_negatives: int, n_items: int, *, replacement:
 
 def check_sampling(n_negatives: int, n_items: int, *, replacement: bool) -> None:
     """Refuse a sample that cannot be drawn: n_negatives of n_items."""
+    for name, number in (("n_negatives", n_negatives), ("n_items", n_items)):
+        if not (is_number(number) and number == number // 1):
+            raise InputError(f"{name}={number!r} is no whole number.", hint=f"Pass one, such as {name}=100.")
     if n_negatives < 1 or n_items < 2:
         raise InputError(
             f"{n_negatives} negatives of {n_items} items cannot be sampled.",
@@ -252,19 +287,21 @@ class Cases:
                     f"{int((above < 0).sum())} positives are no candidates, so they have no sampled rank."
                 )
         else:
-            above = _whole_numbers(ranks, "ranks") - 1
+            above = whole_numbers(ranks, "ranks") - 1
         if n_negatives is None:
             raise InputError("how many negatives were sampled is not known.", hint="Pass n_negatives=99.")
+        if n_items is None:
+            raise InputError("how many items there are is not known.", hint="Pass n_items= of the catalogue.")
         n = len(above)
         if n == 0:
             raise InputError("there are no sampled ranks.")
         cases = cls(
             above,
-            np.ones(n, dtype=np.int64) if tied is None else _whole_numbers(tied, "tied"),
-            _one_per_case(n_negatives, n, "n_negatives"),
-            _one_per_case(n_items, n, "n_items"),
+            np.ones(n, dtype=np.int64) if tied is None else whole_numbers(tied, "tied", n),
+            whole_numbers(n_negatives, "n_negatives", n),
+            whole_numbers(n_items, "n_items", n),
             bool(replacement),
-            None if clusters is None else np.asarray(clusters),
+            None if clusters is None else check_per_case(clusters, n, "clusters"),
         )
         last_place = cases.above + cases.tied
         is_wrong = (cases.above < 0) | (cases.tied < 1) | (last_place > cases.n_negatives + 1)
@@ -317,21 +354,17 @@ class Cases:
         return np.maximum(np.cumsum(steps)[:-1], 0.0)
 
 
-def _whole_numbers(values: Any, what: str) -> Int:
-    array = np.asarray(values)
-    if array.ndim != 1 or not (array.dtype.kind in "iu" or bool((array == np.floor(array)).all())):
-        raise InputError(
-            f"{what} came as {array.dtype} with shape {array.shape}.",
-            hint="Give one whole number per case; for tied scores pass tied= beside the best rank.",
-        )
-    return array.astype(np.int64)
-
-
-def _one_per_case(values: Any, n: int, what: str) -> Int:
-    array = np.asarray(values)
-    if array.ndim == 0:
-        array = np.full(n, array)
-    numbers = _whole_numbers(array, what)
-    if len(numbers) != n:
+def whole_numbers(values: Any, what: str, n: int | None = None) -> Int:
+    """Whole numbers, one per case; where n cases are known, one number may stand for all of them."""
+    hint = "Give one whole number per case; for tied scores pass tied= beside the best rank."
+    numbers = to_floats(values, what, hint)
+    if n is not None and numbers.ndim == 0:
+        numbers = np.full(n, numbers)
+    if numbers.ndim != 1:
+        raise InputError(f"{what} came with shape {numbers.shape}.", hint=hint)
+    if n is not None and len(numbers) != n:
         raise InputError(f"{what} holds {len(numbers)} values for {n} cases.")
-    return numbers
+    wrong = ~((np.abs(numbers) < 2**53) & (numbers == np.floor(numbers)))
+    if wrong.any():
+        raise InputError(f"{what} holds {numbers[wrong][0]:g}, which is no whole number.", hint=hint)
+    return numbers.astype(np.int64)
