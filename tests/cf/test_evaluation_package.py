@@ -377,6 +377,17 @@ def test_a_published_checkpoint_with_exchanged_matrices(shared_dir, tmp_path):
     assert results["num_users_evaluated"] == 2
 
 
+def test_the_ids_of_products_say_which_row_is_whose(tmp_path):
+    rows = np.arange(6.0).reshape(3, 2)
+    np.savez(tmp_path / "e.npz", product_ids=[2, 0, 1], embeddings=rows)
+    assert load_embeddings(tmp_path / "e.npz").item_to_idx == {2: 0, 0: 1, 1: 2}
+    np.savez(tmp_path / "e.npz", product_ids=[20, 30, 10], i_idx=[2, 0, 1], embeddings=rows)
+    assert load_embeddings(tmp_path / "e.npz").item_to_idx == {2: 0, 0: 1, 1: 2}
+    np.savez(tmp_path / "e.npz", product_ids=[2, 0, 2], embeddings=rows)
+    with pytest.raises(FileError, match="1 rows in 'product_ids' by an item that has another row already"):
+        load_embeddings(tmp_path / "e.npz")
+
+
 def test_embeddings_come_with_or_without_ids(tmp_path):
     rows = np.arange(6.0).reshape(3, 2)
     np.save(tmp_path / "e.npy", rows)
@@ -568,6 +579,120 @@ def test_reports_in_every_format(tmp_path):
     assert json.loads(generator.generate_json({"a": np.arange(2)}, "own.json").read_text()) == {"a": [0, 1]}
     text = generator.generate_markdown({"models": {"als": {"recall@10": 0.5}}}, frame, "own.md").read_text()
     assert "## als" in text
+
+
+@pytest.mark.parametrize("kind", ["markdown", "latex"])
+def test_hyperparameters_keep_their_digits_and_small_metrics_are_not_zero(tmp_path, kind):
+    generator = cf_evaluation.ReportGenerator(tmp_path)
+    metadata = {"reg": 1e-5, "alpha": 0.00015, "training_time": 45.2, "factors": 64}
+    generator.add_results("bpr", {"recall@10": 0.2, "map@10": 0.00002}, metadata)
+    text = getattr(generator, f"generate_{kind}_report")().read_text()
+    for cell in ("1e-05", "0.00015", "45.2", "64", "0.2000", "2.0e-05"):
+        assert f" {cell} " in text
+    assert "0.0000" not in text
+    assert "45.2000" not in text
+    table = pd.DataFrame({"model": ["bpr"], "reg": [1e-5], "recall@10": [0.25]})
+    page = generator.generate_markdown({"bpr": {"map@10": 0.00002}}, table, "own.md").read_text()
+    assert "| bpr | 1e-05 | 0.2500 |" in page
+    assert "2.0e-05" in page
+
+
+def test_models_and_baselines_in_one_dict_are_all_reported(tmp_path):
+    models, baselines = {"als": {"recall@10": 0.3}}, {"pop": {"recall@10": 0.2}}
+    nested = {"models": models, "baselines": baselines}
+    path = cf_evaluation.generate_evaluation_report(nested, tmp_path / "r.csv")
+    assert path.read_text() == "model,recall@10\nals,0.3\npop,0.2\n"
+    page = cf_evaluation.generate_evaluation_report(nested, tmp_path / "r.md").read_text()
+    assert "+50.0%" in page
+    table = cf_evaluation.compare_models(nested)
+    assert table.equals(cf_evaluation.compare_models(models, baselines))
+    users, items, test, train = small_world()
+    old, new = (cf_evaluation.evaluate_model(u, items, test, train) for u in (users, 2 * users - users[::-1]))
+    gains = cf_evaluation.generate_evaluation_report(
+        {"models": {"new": new}, "baselines": {"old": old}}, tmp_path / "g.json"
+    )
+    assert "recall@10 vs old" in json.loads(gains.read_text())["gains"][0]
+    assert "baseline_name" not in old
+    bars = cf_evaluation.EvaluationVisualizer.prepare_bar_chart_data(nested, "recall@10")
+    assert bars["models"] == ["als", "pop"]
+    with pytest.raises(InputError, match="'als' is the name of both"):
+        cf_evaluation.generate_evaluation_report({"models": models, "baselines": models}, tmp_path / "x.csv")
+    stored = {"models": models, "run": {"library": {"version": 1}}}
+    with pytest.raises(InputError, match="the results of 'models' hold no number"):
+        cf_evaluation.generate_evaluation_report(stored, tmp_path / "x.csv")
+    assert not (tmp_path / "x.csv").exists()
+
+
+def test_results_in_the_wrong_shape_are_errors_of_ours(tmp_path):
+    generator = cf_evaluation.ReportGenerator(tmp_path)
+    with pytest.raises(InputError, match=r'model_comparison came as str. .* then filename="x.md"'):
+        generator.generate_markdown({"als": {"recall@10": 0.2}}, "x.md")
+    for call in (cf_evaluation.compare_models, cf_evaluation.generate_evaluation_report):
+        with pytest.raises(InputError, match=r"the results of 'recall@10' came as float"):
+            call({"recall@10": 0.2})
+    with pytest.raises(InputError, match="recall@10 came as str, which is no number"):
+        cf_evaluation.EvaluationVisualizer.prepare_bar_chart_data({"als": {"recall@10": "x"}}, "recall@10")
+
+
+def test_the_best_model_is_the_one_with_the_lowest_error():
+    results = {"a": {"rmse": 0.95, "gini@10": 0.5, "bias": -0.1, "training_time": 9.0},
+               "b": {"rmse": 0.91, "gini@10": 0.7, "bias": 0.3, "training_time": 5.0},
+               "c": {"rmse": 0.96, "gini@10": 0.6, "bias": 0.2, "training_time": 7.0}}  # fmt: skip
+    data = cf_evaluation.EvaluationVisualizer.prepare_bar_chart_data(results, list(results["a"]))
+    assert data["best"] == {"rmse": "b", "gini@10": "a", "bias": "a", "training_time": "b"}
+    front = cf_evaluation.EvaluationVisualizer.prepare_tradeoff_data(results, "rmse", "gini@10")
+    assert front["pareto"] == ["a", "b"]
+    assert front["accuracy"] == [0.95, 0.91, 0.96]
+
+
+def test_the_title_of_a_bar_chart_names_the_lowest_error():
+    pytest.importorskip("matplotlib").use("Agg")
+    results = {"a": {"rmse": 0.95}, "b": {"rmse": 0.91}}
+    axes = cf_evaluation.EvaluationVisualizer().plot_bar_chart(results, "rmse")
+    assert axes.get_title() == "best: b (rmse)"
+    assert [axes.containers[i][0].get_linewidth() > 1 for i in range(2)] == [False, True]
+
+
+def test_a_lower_error_is_better_in_the_summary_too():
+    rng = np.random.default_rng(0)
+    base = pd.DataFrame({"rmse": 1 + rng.random(200)})
+    comparator = cf_evaluation.ModelComparator()
+    lower = base - 0.2 - 0.1 * rng.random((200, 1))
+    comparator.add_model_results("als", {"rmse": float(lower["rmse"].mean())}, lower)
+    comparator.add_baseline_results("pop", {"rmse": float(base["rmse"].mean())}, base)
+    (row,) = comparator.get_improvement_summary().itertuples(index=False)
+    assert row.relative_percent < 0
+    assert row.verdict.startswith("better")
+
+
+def test_the_best_of_several_models_is_the_fastest_by_time():
+    users, items, test, train = small_world()
+    batch = cf_evaluation.BatchModelEvaluator([5])
+    batch.add_model("als", users, items)
+    batch.add_model("noise", users, -items)
+    results = batch.evaluate_all(test, train)
+    seconds = {name: row["evaluation_time_seconds"] for name, row in results.items()}
+    assert batch.get_best_model("evaluation_time_seconds")[1] == min(seconds.values())
+    batch.results = {"none": {"mrr": math.nan}, "some": {"mrr": 0.1}, "fewer": {"mrr": 0.05}}
+    assert batch.get_best_model("mrr") == ("some", 0.1)
+
+
+def test_errors_speak_of_what_the_caller_passed():
+    users, items, _, train = small_world()
+    evaluator = cf_evaluation.ModelEvaluator(users, items)
+    popular = cf_evaluation.PopularityBaseline(np.arange(40))
+    rows = r"Rows count from 0. ModelEvaluator\(U, V, user_ids=..., item_ids=...\) takes the id of each row."
+    mapped = r"Rows count from 0. Map ids to row numbers first; recsys.baselines takes ids."
+    for model, advice in ((evaluator, rows), (popular, mapped)):
+        with pytest.raises(InputError, match=f"item 99 of test_data does not exist in the model.*{advice}"):
+            model.evaluate({0: {99}}, train)
+        with pytest.raises(InputError, match=f"item 99 of user_pos_train does not exist.*{advice}") as raised:
+            model.evaluate({0: {1}}, {0: {99}})
+        assert raised.value.table == "user_pos_train"
+    with pytest.raises(InputError, match="test_data came as int"):
+        evaluator.evaluate(5)
+    with pytest.raises(InputError, match="item 99 of user_pos_train"):
+        evaluator.generate_recommendations([0], {0: {99}})
 
 
 def test_reports_show_the_gains_over_baselines(tmp_path):

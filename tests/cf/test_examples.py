@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -34,6 +35,32 @@ def test_the_stored_results_meet_the_criteria(world):
         for metric in ("diversity@10", "semantic_alignment@10", "cold_start_coverage"):
             assert row[metric] > before[metric]
     assert stored_results("cf_vs_popularity")["seconds for 12,000 users"] < 30
+
+
+def test_the_page_shows_the_stored_numbers():
+    page = " ".join((EXAMPLES.parent / "docs" / "cf-evaluation.md").read_text("utf-8").split())
+    stored = stored_results("cf_vs_popularity")
+    labels = {"ALS": "als", "BPR": "bpr", "popularity": "popularity", "random, expected": "random, expected"}
+    for label, name in labels.items():
+        results = stored["ml-100k"][name]["results"]
+        coverage = f" {results['coverage']:.2f}" if "coverage" in results else ""
+        assert f"| {label} | {results['recall@10']:.3f} | {results['ndcg@10']:.3f} |{coverage} |" in page
+    test = stored["ml-100k"]["tests"]["als recall@10"]
+    lift, low, high = re.findall(r"\d+\.\d", test["verdict"])[:3]
+    other = stored["ml-latest-small"]["tests"]["als recall@10"]["lift in percent"]
+    assert f"{test['lift in percent']:.1f}" == lift
+    assert f"by {lift} % in recall@10 (interval {low} to {high} %, corrected p < 1e-4)" in page
+    assert f"on ml-latest-small by {other:.1f} %" in page
+    assert f"evaluated in {stored['seconds for 12,000 users']:.2g} s" in page
+    chosen = stored_results("hybrid")["ml-100k"]["chosen"]
+    gains = {
+        name: f"{float(row['improvement'].rstrip('%')):+.0f} %"
+        for name, row in chosen["test"].items()
+        if row["improvement"].endswith("%")
+    }
+    assert f"(alpha = {chosen['alpha']}, diversity = {chosen['diversity']})" in page
+    assert f"{gains['semantic_alignment@10']} alignment, {gains['diversity@10']} diversity" in page
+    assert f"at the cost of {gains['ndcg@10'].lstrip('-')} of NDCG" in page
 
 
 @pytest.mark.shared

@@ -100,7 +100,7 @@ def test_every_metric_is_the_one_evaluate_gives_on_complete_lists():
     truth = {int(u): {int(p)} for u, p in zip(users, positives, strict=True)}
     whole = recsys.evaluate(lists, truth, list(result), complete=True)
     assert {m: pytest.approx(v) for m, v in whole.items()} == dict(result)
-    assert {"hit@10", "ndcg@5", "mrr", "auc", "average_rank", "bpref", "pauc@5"} <= set(result)
+    assert {"hit@10", "ndcg@5", "mrr", "auc", "average_rank", "pauc@5"} <= set(result)
     assert len(result.per_user) == 40
     interval = result.intervals(metrics=["ndcg@10"])["ndcg@10"].interval
     assert interval.low < result["ndcg@10"] < interval.high
@@ -308,6 +308,28 @@ def test_minus_infinity_is_no_candidate():
 def test_a_device_that_does_not_exist(device):
     with pytest.raises(InputError, match=r"This machine has cpu"):
         NCFEvaluator(GMF(2, 3), [], device=device)
+
+
+def test_the_reason_ends_before_the_advice_begins():
+    with pytest.raises(InputError, match=r"[^.]\. This machine has cpu"):
+        NCFEvaluator(GMF(2, 3), [], device="nowhere")
+
+
+def test_metrics_about_judged_items_are_left_out():
+    """No negative is judged: bpref would always be 1, and judged@k would be precision@k."""
+    cases = [(0, 1, [2, 3]), (1, 2, [0, 3])]
+    scores = np.array([[0.9, 0.1, 0.2], [0.5, 0.7, 0.1]])
+    result = NCFEvaluator(scores, cases).evaluate_all()
+    assert {name.partition("@")[0] for name in result}.isdisjoint({"bpref", "judged"})
+    assert "ndcg@1" in result
+
+
+@pytest.mark.parametrize("size", [0, -1, 2.5, "many"])
+def test_a_batch_that_holds_nothing_is_refused(size):
+    with pytest.raises(CutoffError, match="batch_size"):
+        NCFEvaluator(GMF(2, 3), [(0, 1, [2])], batch_size=size)
+    with pytest.raises(InputError, match="batch="):
+        evaluate_candidates(GMF(2, 3), [(0, 1, [2])], batch=size)
 
 
 @pytest.mark.parametrize("k", [0, -1, 2.5, True])

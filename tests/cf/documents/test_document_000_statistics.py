@@ -126,7 +126,7 @@ def test_the_t_test_takes_the_sample_names_of_both_documents(per_user):
     assert "second - first" in positional["cohens_d_kind"]
     assert paired_t_test(model, base, 1e-14)["significant"] is False
     assert paired_t_test(model, base, alpha=0.05)["significant"] is True
-    with pytest.raises(TypeError, match="sample"):
+    with pytest.raises(InputError, match="sample"):
         tester.paired_t_test(model)
     with pytest.raises(TypeError, match="wrong"):
         tester.paired_t_test(model, base, wrong=1)

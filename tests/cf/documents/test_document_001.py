@@ -7,13 +7,14 @@ import re
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
 from recsys.cf.evaluation import recommender_evaluator
-from recsys.errors import InputError, RecsysError
+from recsys.errors import ColumnError, InputError, RecsysError, SplitError
 
 FENCE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 ITEMS = st.integers(0, 11)
@@ -148,12 +149,33 @@ def test_the_time_split_agrees_with_the_document_if_no_time_repeats(document, ro
     assert np.array_equal(test, expected[1])
 
 
-@pytest.mark.parametrize("ratio", [0.0, 1.0, -0.2, 1.5])
-def test_a_ratio_that_leaves_a_side_empty_is_an_error(ratio):
-    with pytest.raises(RecsysError):
-        recommender_evaluator.time_based_split(
-            np.array([[1, 2, 3], [1, 3, 4]]), timestamp_col=2, test_ratio=ratio
-        )
+@pytest.mark.parametrize("ratio", [0.0, 1.0, -0.2, 1.5, 20, 20.0, 1, 0, True, "0.2", None, float("nan")])
+def test_a_ratio_that_is_no_share_is_an_error(ratio):
+    table = np.column_stack([np.arange(100), np.arange(100), np.arange(100)])
+    with pytest.raises(SplitError, match=r"test_ratio=.* is no share above 0 and below 1"):
+        recommender_evaluator.time_based_split(table, timestamp_col=2, test_ratio=ratio)
+
+
+@pytest.mark.parametrize("on_tie", ["together", "train", "by_item", "random", "row_order"])
+@pytest.mark.parametrize("time_column", [2, 0, -1])
+def test_every_rule_for_equal_times_splits_an_array(on_tie, time_column):
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, 9, (60, 2))
+    table = np.insert(ids, 2 if time_column < 0 else time_column, np.arange(60) // 8, axis=1)
+    train, test = recommender_evaluator.time_based_split(table, time_column, 0.25, on_tie=on_tie)
+    assert sorted(map(tuple, [*train, *test])) == sorted(map(tuple, table))
+    assert train[:, time_column].max() <= test[:, time_column].min()
+    if on_tie in ("by_item", "random", "row_order"):
+        assert len(test) == 15
+
+
+def test_a_table_names_its_columns_for_the_rule():
+    table = pd.DataFrame({"a": range(8), "b": range(8), "t": [0] * 4 + [1] * 4})
+    with pytest.raises(ColumnError, match="columns="):
+        recommender_evaluator.time_based_split(table, "t", 0.25, on_tie="by_item")
+    roles = {"user": "a", "item": "b"}
+    _, test = recommender_evaluator.time_based_split(table, "t", 0.25, on_tie="by_item", columns=roles)
+    assert test["b"].tolist() == [6, 7]
 
 
 def test_one_row_is_left_to_train_on():

@@ -13,6 +13,7 @@ import numpy as np
 
 from recsys.analysis import number_summary
 from recsys.cf.evaluation import translation
+from recsys.cf.evaluation.arguments import explained
 from recsys.errors import InputError
 from recsys.evaluation.evaluate import recommend
 from recsys.evaluation.results import Evaluation
@@ -24,6 +25,7 @@ from recsys.ranks.sources import Factors, Scores
 from recsys.types import Array, Interactions
 
 
+@explained()
 class BaselineRecommender(translation.StandardEvaluator):
     """Base class of the baselines; a baseline of your own defines `recommend`.
 
@@ -49,7 +51,11 @@ class BaselineRecommender(translation.StandardEvaluator):
         user_exclude_items: Mapping[Any, Iterable[Any]] | None = None,
     ) -> dict[Any, list[Any]]:
         """{user: the k best items}, from one call of `recommend` per user."""
-        excluded = {} if user_exclude_items is None else user_exclude_items
+        excluded = (
+            {}
+            if user_exclude_items is None
+            else translation.mapping_by_user(user_exclude_items, "user_exclude_items")
+        )
         return {
             user: list(self.recommend(user, k, excluded.get(user)))
             for user in translation.id_list(user_indices)
@@ -78,6 +84,7 @@ class BaselineRecommender(translation.StandardEvaluator):
         return f"{type(self).__name__}(name={self.name!r}, num_items={self.num_items})"
 
 
+@explained()
 class _RankedBaseline(BaselineRecommender):
     """A baseline that ranks the whole catalogue by the scores of `recsys.baselines`."""
 
@@ -87,6 +94,7 @@ class _RankedBaseline(BaselineRecommender):
 
     def recommend(self, user_idx: Any, k: int = 10, exclude_items: Iterable[Any] | None = None) -> list[Any]:
         """The k best items of one user, without the excluded ones."""
+        user_idx = user_idx.item() if hasattr(user_idx, "item") else user_idx
         excluded = None if exclude_items is None else {user_idx: exclude_items}
         return self.recommend_batch([user_idx], k, excluded)[user_idx]
 
@@ -109,7 +117,8 @@ class _RankedBaseline(BaselineRecommender):
         history = translation.read_history(excluded)
         source = self.source(users, history)
         known = users[np.isin(users, source.user_rows.ids.values)]
-        lists = recommend(source, translation.cutoff(k), users=known, seen=history)
+        with translation.document_words(self._id_advice):
+            lists = recommend(source, translation.cutoff(k), users=known, seen=history)
         return translation.lists_for_users(lists, user_ids)
 
     def _lists_or_source(self, truth: Interactions, history: Interactions | None, k: int) -> Factors | Scores:
@@ -117,6 +126,7 @@ class _RankedBaseline(BaselineRecommender):
         return self.source(truth.cases.values, history)
 
 
+@explained()
 class PopularityBaseline(_RankedBaseline):
     """The same ranking for everyone, by training frequency, units sold or any other number per item.
 
@@ -167,6 +177,7 @@ class PopularityBaseline(_RankedBaseline):
         }
 
 
+@explained()
 class RandomBaseline(_RankedBaseline):
     """A random ranking for each user, reproducible for the same seed, user and items.
 
@@ -200,9 +211,11 @@ class RandomBaseline(_RankedBaseline):
         """The exact mean over all random rankings; nothing is drawn."""
         truth, history = translation.read_test_set(test_data, user_pos_train, user_col, item_col)
         names = translation.standard_names(translation.cutoffs(k_values))
-        return baselines.random_expectation(truth, names, n_items=self.num_items, seen=history)
+        with translation.document_words(self._id_advice):
+            return baselines.random_expectation(truth, names, n_items=self.num_items, seen=history)
 
 
+@explained()
 class ItemSimilarityBaseline(_RankedBaseline):
     """Items similar to those a user took, by a similarity matrix or by embeddings.
 
@@ -252,6 +265,7 @@ class ItemSimilarityBaseline(_RankedBaseline):
         return baselines.similar_items(user_items, aggregation=self.aggregation, **self._item_matrix)
 
 
+@explained()
 class BaselineComparator:
     """Evaluates several baselines on one test set.
 
@@ -287,6 +301,7 @@ class BaselineComparator:
         return pd.DataFrame([{"baseline": name, **results} for name, results in self.results.items()])
 
 
+@explained()
 def evaluate_baseline_popularity(
     test_data: Any,
     item_popularity: Any,
@@ -302,6 +317,7 @@ def evaluate_baseline_popularity(
     )
 
 
+@explained()
 def evaluate_baseline_random(
     test_data: Any,
     num_items: int,
@@ -318,6 +334,7 @@ def evaluate_baseline_random(
     )
 
 
+@explained()
 def compute_item_similarity(embeddings: Any) -> Any:
     """The cosine of every pair of items, as items x items; ItemSimilarityBaseline also takes the embeddings.
 

@@ -4,25 +4,41 @@ Results may carry their values by user (those of this package do) or come with a
 either there is an improvement but no test. `recsys.stats` pairs the users, tests and corrects.
 
 The columns of a report are model, hyperparameters, recall, NDCG, the other metrics, coverage, training time;
-a missing value is NA. Results with a `baseline_name` are baselines: JSON and Markdown then hold the gains
-over them, with marks of significance. Files are written atomically. `recsys.report.figures` draws the charts.
+a missing value is NA. Markdown and LaTeX give metrics four decimals and hyperparameters all their digits.
+Results with a `baseline_name` are baselines: JSON and Markdown then hold the gains over them, with marks of
+significance. Files are written atomically. `recsys.report.figures` draws the charts.
+
+Everything here takes {model: results}, a table with a `model` column, or {"models": {…}, "baselines": {…}}.
 """
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Number
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from recsys.analysis import distribution, improvement, pareto_front
+from recsys.cf.evaluation.arguments import MAPPING, explained
 from recsys.cf.evaluation.statistical_tests import StatisticalTester
-from recsys.cf.evaluation.translation import json_value
-from recsys.errors import InputError, UnknownNameError
+from recsys.cf.evaluation.translation import (
+    TIMES,
+    cutoff,
+    cutoff_list,
+    direction,
+    goodness,
+    json_value,
+    metric_of,
+    optional_mapping,
+    path_of,
+)
+from recsys.errors import FileError, InputError, UnknownNameError
 from recsys.evaluation import tables
 from recsys.evaluation.result_files import run_facts
 from recsys.inputs.files import write_text
@@ -32,7 +48,7 @@ from recsys.types import PerCase
 
 ResultsByModel = Mapping[str, Mapping[str, Any]]
 _SIGNIFICANCE_MARKS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
-_NOT_METRICS = ("num_users_evaluated", "num_users_skipped", "evaluation_time_seconds", "training_time")
+_NOT_METRICS = ("num_users_evaluated", "num_users_skipped", *TIMES)
 _FIRST_PARAMETERS = ("factors", "reg", "alpha")
 _METRIC_ORDER = ("recall", "ndcg", "precision", "map", "mrr", "hit", "hit_rate")
 _LAST_COLUMNS = (
@@ -46,8 +62,10 @@ _SUFFIXES = {"csv": ".csv", "json": ".json", "markdown": ".md", "latex": ".tex"}
 _MARKS_LEGEND = "`*`, `**`, `***`: p below 0.05, 0.01, 0.001, paired by user and corrected over the table."
 _FORMAT_ALIASES = {"md": "markdown", "tex": "latex"}
 _EXAMPLE_CUTOFFS = (5, 10, 20, 50)
+_GROUPS = ("models", "baselines")
 
 
+@explained(results=MAPPING)
 class ModelComparator:
     """Compares models with baselines; each pair is tested on its per-user values.
 
@@ -87,7 +105,7 @@ class ModelComparator:
             raise InputError(
                 f"{name!r} is the name of both a model and a baseline.", hint="Give each a name of its own."
             )
-        group[name] = results
+        group[name] = _check_results(results, name)
         evaluation = getattr(results, "evaluation", None)
         if per_user is None and evaluation is not None:
             per_user = evaluation.per_user
@@ -95,7 +113,10 @@ class ModelComparator:
             self._per_user[name] = per_user
 
     def compute_improvement(self, model_name: str, baseline_name: str, metric: str) -> dict[str, float]:
-        """Keys: model_value, baseline_value, absolute, relative, relative_percent (NaN if baseline <= 0)."""
+        """Keys: model_value, baseline_value, absolute, relative, relative_percent (NaN if baseline <= 0).
+
+        As in the document, all are model - baseline; for an error such as RMSE, a gain is below zero.
+        """
         return self._improvement(model_name, baseline_name, metric)
 
     def _improvement(
@@ -110,7 +131,7 @@ class ModelComparator:
                 raise UnknownNameError(what, name, group)
             if metric not in group[name] and not missing_ok:
                 raise UnknownNameError(f"metric of {name}", metric, map(str, group[name]))
-            values.append(float(group[name].get(metric, np.nan)))
+            values.append(_number(group[name], metric))
         return {"model_value": values[0], "baseline_value": values[1], **improvement(*values)}
 
     def paired_t_test(
@@ -195,7 +216,8 @@ class ModelComparator:
         gains = {}
         for base, results in self.baseline_results.items():
             if metric in results and metric in self.model_results[model]:
-                gain = improvement(self.model_results[model][metric], results[metric])["relative_percent"]
+                values = _number(self.model_results[model], metric), _number(results, metric)
+                gain = improvement(*values)["relative_percent"]
                 test = tests.get((model, base, metric))
                 p_value = np.inf if test is None else test.adjusted_p
                 mark = next((f" {mark}" for below, mark in _SIGNIFICANCE_MARKS if p_value < below), "")
@@ -205,6 +227,8 @@ class ModelComparator:
     def _paired_values(self, model: str, baseline: str, metric: str, k: int | None) -> tuple[Any, Any]:
         values = []
         for name in (model, baseline):
+            if name not in self.model_results and name not in self.baseline_results:
+                raise UnknownNameError("result", name, [*self.model_results, *self.baseline_results])
             table = self._per_user.get(name)
             if table is None:
                 raise InputError(
@@ -228,7 +252,10 @@ class ModelComparator:
         comparison = compare_tables(
             tables,
             metrics=shared,
-            options=Options(confidence=1.0 - self.significance_level),
+            options=Options(
+                confidence=1.0 - self.significance_level,
+                lower_is_better=frozenset(name for name in shared if direction(name) == "lower"),
+            ),
             pairs=[(model, base) for model in models for base in bases],
         )
         return {(row.model, row.baseline, row.metric): row for row in comparison.rows}
@@ -236,7 +263,7 @@ class ModelComparator:
     def _metric_names(self, metrics: Sequence[str] | None) -> list[str]:
         """`metrics`, by default the numbers in any of the results, without counts of users and times."""
         if metrics is not None:
-            return list(metrics)
+            return _name_list(metrics)
         all_results = [*self.model_results.values(), *self.baseline_results.values()]
         names = dict.fromkeys(
             name
@@ -264,11 +291,18 @@ def _per_case_table(per_user: Any) -> PerCase:
                 hint="Pass a table by user, {metric: {user: value}} or {metric: [one value per user]}.",
             ) from error
     ids = table.index.to_numpy()
-    columns = {str(name): table[name].to_numpy(dtype=np.float64) for name in table.columns}
-    order = np.argsort(ids, kind="stable")
+    try:
+        columns = {str(name): table[name].to_numpy(dtype=np.float64) for name in table.columns}
+        order = np.argsort(ids, kind="stable")
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"the values by user cannot be read ({error}).",
+            hint="They are numbers by user id, and ids are all int or all str.",
+        ) from error
     return PerCase(ids[order], {name: values[order] for name, values in columns.items()})
 
 
+@explained()
 def compare_models(
     models: ResultsByModel,
     baselines: ResultsByModel | None = None,
@@ -278,19 +312,24 @@ def compare_models(
 ) -> Any:
     """The table of ModelComparator.get_comparison_table for these results.
 
+    Both arguments are {name: results}; one argument {"models": {…}, "baselines": {…}} holds both.
+
     >>> compare_models({"als": {"recall@10": 0.3}}, {"popularity": {"recall@10": 0.2}})[
     ...     "recall@10 vs popularity"
     ... ].tolist()
     ['+50.0%', nan]
     """
     comparator = ModelComparator(significance_level)
-    for name, results in models.items():
+    groups = _read_groups(models, "models")
+    for name, results in groups["models"].items():
         comparator.add_model_results(name, results)
-    for name, results in (baselines or {}).items():
+    more = {} if baselines is None else _results_by_model(baselines, "baselines")
+    for name, results in {**groups["baselines"], **more}.items():
         comparator.add_baseline_results(name, results)
     return comparator.get_comparison_table(metrics)
 
 
+@explained(results=MAPPING)
 class ReportGenerator:
     """Collects results and writes them as one table per format.
 
@@ -305,17 +344,25 @@ class ReportGenerator:
     """
 
     def __init__(self, output_dir: str | Path = "reports") -> None:
-        self.output_dir = Path(output_dir)
-        self.output_dir.mkdir(parents=True, exist_ok=True)
+        self.output_dir = path_of(output_dir, "output_dir")
+        try:
+            self.output_dir.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(
+                f"the folder {self.output_dir} cannot be made ({error}).", hint="Name another output_dir=."
+            ) from error
         self.results: dict[str, Mapping[str, Any]] = {}
         self.metadata: dict[str, Mapping[str, Any]] = {}
 
     def add_results(
         self, name: str, results: Mapping[str, Any], metadata: Mapping[str, Any] | None = None
     ) -> None:
-        """Add a model's results, with its hyperparameters, training time and the like."""
-        self.results[name] = results
-        self.metadata[name] = dict(metadata or {})
+        """Add a model's results, with its hyperparameters, training time and the like.
+
+        Lists, arrays and tables among them are written to JSON only.
+        """
+        self.results[name] = _check_results(results, name)
+        self.metadata[name] = optional_mapping(metadata, "metadata")
 
     def table(self) -> Any:
         """The table behind every format, as a DataFrame."""
@@ -345,7 +392,7 @@ class ReportGenerator:
         parts = [f"# {heading}", tables.markdown(self._formatted_columns())]
         gains = self._gain_rows()
         if gains:
-            columns = {name: [_value_or_na(row.get(name)) for row in gains] for name in gains[0]}
+            columns = {name: _cells((row.get(name) for row in gains), metric=True) for name in gains[0]}
             parts += ["## Gains over baselines", tables.markdown(columns), _MARKS_LEGEND]
         return self._write(filename, "\n\n".join(parts) + "\n")
 
@@ -354,8 +401,11 @@ class ReportGenerator:
         return self._write(filename, tables.latex(self._formatted_columns()) + "\n")
 
     def generate_csv(self, df: Any, filename: str = "cf_eval_summary.csv") -> Path:
-        """Write a DataFrame as CSV."""
-        return self._write(filename, df.to_csv(index=False, na_rep="NA", lineterminator="\n"))
+        """Write a DataFrame as CSV; text that a spreadsheet would run as a formula gets an apostrophe."""
+        if not (hasattr(df, "itertuples") and hasattr(df, "notna")):
+            raise InputError(f"df came as {type(df).__name__}.", hint="Pass a DataFrame.")
+        rows = df.astype(object).where(df.notna(), "NA").itertuples(index=False, name=None)
+        return self._write(filename, tables.csv_text(df.columns, rows))
 
     def generate_json(self, results: Mapping[str, Any], filename: str = "cf_eval_detailed.json") -> Path:
         """Write results as JSON."""
@@ -365,15 +415,20 @@ class ReportGenerator:
         self, results: Mapping[str, Any], model_comparison: Any, filename: str = "evaluation_report.md"
     ) -> Path:
         """Write a comparison table, then one table per model of `results`."""
-        comparison = {str(name): model_comparison[name].tolist() for name in model_comparison}
-        parts = ["# Evaluation report", tables.markdown(comparison)]
-        for kind in ("models", "baselines"):
-            for name, values in results.get(kind, {}).items():
-                columns = {
-                    "metric": list(values),
-                    "value": [_value_or_na(value) for value in values.values()],
-                }
-                parts += [f"## {name}", tables.markdown(columns)]
+        if not hasattr(model_comparison, "columns"):
+            raise InputError(
+                f"model_comparison came as {type(model_comparison).__name__}.",
+                hint='Pass a table, such as compare_models(models, baselines), then filename="x.md".',
+            )
+        comparison = {str(name): list(model_comparison[name]) for name in model_comparison.columns}
+        columns = {
+            name: _cells(column, metric=metric_of(name) is not None) for name, column in comparison.items()
+        }
+        parts = ["# Evaluation report", tables.markdown(columns)]
+        for name, values in _results_by_model(results).items():
+            numbers = _scalars(values)
+            columns = {"metric": list(numbers), "value": _cells(numbers.values(), metric=True)}
+            parts += [f"## {tables.markdown_text(name)}", tables.markdown(columns)]
         return self._write(filename, "\n\n".join(parts) + "\n")
 
     def _gain_rows(self) -> list[dict[str, Any]]:
@@ -408,22 +463,25 @@ class ReportGenerator:
         return columns | {key: [values.get(key) for values in merged.values()] for key in names}
 
     def _formatted_columns(self) -> dict[str, list[Any]]:
-        return {name: [_value_or_na(value) for value in column] for name, column in self._columns().items()}
+        """The columns as people read them; a hyperparameter or a time keeps all its digits."""
+        facts = {key for values in self.metadata.values() for key in values}
+        return {name: _cells(column, metric=name not in facts) for name, column in self._columns().items()}
 
     def _write(self, filename: str, text: str) -> Path:
-        target = self.output_dir / filename
+        target = self.output_dir / path_of(filename, "filename")
         target.parent.mkdir(parents=True, exist_ok=True)
         write_text(target, text)
         return target
 
 
 def _scalars(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The texts and numbers among the values, as Python values."""
-    return {
-        str(name): value.item() if isinstance(value, np.generic) else value
+    """The texts and numbers among the values, as Python values; also those still in an array or a tensor."""
+    plain = {
+        str(name): value.item() if hasattr(value, "item") and not np.ndim(value) else value
         for name, value in values.items()
-        if isinstance(value, str | int | float | bool | np.generic) and name != "baseline_name"
+        if name != "baseline_name"
     }
+    return {name: value for name, value in plain.items() if isinstance(value, str | Number)}
 
 
 def _position(name: str, order: tuple[str, ...]) -> tuple[int, float]:
@@ -432,10 +490,27 @@ def _position(name: str, order: tuple[str, ...]) -> tuple[int, float]:
     return order.index(stem) if stem in order else len(order), float(k) if k.isdigit() else math.inf
 
 
-def _value_or_na(value: Any) -> Any:
-    return "NA" if value is None or (isinstance(value, float) and math.isnan(value)) else value
+def _cells(values: Iterable[Any], *, metric: bool) -> list[Any]:
+    """Cells of Markdown and LaTeX, where a float has four decimals: all digits if it is no metric.
+
+    A metric that would be printed as 0.0000 and is not 0 has two digits; NA is no number.
+
+    >>> _cells([0.25, 0.00001, 0.0, None], metric=True), _cells([1e-05, 45.2, 64], metric=False)
+    ([0.25, '1.0e-05', 0.0, 'NA'], ['1e-05', '45.2', 64])
+    """
+    cells: list[Any] = []
+    for value in values:
+        number = value.item() if isinstance(value, np.generic) else value
+        if number is None or (isinstance(number, float) and math.isnan(number)):
+            cells.append("NA")
+        elif not isinstance(number, float) or (metric and not 0 < abs(number) < 0.00005):
+            cells.append(number)
+        else:
+            cells.append(f"{number:.1e}" if metric else f"{number:.12g}")
+    return cells
 
 
+@explained()
 def generate_evaluation_report(
     results: ResultsByModel,
     output_path: str | Path | None = None,
@@ -447,15 +522,25 @@ def generate_evaluation_report(
 ) -> Any:
     """Write results as one file or, with `output_dir` or `formats`, as several.
 
-    Returns the path, or {format: path}. The default format follows from the suffix of the file.
+    Args:
+        results: {model: results}, or {"models": {…}, "baselines": {…}}.
+        output_path: the file; its suffix is the default format.
+        format: "csv", "json", "markdown" or "latex".
+        metadata: {model: hyperparameters and the like}.
+        output_dir: the folder of several files.
+        formats: the formats of several files; by default CSV, JSON and Markdown.
+
+    Returns:
+        The path, or {format: path}.
     """
-    target = Path("reports/cf_eval_summary.csv" if output_path is None else output_path)
+    results, metadata = _results_by_model(results), optional_mapping(metadata, "metadata")
+    target = path_of("reports/cf_eval_summary.csv" if output_path is None else output_path, "output_path")
     if output_dir is None and formats is None:
         return _write_report(results, target, format or target.suffix.lstrip(".") or "csv", metadata)
     default_folder = target.parent if target.suffix else target
-    folder = default_folder if output_dir is None else Path(output_dir)
+    folder = default_folder if output_dir is None else path_of(output_dir, "output_dir")
     paths = {}
-    for name in ["csv", "json", "markdown"] if formats is None else formats:
+    for name in ["csv", "json", "markdown"] if formats is None else _name_list(formats, "formats"):
         file = folder / f"cf_eval_summary{_SUFFIXES[_format_name(name)]}"
         paths[name] = _write_report(results, file, name, metadata)
     return paths
@@ -463,22 +548,27 @@ def generate_evaluation_report(
 
 def _format_name(name: str) -> str:
     """The format of this name or alias."""
-    format_name = _FORMAT_ALIASES.get(name.lower(), name.lower())
+    format_name = _FORMAT_ALIASES.get(str(name).lower(), str(name).lower())
     if format_name not in _SUFFIXES:
         raise UnknownNameError("format", name, (*_SUFFIXES, *_FORMAT_ALIASES))
     return format_name
 
 
-def _write_report(results: ResultsByModel, target: Path, name: str, metadata: ResultsByModel | None) -> Path:
+def _write_report(results: ResultsByModel, target: Path, name: str, metadata: ResultsByModel) -> Path:
+    format_name = _format_name(name)
     generator = ReportGenerator(target.parent)
     for model, values in results.items():
-        generator.add_results(model, values, (metadata or {}).get(model))
-    path: Path = getattr(generator, f"generate_{_format_name(name)}_report")(target.name)
+        generator.add_results(model, values, metadata.get(model))
+    path: Path = getattr(generator, f"generate_{format_name}_report")(target.name)
     return path
 
 
+@explained()
 class EvaluationVisualizer:
     """`prepare_*` returns the data of a chart; `plot_*` draws it and returns the matplotlib Axes.
+
+    Which of two numbers is better follows from the metric: the lower RMSE, the higher recall. Of a number
+    that is no registered metric the higher one is better, of a time the lower.
 
     >>> data = EvaluationVisualizer().prepare_bar_chart_data(
     ...     results={"als": {"recall@10": 0.3}, "popularity": {"recall@10": 0.2}}, metrics=["recall@10"]
@@ -487,8 +577,8 @@ class EvaluationVisualizer:
     ({'recall@10': [0.3, 0.2]}, {'recall@10': 'als'})
     """
 
+    @staticmethod
     def prepare_bar_chart_data(
-        self,
         results: ResultsByModel,
         metrics: str | Sequence[str] = ("recall@10", "ndcg@10"),
         *,
@@ -504,11 +594,11 @@ class EvaluationVisualizer:
         best: dict[str, str | None] = {}
         for name, row in values.items():
             known = {model: value for model, value in zip(results, row, strict=True) if not math.isnan(value)}
-            best[name] = max(known, key=known.__getitem__) if known else None
+            best[name] = max(known, key=lambda model: goodness(name, known[model])) if known else None
         return {"models": list(results), "metrics": list(metrics), "values": values, "best": best}
 
+    @staticmethod
     def prepare_k_sensitivity_data(
-        self,
         results: ResultsByModel,
         metric: str = "recall",
         k_values: Sequence[int] | None = None,
@@ -519,10 +609,11 @@ class EvaluationVisualizer:
 
         By default `k_values` are the cut-offs of any result. `metric_prefix` is another name for `metric`.
         """
-        results, stem = _results_by_model(results), (metric_prefix or metric).partition("@")[0]
+        results = _results_by_model(results)
+        stem = (metric if metric_prefix is None else metric_prefix).partition("@")[0]
         names = (str(key).partition("@") for row in results.values() for key in row)
         known = {int(k) for name, _, k in names if name == stem and k.isdigit()}
-        cutoffs = sorted(known) if k_values is None else list(k_values)
+        cutoffs = sorted(known) if k_values is None else cutoff_list(k_values)
         if not cutoffs:
             raise InputError(
                 f"no result holds {stem} at a cut-off.",
@@ -531,15 +622,17 @@ class EvaluationVisualizer:
         series = {name: [_number(row, f"{stem}@{k}") for k in cutoffs] for name, row in results.items()}
         return {"metric": stem, "k_values": cutoffs, "series": series}
 
+    @staticmethod
     def prepare_tradeoff_data(
-        self, results: ResultsByModel, accuracy_metric: str = "ndcg@10", coverage_metric: str = "coverage"
+        results: ResultsByModel, accuracy_metric: str = "ndcg@10", coverage_metric: str = "coverage"
     ) -> dict[str, Any]:
         """`models`, `coverage`, `accuracy`, and `pareto`: the models that no other model beats in both."""
         results = _results_by_model(results)
-        _check_names(results, (coverage_metric, accuracy_metric))
-        points = {
-            name: (_number(row, coverage_metric), _number(row, accuracy_metric))
-            for name, row in results.items()
+        metrics = (coverage_metric, accuracy_metric)
+        _check_names(results, metrics)
+        points = {name: tuple(_number(row, metric) for metric in metrics) for name, row in results.items()}
+        quality: dict[str, Any] = {
+            name: tuple(map(goodness, metrics, numbers)) for name, numbers in points.items()
         }
         return {
             "models": list(points),
@@ -547,28 +640,37 @@ class EvaluationVisualizer:
             "accuracy": [y for _, y in points.values()],
             "coverage_metric": coverage_metric,
             "accuracy_metric": accuracy_metric,
-            "pareto": pareto_front(points),
+            "pareto": pareto_front(quality),
         }
 
+    @staticmethod
     def prepare_distribution_data(
-        self, per_user: Any, metric: str = "recall@10", k: int | None = None, bins: int = 20
+        per_user: Any, metric: str = "recall@10", k: int | None = None, bins: int = 20
     ) -> dict[str, Any]:
         """`values` (one per user), `counts`, `edges`, and their summary; `per_user` is a table by user."""
-        name = metric if k is None or metric in per_user else f"{metric}@{k}"
-        if name not in per_user:
-            raise UnknownNameError("metric by user", name, map(str, per_user))
-        return {"metric": name, **distribution(per_user[name], bins=bins)}
+        if not hasattr(per_user, "columns") and not isinstance(per_user, Mapping):
+            raise InputError(
+                f"per_user came as {type(per_user).__name__}.",
+                hint="Pass a table by user: evaluator.get_per_user_metrics().",
+            )
+        known = list(map(str, per_user))
+        name = metric if k is None or metric in known else f"{metric}@{k}"
+        if name not in known:
+            raise UnknownNameError("metric by user", name, known)
+        return {"metric": name, **distribution(_numbers(per_user[name], name), bins=cutoff(bins, "bins"))}
 
+    @staticmethod
     def prepare_activity_data(
-        self, strata: Mapping[str, Mapping[str, float]], metric: str = "recall@10"
+        strata: Mapping[str, Mapping[str, float]], metric: str = "recall@10"
     ) -> dict[str, Any]:
         """`bins`, `values` and `num_users` of ModelEvaluator.stratify_by_activity."""
-        _check_names(strata, (metric,))
+        strata = _results_by_model(strata, "strata")
+        _check_names(strata, (metric, "num_users"))
         return {
             "metric": metric,
             "bins": list(strata),
             "values": [_number(row, metric) for row in strata.values()],
-            "num_users": [int(row["num_users"]) for row in strata.values()],
+            "num_users": [int(np.nan_to_num(_number(row, "num_users"))) for row in strata.values()],
         }
 
     def plot_bar_chart(
@@ -645,22 +747,74 @@ def _figures() -> Any:
     return figures
 
 
-def _results_by_model(results: Any) -> ResultsByModel:
-    """{model: results}, also from a table with a `model` column (or with models as its index)."""
-    if not hasattr(results, "columns"):
-        return dict(results)
-    table = results.set_index("model") if "model" in results.columns else results
-    by_model: ResultsByModel = table.to_dict("index")
-    return by_model
+def _results_by_model(results: Any, what: str = "results") -> dict[str, Any]:
+    """{name: results} of models and baselines; baselines of the nested form are marked as such."""
+    groups = _read_groups(results, what)
+    return {**groups["models"], **groups["baselines"]}
 
 
-def _name_list(metrics: str | Sequence[str]) -> list[str]:
-    return [metrics] if isinstance(metrics, str) else list(metrics)
+def _read_groups(results: Any, what: str) -> dict[str, dict[str, Any]]:
+    """Models and baselines apart; all are models unless the results say {"models": …, "baselines": …}."""
+    if hasattr(results, "columns") and hasattr(results, "to_dict"):
+        table = results.set_index("model") if "model" in results.columns else results
+        results = table.to_dict("index")
+    if not isinstance(results, Mapping):
+        raise InputError(
+            f"{what} came as {type(results).__name__}.",
+            table=what,
+            hint='Pass {model: results}, such as {"als": {"recall@10": 0.2}}.',
+        )
+    nested = bool(results) and set(results) <= set(_GROUPS) and all(
+        isinstance(group, Mapping) and all(isinstance(row, Mapping) for row in group.values())
+        for group in results.values()
+    )  # fmt: skip
+    groups = dict(results) if nested else {"models": results}
+    models = {name: _check_results(row, name) for name, row in groups.get("models", {}).items()}
+    baselines = {name: _as_baseline(name, row) for name, row in groups.get("baselines", {}).items()}
+    for name in models.keys() & baselines.keys():
+        raise InputError(
+            f"{name!r} is the name of both a model and a baseline.", hint="Give each a name of its own."
+        )
+    return {"models": models, "baselines": baselines}
+
+
+def _as_baseline(name: str, results: Mapping[str, Any]) -> Any:
+    """The results with a `baseline_name`; those of this package keep their values by user."""
+    _check_results(results, name)
+    if "baseline_name" in results:
+        return results
+    marked = copy.copy(results) if isinstance(results, dict) else dict(results)
+    marked["baseline_name"] = name
+    return marked
+
+
+def _check_results(results: Any, name: str) -> Any:
+    """The results of one model, if they are {metric: number} or a Series."""
+    if not (hasattr(results, "items") and hasattr(results, "get")) or hasattr(results, "columns"):
+        raise InputError(
+            f"the results of {name!r} came as {type(results).__name__}.",
+            hint='Pass {model: {metric: number}}, such as {"als": {"recall@10": 0.2}}.',
+        )
+    if len(results) and not _scalars(results):
+        raise InputError(
+            f"the results of {name!r} hold no number.",
+            hint='Pass {model: {metric: number}} or {"models": {...}, "baselines": {...}}.',
+        )
+    return results
+
+
+def _name_list(names: Any, what: str = "metrics") -> list[str]:
+    names = names.tolist() if hasattr(names, "tolist") else names
+    if isinstance(names, str):
+        return [names]
+    if not isinstance(names, Iterable):
+        raise InputError(f"{what} came as {type(names).__name__}.", hint=f"Pass a list of names as {what}=.")
+    return list(map(str, names))
 
 
 def _check_names(results: ResultsByModel, names: Sequence[str]) -> None:
     """Some models may lack a number; a number that all models lack is a mistyped name."""
-    known = dict.fromkeys(str(key) for row in results.values() for key in row)
+    known = dict.fromkeys(str(key) for row in results.values() for key in row.keys())  # noqa: SIM118 - a Series iterates over its values
     for name in names:
         if results and name not in known:
             raise UnknownNameError("result", name, known)
@@ -668,4 +822,18 @@ def _check_names(results: ResultsByModel, names: Sequence[str]) -> None:
 
 def _number(row: Mapping[str, Any], name: str) -> float:
     value = row.get(name)
-    return math.nan if value is None else float(value)
+    if value is None:
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{name} came as {type(value).__name__}, which is no number.", column=name
+        ) from error
+
+
+def _numbers(values: Any, name: str) -> Any:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} holds values that are no numbers.", column=name) from error

@@ -17,6 +17,7 @@ import numpy as np
 
 from recsys.analysis import number_summary
 from recsys.analysis.failures import cold_items, cold_shares
+from recsys.cf.evaluation.arguments import METRIC_LIST, TRUTH_BY_USER, explained
 from recsys.cf.evaluation.metrics import NamedMetric
 from recsys.cf.evaluation.translation import cutoff, id_list, mapping_by_user, value_of_lists
 from recsys.errors import InputError, UnknownNameError
@@ -39,6 +40,7 @@ class Summary(dict[str, float]):
     num_missing: int = 0
 
 
+@explained()
 class HybridMetric(NamedMetric):
     """Base class: a name and `compute`; `num_missing` belongs to the last call."""
 
@@ -86,6 +88,7 @@ def _values_by_user(
     return result.values_of(str(result.requests[0])), num_missing
 
 
+@explained()
 class DiversityMetric(HybridMetric):
     """1 - mean similarity over the pairs of items in a list; 0.0 for fewer than two items.
 
@@ -138,6 +141,7 @@ class DiversityMetric(HybridMetric):
         return Request.of(request, distance=distance)
 
 
+@explained()
 class SemanticAlignmentMetric(HybridMetric):
     """The mean cosine of the items of a list with the user's profile.
 
@@ -217,6 +221,7 @@ class SemanticAlignmentMetric(HybridMetric):
         return profiles_of({0: weight_by_row}, rows, weighted=True, aggregation=aggregation).vectors[0]
 
 
+@explained()
 class ColdStartCoverageMetric(HybridMetric):
     """The share of cold items (fewer than `cold_threshold` interactions) that occur in any list.
 
@@ -265,6 +270,7 @@ class ColdStartCoverageMetric(HybridMetric):
         return self.cold_threshold if cold_threshold is None else cold_threshold
 
 
+@explained()
 class NoveltyMetric(HybridMetric):
     """The mean of log2(users / users who took the item) over the first k items.
 
@@ -309,6 +315,7 @@ class NoveltyMetric(HybridMetric):
         return Request.of(self._request_at("novelty", k), users=float(num_users))
 
 
+@explained()
 class SerendipityMetric(HybridMetric):
     """1/k times the number of relevant items among the first k that a baseline would not have shown.
 
@@ -340,6 +347,7 @@ class SerendipityMetric(HybridMetric):
             self._request_at("serendipity", k), recommendations, ground_truth, reference=reference
         )
 
+    @explained(ground_truth=TRUTH_BY_USER)
     def compute_batch(
         self,
         all_recommendations: Mapping[Any, Any],
@@ -363,6 +371,7 @@ def _reference_lists(baseline: Any, users: Iterable[Any] = (0,)) -> Any:
     return lists or dict.fromkeys(users, ())
 
 
+@explained(metrics=METRIC_LIST, ground_truth=TRUTH_BY_USER)
 class HybridMetricCollection:
     """Several hybrid metrics over the same lists.
 
@@ -485,6 +494,7 @@ def _custom_metric_values(
     return {metric.name: float(value)}
 
 
+@explained()
 def compute_diversity_bert(
     recommendations: Iterable[Any], bert_embeddings: Any, item_to_idx: Mapping[Any, int] | None = None
 ) -> float:
@@ -492,6 +502,7 @@ def compute_diversity_bert(
     return DiversityMetric().compute(recommendations, bert_embeddings, item_to_idx)
 
 
+@explained()
 def compute_semantic_alignment(
     user_profile_emb: Any,
     recommendations: Iterable[Any],
@@ -502,6 +513,7 @@ def compute_semantic_alignment(
     return SemanticAlignmentMetric().compute(user_profile_emb, recommendations, item_embeddings, item_to_idx)
 
 
+@explained()
 def compute_cold_start_coverage(
     all_recommendations: Mapping[Any, Any], item_counts: Any, cold_threshold: float = 5
 ) -> float:

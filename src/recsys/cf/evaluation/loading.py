@@ -13,11 +13,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.cf.evaluation.translation import ITEM, USER, EvaluationData, items_by_user, values_by_index
+from recsys.cf.evaluation.arguments import WHOLE, explained
+from recsys.cf.evaluation.translation import (
+    ITEM,
+    USER,
+    EvaluationData,
+    items_by_user,
+    path_of,
+    values_by_index,
+)
 from recsys.errors import FileError, InputError, SwappedFactorsWarning, warn
 from recsys.inputs.files import read_file
 from recsys.inputs.files.matrices import SUFFIXES, read_arrays, read_facts
 from recsys.models.baselines import training_counts
+from recsys.models.model_files import is_model_file
 from recsys.types import Array, Ids, Interactions
 
 _USER_NAMES = re.compile(
@@ -29,6 +38,7 @@ _ITEM_NAMES = re.compile(
 _USER_COUNT_KEYS = ("num_users", "n_users")
 _ITEM_COUNT_KEYS = ("num_items", "n_items")
 _METADATA_STEMS = ("metadata", "meta", "config", "params")
+_ROW_NAMES = ("i_idx", "item", "item_ids", "product_ids")
 
 
 class FactorPair(NamedTuple):
@@ -38,6 +48,7 @@ class FactorPair(NamedTuple):
     V: Array
 
 
+@explained(n_items=WHOLE)
 def load_model(
     path: str | Path,
     *,
@@ -58,7 +69,7 @@ def load_model(
     Exchanged matrices (rows of U = number of items) are swapped back with a SwappedFactorsWarning. Nothing is
     unpickled.
     """
-    source = Path(path)
+    source = path_of(path, "path")
     arrays: dict[str, Array] = {}
     if source.is_file():
         files, facts = [source], read_facts(source.parent, (source.stem, *_METADATA_STEMS))
@@ -67,12 +78,15 @@ def load_model(
         facts = read_facts(source)
     else:
         raise FileError(f"there is no model at {source}.", hint="Name a folder, or a file of matrices.")
-    for file in files:
-        arrays.update(read_arrays(file))
-    pair = FactorPair(
-        _pick_matrix(arrays, _USER_NAMES, name, source, "user"),
-        _pick_matrix(arrays, _ITEM_NAMES, name, source, "item"),
-    )
+    if is_model_file(source):
+        pair = _network_factors(source)
+    else:
+        for file in files:
+            arrays.update(read_arrays(file))
+        pair = FactorPair(
+            _pick_matrix(arrays, _USER_NAMES, name, source, "user"),
+            _pick_matrix(arrays, _ITEM_NAMES, name, source, "item"),
+        )
     if pair.U.ndim != 2 or pair.V.ndim != 2 or pair.U.shape[1] != pair.V.shape[1]:
         raise InputError(
             f"{source}: the matrices have shapes {pair.U.shape} and {pair.V.shape}.",
@@ -98,6 +112,19 @@ def load_model(
 
 
 load_cf_model = load_model
+
+
+def _network_factors(path: Path) -> FactorPair:
+    """Factors whose products are the scores of a network of `recsys train`, output weights included."""
+    from recsys.models import load_model as load_network
+
+    network = load_network(path)
+    if not hasattr(network, "user_factors"):
+        raise FileError(
+            f"{path} holds a {type(network).__name__}, whose scores are no products of factors.",
+            hint="recsys.models.load_model(path) reads it, and recsys.evaluate takes that.",
+        )
+    return FactorPair(network.user_factors, network.item_factors)
 
 
 def _pick_matrix(
@@ -158,9 +185,10 @@ def load_embeddings(path: str | Path) -> LoadedEmbeddings:
     """The item embeddings of a .npy, .npz, .safetensors or .pt file.
 
     If there are several arrays, the matrix is `embeddings`, `embedding` or the only one with two dimensions;
-    an array `item`, `item_ids` or `i_idx` beside it says which item each row belongs to.
+    an array `i_idx`, `item`, `item_ids` or `product_ids` beside it (the first of these) says which item each
+    row belongs to, by the item's row in the model.
     """
-    arrays = read_arrays(path)
+    arrays = read_arrays(path_of(path, "path"))
     matrices = {name: array for name, array in arrays.items() if array.ndim == 2}
     name = next((n for n in ("embeddings", "embedding") if n in matrices), None)
     if name is None and len(matrices) != 1:
@@ -169,21 +197,30 @@ def load_embeddings(path: str | Path) -> LoadedEmbeddings:
             hint="Call the one with one row per item 'embeddings'.",
         )
     matrix = matrices[name] if name is not None else next(iter(matrices.values()))
-    row_items = next((arrays[n] for n in ("i_idx", "item", "item_ids") if n in arrays), None)
-    if row_items is None:
+    key = next((name for name in _ROW_NAMES if name in arrays), None)
+    if key is None:
         return LoadedEmbeddings(matrix, None)
+    row_items = arrays[key]
     if (
         row_items.shape != (len(matrix),)
         or row_items.dtype.kind not in "iuf"
         or (row_items != row_items.astype(np.int64)).any()
     ):
         raise FileError(
-            f"{path} names {row_items.size} items ({row_items.dtype}) for {len(matrix)} rows.",
+            f"{path} names {row_items.size} items ({row_items.dtype}) for {len(matrix)} rows in {key!r}.",
             hint="Name each row by the item's row in the model, or leave the names out.",
         )
-    return LoadedEmbeddings(matrix, {int(item): row for row, item in enumerate(row_items.tolist())})
+    item_to_idx = {int(item): row for row, item in enumerate(row_items.tolist())}
+    if len(item_to_idx) < len(matrix):
+        n_repeated = len(matrix) - len(item_to_idx)
+        raise FileError(
+            f"{path} names {n_repeated} rows in {key!r} by an item that has another row already.",
+            hint="Keep one row per item.",
+        )
+    return LoadedEmbeddings(matrix, item_to_idx)
 
 
+@explained(n_items=WHOLE)
 def load_test_data(
     path: str | Path = "data/processed",
     *,
@@ -196,7 +233,7 @@ def load_test_data(
     The folder holds `test` and `train` tables (.parquet, .csv, .tsv) with user and item row numbers. The
     result unpacks as `test_data, user_pos_train, item_popularity`.
     """
-    folder, tables = Path(path), []
+    folder, tables = path_of(path, "path"), []
     for stem in ("test", "train"):
         files = [folder / f"{stem}{suffix}" for suffix in (".parquet", ".csv", ".tsv")]
         file = next((file for file in files if file.is_file()), None)

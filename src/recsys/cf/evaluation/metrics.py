@@ -3,6 +3,10 @@
 Each class names a metric that `score_list` computes. A ground truth of {item: grade} is graded relevance.
 `map_at_k` divides by min(k, relevant items), not by the number of hits as the formula of document 000 does:
 with that divisor a list with a single early hit would score 1.
+
+`recall_at_k`, `precision_at_k` and `ndcg_at_k` are also names of document 001; with its keywords
+(`recommended=`, `relevant=`, `relevance_scores=`) its functions are called. They are 0.0 for k <= 0, which
+is an error here.
 """
 
 from __future__ import annotations
@@ -12,7 +16,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, ClassVar
 
-from recsys.cf.evaluation.translation import STANDARD, cutoff, value_of_lists
+from recsys.cf.evaluation.arguments import LISTS, explained
+from recsys.cf.evaluation.translation import STANDARD, cutoff, cutoff_list, value_of_lists
 from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.single import score_list
 
@@ -20,6 +25,7 @@ _KEYWORDS_OF_DOCUMENT_001 = frozenset({"recommended", "relevant", "relevance_sco
 Truth = Collection[Any] | Mapping[Any, float]
 
 
+@explained()
 class NamedMetric(ABC):
     """A name and `compute`."""
 
@@ -37,6 +43,7 @@ class NamedMetric(ABC):
         return f"{type(self).__name__}(name={self.name!r})"
 
 
+@explained()
 class BaseMetric(NamedMetric):
     """Base class: a name, `compute` and `validate_inputs`."""
 
@@ -64,6 +71,7 @@ class BaseMetric(NamedMetric):
         return len(predictions) > 0 and len(ground_truth) > 0
 
 
+@explained()
 class _AtK(BaseMetric):
     """A metric of the registry at a cut-off."""
 
@@ -81,6 +89,7 @@ class _AtK(BaseMetric):
         return score_list(predictions, ground_truth, f"{self._metric}@{at}")
 
 
+@explained()
 class RecallAtK(_AtK):
     """The share of the relevant items that are in the first k places.
 
@@ -91,6 +100,7 @@ class RecallAtK(_AtK):
     _metric = "recall"
 
 
+@explained()
 class PrecisionAtK(_AtK):
     """The share of the first k places that hold a relevant item; a shorter list still divides by k.
 
@@ -101,6 +111,7 @@ class PrecisionAtK(_AtK):
     _metric = "precision"
 
 
+@explained()
 class NDCGAtK(_AtK):
     """DCG over the DCG of the ideal first k places; {item: grade} makes it graded.
 
@@ -113,6 +124,7 @@ class NDCGAtK(_AtK):
     _metric = "ndcg"
 
 
+@explained()
 class MAPAtK(_AtK):
     """Average precision over min(k, relevant items).
 
@@ -123,6 +135,7 @@ class MAPAtK(_AtK):
     _metric = "map"
 
 
+@explained()
 class HitRate(_AtK):
     """1 if a relevant item is in the first k places, else 0.
 
@@ -133,6 +146,7 @@ class HitRate(_AtK):
     _metric = "hit"
 
 
+@explained()
 class MRR(BaseMetric):
     """1 / place of the first relevant item in the list; no cut-off unless k is given.
 
@@ -149,6 +163,7 @@ class MRR(BaseMetric):
         return score_list(predictions, ground_truth, "mrr" if k is None else f"mrr@{cutoff(k)}")
 
 
+@explained(recommendations=LISTS)
 class Coverage(BaseMetric):
     """The share of the catalogue that is in at least one list.
 
@@ -175,6 +190,7 @@ class Coverage(BaseMetric):
         return value_of_lists({} if given is None else given, "coverage", catalogue=int(num_total_items))
 
 
+@explained()
 class MetricFactory:
     """Creates metrics by name.
 
@@ -203,7 +219,7 @@ class MetricFactory:
     @classmethod
     def create_standard_metrics(cls, k_values: Sequence[int] = (10, 20)) -> dict[str, BaseMetric]:
         """{result key: metric} for recall, NDCG, precision and MAP at each k, and MRR."""
-        metrics = {f"{name}@{k}": cls.create(name, k=k) for name in STANDARD for k in k_values}
+        metrics = {f"{name}@{k}": cls.create(name, k=k) for name in STANDARD for k in cutoff_list(k_values)}
         return {**metrics, "mrr": MRR()}
 
 
@@ -222,24 +238,32 @@ def _accepts_keywords_of_document_001(function: Callable[..., float]) -> Callabl
     return dispatch
 
 
+@explained()
 @_accepts_keywords_of_document_001
 def recall_at_k(predictions: Iterable[Any], ground_truth: Truth, k: int = 10) -> float:
     """Recall of the first k places; see RecallAtK."""
     return RecallAtK(k).compute(predictions, ground_truth)
 
 
+@explained()
 @_accepts_keywords_of_document_001
 def precision_at_k(predictions: Iterable[Any], ground_truth: Truth, k: int = 10) -> float:
-    """Precision of the first k places; see PrecisionAtK."""
+    """Precision of the first k places; see PrecisionAtK.
+
+    >>> precision_at_k([1, 5], {5}, 2), precision_at_k(recommended=[1, 5], relevant={5}, k=0)
+    (0.5, 0.0)
+    """
     return PrecisionAtK(k).compute(predictions, ground_truth)
 
 
+@explained()
 @_accepts_keywords_of_document_001
 def ndcg_at_k(predictions: Iterable[Any], ground_truth: Truth, k: int = 10) -> float:
     """NDCG of the first k places; see NDCGAtK."""
     return NDCGAtK(k).compute(predictions, ground_truth)
 
 
+@explained()
 def map_at_k(predictions: Iterable[Any], ground_truth: Truth, k: int = 10) -> float:
     """Average precision of the first k places, over min(k, relevant items); see MAPAtK.
 
@@ -248,16 +272,19 @@ def map_at_k(predictions: Iterable[Any], ground_truth: Truth, k: int = 10) -> fl
     return MAPAtK(k).compute(predictions, ground_truth)
 
 
+@explained()
 def hit_rate(predictions: Iterable[Any], ground_truth: Truth, k: int = 10) -> float:
     """1 if a relevant item is in the first k places, else 0; see HitRate."""
     return HitRate(k).compute(predictions, ground_truth)
 
 
+@explained()
 def mrr(predictions: Iterable[Any], ground_truth: Truth) -> float:
     """Reciprocal rank of the first relevant item; see MRR."""
     return MRR().compute(predictions, ground_truth)
 
 
+@explained(recommendations=LISTS)
 def coverage(
     recommendations: Mapping[Any, Any] | None = None,
     num_total_items: int | None = None,

@@ -19,6 +19,7 @@ import numpy as np
 
 from recsys.analysis import by_activity
 from recsys.cf.evaluation import translation
+from recsys.cf.evaluation.arguments import PAIRS, explained
 from recsys.cf.evaluation.hybrid_metrics import arrays_by_user, item_vectors
 from recsys.cf.evaluation.loading import load_model
 from recsys.cf.evaluation.metrics import BaseMetric, MetricFactory
@@ -35,6 +36,7 @@ from recsys.types import Interactions
 _POOL = 100
 
 
+@explained(bins=PAIRS)
 class ModelEvaluator(translation.StandardEvaluator):
     """Evaluates user factors U and item factors V.
 
@@ -54,6 +56,8 @@ class ModelEvaluator(translation.StandardEvaluator):
     >>> results["recall@1"], results["mrr"], results["coverage"], results["num_users_evaluated"]
     (0.5, 0.75, 0.6666666666666666, 2)
     """
+
+    _id_advice = "ModelEvaluator(U, V, user_ids=..., item_ids=...) takes the id of each row."
 
     def __init__(
         self,
@@ -106,7 +110,9 @@ class ModelEvaluator(translation.StandardEvaluator):
         users = translation.id_list(test_users)
         if not users:
             return {}
-        lists = recommend(self.source, length, users=users, seen=translation.read_history(user_pos_train))
+        history = translation.read_history(user_pos_train)
+        with translation.document_words(self._id_advice):
+            lists = recommend(self.source, length, users=users, seen=history)
         return translation.lists_for_users(lists, users)
 
     def get_metric_distribution(self, metric: str = "recall", k: int | None = 10) -> Any:
@@ -139,12 +145,12 @@ class ModelEvaluator(translation.StandardEvaluator):
             "model_name": model_name,
             "model_shape": shape,
             "k_values": self.k_values,
-            "hyperparams": dict(hyperparams or {}),
+            "hyperparams": translation.optional_mapping(hyperparams, "hyperparams"),
             "metrics": dict(results),
             "conventions": results.evaluation.conventions.to_dict(),
             "run": run_facts(),
         }
-        target = Path(output_path)
+        target = translation.path_of(output_path, "output_path")
         target.parent.mkdir(parents=True, exist_ok=True)
         write_text(target, json.dumps(translation.json_value(document), indent=2, ensure_ascii=False))
         return target
@@ -169,6 +175,7 @@ class ModelEvaluator(translation.StandardEvaluator):
         return lists.codes.astype(np.int64)
 
 
+@explained()
 class BatchModelEvaluator:
     """Evaluates several models on one test set, which is read once.
 
@@ -187,7 +194,8 @@ class BatchModelEvaluator:
 
     def add_model(self, name: str, U: Any, V: Any, hyperparams: Mapping[str, Any] | None = None) -> None:  # noqa: N803
         """Add a model, with hyperparameters to show beside its results."""
-        self.models[name] = ModelEvaluator(U, V, self.k_values), dict(hyperparams or {})
+        facts = translation.optional_mapping(hyperparams, "hyperparams")
+        self.models[name] = ModelEvaluator(U, V, self.k_values), facts
 
     def evaluate_all(
         self,
@@ -219,16 +227,19 @@ class BatchModelEvaluator:
         return pd.DataFrame(rows, columns=list(columns))
 
     def get_best_model(self, metric: str = "ndcg@10") -> tuple[str, float]:
-        """(name, value) of the model with the highest value; of equal ones, the first added."""
+        """(name, value) of the best model: the highest recall, the lowest time; of equal ones the first."""
         if not self.results:
             raise InputError("nothing was evaluated yet.", hint="Call evaluate_all(test_data, …) first.")
         for results in self.results.values():
             if metric not in results:
                 raise UnknownNameError("evaluated metric", metric, results)
-        best = max(self.results, key=lambda name: self.results[name][metric])
-        return best, self.results[best][metric]
+        values = {name: results[metric] for name, results in self.results.items()}
+        known = {name: value for name, value in values.items() if not np.isnan(value)} or values
+        best = max(known, key=lambda name: translation.goodness(metric, known[name]))
+        return best, values[best]
 
 
+@explained()
 def evaluate_model(
     U: Any,  # noqa: N803 - the name in document 000
     V: Any,  # noqa: N803 - the name in document 000
@@ -241,6 +252,7 @@ def evaluate_model(
     return ModelEvaluator(U, V, k_values).evaluate(test_data, user_pos_train, **columns)
 
 
+@explained()
 def load_and_evaluate(
     model_dir: str | Path,
     test_data: Any,
@@ -259,6 +271,7 @@ def load_and_evaluate(
     return ModelEvaluator(users, items, k_values).evaluate(*test_set)
 
 
+@explained()
 def compute_all_user_profiles(
     test_data: Any,
     bert_embeddings: Any,
@@ -288,6 +301,7 @@ def compute_all_user_profiles(
     return dict(zip(profiles.ids[keep].tolist(), profiles.vectors[keep], strict=True))
 
 
+@explained()
 def evaluate_hybrid_model(
     U: Any,  # noqa: N803 - the name in document 000
     V: Any,  # noqa: N803 - the name in document 000
@@ -325,6 +339,7 @@ def evaluate_hybrid_model(
     )  # fmt: skip
 
 
+@explained()
 def evaluate_with_reranking(
     U: Any,  # noqa: N803 - the name in document 000
     V: Any,  # noqa: N803 - the name in document 000
@@ -376,6 +391,8 @@ def _evaluate_factors(
     profiles = arrays_by_user(user_profiles)
     if not profiles:
         raise InputError("no user has a profile.", hint="Check that the items users took have an embedding.")
+    if not len(vectors.ids):
+        raise InputError("no item has an embedding.", hint="Check item_to_idx={item: row of the embeddings}.")
     counts = training_counts(taken) if item_counts is None else item_counts
 
     # Row numbers as item ids: items nobody took are part of the catalogue.
@@ -402,11 +419,12 @@ def _evaluate_factors(
         counts = translation.values_by_index(counts.ids, counts.values, source.n_items, "user_pos_train")
     facts: dict[str, Any] = {"embeddings": vectors, "profiles": profiles, "popularity": counts}
     requests = list(names.values())
-    if diversity == 0:
-        result = evaluate(source, truth, requests, seen=history, **facts)
-    else:
-        pool = recommend(source, max(_POOL, k), users=truth.cases.values, seen=history)
-        rows = vectors.matrix[vectors.rows]
-        lists = diversify(pool, rows, k, diversity=diversity, item_ids=vectors.ids.values)
-        result = evaluate(lists, truth, requests, catalogue=range(source.n_items), **facts)
+    with translation.document_words("Map ids to the row numbers of U and V first."):
+        if diversity == 0:
+            result = evaluate(source, truth, requests, seen=history, **facts)
+        else:
+            pool = recommend(source, max(_POOL, k), users=truth.cases.values, seen=history)
+            rows = vectors.matrix[vectors.rows]
+            lists = diversify(pool, rows, k, diversity=diversity, item_ids=vectors.ids.values)
+            result = evaluate(lists, truth, requests, catalogue=range(source.n_items), **facts)
     return {key: result[name] for key, name in names.items()}

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from recsys.cf.evaluation.arguments import explained
+from recsys.cf.evaluation.translation import cutoff, cutoff_list, id_list
 from recsys.conventions.decisions import Conventions
-from recsys.errors import CutoffError
+from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.candidates import Candidates, count_candidates, evaluate_counted, rank_metrics
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.single import score_list
@@ -23,10 +24,12 @@ from recsys.metrics.registry import parse_all
 from recsys.ranks.ranked_truth import CountedTruth
 from recsys.ranks.sources.candidate_sets import read_candidates
 from recsys.stats.sampled import METHODS, SampledEstimate, estimate_all
+from recsys.types import cached_property
 
 _CUTOFFS = (1, 5, 10, 20, 50)
 
 
+@explained()
 class NCFTestDataset:
     r"""The test cases of two files: `dataset[i]` is (user, positive item, negative items), as tensors.
 
@@ -62,6 +65,7 @@ class NCFTestDataset:
         return (self[case] for case in range(len(self)))
 
 
+@explained()
 class NCFEvaluator:
     """Hit rate and NDCG of a model that ranks each positive among its negatives.
 
@@ -92,20 +96,26 @@ class NCFEvaluator:
         autocast: Any = None,
         batch_size: int | None = None,
     ) -> None:
-        if isinstance(top_k, bool) or int(top_k) != top_k or top_k < 1:
-            raise CutoffError(f"top_k={top_k!r} is not a positive whole number.", hint="Use top_k=10.")
         from recsys.models.torch_import import device_of
 
         self.model = model
         self.test_negative_dataset = test_negative_dataset
-        self.top_k = int(top_k)
+        given: Any = top_k
+        self.top_k = cutoff(int(given) if isinstance(given, float) and given.is_integer() else given, "top_k")
         self.device = device_of(device)
         self.conventions = Conventions(ties=ties)
-        self.duplicates, self.autocast, self.batch_size = duplicates, autocast, batch_size
+        if duplicates not in ("collapse", "pessimistic"):
+            raise UnknownNameError("value of duplicates", duplicates, ("collapse", "pessimistic"))
+        self.duplicates, self.autocast = duplicates, autocast
+        self.batch_size = None if batch_size is None else cutoff(batch_size, "batch_size")
 
     @cached_property
     def cases(self) -> Candidates:
         """The test cases, read once."""
+        if isinstance(self.test_negative_dataset, np.ndarray) and not self.test_negative_dataset.ndim:
+            raise InputError(
+                "test_negative_dataset came as an array of no dimension.", hint="Pass a dataset."
+            )
         return read_candidates(self.test_negative_dataset)
 
     def evaluate(self) -> tuple[list[float], list[float]]:
@@ -121,7 +131,8 @@ class NCFEvaluator:
         """Every metric of the rank at every cut-off, with per-case values, counts and conventions.
 
         Args:
-            metrics: names of metrics; by default all.
+            metrics: names of metrics; by default all but those about judged items (bpref, judged): no
+                negative is judged.
             k: cut-offs; by default 1, 5, 10, 20, 50 and top_k, up to the number of candidates.
             conventions: conventions instead of those of the evaluator.
         """
@@ -129,11 +140,9 @@ class NCFEvaluator:
         if metrics is None:
             largest = max(int(ranks.n_candidates.max()), self.top_k)
             cutoffs = (
-                {cutoff for cutoff in (*_CUTOFFS, self.top_k) if cutoff <= largest}
-                if k is None
-                else np.atleast_1d(k)
+                [at for at in (*_CUTOFFS, self.top_k) if at <= largest] if k is None else cutoff_list(k, "k")
             )
-            requests = rank_metrics(sorted(map(int, cutoffs)), tied=bool((ranks.tied > 1).any()))
+            requests = rank_metrics(sorted(set(cutoffs)), tied=bool((ranks.tied > 1).any()))
         else:
             requests = parse_all(metrics, k)
         chosen = self.conventions if conventions is None else Conventions.of(conventions)
@@ -158,7 +167,8 @@ class NCFEvaluator:
             replacement: whether a negative could be drawn twice; repeats that were collapsed do not count.
             options: those of `recsys.sampled.estimate_all`.
         """
-        requests = metrics or (f"hit@{self.top_k}", f"ndcg@{self.top_k}", "map", "auc")
+        defaults = (f"hit@{self.top_k}", f"ndcg@{self.top_k}", "map", "auc")
+        requests = defaults if metrics is None else metrics
         catalogue_sizes = np.asarray(n_items)
         if catalogue_sizes.ndim:
             catalogue_sizes = self.cases.in_id_order(catalogue_sizes)
@@ -193,6 +203,15 @@ class NCFEvaluator:
             return as_array(self.model.predict(as_array(users), as_array(items)))
 
         is_scorer = callable(self.model) or not hasattr(self.model, "predict")
+        is_scores = isinstance(self.model, tuple) or (
+            isinstance(self.model, np.ndarray) and self.model.ndim == 2
+        )
+        is_module = hasattr(self.model, "parameters")
+        if not (callable(self.model) or hasattr(self.model, "predict") or is_module or is_scores):
+            raise InputError(
+                f"the model came as {type(self.model).__name__}.",
+                hint="Pass a function (users, items) -> scores, or a model with predict(users, items).",
+            )
         return count_candidates(
             self.model if is_scorer else predict_scores,
             self.cases,
@@ -204,7 +223,7 @@ class NCFEvaluator:
 
 
 def _score_item_in_list(ranklist: Iterable[Any], item: Any, metric: str) -> float:
-    items = [_python_value(entry) for entry in ranklist]
+    items = [_python_value(entry) for entry in id_list(ranklist, "ranklist")]
     return score_list(items, {_python_value(item)}, metric) if items else 0.0
 
 

@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from recsys.cf.evaluation.arguments import explained
 from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.evaluate import evaluate
@@ -43,6 +44,7 @@ _DOCUMENT_COLUMNS = {"user": "userId", "item": "movieId", "actual": "rating"}
 _RESULT_KEYS = {"mse": "MSE", "rmse": "RMSE", "mae": "MAE", "r2": "R2"}
 
 
+@explained()
 def compute_metrics(
     user_pred_true: Pairs,
     metrics: Iterable[str] = _PAIR_METRICS,
@@ -66,6 +68,7 @@ def compute_metrics(
     return {name: _none_if_nan(result[key]) for name, (result, key) in columns.items()}
 
 
+@explained()
 def compute_user_metrics(
     user_pred_true: Pairs,
     metrics: Iterable[str] = _PAIR_METRICS,
@@ -136,6 +139,7 @@ def _none_if_nan(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
+@explained()
 def evaluate_rating_prediction(
     model: Any,
     df_test: Any,
@@ -166,6 +170,7 @@ def evaluate_rating_prediction(
     return {_RESULT_KEYS.get(name, name): value for name, value in result.items()}
 
 
+@explained()
 def precision_recall_at_k(
     model: Any,
     df_test: Any,
@@ -187,6 +192,7 @@ def precision_recall_at_k(
     return result[f"precision@{k}"], result[f"recall@{k}"]
 
 
+@explained()
 def evaluate_ranking(
     model: Any,
     df_test: Any,

@@ -10,17 +10,26 @@ import logging
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from inspect import Parameter, signature
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from recsys.cf.evaluation.translation import id_list, mapping_by_user, value_of_lists
+from recsys.cf.evaluation.arguments import GRADES_BY_USER, LISTS, TRUTH_BY_USER, describe, explained
+from recsys.cf.evaluation.translation import (
+    cutoff,
+    cutoff_list,
+    id_list,
+    mapping_by_user,
+    matrix_of,
+    optional_mapping,
+    value_of_lists,
+)
 from recsys.conventions.decisions import Conventions
-from recsys.errors import InputError
+from recsys.errors import ColumnError, InputError, SplitError
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.single import score_list
-from recsys.inputs.containers import as_array
 from recsys.ranks.sources import lists_from_recommender as ask_model
 
 logger = logging.getLogger(__name__)
@@ -49,6 +58,7 @@ def recall_at_k(recommended: Sequence[Any], relevant: Collection[Any], k: int) -
     return _list_value(recommended, relevant, "recall", k)
 
 
+@explained()
 def f1_at_k(recommended: Sequence[Any], relevant: Collection[Any], k: int) -> float:
     """The harmonic mean of precision and recall of the first k places.
 
@@ -58,6 +68,7 @@ def f1_at_k(recommended: Sequence[Any], relevant: Collection[Any], k: int) -> fl
     return _list_value(recommended, relevant, "f1", k)
 
 
+@explained()
 def average_precision_at_k(recommended: Sequence[Any], relevant: Collection[Any], k: int) -> float:
     """Precision at the place of each hit, added up and divided by min(k, relevant items).
 
@@ -67,6 +78,7 @@ def average_precision_at_k(recommended: Sequence[Any], relevant: Collection[Any]
     return _list_value(recommended, relevant, "map", k)
 
 
+@explained(recommendations=LISTS, ground_truth=TRUTH_BY_USER)
 def mean_average_precision_at_k(
     recommendations: Lists, ground_truth: Mapping[Any, Collection[Any]], k: int
 ) -> float:
@@ -78,6 +90,7 @@ def mean_average_precision_at_k(
     return _mean_over_shared_users(recommendations, ground_truth, "map", k)
 
 
+@explained()
 def dcg_at_k(recommended: Sequence[Any], relevance_scores: Mapping[Any, float], k: int) -> float:
     """Discounted cumulative gain: the sum of grade / log2(place + 1) over the first k places.
 
@@ -98,6 +111,7 @@ def ndcg_at_k(recommended: Sequence[Any], relevance_scores: Mapping[Any, float],
     return _list_value(recommended, _grades_by_item(relevance_scores), "ndcg", k)
 
 
+@explained(recommendations=LISTS, relevance_scores=GRADES_BY_USER)
 def mean_ndcg_at_k(
     recommendations: Lists, relevance_scores: Mapping[Any, Mapping[Any, float]], k: int
 ) -> float:
@@ -112,16 +126,19 @@ def mean_ndcg_at_k(
     )
 
 
+@explained(recommendations=LISTS)
 def catalog_coverage(recommendations: Lists, catalog_size: int, k: int) -> float:
     """The share of the catalogue that is in the first k places of at least one list.
 
     >>> catalog_coverage({0: [1, 2, 3], 1: [2, 3, 4], 2: [3, 4, 5]}, catalog_size=100, k=3)
     0.05
     """
-    facts = {"catalogue": catalog_size, "conventions": _CONVENTIONS}
-    return value_of_lists(recommendations, f"coverage@{k}", **facts) if k > 0 else 0.0
+    at = _cutoff_or_zero(k)
+    facts = {"catalogue": cutoff(catalog_size, "catalog_size"), "conventions": _CONVENTIONS}
+    return value_of_lists(recommendations, f"coverage@{at}", **facts) if at else 0.0
 
 
+@explained(recommendations=LISTS)
 def gini_coefficient(recommendations: Lists, k: int) -> float:
     """How unequally the recommended items share the places; 0 is equal.
 
@@ -131,9 +148,11 @@ def gini_coefficient(recommendations: Lists, k: int) -> float:
     >>> round(gini_coefficient({0: [1, 2], 1: [1, 3]}, k=2), 4)
     0.1667
     """
-    return value_of_lists(recommendations, f"gini@{k}", conventions=_CONVENTIONS) if k > 0 else 0.0
+    at = _cutoff_or_zero(k)
+    return value_of_lists(recommendations, f"gini@{at}", conventions=_CONVENTIONS) if at else 0.0
 
 
+@explained()
 def intra_list_diversity(recommended: Sequence[int], item_features: Any) -> float:
     """Mean cosine distance between two items of the list; `item_features[i]` belongs to item i.
 
@@ -146,7 +165,7 @@ def intra_list_diversity(recommended: Sequence[int], item_features: Any) -> floa
     if len(items) < 2:
         return 0.0
     is_sparse = hasattr(item_features, "tocsr")
-    rows: Any = item_features.tocsr() if is_sparse else as_array(item_features)
+    rows: Any = item_features.tocsr() if is_sparse else matrix_of(item_features, "item_features")
     n_rows = rows.shape[0]
     outside = [i for i in items if not (isinstance(i, int | np.integer) and 0 <= i < n_rows)]
     if outside:
@@ -161,30 +180,65 @@ def intra_list_diversity(recommended: Sequence[int], item_features: Any) -> floa
     return value_of_lists({0: items}, "ild", embeddings=embeddings, conventions=_CONVENTIONS)
 
 
+@explained()
 def time_based_split(
-    interactions: Any, timestamp_col: Any, test_ratio: float = 0.2, *, on_tie: str = "together"
+    interactions: Any,
+    timestamp_col: Any,
+    test_ratio: float = 0.2,
+    *,
+    on_tie: str = "together",
+    columns: Mapping[str, Any] | None = None,
 ) -> tuple[Any, Any]:
     """Train on the past, test on the future: the newest `test_ratio` of the rows, sorted by time.
 
     Args:
         interactions: a 2-D array with one row per interaction, or a table.
         timestamp_col: position (array) or name (table) of the timestamps.
-        test_ratio: the share of the rows in the test set, between 0 and 1.
+        test_ratio: the share of the rows in the test set, above 0 and below 1.
         on_tie: by default rows of the same time stay on one side; see recsys.splits.
+        columns: where user and item are, which only on_tie="random" and "by_item" read. In an array they are
+            by default the first two columns that hold no times.
+
+    >>> train, test = time_based_split(np.array([[7, 1, 30], [7, 2, 10], [8, 1, 20]]), 2, test_ratio=0.4)
+    >>> train.tolist(), test.tolist()
+    ([[7, 2, 10]], [[8, 1, 20], [7, 1, 30]])
     """
     from recsys.splits import global_temporal
 
-    if isinstance(interactions, np.ndarray):  # the rows of an array are returned in the order of time
+    ratio: Any = test_ratio
+    if not isinstance(ratio, Real) or not 0 < float(ratio) < 1:
+        raise SplitError(
+            f"test_ratio={describe(test_ratio)} is no share above 0 and below 1.",
+            hint="Pass test_ratio=0.2 for a fifth; recsys.splits.global_temporal takes a number of rows.",
+        )
+    roles: dict[str, Any] = {"time": timestamp_col}
+    if isinstance(interactions, np.ndarray):
+        n_columns = interactions.shape[1] if interactions.ndim == 2 else 0
+        if not isinstance(timestamp_col, int | np.integer) or not -n_columns <= timestamp_col < n_columns:
+            raise ColumnError(
+                f"timestamp_col={describe(timestamp_col)} is no column of an array of shape "
+                f"{interactions.shape}.",
+                hint="Pass a 2-D array with one row per interaction, and the number of a column, from 0.",
+            )
+        # The rows of an array are returned in the order of time.
         interactions = interactions[np.argsort(interactions[:, timestamp_col], kind="stable")]
+        other_columns = (at for at in range(n_columns) if at != timestamp_col % n_columns)
+        roles |= dict(zip(("user", "item"), other_columns, strict=False))
+    elif not hasattr(interactions, "__len__"):
+        raise InputError(
+            f"the interactions came as {type(interactions).__name__}.", hint="Pass a 2-D array or a table."
+        )
     # Document 001 cuts at row int(n * (1 - ratio)), which rounds to 0 for 5 rows and 0.8; here the training
-    # set keeps at least one row. global_temporal refuses an invalid ratio.
+    # set keeps at least one row.
     n = len(interactions)
-    n_test = n - max(int(n * (1 - test_ratio)), 1) if 0 < test_ratio < 1 and n > 1 else test_ratio
-    split = global_temporal(interactions, test=n_test, columns={"time": timestamp_col}, on_tie=on_tie)
+    n_test = n - max(int(n * (1 - test_ratio)), 1) if n > 1 else 1
+    roles |= optional_mapping(columns, "columns")
+    split = global_temporal(interactions, test=n_test, columns=roles, on_tie=on_tie)
     logger.info("Time-based split: %d train, %d test", len(split.train), len(split.test))
     return split.train, split.test
 
 
+@explained()
 def leave_one_out_cv(user_item_matrix: Any, *, seed: int = 0) -> Iterator[tuple[Any, Any]]:
     """(train, test) for each user with at least two entries, one random entry of the user held out.
 
@@ -194,10 +248,12 @@ def leave_one_out_cv(user_item_matrix: Any, *, seed: int = 0) -> Iterator[tuple[
     from recsys.splits import leave_one_out_matrices
 
     dense = not hasattr(user_item_matrix, "tocsr")
-    for train, test in leave_one_out_matrices(user_item_matrix, seed=seed):
-        yield (train.toarray(), test.toarray()) if dense else (train, test)
+    matrix = matrix_of(user_item_matrix, "user_item_matrix") if dense else user_item_matrix
+    pairs = leave_one_out_matrices(matrix, seed=seed)
+    return ((train.toarray(), test.toarray()) if dense else (train, test) for train, test in pairs)
 
 
+@explained()
 class RecommenderEvaluator:
     """Evaluates any model with `recommend(user, n=…)` that returns (item, score) pairs, best first.
 
@@ -209,7 +265,7 @@ class RecommenderEvaluator:
     """
 
     def __init__(self, k_values: Sequence[int] = (5, 10, 20)) -> None:
-        self.k_values = list(k_values)
+        self.k_values = cutoff_list(k_values)
         #: {user: error} of the last evaluation: users for whom the model failed, left out of the means.
         self.failures: dict[Any, Exception] = {}
         #: The last evaluation itself: per-user values, intervals, exports.
@@ -322,20 +378,27 @@ def _grades_by_item(relevance: Any) -> Any:
 
 
 def _list_value(recommended: Sequence[Any], relevant: Collection[Any], metric: str, k: int) -> float:
-    if k <= 0:
+    at, items = _cutoff_or_zero(k), id_list(recommended, "recommended")
+    if not at:
         return 0.0
-    return score_list(id_list(recommended), relevant, f"{metric}@{k}", conventions=_CONVENTIONS)
+    return score_list(items, relevant, f"{metric}@{at}", conventions=_CONVENTIONS)
+
+
+def _cutoff_or_zero(k: Any) -> int:
+    """The cut-off, 0 for those at or below 0, where the functions of document 001 are 0."""
+    is_whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
+    return 0 if is_whole and k <= 0 else cutoff(k)
 
 
 def _mean_over_shared_users(lists: Lists, truth: Mapping[Any, Any], metric: str, k: int) -> float:
     lists, truth = mapping_by_user(lists), mapping_by_user(truth, "ground_truth")
-    shared_users = [user for user in lists if user in truth]
-    if k <= 0 or not shared_users:
+    shared_users, at = [user for user in lists if user in truth], _cutoff_or_zero(k)
+    if not at or not shared_users:
         return 0.0
     shared_lists = {user: id_list(lists[user]) for user in shared_users}
     shared_truth = {
         user: truth[user] if isinstance(truth[user], Mapping) else id_list(truth[user])
         for user in shared_users
     }
-    name = f"{metric}@{k}"
+    name = f"{metric}@{at}"
     return evaluate(shared_lists, shared_truth, name, conventions=_CONVENTIONS)[name]

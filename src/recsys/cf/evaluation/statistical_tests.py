@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from recsys.cf.evaluation.arguments import SAMPLES, TEXT_OR_NUMBER, explained
 from recsys.errors import InputError
 from recsys.stats.comparison_table import Options
 from recsys.stats.effects import (
@@ -42,6 +43,7 @@ from recsys.stats.paired_tests import (
 from recsys.stats.pairing import Differences, pair, tables_of
 
 
+@explained(models=SAMPLES)
 class StatisticalTester:
     """Tests, effect sizes, intervals and corrections at one significance level.
 
@@ -222,7 +224,7 @@ class StatisticalTester:
         """Every model against the baseline, or every pair if there is none, corrected over all comparisons.
 
         Keys: comparisons ({"als_vs_popularity": {p_value, adjusted_p_value, significant, …}}), omnibus
-        (Friedman's test for 3 or more models, else None), ranking (best mean first), baseline, correction,
+        (Friedman's test for 3 or more models, else None), ranking (highest mean first), baseline, correction,
         family, warnings.
         """
         baseline = baseline if baseline_name is None else baseline_name
@@ -300,6 +302,7 @@ class StatisticalTester:
         }
 
 
+@explained()
 class BootstrapEstimator:
     """Bootstrap intervals and paired permutation tests; the same seed gives the same result.
 
@@ -400,6 +403,7 @@ class EffectSize(float):
         return self.facts.keys()
 
 
+@explained(alternative=TEXT_OR_NUMBER)
 def paired_t_test(
     sample1: Any = None,
     sample2: Any = None,
@@ -424,6 +428,7 @@ def paired_t_test(
     return StatisticalTester(level).paired_t_test(sample1, sample2, alternative, **samples)
 
 
+@explained()
 def cohens_d(sample1: Any = None, sample2: Any = None, **samples: Any) -> EffectSize:
     """Cohen's d, first - second over the pooled standard deviation: a float that also has keys.
 
@@ -434,6 +439,7 @@ def cohens_d(sample1: Any = None, sample2: Any = None, **samples: Any) -> Effect
     return EffectSize.of(StatisticalTester().cohens_d(sample1, sample2, **samples))
 
 
+@explained()
 def bootstrap_confidence_interval(
     metric_values: Sequence[float],
     n_bootstrap: int = 1000,
@@ -478,8 +484,9 @@ def _pair_named_samples(sample1: Any, sample2: Any, samples: Mapping[str, Any]) 
         if by_name[aliases[alias]] is not None:
             raise TypeError(f"{alias!r} and another name for the same sample were both given.")
         by_name[aliases[alias]] = value
-    if any(value is None for value in by_name.values()):
-        raise TypeError("two samples are needed: sample1 and sample2.")
+    missing = [name for name, value in by_name.items() if value is None]
+    if missing:
+        raise InputError(f"{missing[0]} is None.", hint="Pass two samples, with one number per user each.")
     return pair(by_name["sample1"], by_name["sample2"])
 
 

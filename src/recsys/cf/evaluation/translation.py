@@ -7,23 +7,30 @@ under the keys of the document and also carry the evaluation they come from.
 from __future__ import annotations
 
 import math
+import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from recsys.errors import ColumnError, CutoffError, InputError
+from recsys.cf.evaluation.arguments import describe
+from recsys.errors import ColumnError, CutoffError, InputError, RecsysError, UnknownNameError
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
 from recsys.inputs import read_interactions
+from recsys.inputs.containers import as_array
+from recsys.metrics.registry import Metric, Request
 from recsys.ranks.sources import Factors, Scores
 from recsys.types import Array, Interactions, Lists
 
 USER, ITEM = "u_idx", "i_idx"
 STANDARD = ("recall", "ndcg", "precision", "map")
 K_VALUES = (10, 20)
+TIMES = ("training_time", "evaluation_time_seconds")
 
 
 class Results(dict[str, Any]):
@@ -44,25 +51,101 @@ class EvaluationData(NamedTuple):
     item_popularity: Array
 
 
-def cutoff(k: Any) -> int:
+def cutoff(k: Any, name: str = "k") -> int:
     """Return k as an int; CutoffError unless it is a positive whole number."""
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise CutoffError(f"k={k!r} is not a positive whole number.", hint="Use k >= 1, such as k=10.")
+        raise CutoffError(
+            f"{name}={describe(k)} is not a positive whole number.",
+            hint=f"Use {name} >= 1, such as {name}=10.",
+        )
     return int(k)
+
+
+def cutoff_list(k_values: int | Iterable[int], name: str = "k_values") -> list[int]:
+    """One or several cut-offs in their order, each a positive whole number."""
+    k_values = k_values.tolist() if hasattr(k_values, "tolist") else k_values
+    if isinstance(k_values, str | Mapping) or not isinstance(k_values, Iterable):
+        return [cutoff(k_values, name)]
+    values = [cutoff(k, name) for k in k_values]
+    if not values:
+        raise CutoffError(f"{name} is empty.", hint=f"Use e.g. {name}=[10, 20].")
+    return values
 
 
 def cutoffs(k_values: int | Iterable[int]) -> list[int]:
     """Distinct cut-offs, ascending."""
-    values = [k_values] if isinstance(k_values, int | np.integer) else list(k_values)
-    if not values:
-        raise CutoffError("k_values is empty.", hint="Use e.g. k_values=[10, 20].")
-    return sorted({cutoff(k) for k in values})
+    return sorted(set(cutoff_list(k_values)))
 
 
-def id_list(ids: Iterable[Any]) -> list[Any]:
+def id_list(ids: Iterable[Any], what: str = "items") -> list[Any]:
     """Ids from a list, a set, an array, a Series or a tensor, as a list of Python values."""
-    values: list[Any] = ids.tolist() if hasattr(ids, "tolist") else list(ids)
-    return values
+    values: Any = ids.tolist() if hasattr(ids, "tolist") else ids
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InputError(
+            f"the {what} came as {type(ids).__name__}.", hint=f"Pass a list of {what}, an array or a set."
+        )
+    return values if isinstance(values, list) else list(values)
+
+
+def matrix_of(values: Any, what: str) -> Array:
+    """A matrix of numbers, with one row per item; InputError for anything else."""
+    try:
+        matrix = as_array(values)
+        numbers = matrix if matrix.dtype.kind in "iufb" else matrix.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{what} came as {type(values).__name__}, which is no matrix of numbers.",
+            table=what,
+            hint="Pass one row of numbers per item, all of the same length.",
+        ) from error
+    if numbers.ndim != 2:
+        raise InputError(
+            f"{what} must be a matrix; got shape {numbers.shape}.",
+            table=what,
+            hint="Pass one row of numbers per item.",
+        )
+    return numbers
+
+
+def optional_mapping(values: Any, what: str) -> dict[str, Any]:
+    """The values as a dict, empty for None."""
+    if values is None:
+        return {}
+    if not isinstance(values, Mapping):
+        raise InputError(f"{what} came as {type(values).__name__}.", hint=f"Pass {what}={{name: value}}.")
+    return dict(values)
+
+
+def path_of(path: Any, what: str) -> Path:
+    """The path of a text or a path; InputError for anything else."""
+    if not isinstance(path, str | Path):
+        raise InputError(f"{what} came as {type(path).__name__}.", hint=f"Pass a path as {what}=.")
+    return Path(path)
+
+
+def metric_of(name: str) -> Metric | None:
+    """The registered metric a result key names, None for other numbers, such as times."""
+    try:
+        return Request.parse(name).metric
+    except (InputError, UnknownNameError):
+        return None
+
+
+def direction(name: str) -> str:
+    """Whether "higher" or "lower" values of this result are better, or those near "zero"."""
+    metric = metric_of(name)
+    if metric is not None:
+        return metric.better
+    return "lower" if name in TIMES else "higher"
+
+
+def goodness(name: str, value: float) -> float:
+    """A number that is higher for better values of this result.
+
+    >>> goodness("recall@10", 0.2), goodness("rmse", 0.9), goodness("bias", 0.1)
+    (0.2, -0.9, -0.1)
+    """
+    return {"higher": value, "lower": -value, "zero": -abs(value)}[direction(name)]
 
 
 def _series_to_dict(data: Any) -> Any:
@@ -78,7 +161,7 @@ def read_truth(
         test_data = test_data.test_data
     test_data = _series_to_dict(test_data)
     if isinstance(test_data, Interactions | Mapping) or not hasattr(test_data, "columns"):
-        return read_interactions(test_data)
+        return read_interactions(test_data, table="test_data")
     columns = {"user": user_col, "item": item_col} | ({} if rating_col is None else {"grade": rating_col})
     names = _column_names(test_data)
     for name in columns.values():
@@ -89,7 +172,8 @@ def read_truth(
                 column=name,
                 hint="Name them: user_col=, item_col=.",
             )
-    return read_interactions(_select_columns(test_data, list(columns.values())), columns=columns)
+    table = _select_columns(test_data, list(columns.values()))
+    return read_interactions(table, table="test_data", columns=columns)
 
 
 def _column_names(table: Any) -> list[Any]:
@@ -165,9 +249,30 @@ def standard_names(k_values: Sequence[int]) -> list[str]:
     return [f"{name}@{k}" for name in STANDARD for k in k_values] + ["mrr"]
 
 
+@contextmanager
+def document_words(id_advice: str) -> Iterator[None]:
+    """Let errors speak of `test_data` and `user_pos_train`, as the caller does, not of truth and seen.
+
+    Args:
+        id_advice: what to do where an id is no row number of the model.
+    """
+    words = {"truth": "test_data", "seen": "user_pos_train", "users": "the users"}
+    try:
+        yield
+    except RecsysError as error:
+        if error.table in words:
+            pattern = rf"\b(?:the {error.table}\b|{error.table}=)"
+            error.message = re.sub(pattern, words[error.table], error.message)
+            error.table = words[error.table].removeprefix("the ")
+        if error.hint and re.search(r"\b(?:user|item)_ids=", error.hint):
+            error.hint = f"Rows count from 0. {id_advice}"
+        raise
+
+
 class StandardEvaluator(ABC):
     """What ModelEvaluator and the baselines share: read a test set, rank, measure; and the last results."""
 
+    _id_advice: ClassVar[str] = "Map ids to row numbers first; recsys.baselines takes ids."
     num_items: int
     _last_results: Results | None = None
 
@@ -197,11 +302,12 @@ class StandardEvaluator(ABC):
         Coverage is that of the longest lists. The MRR of {user: items} is over the lists as they are.
         """
         truth, history = read_test_set(test_data, user_pos_train, **columns)
-        ranked = self._lists_or_source(truth, history, max(k_values))
-        start = time.perf_counter()
         names, coverage = standard_names(k_values), f"coverage@{max(k_values)}"
-        size = self.num_items if isinstance(ranked, Mapping) else None
-        evaluation = evaluate(ranked, truth, [*names, coverage], seen=history, catalogue=size)
+        with document_words(self._id_advice):
+            ranked = self._lists_or_source(truth, history, max(k_values))
+            start = time.perf_counter()
+            size = self.num_items if isinstance(ranked, Mapping) else None
+            evaluation = evaluate(ranked, truth, [*names, coverage], seen=history, catalogue=size)
         results = Results({name: evaluation[name] for name in names})
         results.evaluation = evaluation
         covered = evaluation[coverage]

@@ -1,7 +1,8 @@
 """Five small studies of evaluation itself: one question each, small models, an answer from the data.
 
 The sentences of an answer are made from the numbers of the run. A function below `@_study(...)` is one more
-study: it gives the words about its data, a table, the answer and a function that draws the figure.
+study: it gives the lines about its data and conventions, a table, the answer and a function that draws the
+figure.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ import numpy as np
 import pandas as pd
 
 from recsys.cli.studies.setting import (
+    CONVENTIONS,
     ERRORS,
     LEARNED,
     RANKING,
-    RELEVANT_FROM,
     Predictor,
     Setting,
+    described,
     popularity_model,
     ranking_metrics,
     rating_errors,
@@ -34,6 +36,7 @@ from recsys.errors import UnknownNameError
 from recsys.evaluation import tables
 from recsys.evaluation.evaluate import evaluate
 from recsys.inputs.files import write_text
+from recsys.metrics.registry import Request
 from recsys.ranks.sources import Scores
 from recsys.report import figures
 from recsys.splits import global_temporal, per_user_ratio, random_ratio
@@ -47,7 +50,7 @@ def __dir__() -> list[str]:
 
 
 _Table = dict[str, list[Any]]
-_Finding = tuple[str, _Table, list[str], Callable[[], Any]]
+_Finding = tuple[list[str], _Table, list[str], Callable[[], Any]]
 _Function = Callable[[Setting, int], _Finding]
 
 STUDIES: dict[str, str] = {}
@@ -56,21 +59,25 @@ SIGMAS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0)
 _NOISY_RANKING = ("precision@10", "recall@10", "ndcg@10", "map@10", "mrr", "auc")
 _AMONG_TEST = "ndcg@10 among test items"
 _FEW, _MANY, _ENOUGH_USERS = 10, 50, 30
+_AT_RANDOM = "80 % of the rows for training, 20 % for test, drawn at random"
 
 
 @dataclass(frozen=True)
 class Study:
-    """One question and its answer; prints as text, saves itself with its figure."""
+    """One question and its answer; prints as text, saves itself with its figure.
+
+    `about` says what the numbers are of: the data, the split, the seed, and the conventions of the rankings.
+    """
 
     name: str
     question: str
-    data: str
+    about: Sequence[str]
     table: dict[str, list[Any]]
     answer: Sequence[str]
     draw: Callable[[], Any]
 
     def __str__(self) -> str:
-        parts = [self.question, self.data, "", tables.text(self.table), "", *self.answer]
+        parts = [self.question, *self.about, "", tables.text(self.table), "", *self.answer]
         return "\n".join(parts)
 
     __repr__ = __str__
@@ -82,7 +89,8 @@ class Study:
         picture = target / f"{self.name}.png"
         figures.save(self.draw(), picture)
         page = target / f"{self.name}.md"
-        body = [f"# {self.question}", "", self.data, "", tables.markdown(self.table), "", *self.answer, "",
+        about = [f"- {line}" for line in self.about]
+        body = [f"# {self.question}", "", *about, "", tables.markdown(self.table), "", *self.answer, "",
                 f"![{self.question}]({picture.name})", ""]  # fmt: skip
         write_text(page, "\n".join(body))
         return page, picture
@@ -116,27 +124,25 @@ def _metric_comparison(setting: Setting, seed: int) -> _Finding:
         rows[model.name] = {**rating_errors(model, test), **rankings[model.name]}
         # Only the user's test items are ranked, as many tutorials do.
         lists = test[["user", "item"]].assign(score=(model.score or model.predict)(users, items))
-        decisions = {"relevant_from": RELEVANT_FROM, "ties": "expected"}
-        among = evaluate(lists, test[["user", "item", "rating"]], ["ndcg@10"], conventions=decisions)
+        among = evaluate(lists, test[["user", "item", "rating"]], ["ndcg@10"], conventions=CONVENTIONS)
         rows[model.name][_AMONG_TEST] = among["ndcg@10"]
     metrics = [*ERRORS, *RANKING, _AMONG_TEST]
     table: _Table = {"model": list(rows)}
     table |= {metric: [row[metric] for row in rows.values()] for metric in metrics}
-    orders = {}
-    for metric in metrics:
-        sign = -1 if "@" in metric else 1
-        ranked = sorted((sign * row[metric], name) for name, row in rows.items())
-        orders[metric] = [name for _, name in ranked]
-    distinct = {tuple(order) for order in orders.values()}
+    places = {
+        metric: places_of(metric, {name: row[metric] for name, row in rows.items()}) for metric in metrics
+    }
+    distinct = {tuple(by_model.items()) for by_model in places.values()}
     if len(distinct) == 1:
-        answer = [f"Yes: every metric orders them {' > '.join(next(iter(distinct)))}."]
+        answer = [f"Yes: every metric orders them {_order(places['ndcg@10'])}."]
     else:
         by_winner: dict[str, list[str]] = {}
-        for metric, order in orders.items():
-            by_winner.setdefault(order[0], []).append(metric)
+        for metric, by_model in places.items():
+            winner = " and ".join(name for name, place in by_model.items() if place == 1)
+            by_winner.setdefault(winner, []).append(metric)
         winners = "; ".join(f"{name} under {', '.join(names)}" for name, names in by_winner.items())
-        answer = [f"No: {len(distinct)} different orders under {len(orders)} metrics. Best is {winners}."]
-    best = orders["ndcg@10"][0]
+        answer = [f"No: {len(distinct)} different orders under {len(places)} metrics. Best is {winners}."]
+    best = min(rows, key=places["ndcg@10"].__getitem__)
     others = compare(rankings, best, ["ndcg@10"])
     beaten = [row.model for row in others if row.difference < 0 and row.adjusted_p < 0.05]
     answer.append(
@@ -144,12 +150,34 @@ def _metric_comparison(setting: Setting, seed: int) -> _Finding:
         f"(paired by user, Holm, 5 %). Ranking only the user's own test items, as "
         f"'{_AMONG_TEST}' does, asks an easier question and may answer it differently."
     )
-    places = {
-        name: {metric.replace(" among ", "\n"): order.index(name) + 1 for metric, order in orders.items()}
+    by_name = {
+        name: {metric.replace(" among ", "\n"): by_model[name] for metric, by_model in places.items()}
         for name in sorted(rows)
     }
     title = "Place of each model under each metric"
-    return str(setting), table, answer, lambda: figures.heat(places, title=title)
+    about = described(setting, _AT_RANDOM, seed)
+    return about, table, answer, lambda: figures.heat(by_name, title=title)
+
+
+def places_of(metric: str, values: dict[str, float]) -> dict[str, int]:
+    """The place of each model under a metric: 1 + the number of better ones, so equal values share a place.
+
+    >>> places_of("rmse", {"a": 0.9, "b": 1.1, "c": 0.9}), places_of("ndcg@10", {"a": 0.2, "b": 0.3})
+    ({'a': 1, 'b': 3, 'c': 1}, {'a': 2, 'b': 1})
+    """
+    sign = -1 if Request.parse(metric.partition(" ")[0]).metric.better == "lower" else 1
+    return {
+        name: 1 + sum(sign * other > sign * value for other in values.values())
+        for name, value in values.items()
+    }
+
+
+def _order(places: dict[str, int]) -> str:
+    """The models by place, as "a > b = c"."""
+    by_place: dict[int, list[str]] = {}
+    for name in sorted(places, key=lambda name: (places[name], name)):
+        by_place.setdefault(places[name], []).append(name)
+    return " > ".join(" = ".join(names) for names in by_place.values())
 
 
 @_study("temporal-vs-random", "Which split gives the more optimistic error, and why?")
@@ -204,7 +232,9 @@ def _temporal_vs_random(setting: Setting, seed: int) -> _Finding:
         axes.set_title("MSE by split")
         return axes
 
-    return str(setting), {column: [row[column] for row in rows] for column in rows[0]}, answer, draw
+    split = "20 % of the rows for test, drawn at random, and the newest 20 % (rows of one time together)"
+    about = described(setting, split, seed, ranked=False)
+    return about, {column: [row[column] for row in rows] for column in rows[0]}, answer, draw
 
 
 @_study("popularity", "How close do the most popular items come to learned models?")
@@ -236,7 +266,8 @@ def _popularity(setting: Setting, seed: int) -> _Finding:
             "Models fitted to rating errors are not made to rank: none of them beats counting ratings here."
         )
     values = {name: dict(result) for name, result in results.items()}
-    return str(setting), table, answer, lambda: figures.bars(values, baseline="popular by count")
+    about = described(setting, _AT_RANDOM, seed)
+    return about, table, answer, lambda: figures.bars(values, baseline="popular by count")
 
 
 @_study("per-user", "Which users does each model serve better, those with few ratings or with many?")
@@ -266,9 +297,9 @@ def _per_user(setting: Setting, seed: int) -> _Finding:
                       f"{max(low, high):.3f}.")  # fmt: skip
     best = {group: min(rmse, key=lambda name: rmse[name][group]) for group in groups}
     answer.append("; ".join(f"best with {group} ratings: {name}" for group, name in best.items()) + ".")
-    words = f"{setting} RMSE on a fifth of each user's ratings."
     title = "RMSE by number of training ratings"
-    return words, table, [*answer, *remarks], lambda: figures.strata(rmse, metric="RMSE", title=title)
+    about = described(setting, "a fifth of each user's rows for test, drawn at random", seed, ranked=False)
+    return about, table, [*answer, *remarks], lambda: figures.strata(rmse, metric="RMSE", title=title)
 
 
 def _thin_out(train: pd.DataFrame, seed: int) -> tuple[pd.DataFrame, list[str]]:
@@ -327,8 +358,9 @@ def _metric_sensitivity(setting: Setting, seed: int) -> _Finding:
         curves = {name: dict(zip(SIGMAS, share, strict=True)) for name, share in shares.items()}
         return lines(curves, x="sigma of the noise", y="share of the noiseless quality")
 
-    words = f"{setting} MF-bias, whose predictions have a spread of {clean.std():.2f}."
-    return words, {"sigma": list(SIGMAS), **values}, answer, draw
+    spread = f"MF-bias, whose predictions have a spread of {clean.std():.2f}."
+    about = described(setting, _AT_RANDOM, seed, more=spread)
+    return about, {"sigma": list(SIGMAS), **values}, answer, draw
 
 
 def _scores_at(scores: Float, users: Array, items: Array) -> Float:

@@ -1,7 +1,8 @@
 """The data a study runs on, the models it trains, and how both are evaluated; shared by all five.
 
 Users and items are numbered once, so that networks, factors and truth share their row numbers. Ratings of
-`RELEVANT_FROM` and more are relevant; items rated in training are left out of the ranking.
+`RELEVANT_FROM` and more are relevant, NDCG has the gain 2^rating - 1 of document 004, and items rated in
+training are left out of the ranking. Every study says so, with its split and its seed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from recsys.conventions.decisions import Conventions
 from recsys.errors import ColumnError
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.ratings import evaluate_ratings
@@ -28,6 +30,11 @@ RELEVANT_FROM = 4.0
 RANKING = ("precision@10", "ndcg@10")
 ERRORS = ("mse", "rmse", "mae")
 LEARNED = ("MF", "MF-bias", "NCF")
+CONVENTIONS = Conventions(relevant_from=RELEVANT_FROM, gain="exp2", ties="expected")
+_RANKED = (
+    "Ranking: every item the user did not rate in training; "
+    f"ratings of {RELEVANT_FROM:g} and more are relevant, and NDCG has the gain 2^rating - 1."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +50,22 @@ class Setting:
         return (
             f"{self.name}: {len(self.frame):,} ratings of {self.n_users:,} users on {self.n_items:,} items."
         )
+
+
+def described(
+    setting: Setting, split: str, seed: int, *, ranked: bool = True, more: str | None = None
+) -> list[str]:
+    """What a reader must know of the numbers of a study, one sentence or two per line.
+
+    Args:
+        setting: the data.
+        split: how training and test rows were chosen.
+        seed: of the split and of the models.
+        ranked: whether there are ranking metrics among the numbers.
+        more: what else there is to say of the data.
+    """
+    lines = [f"{setting} {more}" if more else str(setting), f"Split: {split}. Seed {seed}."]
+    return lines + ([_RANKED, f"Conventions: {CONVENTIONS}."] if ranked else [])
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,5 +168,4 @@ def ranking_metrics(
     """Ranking metrics over the whole catalogue except what the user rated in training."""
     truth = test[["user", "item", "rating"]]
     seen = train[["user", "item"]]
-    decisions = {"relevant_from": RELEVANT_FROM, "ties": "expected"}
-    return evaluate(source, truth, list(names), seen=seen, conventions=decisions)
+    return evaluate(source, truth, list(names), seen=seen, conventions=CONVENTIONS)
