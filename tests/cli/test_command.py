@@ -41,11 +41,31 @@ def assert_failed(result, code, *words):
 
 
 def test_evaluate_prints_what_the_library_prints(run, tmp_path):
-    result = run("evaluate", "lists.csv", "truth.csv", "-m", "ndcg@2", "-m", "recall@2,mrr")
+    arguments = ("evaluate", "lists.csv", "truth.csv", "-m", "ndcg@2", "-m", "recall@2,mrr")
     frames = pd.read_csv(tmp_path / "lists.csv"), pd.read_csv(tmp_path / "truth.csv")
-    expected = recsys.evaluate(*frames, ["ndcg@2", "recall@2", "mrr"])
-    assert (result.exit_code, result.stderr) == (0, "")
-    assert result.stdout == f"{expected}\n"
+    for options, cautions in (([], None), (["--cautions", "ignore"], "ignore")):
+        expected = recsys.evaluate(*frames, ["ndcg@2", "recall@2", "mrr"], cautions=cautions)
+        result = run(*arguments, *options)
+        assert (result.exit_code, result.stderr) == (0, "")
+        assert result.stdout.replace("--set relevant_from", "relevant_from") == f"{expected}\n"
+
+
+def test_cautions_are_printed_kept_and_silenced_by_code(run, tmp_path):
+    (tmp_path / "two.csv").write_text("user_id,item_id,rank\nann,a,1\nann,b,2\nbob,b,1\nbob,d,2\n")
+    arguments = ("evaluate", "two.csv", "truth.csv", "-m", "recall@9")
+    shown = run(*arguments)
+    assert "[k_beyond_lists]" in shown.stdout
+    assert "--set relevant_from" in shown.stdout  # the words of the command
+    codes = [caution["code"] for caution in json.loads(run(*arguments, "--json").stdout)["cautions"]]
+    assert codes == ["k_beyond_lists", "relevant_from_unset"]
+    as_csv = run(*arguments, "--csv")
+    assert [line.split("[")[-1] for line in as_csv.stderr.splitlines()] == [f"{code}]" for code in codes]
+    assert run(*arguments, "--csv", "-q").stderr == ""
+    for options in (["--cautions", "k_beyond_lists, relevant_from_unset"], ["--cautions", "ignore"]):
+        assert json.loads(run(*arguments, "--json", *options).stdout)["cautions"] == []
+    one = run(*arguments, "--json", "--cautions", "k_beyond_lists")
+    assert [caution["code"] for caution in json.loads(one.stdout)["cautions"]] == ["relevant_from_unset"]
+    assert_failed(run(*arguments, "--cautions", "k_beyond_list"), 2, "k_beyond_lists")
 
 
 def test_cuts_conventions_and_changes(run):
@@ -245,6 +265,8 @@ def test_a_real_process(tmp_path):
         "-m",
         "recall@2",
         "--csv",
+        "--cautions",
+        "ignore",
     ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "metric,value,cases\nrecall@2,0.75,2\n", "")
@@ -309,7 +331,7 @@ def test_groups_by_a_column_of_users_are_in_every_form(run, tmp_path):
     shown = run(*arguments).stdout
     rows = [*csv.DictReader(io.StringIO(run(*arguments, "--csv").stdout))]
     by = json.loads(run(*arguments, "--json").stdout)["result"]["by"]
-    assert [row["group"] for row in rows] == ["", "F", "M"]
+    assert [row["group"] for row in rows] == ["overall", "F", "M"]
     assert [float(row["value"]) for row in rows[1:]] == [group["metrics"]["ndcg@2"] for group in by]
     assert all(line in [row.split()[0] for row in shown.splitlines() if row] for line in "FM")
     assert_failed(run(*arguments[:-1], "age"), 2, "Pass --users or --items")

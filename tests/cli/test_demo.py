@@ -106,6 +106,11 @@ def test_the_command_compares_six_models_and_writes_the_report(tmp_path, monkeyp
     assert done.stdout.endswith("report: recsys-report/demo.html\n")
     page = (tmp_path / "recsys-report" / "demo.html").read_text(encoding="utf-8")
     assert len(page) > 100_000
+    rows = {line[:15].strip(): line.split() for line in done.stdout.splitlines()}
+    ndcg = {name: rows[name][len(name.split())] for name in ("popularity", "hybrid")}
+    assert f"ndcg@10 {ndcg['hybrid']} (popularity {ndcg['popularity']})" in page  # the audit says the same
+    assert '<span class="count">0</span>' not in page
+    assert 'class="caution"' not in page
     assert time.perf_counter() - began < 60
     again = CliRunner().invoke(cli, ["demo", "--no-report"])
     assert done.stdout.startswith(again.stdout)

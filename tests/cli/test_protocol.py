@@ -223,6 +223,14 @@ def test_the_command(place, monkeypatch):
     assert (place / "page.html").stat().st_size > 10_000
     quiet = run("protocol.toml", "-q", "--json")
     assert json.loads(quiet.stdout)["sha256"]
+    cautions = json.loads(quiet.stdout)["cautions"]
+    assert list(cautions) == ["popularity", "random", "mine", "listed"]
+    codes = {caution["code"] for of_model in cautions.values() for caution in of_model}
+    assert all(f"[{code}]" in done.stdout for code in codes)
+    silent = json.loads(run("protocol.toml", "-q", "--json", "--cautions", "ignore").stdout)
+    assert not any(silent["cautions"].values())
+    assert silent["sha256"] == json.loads(quiet.stdout)["sha256"]
+    assert run("protocol.toml", "--cautions", "nothing").exit_code == 2
     assert quiet.stderr == ""
     stale = PROTOCOL.replace("[split]", f'[data.sha256]\n"events.csv" = "{"0" * 64}"\n\n[split]')
     (place / "stale.toml").write_text(stale)
@@ -256,6 +264,21 @@ def test_columns_of_other_names(place):
     (place / "protocol.toml").write_text(text.replace('lists = "lists.csv"', own))
     outcome = run_protocol(place / "protocol.toml").to_json()
     assert json.loads(outcome)["result"]["models"] == json.loads(expected)["result"]["models"]
+
+
+def test_a_half_life_may_be_a_length_of_time(place):
+    def recent(*settings):
+        text = "\n".join(['baseline = "recent"', *settings])
+        (place / "protocol.toml").write_text(PROTOCOL.replace('baseline = "random"', text))
+        return json.loads(run_protocol(place / "protocol.toml").to_json())["result"]["models"]["random"]
+
+    assert recent('half_life = "50min"', 'unit = "s"') == recent("half_life = 3000")
+    with pytest.raises(recsys.errors.RecsysError, match="half_life='50min' is a length of time"):
+        recent('half_life = "50min"')
+    text = PROTOCOL.replace('baseline = "random"', 'baseline = "random"\nunit = "s"')
+    (place / "protocol.toml").write_text(text)
+    with pytest.raises(recsys.errors.RecsysError, match="unit is for models with half_life only"):
+        run_protocol(place / "protocol.toml")
 
 
 def test_dates_as_times(place):

@@ -5,6 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -255,6 +259,10 @@ def test_compare_adjusts_for_what_is_known_of_users(run):
     assert "--strata land" in text.stderr
     users[:300].to_csv("few.csv", index=False)
     few = run(*arguments, "--users", "few.csv", "--covariate", "age")
+    assert few.stderr == ""  # said once, below the table
+    assert few.stdout.count("adjusted for age at these users' values") == 1
+    assert "covariate_means" not in few.stdout
+    few = run(*arguments, "--users", "few.csv", "--covariate", "age", "--csv")
     assert "warning: adjusted for age at these users' values" in few.stderr
     assert "covariate_means" not in few.stderr
 
@@ -365,3 +373,168 @@ def test_an_error_is_one_paragraph_and_an_exit_code(folder, arguments, code, say
     assert says in done.output
     assert "Traceback" not in done.output
     assert not Path("recsys-report").exists()
+
+
+def cells(path):
+    """The rows of a CSV file by column."""
+    return list(csv.DictReader(io.StringIO(Path(path).read_text(encoding="utf-8"))))
+
+
+# The name in a saved result, and which file it is.
+
+
+def test_the_name_a_result_was_saved_under_stands(run):
+    for file, name in (("old", "popularity"), ("new", "als")):
+        saving = ("--save", f"r_{file}.json", "--name", name)
+        assert run("evaluate", f"{file}.csv", "truth.csv", "-m", "hit@1", *saving).exit_code == 0
+    done = run("compare", "r_old.json", "r_new.json", "--baseline", "popularity", "--csv")
+    (row,) = csv.DictReader(io.StringIO(done.stdout))
+    assert (row["model"], row["baseline"]) == ("als", "popularity")
+    for baseline in ("r_old", "r_old.json"):  # the file may be named as well
+        assert (
+            run("compare", "r_old.json", "r_new.json", "--baseline", baseline, "--csv").stdout == done.stdout
+        )
+    done = run("compare", "r_old.json", "r_new.json", "--name", "a", "--name", "b", "--csv")
+    (row,) = csv.DictReader(io.StringIO(done.stdout))
+    assert {row["model"], row["baseline"]} == {"a", "b"}
+    done = run("report", "r_old.json", "r_new.json", "--baseline", "popularity", "-o", "page.html")
+    assert done.exit_code == 0, done.output
+    assert "<title>popularity and als" in Path("page.html").read_text(encoding="utf-8")
+
+
+def test_the_report_of_a_comparison_is_about_that_comparison(run):
+    arguments = ("compare", "old.csv", "new.csv", "--truth", "truth.csv", "--baseline", "old", "-m", "hit@9")
+    done = run(*arguments, "--test", "wilcoxon", "--report", "page.html")
+    assert done.exit_code == 0, done.output
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert "[k_beyond_lists]" in done.stdout
+    assert "[k_beyond_lists]" in page
+    assert run(*arguments, "--report", "quiet.html", "--cautions", "k_beyond_lists").exit_code == 0
+    assert "[k_beyond_lists]" not in Path("quiet.html").read_text(encoding="utf-8")
+
+
+def test_models_of_one_name_are_told_apart_by_their_files(run):
+    for folder, file in (("n1", "old"), ("n2", "new")):
+        Path(folder).mkdir()
+        for name in ("als", "result"):
+            saving = ("--save", f"{folder}/result.json", "--name", name)
+            assert run("evaluate", f"{file}.csv", "truth.csv", "-m", "hit@1", *saving).exit_code == 0
+        done = run("evaluate", f"{file}.csv", "truth.csv", "-m", "hit@1", "--save", f"{folder}/x.json")
+        assert done.exit_code == 0
+        recsys.load(f"{folder}/x.json").save(f"{folder}/named.json", name="als")
+
+    def names(*paths):
+        (row,) = csv.DictReader(io.StringIO(run("compare", *paths, "--csv").stdout))
+        return {row["model"], row["baseline"]}
+
+    assert names("n1/named.json", "n2/named.json") == {"als (n1/named)", "als (n2/named)"}
+    assert names("n1/x.json", "n2/x.json") == {"n1/x", "n2/x"}
+    assert names("n1/named.json", "n2/x.json") == {"als", "x"}
+
+
+def test_a_model_name_is_no_image_in_markdown_and_no_command_in_a_terminal(run):
+    name = "![x](http://a.b)\x1b[31m\u202e"
+    for file in ("old", "new"):
+        save = ("--save", f"{file}.json", "--name", name if file == "new" else "old")
+        assert run("evaluate", f"{file}.csv", "truth.csv", "-m", "hit@1", *save).exit_code == 0
+    shown = run("compare", "old.json", "new.json", "--markdown").stdout
+    assert "\\!\\[x\\](http://a.b)\\[31m" in shown
+    for arguments in (["compare", "old.json", "new.json"], ["history", "."]):
+        for options in ([], ["--json"]):
+            shown = run(*arguments, *options).stdout
+            assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", shown), (arguments, options)
+    rows = json.loads(run("compare", "old.json", "new.json", "--json").stdout)["rows"]
+    assert name in rows[0].values()  # in JSON it is escaped, not lost
+
+
+def test_history_prints_no_escapes_of_file_names(run):
+    save_results(run)
+    Path("c\x1b[31mZ\u202e.json").write_text("{}")
+    for options in ([], ["--csv"], ["--json"]):
+        done = run("history", ".", *options)
+        assert done.exit_code == 0, done.output
+        assert "\x1b" not in done.output
+        assert "\u202e" not in done.output
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a terminal")
+def test_csv_in_a_terminal_has_no_escapes_and_in_a_pipe_every_character(run):
+    pd.DataFrame({"user": range(300), "g": ["a\x1b]0;title\x07", "b"] * 150}).to_csv("users.csv", index=False)
+    arguments = (
+        "evaluate",
+        "new.csv",
+        "truth.csv",
+        "-m",
+        "hit@1",
+        "--users",
+        "users.csv",
+        "--by",
+        "g",
+        "--csv",
+    )
+    assert "a\x1b]0;title\x07" in run(*arguments).stdout
+    reader, terminal = os.openpty()
+    command = [sys.executable, "-m", "recsys.cli", *arguments]
+    subprocess.run(command, stdout=terminal, stderr=subprocess.DEVNULL, check=True)
+    os.close(terminal)
+    shown = os.read(reader, 10_000).decode()
+    os.close(reader)
+    assert "a]0;title" in shown
+    assert "\x1b" not in shown
+
+
+def test_cells_that_a_spreadsheet_would_run_get_an_apostrophe(run):
+    ids = ["=1+1", "-2", "-3+4", "@SUM(A1)", "plain"]
+    pd.DataFrame({"user": ids, "item": ["=a"] * 5}).to_csv("t.csv", index=False)
+    pd.DataFrame({"user": ids, "item": ["=a"] * 5, "score": [-1.5] * 5}).to_csv("l.csv", index=False)
+    arguments = ("evaluate", "l.csv", "t.csv", "-m", "mrr", "--per-user", "out.csv")
+    assert run(*arguments).exit_code == 0
+    safe = [row["user"] for row in cells("out.csv")]
+    assert not [name for name in safe if name.startswith(("=", "@", "-3"))]
+    assert "-2" in safe  # a number is a number
+    assert {name.lstrip("'") for name in safe} == set(ids)
+    assert run(*arguments, "--raw").exit_code == 0
+    assert {row["user"] for row in cells("out.csv")} == set(ids)
+    shown = run("inspect", "@SUM(A1)", "l.csv", "--csv").stdout
+    assert "'=a" in shown
+    assert "-1.5" in shown
+    assert "'-1.5" not in shown  # a number is a number
+    assert "'" not in run("inspect", "@SUM(A1)", "l.csv", "--csv", "--raw").stdout
+
+
+def test_users_of_cases_are_whole_numbers_in_the_file(run):
+    Path("cl.csv").write_text("case,user,item,rank\n7,3,1,1\n8,3,2,1\n9,4,1,1\n")
+    Path("ct.csv").write_text("case,user,item\n7,3,1\n8,3,1\n9,4,1\n")
+    options = ("-m", "mrr", "--ids", "int", "--case", "case", "--per-user", "out.csv")
+    done = run("evaluate", "cl.csv", "ct.csv", *options)
+    assert done.exit_code == 0, done.output
+    assert [row["user"] for row in cells("out.csv")] == ["3", "3", "4"]
+
+
+def test_the_audit_reads_interactions_by_the_columns_of_the_truth(run):
+    Path("train.csv").write_text("uid,iid\nann,a\nbob,b\n")
+    Path("test.csv").write_text("uid,iid\nann,b\nbob,a\n")
+    Path("lists.csv").write_text("user,item,rank\nann,b,1\nbob,a,1\n")
+    names = ("--user", "user", "--item", "item", "--truth-user", "uid", "--truth-item", "iid")
+    done = run("audit", "train.csv", "test.csv", "--lists", "lists.csv", *names, "--json")
+    assert "findings" in json.loads(done.stdout)
+    done = run("audit", "train.csv", "test.csv", "--truth-user", "nowhere")
+    assert done.exit_code == 3
+    assert "nowhere" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("s3://bucket/x.csv", "s3://bucket/x.csv is an address"),
+        ("https://a.b/x.csv", "https://a.b/x.csv is an address"),
+        ("nosuch.csv", "no file nosuch.csv. Check the path."),
+        ("treth.csv", "no file treth.csv. Did you mean truth.csv?"),
+        ("truth.tsv", "no file truth.tsv. Did you mean truth.csv?"),
+    ],
+)
+def test_a_file_that_is_not_there_is_named_as_it_was_typed(run, path, words):
+    for arguments in (["evaluate", path, "truth.csv"], ["compare", path, "new.csv", "--truth", "truth.csv"]):
+        done = run(*arguments)
+        assert done.exit_code == 3
+        assert words in done.stderr

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
 
 from recsys.cli.app import cli
-from recsys.cli.studies import SIGMAS, STUDIES, half_point, quality, run_study, setting_of
+from recsys.cli.studies import SIGMAS, STUDIES, half_point, places_of, quality, run_study, setting_of
 from recsys.errors import ColumnError, UnknownNameError
+from recsys.report import figures
+from recsys.splits import random_ratio
 
 torch = pytest.importorskip("torch")
 
@@ -51,6 +55,61 @@ def test_the_answers_follow_the_tables(small):
     assert temporal.table["peeks ahead"][2:] == ["0%", "0%"]
     popular = run_study("popularity", small)
     assert popular.table["model"][:2] == ["popular by mean", "popular by count"]
+
+
+def ndcg_by_hand(score, truth, seen):
+    """NDCG@10 with the gain 2^rating - 1 of ratings from 4 on; popularity ranks equal scores by item."""
+    ranked = sorted((item for item in range(len(score)) if item not in seen), key=lambda i: (-score[i], i))
+    gain = {item: 2**rating - 1 for item, rating in truth.items() if rating >= 4}
+    discount = [1 / math.log2(place + 1) for place in range(1, 11)]
+    dcg = sum(gain.get(item, 0) * weight for item, weight in zip(ranked, discount, strict=False))
+    ideal = sum(g * weight for g, weight in zip(sorted(gain.values(), reverse=True), discount, strict=False))
+    return dcg / ideal if gain else None
+
+
+def test_ndcg_has_the_gain_of_the_document(small):
+    setting = setting_of(small)
+    train, test = random_ratio(setting.frame, 0.2, seed=0)
+    count = np.bincount(train["item"], minlength=setting.n_items)
+    values = [
+        ndcg_by_hand(
+            count,
+            dict(zip(rows["item"], rows["rating"], strict=True)),
+            set(train["item"][train["user"] == user]),
+        )
+        for user, rows in test.groupby("user")
+    ]
+    expected = np.mean([value for value in values if value is not None])
+    table = run_study("popularity", small).table
+    assert dict(zip(table["model"], table["ndcg@10"], strict=True))["popular by count"] == pytest.approx(
+        expected
+    )
+
+
+def test_equal_values_share_a_place_and_errors_are_better_when_lower():
+    values = {"a": 1.0, "b": 2.0, "c": 2.0, "d": 3.0}
+    assert places_of("mse", values) == {"a": 1, "b": 2, "c": 2, "d": 4}
+    assert places_of("ndcg@10 among test items", values) == {"a": 4, "b": 2, "c": 2, "d": 1}
+
+
+def test_two_models_with_the_same_predictions_have_the_same_place(small, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(figures, "heat", lambda places, **_: drawn.append(places))
+    run_study("metric-comparison", small).draw()
+    (places,) = drawn
+    for metric in ("mse", "rmse", "mae"):  # both predict the item's mean
+        assert places["popular by mean"][metric] == places["popular by count"][metric]
+
+
+@pytest.mark.parametrize("name", ["metric-comparison", "temporal-vs-random"])
+def test_a_page_says_what_its_numbers_are_of(small, name, tmp_path):
+    result = run_study(name, small, seed=7)
+    page = result.save(tmp_path)[0].read_text()
+    for text in (str(result), page):
+        assert "Split: " in text
+        assert "Seed 7." in text
+        assert ("ratings of 4 and more are relevant" in text) == (name == "metric-comparison")
+        assert ("relevant_from=4.0, gain=exp2, ties=expected" in text) == (name == "metric-comparison")
 
 
 def test_counted_popularity_ranks_test_items_by_counts(small):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -28,6 +30,24 @@ def test_popularity_ranks_by_number_then_by_id(counts, data):
     assert got[7] == expected
 
 
+@given(st.lists(st.integers(0, 6), max_size=30))
+def test_the_head_is_the_cut_between_levels_nearest_to_a_fifth(counts):
+    occur = [n for n in counts if n > 0]
+    fifth = -(-len(occur) // 5)
+    heads = [[n > 0 and n >= level for n in counts] for level in (*range(1, 7), math.inf)]
+    nearest = min(heads, key=lambda head: (abs(sum(head) - fifth), sum(head)))
+    got = baselines.popular_head(np.array(counts, dtype=np.int64))
+    assert got.tolist() == nearest
+    assert got.sum() <= 2 * fifth  # equal counts never swallow the catalogue
+
+
+def test_no_id_decides_who_is_in_the_head():
+    counts = np.array([5, 5, 5, 1, 1, 1, 1, 1, 1, 1])  # a fifth is two items; three are equally popular
+    assert baselines.popular_head(counts).tolist() == [True] * 3 + [False] * 7
+    assert baselines.popular_head(counts[::-1]).tolist() == [False] * 7 + [True] * 3
+    assert not baselines.popular_head(np.full(10, 4)).any()
+
+
 def test_popularity_takes_ids_and_keeps_ties_where_asked():
     series = pd.Series({"b": 3, "a": 3, "c": 9})
     assert lists_of(baselines.popularity(series, users=["u"]), 3)["u"] == ["c", "a", "b"]
@@ -50,6 +70,19 @@ def test_training_counts_count_events_and_age_them():
     assert dict(zip(aged.ids.tolist(), aged.values.tolist(), strict=True))[6] == 0.5
     full = baselines.training_counts({1: ["a"]}, catalogue=["b", "a"])
     assert (full.ids.tolist(), full.values.tolist()) == (["a", "b"], [1, 0])
+
+
+def test_a_half_life_may_be_a_length_of_time():
+    days = pd.to_datetime(["2026-01-01", "2026-01-08", "2026-01-15"])
+    events = pd.DataFrame({"user": [1, 2, 3], "item": ["a", "b", "c"], "timestamp": days})
+    assert baselines.training_counts(events, half_life="7d").values.tolist() == [0.25, 0.5, 1.0]
+    assert baselines.training_counts(events, half_life=7 * 86400).values.tolist() == [0.25, 0.5, 1.0]
+    numbers = events.assign(timestamp=days.astype("datetime64[ms]").astype("int64"))
+    assert baselines.training_counts(numbers, half_life="1w", unit="ms").values.tolist() == [0.25, 0.5, 1.0]
+    with pytest.raises(recsys.errors.SplitError, match=r"half_life='7d' is a length of time.*unit='s'"):
+        baselines.training_counts(numbers, half_life="7d")
+    with pytest.raises(recsys.errors.SplitError, match="no length of time"):
+        baselines.training_counts(events, half_life="soon")
 
 
 @pytest.mark.parametrize(("half_life", "now"), [(0, None), (-1, None), (10, 5)])
@@ -128,3 +161,13 @@ def test_profiles_weigh_by_grade_and_count_what_is_missing():
         rerank.user_profiles({"u": ["x"]}, rows)
     with pytest.raises(InputError, match="infinite"):
         rerank.unit_rows([[np.inf, 0.0]])
+
+
+@pytest.mark.parametrize("similarity", [[[1.0]], [[1.0, 0.2], [0.2, 1.0]], ((1, 0), (0, 1))])
+def test_a_similarity_matrix_may_be_a_list_of_rows(similarity):
+    source = baselines.similar_items({7: [0]}, similarity=similarity)
+    expected = baselines.similar_items({7: [0]}, similarity=np.array(similarity, dtype=float))
+    assert recsys.recommend(source, 2).codes.tolist() == recsys.recommend(expected, 2).codes.tolist()
+    for wrong in ([[1.0], [1.0, 2.0]], [["a"]], [1.0, 2.0], 5, [[1.0, 2.0]]):
+        with pytest.raises(InputError, match="items x items"):
+            baselines.similar_items({7: [0]}, similarity=wrong)

@@ -254,9 +254,9 @@ class TestPairs:
         pairs = Pairs.of_ids([30, 10, 30], [7, 5, 5], more_users=[20], more_items=[9])
         assert pairs.user_ids.tolist() == [10, 20, 30]
         assert pairs.rows_of([9, 5], "items").tolist() == [2, 0]
-        with pytest.raises(InputError, match="1 items are unknown"):
+        with pytest.raises(InputError, match="1 items are unknown, 6 for one"):
             pairs.rows_of([5, 6], "items")
-        with pytest.raises(InputError, match="whole numbers"):
+        with pytest.raises(InputError, match=r"whole numbers \('a' or 3\)"):
             Pairs.of_ids(["a"], [1], more_users=[3])
 
 

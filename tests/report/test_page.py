@@ -5,8 +5,10 @@ import csv
 import html
 import io
 import json
+import math
 import re
 import sys
+import warnings
 from html.parser import HTMLParser
 
 import numpy as np
@@ -18,7 +20,7 @@ from recsys.audit import Audit, Finding
 from recsys.errors import FileError, InputError, MissingExtraError, UnknownNameError
 from recsys.report import example_users, report_html, section_numbers, write_report
 from recsys.report.headline import differences
-from recsys.report.html_tables import comma_separated, html_table
+from recsys.report.html_tables import html_table
 from recsys.report.page import json_for_script
 from recsys.report.report_data import findings_of, gather_report_data, history_by_metric
 from worlds.report import HOSTILE, evaluations, world
@@ -206,8 +208,10 @@ def test_json_in_the_page_cannot_end_its_element():
 
 
 def test_a_cell_that_looks_like_a_formula_is_no_formula_in_the_csv():
-    text = comma_separated({"model": ["=1+1", "@x", "-2", "als"], "value": [-1.0, 2.0, None, 3.0]})
-    assert text.splitlines() == ["model,value", "'=1+1,-1.0", "'@x,2.0", "'-2,", "als,3.0"]
+    columns = {"model": ["=1+1", "@x", "-2", "als"], "value": [-1.0, 2.0, None, 3.0]}
+    files = html_table("t", "T", columns).files
+    (text,) = (base64.b64decode(link.split(",")[1]).decode() for kind, _, link in files if kind == "CSV")
+    assert text.splitlines() == ["model,value", "'=1+1,-1.0", "'@x,2.0", "-2,", "als,3.0"]
 
 
 def test_p_values_are_read_as_people_read_them():
@@ -258,8 +262,9 @@ def test_head_and_tail_agree_with_counting_by_hand(seed):
     data = gather_report_data(evaluations(lists, truth, k=(5,)), lists=lists, truth=truth, train=train)
     shares, found = section_numbers.head_and_tail(data)
     counts = train.groupby("item_id").size().to_dict()
-    ranked = sorted(counts.values(), reverse=True)
-    least = ranked[-(-len(ranked) // 5) - 1]
+    fifth = -(-len(counts) // 5)
+    heads = {least: sum(n >= least for n in counts.values()) for least in {*counts.values(), math.inf}}
+    least = min(heads, key=lambda level: (abs(heads[level] - fifth), heads[level]))
 
     def group(item):
         taken = counts.get(item, 0)
@@ -481,6 +486,8 @@ def test_small_and_odd_results_are_reported():
     lists, truth, train, _ = world()
     results = evaluations(lists, truth)
     assert "are identical" in Page(report_html({"a": results["model 0"], "b": results["model 0"]})).text
+    nothing = recsys.evaluate({1: [2], 2: [3], 3: [2]}, {1: {5}, 2: {5}, 3: {5}}, ["hit@1"])
+    assert "both found nothing on hit@1." in Page(report_html({"a": nothing, "b": nothing})).text
     half = {u: truth[u] for u in range(60)}
     some = evaluations({"a": {u: lists["model 0"][u] for u in half}}, half) | {"b": results["model 1"]}
     text = Page(report_html(some, truth=truth, train=train)).text
@@ -541,3 +548,28 @@ def test_a_metric_that_nobody_has_a_value_for_leaves_a_page_all_the_same():
     text = Page(report_html(empty)).text
     assert "headline metric coverage@1" in text
     assert "Accuracy and coverage needs a metric of accuracy with a value" in text
+
+
+def test_the_cautions_of_the_results_open_the_page():
+    lists = {user: [user + 1, user + 2, user + 3] for user in range(5)}
+    short = recsys.evaluate(lists, {0: {2}, 4: {9}}, ["recall@10"])
+    (caution,) = short.cautions
+    enough = recsys.evaluate(lists, {0: {2}, 4: {9}}, ["recall@10"], cautions="ignore")
+    for results in (short, {"a": short, "b": short}, {"a": short, "b": enough}):
+        page = report_html(results)
+        opening = page[: page.index("<main")]
+        assert html.escape(caution.sentence, quote=False) in html.unescape(opening)
+        assert caution.code in opening
+    assert caution.code not in report_html(enough)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", recsys.errors.RecsysWarning)  # two equal users are no test
+        silent = recsys.compare({"a": short, "b": short}, "a", cautions=["k_beyond_lists"])
+    assert caution.code not in report_html(silent)
+    assert caution.code not in report_html(silent, baseline="b")  # compared anew
+
+
+def test_a_finding_without_a_count_shows_none():
+    result = recsys.evaluate({1: [3, 5]}, {1: {5}}, ["mrr"])
+    findings = [{"name": "leak", "severity": "error", "count": 3}, {"name": "bias", "count": 0}]
+    page = report_html(result, audit=findings)
+    assert re.findall(r'<span class="count">(.*?)</span>', page) == ["3"]

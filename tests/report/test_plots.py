@@ -95,6 +95,47 @@ def test_a_figure_can_be_drawn_into_given_axes_and_leaves_the_settings_alone(nam
     assert dict(matplotlib.rcParams) == before
 
 
+def axis_names(chart, field):
+    """The names on the axis of a field, in order, in the first layer that has one."""
+    for layer in chart.spec["layer"]:
+        for encoded in layer.get("encoding", {}).values():
+            if isinstance(encoded, dict) and encoded.get("field") == field:
+                return [str(name) for name in encoded.get("sort") or encoded["scale"]["domain"]]
+    raise AssertionError(field)
+
+
+@pytest.mark.parametrize(("name", "field"), [("bars", "metric"), ("strata", "group"), ("heat", "column")])
+def test_a_column_without_values_is_in_both_and_empty_in_both(name, field):
+    values = {n: {"a": 0.1, "none": np.nan, "b": (0.3, 0.2, 0.4)} for n in NAMES}
+    chart, axes = getattr(charts, name)(values), getattr(figures, name)(values)
+    ticks = [label.get_text().split("\n")[0] for label in axes.get_xticklabels()]
+    assert axis_names(chart, field) == ticks == ["a", "none", "b"]
+    assert {row[field] for row in chart.spec["data"]["values"]} == {"a", "b"}
+
+
+def test_a_cut_off_without_values_and_models_without_any_are_treated_alike():
+    values = {n: {1: 0.1, 5: 0.2, 10: np.nan} for n in NAMES}
+    chart, axes = charts.curve(values), figures.curve(values)
+    x = chart.spec["layer"][-1]["encoding"]["x"]
+    assert (x["axis"]["values"], x["scale"]["domain"]) == ([1, 5, 10], [1, 10])
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "5", "10"]
+    points = {"als": (0.1, 0.2), "gone": (np.nan, 0.2)}
+    assert [row["model"] for row in charts.tradeoff(points).spec["data"]["values"]] == ["als"]
+    assert [text.get_text() for text in figures.tradeoff(points).texts] == ["als"]
+    nights = {"als": [("2026-01-01", 0.3), ("2026-01-02", np.nan)]}
+    assert len(charts.history(nights).spec["data"]["values"]) == 1
+
+
+def test_any_number_of_groups_has_a_shade_of_its_own(tmp_path):
+    shares = {n: {f"group {g}": 1 / 7 for g in range(7)} for n in NAMES}
+    chart, axes = charts.headtail(shares), figures.headtail(shares)
+    scale = chart.spec["layer"][0]["encoding"]["color"]["scale"]
+    assert len(scale["domain"]) == len(set(scale["range"])) == 7
+    drawn = {matplotlib.colors.to_hex(patch.get_facecolor()) for patch in axes.patches}
+    assert drawn == set(scale["range"])
+    assert chart.save(tmp_path / "c.svg").exists()
+
+
 @pytest.mark.parametrize("bad", HOSTILE)
 def test_hostile_names_are_drawn_and_not_read_as_markup_or_expressions(bad, tmp_path):
     names = [bad, "other"]

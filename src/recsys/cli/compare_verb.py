@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from recsys.cli import shared_options
 from recsys.cli.error_messages import note, print_warnings
-from recsys.cli.output import check_target, progress_bar
+from recsys.cli.output import (
+    check_target,
+    note_cautions,
+    print_csv,
+    print_json,
+    print_text,
+    progress_bar,
+)
 from recsys.cli.shared_options import FileOptions, MetricOptions
-from recsys.stats.comparison_table import EFFECTS, TESTS
+from recsys.stats.comparison_table import EFFECTS, TESTS, footnotes
 from recsys.stats.multiple_comparisons import CORRECTIONS
+
+if TYPE_CHECKING:
+    from recsys.evaluation.results import Evaluation
 
 
 @click.command("compare")
@@ -40,10 +51,12 @@ from recsys.stats.multiple_comparisons import CORRECTIONS
               help="Number in --users to adjust for (CUPED); repeatable.")  # fmt: skip
 @click.option("--strata", metavar="COLUMN", help="Groups in --users to stratify by.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of resampling.")
+@shared_options.cautions_option
 @click.option("--markdown", "table_form", flag_value="markdown", help="Print a Markdown table.")
 @click.option("--latex", "table_form", flag_value="latex", help="Print a LaTeX table.")
 @click.option("--csv", "table_form", flag_value="csv", help="Print CSV, with all digits.")
 @click.option("--json", "table_form", flag_value="json", help="Print JSON, with all digits.")
+@shared_options.raw_option
 @click.option("--report", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Also write the report (.html).")  # fmt: skip
 @shared_options.quiet_option
@@ -70,7 +83,9 @@ def compare_command(
     covariates: tuple[str, ...],
     strata: str | None,
     seed: int,
+    silenced: tuple[str, ...],
     table_form: str | None,
+    raw: bool,
     report: Path | None,
     quiet: bool,
 ) -> None:
@@ -79,79 +94,112 @@ def compare_command(
     recsys compare als.csv bpr.csv --truth test.csv --baseline als -m ndcg@10 -m recall@10
     """
     from recsys.comparison.compare import compare
+    from recsys.stats.inference_results import notes_only
 
-    path_of = paths_by_model(paths, names)
+    if len(paths) < 2:
+        raise click.UsageError("there is nothing to compare: name two files or more.")
+    models = files_by_model(paths, names)
     if report is not None:
         inputs = (*paths, truth, seen, train, users)
         check_target(report, "report", inputs=inputs, makes_folder=True)
-    if len(paths) < 2:
-        raise click.UsageError("there is nothing to compare: name two files or more.")
-    baseline = baseline_name(baseline, path_of)
-    if baseline is not None and baseline not in path_of:
-        raise click.UsageError(f"--baseline {baseline} is none of {', '.join(path_of)}.")
+    cautions = shared_options.silenced_cautions(silenced)
+    baseline = baseline_name(baseline, models)
+    if baseline is not None and baseline not in models:
+        raise click.UsageError(f"--baseline {baseline} is none of {', '.join(models)}.")
     columns = {"covariates": covariates, "strata": (strata,) if strata else ()}
     if (users is None) == any(columns.values()):
         raise click.UsageError("--covariate COLUMN and --strata COLUMN go with --users FILE, which has them.")
     with print_warnings(quiet=quiet), progress_bar("resampling", quiet=quiet) as progress:
         results, _ = evaluate_files(
-            path_of, truth=truth, metrics=metrics, files=files, seen=seen, catalogue=catalogue,
-            complete=complete, train=train, quiet=quiet,
+            models, truth=truth, metrics=metrics, files=files, seen=seen, catalogue=catalogue,
+            complete=complete, train=train, cautions=cautions, quiet=quiet,
         )  # fmt: skip
-        comparison = compare(
-            results,
-            baseline,
-            [str(request) for request in metrics.requests()] if metrics.metrics else None,
-            test=test,
-            correction=correction,
-            effect=effect,
-            confidence=confidence,
-            margin=margin,
-            no_worse_than=no_worse_than,
-            rope=rope,
-            progress=progress,
-            rng=seed,
-            **{key: files.read_attributes(users, "user", names) for key, names in columns.items() if names},
-        )
+        with notes_only() if table_form is None else nullcontext():  # the table has the notes below it
+            comparison = compare(
+                results,
+                baseline,
+                [str(request) for request in metrics.requests()] if metrics.metrics else None,
+                cautions=cautions,
+                test=test,
+                correction=correction,
+                effect=effect,
+                confidence=confidence,
+                margin=margin,
+                no_worse_than=no_worse_than,
+                rope=rope,
+                progress=progress,
+                rng=seed,
+                **{key: files.read_attributes(users, "user", own) for key, own in columns.items() if own},
+            )
     if report is not None:
         from recsys.report import write_report
 
-        written = write_report(report, results, baseline=baseline)
+        written = write_report(report, comparison, baseline=baseline)
         if not quiet:
             note(f"report {written}")
-    if table_form == "csv":
-        click.echo(comparison.to_frame().to_csv(index=False), nl=False)
+    if table_form is None:
+        print_text(comparison, footnotes(comparison.table))
+    elif table_form == "json":
+        print_json(comparison.to_json())
     else:
-        click.echo(str(comparison) if table_form is None else getattr(comparison, f"to_{table_form}")())
+        if table_form == "csv":
+            cells = comparison.to_frame().to_dict("list")
+            print_csv(list(cells), zip(*cells.values(), strict=True), raw=raw)
+        else:
+            click.echo(getattr(comparison, f"to_{table_form}")())
+        note_cautions(comparison, quiet=quiet)
 
 
-def paths_by_model(paths: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    """{model: path}, named by `names` or by the files, with their folders where two share a name."""
+class ModelFile(NamedTuple):
+    """A file of a model: lists, a model of `recsys train`, or a saved result, which is then read already."""
+
+    path: str
+    result: Evaluation | None
+
+    @property
+    def stem(self) -> str:
+        return Path(self.path).name.split(".")[0] or self.path
+
+
+def files_by_model(paths: Sequence[str], names: Sequence[str]) -> dict[str, ModelFile]:
+    """{model: file}: named by `names`, else as the saved result says, else by the file.
+
+    Two that would have the same name are told apart by their files.
+    """
     if names and len(names) != len(paths):
         raise click.UsageError(
             f"{len(names)} names for {len(paths)} files: give one --name per file, or none."
         )
-    stems = [Path(path).name.split(".")[0] or path for path in paths]
-    if len(set(stems)) < len(stems):
-        stems = [str(Path(path).with_suffix("")) for path in paths]
-    if len(set(stems)) < len(stems):
-        stems = list(paths)
-    named = dict(zip(names or stems, paths, strict=True))
-    if len(named) < len(paths):
+    from recsys.evaluation.results import load
+
+    files = [ModelFile(path, load(path) if _is_result(path) else None) for path in paths]
+    models = list(names)
+    if not names:
+        saved = [None if file.result is None else file.result.name for file in files]
+        short = [name or file.stem for name, file in zip(saved, files, strict=True)]
+        for name, model, file in zip(saved, short, files, strict=True):
+            place = file.path if file.path == "-" else str(Path(file.path).with_suffix(""))
+            full = place if name in (None, file.stem) else f"{name} ({place})"
+            models.append(model if short.count(model) == 1 else full)
+        if len(set(models)) < len(models):  # als.csv and als.json
+            models = list(paths)
+    if len(set(models)) < len(models):
         raise click.UsageError(
             "two models have the same name: give each file once, with a --name of its own."
         )
-    return named
+    return dict(zip(models, files, strict=True))
 
 
-def baseline_name(baseline: str | None, path_of: dict[str, str]) -> str | None:
-    """The model that --baseline means, which may name its file."""
-    if baseline is None or baseline in path_of:
+def baseline_name(baseline: str | None, models: Mapping[str, ModelFile]) -> str | None:
+    """The model that --baseline means, which may name its file, with or without folder and suffix."""
+    if baseline is None or baseline in models:
         return baseline
-    return {path: name for name, path in path_of.items()}.get(baseline, baseline)
+    matches = [name for name, file in models.items() if baseline in (file.path, file.stem)]
+    return matches[0] if len(matches) == 1 else baseline
 
 
 def evaluate_files(
-    path_of: dict[str, str],
+    models: Mapping[str, ModelFile],
     *,
     truth: str | None,
     metrics: MetricOptions,
@@ -160,17 +208,20 @@ def evaluate_files(
     catalogue: int | None,
     complete: bool,
     train: str | None,
+    cautions: str | list[str] | None = None,
     quiet: bool,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """{model: evaluation} of list files and saved results, and {model: lists} of the list files."""
     from recsys.evaluation.evaluate import evaluate
-    from recsys.evaluation.results import load
     from recsys.inputs.files.formats import open_file
+    from recsys.models.model_files import is_model_file
+    from recsys.types import Lists
 
     conventions, requests = metrics.conventions(), metrics.requests()
-    list_paths = [path for path in path_of.values() if not _is_result(path)]
+    list_paths = [file.path for file in models.values() if file.result is None]
     for path in list_paths:
-        if path != "-" and (Path(path).is_file() or not Path(path).exists()):  # a pipe is read once only
+        # A pipe is read once only.
+        if path != "-" and (Path(path).is_file() or not Path(path).exists()) and not is_model_file(path):
             open_file(path)  # a misspelt name is reported before anything else that is missing
     context: dict[str, Any] = {}
     if list_paths:
@@ -179,14 +230,16 @@ def evaluate_files(
         named = {"truth": truth, "seen": seen or None, "train": train or None}
         context = {name: files.read(path, "truth", quiet=quiet) for name, path in named.items()}
     results, lists = {}, {}
-    for name, path in path_of.items():
-        if path not in list_paths:
-            results[name] = load(path)
+    for name, (path, result) in models.items():
+        if result is not None:
+            results[name] = result
             continue
-        lists[name] = files.read(path, "lists", quiet=quiet)
+        ranked = files.read_ranked(path, quiet=quiet)
+        if isinstance(ranked, Lists):
+            lists[name] = ranked
         results[name] = evaluate(
-            lists[name], metrics=requests, conventions=conventions, catalogue=catalogue, complete=complete,
-            **context,
+            ranked, metrics=requests, conventions=conventions, catalogue=catalogue, complete=complete,
+            cautions=cautions, **context,
         )  # fmt: skip
     return results, lists
 

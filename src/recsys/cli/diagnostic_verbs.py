@@ -12,6 +12,7 @@ import click
 
 from recsys.cli import shared_options
 from recsys.cli.error_messages import FAILED, note, print_warnings
+from recsys.cli.output import print_csv, print_json
 from recsys.cli.shared_options import FileOptions
 from recsys.errors import ColumnError, FileError, InputError, RecsysError
 
@@ -26,7 +27,7 @@ _OPTION_OF_ARGUMENT = {
 @click.command("audit")
 @click.argument("train", metavar="TRAIN")
 @click.argument("test", metavar="TEST")
-@click.option("--lists", metavar="FILE", help="What was recommended for TEST.")
+@click.option("--lists", metavar="FILE", help="What was recommended for TEST; or a model of `recsys train`.")
 @click.option("--model", "models", multiple=True, metavar="NAME=FILE",
               help="Lists of a model, to see whether metrics agree on the best one; repeatable.")  # fmt: skip
 @click.option(
@@ -86,8 +87,7 @@ def audit_command(
         if name in path_of:
             raise click.UsageError(f"--model {name} is given twice: give each model a name of its own.")
         path_of[name] = path
-    roles = {"user": files.user, "item": files.item, "grade": files.grade, "case": files.case, "time": time}
-    columns = {role: name for role, name in roles.items() if name is not None}
+    columns = files.interaction_columns() | ({"time": time} if time is not None else {})
     reading: dict[str, Any] = {
         "columns": columns or None, "format": files.form, "ids": files.ids, "encoding": files.encoding,
     }  # fmt: skip
@@ -95,17 +95,19 @@ def audit_command(
         report = audit(
             read_file(train, "truth", **reading),
             read_file(test, "truth", **reading),
-            files.read(lists, "lists", quiet=quiet),
+            None if lists is None else files.read_ranked(lists, quiet=quiet),
             None if items is None else _read_catalogue(items, files),
-            models={name: files.read(path, "lists", quiet=quiet) for name, path in path_of.items()} or None,
+            models={name: files.read_ranked(path, quiet=quiet) for name, path in path_of.items()} or None,
             sampled=sampled,
             k=k,
             metrics=metrics or None,
             conventions=shared_options.chosen_conventions(preset, changes),
             checks=checks or None,
         )
-    if as_json or markdown:
-        click.echo(report.to_json() if as_json else report.to_markdown())
+    if as_json:
+        print_json(report.to_json())
+    elif markdown:
+        click.echo(report.to_markdown())
     else:
         text = str(report)
         for argument, option in _OPTION_OF_ARGUMENT.items():
@@ -155,6 +157,8 @@ def _read_catalogue(path: str, files: FileOptions) -> Any:
     "--column", "columns", multiple=True, metavar="NAME", help="Column of --items to show; repeatable."
 )
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@shared_options.raw_option
+@shared_options.row_id_options
 @shared_options.file_options
 @shared_options.quiet_option
 def inspect_command(
@@ -167,43 +171,50 @@ def inspect_command(
     k: int,
     columns: tuple[str, ...],
     as_csv: bool,
+    raw: bool,
+    user_ids: str | None,
+    item_ids: str | None,
     files: FileOptions,
     quiet: bool,
 ) -> None:
     """Show the recommendations of USER in LISTS, best first, with what is known about the items.
 
-    LISTS is a file of recommendations, or a factor model: a folder with *_U.npy and *_V.npy, an .npz or a
-    .safetensors file, whose users and items are row numbers.
+    LISTS is a file of recommendations, a model of `recsys train`, or other factors: a folder with *_U.npy and
+    *_V.npy, an .npz or .safetensors of both, whose ids are row numbers unless --user-ids and --item-ids are
+    given.
     """
     from recsys.analysis import described_list, inspect_user_recommendations
     from recsys.evaluation import tables
+    from recsys.models.model_files import is_model_file
 
     is_model = Path(lists).is_dir() or Path(lists).suffix.lower() in (".npz", ".safetensors")
-    if is_model:
+    if is_model and not (user_ids or item_ids or is_model_file(lists)):
         files = replace(files, ids="int")
-    user: Any = who
-    if files.ids == "int":
-        try:
-            user = int(who)
-        except ValueError:
-            message = f"USER {who} is not a whole number, as --ids int and models require."
-            raise click.UsageError(message) from None
     with print_warnings(quiet=quiet):
+        if is_model:
+            ranked = files.read_model(lists, user_ids, item_ids)
+            users, its_items = ranked.user_rows.ids, ranked.item_rows.ids
+        else:
+            ranked = files.read_ranked(lists, quiet=quiet, user_ids=user_ids, item_ids=item_ids)
+            users, its_items = ranked.cases, ranked.items
+        # Of row numbers the model itself says what is wrong.
+        user = _known_user(who, users, lists, check=not (is_model and not ranked.user_rows.named))
         context: dict[str, Any] = {
             "history": _user_items(files.read(seen, "truth", quiet=quiet), user),
             "truth": _user_items(files.read(truth, "truth", quiet=quiet), user),
             "columns": columns or None,
         }
-        table = None if items is None else _read_described_items(items, files, columns)
+        table = None
+        if items is not None:
+            table = _read_described_items(items, replace(files, ids=its_items.kind), columns)
         if is_model:
-            from recsys.cf.evaluation.loading import load_model
-
-            frame = inspect_user_recommendations(user, load_model(Path(lists)), None, table, k, **context)
+            frame = inspect_user_recommendations(user, ranked, None, table, k, **context)
         else:
-            recommended, scores = _first_items(files.read(lists, "lists", quiet=quiet), user, k, lists)
+            recommended, scores = _first_items(ranked, user, k)
             frame = described_list(recommended, table, scores=scores, **context)
     if as_csv:
-        click.echo(frame.to_csv(index=False, lineterminator="\n"), nl=False)
+        cells = (frame[name].astype(object).where(frame[name].notna(), "").tolist() for name in frame)
+        print_csv([str(name) for name in frame], zip(*cells, strict=True), raw=raw)
         return
     shown = {str(name): frame[name].tolist() for name in frame}
     for name, cells in shown.items():
@@ -219,16 +230,28 @@ def inspect_command(
         note(f"user {who}: {', '.join(parts)}")
 
 
-def _first_items(lists: Any, user: Any, k: int, path: str) -> tuple[list[Any], Any]:
-    """The first k items recommended to the user, and their scores where there are scores."""
-    codes = [code for code, name in enumerate(lists.cases.values.tolist()) if name == user]
-    if not codes:
+def _known_user(who: str, users: Any, path: str, *, check: bool) -> Any:
+    """USER as an id of these users; an error if it is none of them, unless `check` is False."""
+    user: Any = who
+    if users.kind == "int":
+        try:
+            user = int(who)
+        except ValueError:
+            message = f"USER {who} is not a whole number, as the users of {path} are."
+            raise click.UsageError(message) from None
+    if check and user not in set(users.values.tolist()):
         raise InputError(
-            f"user {user!r} is not in {path}, which has {len(lists.cases):,} users.",
+            f"user {user!r} is not in {path}, which has {len(users):,} users.",
             hint="Check the id, and --ids.",
         )
-    start = int(lists.indptr[codes[0]])
-    part = slice(start, min(int(lists.indptr[codes[0] + 1]), start + k))
+    return user
+
+
+def _first_items(lists: Any, user: Any, k: int) -> tuple[list[Any], Any]:
+    """The first k items recommended to the user, and their scores where there are scores."""
+    code = lists.cases.values.tolist().index(user)
+    start = int(lists.indptr[code])
+    part = slice(start, min(int(lists.indptr[code + 1]), start + k))
     scores = None if lists.scores is None else lists.scores[part]
     return lists.items.values[lists.codes[part]].tolist(), scores
 

@@ -128,9 +128,11 @@ def print_warnings(*, quiet: bool) -> Iterator[None]:
 
 
 def note(text: str, *, head: str = "note") -> None:
-    """Print one line on standard error, without control characters; in colour unless piped or NO_COLOR."""
-    colour = {"error": "red", "warning": "yellow"}.get(head, "cyan")
-    line = re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", text)
+    """Print one line on standard error that a terminal only shows; in colour unless piped or NO_COLOR."""
+    from recsys.evaluation.tables import printable
+
+    colour = {"error": "red", "warning": "yellow", "caution": "yellow"}.get(head, "cyan")
+    line = printable(text, " ")
     coloured = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     click.echo(f"{click.style(head, fg=colour) if coloured else head}: {line}", err=True)
 

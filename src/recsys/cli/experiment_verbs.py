@@ -11,7 +11,7 @@ import click
 
 from recsys.cli import shared_options
 from recsys.cli.error_messages import in_protocol, note, print_warnings
-from recsys.cli.output import check_target, print_result, progress_bar
+from recsys.cli.output import check_target, print_json, print_result, progress_bar
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -48,6 +48,7 @@ def demo_command(*, seed: int, output: Path, no_report: bool, quiet: bool) -> No
 @click.option("--report", type=_FILE, metavar="FILE", help="Also write the report (.html).")
 @click.option("--check", is_flag=True, help="Only check the file and its inputs.")
 @click.option("--fingerprints", is_flag=True, help="Only print the [data.sha256] table of its inputs.")
+@shared_options.cautions_option
 @shared_options.json_option
 @shared_options.quiet_option
 def run_command(
@@ -57,12 +58,14 @@ def run_command(
     report: Path | None,
     check: bool,
     fingerprints: bool,
+    silenced: tuple[str, ...],
     as_json: bool,
     quiet: bool,
 ) -> None:
     """Split, evaluate and compare as PROTOCOL.toml says; the same file and data give the same bytes."""
     from recsys.cli.protocol import input_digests, read_protocol, run_protocol
 
+    cautions = shared_options.silenced_cautions(silenced)
     written = read_protocol(protocol)
     if fingerprints:
         digests = input_digests(written, check=False)
@@ -75,8 +78,13 @@ def run_command(
                    "all inputs found.")  # fmt: skip
         return
     with print_warnings(quiet=quiet), in_protocol():
-        outcome = run_protocol(written, folder=folder, report=report, progress=None if quiet else note)
-    click.echo(outcome.to_json() if as_json else str(outcome))
+        outcome = run_protocol(
+            written, folder=folder, report=report, cautions=cautions, progress=None if quiet else note
+        )
+    if as_json:
+        print_json(outcome.to_json())
+    else:
+        click.echo(str(outcome))
     if quiet:
         return
     for path in outcome.paths.values():
@@ -227,7 +235,7 @@ def ncf_command(
     if not quiet:
         note(f"{out}: {kind} of {pairs.n_users:,} users and {pairs.n_items:,} items")
     if result is not None:
-        print_result(result, as_json=as_json, as_csv=False)
+        print_result(result, as_json=as_json, as_csv=False, quiet=quiet)
 
 
 def _read_pairs(

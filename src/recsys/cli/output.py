@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,19 +10,56 @@ from typing import Any
 
 import click
 
+from recsys.cli.error_messages import as_options, note
+
 _HTML = (".html", ".htm")
 _SUFFIXES = {"per-user": (".csv", ".tsv", ".parquet"), "save": (".json",), "report": _HTML, "output": _HTML}
 
 
-def print_result(result: Any, *, as_json: bool, as_csv: bool) -> None:
+def print_result(result: Any, *, as_json: bool, as_csv: bool, quiet: bool, raw: bool = False) -> None:
     """Print one result as a table, or with every digit as JSON or CSV."""
     if as_json:
-        click.echo(result.to_json())
+        print_json(result.to_json())
     elif as_csv:
         columns = result.to_frame("pandas").to_dict("list")  # with a group column where there are groups
-        click.echo(_csv_text(list(columns), zip(*columns.values(), strict=True)), nl=False)
+        print_csv(list(columns), zip(*columns.values(), strict=True), raw=raw)
+        note_cautions(result, quiet=quiet)
     else:
-        click.echo(str(result))
+        print_text(result)
+
+
+def print_text(result: Any, notes: Sequence[str] = ()) -> None:
+    """Print a result; its cautions and these notes, which are lines below it, in the words of the command."""
+    text = str(result)
+    for line in (*notes, *map(str, result.cautions)):
+        text = text.replace(line, as_options(line))
+    click.echo(text)
+
+
+def note_cautions(result: Any, *, quiet: bool) -> None:
+    """Print the cautions of a result on standard error, where what is printed cannot hold them."""
+    for caution in () if quiet else result.cautions:
+        note(f"{as_options(caution.sentence)} [{caution.code}]", head="caution")
+
+
+def print_json(text: str) -> None:
+    """Print JSON; characters that a terminal would obey are escaped, so nothing is lost."""
+    from recsys.evaluation.tables import UNPRINTABLE
+
+    escaped = UNPRINTABLE.sub(lambda char: char[0] if char[0] == "\n" else f"\\u{ord(char[0]):04x}", text)
+    click.echo(escaped)
+
+
+def print_csv(names: Sequence[Any], rows: Iterable[Sequence[Any]], *, raw: bool = False) -> None:
+    """Print CSV; in a terminal without what the terminal would obey."""
+    from recsys.evaluation.tables import csv_text, printable
+
+    if sys.stdout.isatty():
+        names, rows = (
+            [printable(str(name)) for name in names],
+            [[printable(cell) if isinstance(cell, str) else cell for cell in row] for row in rows],
+        )
+    click.echo(csv_text(names, rows, raw=raw), nl=False)
 
 
 def print_table(names: Sequence[str], rows: Iterable[Sequence[str]], *, wrapped: Sequence[str]) -> None:
@@ -83,8 +118,9 @@ def progress_bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], Non
         yield show
 
 
-def write_per_user(result: Any, path: Path) -> None:
+def write_per_user(result: Any, path: Path, *, raw: bool) -> None:
     """Write one row per user, sorted by id; an empty cell means the user is not in that mean."""
+    from recsys.evaluation.tables import csv_text
     from recsys.inputs.files import write_bytes, write_text
     from recsys.inputs.files.columnar import parquet_bytes
 
@@ -92,17 +128,11 @@ def write_per_user(result: Any, path: Path) -> None:
         write_bytes(path, parquet_bytes(result.per_user_frame("arrow")))
         return
     frame = result.per_user
+    columns = [frame.index.tolist(), *(frame[name].tolist() for name in frame)]  # whole numbers stay whole
     rows = (
-        [index, *("" if value != value else value for value in row)]  # noqa: PLR0124 - NaN
-        for index, row in zip(frame.index, frame.to_numpy().tolist(), strict=True)
+        ["" if value != value else value for value in row]  # noqa: PLR0124 - NaN
+        for row in zip(*columns, strict=True)
     )
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-    write_text(path, _csv_text([frame.index.name, *frame.columns], rows, delimiter))
-
-
-def _csv_text(names: Sequence[Any], rows: Iterable[Sequence[Any]], delimiter: str = ",") -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows(rows)
-    return out.getvalue()
+    names = [frame.index.name, *frame.columns]
+    write_text(path, csv_text(names, rows, delimiter=delimiter, raw=raw))

@@ -30,6 +30,14 @@ _TIE_WORDS = {
     "shown": "none: the items shown are those of one order, by id unless the conventions say otherwise",
     "refuse": "no expectation; ties='best' and ties='worst' give the range",
 }
+_TIE_ORDER_WORDS = {
+    "relevance": "the items that are worth most come first or last: no order is better or worse",
+    "number": "the relevant items come first or last; over hits, every number of them above the cut is tried",
+    "items": "by the value of each item; every choice of at most 8 is tried where that does not decide",
+    "set": "every choice of at most 8 items that share the score at place k is tried, more are refused",
+    "unknown": "refused where the order of equal scores matters",
+    "": "by an order of its own, proven or searched among at most 8 different items",
+}
 _REQUIREMENT = re.compile(r"^([A-Za-z0-9_.-]+).*extra\s*==\s*['\"]([\w-]+)['\"]")
 _DISTRIBUTION = "recsys-evaluation"
 _plain_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -72,6 +80,7 @@ def _metric_text(facts: dict[str, Any]) -> str:
     ]
     if facts["conventions"]:  # a metric of predicted numbers has neither places nor decisions
         lines.append(f"ties        {facts['ties']}")
+        lines.append(f"best, worst {facts['tie_order']}")
     if facts["parameters"]:
         lines.append("parameters  " + ", ".join(f"{n}={v}" for n, v in facts["parameters"].items()))
     if facts["aliases"]:
@@ -213,6 +222,7 @@ def metric_facts(metric: Metric) -> dict[str, Any]:
         "about_lists": "lists" in metric.needs,
         "needs": [NEEDS[need].words for need in metric.needs],
         "ties": _TIE_WORDS[metric.ties],
+        "tie_order": _TIE_ORDER_WORDS["" if callable(metric.tie_order) else metric.tie_order],
         "item_weights": metric.weighted,
         "reference": metric.reference,
     }

@@ -11,7 +11,7 @@ import click
 
 from recsys.cli import shared_options
 from recsys.cli.error_messages import FAILED, note, print_warnings
-from recsys.cli.output import check_target
+from recsys.cli.output import check_target, print_csv, print_json
 from recsys.cli.shared_options import FileOptions, MetricOptions
 from recsys.errors import FileError
 
@@ -108,7 +108,7 @@ def gate_command(
     if summary is not None:
         write_text(summary, decision.to_markdown() + "\n")
     if as_json:
-        click.echo(decision.to_json())
+        print_json(decision.to_json())
     else:
         click.echo(decision.to_markdown() if markdown else str(decision))
     if not decision.passed:
@@ -121,8 +121,9 @@ def gate_command(
 @click.option("--name", metavar="MODEL", help="One model only.")
 @shared_options.json_option
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV, with all digits.")
+@shared_options.raw_option
 def history_command(
-    *, folder: str, metrics: tuple[str, ...], name: str | None, as_json: bool, as_csv: bool
+    *, folder: str, metrics: tuple[str, ...], name: str | None, as_json: bool, as_csv: bool, raw: bool
 ) -> None:
     """Show the results of FOLDER (by default ./results), oldest first; new levels are marked."""
     from recsys.comparison.history import history
@@ -130,11 +131,14 @@ def history_command(
     shared_options.refuse_both(json=as_json, csv=as_csv)
     nights = history(folder, list(metrics) or None, name=name)
     if as_csv:
-        click.echo(nights.to_frame().to_csv(index=False), nl=False)
+        cells = nights.to_frame().to_dict("list")
+        print_csv(list(cells), zip(*cells.values(), strict=True), raw=raw)
         for message in nights.skipped:
             note(f"skipped: {message}", head="warning")
+    elif as_json:
+        print_json(nights.to_json())
     else:
-        click.echo(nights.to_json() if as_json else str(nights))
+        click.echo(str(nights))
 
 
 @click.command("report")
@@ -184,23 +188,23 @@ def report_command(
 
     recsys report als.json bpr.json --baseline als --items items.csv
     """
-    from recsys.cli.compare_verb import baseline_name, evaluate_files, paths_by_model
+    from recsys.cli.compare_verb import baseline_name, evaluate_files, files_by_model
     from recsys.comparison.history import history
     from recsys.report import write_report
 
-    path_of = paths_by_model(paths, names)
+    models = files_by_model(paths, names)
     inputs = (*paths, truth, train, items, embeddings, audit, seen)
     check_target(output, "output", inputs=inputs, makes_folder=True)
     with print_warnings(quiet=quiet):
         results, lists = evaluate_files(
-            path_of, truth=truth, metrics=metrics, files=files, seen=seen, catalogue=catalogue,
+            models, truth=truth, metrics=metrics, files=files, seen=seen, catalogue=catalogue,
             complete=complete, train=train, quiet=quiet,
         )  # fmt: skip
         quiet = quiet or bool(lists)  # then these files were read above, and their notes were printed
         page = write_report(
             output,
             results,
-            baseline=baseline_name(baseline, path_of),
+            baseline=baseline_name(baseline, models),
             metric=headline,
             title=title,
             lists=lists or None,

@@ -26,8 +26,7 @@ _csv_option = click.option(
 @click.argument("lists", metavar="[LISTS]", required=False)
 @click.argument("truth_file", metavar="[TRUTH]", required=False)
 @click.option("--factors", nargs=2, metavar="U V", help="Matrices of user and item factors (.npy, .npz, …).")
-@click.option("--user-ids", metavar="FILE", help="Ids of the rows of U, one per line (.txt) or .npy.")
-@click.option("--item-ids", metavar="FILE", help="Ids of the rows of V, one per line (.txt) or .npy.")
+@shared_options.row_id_options
 @click.option("--truth", metavar="FILE", help="The truth, with --factors.")
 @shared_options.metric_options
 @shared_options.file_options
@@ -46,8 +45,10 @@ _csv_option = click.option(
               help="Keep the whole result (.json) for compare, gate, history and report.")  # fmt: skip
 @click.option("--name", metavar="MODEL",
               help="What --save calls the model, for history; by default the file's name.")  # fmt: skip
+@shared_options.cautions_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: all digits, counts and conventions.")
 @_csv_option
+@shared_options.raw_option
 @shared_options.quiet_option
 def evaluate_command(
     *,
@@ -71,15 +72,18 @@ def evaluate_command(
     per_user: Path | None,
     save: Path | None,
     name: str | None,
+    silenced: tuple[str, ...],
     as_json: bool,
     as_csv: bool,
+    raw: bool,
     quiet: bool,
 ) -> None:
     """Score the recommendation lists in LISTS against what was relevant, in TRUTH.
 
     Both are tables, TREC files (run and qrels) or JSON, gzipped or not (see --format); - is standard input.
-    Columns are found by name (user_id, itemId, score, rank, rating, …). With --factors U V the whole
-    catalogue is ranked: recsys evaluate --factors U.npy V.npy --truth test.csv --seen train.csv
+    Columns are found by name (user_id, itemId, score, rank, rating, …). Instead of LISTS a model ranks the
+    whole catalogue: a file of `recsys train`, or --factors U V:
+    recsys evaluate --factors U.npy V.npy --truth test.csv --seen train.csv
     """
     from recsys.evaluation.evaluate import evaluate
     from recsys.ranks.sources import read_factors
@@ -96,13 +100,14 @@ def evaluate_command(
             check_target(path, option, inputs=(*inputs, *(factors or ())))
     with print_warnings(quiet=quiet):
         conventions, requests = metrics.conventions(), metrics.requests()
+        cautions = shared_options.silenced_cautions(silenced)
         # Rows of factors are counted from 0, so the ids of the files must be numbers too.
         if factors and not (user_ids or item_ids) and files.ids == "str":
             files = replace(files, ids="int")
         ranked = (
             read_factors(*factors, user_ids=user_ids, item_ids=item_ids, ids=files.ids)
             if factors
-            else files.read(lists, "lists", quiet=quiet)
+            else files.read_ranked(str(lists), quiet=quiet, user_ids=user_ids, item_ids=item_ids)
         )
         with progress_bar("ranking", quiet=quiet) as progress:
             result = evaluate(
@@ -118,13 +123,14 @@ def evaluate_command(
                 catalogue=catalogue,
                 complete=complete,
                 by=by,
+                cautions=cautions,
                 progress=progress,
             )
     if per_user is not None:
-        write_per_user(result, per_user)
+        write_per_user(result, per_user, raw=raw)
     if save is not None:
         result.save(save, name=name)
-    print_result(result, as_json=as_json, as_csv=as_csv)
+    print_result(result, as_json=as_json, as_csv=as_csv, quiet=quiet, raw=raw)
     # The table has this line below it; output for programs has not.
     nothing_found = result.counts.get("judged") and result.counts.get("found") == 0
     if nothing_found and (as_json or as_csv) and not quiet:
@@ -138,12 +144,19 @@ def _lists_and_truth(
     lists: str | None, truth_file: str | None, truth: str | None, factors: tuple[str, str] | None
 ) -> tuple[str | None, str | None]:
     """The paths of lists (None with factors) and of the truth, whichever way they were named."""
+    from recsys.models.model_files import is_model_file
+
     if factors:
         named = [path for path in (lists, truth_file, truth) if path is not None]
         if len(named) != 1 or any(name.startswith("--") for name in factors):
             raise click.UsageError(
                 "--factors takes two files, U V, and goes with one TRUTH: --truth FILE, and no LISTS."
             )
+        for matrix in factors:
+            if is_model_file(matrix):
+                raise click.UsageError(
+                    f"{matrix} is a whole model: recsys evaluate {matrix} {named[0]}, without --factors."
+                )
         return None, named[0]
     truth = truth if truth_file is None else truth_file
     for path, metavar in ((lists, "LISTS"), (truth, "TRUTH")):
@@ -164,6 +177,7 @@ def _lists_and_truth(
 @shared_options.encoding_option
 @_per_user_option
 @_csv_option
+@shared_options.raw_option
 @shared_options.json_option
 @shared_options.quiet_option
 def ratings_command(
@@ -178,6 +192,7 @@ def ratings_command(
     encoding: str,
     per_user: Path | None,
     as_csv: bool,
+    raw: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -198,8 +213,8 @@ def ratings_command(
             table, metrics=",".join(metrics) or None, scale=scale or None, clip=clip
         )  # fmt: skip
     if per_user is not None:
-        write_per_user(result, per_user)
-    print_result(result, as_json=as_json, as_csv=as_csv)
+        write_per_user(result, per_user, raw=raw)
+    print_result(result, as_json=as_json, as_csv=as_csv, quiet=quiet, raw=raw)
 
 
 def _read_predictions(path: str, columns: dict[str, str | None], encoding: str) -> Any:

@@ -73,11 +73,10 @@ class FileOptions:
             return None
         from recsys.inputs.files import read_file
 
-        columns = {role: getattr(self, role) for role in ("user", "item", "score", "rank", "grade", "case")}
-        if kind == "truth":
-            columns["user"] = self.user if self.truth_user is None else self.truth_user
-            columns["item"] = self.item if self.truth_item is None else self.truth_item
-        columns = {role: name for role, name in columns.items() if name is not None}
+        columns = self.interaction_columns()
+        if kind == "lists":
+            roles = {role: getattr(self, role) for role in ("user", "item", "score", "rank", "case")}
+            columns = {role: name for role, name in roles.items() if name is not None}
         data = read_file(
             path, kind, columns=columns or None, format=self.form, ids=self.ids, encoding=self.encoding
         )
@@ -85,6 +84,65 @@ class FileOptions:
             if data.notes.get(name) and not quiet:
                 note(f"{path}: {words}: {data.notes[name]:,}")
         return data
+
+    def interaction_columns(self) -> dict[str, str]:
+        """The columns that were named of a file of interactions."""
+        columns = {
+            "user": self.user if self.truth_user is None else self.truth_user,
+            "item": self.item if self.truth_item is None else self.truth_item,
+            "grade": self.grade,
+            "case": self.case,
+        }
+        return {role: name for role, name in columns.items() if name is not None}
+
+    def read_ranked(
+        self, path: str, *, quiet: bool, user_ids: str | None = None, item_ids: str | None = None
+    ) -> Any:
+        """Lists of recommendations, or the model that `recsys train` kept in the file."""
+        from recsys.models.model_files import is_model_file
+
+        if is_model_file(path):
+            return self.read_model(path, user_ids, item_ids)
+        if user_ids is not None or item_ids is not None:
+            raise click.UsageError(
+                f"--user-ids and --item-ids name the rows of a model, and {path} holds lists."
+            )
+        return self.read(path, "lists", quiet=quiet)
+
+    def read_model(self, path: str, user_ids: str | None, item_ids: str | None) -> Any:
+        """A model of `recsys train` or any two matrices U and V, as a source of rankings.
+
+        Its rows have the ids of these files, else those in the model, else their numbers, of the type --ids.
+        """
+        import numpy as np
+
+        from recsys.cf.evaluation.loading import FactorPair
+        from recsys.cf.evaluation.loading import load_model as load_factors
+        from recsys.inputs.ids import convert_ids, encode_strings
+        from recsys.models.model_files import is_model_file
+        from recsys.ranks.sources import Factors, from_model
+        from recsys.ranks.sources.factors import row_ids
+
+        if is_model_file(path):
+            from recsys.models import load_model
+
+            model: Any = load_model(path)
+            sizes = (model.n_users, model.n_items)
+        else:
+            model = load_factors(path)
+            sizes = (len(model.U), len(model.V))
+        names: dict[str, Any] = {}
+        for what, size, file in zip(("user", "item"), sizes, (user_ids, item_ids), strict=True):
+            own = getattr(model, f"{what}_ids", None) if file is None else None
+            if own is None:
+                names[f"{what}_ids"] = row_ids(file, size, what, self.ids)
+                continue
+            texts = np.array([str(name) for name in own.tolist()], dtype=object)
+            where = f"{what} ids of {path}"
+            ids, codes = encode_strings(texts, table=path, column=what)
+            ids, codes = convert_ids(ids, codes, self.ids, where, lambda row: f", row {row}")
+            names[f"{what}_ids"] = ids.values[codes]
+        return Factors(*model, **names) if isinstance(model, FactorPair) else from_model(model, **names)
 
     def read_attributes(
         self, path: str | None, role: Literal["user", "item"], columns: Sequence[str] | None = None
@@ -110,6 +168,16 @@ class FileOptions:
             if name not in frame.columns:
                 raise UnknownNameError(f"column of {path}", name, map(str, frame.columns))
         return frame[[name for name in frame.columns if name in columns or has_role(name, role)]]
+
+
+def silenced_cautions(texts: Sequence[str]) -> str | list[str] | None:
+    """What --cautions says, as `cautions=` of the library takes it; an unknown code is an error."""
+    from recsys.evaluation.cautions import silenced_codes
+
+    codes = [code.strip() for text in texts for code in text.split(",") if code.strip()]
+    cautions = "ignore" if "ignore" in codes else codes or None
+    silenced_codes(cautions)
+    return cautions
 
 
 def chosen_conventions(preset: str, changes: Sequence[str]) -> Conventions:
@@ -218,11 +286,19 @@ def ids_option(default: str = "str") -> Callable[[Any], Any]:
 
 
 encoding_option = click.option("--encoding", default="utf-8", show_default=True, help="Of text files.")
+raw_option = click.option(
+    "--raw", is_flag=True,
+    help="In CSV, leave text that a spreadsheet takes for a formula (= + - @) without an apostrophe.",
+)  # fmt: skip
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="No notes, warnings and progress.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, with all digits.")
 name_option = click.option(
     "--name", "names", multiple=True, help="What a file's model is called, in the files' order."
 )
+cautions_option = click.option(
+    "--cautions", "silenced", multiple=True, metavar="TEXT",
+    help="Cautions not to give: ignore for all, or their codes, separated by commas; repeatable.",
+)  # fmt: skip
 preset_option = click.option(
     "--conventions", "preset", metavar="NAME", default="default", help="See `recsys conventions`."
 )
@@ -256,6 +332,11 @@ file_options = _gather_options(
     ids_option(),
     format_option("--format", "form", help="Of the files, if their names do not say"),
     encoding_option,
+)
+
+row_id_options = combine_options(
+    click.option("--user-ids", metavar="FILE", help="Ids of a model's rows of users, one per line, or .npy."),
+    click.option("--item-ids", metavar="FILE", help="Ids of a model's rows of items, one per line, or .npy."),
 )
 
 data_options = combine_options(

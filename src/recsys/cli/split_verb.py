@@ -14,6 +14,7 @@ import click
 
 from recsys.cli import shared_options
 from recsys.cli.error_messages import as_options, print_warnings
+from recsys.cli.output import print_json
 from recsys.cli.shared_options import column_option, combine_options, format_option
 
 # Parameters that the command calls by another name.
@@ -182,7 +183,7 @@ def split_command(
         manifests = save(splits, folder, ending=ending, rows=raw)
     if as_json:
         document = manifests[0] if len(manifests) == 1 else manifests
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        print_json(json.dumps(document, indent=2, ensure_ascii=False))
     elif not quiet:
         click.echo("\n\n".join(str(part) for part in splits))
         click.echo(f"Written to {folder}.")

@@ -7,6 +7,7 @@ its exact expectation.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,16 +18,19 @@ from recsys.errors import InputError, UnknownNameError
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
 from recsys.inputs import read_interactions
+from recsys.inputs.containers import as_csr
 from recsys.inputs.ids import encode, ids_from_sequence
-from recsys.inputs.timestamps import to_seconds
+from recsys.inputs.timestamps import UNITS, read_times, to_seconds
 from recsys.models.rerankers import rows_of_history, unit_rows, user_profiles
 from recsys.ranks.sources import Factors, Scores
+from recsys.stats.inference_results import to_floats
 from recsys.stats.resampling import GOLDEN, unit_keys
-from recsys.types import Array, Float, Ids, Int, Interactions
+from recsys.types import Array, Bool, Float, Ids, Int, Interactions
 
 __all__ = [
     "ItemScores",
     "item_scores_of",
+    "popular_head",
     "popularity",
     "random_expectation",
     "shuffled",
@@ -34,7 +38,7 @@ __all__ = [
     "training_counts",
 ]
 
-HEAD = 0.2  # the head: the most popular fifth of the items
+_HEAD = 0.2  # the share of the items that the head is cut to
 _AGGREGATIONS = ("mean", "sum", "max")
 
 
@@ -48,8 +52,9 @@ class ItemScores(NamedTuple):
 def training_counts(
     train: Any,
     *,
-    half_life: float | None = None,
+    half_life: float | str | None = None,
     now: float | None = None,
+    unit: str | None = None,
     catalogue: Iterable[Any] | None = None,
 ) -> ItemScores:
     """How often each item was taken; with `half_life`, an event of that age counts half.
@@ -58,9 +63,10 @@ def training_counts(
 
     Args:
         train: the training interactions, with times where `half_life` is given.
-        half_life: the age at which an event counts half, in the unit of the times (dates: seconds); None: all
-            count fully.
+        half_life: the age at which an event counts half, in the unit of the times (dates: seconds), or a
+            length such as "7d"; None: all count fully.
         now: the time ages are counted from; by default that of the newest event.
+        unit: what numeric times count since 1970 ("s", "ms", "us" or "ns"), where half_life is a length.
         catalogue: all item ids; by default those of `train`.
 
     >>> training_counts({"ann": ["a", "b"], "bob": ["b"]}).values.tolist()
@@ -71,7 +77,7 @@ def training_counts(
     [0.75, 1.0]
     """
     known = read_interactions(train, table="train")
-    weights = known.counts if half_life is None else _recency_weights(known, half_life, now)
+    weights = known.counts if half_life is None else _recency_weights(known, half_life, now, unit)
     values = np.bincount(known.codes, weights=weights, minlength=len(known.items)).astype(np.float64)
     if catalogue is None:
         return ItemScores(known.items.values, values)
@@ -81,11 +87,41 @@ def training_counts(
     return ItemScores(ids.values, np.where(codes >= 0, values[codes], 0.0))
 
 
-def _recency_weights(known: Interactions, half_life: float, now: float | None) -> Float:
+def popular_head(counts: Array) -> Bool:
+    """Which items are the popular head of a catalogue; all others are its tail.
+
+    The head is the most popular fifth of the items that occur, rounded up. Equally popular items stay on one
+    side, so that no id decides: of the cuts between two levels of popularity the nearest to a fifth is taken,
+    the smaller head of two that are equally near. It is therefore never more than twice as large, and empty
+    where all items are alike.
+
+    Args:
+        counts: how often each item occurs in training.
+
+    >>> popular_head(np.array([9, 1, 3, 2, 1, 0])).tolist()
+    [True, False, False, False, False, False]
+    >>> popular_head(np.array([3, 3, 3, 3, 3, 1])).any()
+    np.False_
+    """
+    levels, sizes = np.unique(counts[counts > 0], return_counts=True)
+    n_head = np.concatenate([[0], np.cumsum(sizes[::-1])])  # of each cut, the smallest head first
+    cut = int(np.argmin(np.abs(n_head - math.ceil(_HEAD * n_head[-1]))))
+    if cut == 0:
+        return np.zeros(len(counts), dtype=bool)
+    return np.asarray(counts >= levels[-cut])
+
+
+def _recency_weights(
+    known: Interactions, half_life: float | str, now: float | None, unit: str | None
+) -> Float:
     if known.times is None:
         raise InputError(
             "recency needs times, and the training table has none.", table="train", column="time"
         )
+    if isinstance(half_life, str):
+        clock = read_times(np.asarray(known.times), "time", unit=unit)
+        ticks = clock.length(half_life, what="half_life")
+        half_life = ticks if clock.kind == "number" else ticks * (clock.tick or 1) / UNITS["s"]
     if not half_life > 0:
         raise InputError(f"half_life={half_life!r} is not a positive number.", hint="Such as 30 * 86400.")
     times = to_seconds(known.times)
@@ -149,12 +185,23 @@ def item_scores_of(given: Any) -> tuple[Array | None, Float]:
         if len(ids) != len(pairs):
             raise InputError("an item has two popularities.", table="popularity", column="item")
         values = np.empty(len(pairs))
-        values[codes] = [float(p[1]) for p in pairs]
+        values[codes] = _numbers([p[1] for p in pairs])
         return ids.values, values
-    values = np.asarray(given, dtype=np.float64)
+    values = _numbers(given)
     if values.ndim != 1 or len(values) == 0:
         raise InputError(f"popularity came with shape {values.shape}, expected one number per item.")
     return None, values
+
+
+def _numbers(given: Any) -> Float:
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except Exception as error:  # noqa: BLE001 - tensors and frames raise errors of their own libraries
+        raise InputError(
+            f"popularity came as {type(given).__name__} that holds what is no number ({error}).",
+            table="popularity",
+            hint="Pass {item: number}, or one number per item.",
+        ) from None
 
 
 def shuffled(
@@ -259,12 +306,15 @@ def similar_items(
         return Factors(profiles.vectors[keep], unit, user_ids=profiles.ids[keep], item_ids=items)
     if embeddings is not None:
         return _similarity_to_history(known, unit_rows(embeddings), items, aggregation, cosine=True)
-    if getattr(similarity, "ndim", 2) != 2 or similarity.shape[0] != similarity.shape[1]:
-        raise InputError(
-            f"the similarity matrix has shape {getattr(similarity, 'shape', None)}.",
-            hint="It is items x items; pass embeddings= for items x dimensions.",
-        )
-    rows = similarity.tocsr() if hasattr(similarity, "tocsr") else np.asarray(similarity, dtype=np.float64)
+    hint = "It is items x items; pass embeddings= for items x dimensions."
+    is_sparse = hasattr(similarity, "tocsr")
+    rows = (
+        as_csr(similarity, table="similarity")
+        if is_sparse
+        else to_floats(similarity, "the similarity matrix", hint)
+    )
+    if rows.ndim != 2 or rows.shape[0] != rows.shape[1]:
+        raise InputError(f"the similarity matrix has shape {rows.shape}.", hint=hint)
     return _similarity_to_history(known, rows, items, aggregation, cosine=False)
 
 

@@ -82,8 +82,9 @@ class Pairs:
         for what, given, more in (("users", users, more_users), ("items", items, more_items)):
             paired, extra = np.asarray(given), np.asarray(more)
             if len(extra) and (paired.dtype.kind in "iu") != (extra.dtype.kind in "iu"):
+                one, other = paired.tolist()[0], extra.tolist()[0]
                 raise InputError(
-                    f"some {what} are whole numbers ({paired[0]!r} or {extra[0]!r}) and some are not.",
+                    f"some {what} are whole numbers ({one!r} or {other!r}) and some are not.",
                     hint="Read all ids the same way.",
                 )
             ids = np.unique(np.concatenate([paired, extra]) if len(extra) else paired)
@@ -102,7 +103,7 @@ class Pairs:
         unknown = known[rows] != values
         if unknown.any():
             raise InputError(
-                f"{int(unknown.sum())} {what} are unknown, {values[unknown][0]!r} for one.",
+                f"{int(unknown.sum())} {what} are unknown, {values[unknown].tolist()[0]!r} for one.",
                 hint="Train on data that holds them, or name them as more_users= and more_items=.",
             )
         return rows

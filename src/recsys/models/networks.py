@@ -23,11 +23,11 @@ import numpy as np
 
 from recsys.errors import FileError, InputError, MissingExtraError, UnknownNameError
 from recsys.inputs.files import write_bytes
+from recsys.models.model_files import METADATA_KEY, read_model_file
 from recsys.models.torch_import import torch, torch_seed
 from recsys.types import Array
 
 _INITIAL_STD = 0.01  # of the initial embeddings, as in the paper
-_METADATA_KEY = "recsys"
 _FORMAT = 1
 
 
@@ -282,7 +282,7 @@ def save_model(model: Any, path: str | Path, *, user_ids: Any = None, item_ids: 
             metadata[what] = [str(value) for value in values.tolist()]
     target, text = Path(path), json.dumps(metadata, ensure_ascii=False, sort_keys=True)
     if target.suffix == ".npz":
-        arrays[_METADATA_KEY] = np.frombuffer(text.encode(), dtype=np.uint8)
+        arrays[METADATA_KEY] = np.frombuffer(text.encode(), dtype=np.uint8)
         file = io.BytesIO()
         with zipfile.ZipFile(file, "w") as archive:  # np.savez would stamp the time of day into every entry
             for key, value in arrays.items():
@@ -292,7 +292,7 @@ def save_model(model: Any, path: str | Path, *, user_ids: Any = None, item_ids: 
         write_bytes(target, file.getvalue())
     elif target.suffix == ".safetensors":
         contiguous = {key: np.ascontiguousarray(value) for key, value in arrays.items()}
-        write_bytes(target, _safetensors().save(contiguous, {_METADATA_KEY: text}))
+        write_bytes(target, _safetensors().save(contiguous, {METADATA_KEY: text}))
     else:
         raise FileError(
             f"{target.name}: models are kept as .safetensors or .npz.", hint="Use one of these suffixes."
@@ -303,7 +303,7 @@ def save_model(model: Any, path: str | Path, *, user_ids: Any = None, item_ids: 
 def load_model(path: str | Path) -> Any:
     """The network in a file, in evaluation mode, with `user_ids` and `item_ids` where they were saved."""
     source = Path(path)
-    arrays, metadata = _read_arrays(source)
+    arrays, metadata = read_model_file(source)
     if metadata.get("format") != _FORMAT or metadata.get("model") not in NETWORKS:
         raise FileError(
             f"{source.name} does not hold a model of this version ({metadata.get('model')!r}).",
@@ -319,27 +319,6 @@ def load_model(path: str | Path) -> Any:
         if values is not None:
             setattr(model, what, np.asarray(values, dtype=object if isinstance(values, list) else None))
     return model.eval()
-
-
-def _read_arrays(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
-    if not path.is_file():
-        raise FileError(f"there is no file {path}.")
-    try:
-        if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
-            return arrays, json.loads(bytes(arrays.pop(_METADATA_KEY)))
-        data = path.read_bytes()
-        size = int.from_bytes(data[:8], "little")
-        header = json.loads(data[8 : 8 + size])
-        return dict(_safetensors().load(data)), json.loads(header["__metadata__"][_METADATA_KEY])
-    except MissingExtraError:
-        raise
-    except Exception as error:
-        raise FileError(
-            f"{path.name} is not a model file: {type(error).__name__}: {error}.",
-            hint="It must have been written by recsys.models.save_model.",
-        ) from error
 
 
 def _safetensors() -> Any:

@@ -258,8 +258,9 @@ def rerank(candidates: Any, other: Factors, k: int, *, alpha: float = 0.7) -> Li
     if not 0 <= alpha <= 1:
         raise InputError(f"alpha={alpha!r} does not lie between 0 and 1.", hint="1 is the list's own order.")
     case = np.repeat(np.arange(len(lists.cases)), lists.sizes)
-    users = other.user_rows.row_of(lists.cases.values, table="lists")
-    items = other.item_rows.row_of(lists.items.values, table="lists")[lists.codes]
+    other.check_ids(lists, "lists")
+    users = other.user_rows.row_of(lists.cases.values)
+    items = other.item_rows.row_of(lists.items.values)[lists.codes]
     known = (users[case] >= 0) & (items >= 0)
     other_scores = np.zeros(len(case))
     step = max(1, _BLOCK_BYTES // (16 * other.items.shape[1]))
@@ -306,7 +307,7 @@ def diversify(
     if item_ids is None and pool.items.kind != "int":
         raise InputError("items are texts and the embeddings have no ids.", hint="Pass item_ids=.")
     ids = np.arange(len(vectors)) if item_ids is None else list(item_ids)
-    row_of_item = IdRows(len(vectors), ids, what="item").row_of(pool.items.values, table="lists")
+    row_of_item = IdRows(len(vectors), ids, what="item").row_of(pool.items.values)
     relevance = _relevance(pool)
     indptr = np.concatenate([[0], np.cumsum(np.minimum(pool.sizes, k))]).astype(np.int64)
     picked = np.empty(int(indptr[-1]), dtype=np.int64)

@@ -6,7 +6,6 @@ Both draw from the same numbers by functions of the same names, so one class ser
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -18,6 +17,7 @@ from recsys.metrics.registry import Request
 from recsys.report import section_numbers
 from recsys.report.report_data import ReportData, gather_report_data
 from recsys.stats.comparison_table import Row
+from recsys.types import cached_property
 
 
 class EvaluationPictures:

@@ -30,7 +30,7 @@ def verdict(data: ReportData) -> tuple[str, list[str]]:
         n = data.first(best).n_cases.get(metric)
         over = f" over {n:,} users" if n else ""
         return f"{best} reaches {metric} {value:.4f}{interval}{over}.", []
-    if row.verdict.startswith("identical"):
+    if row.verdict.startswith(("identical", "both found nothing")):
         sentence = f"{_outcome(row)} on {row.metric}."
     else:
         text = format_difference(row.difference, row.interval, row.relative, row.relative_interval)
@@ -55,6 +55,8 @@ def _outcome(row: Row) -> str:
         return f"{row.model} is {word} than {row.baseline}"
     if word in {"equivalent", "identical"}:
         return f"{row.model} and {row.baseline} are {word}"
+    if word == "both found nothing":
+        return f"{row.model} and {row.baseline} {word}"
     return f"There is no clear difference between {row.model} and {row.baseline}"
 
 
@@ -74,7 +76,7 @@ def _against_next(data: ReportData) -> list[str]:
         warnings.simplefilter("ignore")
         pair = {next_best: data.models[next_best], data.best: data.models[data.best]}
         row = compare(pair, baseline=next_best, metrics=[data.metric])[0]
-    if row.verdict.startswith("identical"):
+    if row.verdict.startswith(("identical", "both found nothing")):
         return [f"{_outcome(row)} on {row.metric}."]
     gap = format_difference(row.difference, row.interval, row.relative, row.relative_interval).replace(
         "%", " %"

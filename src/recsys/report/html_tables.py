@@ -6,8 +6,6 @@ Each file is a data link in the page, so downloads work from disk, without a net
 from __future__ import annotations
 
 import base64
-import csv
-import io
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -18,9 +16,6 @@ import numpy as np
 
 from recsys.evaluation import tables
 from recsys.report import style
-
-# A spreadsheet takes a text cell that begins with one of these for a formula.
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True)
@@ -54,7 +49,7 @@ class HtmlTable:
         records = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
         lines = ",\n".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in records)
         contents = {
-            "CSV": ("csv", "text/csv", comma_separated(columns)),
+            "CSV": ("csv", "text/csv", tables.csv_text(columns, zip(*columns.values(), strict=True))),
             "JSON": ("json", "application/json", f"[\n{lines}\n]\n"),
             "Markdown": ("md", "text/markdown", tables.markdown(formatted) + "\n"),
             "LaTeX": ("tex", "application/x-tex", tables.latex(formatted) + "\n"),
@@ -136,23 +131,6 @@ def _format(value: Any, spec: str | None, *, for_page: bool = False) -> Any:
     if spec == "p":
         return "< 1e-4" if value < 1e-4 else f"{value:.2g}"
     return format(value, spec)
-
-
-def comma_separated(columns: Mapping[str, Sequence[Any]]) -> str:
-    r"""CSV with every digit; text that a spreadsheet would take for a formula gets an apostrophe.
-
-    >>> comma_separated({"model": ["=1+1", "als"], "value": [0.5, None]})
-    "model,value\n'=1+1,0.5\nals,\n"
-    """
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([_escape_formula(name) for name in columns])
-    writer.writerows([_escape_formula(v) for v in row] for row in zip(*columns.values(), strict=True))
-    return out.getvalue()
-
-
-def _escape_formula(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA_STARTS) else value
 
 
 def _json_value(value: Any) -> Any:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from recsys.errors import MissingExtraError
+from recsys.evaluation.cautions import comparison_cautions, unique_cautions
 from recsys.evaluation.result_files import library_version
 from recsys.inputs.files import write_text
 from recsys.report.charts.chart import Chart, vl_convert
@@ -136,7 +137,7 @@ def report_html(
         title or default_title,
         sentence,
         remarks,
-        [*_sampling_cautions(data), *data.cautions],
+        [*_result_cautions(data), *_sampling_cautions(data), *data.cautions],
         _facts(data),
         [s for s in sections if not s.needs],
         [s for s in sections if s.needs],
@@ -225,6 +226,17 @@ def _facts(data: ReportData) -> list[str]:
     if data.baseline is not None:
         facts.append(f"baseline {data.baseline}")
     return [*facts, f"conventions: {data.first(data.names[0]).conventions}"]
+
+
+def _result_cautions(data: ReportData) -> list[str]:
+    """Where the numbers may answer another question than was meant, as results and comparison say."""
+    if data.comparison is not None:
+        cautions = data.comparison.cautions
+    elif len(data.models) > 1:
+        cautions = comparison_cautions(data.models)
+    else:
+        cautions = unique_cautions(run.cautions for runs in data.models.values() for run in runs)
+    return [f"{one.sentence} [{one.code}]" for one in cautions]
 
 
 def _sampling_cautions(data: ReportData) -> list[str]:

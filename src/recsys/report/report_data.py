@@ -10,7 +10,6 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +28,7 @@ from recsys.metrics.registry import Request, metric_set
 from recsys.report import style
 from recsys.stats.pairing import Aligned, align
 from recsys.stats.runs import merge_runs, run_layout
-from recsys.types import Array, Float, Interactions, Lists, PerCase
+from recsys.types import Array, Float, Interactions, Lists, PerCase, cached_property
 
 _TITLE_COLUMNS = ("title", "name", "label", "product_name", "item_name", "value", "text")
 _GROUP_COLUMNS = ("category", "categories", "genre", "genres", "brand", "group", "type", "class")
@@ -185,7 +184,8 @@ def gather_report_data(
     cautions: tuple[str, ...] = ()
     # A comparison with another baseline, or without the headline metric, is made again.
     if {row.baseline for row in rows} != {base} or headline not in compared:
-        comparison, cautions = _compare(models, base)
+        silenced = frozenset[str]() if comparison is None else comparison.silenced
+        comparison, cautions = _compare(models, base, silenced)
     return ReportData(
         models,
         base,
@@ -250,9 +250,9 @@ def _choose_baseline(
 
 
 def _compare(
-    models: Mapping[str, list[Evaluation]], baseline: str | None
+    models: Mapping[str, list[Evaluation]], baseline: str | None, silenced: frozenset[str]
 ) -> tuple[Comparison | None, tuple[str, ...]]:
-    """The comparison with the baseline, and its warnings."""
+    """The comparison with the baseline, and its warnings; `silenced` are codes of cautions."""
     if baseline is None:
         return None, ()
     evaluations = [e for runs in models.values() for e in runs]
@@ -268,7 +268,7 @@ def _compare(
         return None, ()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        comparison = compare(dict(models), baseline=baseline, metrics=metrics)
+        comparison = compare(dict(models), baseline=baseline, metrics=metrics, cautions=silenced)
     return comparison, tuple(dict.fromkeys(str(w.message) for w in caught))
 
 

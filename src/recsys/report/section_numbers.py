@@ -18,7 +18,7 @@ from recsys.errors import InputError, RecsysError
 from recsys.inputs.frames import detect_columns
 from recsys.metrics.attributes import read_vectors
 from recsys.metrics.registry import metric_set
-from recsys.models.baselines import HEAD
+from recsys.models.baselines import popular_head
 from recsys.report.report_data import ItemNames, ReportData
 from recsys.stats.comparison_table import Row
 from recsys.stats.inference_results import Estimate
@@ -208,14 +208,10 @@ def popularity(train: Interactions, items: Ids) -> Int:
 
 
 def _popularity_group(train: Interactions, items: Ids) -> Int:
-    """The place in _GROUPS of each item.
-
-    The head is the most popular fifth of the items with any user in train, equal counts together.
-    """
+    """The place in _GROUPS of each item."""
     train_counts = np.bincount(train.codes, minlength=len(train.items))
-    ranked = np.sort(train_counts[train_counts > 0])[::-1]
-    n_head = max(int(np.ceil(HEAD * len(ranked))), 1)
-    least = ranked[n_head - 1] if len(ranked) else np.iinfo(np.int64).max
+    in_head = popular_head(train_counts)
+    least = train_counts[in_head].min() if in_head.any() else np.iinfo(np.int64).max
     counts = popularity(train, items)
     return np.where(counts >= least, 0, np.where(counts > 0, 1, 2))
 

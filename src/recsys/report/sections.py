@@ -226,7 +226,10 @@ def _head_tail(data: ReportData) -> Section | None:
         table = table_by_model("head-tail-found", "Relevant items found", found)
         chart = charts.bars(found, baseline=data.baseline, title="share found")
         pictures.append(Picture(f"Share of relevant items found in the first {k} places", chart, table))
-    lead = "The head is the most popular fifth of the items in training, the tail all others."
+    lead = (
+        "The head is the most popular fifth of the items in training, cut between two levels of popularity; "
+        "the tail is all others. Shares are of all places and of all relevant items, not means over users."
+    )
     return Section(lead, [], pictures)
 
 
@@ -400,7 +403,8 @@ def _flatten_notes(notes: Mapping[str, Any], parent: str = "") -> list[tuple[str
         if isinstance(value, Mapping):
             rows += _flatten_notes(value, f"{parent} {name}".strip())
         elif value not in (None, "", ()):
-            rows.append((parent, str(name).replace("_", " "), str(value)))
+            text = ", ".join(value) if isinstance(value, tuple) else str(value)
+            rows.append((parent, str(name).replace("_", " "), text))
     return rows
 
 

@@ -44,6 +44,25 @@ def colours(names: Sequence[str], baseline: str | None = None) -> list[str]:
     return [GREY if name == baseline else COLOURS[next(numbers) % len(COLOURS)] for name in names]
 
 
+def steps(n: int) -> list[str]:
+    """Shades of one colour, the darkest first; more than STEPS has lie between those of STEPS.
+
+    >>> steps(2) == list(STEPS[:2]), len(set(steps(7)))
+    (True, 7)
+    """
+    if n <= len(STEPS):
+        return list(STEPS[:n])
+    channels = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in STEPS])
+    places, at = np.linspace(0, len(STEPS) - 1, n), np.arange(len(STEPS))
+    mixed = np.stack([np.interp(places, at, channel) for channel in channels.T], axis=1).round().astype(int)
+    return ["#{:02x}{:02x}{:02x}".format(*colour) for colour in mixed.tolist()]
+
+
+def heat_decimals(values: Any) -> int:
+    """How many decimals the cells of a heat map show: none where all are whole numbers."""
+    return 3 if (_finite(values) % 1).any() else 0
+
+
 def shapes(names: Sequence[str]) -> list[str]:
     """One shape per model, in order."""
     return [SHAPES[i % len(SHAPES)] for i in range(len(names))]

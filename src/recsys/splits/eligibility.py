@@ -7,7 +7,7 @@ set is stored once and users point to it; it is expanded per user only when it i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -141,17 +141,19 @@ def _read_items(
         )
     clocks = [None if column is None else read_times(frame[column], column, unit=unit) for column in names]
     present = [clock for clock in clocks if clock is not None]
-    if len({(clock.kind, clock.tick) for clock in present}) > 1:
+    if len({clock.kind for clock in present}) > 1:
         raise InputError(
             "from and until are times of different kinds.", table="items", hint="Write both the same way."
         )
     whole = all(clock.values.dtype.kind == "i" for clock in present)
+    tick = min((clock.tick for clock in present if clock.tick is not None), default=None)
     open_ends = (_FIRST_TICK, _LAST_TICK) if whole else (-np.inf, np.inf)
     bounds = []
     for clock, absent in zip(clocks, open_ends, strict=True):
         values = np.full(len(ids), absent)
         if clock is not None:
-            values[codes] = np.where(clock.missing, absent, clock.values)
+            times = clock.values if tick is None else clock.in_ticks(tick)
+            values[codes] = np.where(clock.missing, absent, times)
         bounds.append(values)
     is_reversed = bounds[0] > bounds[1]
     if is_reversed.any():
@@ -160,7 +162,7 @@ def _read_items(
             table="items",
             hint="Correct the row.",
         )
-    return ids, bounds[0], bounds[1], present[0]
+    return ids, bounds[0], bounds[1], replace(present[0], tick=tick)
 
 
 def _time_column(names: list[str], chosen: str | None, known: tuple[str, ...]) -> str | None:
@@ -193,9 +195,9 @@ def _read_moments(at: Any, users: Any, clock: Clock, columns: Any, unit: str | N
                 else f"times are {own_clock.kind}, those of the items {clock.kind}"
             )
             raise InputError(f"{problem}.", table="at", column=name, hint="Write both the same way.")
-        times, tick, own_tick = own_clock.values, clock.tick or 1, own_clock.tick or 1
-        if own_clock.tick != clock.tick:  # both are dates, of different resolutions
-            times = times * (own_tick // tick or 1) // (tick // own_tick or 1)
+        tick, own_tick = clock.tick or 1, own_clock.tick or 1
+        # Two tables of dates may differ in their resolution.
+        times = own_clock.in_ticks(tick) if own_tick >= tick else own_clock.values // (tick // own_tick)
         values = np.full(len(ids), _FIRST_TICK if times.dtype.kind == "i" else -np.inf, dtype=times.dtype)
         np.maximum.at(values, user, times)
         return ids, values

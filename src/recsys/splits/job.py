@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Literal, TypedDict, TypeVar, cast
 
 import numpy as np
@@ -22,7 +22,7 @@ from recsys.inputs.timestamps import Clock
 from recsys.kernels.keyed_random import Keys, check_seed, id_keys, pair_keys
 from recsys.splits.split_result import TEST, TRAIN, VALIDATION, Folds, Side, Split, format_count, reason_code
 from recsys.splits.split_table import InteractionTable, as_interaction_table, check_whole_number, k_core
-from recsys.types import Array, Bool, Codes, Ids, Int, Registry
+from recsys.types import Array, Bool, Codes, Ids, Int, Registry, cached_property
 
 ON_TIE = {
     "together": "rows of one time stay together, on the newer side",
@@ -96,6 +96,11 @@ class Strategy:
     help: str
 
     def __call__(self, data: Any, *arguments: Any, **parameters: Any) -> Split | Folds:
+        try:
+            inspect.signature(self.function).bind(data, *arguments, **parameters)
+        except TypeError as error:
+            takes = ", ".join(self.parameters)
+            raise SplitError(f"{self.name}: {error}.", hint=f"It takes {takes}.") from None
         return self.function(data, *arguments, **parameters)
 
     @property
@@ -402,10 +407,10 @@ def _ratings(column: Any) -> Array | None:
 
 def check_amount(value: Any, name: str, *, optional: bool = False) -> int | float:
     """Return the value if it is a share above 0 and below 1, or a number of rows (or users) of at least 1."""
-    if optional and value in (None, 0) and not isinstance(value, bool):
+    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
+    if optional and (value is None or (is_whole and value == 0) or (isinstance(value, float) and value == 0)):
         return 0
-    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if is_whole and value >= 1:
+    if is_whole and 1 <= value < 1 << 63:
         return int(value)
     if isinstance(value, float | np.floating) and 0 < value < 1:
         return float(value)

@@ -107,7 +107,7 @@ def sample(
     Raises:
         SplitError: a user has fewer than n candidates, or an argument is out of range.
 
-    >>> drawn = sample({"ann": ["a", "b"], "bob": ["c"]}, n=2, catalogue="abcdef")
+    >>> drawn = sample({"ann": ["a", "b"], "bob": ["c"]}, n=2, catalogue=list("abcdef"))
     >>> drawn.matrix.shape, set(drawn.to_dict()["ann"]) & {"a", "b"}
     ((2, 2), set())
     """
@@ -312,12 +312,13 @@ def _is_among(keys: Int, known: Int) -> Bool:
 
 
 def _check_arguments(how: Any, n: Any, too_few: Any, power: Any, batch_size: Any) -> None:
-    if how not in HOW:
+    if not isinstance(how, str) or how not in HOW:
         raise UnknownNameError("way to sample negatives", how, HOW)
-    if too_few not in ("error", "fewer"):
+    if not isinstance(too_few, str) or too_few not in ("error", "fewer"):
         raise UnknownNameError("value of too_few", too_few, ("error", "fewer"))
     for name, value in (("n", n), ("batch_size", batch_size)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
+        if not is_whole or not 1 <= value < 1 << 63:
             raise SplitError(
                 f"{name}={value!r} is not a whole number of at least 1.", hint=f"Pass {name}=99."
             )

@@ -7,7 +7,6 @@ counts are checked nevertheless.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy.typing as npt
 
 from recsys.errors import SplitError
 from recsys.splits.split_table import InteractionTable, count_distinct
-from recsys.types import Array, Bool, Int
+from recsys.types import Array, Bool, Int, cached_property
 
 Side = npt.NDArray[np.int8]
 SIDES = ("train", "validation_known", "validation", "known", "test")

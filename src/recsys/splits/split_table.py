@@ -8,19 +8,18 @@ items with enough of them, before a split.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import compress
 from typing import Any
 
 import numpy as np
 
-from recsys.errors import ColumnError, InputError, SplitError
-from recsys.inputs.containers import rows_of_container
+from recsys.errors import ColumnError, InputError, SplitError, UnknownNameError
+from recsys.inputs.containers import as_csr, is_sparse, rows_of_container
 from recsys.inputs.frames import as_frame, detect_columns, encode_column
-from recsys.inputs.ids import encode
+from recsys.inputs.ids import encode, refuse_masked
 from recsys.inputs.timestamps import Clock, read_times
-from recsys.types import Array, Bool, Codes, Ids, Int, Interactions
+from recsys.types import Array, Bool, Codes, Ids, Int, Interactions, cached_property
 
 _ROLES = ("user", "item", "time", "grade")
 
@@ -192,7 +191,7 @@ def as_interaction_table(data: Any, columns: Mapping[str, Any] | None) -> Intera
         table: InteractionTable = EntryTable("Interactions", roles, coded, data.kept, len(data.codes))
     elif isinstance(data, np.ndarray):
         table = _array_table(data, columns)
-    elif hasattr(data, "tocsr") and hasattr(data, "nnz"):
+    elif is_sparse(data):
         table = _sparse_table(data)
     elif isinstance(data, Mapping):
         table = _dict_table(data)
@@ -213,6 +212,7 @@ def as_interaction_table(data: Any, columns: Mapping[str, Any] | None) -> Intera
 
 def _array_table(data: Array, columns: Mapping[str, Any] | None) -> EntryTable:
     """A 2-D array; `columns` gives the number of the column with each role."""
+    refuse_masked(data, table="data")
     numbers = {role: number for role, number in (columns or {}).items() if role in _ROLES}
     readable = data.ndim == 2 and 0 < len(numbers) == len(columns or {})
     if not readable or not all(
@@ -229,7 +229,7 @@ def _array_table(data: Array, columns: Mapping[str, Any] | None) -> EntryTable:
 
 
 def _sparse_table(data: Any) -> EntryTable:
-    matrix = data.tocsr()
+    matrix = as_csr(data, table="data")
     rows = rows_of_container(matrix, ordered=False, table="data")
 
     def take(keep: Bool) -> Any:
@@ -379,9 +379,16 @@ def count_distinct(codes: Codes, size: int) -> int:
     return int(present.sum())
 
 
+def check_choice(value: Any, name: str, choices: Collection[str]) -> None:
+    """Raise an error if the value is none of the words that an argument may be."""
+    if not isinstance(value, str) or value not in choices:
+        raise UnknownNameError(f"value of {name}", value, choices)
+
+
 def check_whole_number(value: Any, name: str, minimum: int = 0) -> int:
     """Return the value as an int; an error if it is not a whole number of at least `minimum`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
+    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
+    if not is_whole or not minimum <= value < 1 << 63:
         raise SplitError(
             f"{name}={value!r} is not a whole number of at least {minimum}.",
             hint=f"Pass {name}={max(minimum, 3)}.",

@@ -13,7 +13,8 @@ from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 
-from recsys.errors import InputError, SplitError, UnknownNameError
+from recsys.errors import InputError, RecsysDeprecationWarning, SplitError, warn
+from recsys.inputs.containers import as_csr
 from recsys.kernels.keyed_random import id_keys, pair_keys, unit_floats
 from recsys.splits.job import (
     STRATEGIES,
@@ -35,9 +36,10 @@ from recsys.splits.split_result import (
     Split,
     reason_code,
 )
-from recsys.splits.split_table import check_whole_number
+from recsys.splits.split_table import check_choice, check_whole_number
 from recsys.types import Ids, Int
 
+_MAX_WINDOWS = 1_000_000
 _FOLD_UNITS = {
     "rows": "all rows are dealt out",
     "user_rows": "each user's rows are dealt out",
@@ -83,8 +85,7 @@ def k_fold(data: Any, n_folds: int = 5, *, by: str = "rows", **options: Unpack[S
     >>> [sorted(f.test) for f in k_fold({"ann": ["a", "b"], "bob": ["c"], "eve": ["d"]}, 3, by="users")]
     [['bob'], ['eve'], ['ann']]
     """
-    if by not in _FOLD_UNITS:
-        raise UnknownNameError("value of by", by, _FOLD_UNITS)
+    check_choice(by, "by", _FOLD_UNITS)
     n_folds = check_whole_number(n_folds, "n_folds", 2)
     job = Job("k_fold", data, {"n_folds": n_folds, "by": by}, options, timed=False)
     ids, user = job.ids("user")
@@ -121,8 +122,7 @@ def leave_one_out(
 
     A user with a single row cannot be on both sides and is excluded and counted (`short=`).
     """
-    if which not in ("last", "random"):
-        raise UnknownNameError("value of which", which, ("last", "random"))
+    check_choice(which, "which", ("last", "random"))
     parameters = {"which": which, "validation": validation}
     amounts = (1, check_amount(validation, "validation", optional=True))
     job = Job("leave_one_out", data, parameters, options, timed=which == "last")
@@ -265,17 +265,20 @@ def _window_starts(job: Job, span: Any, stride: Any, n_windows: int | None, star
     if n_windows is not None:
         check_whole_number(n_windows, "n_windows", 1)
     oldest, newest = job.times.min(), job.times.max()
+    # One more than can fit, or than anybody wants: such a number is refused below.
+    most = int(min((newest - oldest) // stride, _MAX_WINDOWS)) + 2
     if start is None:
         end = np.nextafter(newest, np.inf) if job.times.dtype.kind == "f" else int(newest) + 1
         n_starts = 3 if n_windows is None else n_windows
-        starts = [end - span - stride * at for at in range(n_starts)][::-1]
+        starts = [end - span - stride * at for at in range(min(n_starts, most))][::-1]
     else:
         first_start = job.clock.at(start, what="start")
-        n_starts = int((newest - first_start) // stride) + 1 if n_windows is None else n_windows
-        starts = [first_start + stride * at for at in range(max(n_starts, 0))]
-    if not starts or starts[0] <= oldest or starts[-1] > newest:
+        n_fitting = int(min((newest - first_start) // stride, most)) + 1
+        n_starts = n_fitting if n_windows is None else n_windows
+        starts = [first_start + stride * at for at in range(min(max(n_starts, 0), most))]
+    if not starts or starts[0] <= oldest or starts[-1] > newest or n_starts > most:
         raise SplitError(
-            f"{len(starts)} windows of {span} do not fit between {job.clock.shown(oldest)} and "
+            f"{max(n_starts, 0)} windows of {span} do not fit between {job.clock.shown(oldest)} and "
             f"{job.clock.shown(newest)} with something to train on before the first.",
             hint="Use shorter or fewer windows, or another start.",
         )
@@ -303,9 +306,9 @@ def unseen_users(
         by: the rest is the newest rows ("time") or drawn ones ("random").
         options: as for every strategy.
     """
-    if by not in ("random", "time"):
-        raise UnknownNameError("value of by", by, ("random", "time"))
-    if not 0 < known < 1:
+    check_choice(by, "by", ("random", "time"))
+    share: Any = known
+    if not isinstance(share, float | np.floating | Fraction) or not 0 < share < 1:
         raise SplitError(f"known={known!r} is not a share above 0 and below 1.", hint="Pass known=0.8.")
     amounts = _check_amounts(test, validation)
     parameters = {"test": test, "validation": validation, "known": known, "by": by}
@@ -459,12 +462,13 @@ def split(
 def split(data: Any, how: str, *arguments: Any, **parameters: Any) -> Split | Folds: ...
 
 
-def split(data: Any, how: str = "random_ratio", *arguments: Any, **parameters: Any) -> Split | Folds:
+def split(data: Any, how: str | None = None, *arguments: Any, **parameters: Any) -> Split | Folds:
     """Split interactions by the name of a strategy.
 
     Args:
         data: a table, a sparse matrix, a dict, a 2-D array or `Interactions`.
-        how: a name in `STRATEGIES`.
+        how: a name in `STRATEGIES`. Leaving it out is deprecated: it means "random_ratio", which lets a model
+            learn from what came after the test, and a later version will ask for a name.
         arguments: positional arguments of that strategy.
         parameters: keyword arguments of that strategy.
 
@@ -477,6 +481,14 @@ def split(data: Any, how: str = "random_ratio", *arguments: Any, **parameters: A
     >>> split({"ann": ["a", "b", "c"], "bob": ["a", "d"]}, "leave_last").test
     {'ann': ['c'], 'bob': ['d']}
     """
+    if how is None:
+        how = "random_ratio"
+        warn(
+            RecsysDeprecationWarning,
+            "split(data) without a strategy draws rows at random, so models learn from what came after the "
+            'test. Say how: split(data, "leave_last") or split(data, "global_temporal"), which go by time, '
+            'or split(data, "random_ratio") if this is meant. A later version will refuse the omission.',
+        )
     return STRATEGIES.find(how)(data, *arguments, **parameters)
 
 
@@ -543,7 +555,7 @@ def leave_one_out_matrices(matrix: Any, *, seed: int = 0) -> LeaveOneOutMatrices
             f"the matrix came as {type(matrix).__name__}.",
             hint="Pass a users x items array or sparse matrix.",
         )
-    stored = matrix.tocsr().copy() if hasattr(matrix, "tocsr") else csr_array(matrix)
+    stored = as_csr(matrix, table="matrix").copy() if hasattr(matrix, "tocsr") else csr_array(matrix)
     stored.sum_duplicates()
     stored.eliminate_zeros()
     sizes = np.diff(stored.indptr)

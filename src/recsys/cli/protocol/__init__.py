@@ -16,7 +16,6 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, cast
@@ -30,7 +29,7 @@ from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
 from recsys.inputs.files import read_file
 from recsys.metrics.registry import Request, parse_all
-from recsys.types import Interactions
+from recsys.types import Interactions, cached_property
 
 __all__ = ["Outcome", "Protocol", "input_digests", "read_protocol", "run_protocol"]
 
@@ -244,6 +243,7 @@ def _check_models(protocol: Protocol) -> None:
         "user_ids": "factors",
         "item_ids": "factors",
         "half_life": "baseline",
+        "unit": "half_life",
     }
     for name, model in protocol.content["models"].items():
         for setting, needed in needed_setting.items():
@@ -251,8 +251,8 @@ def _check_models(protocol: Protocol) -> None:
                 raise InputError(f"models.{name}: {setting} is for models with {needed} only.")
         if (model.get("baseline") == "recent") != ("half_life" in model):
             raise InputError(
-                f"models.{name}: the baseline 'recent' needs half_life, in the unit of the times, "
-                "and no other has one."
+                f"models.{name}: the baseline 'recent' needs half_life, such as \"7d\" or a number in the "
+                "unit of the times, and no other has one."
             )
 
 
@@ -272,10 +272,11 @@ class Outcome:
         metrics = list(next(iter(results.values())))
         columns: dict[str, list[Any]] = {"model": list(results)}
         columns |= {name: [result[name] for result in results.values()] for name in metrics}
-        parts = [self.protocol.title, "", tables.text(columns)]
+        parts = [tables.printable(self.protocol.title), "", tables.text(columns)]
         if self.comparison is not None:
-            parts += ["", str(self.comparison)]
-        return "\n".join(parts)
+            return "\n".join([*parts, "", str(self.comparison)])  # which has the cautions of the models, too
+        cautions = [str(caution) for result in results.values() for caution in result.cautions]
+        return "\n".join([*parts, *(["", *cautions] if cautions else [])])
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """What a second party must get: hashes of the protocol and its inputs, and each model's result."""
@@ -287,7 +288,12 @@ class Outcome:
         }
         text = json.dumps(result, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         run = next(iter(results.values()))["run"]
-        document = {"result": result, "sha256": hashlib.sha256(text.encode()).hexdigest(), "run": run}
+        document = {
+            "result": result,
+            "sha256": hashlib.sha256(text.encode()).hexdigest(),
+            "cautions": {name: document["cautions"] for name, document in results.items()},
+            "run": run,
+        }
         return json.dumps(document, indent=indent, ensure_ascii=False)
 
 
@@ -296,6 +302,7 @@ def run_protocol(
     *,
     folder: str | Path | None = None,
     report: str | Path | None = None,
+    cautions: str | Sequence[str] | None = None,
     progress: Callable[[str], object] | None = None,
 ) -> Outcome:
     """Execute a protocol and save its results.
@@ -304,6 +311,7 @@ def run_protocol(
         protocol: a protocol, or the path of one.
         folder: where results are added; by default where the protocol says.
         report: the report to write; by default the one the protocol names.
+        cautions: "ignore", or the codes of the cautions that are not to be given.
         progress: called with a line of text at each step.
     """
     if not isinstance(protocol, Protocol):
@@ -329,14 +337,16 @@ def run_protocol(
             source = _read_model(protocol, model, train, test)
             results[name] = evaluate(
                 source, test, protocol.requests, conventions=protocol.conventions, seen=seen, train=train,
-                never=never,
+                never=never, cautions=cautions,
             )  # fmt: skip
         seconds[name] = round(time.perf_counter() - start, 3)
     options = dict(protocol.content.get("compare", {}))
     baseline, metrics = options.pop("baseline", None), options.pop("metrics", None)
     comparison = None
     if len(results) > 1:
-        comparison = compare(results, baseline, metrics, rng=protocol.seed, **options)
+        comparison = compare(
+            results, baseline, metrics, cautions=cautions, rng=protocol.seed, **options
+        )  # fmt: skip
     output = protocol.content.get("output", {})
     if folder is None and "folder" in output:
         folder = protocol.at(output["folder"])
@@ -453,4 +463,5 @@ def _read_model(
     users = test.cases.values.tolist()
     if model["baseline"] == "random":
         return shuffled(users=users, item_ids=train.items.values.tolist(), seed=protocol.seed)
-    return popularity(training_counts(train, half_life=model.get("half_life")), users=users)
+    unit = model.get("unit", protocol.content.get("split", {}).get("unit"))
+    return popularity(training_counts(train, half_life=model.get("half_life"), unit=unit), users=users)

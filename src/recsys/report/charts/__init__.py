@@ -55,7 +55,7 @@ def bars(
 ) -> Chart:
     """Models side by side, metric by metric."""
     rows = style.long_rows(values, "metric")
-    names, metrics = list(values), list(dict.fromkeys(r["metric"] for r in rows))
+    names, metrics = list(values), [str(metric) for metric in style.keys_of(values)]
     across = {
         "x": name_axis("metric", metrics, **LEVEL_LABELS),
         "xOffset": {"field": "model", "scale": ordered_scale(names)},
@@ -82,14 +82,18 @@ def curve(values: Mapping[str, Mapping[int, Any]], *, metric: str = "", baseline
     """A metric against the cut-off k, one line per model."""
     rows = style.long_rows(values, "k")
     names = list(values)
-    cut_offs = sorted({r["k"] for r in rows})
+    cut_offs = sorted(style.keys_of(values))
     place = {
         "x": {
             "field": "k",
             "type": "quantitative",
             "title": "cut-off k",
             "axis": {"values": cut_offs, "grid": False},
-            "scale": {"type": "log" if len(cut_offs) > 3 and cut_offs[0] > 0 else "linear", "nice": False},
+            "scale": {
+                "type": "log" if len(cut_offs) > 3 and cut_offs[0] > 0 else "linear",
+                "nice": False,
+                **({"domain": [cut_offs[0], cut_offs[-1]]} if len(cut_offs) > 1 else {}),
+            },
         },
         "y": number_axis("value", metric or "value", zero=True),
         # The legend draws filled marks: a dashed line would break their outlines.
@@ -133,7 +137,11 @@ def tradeoff(
 ) -> Chart:
     """One point per model: accuracy against coverage, or any two numbers."""
     names = list(points)
-    rows = [{"model": str(n), "x": float(p[0]), "y": float(p[1])} for n, p in points.items()]
+    rows = [
+        {"model": str(n), "x": float(x), "y": float(y)}
+        for n, (x, y) in points.items()
+        if math.isfinite(x) and math.isfinite(y)
+    ]
     padded = {"scale": {"zero": False, "padding": 26}}
     place = {"x": number_axis("x", x) | padded, "y": number_axis("y", y) | padded}
     point = {
@@ -232,9 +240,10 @@ def headtail(shares: Mapping[str, Mapping[str, float]], *, baseline: str | None 
         {"who": str(label), "group": group, "share": float(share), "order": groups.index(group)}
         for label, shares_by_group in shares.items()
         for group, share in shares_by_group.items()
+        if math.isfinite(share)
     ]
     says = f"Share of places by popularity of the item, for {list_names(shares)}."
-    colours = style.STEPS[: len(groups)]
+    colours = style.steps(len(groups))
     return _stacked_bars(rows, list(shares), groups, colours, says=says, size=("share", ".1%"))
 
 
@@ -322,7 +331,7 @@ def forest(
         {"mark": point_mark(85), "encoding": {"y": y, "x": x, "color": colour, "tooltip": tips}},
     ]
     says = f"{title or 'Difference'} with its interval, for {list_names(rows)}."
-    return chart_of(points, layers, says, height=26 * len(points) + 4)
+    return chart_of(points, layers, says, height=26 * len(rows) + 4)
 
 
 def duel(
@@ -427,6 +436,7 @@ def history(
         {"model": str(name), "when": style.iso_time(when)} | style.value_fields(value)
         for name, values in rows.items()
         for when, value in values
+        if math.isfinite(style.value_and_interval(value)[0])
     ]
     x = {"field": "when", "type": "temporal", "title": None, "axis": {"grid": False, "labelOverlap": True}}
     y = number_axis("value", metric or "value")
@@ -460,7 +470,8 @@ def history(
 def heat(values: Mapping[str, Mapping[str, Any]], *, title: str = "") -> Chart:
     """A table as a heat map, its numbers written in the cells."""
     rows = round_floats(style.long_rows(values, "column", "row"))
-    columns = dict.fromkeys(r["column"] for r in rows)
+    columns = style.keys_of(values)
+    decimals = style.heat_decimals([r["value"] for r in rows])
     place = {"x": name_axis("column", columns, **LEVEL_LABELS), "y": name_axis("row", values)}
     ramp = {"field": "value", "type": "quantitative", "legend": None, "scale": {"range": list(style.RAMP)}}
     dark = f"datum.value > {style.dark_threshold([r['value'] for r in rows])!r}"
@@ -470,7 +481,7 @@ def heat(values: Mapping[str, Mapping[str, Any]], *, title: str = "") -> Chart:
             "mark": {"type": "text", "fontSize": 12},
             "encoding": {
                 **place,
-                "text": {"field": "value", "format": ".3f"},
+                "text": {"field": "value", "format": f".{decimals}f"},
                 "color": {"condition": {"test": dark, "value": "white"}, "value": "#111827"},
             },
         },

@@ -72,7 +72,7 @@ def curve(
     with styled_axes(ax, (5.2, 3.4)) as axes:
         lines(values, x="cut-off k", y=metric, baseline=baseline, ax=axes)
         cut_offs = sorted({k for row in values.values() for k in row})
-        if len(cut_offs) > 3:
+        if len(cut_offs) > 3 and cut_offs[0] > 0:
             axes.set_xscale("log")
         axes.set_xticks(cut_offs, [str(k) for k in cut_offs])
         axes.minorticks_off()
@@ -112,6 +112,8 @@ def tradeoff(
     with styled_axes(ax, (4.6, 3.6)) as axes:
         for name, look in looks(list(points), baseline):
             at = points[name]
+            if not all(map(math.isfinite, at)):
+                continue
             axes.plot(*at, color=look["color"], marker=look["marker"], markersize=8, linestyle="none")
             axes.annotate(
                 look["label"], at, xytext=(0, 8), textcoords="offset points", ha="center", fontsize=9
@@ -178,8 +180,8 @@ def headtail(
     del baseline
     groups = style.keys_of(shares)
     table = np.array([[float(row.get(group, 0.0)) for group in groups] for row in shares.values()])
-    colours = style.STEPS[: len(groups)]
-    return stacked_bars(list(shares), groups, table.reshape(-1, len(groups)), colours, ax)
+    table = np.nan_to_num(table.reshape(-1, len(groups)), nan=0.0)
+    return stacked_bars(list(shares), groups, table, style.steps(len(groups)), ax)
 
 
 def winloss(
@@ -309,7 +311,7 @@ def heat(values: Mapping[str, Mapping[str, Any]], *, title: str = "", ax: Any = 
 
         axes.imshow(table, cmap=LinearSegmentedColormap.from_list("heat", list(style.RAMP)), aspect="auto")
         dark = style.dark_threshold(table)
-        decimals = 3 if (table[np.isfinite(table)] % 1).any() else 0
+        decimals = style.heat_decimals(table)
         for (r, c), value in np.ndenumerate(table):
             if math.isfinite(value):
                 colour = "white" if value > dark else "#111827"
