@@ -10,6 +10,7 @@ from typing import Any
 import recsys
 from recsys.cli.reference_verbs import all_metrics, all_presets, bounds_text, choices, decisions
 from recsys.conventions.decisions import DECISIONS, Conventions, describe
+from recsys.evaluation.cautions import CAUTIONS
 from recsys.inputs.files import FORMATS, write_text
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -91,6 +92,7 @@ def _metric_section(row: dict[str, Any], common: list[str]) -> list[str]:
         lines.append("- also moved by " + ", ".join(f"[`{name}`](conventions.md#{name})" for name in own))
     lines += [f"- needs {need}" for need in row["needs"]]
     lines.append(f"- equal scores under `ties=expected`: {row['ties']}")
+    lines.append(f"- under `ties=best` and `ties=worst`: {row['tie_order']}")
     if row["item_weights"]:
         lines.append("- takes item weights")
     return [*lines, f"- {row['reference']}", ""]
@@ -118,7 +120,56 @@ def conventions_page() -> str:
         ordered = sorted(choices(name).items(), key=lambda pair: pair[0] not in (default, "none"))
         lines += [f"- `{value}`: {words}" for value, words in ordered]
         lines += [""]
-    lines += ["## Presets", ""]
+    lines += [
+        "## Your own gains and discounts",
+        "",
+        "`gain=` also takes a mapping of grades to gains, or a function that gets a NumPy array of",
+        "grades and returns their gains; `discount=` the weights of places 1, 2, … (later places count",
+        "0), or a function of an array of places. All are finite and at least 0. A function is printed",
+        "and saved by its name, so two results agree only if it is the same function.",
+        "",
+        "```python",
+        "import recsys",
+        "",
+        'lists, truth = {1: ["a", "b", "c"]}, {1: {"a": 1, "c": 3}}',
+        "for rules in (",
+        '    {"gain": {1: 1, 3: 10}},',
+        '    {"gain": lambda grades: grades**2},',
+        '    {"discount": (1, 0.5, 0.25)},',
+        '    {"discount": lambda places: 1 / places},',
+        "):",
+        '    print(round(recsys.evaluate(lists, truth, ["dcg@3"], conventions=rules)["dcg@3"], 4))',
+        "```",
+        "",
+        "```text",
+        "6.0",
+        "5.5",
+        "1.75",
+        "2.0",
+        "```",
+        "",
+        "## Decisions of single metrics",
+        "",
+        "`per_metric` holds the exceptions: `{metric: {decision: value}}` for metrics that decide",
+        "otherwise than the rest, as some libraries do. A decision in the brackets of a request, such as",
+        "`ndcg(relevant_from=none)@10`, comes before both; one that is changed with `but(...)` is changed",
+        "for every metric, exceptions too.",
+        "",
+        "```python",
+        'rules = recsys.Conventions(relevant_from=2, per_metric={"ndcg": {"relevant_from": None}})',
+        "for conventions in (rules, rules.but(relevant_from=2)):",
+        '    result = recsys.evaluate(lists, truth, ["recall@1", "ndcg@1"], conventions=conventions)',
+        '    print(result["recall@1"], round(result["ndcg@1"], 4))',
+        "```",
+        "",
+        "```text",
+        "0.0 0.3333",
+        "0.0 0.0",
+        "```",
+        "",
+        "## Presets",
+        "",
+    ]
     lines += [
         "`cf_evaluation`, `recommender_evaluator`, `ncf_evaluator`, `rating_threshold` and",
         "`rating_and_ranking` are the decisions of the five design documents, 000 to 004, that",
@@ -196,7 +247,40 @@ def files_page() -> str:
     return before + start + "\n" + "\n".join(lines) + "\n\n" + end + after
 
 
+def cautions_page() -> str:
+    lines = [
+        MADE,
+        "",
+        "# Cautions",
+        "",
+        "A number can be right and answer another question than the one you meant: ids that are off by",
+        "one, lists shorter than the cut-off, one-star ratings that count as relevant. `result.cautions`",
+        "holds what was noticed, as (code, sentence, page); it is printed below the table, in the report,",
+        "by the command and in `--json`, and kept in result files. `comparison.cautions` and",
+        "`gate.cautions` hold their own and those of their models.",
+        "",
+        "A caution is a question, not an error. Once you have answered it, silence it:",
+        "",
+        '    recsys.evaluate(lists, truth, cautions=["k_beyond_lists"])   # these codes',
+        '    recsys.evaluate(lists, truth, cautions="ignore")             # all of them',
+        "    recsys evaluate lists.csv truth.csv --cautions ignore",
+        "",
+    ]
+    for code, rule in CAUTIONS.items():
+        about = "" if rule.about == "evaluation" else " (of `compare` and `gate`)"
+        lines += [
+            f"## {code}",
+            "",
+            f"**Speaks**{about}: {rule.speaks}",
+            "",
+            f"**Stays silent**: {rule.silent}",
+            "",
+        ]
+    return "\n".join(lines)
+
+
 PAGES = {
+    "cautions.md": cautions_page,
     "files.md": files_page,
     "metrics.md": metrics_page,
     "conventions.md": conventions_page,

@@ -9,13 +9,16 @@ import re
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import recsys
+from recsys.analysis import maps
 
+ROOT = Path(__file__).resolve().parents[1]
 OPTIONAL = {
     "pandas", "narwhals", "scipy.stats", "scipy.sparse", "polars", "pyarrow", "duckdb", "click", "rich",
     "torch", "jinja2", "matplotlib", "implicit", "pyspark", "safetensors", "sklearn", "numba",
@@ -157,3 +160,22 @@ def test_the_options_of_a_report_are_those_of_its_function():
         "path",
         "results",
     }
+
+
+def test_every_extra_named_in_an_error_has_the_package():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    calls = [
+        re.findall(r'MissingExtraError\("([^"]+)", "([^"]+)"', file.read_text("utf-8"))
+        for file in (ROOT / "src").rglob("*.py")
+    ]
+    named = {pair for found in calls for pair in found}
+    named |= {(package, extra) for package, extra, *_ in maps.METHODS.values() if extra is not None}
+    assert len(named) > 8
+    for package, extra in named:
+        assert any(re.match(rf"{package}\b", requirement) for requirement in extras[extra]), (package, extra)
+
+
+def test_the_package_is_a_command():
+    command = [sys.executable, "-m", "recsys", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("recsys")

@@ -155,9 +155,9 @@ class Registry(dict[str, _T]):
                 entry.load()
         return self
 
-    def find(self, name: str) -> _T:
+    def find(self, name: Any) -> _T:
         """The entry of this name; UnknownNameError, with the nearest names, if there is none."""
-        if name not in self and name not in self.load_plugins():
+        if not isinstance(name, str) or (name not in self and name not in self.load_plugins()):
             from recsys.errors import UnknownNameError
 
             raise UnknownNameError(self.kind, name, self)

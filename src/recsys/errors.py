@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 import warnings
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 __all__ = [
     "ColumnError",
@@ -26,20 +31,33 @@ __all__ = [
     "MissingExtraError",
     "NotDefinedError",
     "OutOfBoundsError",
+    "RecsysDeprecationWarning",
     "RecsysError",
     "RecsysWarning",
     "SplitError",
     "SwappedFactorsWarning",
     "TieWarning",
     "UnknownNameError",
+    "verb",
     "warn",
 ]
+
+# What a caller passed may be of any length; what is said about it may not.
+_LONGEST_VALUE = 200
+_LONGEST_PART = 2000
+_CERTAINLY_SHORT = 600  # in a text of this length nothing between quotes is cut: it may be a sentence
+_LONG_WORD = re.compile(rf"\S{{{_LONGEST_VALUE},}}")
+_LONG_QUOTE = re.compile(rf"'[^']{{{_LONGEST_VALUE},}}'|\"[^\"]{{{_LONGEST_VALUE},}}\"")
 
 
 class RecsysError(Exception):
     """Base of all errors; `table`, `column`, `row` say where, `hint` says what to do.
 
-    The text is the message, then the hint, then the place in brackets.
+    The text is the message, then the hint, then the place in brackets. Values in it that are longer than 200
+    letters are cut in the middle.
+
+    >>> len(str(InputError(f"unknown id {'x' * 100_000!r}.", hint="Check the ids."))) < 250
+    True
     """
 
     def __init__(
@@ -51,25 +69,40 @@ class RecsysError(Exception):
         row: Any = None,
         hint: str | None = None,
     ) -> None:
-        self.message = message
+        self.message = _shorten(message)
         self.table = table
         self.column = column
         self.row = row
-        self.hint = hint
-        super().__init__(message)
+        self.hint = None if hint is None else _shorten(hint)
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         where = [
-            f"{name} {value!r}"
+            f"{name} {_cut(repr(value), _LONGEST_VALUE)}"
             for name, value in (("table", self.table), ("column", self.column), ("row", self.row))
             if value is not None
         ]
-        hint = f" {self.hint}" if self.hint else ""
+        # A message that ends with the words of another error may lack the full stop before the advice.
+        stop = "" if self.message.endswith((".", "!", "?", ":", ";")) else "."
+        hint = f"{stop} {self.hint}" if self.hint else ""
         place = f" [{', '.join(where)}]" if where else ""
         return f"{self.message}{hint}{place}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.message, self.__dict__.copy())
+
+
+def _shorten(text: str) -> str:
+    """The text with long values in it cut in the middle, and itself if it is long for another reason."""
+    for pattern, short in ((_LONG_WORD, _LONGEST_VALUE), (_LONG_QUOTE, _CERTAINLY_SHORT)):
+        if len(text) > short:
+            text = pattern.sub(lambda found: _cut(found.group(), _LONGEST_VALUE), text)
+    return _cut(text, _LONGEST_PART)
+
+
+def _cut(text: str, longest: int) -> str:
+    half = (longest - 3) // 2
+    return text if len(text) <= longest else f"{text[:half]} … {text[-half:]}"
 
 
 def _rebuild(kind: type[RecsysError], message: str, state: dict[str, Any]) -> RecsysError:
@@ -115,10 +148,13 @@ class CutoffError(InputError):
 class UnknownNameError(RecsysError, ValueError):
     """An unknown metric, convention, preset or option; the nearest names are suggested."""
 
-    def __init__(self, what: str, name: object, known: Iterable[str], *, hint: str | None = None) -> None:
-        choices = sorted(set(known))
-        near = difflib.get_close_matches(str(name).lower(), choices, n=3, cutoff=0.5)
-        advice = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Known: {', '.join(choices)}."
+    def __init__(self, what: str, name: object, known: Iterable[object], *, hint: str | None = None) -> None:
+        by_text = {str(one): one for one in known}  # names of models may be numbers
+        choices = sorted(by_text)
+        text = name if isinstance(name, str) else repr(name)
+        near = difflib.get_close_matches(text[:_LONGEST_VALUE].lower(), choices, n=3, cutoff=0.5)
+        suggestions = " or ".join(repr(by_text[choice]) for choice in near)
+        advice = f"Did you mean {suggestions}?" if near else f"Known: {', '.join(choices)}."
         parts = [advice] if choices else []
         super().__init__(f"unknown {what} {name!r}.", hint=" ".join([*parts, *([hint] if hint else [])]))
         self.name = name
@@ -142,12 +178,16 @@ class OutOfBoundsError(RecsysError, ArithmeticError):
 
 
 class MissingExtraError(RecsysError, ImportError):
-    """An optional package is needed; the hint is the command that installs it."""
+    """An optional package is needed; the hint is the command that installs it.
 
-    def __init__(self, package: str, extra: str, purpose: str) -> None:
+    `extra` is the extra of this library that has the package, None if no extra has it.
+    """
+
+    def __init__(self, package: str, extra: str | None, purpose: str) -> None:
+        what = package if extra is None else f"'recsys-evaluation[{extra}]'"
         super().__init__(
             f"{purpose} needs the package {package!r}, which is not installed.",
-            hint=f"Install it with: pip install 'recsys-evaluation[{extra}]'",
+            hint=f"Install it with: pip install {what}",
         )
         self.package = package
         self.extra = extra
@@ -161,6 +201,10 @@ class RecsysWarning(UserWarning):
     """Base of all warnings."""
 
 
+class RecsysDeprecationWarning(RecsysWarning, FutureWarning):
+    """The call works today and will be an error in a later version; the text says what to write instead."""
+
+
 class TieWarning(RecsysWarning):
     """The value depends on how equal scores were ordered."""
 
@@ -171,6 +215,21 @@ class FloatIdWarning(RecsysWarning):
 
 class SwappedFactorsWarning(RecsysWarning):
     """The user matrix holds the items and vice versa; the two were exchanged."""
+
+
+def verb(function: Callable[P, R]) -> Callable[P, R]:
+    """A function of the public face: a misspelt keyword is an error that names the nearest ones."""
+    code = function.__code__
+    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+    @wraps(function)
+    def call(*arguments: P.args, **keywords: P.kwargs) -> R:
+        for name in keywords:
+            if name not in known:
+                raise UnknownNameError(f"keyword of {function.__name__}", name, known)
+        return function(*arguments, **keywords)
+
+    return call
 
 
 def warn(category: type[Warning], text: str) -> None:

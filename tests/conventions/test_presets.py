@@ -8,6 +8,7 @@ import inspect
 import math
 from itertools import combinations
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 import recsys
 from recsys.conventions import presets
-from recsys.conventions.decisions import Conventions
+from recsys.conventions.decisions import Conventions, describe
 from recsys.conventions.presets import PRESETS, preset, preset_name
 from recsys.errors import DuplicateError, UnknownNameError
 from recsys.metrics import METRICS
@@ -354,3 +355,89 @@ def ncf_evaluator_constant_scorer():
     """One positive, first of a hundred equal scores: a tenth of the time it is in the top ten."""
     lists = {1: [(item, 0.5) for item in range(100)]}
     assert value("ncf_evaluator", "hit@10", lists, {1: {0}}) == pytest.approx(0.1)
+
+
+def trec_eval(qrels, run, level):
+    """Some measures of trec_eval -l `level`, from their definitions, query by query."""
+    values = {}
+    for query, judged in qrels.items():
+        ranked = sorted(run[query], key=lambda d: (run[query][d], d), reverse=True)
+        grades = [judged.get(document, 0) for document in ranked]
+        good = [place for place, grade in enumerate(grades, 1) if grade >= level]
+        n_relevant = sum(grade >= level for grade in judged.values())
+        n_bad = len(judged) - n_relevant
+        ideal = sorted(judged.values(), reverse=True)
+        bad_above = [sum(d in judged and judged[d] < level for d in ranked[: place - 1]) for place in good]
+
+        def dcg(gains, k):
+            return sum(gain / math.log2(place + 1) for place, gain in enumerate(gains[:k], 1))
+
+        values[query] = {
+            "precision@3": sum(place <= 3 for place in good) / 3,
+            "recall@3": sum(place <= 3 for place in good) / n_relevant if n_relevant else 0.0,
+            "map": sum(n / place for n, place in enumerate(good, 1)) / n_relevant if n_relevant else 0.0,
+            "mrr": 1 / good[0] if good else 0.0,
+            "r_precision": sum(p <= n_relevant for p in good) / n_relevant if n_relevant else 0.0,
+            "bpref": sum(
+                1 - (min(above, n_relevant) / min(n_relevant, n_bad) if above else 0) for above in bad_above
+            )
+            / n_relevant
+            if n_relevant
+            else 0.0,
+            "hit@1": float(1 in good),
+            "hits": float(len(good)),
+            # The gain is the grade whatever the level.
+            "ndcg(relevant_from=none)": dcg(grades, 99) / dcg(ideal, 99),
+            "ndcg(relevant_from=none)@2": dcg(grades, 2) / dcg(ideal, 2),
+        }
+    return values
+
+
+@pytest.mark.parametrize("level", [1, 2, 3])
+def test_the_relevance_level_of_trec_eval(level):
+    """docs/migrating/trec_eval.md: relevant_from= for the measures that count, and not for ndcg."""
+    rng = np.random.default_rng(level)
+    qrels = {
+        str(query): {f"d{n}": int(rng.integers(0, 4)) for n in rng.choice(12, 8, replace=False)} | {"top": 3}
+        for query in range(30)
+    }
+    run = {query: {f"d{n}": float(score) for n, score in enumerate(rng.permutation(12))} for query in qrels}
+    expected = trec_eval(qrels, run, level)
+    rules = Conventions.named("trec_eval").but(relevant_from=level)
+    result = recsys.evaluate(run, qrels, [*expected["0"]], conventions=rules)
+    for query, values in expected.items():
+        for measure, value in values.items():
+            assert result.per_user[measure][query] == pytest.approx(value, abs=1e-12), (query, measure)
+    once = rules.but(per_metric={"ndcg": {"relevant_from": None}})
+    assert (
+        recsys.evaluate(run, qrels, ["ndcg"], conventions=once)["ndcg"] == result["ndcg(relevant_from=none)"]
+    )
+    if level > 1:
+        plain = recsys.evaluate(run, qrels, ["ndcg"], conventions=rules)["ndcg"]
+        assert abs(plain - result["ndcg(relevant_from=none)"]) > 0.01
+
+
+def test_published_numbers_of_trec_eval_at_level_2():
+    """From the tests of ir_measures 0.4.3 with pytrec_eval: AP(rel=2), and nDCG, which has no level."""
+    qrels = {"0": {"D0": 1, "D2": 0, "D3": 2, "D4": 0}, "1": {"D0": 1, "D3": 2, "D5": 0}}
+    run = {
+        "0": {"D0": 0.8, "D2": 0.7, "D1": 0.3, "D3": 0.4, "D4": 0.1},
+        "1": {"D1": 0.8, "D4": 0.7, "D3": 0.3, "D2": 0.4},
+    }
+    rules = Conventions.named("trec_eval").but(relevant_from=2)
+    names = ["map", "ndcg(relevant_from=none)", "ndcg(relevant_from=none)@3"]
+    result = recsys.evaluate(run, qrels, names, conventions=rules).per_user
+    assert result["map"].tolist() == pytest.approx([0.33333, 0.25], abs=5e-5)
+    assert result["ndcg(relevant_from=none)"].tolist() == pytest.approx([0.76018, 0.32739], abs=1e-5)
+    assert result["ndcg(relevant_from=none)@3"].tolist() == pytest.approx([0.76018, 0.0], abs=1e-5)
+
+
+def test_a_difference_of_single_metrics_is_told():
+    """per_metric is no decision by itself: what it decides, and for whom, is said."""
+    assert describe("per_metric", ()) == "no metric decides otherwise than the rest"
+    told = describe("per_metric", Conventions.named("warprec").per_metric)
+    assert told == "for f only: a case without relevant items counts as 0"
+    step = recsys.explain("default", "warprec").steps[-1]
+    assert (step.decision, step.words) == ("per_metric", told)
+    several = Conventions(per_metric={m: {"duplicates": "all"} for m in ("ndcg", "map")}).per_metric
+    assert describe("per_metric", several) == "for map, ndcg only: an item listed twice counts twice"

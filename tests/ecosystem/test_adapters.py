@@ -135,6 +135,14 @@ def test_scikit_learn_agrees_with_its_own_ndcg():
     assert ours(grades, scores) == pytest.approx(metrics.ndcg_score(grades, scores, k=5), abs=1e-12)
 
 
+def test_a_scorer_takes_factors_and_scores_as_they_are():
+    rng = np.random.default_rng(0)
+    users, items, truth = rng.normal(size=(20, 4)), rng.normal(size=(15, 4)), {u: [u % 15] for u in range(20)}
+    expected = recsys.evaluate(recsys.Factors(users, items), truth, ["ndcg@5"])["ndcg@5"]
+    for estimator in (recsys.Factors(users, items), recsys.Scores(users @ items.T)):
+        assert adapters.scorer("ndcg@5")(estimator, list(truth), truth) == pytest.approx(expected)
+
+
 def test_scikit_learn_make_scorer_and_cross_validation():
     pytest.importorskip("sklearn")
     from sklearn.linear_model import Ridge

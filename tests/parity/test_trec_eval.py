@@ -88,3 +88,16 @@ def test_scores_are_compared_as_float32():
     assert evaluator.evaluate({"u": run})["u"]["recip_rank"] == 1.0
     ours = recsys.evaluate({"u": list(run.items())}, {"u": {"b": 1}}, ["mrr"], conventions="trec_eval")
     assert ours["mrr"] == 0.5
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_relevance_level(seed):
+    """-l 2: the measures that count take grades from 2 on, ndcg takes every grade for its gain."""
+    world = make_world(seed)
+    run = {user: dict(rows) for user, rows in world.lists.items()}
+    theirs = pytrec_eval.RelevanceEvaluator(world.truth, MEASURES, relevance_level=2).evaluate(run)
+    of = {name: request.replace("ndcg", "ndcg(relevant_from=none)") for name, request in OF.items()}
+    rules = recsys.Conventions.named("trec_eval").but(relevant_from=2)
+    result = recsys.evaluate(world.lists, world.truth, [*of.values()], conventions=rules)
+    for measure, request in of.items():
+        agree(result, request, {user: values[measure] for user, values in theirs.items()})

@@ -7,8 +7,9 @@ that reproduce other libraries are rows of `presets.py`.
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -63,7 +64,7 @@ DECISIONS: dict[str, dict[str, str]] = {
         "error": "a case without relevant items is an error",
     },
     "no_list": {
-        "empty": "a case without recommendations gets the metric's worst value",
+        "empty": "a case without recommendations gets the metric's worst value (accuracy, mcc: by formula)",
         "skip": "a case without recommendations is left out of the mean",
         "error": "a case without recommendations is an error",
     },
@@ -71,8 +72,8 @@ DECISIONS: dict[str, dict[str, str]] = {
         "by_id": "equal scores are ordered by item id, ascending",
         "by_id_desc": "equal scores are ordered by item id, descending",
         "given": "equal scores keep the order they were given in",
-        "best": "equal scores are ordered in the model's favour",
-        "worst": "equal scores are ordered against the model",
+        "best": "equal scores are in the order that is best for each metric and case",
+        "worst": "equal scores are in the order that is worst for each metric and case",
         "expected": "the value is the expectation over all orders of equal scores",
     },
     "duplicates": {
@@ -103,6 +104,10 @@ Discount = str | tuple[float, ...] | Callable[..., Any]
 @dataclass(frozen=True)
 class Conventions:
     """All decisions at once; the defaults are ours.
+
+    `gain` may also be a mapping of grades to gains or a function of an array of grades, and `discount` the
+    weights of places 1, 2, … or a function of an array of places. `per_metric` holds exceptions: {metric:
+    {decision: value}}; a parameter of a request, as in "ndcg(gain=exp2)@10", comes before both.
 
     >>> Conventions().but(ap_over="relevant").diff(Conventions())
     {'ap_over': ('relevant', 'min')}
@@ -147,9 +152,9 @@ class Conventions:
                     f"{name}={value!r} is not a finite number.", hint=f"Pass a number, or None for {name}."
                 )
             object.__setattr__(self, name, float(value))
-        if isinstance(self.per_metric, Mapping):
-            rows = tuple((m, tuple(sorted(v.items()))) for m, v in sorted(self.per_metric.items()))
-            object.__setattr__(self, "per_metric", rows)
+        per_metric: Any = self.per_metric
+        if not isinstance(per_metric, tuple):
+            object.__setattr__(self, "per_metric", _decisions_per_metric(per_metric, self._field_names()))
 
     @classmethod
     def named(cls, name: str) -> Conventions:
@@ -180,6 +185,9 @@ class Conventions:
         if isinstance(value, str):
             return _DEFAULT if value == "default" else cls.named(value)
         if isinstance(value, Mapping):
+            for name in value:
+                if not isinstance(name, str):
+                    raise UnknownNameError("convention", name, cls._field_names())
             return cls().but(**value)
         raise ConventionError(
             f"conventions came as {type(value).__name__}.",
@@ -249,6 +257,8 @@ def describe(name: str, value: Any) -> str:
     'the ideal assumes k hits of gain 1, more than a case with fewer relevant items can reach'
     >>> describe("relevant_from", 4.0)
     'an item is relevant from grade 4 on'
+    >>> describe("per_metric", Conventions(per_metric={"f": {"no_truth": "zero"}}).per_metric)
+    'for f only: a case without relevant items counts as 0'
     """
     if name == "relevant_from" and value is None:
         return "an item is relevant when its grade is above 0"
@@ -257,15 +267,44 @@ def describe(name: str, value: Any) -> str:
     if name == "max_grade":
         return "the highest grade is " + ("the truth's own" if value is None else f"{value:g}")
     if name == "per_metric":
-        return "some metrics decide differently: " + (", ".join(m for m, _ in value) if value else "none")
+        by_change: dict[Any, list[str]] = {}
+        for metric, changes in value:
+            by_change.setdefault(changes, []).append(metric)
+        return (
+            "; ".join(
+                f"for {', '.join(metrics)} only: {', '.join(describe(n, v) for n, v in changes)}"
+                for changes, metrics in by_change.items()
+            )
+            or "no metric decides otherwise than the rest"
+        )
     if isinstance(value, str) and value in DECISIONS.get(name, {}):
         return DECISIONS[name][value]
     return f"{name} is {_json_value(value)}"
 
 
+def _decisions_per_metric(
+    per_metric: Any, known: list[str]
+) -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:
+    rows: list[tuple[Any, Any]] = [*per_metric.items()] if isinstance(per_metric, Mapping) else [(None, None)]
+    if not all(isinstance(metric, str) and isinstance(changes, Mapping) for metric, changes in rows):
+        raise ConventionError(
+            f"per_metric={per_metric!r} must map metrics to decisions.",
+            hint="Pass a dict such as {'map': {'ap_over': 'relevant'}}.",
+        )
+    for _, changes in rows:
+        for name in changes:
+            if name not in known:
+                raise UnknownNameError("convention", name, known)
+    return tuple((metric, tuple(sorted(changes.items()))) for metric, changes in sorted(rows))
+
+
 def _gain_table(gain: Any) -> tuple[tuple[float, float], ...]:
-    table = dict(gain) if isinstance(gain, Iterable) else {}
-    pairs = tuple(sorted((float(g), float(v)) for g, v in table.items()))
+    pairs: tuple[tuple[float, float], ...] = ()
+    if isinstance(gain, Mapping | tuple):
+        with contextlib.suppress(
+            TypeError, ValueError, OverflowError
+        ):  # the message below says what is expected
+            pairs = tuple(sorted((float(g), float(v)) for g, v in dict(gain).items()))
     if not pairs or not all(0 <= v < math.inf for _, v in pairs):
         raise ConventionError(
             f"gain={gain!r} must map each grade to a finite gain of at least 0.",
@@ -275,7 +314,12 @@ def _gain_table(gain: Any) -> tuple[tuple[float, float], ...]:
 
 
 def _place_weights(discount: Any) -> tuple[float, ...]:
-    weights = tuple(float(w) for w in discount) if isinstance(discount, Iterable) else ()
+    weights: tuple[float, ...] = ()
+    if isinstance(discount, list | tuple) or len(getattr(discount, "shape", ())) == 1:
+        with contextlib.suppress(
+            TypeError, ValueError, OverflowError
+        ):  # the message below says what is expected
+            weights = tuple(float(w) for w in discount)
     if not weights or not all(0 <= w < math.inf for w in weights):
         raise ConventionError(
             f"discount={discount!r} must be a name, a function of the place, or weights of places 1, 2, …",

@@ -175,7 +175,9 @@ class Execution:
     def __post_init__(self) -> None:
         threads: Any = self.threads
         if threads is not None:
-            is_whole = isinstance(threads, int | np.integer) and not isinstance(threads, bool)
+            is_whole = isinstance(threads, int | np.integer) and not isinstance(
+                threads, bool | np.timedelta64
+            )
             if not (is_whole and threads >= 1):
                 raise InputError(
                     f"threads is {threads!r}.", hint="Give a whole number from 1, or None for all cores."
@@ -222,7 +224,7 @@ BACKENDS: Registry[Backend] = Registry("backend", "recsys.backends")
 
 def kernel_of(name: Any, kernel: Literal["match_lists", "scan", "rank_scores"]) -> Callable[..., Any]:
     """The function that runs a kernel on the backend of this name, or on the one that "auto" stands for."""
-    if name != "auto":
+    if not isinstance(name, str) or name != "auto":
         if not isinstance(name, str) or (name not in BACKENDS and name not in BACKENDS.load_plugins()):
             raise UnknownNameError("backend", name, ("auto", *BACKENDS))
         if reason := BACKENDS[name].why_not():

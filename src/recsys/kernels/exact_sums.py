@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from recsys.errors import InputError
 from recsys.kernels.native_backend import sum_slices
 from recsys.types import Float
 
@@ -22,6 +23,9 @@ _FEW = 8  # values; Python adds them faster than NumPy cuts them
 
 def exact_sum(values: Float, *, within: float | None = None) -> Fraction:
     """The exact sum of finite values; `within` is a bound on their magnitude, if it is known.
+
+    Raises:
+        InputError: a value is infinite or NaN.
 
     >>> float(exact_sum(np.array([1e16, 1.0, -1e16])))
     1.0
@@ -39,6 +43,11 @@ def exact_mean(values: Float, *, within: float | None = None) -> float:
 
 def _sum_block(values: Float, within: float | None) -> Fraction:
     largest = float(max(values.max(), -values.min())) if within is None else within
+    if not math.isfinite(largest):
+        raise InputError(
+            f"a value to be averaged is {largest:g}, not a finite number.",
+            hint="Use numbers whose sum stays below 1.8e308.",
+        )
     exponent = math.frexp(largest)[1]
     if len(values) <= _FEW or exponent > _MAX_EXPONENT:
         return sum(map(Fraction, values.tolist()), Fraction(0))

@@ -49,7 +49,7 @@ def mix_bits(keys: Array) -> Keys:
 
 def check_seed(seed: object) -> int:
     """Return the seed as an int; an error if it is no whole number, which a manifest could not repeat."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+    if isinstance(seed, bool | np.timedelta64) or not isinstance(seed, int | np.integer):
         raise InputError(f"seed={seed!r} is not a whole number.", hint="Pass a number, such as seed=7.")
     return int(seed)
 
