@@ -76,8 +76,9 @@ class Ids:
         return value if isinstance(value, str) else int(value)
 
     def code_of(self, wanted: Array) -> Int:
-        """The codes of ids, -1 for an unknown id."""
-        if len(self.values) == 0 or len(wanted) == 0:
+        """The codes of ids, -1 for an unknown id; no text is a number."""
+        mixed = (self.values.dtype == object) != (wanted.dtype == object)
+        if mixed or len(self.values) == 0 or len(wanted) == 0:
             return np.full(len(wanted), -1, dtype=np.int64)
         place = np.searchsorted(self.values, wanted)
         place[place == len(self.values)] = 0

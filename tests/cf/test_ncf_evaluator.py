@@ -255,10 +255,11 @@ class TestTheModelIsRestored:
         assert devices == ["cpu", "cuda:1"]
 
     def test_a_model_in_two_places_is_refused(self):
-        model = SimpleNamespace(
-            parameters=lambda: [torch.zeros(1), SimpleNamespace(device=torch.device("cuda", 0))],
-            buffers=list,
-        )
+        def model(_users, _items):
+            return None
+
+        model.parameters = lambda: [torch.zeros(1), SimpleNamespace(device=torch.device("cuda", 0))]
+        model.buffers = list
         with pytest.raises(InputError, match="several devices"):
             NCFEvaluator(model, Candidates.of(*random_cases())).evaluate()
 

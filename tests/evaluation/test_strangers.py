@@ -447,5 +447,6 @@ def test_predictions_without_a_user_are_refused(run, tmp_path):
 
 
 @pytest.mark.parametrize("who", ["²", "a", "1.5"])
-def test_a_user_that_is_no_number(run, who):
-    failed(run("inspect", who, "lists.csv", "--ids", "int"), 2, "is not a whole number")
+def test_a_user_that_is_no_number(run, who, tmp_path):
+    (tmp_path / "numbers.csv").write_text("user,item,score\n1,2,0.5\n")
+    failed(run("inspect", who, "numbers.csv", "--ids", "int"), 2, "is not a whole number")

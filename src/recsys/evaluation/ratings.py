@@ -24,7 +24,7 @@ from recsys.evaluation.options import check_flag
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import mask_jackknife
 from recsys.inputs.containers import as_array, rows_of_container
-from recsys.inputs.frames import as_frame, encode_column, find_columns
+from recsys.inputs.frames import as_frame, column_array, encode_column, find_columns
 from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.inputs.rows import Rows, finite_numbers
 from recsys.kernels.exact_sums import exact_mean
@@ -334,7 +334,7 @@ def read_predictions(
     items, item = Ids(np.arange(len(frame)), is_range=True), np.arange(len(frame), dtype=np.int32)
     if "item" in found:
         items, item = encode_column(frame, found["item"], table)
-    values = {role: np.asarray(frame[found[role]].to_numpy()) for role in held}
+    values = {role: column_array(frame[found[role]]) for role in held}
     notes = {"read": {f"{role}_column": name for role, name in found.items()}}
     return Rows(
         table,

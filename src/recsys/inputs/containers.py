@@ -311,7 +311,7 @@ def as_csr(data: Any, *, table: str) -> Any:
     from scipy.sparse import csr_array, csr_matrix, sparray
 
     order = np.argsort(row, kind="stable")
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=data.shape[0]))])
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(row.astype(np.int64), minlength=data.shape[0]))])
     make = csr_array if isinstance(data, sparray) else csr_matrix
     return make((values[order], column[order], indptr), shape=data.shape)
 
@@ -359,6 +359,10 @@ def as_array(values: Any) -> Array:
             f"{type(values).__name__} cannot be read as numbers: its rows differ in length.",
             hint="Give every row as many numbers.",
         ) from error
+    except Exception as error:  # tables and tensors have errors of their own
+        raise InputError(
+            f"{type(values).__name__} cannot be read as numbers ({error}).", hint="Pass a NumPy array."
+        ) from error
     is_native = array.dtype.kind in "biufO"  # bfloat16 is not a NumPy kind; dtype.name is slow
     return array if is_native or array.dtype.name != "bfloat16" else array.astype(np.float32)
 
@@ -368,8 +372,9 @@ def _row_number_ids(size: int) -> tuple[Ids, Codes]:
 
 
 def _has_length(entry: Any) -> bool:
-    """Whether len() answers; a class has the method too, and so has an array without dimensions."""
-    return hasattr(type(entry), "__len__") and getattr(entry, "ndim", 1) != 0
+    """Whether len() answers; classes, arrays without dimensions and sparse matrices have it and refuse."""
+    has_rows = getattr(entry, "ndim", 1) != 0 and not hasattr(entry, "tocsr")
+    return hasattr(type(entry), "__len__") and has_rows
 
 
 def _is_scalar(entry: Any) -> bool:

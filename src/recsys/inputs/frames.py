@@ -80,7 +80,7 @@ def rows_of_frame(frame: Any, roles: tuple[str, ...], columns: Mapping[str, str]
         notes["read"]["rows"] = "grouped" if case is None else row_arrangement(case)
     items, item = encode_column(frame, column_of["item"], table, as_range=True)
     extra: dict[str, Any] = {
-        role: _series_to_array(frame[column_of[role]])
+        role: column_array(frame[column_of[role]])
         for role in ("score", "rank", "grade", "time")
         if role in column_of
     }
@@ -169,7 +169,7 @@ def _whole_numbers(frame: Any, name: str) -> Array | None:
             return None
         values = column.to_numpy()
     elif series.dtype.is_integer() and not series.is_null().any():
-        values = _series_to_array(series)
+        values = column_array(series)
     else:
         return None
     fits_int64 = values.dtype.kind == "i" or (values.dtype.kind == "u" and values.dtype.itemsize < 8)
@@ -298,7 +298,7 @@ def as_frame(data: Any) -> Any:
     return None
 
 
-def _series_to_array(series: Any) -> Array:
+def column_array(series: Any) -> Array:
     """The values of a column; whole numbers of 128 bits, which NumPy lacks, as objects."""
     import narwhals.stable.v2 as nw
 
@@ -317,7 +317,7 @@ def _series_to_array(series: Any) -> Array:
 def _encode_cases(frame: Any, name: str, table: str) -> tuple[Ids, Codes | None, Int | None]:
     """Ids of the cases, and a code per row; rows in ascending groups get an indptr instead of codes."""
     series = frame[name]
-    values = _series_to_array(series) if series.dtype.is_integer() and not series.is_null().any() else None
+    values = column_array(series) if series.dtype.is_integer() and not series.is_null().any() else None
     if values is not None and values.dtype.kind == "i":
         starts = np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1])
         firsts = values[starts].astype(np.int64)
@@ -349,7 +349,7 @@ def encode_column(frame: Any, name: str, table: str, *, as_range: bool = False) 
         elif not (hasattr(native_dtype, "categories") and hasattr(native_dtype, "ordered")):
             series = series.cast(nw.String)
     if series.dtype != nw.String:
-        return encode(_series_to_array(series), table=table, column=name, as_range=as_range)
+        return encode(column_array(series), table=table, column=name, as_range=as_range)
     try:
         texts = series.to_arrow()
     except ImportError:

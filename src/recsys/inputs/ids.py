@@ -223,7 +223,9 @@ def ids_to_array(values: Iterable[Any], *, table: str, column: str) -> Array:
             problem = f"{column} ids came as an array of shape {values.shape}."
             raise IdTypeError(problem, table=table, column=column, hint="Pass one row of ids.")
         return values
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+    # SciPy walks over a damaged matrix without looking, so a sparse one is never iterated.
+    is_sparse = hasattr(values, "tocsr")
+    if is_sparse or isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise IdTypeError(
             f"{column} ids came as {type(values).__name__}.",
             table=table,
@@ -260,7 +262,8 @@ def _encode_by_kernel(values: Any) -> tuple[Ids, Codes] | None:
 def object_array(values: list[Any]) -> Array:
     """An array of these objects, as they are."""
     array = np.empty(len(values), dtype=object)
-    array[:] = values
+    for at, value in enumerate(values):  # all at once, NumPy would take arrays among them apart
+        array[at] = value
     return array
 
 

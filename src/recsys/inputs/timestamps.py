@@ -178,7 +178,7 @@ def _series_clock(series: Any, name: str) -> Clock:
         values = (ticks.fill_null(0) if missing.any() else ticks).to_numpy().astype(np.int64)
         zoned = series.dtype.time_zone is not None
         return Clock(values, missing, "zoned" if zoned else "plain", UNITS[unit])
-    if series.dtype.is_integer():
+    if series.dtype.is_integer() and "128" not in str(series.dtype):
         missing = series.is_null().to_numpy().astype(bool)
         return _array_clock((series.fill_null(0) if missing.any() else series).to_numpy(), name, missing)
     if series.dtype.is_float():
@@ -254,8 +254,8 @@ def _number_clock(numbers: list[Any], missing: Bool, name: str) -> Clock:
     whole = all(isinstance(number, int | np.integer) for number in numbers)
     try:
         values = np.array(numbers, dtype=np.int64 if whole else np.float64)
-    except OverflowError as error:
-        problem = "a time lies outside 64 bits."
+    except (OverflowError, TypeError) as error:
+        problem = "a time lies outside 64 bits or is no number."
         raise InputError(problem, table="data", column=name, hint=_FORMATS_HINT) from error
     for row, number in enumerate(() if whole else numbers):
         if isinstance(number, int | np.integer) and int(number) != int(values[row]):
@@ -328,7 +328,8 @@ def _is_date(value: Any, *, fine: bool) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    is_number = isinstance(value, int | float | np.integer | np.floating)
+    return is_number and not isinstance(value, bool | np.timedelta64)  # NumPy calls a timedelta an integer
 
 
 def _is_missing(value: Any) -> bool:
@@ -336,5 +337,5 @@ def _is_missing(value: Any) -> bool:
         return True
     try:
         return bool(value != value)  # noqa: PLR0124 - NaN and NaT differ from themselves
-    except (TypeError, ValueError, ArithmeticError):
+    except Exception:  # noqa: BLE001 - tables and tensors among the times have errors of their own
         return False

@@ -18,7 +18,7 @@ import numpy as np
 from recsys.errors import ColumnError, InputError, NotDefinedError, RecsysWarning, warn
 from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.containers import as_array
-from recsys.inputs.ids import encode, ids_from_sequence, ids_to_array, refuse_masked
+from recsys.inputs.ids import encode, ids_from_sequence, ids_to_array, object_array, refuse_masked
 from recsys.types import (
     Array,
     Bool,
@@ -60,15 +60,15 @@ def read_table(data: Any, *, table: str) -> Table:
         return _table_from_mapping(data, table)
     import narwhals.stable.v2 as nw
 
+    from recsys.inputs.frames import ROLES, as_frame, column_array
+
     if hasattr(data, "reset_index") and hasattr(data, "index") and data.index.name is not None:
         data = data.reset_index()
-    frame = nw.from_native(data, pass_through=True, eager_only=True)
+    frame = as_frame(data)
     if not isinstance(frame, nw.DataFrame):
         raise InputError(
             f"{table} came as {type(data).__name__}.", table=table, hint=f"Expected {_FORMS[table]}."
         )
-    from recsys.inputs.frames import ROLES
-
     role = table[:-1]
     names = [n for n in frame.columns if str(n).replace("_", "").lower() in ROLES[role]]
     if len(names) != 1:
@@ -77,8 +77,8 @@ def read_table(data: Any, *, table: str) -> Table:
             table=table,
             hint=f"Call one column {role!r}; the columns are {', '.join(map(str, frame.columns))}.",
         )
-    columns = {n: frame[n].to_numpy() for n in frame.columns if n != names[0]}
-    return _make_table(frame[names[0]].to_numpy(), columns, table)
+    columns = {n: column_array(frame[n]) for n in frame.columns if n != names[0]}
+    return _make_table(column_array(frame[names[0]]), columns, table)
 
 
 def _table_from_mapping(data: Mapping[Any, Any], table: str) -> Table:
@@ -94,8 +94,7 @@ def _table_from_mapping(data: Mapping[Any, Any], table: str) -> Table:
         if all(isinstance(cell, int | float | np.number | None) for cell in cells):
             columns[name] = np.array([np.nan if cell is None else cell for cell in cells], dtype=np.float64)
         else:
-            columns[name] = np.empty(len(cells), dtype=object)
-            columns[name][:] = cells
+            columns[name] = object_array(cells)
     return _make_table(ids_from_sequence(keys, table=table, column=table[:-1]), columns, table)
 
 
@@ -144,10 +143,10 @@ def read_popularity(data: Any) -> Table:
     keys, numbers = None, data
     if isinstance(data, Mapping):
         keys, numbers = list(data), list(data.values())
-    elif hasattr(data, "index") and hasattr(data, "to_numpy"):  # a Series; its index may repeat an id
+    elif hasattr(data, "index") and hasattr(data, "iloc"):  # a Series; its index may repeat an id
         keys, numbers = list(data.index), data.to_numpy()
     try:
-        counts: Array = np.asarray(numbers)
+        counts: Array = as_array(numbers)
         if counts.dtype.kind not in "iufbO" or any(isinstance(n, str | bytes) for n in counts.ravel()[:1]):
             raise refusal
         counts = counts.astype(np.float64)

@@ -12,7 +12,6 @@ evaluated. A request prints in one canonical way, so equal requests have equal n
 from __future__ import annotations
 
 import inspect
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -358,7 +357,8 @@ class Request:
         """The request that `text` names; `find` looks up a metric by name."""
         if isinstance(text, Request):
             return text
-        match = _REQUEST.fullmatch(str(text))
+        is_text: bool = isinstance(text, str)
+        match = _REQUEST.fullmatch(text) if is_text else None
         if match is None:
             raise UnknownNameError(
                 "metric", text, [], hint='A metric is written like "ndcg@10" or "ndcg(gain=exp2)@10".'
@@ -461,11 +461,16 @@ def parse_all(metrics: Metrics, k: int | Sequence[int] | None) -> list[Request]:
     if isinstance(names, str):
         names = split_names(names)
     is_one = getattr(names, "ndim", 1) == 0
-    if isinstance(names, Mapping) or not isinstance(names, Request | Iterable) or is_one:
+    is_table = isinstance(names, Mapping) or hasattr(names, "tocsr")
+    if is_table or not isinstance(names, Request | Iterable) or is_one:
         raise UnknownNameError(
             "metric list", metrics, [], hint='Pass names such as ["ndcg@10", "recall@10"].'
         )
-    cuts = [] if k is None else ([k] if isinstance(k, int | np.integer | float | bool) else list(k))
+    cuts: list[Any] = []
+    if k is not None:
+        several: Any = k
+        is_list = isinstance(several, Iterable) and not hasattr(k, "tocsr") and getattr(k, "ndim", 1) == 1
+        cuts = list(several) if is_list else [k]
     requests: dict[str, Request] = {}
     for text in [names] if isinstance(names, Request) else names:
         for request in _parse_at_cuts(text, cuts):
@@ -479,16 +484,15 @@ def parse_all(metrics: Metrics, k: int | Sequence[int] | None) -> list[Request]:
 
 def _parse_at_cuts(text: str | Request, cuts: list[Any]) -> list[Request]:
     """The request at each cut-off, or once where it names its own or may have none."""
-    has_cut = isinstance(text, Request) or "@" in str(text)
-    match = None if has_cut or not cuts else _REQUEST.fullmatch(str(text))
+    has_cut = not isinstance(text, str) or "@" in text
+    match = None if has_cut or not cuts else _REQUEST.fullmatch(text)  # type: ignore[arg-type]
     if match is None or lookup(match.group(1).replace("-", "_"))[0].at_k == "never":
         return [Request.parse(text)]
     requests = []
     for cut in cuts:
-        number = (
-            isinstance(cut, int | np.integer | float) and not isinstance(cut, bool) and math.isfinite(cut)
-        )
-        if not number or cut != int(cut):
+        is_time = isinstance(cut, bool | np.timedelta64)
+        is_number = isinstance(cut, int | np.integer | float | np.floating) and not is_time
+        if not is_number or not abs(cut) < 1e300 or cut != int(cut):
             raise CutoffError(
                 f"the cut-off k={cut!r} is not a whole number.", hint="Use k >= 1, such as k=10."
             )

@@ -15,7 +15,7 @@ import numpy as np
 
 from recsys.conventions.decisions import Discount, Gain
 from recsys.errors import ConventionError
-from recsys.types import Array, Float
+from recsys.types import Float
 
 _FIRST_OCTAVE = 6
 _DIGITS = 50
@@ -27,9 +27,7 @@ def discount_weights(discount: Discount, places: int) -> Float:
     if isinstance(discount, str):
         return _named_weights(discount, _power_above(places))[:places]
     if callable(discount):
-        return _check_values(
-            np.asarray(discount(np.arange(1, places + 1)), dtype=np.float64), places, discount
-        )
+        return _check_values(discount(np.arange(1, places + 1)), places, discount)
     weights = np.asarray(discount, dtype=np.float64)
     return np.concatenate([weights, np.zeros(max(0, places - len(weights)))])[:places]
 
@@ -82,7 +80,7 @@ def gains(gain: Gain, grades: Float) -> Float:
     if isinstance(gain, str):
         values = np.array([_power_of_two(g + (gain == "exp2_next")) - 1.0 for g in distinct.tolist()])
     elif callable(gain):
-        values = _check_values(np.asarray(gain(distinct), dtype=np.float64), len(distinct), gain)
+        values = _check_values(gain(distinct), len(distinct), gain)
     else:
         table = dict(gain)
         missing = [g for g in distinct.tolist() if g not in table]
@@ -120,12 +118,16 @@ def _power_of_two(exponent: float) -> float:
         return float(Decimal(2) ** Decimal(exponent))
 
 
-def _check_values(values: Array, size: int, source: Callable[..., Any]) -> Float:
+def _check_values(answer: Any, size: int, source: Callable[..., Any]) -> Float:
     """The values a user's function returned, or an error if they cannot be gains or weights."""
+    try:
+        values = np.asarray(answer, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.zeros(0)
     if values.shape != (size,) or not np.isfinite(values).all() or (values < 0).any():
         raise ConventionError(
             f"{getattr(source, '__name__', source)!r} must return {size} finite numbers of at least 0; "
-            f"it returned shape {values.shape}.",
+            f"it returned {type(answer).__name__} of shape {np.shape(values)}.",
             hint="Write it for a NumPy array: lambda places: 1 / places.",
         )
     return values.astype(np.float64, copy=False)

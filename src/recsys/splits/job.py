@@ -18,6 +18,7 @@ from typing import Any, Literal, TypedDict, TypeVar, cast
 import numpy as np
 
 from recsys.errors import SplitError, UnknownNameError
+from recsys.inputs.frames import column_array
 from recsys.inputs.timestamps import Clock
 from recsys.kernels.keyed_random import Keys, check_seed, id_keys, pair_keys
 from recsys.splits.split_result import TEST, TRAIN, VALIDATION, Folds, Side, Split, format_count, reason_code
@@ -402,7 +403,7 @@ def _ratings(column: Any) -> Array | None:
         import narwhals.stable.v2 as nw
 
         column = column.cast(nw.Float64).fill_null(float("nan"))
-    return np.asarray(column.to_numpy()).astype(np.float64)
+    return column_array(column).astype(np.float64)
 
 
 def check_amount(value: Any, name: str, *, optional: bool = False) -> int | float:

@@ -22,7 +22,7 @@ import numpy as np
 from recsys.errors import FileError, ManifestError, SplitError
 from recsys.inputs.files import write_text
 from recsys.inputs.files.reader import write_table
-from recsys.inputs.frames import as_frame
+from recsys.inputs.frames import as_frame, column_array
 from recsys.kernels.keyed_random import Keys, digest, mix_bits, ordered_digest, text_keys
 from recsys.splits.split_result import Folds, Split
 from recsys.splits.split_table import FrameTable, InteractionTable, as_interaction_table
@@ -237,7 +237,7 @@ def _column_keys(column: Any, name: str) -> Keys:
         return _object_keys(column.to_list(), name)
     if missing.any():
         column = column.fill_null(False if column.dtype == nw.Boolean else 0)
-    return _array_keys(column.to_numpy(), missing, name)
+    return _array_keys(column_array(column), missing, name)
 
 
 def _array_keys(values: Array, missing: Any, name: str) -> Keys:

@@ -56,7 +56,7 @@ def is_number(value: object) -> bool:
         return False
     try:
         float(value)
-    except OverflowError:
+    except (OverflowError, TypeError):  # NumPy's timedelta64 is an integer that is no number
         return False
     return True
 
@@ -79,7 +79,7 @@ def to_floats(values: Any, what: str, hint: str | None = None) -> Float:
         if array.dtype.kind not in "mMc":  # NumPy would turn dates into numbers
             return array.astype(np.float64, copy=False)
         why = f"they are {array.dtype}"
-    except (TypeError, ValueError, OverflowError) as error:
+    except Exception as error:  # noqa: BLE001 - tables and tensors have errors of their own
         why = str(error).rstrip(".")
     raise InputError(f"{what} must hold numbers: {why}.", hint=hint)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -593,7 +593,11 @@ def _model_pairs(names: list[str], baseline: Any) -> list[tuple[str, str]]:
         raise InputError(f"a comparison needs at least two models, got {names}.")
     if baseline is None:
         return [(second, first) for first, second in itertools.combinations(names, 2)]
-    if not isinstance(baseline, Hashable) or baseline not in dict.fromkeys(names):
+    try:
+        is_known = baseline in dict.fromkeys(names)
+    except TypeError:  # nothing that can be a name
+        is_known = False
+    if not is_known:
         raise UnknownNameError("baseline", baseline, names)
     return [(name, baseline) for name in names if name != baseline]
 

@@ -221,7 +221,7 @@ def check_per_case(values: npt.ArrayLike, n: int, name: str) -> Array:
     """An argument that goes with the sample by position, as an array with one entry per case."""
     try:
         array = np.asarray(values)
-    except ValueError as error:  # rows of different lengths
+    except Exception as error:  # noqa: BLE001 - rows of different lengths; tensors have errors of their own
         raise InputError(f"{name} must hold one entry per case ({n}): {error}.") from None
     if array.shape != (n,):
         raise InputError(f"{name} must hold one entry per case ({n}), got shape {array.shape}.")

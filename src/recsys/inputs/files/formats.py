@@ -35,6 +35,7 @@ _HEAD_BYTES = 1 << 16
 _CHUNK_BYTES = 1 << 22
 _UNPACKED_BYTES, UNPACKED_RATIO = 1 << 30, 250
 _GZIP = b"\x1f\x8b"
+LONGEST_PATH = 4096  # letters; systems take no longer ones
 _ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 _NEAR_NAME = 0.7
 
@@ -177,6 +178,8 @@ def open_file(path: str | os.PathLike[str]) -> FileContent:
         source = FileContent("<stdin>", None)
     else:
         file = Path(path)
+        if len(str(path)) > LONGEST_PATH:
+            raise FileError(f"{path} is no file: its name is too long.", hint="Check the path.")
         if _ADDRESS.match(str(path)):
             raise FileError(
                 f"{path} is an address, and only files on this machine are read.",

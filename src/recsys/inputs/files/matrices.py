@@ -16,7 +16,7 @@ import numpy as np
 from numpy.lib.format import MAGIC_PREFIX, read_array_header_1_0, read_array_header_2_0, read_magic
 
 from recsys.errors import FileError, MissingExtraError
-from recsys.inputs.files.formats import UNPACKED_RATIO, is_unpacked_too_large
+from recsys.inputs.files.formats import LONGEST_PATH, UNPACKED_RATIO, is_unpacked_too_large
 from recsys.types import Array
 
 SUFFIXES = (".npy", ".npz", ".safetensors", ".pt", ".pth")
@@ -33,6 +33,8 @@ def read_arrays(path: str | Path) -> dict[str, Array]:
     {'U': (2, 3), 'V': (4, 3)}
     """
     file = Path(path)
+    if len(str(path)) > LONGEST_PATH:
+        raise FileError(f"{path} is no file: its name is too long.", hint="Check the path.")
     if file.is_dir():
         raise FileError(f"{file} is a folder.", hint="Name one file of matrices.")
     if not file.is_file():

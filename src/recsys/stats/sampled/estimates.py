@@ -176,7 +176,7 @@ def _estimates(
     check_correction(gamma, prior)
     results = []
     if method != "mle":
-        options: dict[str, Any] = {"replacement": cases.replacement, "gamma": gamma, "prior": prior}
+        options: dict[str, Any] = {"replacement": cases.replacement, "gamma": float(gamma), "prior": prior}
         for metric in metrics:
             per_case, worst_bias = np.empty(len(cases)), 0.0
             for of_class in cases.classes:

@@ -295,6 +295,8 @@ class Cases:
         n = len(above)
         if n == 0:
             raise InputError("there are no sampled ranks.")
+        if not isinstance(replacement, bool | np.bool_):
+            raise InputError(f"replacement came as {type(replacement).__name__}.", hint="Pass True or False.")
         cases = cls(
             above,
             np.ones(n, dtype=np.int64) if tied is None else whole_numbers(tied, "tied", n),
