@@ -433,6 +433,7 @@ RULES = [
     ),
     Bad("a negative weight", lambda: run(case_weights={1: -1.0, 2: 1.0}), InputError, ("weight", "-1")),
     Bad("a nan weight", lambda: run(case_weights={1: NAN, 2: 1.0}), InputError, ("weight", "nan")),
+    Bad("weights of 0", lambda: run(case_weights={1: 0, 2: 0.0}), InputError, ("every weight", "0")),
     Bad("a case without weight", lambda: run(case_weights={1: 1.0}), InputError, ("weight", "2")),
     Bad(
         "a negative item weight",

@@ -303,11 +303,14 @@ class EvaluationRun:
         if not isinstance(ranking, Lists):
             n_items = ranking.n_items
             catalogue = Ids(np.arange(n_items), is_range=True) if catalogue is None else catalogue
+        weights = None if self.case_weights is None else weight_by_case(judged, self.case_weights)
+        if weights is not None and self.shared and len(weights) and not weights.any():
+            raise InputError("every weight in case_weights is 0.", hint="Give some user a weight above 0.")
         context = replace(
             self.context,
             catalogue=catalogue,
             n_items=n_items,
-            case_weights=None if self.case_weights is None else weight_by_case(judged, self.case_weights),
+            case_weights=weights,
             complete=self.complete or not isinstance(ranking, Lists),
         )
         return judged, context
