@@ -120,6 +120,7 @@ SPEAKS = {
         ),
     ],
     "few_ids_shared": [
+        lambda: recsys.evaluate(lists_of(5, 100), {3: {4}, 5: {9}}, ["mrr"]),
         lambda: recsys.evaluate(
             lists_of(5, 12), {**{u: {7} for u in range(1, 3)}, **{u: {7} for u in range(100, 200)}}, ["mrr"]
         ),
@@ -260,7 +261,7 @@ SILENT = {
         lambda: recsys.evaluate(LISTS, RATINGS.assign(score=0.5), ["ndcg@5"]),
     ],
     "few_ids_shared": [
-        lambda: recsys.evaluate(lists_of(5, 100), {3: {4}, 5: {9}}, ["mrr"]),
+        lambda: recsys.evaluate(lists_of(5, 100), {u: {4, 9} for u in range(10)}, ["mrr"]),
         lambda: recsys.evaluate(
             {u: [1, 2, 3] for u in range(50)}, {u: {u, 1, 2, 3} for u in range(50)}, ["mrr"]
         ),

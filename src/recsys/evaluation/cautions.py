@@ -268,12 +268,11 @@ def lists_and_truth_swapped(question: Question) -> str | None:
 def few_ids_shared(question: Question) -> str | None:
     """Nearly nobody matched.
 
-    Fewer than 10% of the truth's users have recommendations, or fewer than 10% of the users with
-    recommendations have truth and they are not nearly all of the truth; fewer than 10% of the items of one
-    side occur on the other and most of the other side's are missing too; or text ids would match after
-    strip() or in Unicode's NFC.
+    Fewer than 10% of the users of one side occur on the other; fewer than 10% of the items of one side occur
+    on the other, and fewer than half of the other's do here; or text ids would match after strip() or in
+    Unicode's NFC.
 
-    Silent: lists for everybody and truth for some; lists of popular items only; a small truth.
+    Silent: lists of a few popular items that all occur in the truth, or a small truth whose items are shown.
     """
     run = question.run
     ranking = run.ranking
@@ -289,10 +288,8 @@ def few_ids_shared(question: Question) -> str | None:
             continue
         shared = Ids(shown).code_of(known) >= 0
         of_truth, of_lists = shared.mean(), shared.sum() / len(shown)
-        few = min(of_truth, of_lists) < _FEW and max(of_truth, of_lists) < 0.5
-        if what == "user":
-            few = of_truth < _FEW or (of_lists < _FEW and of_truth < _MOST)
-        if few:
+        # Lists of popular items hold few of the truth's, and are what they should be.
+        if min(of_truth, of_lists) < _FEW and (what == "user" or max(of_truth, of_lists) < 0.5):
             of = f"{shared.sum():,} of the {len(known):,} {what}s of the truth"
             parts.append(f"only {of} occur among the {len(shown):,} of the lists")
         if known.dtype == object:
