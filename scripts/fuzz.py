@@ -40,8 +40,8 @@ from worlds import hostile
 
 Case = Callable[[], Any]
 METRICS = ["ndcg@3", "recall@3", "mrr"]
-# A damaged matrix may be read where a matrix is expected; elsewhere SciPy itself would walk over it.
-HARMLESS = [name for name in hostile.VALUES if not name.startswith(("CSR", "CSC", "COO"))]
+# Within a list or a table SciPy itself walks over a damaged matrix as soon as it is printed.
+NESTED = [name for name in hostile.VALUES if not name.startswith(("CSR", "CSC", "COO"))]
 OPTIONS = ("k", "seen", "train", "by", "catalogue", "clusters", "case_weights", "item_weights", "conventions")
 
 
@@ -54,7 +54,7 @@ def draw_value(rng: random.Random, depth: int = 0) -> Any:
         ("plain", "plain", "list", "dict", "lists", "objects", "table") if depth < 2 else ("plain",)
     )
     if kind == "plain":
-        return hostile.VALUES[rng.choice(HARMLESS)]()
+        return hostile.VALUES[rng.choice(NESTED if depth else list(hostile.VALUES))]()
     parts = [draw_value(rng, depth + 1) for _ in range(rng.randint(1, 4))]
     if kind == "list":
         return parts
@@ -64,7 +64,8 @@ def draw_value(rng: random.Random, depth: int = 0) -> Any:
         return array
     if kind == "table":
         names = rng.sample(["user", "item", "score", "rank", "grade", "time"], rng.randint(1, 4))
-        return pd.DataFrame({name: [*parts] for name in names})
+        printable = [part for part in parts if str(part) != "sNaN"]  # pandas cannot print a table with one
+        return pd.DataFrame({name: [*printable] for name in names})
     keys = [rng.choice([1, 2, 3, "a", None, 2.0, True, (1, 2), -1, 2**63]) for _ in parts]
     return dict(zip(keys, ([p] for p in parts) if kind == "lists" else parts, strict=True))
 

@@ -151,12 +151,16 @@ class UnknownNameError(RecsysError, ValueError):
     def __init__(self, what: str, name: object, known: Iterable[object], *, hint: str | None = None) -> None:
         by_text = {str(one): one for one in known}  # names of models may be numbers
         choices = sorted(by_text)
-        text = name if isinstance(name, str) else repr(name)
+        try:
+            text = name if isinstance(name, str) else repr(name)
+        except Exception:  # noqa: BLE001 - a damaged object may not be printable
+            text = type(name).__name__
         near = difflib.get_close_matches(text[:_LONGEST_VALUE].lower(), choices, n=3, cutoff=0.5)
         suggestions = " or ".join(repr(by_text[choice]) for choice in near)
         advice = f"Did you mean {suggestions}?" if near else f"Known: {', '.join(choices)}."
         parts = [advice] if choices else []
-        super().__init__(f"unknown {what} {name!r}.", hint=" ".join([*parts, *([hint] if hint else [])]))
+        shown = repr(name) if isinstance(name, str) else text
+        super().__init__(f"unknown {what} {shown}.", hint=" ".join([*parts, *([hint] if hint else [])]))
         self.name = name
         self.near = near
 

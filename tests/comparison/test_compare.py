@@ -475,7 +475,7 @@ def test_more_users_do_not_settle_a_metric_of_the_catalogue(models):
 def test_metrics_are_named_once_and_at_all(models):
     found = recsys.compare(models, baseline="old", metrics=["ndcg@5", "ndcg@5"])
     assert found.family == "2 comparisons (2 pairs of models x 1 metric), holm"
-    with pytest.raises(InputError, match="metrics= is empty"):
+    with pytest.raises(UnknownNameError, match="at least one metric"):
         recsys.compare(models, metrics=[])
     with pytest.raises(UnknownNameError, match="lower_is_better"):
         recsys.compare(models, lower_is_better=frozenset())

@@ -314,8 +314,9 @@ def _then(make: Callable[..., Any], *arguments: Any, **options: Any) -> Callable
 
 
 def _of_scalars(table: Any, columns: Mapping[str, list[Any]]) -> Any:
-    """A table of polars or Arrow, whose own readers end the process for lists without end and Decimals."""
-    if any(isinstance(cell, list | tuple | dict | Decimal) for cells in columns.values() for cell in cells):
+    """A table of polars or Arrow, whose own readers end the process for some cells that hold others."""
+    no_cells = (list, tuple, dict, Decimal, sp.sparray, sp.spmatrix)
+    if any(isinstance(cell, no_cells) for cells in columns.values() for cell in cells):
         raise TypeError("not a cell of a table")
     return table(columns)
 
@@ -364,7 +365,9 @@ EVALUATE: dict[str, Entry] = {
     "evaluate truth grade of dcg": lambda v: _evaluate(truth={1: {1: v, 2: v}}, metrics=["dcg@3", "err@3"]),
     "evaluate metrics": lambda v: _evaluate(metrics=v),
     "evaluate metric": lambda v: _evaluate(metrics=[v]),
-    "evaluate metric parameter": lambda v: _evaluate(metrics=[f"rbp(p={v})"]),
+    "evaluate metric parameter": lambda v: _evaluate(
+        metrics=[f"rbp(p={v if isinstance(v, str) else repr(v)})"]
+    ),
     "evaluate k": lambda v: _evaluate(metrics="ndcg", k=v),
     "evaluate one k": lambda v: _evaluate(metrics="ndcg", k=[v]),
     "evaluate conventions": _option("conventions"),

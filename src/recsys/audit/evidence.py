@@ -391,6 +391,8 @@ def _read_table(data: Any, name: str, columns: Mapping[str, Any] | None) -> tupl
             )
         )
     grade = table.values("grade")
+    if grade is not None and "128" in str(grade.dtype):  # NumPy has no such numbers
+        grade = None
     grades = None if grade is None else np.asarray(grade.to_numpy() if hasattr(grade, "to_numpy") else grade)
     if grades is not None and grades.dtype.kind not in "iufb":
         grades = None

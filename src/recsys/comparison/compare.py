@@ -21,7 +21,7 @@ from recsys.evaluation import tables
 from recsys.evaluation.cautions import Caution, comparison_cautions, silenced_codes
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import group_jackknife, mean_column, needs_jackknife
-from recsys.metrics.registry import Request, check_same_decisions
+from recsys.metrics.registry import Request, check_same_decisions, parse_all
 from recsys.stats.comparison_table import (
     ComparisonTable,
     Options,
@@ -355,15 +355,7 @@ def _requests_to_compare(
                 "the evaluations share no metric.", hint="Evaluate all models with the same metrics."
             )
         return shared
-    try:
-        named = [metrics] if isinstance(metrics, str | Request) else [*metrics]
-    except TypeError:
-        raise InputError(
-            f"metrics= came as {type(metrics).__name__}.", hint='Name metrics, such as ["ndcg@10", "mrr"].'
-        ) from None
-    names = dict.fromkeys(str(Request.parse(one)) for one in named)
-    if not names:
-        raise InputError("metrics= is empty.", hint="Name some, or leave it out for all that are shared.")
+    names = [str(request) for request in parse_all(metrics, None)]
     for name in names:
         for model, model_runs in runs.items():
             if any(name not in e.overall for e in model_runs):

@@ -88,7 +88,7 @@ def evaluate_ratings(
     a plain name is over all rows, user_ the mean over users
     """
     requests = parse_ratings(metrics)
-    if str(missing) not in ("error", "skip"):
+    if not isinstance(missing, str) or missing not in ("error", "skip"):
         raise InputError(f"missing={missing!r} is neither 'error' nor 'skip'.")
     counts: dict[str, int] = {}
     if truth is not None:
@@ -365,7 +365,7 @@ def rows_of_pairs(pairs_by_user: Mapping[Any, Any]) -> Rows:
                     part = np.asarray(pairs_of_user, dtype=np.float64)
                 except (RuntimeError, TypeError):  # numbers in tensors that NumPy cannot convert
                     part = np.array([[float(as_array(n)) for n in pair] for pair in pairs_of_user])
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InputError(
                 f"user {user!r} holds something that is no pair of numbers ({error}).",
                 table="predictions",

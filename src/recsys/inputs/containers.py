@@ -144,7 +144,9 @@ class _EntryForm(NamedTuple):
             return _is_scalar(entry)
         if isinstance(entry, np.ndarray) or not isinstance(entry, self.types):
             is_array = self.name != "a dict" and hasattr(entry, "__array__") and not _is_scalar(entry)
-            return is_array and 1 <= getattr(entry, "ndim", 1) <= (2 if self.name == "pairs" else 1)
+            if not is_array or hasattr(entry, "columns"):  # a table has the length of its rows
+                return False
+            return 1 <= getattr(entry, "ndim", 1) <= (2 if self.name == "pairs" else 1)
         return True
 
 

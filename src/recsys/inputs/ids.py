@@ -331,7 +331,8 @@ def _mixed_types_error(values: Array, table: str, column: str) -> IdTypeError:
             refuse_missing(row, table, column)
         problem, hint = "", _ID_TYPES_HINT
         if isinstance(value, bool) or not isinstance(value, int | str):
-            problem = f"the {column} id {value!r} is of type {type(value).__name__}."
+            shown = "" if hasattr(value, "ndim") else f" {value!r}"  # a table with odd cells cannot be shown
+            problem = f"the {column} id{shown} is of type {type(value).__name__}."
         elif type(value) is not first:
             problem = (
                 f"{column} ids are mixed: {values[0]!r} is {first.__name__}, "

@@ -335,7 +335,9 @@ def _is_number(value: Any) -> bool:
 def _is_missing(value: Any) -> bool:
     if value is None or (isinstance(value, str) and value.strip().lower() in _MISSING_TEXTS):
         return True
+    if getattr(value, "ndim", 0) > 0:  # tables and tensors among the times have errors of their own
+        return False
     try:
         return bool(value != value)  # noqa: PLR0124 - NaN and NaT differ from themselves
-    except Exception:  # noqa: BLE001 - tables and tensors among the times have errors of their own
+    except Exception:  # noqa: BLE001 - nor is it known what other objects do
         return False

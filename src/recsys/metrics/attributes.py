@@ -482,9 +482,12 @@ def parse_labels(cell: Any) -> list[str]:
         return []
     if isinstance(cell, str):
         return sorted({part.strip() for part in cell.split("|")} - {""})
-    if isinstance(cell, Iterable) and getattr(cell, "ndim", 1) != 0:
-        return sorted({str(part) for part in cell})
-    return [str(cell)]
+    is_list = isinstance(cell, Iterable) and getattr(cell, "ndim", 1) == 1
+    parts = list(cell) if is_list else [cell]
+    for part in parts:
+        if getattr(part, "ndim", 0) > 0:
+            raise InputError(f"a label came as {type(part).__name__}.", hint="A label is a text or a number.")
+    return sorted({str(part) for part in parts})
 
 
 def _is_masked(cell: Any) -> bool:

@@ -34,12 +34,11 @@ def check_choice(what: str, value: object, allowed: Iterable[str]) -> None:
 def check_choices(what: str, values: Any, allowed: Iterable[str]) -> list[str]:
     """A list of allowed names, from one name or several."""
     names = tuple(allowed)
-    try:
-        chosen = [values] if isinstance(values, str) else [*values]
-    except TypeError:
+    if not isinstance(values, str | Iterable) or getattr(values, "ndim", 1) != 1:
         raise InputError(
             f"{what}s came as {type(values).__name__}.", hint=f"Name some of {', '.join(names)}."
-        ) from None
+        )
+    chosen = [values] if isinstance(values, str) else [*values]
     for value in chosen:
         check_choice(what, value, names)
     return chosen

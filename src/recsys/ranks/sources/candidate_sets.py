@@ -346,7 +346,7 @@ def read_candidates(data: Any) -> Candidates:
 def _parse_entry(entry: Any, number: int) -> tuple[Array, Array, Any]:
     """Users, positives, and negatives as a matrix or a list of rows."""
     try:
-        user, positive, negative_part = entry
+        user, positive, negative_part = () if hasattr(entry, "tocsr") else entry
     except (TypeError, ValueError):
         raise InputError(
             f"entry {number} of the test set is {type(entry).__name__}, not three parts.", hint=_ENTRY_HINT

@@ -56,7 +56,9 @@ def parse_rank_metric(metric: Any) -> RankMetric:
         return metric
     if hasattr(metric, "metric") and hasattr(metric, "own_params"):
         return RankMetric(metric.metric, metric.k, tuple(metric.own_params.items()))
-    name, separator, cutoff = str(metric).partition("@")
+    if not isinstance(metric, str):
+        raise InputError(f"the metric came as {type(metric).__name__}.", hint='Write "ndcg@10".')
+    name, separator, cutoff = metric.partition("@")
     registered, preset = lookup(name.strip())
     if separator and not cutoff.strip().isdigit():
         raise CutoffError(f"the cut-off of {metric!r} is not a whole number.", hint='Write "ndcg@10".')
