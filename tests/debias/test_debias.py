@@ -371,3 +371,8 @@ def test_a_policy_by_row_is_not_taken_for_one_by_context():
         assert ours[name].value == pytest.approx(same[name].value)
         assert ours[name].standard_error == pytest.approx(same[name].standard_error)
     assert ours["dm"].standard_error == pytest.approx(0.0938, abs=5e-5)
+
+
+def test_a_history_without_items_has_no_propensities():
+    with pytest.raises(InputError, match="train holds no item"):
+        recsys.debias.popularity_propensities({1: [], 2: []})

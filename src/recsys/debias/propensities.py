@@ -44,6 +44,8 @@ def popularity_propensities(
     known = read_interactions(train, table="train", columns=columns)
     counts = np.bincount(known.codes, minlength=len(known.items))
     seen = np.flatnonzero(counts)
+    if len(seen) == 0:
+        raise InputError("train holds no item.", table="train", hint="Popularity is counted in its rows.")
     chance = popularity_power(counts[seen], power)
     return dict(zip(known.items.values[seen].tolist(), chance.tolist(), strict=True))
 
