@@ -190,6 +190,8 @@ def test_the_front_of_a_metric_where_less_is_better():
         if not any(b >= a and h <= g and (b > a or h < g) for b, h in points)
     ]
     assert result.front("gini@5").index.tolist() == best
+    first = points[0][1]
+    assert result.rising(["gini@5"]).index.tolist() == [at for at, (_, g) in enumerate(points) if g < first]
     assert result.frame["gini@5"].idxmin() in best
 
 

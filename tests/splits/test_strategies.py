@@ -25,7 +25,7 @@ from oracles import splits as oracle
 from recsys import splits
 from recsys.cli import app
 from recsys.cli.protocol import run_protocol
-from recsys.errors import SplitError, UnknownNameError
+from recsys.errors import RecsysWarning, SplitError, UnknownNameError
 from recsys.kernels.keyed_random import id_keys, pair_keys
 from recsys.types import Ids
 
@@ -517,3 +517,10 @@ def test_leave_one_out_matrices_hold_out_one_entry_a_user():
     again = splits.leave_one_out_matrices(sp.coo_array(dense), seed=1)
     assert again.held.tolist() == folds.held.tolist()
     assert splits.leave_one_out_matrices(dense, seed=2).held.tolist() != folds.held.tolist()
+
+
+def test_entries_stored_twice_are_added_up_with_a_word():
+    twice = sp.coo_array(([1.0, 2.0, 4.0], ([0, 0, 0], [1, 1, 2])), shape=(1, 3))
+    with pytest.warns(RecsysWarning, match="1 entries of the matrix are stored again"):
+        (train, test), *_ = splits.leave_one_out_matrices(twice)
+    assert (train + test).toarray().tolist() == [[0.0, 3.0, 4.0]]

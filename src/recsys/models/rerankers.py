@@ -369,19 +369,16 @@ class Sweep:
         return self.frame[~beaten]
 
     def rising(self, metrics: Sequence[str]) -> Any:
-        """The settings at which all these metrics are above those of the model alone (the first row)."""
-        first = self.frame.iloc[0]
-        up = np.all([self._column(name) > first[name] for name in metrics], axis=0)
-        return self.frame[up]
-
-    def _column(self, name: str) -> Any:
-        if name not in self.frame:
-            raise UnknownNameError("metric of the sweep", name, map(str, self.frame))
-        return self.frame[name].to_numpy()
+        """The settings at which all these metrics are better than the model alone (the first row)."""
+        columns = [self._as_higher_is_better(name) for name in metrics]
+        return self.frame[np.all([column > column[0] for column in columns], axis=0)]
 
     def _as_higher_is_better(self, name: str) -> Any:
         """A metric's column, with its sign changed where lower is better."""
-        return -self._column(name) if name in self.lower else self._column(name)
+        if name not in self.frame:
+            raise UnknownNameError("metric of the sweep", name, map(str, self.frame))
+        column = self.frame[name].to_numpy()
+        return -column if name in self.lower else column
 
     def plot(self, other: str, *, every: bool = False, ax: Any = None) -> Any:
         """Accuracy over another metric, one point per setting: the best trade-offs, or `every` setting."""

@@ -13,7 +13,7 @@ from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 
-from recsys.errors import InputError, RecsysDeprecationWarning, SplitError, warn
+from recsys.errors import InputError, RecsysDeprecationWarning, RecsysWarning, SplitError, warn
 from recsys.inputs.containers import as_csr
 from recsys.kernels.keyed_random import id_keys, pair_keys, unit_floats
 from recsys.splits.job import (
@@ -556,7 +556,11 @@ def leave_one_out_matrices(matrix: Any, *, seed: int = 0) -> LeaveOneOutMatrices
             hint="Pass a users x items array or sparse matrix.",
         )
     stored = as_csr(matrix, table="matrix").copy() if hasattr(matrix, "tocsr") else csr_array(matrix)
+    n_stored = stored.nnz
     stored.sum_duplicates()
+    if stored.nnz < n_stored:
+        repeats = f"{n_stored - stored.nnz} entries of the matrix are stored again for the same user and item"
+        warn(RecsysWarning, f"{repeats}; their values were added up.")
     stored.eliminate_zeros()
     sizes = np.diff(stored.indptr)
     users = np.flatnonzero(sizes >= 2)
