@@ -88,7 +88,7 @@ def evaluate_ratings(
     a plain name is over all rows, user_ the mean over users
     """
     requests = parse_ratings(metrics)
-    if not isinstance(missing, str) or missing not in ("error", "skip"):
+    if type(missing) is not str or missing not in ("error", "skip"):
         raise InputError(f"missing={missing!r} is neither 'error' nor 'skip'.")
     counts: dict[str, int] = {}
     if truth is not None:

@@ -345,8 +345,10 @@ def read_candidates(data: Any) -> Candidates:
 
 def _parse_entry(entry: Any, number: int) -> tuple[Array, Array, Any]:
     """Users, positives, and negatives as a matrix or a list of rows."""
+    # SciPy walks over a damaged matrix without looking, so a sparse one is never iterated.
+    parts: Any = () if hasattr(entry, "tocsr") else entry
     try:
-        user, positive, negative_part = () if hasattr(entry, "tocsr") else entry
+        user, positive, negative_part = parts
     except (TypeError, ValueError):
         raise InputError(
             f"entry {number} of the test set is {type(entry).__name__}, not three parts.", hint=_ENTRY_HINT
