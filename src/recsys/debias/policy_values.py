@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.debias.propensities import Debiased, check_propensities, clip_weights
+from recsys.debias.propensities import Debiased, check_propensities, clip_weights, effective_sample_size
 from recsys.errors import ColumnError, InputError, UnknownNameError
 from recsys.inputs.frames import as_frame, encode_column
 from recsys.stats.inference_results import (
     Estimate,
+    Interval,
     check_choices,
     is_number,
     is_whole,
@@ -27,6 +28,7 @@ from recsys.stats.inference_results import (
     to_floats,
 )
 from recsys.stats.intervals import mean_interval, ratio_interval
+from recsys.stats.rare_values import FEW, mean_bounds
 from recsys.types import Array, Float, Ids
 
 ESTIMATORS = ("logged", "ips", "snips", "dm", "dr")
@@ -84,6 +86,8 @@ def off_policy(
         clusters: column of what is resampled together (a user or session); by default each row by itself.
         columns: names that are not detected: {"action": "ad", "reward": "bought", "propensity": "p"}.
         confidence: of the intervals. That of dm reflects how few rows the means have, not a wrong model.
+            Where the rewards that differ from the usual one are worth fewer than 20 of equal weight, the
+            intervals allow for rewards that were not seen; a note says so, and which range they assume.
 
     >>> import pandas as pd
     >>> log = pd.DataFrame({"action": list("aabb"), "reward": [1, 0, 1, 1], "propensity": [0.5] * 4})
@@ -103,42 +107,153 @@ def off_policy(
         "dm": predicted,
         "dr": predicted + w * (rows.reward - predicted_of_logged),
     }
+    in_table = None if reward_model is not None else _table_weights(rows, target)
     estimates: dict[tuple[str, str], Estimate] = {}
-    with notes_only():
-        for name in names:
+    for name in names:
+        with notes_only():
             if name == "snips":
                 if not w.any():
                     raise InputError("the policy never does what the log shows.", hint="Log other actions.")
-                estimate = ratio_interval(w * rows.reward, w, clusters=cluster, confidence=confidence)
+                estimate = ratio_interval(
+                    w * rows.reward,
+                    w,
+                    clusters=cluster,
+                    method="normal" if cluster is None else "t",
+                    confidence=confidence,
+                )
             else:
                 estimate = mean_interval(values[name], clusters=cluster, confidence=confidence)
-            if name == "dm":
-                # The mean prediction is as uncertain as the rows' contexts and the table of means together.
-                table_error = 0.0 if reward_model is not None else _table_error(rows, target)
-                error = math.hypot(estimate.standard_error, table_error)
-                interval = t_interval(estimate.value, error, math.inf, confidence)
-                estimate = replace(estimate, standard_error=error, interval=interval)
-            estimates["reward", name] = estimate
+        if name == "dm":
+            # The mean prediction is as uncertain as the rows' contexts and the table of means together.
+            table_error = 0.0 if in_table is None else _table_error(rows, target, cluster)
+            error = math.hypot(estimate.standard_error, table_error)
+            df = math.inf if cluster is None else estimate.n - 1.0
+            if cluster is not None and in_table is not None:
+                # As many clusters of equal weight would have an error that is as uncertain.
+                df = effective_sample_size(np.bincount(cluster, in_table) ** 2) - 1.0
+            interval = t_interval(estimate.value, error, df, confidence)
+            estimate = replace(estimate, standard_error=error, interval=interval, notes=())
+        estimates["reward", name] = estimate
+    rewards = _Rewards(rows.reward, cluster)
+    if rewards.rare:
+        # Each estimate as a weighted mean: what it would be if all rewards were the usual one, the weight of
+        # each row in it, and the weight of the row's reward.
+        ones, usual = np.ones(len(w)), rewards.usual
+        means = {
+            "logged": (ones * usual, ones, ones),
+            "ips": (w * usual, ones, w),
+            "snips": (w * usual, w, w),
+            "dr": (predicted + w * (usual - predicted_of_logged), ones, w),
+        }
+        if in_table is not None:
+            means["dm"] = in_table * usual, in_table, in_table
+        worth = {name: rewards.effective(means[name][2]) for name in names if name in means}
+        few = {name: n for name, n in worth.items() if n < FEW}
+        for name in few:
+            estimate = estimates["reward", name]
+            interval = rewards.bounds(*means[name], confidence)
+            interval = replace(
+                interval, low=min(interval.low, estimate.value), high=max(interval.high, estimate.value)
+            )
+            estimates["reward", name] = replace(estimate, interval=interval, notes=(rewards.words(few),))
     return Debiased(estimates, diagnostics, notes=_notes(rows, target, w))
 
 
-def _table_error(rows: Log, target: _Policy) -> float:
+class _Rewards:
+    """Rewards of which few differ from the usual one, and intervals that allow for more of them.
+
+    A clicked advertisement is rare, and the weights make it rarer: a standard error knows only those clicks
+    that happened. Rewards that were not seen are taken to lie between 0 and 1, or between the least and the
+    most that were seen if that is wider; one more cluster has at most one more of them than any other.
+    """
+
+    def __init__(self, reward: Float, cluster: Array | None) -> None:
+        levels, counts = np.unique(reward, return_counts=True)
+        self.usual = float(levels[np.argmax(counts)])
+        self.excess = reward - self.usual
+        self.unit = np.arange(len(reward)) if cluster is None else cluster
+        self.clustered = cluster is not None
+        self.least, self.most = min(0.0, float(levels[0])), max(1.0, float(levels[-1]))
+        per_unit = np.bincount(self.unit, self.excess != 0)
+        self.n_unusual, self.most_in_unit = int(per_unit.sum()), int(per_unit.max())
+        binary = cluster is None and bool(np.isin(levels, (0.0, 1.0)).all())
+        self.rare = binary or 2 * int((per_unit > 0).sum()) < len(per_unit)
+
+    def effective(self, weights: Float) -> float:
+        """How many unusual rewards of equal weight those that were seen are worth."""
+        return effective_sample_size(np.bincount(self.unit, np.abs(weights * self.excess)))
+
+    def bounds(self, offset: Float, weights: Float, reward_weights: Float, confidence: float) -> Interval:
+        """Interval of the sum of offset and weighted excess rewards, over the sum of weights."""
+        unit_weights: Float = np.bincount(self.unit, weights).astype(np.float64)
+        used = unit_weights > 0
+        unit_weights = unit_weights[used]
+        base = np.bincount(self.unit, offset)[used] / unit_weights
+        values = base + np.bincount(self.unit, reward_weights * self.excess)[used] / unit_weights
+        reach = float((reward_weights[weights > 0] / weights[weights > 0]).max())
+        if self.clustered:
+            reach = min(reach, (self.most_in_unit + 1) * float(reward_weights.max() / unit_weights.mean()))
+        low = float(base.min()) + reach * (self.least - self.usual)
+        high = float(base.max()) + reach * (self.most - self.usual)
+        return mean_bounds(
+            values, low, high, confidence, weights=unit_weights if np.ptp(unit_weights) else None
+        )
+
+    def words(self, effective: Mapping[str, float]) -> str:
+        """That few rewards decide these estimates, and what their intervals assume."""
+        worth = min(effective.values())
+        words = f"{self.n_unusual:,} of {len(self.excess):,} decisions had a reward other than {self.usual:g}"
+        if worth < 0.9 * self.n_unusual:
+            words += f", worth {worth:.0f} of equal weight"
+        words += (
+            f": the intervals of {', '.join(effective)} allow for rewards that were not seen, if all lie "
+            f"between {self.least:g} and {self.most:g}"
+        )
+        if self.clustered:
+            words += f" and no cluster has more than {self.most_in_unit + 1} of them"
+        return words
+
+
+def _table_weights(rows: Log, target: _Policy) -> Float:
+    """The weight of each row's reward in the mean prediction of the table of means."""
+    cell, size, share = _policy_shares(rows, target)
+    per_row = share / (size + _PRIOR)
+    # A cell's mean is shrunk towards the overall one, in which every row has the same weight.
+    return np.asarray(per_row[cell] + _PRIOR * per_row.sum() / len(cell))
+
+
+def _table_error(rows: Log, target: _Policy, cluster: Array | None) -> float:
     """The standard error that the table of means, whose cells have few rows, adds to the direct method."""
+    cell, size, share = _policy_shares(rows, target)
+    total = np.bincount(cell, weights=rows.reward, minlength=len(size))
+    if cluster is None:
+        spread = np.bincount(cell, (rows.reward - (total / np.maximum(size, 1))[cell]) ** 2, len(size))
+        # A cell's variance is shrunk towards that of all rows, as a cell with few rows says little about it.
+        variance = (spread + _PRIOR * float(rows.reward.var())) / (size + _PRIOR)
+        return float(np.sqrt((share**2 * variance * size / (size + _PRIOR) ** 2).sum()))
+    # Rows of a cluster vary together: leave out one cluster after the other (jackknife).
+    pair, part = np.unique(cluster * len(size) + cell, return_inverse=True)
+    part = np.ravel(part)
+    owner, of = np.divmod(pair, len(size))
+    prior = _PRIOR * float(rows.reward.mean())
+    without = (total[of] - np.bincount(part, rows.reward) + prior) / (size[of] - np.bincount(part) + _PRIOR)
+    change = share[of] * (without - (total[of] + prior) / (size[of] + _PRIOR))
+    changes = np.bincount(owner, change)
+    n = len(changes)
+    return math.sqrt((n - 1) / n * float(((changes - changes.mean()) ** 2).sum()))
+
+
+def _policy_shares(rows: Log, target: _Policy) -> tuple[Array, Array, Float]:
+    """The cell (context and action) of each row, and of each cell its rows and its share of the policy."""
     n_actions = len(rows.actions)
     cell = rows.context * n_actions + rows.action
     size = np.bincount(cell, minlength=rows.n_contexts * n_actions)
     if target.by_context:
         in_context = np.bincount(rows.context, minlength=rows.n_contexts) / len(cell)
-        share = (target.probability * in_context[:, None]).ravel()
-    else:
-        share = np.zeros((rows.n_contexts, n_actions))
-        np.add.at(share, rows.context, target.probability[target.row] / len(cell))
-        share = share.ravel()
-    mean = np.bincount(cell, weights=rows.reward, minlength=len(size)) / np.maximum(size, 1)
-    spread = np.bincount(cell, weights=(rows.reward - mean[cell]) ** 2, minlength=len(size))
-    # A cell's variance is shrunk towards that of all rows, as a cell with few rows says little about it.
-    variance = (spread + _PRIOR * float(rows.reward.var())) / (size + _PRIOR)
-    return float(np.sqrt((share**2 * variance * size / (size + _PRIOR) ** 2).sum()))
+        return cell, size, (target.probability * in_context[:, None]).ravel()
+    share = np.zeros((rows.n_contexts, n_actions))
+    np.add.at(share, rows.context, target.probability[target.row] / len(cell))
+    return cell, size, share.ravel()
 
 
 def _read_log(

@@ -234,7 +234,7 @@ class Debiased(Tabled):
     ) -> None:
         self.estimates = dict(estimates)
         self.diagnostics = diagnostics
-        self.notes = notes
+        self.notes = (*notes, *dict.fromkeys(note for e in self.estimates.values() for note in e.notes))
         self.counts = dict(counts or {})
 
     def __getitem__(self, key: str | tuple[str, str]) -> Any:

@@ -19,15 +19,22 @@ from recsys.errors import ConventionError, InputError, NotDefinedError
 from recsys.evaluation.run import load_ranking
 from recsys.inputs import read_interactions
 from recsys.metrics import Terms
+from recsys.metrics.ranges import DataLimits, metric_range
 from recsys.metrics.readings import Reading
 from recsys.metrics.registry import Request, check_needs, parse_all
 from recsys.ranks.ranked_truth import match_truth
 from recsys.ranks.sources import RankingOptions
 from recsys.stats.inference_results import Estimate, check_choices, notes_only, to_floats
 from recsys.stats.intervals import mean_interval, ratio_interval
-from recsys.types import Array, Context, Float, Hits, Interactions, Lists
+from recsys.types import Array, Context, Float, Hits, Ids, Interactions, Lists
 
 ESTIMATORS = ("naive", "ips", "snips", "snips_pooled")
+_ESTIMATED = {
+    "naive": "naive: mean over users of their observed items; the interval does not cover the bias",
+    "snips": "snips: the same, weighted; the interval does not cover the bias that few items per user leave",
+    "snips_pooled": "snips_pooled: mean over all relevant items, observed or not",
+    "ips": "ips: mean over users of all relevant items, observed or not",
+}
 _REFERENCE = "Yang et al., Unbiased offline recommender evaluation for missing-not-at-random feedback (2018)"
 
 
@@ -52,10 +59,16 @@ def evaluate(
 ) -> Debiased:
     """Estimate metrics over all relevant items from those that were observed.
 
-    Every value is a mean over users of the mean over a user's relevant items: `naive` takes the observed ones
-    as they are; `snips` weights them by 1 / propensity and divides by the user's sum of weights, so only
-    ratios of propensities matter; `snips_pooled` divides once, over all users, which is less biased for users
-    with few items; `ips` divides by how many items really are relevant, which must be known (`n_relevant`).
+    `snips_pooled` and `ips` estimate the mean over all relevant items, observed or not. `snips_pooled`
+    weights the observed items of all users by 1 / propensity and divides once by the sum of the weights: only
+    ratios of propensities matter, and users with more relevant items count for more. `ips` divides by how
+    many items really are relevant to each user, which must be known (`n_relevant`); every user counts once.
+
+    `naive` and `snips` are means over users of the mean over a user's observed items: `naive` takes them as
+    they are, `snips` weights them by 1 / propensity, as `item_weights=` of recsys.evaluate does. The weight
+    of a user's only observed item makes no difference, so `snips` is less biased than `naive`, but comes near
+    the mean over all relevant items only if users have many observed ones. The intervals of these two are of
+    the mean over observed items; they do not cover the bias.
 
     Args:
         lists: recommendations, or a source that ranks the catalogue, as for recsys.evaluate.
@@ -117,6 +130,7 @@ def evaluate(
                 hint="Use ties='expected', or ties='by_id'.",
             )
         hits = judged.hits(decisions.ties, decisions.duplicates)
+        limits = _range_of_items(request, decisions, observed, hits)
         for name in names:
             values = _values_of_items(
                 hits, observed, request, decisions,
@@ -131,10 +145,11 @@ def evaluate(
                     np.ones(len(weights)) if name == "naive" else weights,
                     observed,
                     sizes=sizes,
+                    limits=limits,
                     confidence=confidence,
                     n_unobserved=n_unobserved,
                 )
-    notes = ["values are means over a user's relevant items, then over users"]
+    notes = [words for estimator, words in _ESTIMATED.items() if estimator in names]
     if counts.get("without_propensity"):
         notes.append(
             f"{counts['without_propensity']:,} relevant items were not in train and got the least "
@@ -265,6 +280,18 @@ def _n_relevant_per_user(
     return sizes, n_unobserved
 
 
+def _range_of_items(
+    request: Request, decisions: Conventions, observed: Interactions, hits: Hits
+) -> tuple[float, float] | None:
+    """The least and the greatest value that one relevant item can have; None if there is but one value."""
+    n = len(observed.codes)
+    alone = Interactions(Ids(np.arange(n)), observed.items, np.arange(n + 1), observed.codes, observed.grades)
+    n_places = int((hits.n_listed if hits.n_candidates is None else hits.n_candidates).max(initial=0))
+    data = DataLimits(alone, Context(complete=hits.n_candidates is not None), n_places)
+    least, most = metric_range(request, decisions, data)
+    return (least, most) if least < most else None
+
+
 def _estimate(
     name: str,
     values: Float,
@@ -272,6 +299,7 @@ def _estimate(
     observed: Interactions,
     *,
     sizes: Float | None,
+    limits: tuple[float, float] | None,
     confidence: float,
     n_unobserved: int,
 ) -> Estimate:
@@ -283,10 +311,17 @@ def _estimate(
     if name == "ips" and sizes is not None:
         # A user without an observed item counts as 0: leaving such users out would bias the mean.
         per_user = np.concatenate([total / sizes, np.zeros(n_unobserved if observed.clusters is None else 0)])
-        return mean_interval(per_user, clusters=observed.clusters, confidence=confidence)
+        if limits is not None:
+            largest = max(1.0, float((weight_sum / sizes).max(initial=0.0)))
+            limits = min(0.0, largest * limits[0]), largest * limits[1]
+        return mean_interval(per_user, clusters=observed.clusters, confidence=confidence, bounds=limits)
     if not weighted.any():
         raise InputError("no relevant item was observed.", table="truth")
     clusters = None if observed.clusters is None else observed.clusters[weighted]
     if name == "snips_pooled":
-        return ratio_interval(total[weighted], weight_sum[weighted], clusters=clusters, confidence=confidence)
-    return mean_interval(total[weighted] / weight_sum[weighted], clusters=clusters, confidence=confidence)
+        return ratio_interval(
+            total[weighted], weight_sum[weighted], clusters=clusters, confidence=confidence, bounds=limits
+        )
+    return mean_interval(
+        total[weighted] / weight_sum[weighted], clusters=clusters, confidence=confidence, bounds=limits
+    )

@@ -15,12 +15,17 @@ replacement the inverse of n times its probability (Hansen & Hurwitz 1943), with
 its probability to be in the sample at all (Horvitz & Thompson 1952). The sum over the negatives above a
 positive is an unbiased estimate of how many items rank above it.
 
-An interval covers the random choice of cases and negatives. It does not cover bias: `worst_bias` is the
-largest error of the expected value at any one true rank.
+An interval covers the random choice of cases and negatives: it holds the mean of the estimates from all such
+choices. It does not cover bias: `worst_bias` is the largest error of the expected value at any one true rank.
+That of `mle` comes from resamples of the users, each fitted from the same start and with as many steps as the
+sample itself: a fit stops long before the likelihood does, and one that went on would drift away. Where fewer
+than 20 users have another sampled rank than the rest, intervals allow for ranks that were not seen.
 """
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -40,6 +45,7 @@ from recsys.stats.inference_results import (
     to_floats,
 )
 from recsys.stats.intervals import mean_interval
+from recsys.stats.rare_values import FEW
 from recsys.stats.sampled.sampled_ranks import (
     PRIORS,
     Cases,
@@ -57,7 +63,9 @@ from recsys.stats.sampled.sampled_ranks import (
 from recsys.types import Array, Float, Int
 
 METHODS = ("uncorrected", "rank", "cls", "bv", "mle")
+_N_ITERATIONS = 500
 _N_REPLICATES = 100
+_UNSEEN_RANKS = (1, 2, 3, sys.maxsize)  # the last stands for the worst; a metric's extremes are among these
 _ITEM_COUNT_STEP_OF_FIT = 0.1
 _TOLERANCE = 1e-7
 _MULTIPLICATIONS_OF_ONE_THREAD = 1 << 18  # OpenBLAS multiplies larger matrices with several threads
@@ -178,26 +186,45 @@ def _estimates(
     if method != "mle":
         options: dict[str, Any] = {"replacement": cases.replacement, "gamma": float(gamma), "prior": prior}
         for metric in metrics:
-            per_case, worst_bias = np.empty(len(cases)), 0.0
+            per_case, worst_bias, possible = np.empty(len(cases)), 0.0, []
             for of_class in cases.classes:
                 n, n_items = of_class.n_negatives, of_class.n_items
                 correction = corrected_values(metric, method, n, n_items, **options)
                 per_case[of_class.members] = cases.values_by_case(of_class, correction)
+                possible += [float(correction.min()), float(correction.max())]
                 expected = chances(n, n_items, replacement=cases.replacement) @ correction
                 worst_bias = max(worst_bias, float(np.abs(expected - binned_values(metric, n_items)).max()))
             results.append(
-                _mean_estimate(metric, method, per_case, cases.clusters, confidence, worst_bias=worst_bias)
+                _mean_estimate(
+                    metric,
+                    method,
+                    per_case,
+                    possible=possible,
+                    clusters=cases.clusters,
+                    confidence=confidence,
+                    worst_bias=worst_bias,
+                )
             )
         return results
     fitted = fit_ranks(cases)
-    resampled = resampled_metrics(cases, fitted, metrics, _N_REPLICATES, seed)
-    quantiles = (0.5 - confidence / 2, 0.5 + confidence / 2)
+    tail = 0.5 - confidence / 2
+    n_replicates = max(_N_REPLICATES, math.ceil(1 / tail))
+    unseen_ranks = () if _many_ranks_differ(cases) else _UNSEEN_RANKS
+    resampled = resampled_metrics(cases, metrics, n_replicates, seed, unseen_ranks)
     for metric, values in zip(metrics, resampled, strict=True):
-        low, high = np.quantile(values, quantiles)
+        # Of n replicates, the k-th smallest is the quantile k / (n + 1).
+        low, high = np.quantile(values, (tail, 1 - tail), axis=1, method="weibull")
         value = fitted.mean_of(metric)
-        limits = min(float(low), value), max(float(high), value)
+        limits = min(float(low.min()), value), max(float(high.max()), value)
         results.append(SampledEstimate(str(metric), "mle", value, *limits, confidence, len(cases), None))
     return results
+
+
+def _many_ranks_differ(cases: Cases) -> bool:
+    """Whether at least 20 users (or cases) have a sampled rank other than the most common one."""
+    differs = (cases.above != np.bincount(cases.above).argmax()) | (cases.tied > 1)
+    units = np.arange(len(cases)) if cases.clusters is None else cases.clusters
+    return len(np.unique(units[differs])) >= FEW
 
 
 def check_correction(gamma: float, prior: str) -> None:
@@ -211,15 +238,24 @@ def _mean_estimate(
     metric: RankMetric,
     method: str,
     values: Float,
+    *,
+    possible: list[float],
     clusters: Any,
     confidence: float,
-    *,
     worst_bias: float | None,
 ) -> SampledEstimate:
-    """The mean of one value per case with its interval, both clipped to the metric's bounds."""
-    bounds = metric.metric.bounds
-    mean = clip_interval(mean_interval(values, clusters=clusters, confidence=confidence), bounds)
-    value, interval = min(max(mean.value, bounds[0]), bounds[1]), mean.interval
+    """The mean of one value per case with its interval, both clipped to the metric's bounds.
+
+    `possible` holds the least and the greatest value that a case could have, for each class of cases.
+    """
+    (least, most), bounds = (min(possible), max(possible)), metric.metric.bounds
+    if math.isclose(least, most):  # a cut-off beyond all items: every case has this value
+        return SampledEstimate(
+            str(metric), method, most, most, most, confidence, len(values), worst_bias, values
+        )
+    mean = mean_interval(values, clusters=clusters, confidence=confidence, bounds=(least, most))
+    interval = clip_interval(mean, bounds).interval
+    value = min(max(mean.value, bounds[0]), bounds[1])
     return SampledEstimate(
         str(metric), method, value, interval.low, interval.high, confidence, len(values), worst_bias, values
     )
@@ -307,7 +343,7 @@ def fit_ranks(
     tied: Any = None,
     replacement: bool = False,
     prior: str = "log",
-    iterations: int = 500,
+    iterations: int = _N_ITERATIONS,
 ) -> RankDistribution:
     """The maximum-likelihood distribution of true ranks behind sampled ones; arguments as in `estimate`."""
     cases = (
@@ -331,30 +367,43 @@ def fit_ranks(
 
 
 def resampled_metrics(
-    cases: Cases, fitted: RankDistribution, metrics: list[RankMetric], n: int, seed: int
+    cases: Cases, metrics: list[RankMetric], n: int, seed: int, unseen_ranks: tuple[int, ...] = ()
 ) -> list[Float]:
-    """Each metric from n resamples of the users, refitted starting near the fitted distribution."""
+    """Each metric from n resamples of the users, each fitted as the sample itself was, in one row.
+
+    Resamples of users who are all alike would all be the same. With `unseen_ranks` every user has a random,
+    exponential weight instead, and so has one more user (see `rare_values`), whose sampled rank is another
+    one in each row.
+    """
     problem = _LikelihoodProblem(cases)
     if check_seed(seed) < 0:
         raise InputError(f"seed={seed} is negative.", hint="Pass a number of at least 0, such as seed=7.")
     rng = np.random.default_rng(seed)
     labels = np.arange(len(cases)) if cases.clusters is None else cases.clusters
-    _, unit = np.unique(labels, return_inverse=True)
-    n_units = int(unit.max()) + 1
-    counts = [np.empty((n, sampling_class.n_negatives + 1)) for sampling_class in problem.classes]
+    _, unit, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    n_rows, n_units = max(1, len(unseen_ranks)), len(sizes)
+    tables = [np.empty((n_rows, n, each.n_negatives + 1)) for each in problem.classes]
     for resample in range(n):
-        multiplicity = np.bincount(rng.integers(n_units, size=n_units), minlength=n_units)[unit]
-        for class_rows, sampling_class in zip(counts, problem.classes, strict=True):
-            class_rows[resample] = cases.counts(sampling_class, multiplicity[sampling_class.members])
-    start = 0.9 * fitted.chance + 0.1 * rank_prior("log", fitted.n_items)
-    chance, _ = problem.maximise(counts, start[None, :], max(60, fitted.n_iterations))
+        if unseen_ranks:
+            weights = rng.exponential(size=n_units)
+            unseen = rng.exponential() * float((sizes**2).sum()) / len(cases)
+        else:
+            weights = np.bincount(rng.integers(n_units, size=n_units), minlength=n_units).astype(np.float64)
+            unseen = 0.0
+        for table, of_class in zip(tables, problem.classes, strict=True):
+            table[:, resample] = cases.counts(of_class, weights[unit[of_class.members]])
+            for row, rank in enumerate(unseen_ranks):
+                place = min(rank, of_class.n_negatives + 1) - 1
+                table[row, resample, place] += unseen * len(of_class.members) / len(cases)
+    counts: list[Float] = [table.reshape(n_rows * n, -1) for table in tables]
+    chance, _ = problem.maximise(counts, rank_prior("log", problem.n_items)[None, :], _N_ITERATIONS)
     by_class = problem.by_class(chance, counts)
     results = []
     for metric in metrics:
-        total = np.zeros(n)
-        for sampling_class, (share, class_rows) in zip(problem.classes, by_class, strict=True):
-            total += share * (class_rows @ binned_values(metric, sampling_class.n_items, problem.n_items))
-        results.append(total)
+        total = np.zeros(n_rows * n)
+        for of_class, (share, class_rows) in zip(problem.classes, by_class, strict=True):
+            total += share * (class_rows @ binned_values(metric, of_class.n_items, problem.n_items))
+        results.append(total.reshape(n_rows, n))
     return results
 
 
@@ -376,18 +425,21 @@ class _LikelihoodProblem:
     def maximise(self, counts: list[Float], start: Float, iterations: int) -> tuple[Float, int]:
         """Expectation-maximisation for several resamples at once, one row each; also returns the steps."""
         chance = np.repeat(start, len(counts[0]), axis=0)
+        occurs = [count.any(axis=0) for count in counts]  # the other sampled ranks say nothing
+        tables = [np.ascontiguousarray(t[:, where]) for t, where in zip(self.tables, occurs, strict=True)]
+        counts = [count[:, where] for count, where in zip(counts, occurs, strict=True)]
         tolerance = _TOLERANCE * sum(float(c.sum()) for c in counts)
         previous = -np.inf
         for step in range(1, iterations + 1):
             ratio = np.zeros_like(chance)
             likelihood = 0.0
-            for table, count in zip(self.tables, counts, strict=True):
+            for table, count in zip(tables, counts, strict=True):
                 expected = np.maximum(_small_products(chance, table), _SMALLEST_CHANCE**2)
                 ratio += _small_products(count / expected, table.T)
                 likelihood += float((count * np.log(expected)).sum())
             chance = chance * ratio
             chance /= chance.sum(axis=1, keepdims=True)
-            chance[chance < _SMALLEST_CHANCE] = 0.0
+            chance *= chance >= _SMALLEST_CHANCE
             if likelihood - previous < tolerance:
                 return chance, step
             previous = likelihood
@@ -412,10 +464,11 @@ def _small_products(left: Float, right: Float) -> Float:
     """
     if len(left) == 1:
         return left @ right
-    width = max(1, _MULTIPLICATIONS_OF_ONE_THREAD // (_ROWS_OF_A_BLOCK * len(right)))
+    height = max(_ROWS_OF_A_BLOCK, _MULTIPLICATIONS_OF_ONE_THREAD // right.size)
+    width = max(1, _MULTIPLICATIONS_OF_ONE_THREAD // (height * len(right)))
     product = np.empty((len(left), right.shape[1]))
-    for row in range(0, len(left), _ROWS_OF_A_BLOCK):
-        rows = slice(row, row + _ROWS_OF_A_BLOCK)
+    for row in range(0, len(left), height):
+        rows = slice(row, row + height)
         for column in range(0, right.shape[1], width):
             columns = slice(column, column + width)
             product[rows, columns] = left[rows] @ right[:, columns]
@@ -504,13 +557,20 @@ def estimate_weighted(
     sizes = whole_numbers(n_items, "n_items", len(ranks))
     if (sizes < 1).any():
         raise InputError(f"n_items holds {sizes.min()}.", hint="It counts the positive and all others.")
-    values = np.empty(len(ranks))
+    values, possible = np.empty(len(ranks)), []
     for size in np.unique(sizes).tolist():
-        has_size = sizes == size
-        values[has_size] = np.interp(
-            ranks[has_size], np.arange(1, size + 1), values_by_rank(rank_metric, size)
-        )
-    return _mean_estimate(rank_metric, "weighted", values, clusters, confidence, worst_bias=None)
+        has_size, by_rank = sizes == size, values_by_rank(rank_metric, size)
+        values[has_size] = np.interp(ranks[has_size], np.arange(1, size + 1), by_rank)
+        possible += [float(by_rank.min()), float(by_rank.max())]
+    return _mean_estimate(
+        rank_metric,
+        "weighted",
+        values,
+        possible=possible,
+        clusters=clusters,
+        confidence=confidence,
+        worst_bias=None,
+    )
 
 
 def _case_matrix(values: Any, what: str) -> Array:

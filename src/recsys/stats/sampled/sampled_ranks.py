@@ -352,10 +352,14 @@ class Cases:
     def counts(self, of_class: SamplingClass, times: Array | None = None) -> Float:
         """How many members have each sampled rank, each counted `times` times; ties are split evenly."""
         above, tied = self.above[of_class.members], self.tied[of_class.members]
-        weight = (1.0 if times is None else times) / tied
-        steps = np.bincount(above, weight, of_class.n_negatives + 2)
-        steps -= np.bincount(above + tied, weight, of_class.n_negatives + 2)
-        return np.maximum(np.cumsum(steps)[:-1], 0.0)
+        weight = (np.ones(len(above)) if times is None else times) / tied
+        alone = tied == 1
+        counts: Float = np.bincount(above[alone], weight[alone], of_class.n_negatives + 1).astype(np.float64)
+        if alone.all():
+            return counts
+        steps = np.bincount(above[~alone], weight[~alone], of_class.n_negatives + 2)
+        steps -= np.bincount((above + tied)[~alone], weight[~alone], of_class.n_negatives + 2)
+        return np.asarray(counts + np.maximum(np.cumsum(steps)[:-1], 0.0))
 
 
 def whole_numbers(values: Any, what: str, n: int | None = None) -> Int:
