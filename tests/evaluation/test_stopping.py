@@ -104,13 +104,15 @@ def test_users_outside_the_mean_do_not_matter(world):
     assert one["low"] <= full["ndcg@10"] <= one["high"]
 
 
-def test_unbounded_metrics_are_asymptotic_and_labelled(world):
+def test_a_metric_without_declared_bounds_has_those_of_the_data(world):
     models, truth = world
     full = recsys.evaluate(models["good"], truth, ["dcg@10"])
+    assert full.ranges["dcg@10"] == (0.0, pytest.approx((1 / np.log2(np.arange(2, 6))).sum()))
     found = recsys.evaluate(models["good"], truth, ["dcg@10"], stop_when=0.1)
     one = found.notes["stopped"]["intervals"]["dcg@10"]
-    assert "asymptotic" in one["method"]
+    assert "betting" in one["method"]
     assert one["low"] <= full["dcg@10"] <= one["high"]
+    assert found.notes["stopped"]["share_saved"] > 0.5
 
 
 def test_the_order_is_seeded_and_the_result_can_be_stored(world, tmp_path):

@@ -207,16 +207,17 @@ class TestGate:
         assert (tmp_path / "new.json").read_text() == before
 
     def test_json_is_json(self, run, tmp_path):
-        """With one user there is no bound, and JSON knows no infinity."""
+        """Over 0 there is no change in per cent, and JSON knows no infinity."""
         (tmp_path / "one.csv").write_text("user,item\na,x\n")
-        run("evaluate", "one.csv", "one.csv", "-m", "mrr", "--save", "one.json")
+        (tmp_path / "other.csv").write_text("user,item\na,y\n")
+        run("evaluate", "one.csv", "other.csv", "-m", "mrr", "--save", "one.json")
         made = run("gate", "one.json", "--against", "one.json", "-m", "mrr", "--json")
         assert made.exit_code == 1
 
         def refuse(word):
             raise AssertionError(word)
 
-        assert json.loads(made.stdout, parse_constant=refuse)["checks"][0]["bound"] is None
+        assert json.loads(made.stdout, parse_constant=refuse)["checks"][0]["change"] is None
 
     def test_margins_are_a_mapping(self):
         result = recsys.evaluate({1: [2]}, {1: [2]}, ["mrr"])

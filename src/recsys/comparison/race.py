@@ -7,7 +7,7 @@ stops and covers all watched pairs and metrics. A model that can no longer win i
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -18,7 +18,13 @@ from recsys.evaluation.engine import merge
 from recsys.evaluation.options import EvaluateKeywords, EvaluationOptions
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import EvaluationRun
-from recsys.evaluation.stopping import SteppedEvaluation, StopWhen, difference_bounds, watched_metrics
+from recsys.evaluation.stopping import (
+    SteppedEvaluation,
+    StopWhen,
+    difference_bounds,
+    format_unlimited,
+    watched_metrics,
+)
 from recsys.evaluation.tables import Tabled, count_with_noun
 from recsys.inputs import read_interactions
 from recsys.metrics.registry import Metrics
@@ -54,12 +60,14 @@ class Race(Tabled, Mapping[str, Evaluation]):
         *,
         n_total: int,
         confidence: float,
+        unlimited: Sequence[str] = (),
     ) -> None:
         self.evaluations = dict(evaluations)
         self.legs = legs
         self.winner = dict(winner)
         self.n_total = n_total
         self.confidence = confidence
+        self.unlimited = tuple(unlimited)  # means over users that nothing limits, and nobody watched
 
     def __getitem__(self, model: str) -> Evaluation:
         return self.evaluations[model]
@@ -108,6 +116,7 @@ class Race(Tabled, Mapping[str, Evaluation]):
             f"winner by {', '.join(winners)}",
             f"{self.share_saved:.1%} of the work saved: {seen} of {self.n_total:,} users",
             f"{count_with_noun(len(self.legs), 'difference|differences')} watched by {methods}; {guarantee}",
+            *format_unlimited(self.unlimited),
             *map(str, comparison_cautions({n: [e] for n, e in self.evaluations.items()}, _BY_DESIGN)),
         ]
 
@@ -127,7 +136,8 @@ def race(
     Args:
         models: {name: what evaluate takes as lists: factors, scores, a model, ready lists}.
         truth: what was relevant, as for evaluate.
-        metrics: which metrics; all means over users are watched unless stop_when names some.
+        metrics: which metrics; all means over users that have a range (`evaluation.ranges`) are watched
+            unless stop_when names some.
         baseline: stop when every other model is known to be better or worse than this one; by default stop
             when the best model is known for every watched metric.
         stop_when: a half-width: differences known this well need not be settled; or a StopWhen.
@@ -184,8 +194,16 @@ def race(
             notes=notes,
             cautions=run.cautions(partial, entry.conventions),
             truth_keys=run.truth_keys(partial),
+            ranges=entry.ranges,
         )
-    return Race(finished, state.legs(), state.winners(), n_total=state.n_total, confidence=stop.confidence)
+    return Race(
+        finished,
+        state.legs(),
+        state.winners(),
+        n_total=state.n_total,
+        confidence=stop.confidence,
+        unlimited=state.unlimited,
+    )
 
 
 class _RaceState:
@@ -197,20 +215,21 @@ class _RaceState:
         first = next(iter(entries.values()))
         self.entries, self.baseline, self.stop = entries, baseline, stop
         self.n_total = len(first.cases)
-        watched = watched_metrics(first.parts[0], first.requests, stop)
-        self.metrics = list(watched)
+        self.metrics, self.unlimited = watched_metrics([*entries.values()], stop)
         self.lower = {str(r) for r in first.requests if r.metric.better == "lower"}
         pairs = (
             list(itertools.combinations(entries, 2))
             if baseline is None
             else [(name, baseline) for name in entries if name != baseline]
         )
-        share = (1.0 - stop.confidence) / (len(pairs) * len(watched))
-        self.sequences: dict[Key, ConfidenceSequence] = {
-            (*pair, metric): ConfidenceSequence(self.n_total, bounds=difference_bounds(bounds), alpha=share)
-            for pair in pairs
-            for metric, bounds in watched.items()
-        }
+        share = (1.0 - stop.confidence) / (len(pairs) * len(self.metrics))
+        self.sequences: dict[Key, ConfidenceSequence] = {}
+        for one, other in pairs:
+            for metric in self.metrics:
+                bounds = difference_bounds(entries[one].ranges[metric], entries[other].ranges[metric])
+                self.sequences[one, other, metric] = ConfidenceSequence(
+                    self.n_total, bounds=bounds, alpha=share
+                )
         self.running = set(entries)
 
     def run(self) -> None:

@@ -19,6 +19,7 @@ from recsys.evaluation.run import (
     parse_catalogue,
 )
 from recsys.metrics.attributes import read_context
+from recsys.metrics.ranges import Range, union_ranges
 from recsys.metrics.registry import Metrics, parse_all
 from recsys.ranks.sources import RankingOptions
 from recsys.types import Partial
@@ -61,6 +62,7 @@ class Evaluator:
         self._complete = complete
         self._parts: list[Partial] = []
         self._cautions: tuple[Caution, ...] = ()
+        self._ranges: dict[str, Range] = {}
 
     def update(
         self,
@@ -93,6 +95,7 @@ class Evaluator:
         if not self._parts:
             self._cautions = run.cautions(part, self.conventions)
         self._parts.append(part)
+        self._ranges = union_ranges(self._ranges, run.ranges(self.conventions))
         return self
 
     def merge(self, other: Evaluator) -> Evaluator:
@@ -102,11 +105,12 @@ class Evaluator:
         if [*map(str, other.requests)] != [*map(str, self.requests)] or other.conventions != self.conventions:
             raise MergeError("the two evaluators differ in metrics or conventions.")
         self._parts.extend(other._parts)
+        self._ranges = union_ranges(self._ranges, other._ranges)
         return self
 
     def reset(self) -> Evaluator:
         """Forget all users."""
-        self._parts = []
+        self._parts, self._ranges = [], {}
         return self
 
     def result(self) -> Evaluation:
@@ -114,4 +118,6 @@ class Evaluator:
         if not self._parts:
             raise InputError("nothing was evaluated yet.", hint="Call update(lists, truth) first.")
         self._parts = [merge(self._parts)]
-        return Evaluation(self._parts[0], self.requests, self.conventions, cautions=self._cautions)
+        return Evaluation(
+            self._parts[0], self.requests, self.conventions, cautions=self._cautions, ranges=self._ranges
+        )

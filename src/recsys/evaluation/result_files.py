@@ -95,6 +95,10 @@ def write_result(
     cases["cautions"] = [list(caution) for caution in result.cautions]
     if result.truth_keys is not None:
         cases["truth"] = result.truth_keys
+    declared = {str(request): request.metric.bounds for request in result.requests}
+    found = {name: ends for name, ends in result.ranges.items() if ends != declared[name]}
+    if found:
+        cases["ranges"] = found
     document["cases"] = pack(cases)
     document["cases_sha256"] = fingerprint(document["cases"])
     write_text(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
@@ -131,6 +135,7 @@ def read_result(path: str | os.PathLike[str], make: type[Evaluation]) -> Evaluat
             notes=notes,
             cautions=[Caution(*map(str, parts)) for parts in cases.get("cautions", ())],
             truth_keys=cases.get("truth"),
+            ranges=cases.get("ranges"),
             run=document["run"],
         )
         recomputed = json.loads(evaluation.to_json())

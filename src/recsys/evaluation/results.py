@@ -21,6 +21,7 @@ from recsys.evaluation import tables
 from recsys.evaluation.engine import merge, summarise
 from recsys.evaluation.exposure import catalogue_value, exposure_by_group, exposure_key
 from recsys.metrics import lookup
+from recsys.metrics.ranges import Range, union_ranges
 from recsys.metrics.registry import Request
 from recsys.types import Array, Exposure, Float, Partial, PerCase, cached_property
 
@@ -62,6 +63,7 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         compute_bounds: Callable[[Mapping[str, float]], Bounds] | None = None,
         cautions: Callable[[], Sequence[Caution]] | Sequence[Caution] = (),
         truth_keys: Callable[[], Array] | Array | None = None,
+        ranges: Callable[[], Mapping[str, Range]] | Mapping[str, Range] | None = None,
         run: Mapping[str, Any] | None = None,
     ) -> None:
         self.partial = partial
@@ -74,6 +76,7 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         self._compute_bounds = compute_bounds
         self._cautions = cautions
         self._truth_keys = truth_keys
+        self._ranges = ranges
         self.overall: dict[str, float] = summarise(partial, requests, conventions=conventions)
 
     def __getitem__(self, name: str) -> float:
@@ -121,6 +124,21 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
     def truth_keys(self) -> Array | None:
         """One number per case that tells its truth from others; None if the truth is not known any more."""
         return self._truth_keys() if callable(self._truth_keys) else self._truth_keys
+
+    @cached_property
+    def ranges(self) -> dict[str, Range]:
+        """{metric: the least and the greatest value one case can have}; infinite where nothing limits it.
+
+        A metric without declared bounds has them from the truth, the conventions and the length of the lists.
+
+        >>> import recsys
+        >>> result = recsys.evaluate({1: [3, 5], 2: [4]}, {1: {3, 8}, 2: {4}}, ["hit@2", "hits@2"])
+        >>> result.ranges
+        {'hit@2': (0.0, 1.0), 'hits@2': (0.0, 2.0)}
+        """
+        known = (self._ranges() if callable(self._ranges) else self._ranges) or {}
+        per_case = [request for request in self.requests if request.metric.kind != "catalogue"]
+        return {str(request): known.get(str(request), request.metric.bounds) for request in per_case}
 
     @cached_property
     def n_cases(self) -> dict[str, int]:
@@ -234,6 +252,9 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
     ) -> Intervals:
         """Each value with its interval, as a mapping that prints; users are resampled.
 
+        Where fewer than 20 users differ from the value most have, or few users weigh nearly everything, no
+        method holds: the interval is then Clopper and Pearson's (0 and 1) or Gaffke's, and a note says so.
+
         Args:
             confidence: how often such intervals hold what they estimate.
             method: "t", "normal", "studentised", "bca" or "percentile", for means over users; metrics of the
@@ -257,7 +278,8 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
     def _estimate(self, request: Request, **options: Any) -> Estimate:
         from recsys.evaluation.uncertainty import estimate
 
-        return estimate(self.partial, request, self.conventions, **options)
+        bounds = self.ranges.get(str(request))
+        return estimate(self.partial, request, self.conventions, bounds=bounds, **options)
 
     def bounds(self) -> Bounds:
         """Each value with the best value any lists could reach, and the mean value of random rankings.
@@ -301,7 +323,13 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
             ids = np.concatenate([e.per_case.ids for e in (self, *others)])
             keys = np.concatenate([e.truth_keys for e in (self, *others)])[np.argsort(ids, kind="stable")]
         return Evaluation(
-            merged, self.requests, self.conventions, notes=self.notes, cautions=cautions, truth_keys=keys
+            merged,
+            self.requests,
+            self.conventions,
+            notes=self.notes,
+            cautions=cautions,
+            truth_keys=keys,
+            ranges=union_ranges(self.ranges, *(o.ranges for o in others)),
         )
 
     @property
@@ -423,7 +451,7 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
 
     def __getstate__(self) -> dict[str, Any]:
         """The state for another process: everything except the access to the lists."""
-        known = {"_cautions": self.cautions, "_truth_keys": self.truth_keys}
+        known = {"_cautions": self.cautions, "_truth_keys": self.truth_keys, "_ranges": self.ranges}
         return {**self.__dict__, **known, "_reevaluate": None, "_compute_bounds": None}
 
     def _footnotes(self) -> list[str]:

@@ -5,6 +5,7 @@ An `EvaluationRun` holds what was read. It can be run again, under other convent
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial as bind
@@ -32,6 +33,7 @@ from recsys.inputs.containers import as_array
 from recsys.inputs.ids import encode, ids_to_array
 from recsys.kernels import BACKENDS
 from recsys.metrics.attributes import read_context, read_reference
+from recsys.metrics.ranges import DataLimits, metric_range
 from recsys.metrics.registry import Metrics, Request, largest_k, max_place_read, parse_all
 from recsys.ranks.ranked_truth import RankedTruth, match_truth
 from recsys.ranks.sources import RankingOptions, UsersByItems
@@ -200,6 +202,7 @@ class EvaluationRun:
             compute_bounds=bind(self.bounds, effective),
             cautions=bind(self.cautions, partial, effective),
             truth_keys=bind(self.truth_keys, partial),
+            ranges=bind(self.ranges, effective),
         )
 
     def effective(self, conventions: Conventions) -> Conventions:
@@ -229,6 +232,19 @@ class EvaluationRun:
         of_case = ends[truth.indptr[1:]] - ends[truth.indptr[:-1]]
         at = truth.cases.code_of(partial.per_case.ids)
         return np.where(at >= 0, of_case[at], np.uint64(0))
+
+    def ranges(self, conventions: Conventions) -> dict[str, tuple[float, float]]:
+        """The least and the greatest value that each metric can have for one case of this data."""
+        ranking, largest = self.ranking, 1.0
+        if self.item_weights is not None:
+            largest = 0.0
+            for item in self.truth.items.values[np.unique(self.truth.codes)].tolist():
+                with contextlib.suppress(InputError):  # without a weight: the conventions leave it out
+                    largest = max(largest, read_weight(self.item_weights, item, "item_weights"))
+        n_places = int(ranking.sizes.max(initial=0)) if isinstance(ranking, Lists) else ranking.n_items
+        data = DataLimits(self.truth, self.context, n_places, largest)
+        per_case = [request for request in self.requests if request.metric.kind != "catalogue"]
+        return {str(request): metric_range(request, conventions, data) for request in per_case}
 
     @property
     def notes(self) -> dict[str, Any]:
@@ -356,6 +372,7 @@ class EvaluationRun:
             self.requests,
             conventions,
             stop=stop,
+            ranges=self.ranges(conventions),
             largest_weight=largest,
         )
 

@@ -1,7 +1,8 @@
 """Evaluate users in random order, block by block, until confidence sequences give a clear answer.
 
 Looking after every block is free: the error rate holds at all times at once and covers all watched metrics.
-The estimand is the mean over this test set; metrics that are not means over users are reported, not watched.
+The estimand is the mean over this test set. Metrics that are not means over users are reported, not watched,
+and so are those whose values nothing limits: a user not seen yet could move their mean anywhere.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ from recsys.stats.resampling import Rng, random_order
 from recsys.stats.sequential import Bounds, ConfidenceSequence
 from recsys.types import Array, Float, Ids, Interactions, Lists, Partial, entries_of_cases
 
+_NO_RANGE = (
+    "nothing limits the value of one user, so that users not seen yet could move the mean anywhere and no "
+    "interval would hold at all times."
+)
 _MIN_BLOCK = 100
 _LOOKS = 50
 _GROWTH = 0.125
@@ -40,7 +45,8 @@ class StopWhen:
         threshold: {metric: value}: stop when it is clear on which side of the value each metric lies.
         against: an evaluation of another model on the same users: stop when it is clear which is better (or
             the difference is known to half_width).
-        metrics: which metrics are watched; by default those named above, or all that are means over users.
+        metrics: which metrics are watched; by default those named above, or all that are means over users and
+            have a range (`result.ranges`).
         confidence: of all intervals together, at all times.
         block: users between two looks; by default a fiftieth of the test set (at least 100), and more as more
             have been seen.
@@ -132,9 +138,12 @@ class SteppedEvaluation:
         conventions: Conventions,
         *,
         stop: StopWhen,
+        ranges: Mapping[str, Bounds],
         largest_weight: float | None = None,
     ) -> None:
         self.cases, self.requests, self.conventions = cases, requests, conventions
+        # The bounds of each metric's values; equal ones are moved apart, as a sequence needs some width.
+        self.ranges = {name: (low, high if high > low else low + 1.0) for name, (low, high) in ranges.items()}
         self.parts: list[Partial] = []
         self.n_seen = 0
         self.block: Array = np.empty(0)
@@ -188,25 +197,40 @@ def restrict_to_cases(data: Data, cases: Ids) -> Data:
     return replace(data, **changes)
 
 
-def watched_metrics(
-    partial: Partial, requests: Sequence[Request], stop: StopWhen
-) -> dict[str, Bounds | None]:
-    """The metrics to watch with their bounds (None: unbounded); only means over users can be watched."""
-    means = {
-        str(r): r.metric.bounds if np.isfinite(r.metric.bounds).all() else None
-        for r in requests
+def watched_metrics(models: Sequence[SteppedEvaluation], stop: StopWhen) -> tuple[list[str], list[str]]:
+    """The metrics to watch, and the means over users that cannot be, because a model's have no range.
+
+    Every model has evaluated its first block.
+    """
+    first, chosen = models[0], stop.named()
+    partial = first.parts[0]
+    means = [
+        str(r)
+        for r in first.requests
         if str(r) in partial.per_case.columns and str(r) not in partial.terms and r.metric.summary is None
-    }
-    chosen = stop.named()
-    for name in chosen or []:
-        if name not in means:
-            raise NotDefinedError(
-                f"{name} cannot be watched: it is not a mean over users, or was not asked for.",
-                hint=f"These can: {', '.join(means)}." if means else "Ask for a metric such as ndcg@10.",
-            )
-    if not means:
-        raise NotDefinedError("none of the metrics is a mean over users, so there is nothing to watch.")
-    return {name: bounds for name, bounds in means.items() if chosen is None or name in chosen}
+    ]
+    limited = [name for name in means if all(np.isfinite(model.ranges[name]).all() for model in models)]
+    refused = [name for name in chosen or [] if name not in limited]
+    if refused:
+        why = _NO_RANGE if refused[0] in means else "it is not a mean over users, or was not asked for."
+        raise NotDefinedError(
+            f"{refused[0]} cannot be watched: {why}",
+            hint=f"These can: {', '.join(limited)}." if limited else "Ask for a metric such as ndcg@10.",
+        )
+    if not limited:
+        raise NotDefinedError(
+            f"{', '.join(means)} cannot be watched: {_NO_RANGE}"
+            if means
+            else "none of the metrics is a mean over users, so there is nothing to watch.",
+            hint="Ask for a metric such as ndcg@10, or evaluate a number of users that is fixed beforehand.",
+        )
+    unlimited = [name for name in means if name not in limited] if chosen is None else []
+    return [name for name in limited if chosen is None or name in chosen], unlimited
+
+
+def format_unlimited(metrics: Sequence[str]) -> list[str]:
+    """The line about metrics that are not watched; none if there are no such metrics."""
+    return [f"not watched, as nothing limits the value of one user: {', '.join(metrics)}"] if metrics else []
 
 
 def evaluate_until(
@@ -220,17 +244,17 @@ def evaluate_until(
         )
     other = None if stop.against is None else _comparable_partial(stop.against, steps)
     sequences: dict[str, ConfidenceSequence] = {}
+    unlimited: list[str] = []
     n_total, reason = len(steps.cases), "all users were needed"
     while steps.advance():
         if not sequences:
-            watched = watched_metrics(steps.parts[0], steps.requests, stop)
+            watched, unlimited = watched_metrics([steps], stop)
             share = (1.0 - stop.confidence) / len(watched)
-            sequences = {
-                name: ConfidenceSequence(
-                    n_total, bounds=bounds if other is None else difference_bounds(bounds), alpha=share
-                )
-                for name, bounds in watched.items()
-            }
+            for name in watched:
+                ends = steps.ranges[name]
+                if other is not None:
+                    ends = difference_bounds(ends, _range_of_result(stop.against, name))
+                sequences[name] = ConfidenceSequence(n_total, bounds=ends, alpha=share)
         for name, sequence in sequences.items():
             values = steps.latest(name)
             if other is not None:
@@ -241,7 +265,8 @@ def evaluate_until(
         if all(stop.enough(name, s.interval) for name, s in sequences.items()) and steps.n_seen < n_total:
             reason = "what was asked is clear" if other is None else "the winner is clear"
             break
-    return merge(steps.parts), _stop_note(steps, sequences, stop.confidence, reason=reason, other=other)
+    note = _stop_note(steps, sequences, stop.confidence, reason=reason, other=other, unlimited=unlimited)
+    return merge(steps.parts), note
 
 
 def _comparable_partial(against: Any, steps: SteppedEvaluation) -> Partial:
@@ -263,9 +288,18 @@ def _comparable_partial(against: Any, steps: SteppedEvaluation) -> Partial:
     return partial
 
 
-def difference_bounds(bounds: Bounds | None) -> Bounds | None:
-    """The bounds of a difference."""
-    return None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
+def _range_of_result(result: Any, metric: str) -> Bounds:
+    """The range of a metric of a result that is there; where it is not known, that of its values."""
+    ends: Bounds = result.ranges[metric]
+    if np.isfinite(ends).all():
+        return ends
+    values = np.nan_to_num(result.per_case.columns[metric])
+    return float(values.min(initial=0.0)), float(values.max(initial=0.0))
+
+
+def difference_bounds(one: Bounds, other: Bounds) -> Bounds:
+    """The bounds of a value of the first range minus one of the second."""
+    return one[0] - other[1], one[1] - other[0]
 
 
 def values_in_order(part: Partial, name: str, block: Array) -> Float:
@@ -288,6 +322,7 @@ def _stop_note(
     *,
     reason: str,
     other: Partial | None,
+    unlimited: Sequence[str],
 ) -> dict[str, Any]:
     """The note about stopping that a result carries: JSON values, so that it can be saved.
 
@@ -311,6 +346,7 @@ def _stop_note(
         intervals[name]["verdict"] = verdict
         lines.append(f"{name} is {verdict}: difference over {over} in [{low:.4f}, {high:.4f}], {method}")
     lines.append(f"these intervals hold together, at all times, with {confidence:.0%}")
+    lines += format_unlimited(unlimited)
     return {
         "n_seen": n_seen,
         "n_total": n_total,

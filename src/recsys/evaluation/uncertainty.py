@@ -17,11 +17,11 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.evaluation import tables
 from recsys.evaluation.exposure import N_GROUPS, catalogue_value, exposure_key
-from recsys.metrics.registry import Request
+from recsys.metrics.registry import Request, quotient
 from recsys.stats.group_jackknife import Jackknife, coverage_jackknife_from_pairs, jackknife
 from recsys.stats.inference_results import Estimate, Interval, StoppedWarning, caution, clip_interval
-from recsys.stats.intervals import Method, delta_values, units_interval
-from recsys.stats.resampling import Rng, collapse, groups_of, unit_keys
+from recsys.stats.intervals import Method, count_rare, delta_values, units_interval
+from recsys.stats.resampling import Rng, Units, collapse, groups_of, unit_keys
 from recsys.types import Array, Bool, Exposure, Float, Int, Partial
 
 
@@ -68,7 +68,9 @@ def group_jackknife(partial: Partial, request: Request, conventions: Conventions
         if catalogue.ids is not None:
             in_catalogue &= (catalogue.ids.code_of(exposure.items.values) >= 0)[exposure.codes]
         item = exposure.codes[in_catalogue].astype(np.int64)
-        found = coverage_jackknife_from_pairs(group[in_catalogue], item, catalogue.n, exposure.cases)
+        found = coverage_jackknife_from_pairs(
+            group[in_catalogue], item, catalogue.n, exposure.cases, _items_per_case(exposure)
+        )
         return found if metric.counts_items == "share" else found.times(float(catalogue.n))
     if catalogue is not None and catalogue.ids is not exposure.items:
         # In the order of the catalogue, if that holds all items: saves lookups later.
@@ -81,7 +83,20 @@ def group_jackknife(partial: Partial, request: Request, conventions: Conventions
         n_cases = float(exposure.cases.sum() - exposure.cases[groups].sum())
         return catalogue_value(aligned, request, conventions, remaining.without(groups), n_cases)
 
-    return jackknife(without, exposure.cases)
+    found = jackknife(without, exposure.cases)
+    if not found.is_constant:
+        return found
+    # No group changes it: what would one more user, with the items that were shown least?
+    shown = exposure.total.astype(np.float64) * exposure.unit
+    shown[np.argsort(shown, kind="stable")[: round(_items_per_case(exposure))]] += 1.0
+    changed = catalogue_value(aligned, request, conventions, shown, float(exposure.cases.sum()) + 1.0)
+    one_user = abs(changed - found.value)
+    return replace(found, rise=one_user, fall=one_user)
+
+
+def _items_per_case(exposure: Exposure) -> float:
+    """How many items a case is shown on average, at least one."""
+    return max(float(exposure.counts.sum()) * exposure.unit / max(float(exposure.cases.sum()), 1.0), 1.0)
 
 
 def mask_jackknife(users: Array, inside: Bool, value_of: Callable[[Bool], float]) -> Jackknife:
@@ -153,7 +168,13 @@ class Intervals(tables.Tabled, Mapping[str, Estimate]):
     def _footnotes(self) -> list[str]:
         confidence = {i.confidence for i in self._collect("interval")}
         lines = [f"intervals of {level:.0%} confidence" for level in sorted(confidence)]
-        of_metrics = dict.fromkeys(note for notes in self._collect("notes") for note in notes)
+        # Notes on single metrics start with the name; those that say the same become one line.
+        metrics: dict[str, list[str]] = {}
+        for name, found in self.estimates.items():
+            for note in found.notes:
+                own = note.startswith(f"{name}: ")
+                metrics.setdefault(note.removeprefix(f"{name}: "), []).extend([name] if own else [])
+        of_metrics = [f"{', '.join(names)}: {note}" if names else note for note, names in metrics.items()]
         return [*lines, *of_metrics, *self.notes]
 
 
@@ -166,19 +187,40 @@ def estimate(
     confidence: float = 0.95,
     n_resamples: int = 10_000,
     rng: Rng = 0,
+    bounds: tuple[float, float] | None = None,
 ) -> Estimate:
-    """The value with its standard error and interval, clipped to the range of the metric."""
+    """The value with its standard error and interval, clipped to the range of the metric.
+
+    `bounds` are the least and the greatest value of a case; by default those that the metric declares.
+    """
     if needs_jackknife(request):
         found = group_jackknife(partial, request, conventions).estimate(confidence)
-    else:
-        rows = partial.per_case
-        column = mean_column(partial, request)
-        if np.isnan(column).all():
-            undefined = Interval(math.nan, math.nan, confidence, method)
-            return Estimate(math.nan, math.nan, undefined, 0, (f"{request}: no user counts",))
-        units = collapse(column[None, :], rows.clusters, keys=unit_keys(rows.ids), weights=rows.weights)
-        found = units_interval(units, method=method, confidence=confidence, n_resamples=n_resamples, rng=rng)
-    return clip_interval(found, request.metric.bounds)
+        return clip_interval(found, request.metric.bounds)
+    rows = partial.per_case
+    column = mean_column(partial, request)
+    if np.isnan(column).all():
+        undefined = Interval(math.nan, math.nan, confidence, method)
+        return Estimate(math.nan, math.nan, undefined, 0, (f"{request}: no user counts",))
+    keys = unit_keys(rows.ids)
+    units = collapse(column[None, :], rows.clusters, keys=keys, weights=rows.weights)
+    if str(request) in partial.terms and request.metric.combine is quotient:
+        terms = np.stack(partial.terms[str(request)])
+        sums = collapse(terms, rows.clusters, keys=keys, weights=rows.weights)
+        ratio = Units(sums.keys, sums.totals[:1], sums.totals[1:])
+        if count_rare(ratio.means()) is not None:
+            # What the delta method makes of a rare value hides that it is rare.
+            units = ratio
+    found = units_interval(
+        units,
+        method=method,
+        confidence=confidence,
+        n_resamples=n_resamples,
+        rng=rng,
+        bounds=request.metric.bounds if bounds is None else bounds,
+        noun="user",
+    )
+    new = tuple(note if note.startswith("only ") else f"{request}: {note}" for note in found.notes)
+    return clip_interval(replace(found, notes=new), request.metric.bounds)
 
 
 def warn_if_stopped(found: Estimate, notes: Mapping[str, Any]) -> Estimate:

@@ -14,6 +14,7 @@ from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
 from recsys.metrics.attributes import Attribute, ItemFacts
 from recsys.metrics.catalogue import CatalogueReading
+from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading, add_up, check_finite, sorted_unique
 from recsys.metrics.registry import catalogue_metric, divide_or_zero, shown_metric
 from recsys.types import Array, Float, entries_of_cases, positions
@@ -22,12 +23,21 @@ _STECK = "Steck, Calibrated recommendations (2018)"
 _BLOCK = 1 << 22
 
 
+def _range_of_divergence(
+    data: DataLimits, k: int | None, c: Conventions, *, by: str | None, divergence: str, alpha: float
+) -> Range:
+    """At most -ln alpha for kl, as q' is at least alpha p."""
+    del data, k, c, by
+    return 0.0, -math.log(alpha) if divergence == "kl" else 1.0
+
+
 @shown_metric(
     "miscalibration",
     formula="divergence of the kinds shown in the first k places, q, from the kinds the user had, p",
     reference=_STECK,
     better="lower",
     bounds=(0.0, math.inf),
+    range=_range_of_divergence,
     empty=math.nan,
     needs=("train", "items"),
     aliases={
@@ -129,12 +139,21 @@ DIVERGENCES: dict[str, Callable[[Float, Float, float], Float]] = {
 }
 
 
+def _range_of_kinds(data: DataLimits, k: int | None, c: Conventions, *, by: str | None) -> Range:
+    """As many kinds as there are, or as k items of the most kinds can have."""
+    del c
+    labels = data.item_facts.attribute(by)
+    most = int(np.diff(labels.indptr).max(initial=0)) * data.places(k)
+    return 0.0, min(len(labels.labels), most) / float(k or 1)
+
+
 @shown_metric(
     "kinds",
     formula="different kinds among the items shown in the first k places / k",
     reference="RePlay 0.22, CategoricalDiversity",
     at_k="required",
     bounds=(0.0, math.inf),
+    range=_range_of_kinds,
     needs=("items",),
     aliases=("categorical_diversity",),
     best_lists="most_labels",

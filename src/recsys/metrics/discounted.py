@@ -13,12 +13,28 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
 from recsys.metrics.expectation import cascade
+from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading, cut_at
 from recsys.metrics.registry import divide_or_zero, metric
 from recsys.metrics.weights import discount_weights, gains, geometric_weights, running_weights
-from recsys.types import Float
+from recsys.types import Float, runs
 
 _LONGEST_IDEAL = 1 << 24
+
+
+def _range_of_dcg(data: DataLimits, k: int | None, c: Conventions) -> Range:
+    """The highest gains of one user at the places that weigh most."""
+    case, grades = data.relevant_grades(c)
+    gain, n = gains(c.gain, grades), data.n_hits(k, c)
+    weights = np.sort(discount_weights(c.discount, data.places(k)))[::-1][:n]
+    if c.duplicates == "all" or not len(gain) or gain.min() == gain.max():
+        return 0.0, data.largest_item_weight * float(gain.max(initial=0.0) * weights.sum())
+    order = np.lexsort((-gain, case))
+    starts, sizes = runs(case[order])
+    place = np.arange(len(case)) - np.repeat(starts, sizes)
+    inside = place < n
+    sums = np.bincount(case[order][inside], weights=gain[order][inside] * weights[place[inside]])
+    return 0.0, data.largest_item_weight * float(sums.max(initial=0.0))
 
 
 @metric(
@@ -26,6 +42,7 @@ _LONGEST_IDEAL = 1 << 24
     formula="sum over hits at place r <= k of gain / log2(r + 1)",
     reference="Järvelin & Kekäläinen, Cumulated gain-based evaluation of IR techniques (2002)",
     bounds=(0.0, math.inf),
+    range=_range_of_dcg,
     conventions=("gain", "discount"),
     weighted=True,
     grows_with_k=True,

@@ -15,7 +15,8 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError, InputError, NotDefinedError
-from recsys.metrics.attributes import vector_rows
+from recsys.metrics.attributes import row_norms, vector_rows
+from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Entries, Reading
 from recsys.metrics.registry import divide_or_zero, shown_metric
 from recsys.types import Array, Float, Int, entries_of_cases
@@ -24,11 +25,23 @@ _BLOCK_BYTES = 32 << 20
 _WHOLE_BYTES = 256 << 20
 
 
+def _range_of_ild(data: DataLimits, k: int | None, c: Conventions, *, distance: Any, missing: str) -> Range:
+    """The largest distance that two vectors can have; a function may give any."""
+    del k, c, missing
+    vectors = data.context.embeddings
+    if callable(distance) or vectors is None:
+        return 0.0, math.inf
+    if distance == "euclidean":
+        return 0.0, 2.0 * float(row_norms(vectors.matrix).max(initial=0.0))
+    return 0.0, {"cosine": 2.0, "hamming": float(vectors.matrix.shape[1])}.get(distance, 1.0)
+
+
 @shown_metric(
     "ild",
     formula="mean over the pairs of items shown in the first k places of their distance (1 - cosine)",
     reference="Ziegler et al., Improving recommendation lists through topic diversification (2005)",
     bounds=(0.0, math.inf),
+    range=_range_of_ild,
     needs=("embeddings",),
     aliases=("intra_list_diversity", "diversity"),
     best_lists="far_apart",

@@ -12,6 +12,7 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError, NotDefinedError
+from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading, check_finite, cut_at
 from recsys.metrics.registry import Terms, divide_or_nan, divide_or_zero, metric
 from recsys.types import Float, Int
@@ -41,6 +42,11 @@ def bpref(h: Reading, k: int | None, c: Conventions) -> Float:
     return divide_or_zero(h.add(1.0 - share), n_relevant)
 
 
+def _range_of_rank(data: DataLimits, k: int | None, c: Conventions) -> Range:
+    del c
+    return 1.0, max(data.places(k), 1)
+
+
 @metric(
     "average_rank",
     formula="mean place of the relevant items",
@@ -51,6 +57,7 @@ def bpref(h: Reading, k: int | None, c: Conventions) -> Float:
     conventions=("average",),
     better="lower",
     bounds=(1.0, math.inf),
+    range=_range_of_rank,
     empty=math.nan,
     needs=("candidates",),
     aliases=("mean_rank",),

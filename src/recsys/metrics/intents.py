@@ -19,6 +19,7 @@ from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
 from recsys.metrics.attributes import align_labels
 from recsys.metrics.expectation import groups
+from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import MOST_TIED, Reading, add_up, sorted_unique
 from recsys.metrics.registry import Body, divide_or_zero, metric
 from recsys.metrics.weights import discount_weights, geometric_weights
@@ -267,6 +268,20 @@ def _n_relevant_of_intents(h: Reading) -> Int:
     return np.bincount(intents.case * intents.size + intents.intent, minlength=h.n_cases * intents.size)
 
 
+def _range_over_greedy(
+    data: DataLimits, k: int | None, c: Conventions, *, alpha: float, beta: float = 0.5
+) -> Range:
+    """What the best list gains over a greedy one: 1 / (1 - 1/e), at most.
+
+    What the first r places serve is submodular, so the greedy ones serve at least 1 - 1/e of the most
+    (Nemhauser, Wolsey & Fisher 1978) for every r, and a metric whose weights fall with the place is a
+    positive sum of these.
+    """
+    del data, k, alpha
+    holds = c.duplicates != "all" and beta <= 1
+    return 0.0, 1.0 / (1.0 - 1.0 / math.e) if holds else math.inf
+
+
 @intent_metric(
     "alpha_dcg",
     formula="sum over places r <= k of gain_r / log2(r + 1), over its value if all items served all intents;"
@@ -294,6 +309,7 @@ def alpha_dcg(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) 
     formula="alpha_dcg / alpha_dcg of the best order, built one item after the other",
     reference=_CLARKE,
     bounds=(0.0, math.inf),
+    range=_range_over_greedy,
     best_lists="new_intents",
     tie_order=_order_by_gain(lambda n, _: discount_weights("log2", n)),
 )
@@ -336,6 +352,7 @@ def err_ia(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) -> 
     formula="err_ia / err_ia of the best order, built one item after the other",
     reference="Chapelle et al., Intent-based diversification of web search results (2011)",
     bounds=(0.0, math.inf),
+    range=_range_over_greedy,
     best_lists="new_intents",
     tie_order=_order_by_gain(lambda n, _: discount_weights("reciprocal", n)),
 )
@@ -380,6 +397,7 @@ def nrbp(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5, beta:
     formula="nrbp / nrbp of the best order, built one item after the other",
     reference=_NRBP,
     bounds=(0.0, math.inf),
+    range=_range_over_greedy,
     best_lists="new_intents",
     tie_order=_order_by_gain(lambda n, beta: geometric_weights(beta, n)),
 )

@@ -19,6 +19,7 @@ from recsys.metrics.expectation import (
     precision_sum,
     reciprocal_of_first,
 )
+from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading, divisor
 from recsys.metrics.registry import Terms, divide_or_zero, metric, ratio
 from recsys.types import Float
@@ -154,11 +155,16 @@ def hit(h: Reading, k: int | None, c: Conventions) -> Float:
     return (h.count(k) > 0).astype(np.float64)
 
 
+def _range_of_hits(data: DataLimits, k: int | None, c: Conventions) -> Range:
+    return 0.0, data.n_hits(k, c) * data.largest_item_weight
+
+
 @metric(
     "hits",
     formula="hits(k)",
     reference="RecPack's HitK",
     bounds=(0.0, math.inf),
+    range=_range_of_hits,
     weighted=True,
     grows_with_k=True,
     additive=True,

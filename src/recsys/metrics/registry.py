@@ -72,6 +72,7 @@ class Metric:
     kind: Kind = "per_case"
     better: Literal["higher", "lower", "zero"] = "higher"
     bounds: tuple[float, float] = (0.0, 1.0)
+    range: Callable[..., tuple[float, float]] | None = None  # finite bounds found in the data; see ranges.py
     empty: float | None = 0.0  # of a case without a list; None: what the formula gives
     conventions: tuple[str, ...] = ()
     params: Mapping[str, Any] = field(default_factory=dict)

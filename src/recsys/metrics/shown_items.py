@@ -12,6 +12,8 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
+from recsys.metrics.attributes import ItemFacts
+from recsys.metrics.ranges import DataLimits, Range, range_of_sum
 from recsys.metrics.readings import Reading
 from recsys.metrics.registry import divide_or_zero, metric, shown_metric
 from recsys.types import Float
@@ -104,11 +106,18 @@ def _values_of_hits(h: Reading, k: int | None, c: Conventions, *, of: str | None
     return np.asarray(np.nan_to_num(h.facts.number(of), nan=0.0)[h.item])
 
 
+def _range_of_value(data: DataLimits, k: int | None, c: Conventions, *, of: str | None) -> Range:
+    """The dearest items of the truth, as many as can be hit."""
+    values = ItemFacts(data.truth.items, data.context).number(of)
+    return range_of_sum(values, data.n_hits(k, c), repeats=c.duplicates == "all")
+
+
 @metric(
     "value",
     formula="sum over hits in the first k places of the item's value",
     reference="Jannach & Adomavicius, Price and profit awareness in recommender systems (2017)",
     bounds=(-math.inf, math.inf),
+    range=_range_of_value,
     needs=("lists", "items"),
     best_lists="most_valuable",
     tie_order=_values_of_hits,
@@ -126,11 +135,17 @@ def value(h: Reading, k: int | None, c: Conventions, *, of: str | None = None) -
     return h.add(h.within(k) * _values_of_hits(h, k, c, of=of))
 
 
+def _range_of_shown_value(data: DataLimits, k: int | None, c: Conventions, *, of: str | None) -> Range:
+    values = data.item_facts.number(of)
+    return range_of_sum(values, data.places(k), repeats=c.duplicates == "all")
+
+
 @shown_metric(
     "shown_value",
     formula="sum over the items shown in the first k places of the item's value",
     reference="Jannach & Adomavicius, Price and profit awareness in recommender systems (2017)",
     bounds=(-math.inf, math.inf),
+    range=_range_of_shown_value,
     needs=("items",),
     zero_of_none=True,
     best_lists="highest_values",
@@ -149,11 +164,21 @@ def shown_value(h: Reading, k: int | None, c: Conventions, *, of: str | None = N
     return h.sum_by_case(entries.case, np.nan_to_num(h.facts.number(of), nan=0.0)[entries.item])
 
 
+def _range_of_novelty(
+    data: DataLimits, k: int | None, c: Conventions, *, users: float | None, cold: str, over: str
+) -> Range:
+    """The bits of an item that a single user had."""
+    del k, c, cold
+    facts = data.item_facts
+    return 0.0, math.log2(max(facts.n_users(users) if over == "users" else facts.n_events, 1.0))
+
+
 @shown_metric(
     "novelty",
     formula="mean over the items shown in the first k places of log2(users / users who had the item)",
     reference=_CASTELLS,
     bounds=(0.0, math.inf),
+    range=_range_of_novelty,
     needs=("popularity",),
     mean_of_items=True,
     aliases=("inverse_user_frequency", "miuf", "mean_self_information"),
@@ -228,12 +253,19 @@ def surprisal(
     return novelty(h, k, c, users=users) / float(np.log2(n_users)) * filled
 
 
+def _range_of_popularity(data: DataLimits, k: int | None, c: Conventions, *, over: str) -> Range:
+    del k, c
+    most = float(data.popularity.max(initial=0.0))
+    return 0.0, most if over == "none" else most / max(data.item_facts.n_users(), 1.0)
+
+
 @shown_metric(
     "average_popularity",
     formula="mean over the items shown in the first k places of the users who had the item",
     reference="Abdollahpouri et al., Managing popularity bias by personalized re-ranking (2019)",
     better="lower",
     bounds=(0.0, math.inf),
+    range=_range_of_popularity,
     empty=math.nan,
     needs=("popularity",),
     mean_of_items=True,
