@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import recsys
-from recsys.comparison.history import history, record
+from recsys.comparison.history import Night, ResultHistory, history, record
 from recsys.errors import FileError, InputError
-from recsys.stats.sequential import change_points
 
 
 def night(share, seed, n=500):
@@ -98,26 +97,29 @@ def test_a_metric_without_users_claims_no_interval(tmp_path):
     assert str(history(tmp_path)).splitlines()[2].split()[-2:] == ["-", "2"]
 
 
-def test_no_alarm_without_a_change_and_power_with_one():
-    rng = np.random.default_rng(3)
-    alarms = sum(bool(change_points(rng.normal(0.3, 0.01, 20))) for _ in range(300))
-    assert alarms <= 12  # 1 % each; 12 of 300 is beyond the 99.99 % point
-    found = 0
-    for _ in range(50):
-        series = np.concatenate([rng.normal(0.3, 0.01, 14), rng.normal(0.25, 0.01, 6)])
-        found += any(abs(change.at - 14) <= 1 for change in change_points(series))
-    assert found >= 45
+def in_words(values):
+    nights = [
+        Night(f"2026-01-{i + 1:02d}", "als", "mrr", value, value, value, 0.0, 500, f"{i}.json")
+        for i, value in enumerate(values)
+    ]
+    return ResultHistory(nights)
 
 
-def test_few_nights_use_their_own_errors():
-    assert change_points([0.30, 0.301, 0.25, 0.251], [0.05] * 4) == []
-    (change,) = change_points([0.30, 0.301, 0.25, 0.251], [0.0005] * 4)
-    assert change.at == 2
+def test_few_nights_are_said_to_be_too_few():
+    made = in_words([0.30, 0.301, 0.302, 0.25, 0.251, 0.252])
+    assert made.changes() == {}
+    assert "too few nights to tell a change of level from noise, which takes 10: als: mrr has 6" in str(made)
+    assert "no change of level" not in str(made)
+    assert json.loads(made.to_json())["too_few_nights"] == [
+        {"name": "als", "metric": "mrr", "nights": 6, "nights_needed": 10}
+    ]
+    assert "no change of level beyond the noise" in str(in_words([0.30, 0.31] * 5))
 
 
-def test_a_pipeline_without_noise():
-    (change,) = change_points([0.5] * 9 + [0.4999] * 3)
-    assert change.at == 9
-    assert change_points([0.5] * 12) == []
-    with pytest.raises(InputError):
-        change_points([0.1, np.nan])
+def test_nights_that_are_much_alike_are_said():
+    rng = np.random.default_rng(5)
+    walk = np.cumsum(rng.normal(0, 0.01, 100))
+    assert "neighbouring nights are alike (correlation about 0.8)" in str(in_words(walk))
+    step = np.concatenate([rng.normal(0.3, 0.01, 50), rng.normal(0.2, 0.01, 50)])
+    assert "mrr went from 0.30" in str(in_words(step))
+    assert "alike" not in str(in_words(step))

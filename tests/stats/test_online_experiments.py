@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 
 import numpy as np
@@ -12,7 +13,7 @@ from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError
 from recsys.stats.inference_results import SampleRatioWarning, SmallSampleWarning, StatisticsWarning, format_p
-from recsys.stats.online_experiments import Looks, ab
+from recsys.stats.online_experiments import Looks, _sample_ratio, ab
 from recsys.stats.sequential import boundaries
 
 
@@ -110,6 +111,24 @@ def test_sample_ratio_is_the_chi_square_and_warns(log) -> None:
     assert bad.rows[0].verdict.startswith("not to be trusted")
     planned = ab(broken, unit="user", variant="arm", metric="revenue", shares={"a": 5, "b": 4, "c": 5})
     assert planned.sample_ratio.ok
+
+
+@pytest.mark.parametrize(("n", "shares"), [(20, (95, 5)), (40, (95, 5)), (200, (99, 1)), (30, (8, 1, 1))])
+def test_small_groups_are_called_wrong_once_in_a_thousand(n: int, shares: tuple[int, ...]) -> None:
+    """Every split of n units with its probability: the level is that of all splits that are called wrong."""
+    names = [f"v{i}" for i in range(len(shares))]
+    plan = dict(zip(names, shares, strict=True))
+    share = np.array(shares) / sum(shares)
+    called_wrong = 0.0
+    for first in itertools.product(range(n + 1), repeat=len(shares) - 1):
+        sizes = (*first, n - sum(first))
+        probability = stats.multinomial.pmf(sizes, n, share) if sizes[-1] >= 0 else 0.0
+        if probability > 1e-12:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", SampleRatioWarning)
+                ratio = _sample_ratio(names, np.repeat(np.arange(len(sizes)), sizes), plan)
+            called_wrong += 0.0 if ratio.ok else probability
+    assert called_wrong <= 0.001
 
 
 def test_looking_early_needs_more(log) -> None:

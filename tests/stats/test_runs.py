@@ -8,7 +8,7 @@ from scipy import stats
 
 from recsys.errors import InputError
 from recsys.stats.comparison_table import Options
-from recsys.stats.inference_results import SmallSampleWarning, ZeroVarianceWarning
+from recsys.stats.inference_results import SmallSampleWarning, ZeroVarianceWarning, notes_only
 from recsys.stats.paired_comparison import compare_tables
 from recsys.stats.runs import folds, seeds
 from recsys.types import PerCase
@@ -33,6 +33,89 @@ def test_seeds_hold_their_level_where_a_test_over_users_does_not() -> None:
         naive += stats.ttest_1samp(table.mean(axis=0), 0).pvalue < 0.05
     assert ours / 400 < 0.09
     assert naive / 400 > 0.15
+
+
+@pytest.mark.parametrize("n", [100, 1000])
+@pytest.mark.parametrize("n_runs", [2, 3, 5])
+@pytest.mark.parametrize("runs_sd", [0.0, 0.02, 0.1])
+def test_seeds_hold_their_level_with_few_runs(n_runs: int, n: int, runs_sd: float) -> None:
+    rng = np.random.default_rng([n_runs, n])
+    p, n_worlds = [], 400
+    for _ in range(n_worlds):
+        table = rng.normal(0, 0.3, n) + rng.normal(0, runs_sd, (n_runs, 1)) + rng.normal(0, 0.2, (n_runs, n))
+        with notes_only():
+            result = seeds(table)
+        p.append(result.p_value)
+        assert (result.p_value < 0.05) == (0 not in result.interval)
+    for level in (0.05, 0.01):
+        limit = level + 3 * np.sqrt(level * (1 - level) / n_worlds)
+        assert np.mean(np.array(p) < level) <= limit, level
+
+
+def test_runs_that_hardly_differ_cost_little() -> None:
+    rng = np.random.default_rng(3)
+    users = rng.normal(0.1, 1, 1000)
+    alone = stats.t.interval(0.95, 999, users.mean(), stats.sem(users))
+    for n_runs, factor in ((2, 1.1), (3, 1.02), (5, 1.01)):
+        with notes_only():
+            interval = seeds(users + rng.normal(0, 0.1, (n_runs, 1000))).interval
+        assert interval.high - interval.low <= factor * (alone[1] - alone[0])
+
+
+def sides_of(rng: np.random.Generator, n: int, n_runs: int, lift: float) -> dict[str, list[PerCase]]:
+    """Two models whose users have values of their own, and whose runs differ a little."""
+    users = {"old": rng.random(n), "new": (1 + lift) * rng.random(n)}
+    return {
+        name: [PerCase(np.arange(n), {"m": values * rng.normal(1.0, 0.02, n)}) for _ in range(n_runs)]
+        for name, values in users.items()
+    }
+
+
+@pytest.mark.parametrize("n", [300, 1000])
+def test_the_lift_over_runs_counts_the_noise_of_the_baseline(n: int) -> None:
+    rng = np.random.default_rng(n)
+    covered, ignoring_the_baseline, n_worlds = 0, 0, 250
+    for _ in range(n_worlds):
+        row = compare_tables(sides_of(rng, n, 3, 1.0), baseline="old").rows[0]
+        covered += 1.0 in row.relative_interval
+        ignoring_the_baseline += row.interval.low <= row.baseline_value <= row.interval.high
+        assert (0 in row.relative_interval) == (0 in row.interval)
+    assert covered / n_worlds >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / n_worlds)
+    assert ignoring_the_baseline / n_worlds < 0.91
+
+
+def test_the_lift_of_one_run_given_several_times_is_fiellers() -> None:
+    sides = {name: runs[:1] for name, runs in sides_of(np.random.default_rng(0), 300, 1, 0.5).items()}
+    once = compare_tables(sides, baseline="old").rows[0]
+    again = compare_tables({name: runs * 3 for name, runs in sides.items()}, baseline="old").rows[0]
+    assert again.runs is not None
+    assert again.relative == pytest.approx(once.relative, rel=1e-12)
+    for end in ("low", "high"):
+        ours, theirs = (getattr(row.relative_interval, end) for row in (again, once))
+        assert ours == pytest.approx(theirs, rel=1e-9)
+
+
+def test_clusters_of_unequal_size_count_as_in_one_run() -> None:
+    rng = np.random.default_rng(6)
+    user = np.sort(rng.integers(0, 40, 300)) ** 2 // 40
+    sides = {name: PerCase(np.arange(300), {"m": rng.random(300)}, user) for name in ("old", "new")}
+    once = compare_tables(sides, baseline="old").rows[0]
+    again = compare_tables({name: [run] * 3 for name, run in sides.items()}, baseline="old").rows[0]
+    assert again.p_value == pytest.approx(once.p_value, rel=1e-9)
+    assert again.interval.high == pytest.approx(once.interval.high, rel=1e-9)
+
+
+def test_the_lift_over_folds_is_fiellers() -> None:
+    rng = np.random.default_rng(5)
+    old = [PerCase(np.arange(r * 200, r * 200 + 200), {"m": rng.random(200)}) for r in range(5)]
+    new = [PerCase(run.ids, {"m": 3 * rng.random(200)}) for run in old]
+    row = compare_tables({"old": old, "new": new}, baseline="old").rows[0]
+    value, base = (np.array([run.columns["m"].mean() for run in runs]) for runs in (new, old))
+    covariance = (1 / 5 + 1 / 4) * np.cov(value, base)
+    for end in (row.relative_interval.low, row.relative_interval.high):
+        slope = np.array([1.0, -(1.0 + end)])  # the ends are the lifts that the test just does not reject
+        t = (value.mean() - (1.0 + end) * base.mean()) / np.sqrt(slope @ covariance @ slope)
+        assert abs(t) == pytest.approx(stats.t.ppf(0.975, 4), rel=1e-9)
 
 
 def test_identical_runs_are_one_run() -> None:

@@ -17,13 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from recsys.comparison.compare import json_number
 from recsys.errors import FileError, InputError
 from recsys.evaluation import tables
 from recsys.evaluation.results import Evaluation, load
 from recsys.inputs.files.atomic_write import rename_if_absent
 from recsys.metrics.registry import Request
+from recsys.stats.change_points import MIN_NIGHTS, Change, change_points
 from recsys.stats.inference_results import StatisticsWarning
-from recsys.stats.sequential import Change, change_points
 
 
 @dataclass(frozen=True)
@@ -64,10 +65,15 @@ class ResultHistory(Sequence[Night]):
         """The changes of each (model, metric): the first night of each new level."""
         changes = {}
         for key, nights in self.series():
-            points = change_points([n.value for n in nights], [n.error for n in nights])
+            points = change_points([n.value for n in nights])
             if points:
                 changes[key] = [(nights[change.at], change) for change in points]
         return changes
+
+    def too_few_nights(self) -> dict[tuple[str, str], int]:
+        """The number of nights of each (model, metric) that has too few to tell a change from noise."""
+        counts = {key: len(nights) for key, nights in self.series()}
+        return {key: count for key, count in counts.items() if count < MIN_NIGHTS}
 
     def to_frame(self, kind: str = "pandas") -> Any:
         """One row per night, model and metric."""
@@ -77,12 +83,22 @@ class ResultHistory(Sequence[Night]):
     def to_json(self, *, indent: int | None = 2) -> str:
         moved = [
             {"name": name, "metric": metric, "finished": night.finished, "before": change.before,
-             "after": change.after, "p_value": change.p_value}
+             "after": change.after, "p_value": change.p_value, "note": change.note}
             for (name, metric), rows in self.changes().items()
             for night, change in rows
         ]  # fmt: skip
-        nights = [{k: v for k, v in vars(night).items() if k != "error"} for night in self.nights]
-        document = {"nights": nights, "changes": moved, "skipped": list(self.skipped)}
+        shown = [{k: v for k, v in vars(night).items() if k != "error"} for night in self.nights]
+        nights = [{name: json_number(value) for name, value in night.items()} for night in shown]
+        too_few = [
+            {"name": name, "metric": metric, "nights": count, "nights_needed": MIN_NIGHTS}
+            for (name, metric), count in self.too_few_nights().items()
+        ]
+        document = {
+            "nights": nights,
+            "changes": moved,
+            "too_few_nights": too_few,
+            "skipped": list(self.skipped),
+        }
         return json.dumps(document, indent=indent, ensure_ascii=False)
 
     def __repr__(self) -> str:
@@ -100,10 +116,20 @@ class ResultHistory(Sequence[Night]):
         }
         lines = [
             f"{name}: {metric} went from {change.before:.4f} to {change.after:.4f} on {night.finished} "
-            f"(p = {change.p_value:.2g} that noise looks like this)"
+            f"(p = {change.p_value:.2g} that noise looks like this{change.note and '; '}{change.note})"
             for (name, metric), rows in changes.items()
             for night, change in rows
-        ] or ["no change of level beyond the noise"]
+        ]
+        too_few = self.too_few_nights()
+        if not lines and len(too_few) < sum(1 for _ in self.series()):
+            lines = ["no change of level beyond the noise"]
+        if too_few:
+            counts = [f"{name}: {metric} has {count}" for (name, metric), count in too_few.items()]
+            more = [f"{len(counts) - 3} more series have too few"] if len(counts) > 3 else []
+            lines.append(
+                f"too few nights to tell a change of level from noise, which takes {MIN_NIGHTS}: "
+                + ", ".join(counts[:3] + more)
+            )
         lines += [f"skipped: {message}" for message in self.skipped]
         return "\n".join([tables.text(columns), "", *map(tables.printable, lines)])
 
@@ -183,7 +209,8 @@ def _nights(result: Evaluation, requested: Sequence[str] | None, path: str) -> l
             warnings.simplefilter("ignore", StatisticsWarning)
             estimate = result.intervals(metrics=[metric])[metric]
         error = estimate.standard_error if math.isfinite(estimate.standard_error) else 0.0
-        low, high = (estimate.interval.low, estimate.interval.high) if error else (value, value)
+        known = math.isfinite(estimate.standard_error)
+        low, high = (estimate.interval.low, estimate.interval.high) if known else (value, value)
         out.append(
             Night(str(result.run.get("finished", "")), result.name or path, metric, value, low, high, error,
                   result.n_cases.get(metric, 0), path)

@@ -34,6 +34,8 @@ from recsys.types import Array, Float, Int
 
 # The customary level: a mismatch this unlikely means a broken assignment or log.
 SAMPLE_RATIO_LEVEL = 0.001
+# With fewer units expected in some group, chi-square is too far from the exact test at this level.
+_MIN_EXPECTED = 50
 _FRAME_FIELDS = (
     "metric", "kind", "variant", "control", "control_value", "variant_value", "difference", "lift", "p_value",
     "adjusted_p", "n_control", "n_variant", "variance_saved", "verdict",
@@ -50,7 +52,10 @@ class Looks:
 
 @dataclass(frozen=True)
 class SampleRatio:
-    """Chi-square test of the planned group sizes; `ok` is False if the assignment or the log is broken."""
+    """Test of the planned group sizes; `ok` is False if the assignment or the log is broken.
+
+    `statistic` is chi-square; `p_value` is exact if fewer than 50 units are expected in some group.
+    """
 
     counts: dict[str, int]
     expected: dict[str, float]
@@ -233,6 +238,17 @@ def _sample_ratio(
     expected = counts.sum() * weights / weights.sum()
     statistic = float(((counts - expected) ** 2 / expected).sum())
     p = float(chdtrc(len(arms) - 1, statistic))
+    if expected.min() < _MIN_EXPECTED:
+        from scipy.stats import binomtest
+
+        # Exact for each group against all others; among three or more, the smallest p counts for all of them.
+        n_tests = len(arms) if len(arms) > 2 else 1
+        shares_of_all, total = weights / weights.sum(), int(counts.sum())
+        exact = [
+            binomtest(int(count), total, share).pvalue
+            for count, share in zip(counts, shares_of_all.tolist(), strict=True)
+        ]
+        p = min(1.0, n_tests * float(min(exact)))
     if p < SAMPLE_RATIO_LEVEL:
         caution(
             SampleRatioWarning,

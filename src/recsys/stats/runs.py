@@ -19,6 +19,7 @@ from recsys.stats.inference_results import (
     SmallSampleWarning,
     ZeroVarianceWarning,
     caution,
+    check_confidence,
     is_number,
     t_interval,
     t_ratio,
@@ -33,7 +34,11 @@ from recsys.types import Array, Bool, Float, PerCase
 
 @dataclass(frozen=True)
 class RunsResult:
-    """Difference over several runs; its variance has a part due to users and a part due to runs."""
+    """Difference over several runs; its variance has a part due to users and a part due to runs.
+
+    `df` are the degrees of freedom at which `interval` is a t interval. `baseline_covariance` (with the
+    difference) and `baseline_variance` are those of the baseline's mean, NaN if it was not given.
+    """
 
     method: str
     difference: float
@@ -48,6 +53,8 @@ class RunsResult:
     better_in: int
     per_run: tuple[float, ...]
     notes: tuple[str, ...] = ()
+    baseline_covariance: float = math.nan
+    baseline_variance: float = math.nan
 
     @property
     def says(self) -> str:
@@ -57,22 +64,40 @@ class RunsResult:
 def run_result(
     method: str,
     per_run: Float,
+    parts: Sequence[tuple[Float, float]],
     *,
     variances: tuple[float, float],
-    error: float,
-    df: float,
     n_users: int,
     confidence: float,
     notes: tuple[str, ...] = (),
 ) -> RunsResult:
-    """Test and interval of the mean over runs, from its standard error."""
+    """Test and interval of the mean over runs, whose variance is a sum of independent parts.
+
+    A part is the covariance of (difference, baseline) and its degrees of freedom. The interval reaches
+    sqrt(sum of t^2 * variance), each part with its own quantile t: with few runs, the degrees of freedom of
+    the sum (Satterthwaite's) cannot be estimated, and a test with them rejects twice too often for two runs.
+    """
+    from scipy.special import stdtridf, stdtrit
+
+    check_confidence(confidence)
     mean = float(per_run.mean())
+    total = np.sum([covariance for covariance, _ in parts], axis=0)
+    error = math.sqrt(float(total[0, 0]))
+    df = min(part_df for _, part_df in parts)
+    interval, p = t_interval(mean, error, df, confidence), t_tail(t_ratio(mean, error), df)
+    if len(parts) > 1 and error > 0:
+        tail = (1.0 - confidence) / 2.0
+        reach = _reach(parts, tail)
+        interval, p = Interval(mean - reach, mean + reach, confidence, "t"), _p_value(parts, abs(mean))
+        df = min(max(float(stdtridf(1.0 - tail, reach / error)), df), max(part_df for _, part_df in parts))
+        total = np.sum([stdtrit(part_df, tail) ** 2 * c for c, part_df in parts], axis=0)
+        total = total * (error / reach) ** 2
     return RunsResult(
         method,
         mean,
         error,
-        t_interval(mean, error, df, confidence),
-        t_tail(t_ratio(mean, error), df),
+        interval,
+        p,
         df,
         n_users,
         len(per_run),
@@ -81,14 +106,54 @@ def run_result(
         int(np.count_nonzero(per_run > 0)),
         tuple(float(d) for d in per_run),
         notes,
+        float(total[0, 1]),
+        float(total[1, 1]),
     )
 
 
-def seeds(differences: npt.ArrayLike, *, confidence: float = 0.95) -> RunsResult:
+def _reach(parts: Sequence[tuple[Float, float]], tail: float) -> float:
+    """How far the interval with this probability on each side reaches."""
+    from scipy.special import stdtrit
+
+    return math.hypot(*(float(stdtrit(df, tail)) * math.sqrt(covariance[0, 0]) for covariance, df in parts))
+
+
+def _p_value(parts: Sequence[tuple[Float, float]], difference: float) -> float:
+    """The p-value at which the interval of a difference just reaches 0."""
+    from scipy.optimize import brentq
+
+    def excess(log_tail: float) -> float:
+        return _reach(parts, math.exp(log_tail)) - difference
+
+    lowest = -600.0
+    if excess(lowest) <= 0:
+        return 2.0 * math.exp(lowest)
+    return 2.0 * math.exp(brentq(excess, lowest, math.log(0.5), xtol=1e-13))
+
+
+def _with_baseline(differences: Float, baseline: npt.ArrayLike | None) -> Float:
+    """Differences and the baseline's values in one array; NaN for a baseline that is not given."""
+    values = np.full_like(differences, np.nan) if baseline is None else to_floats(baseline, "the baseline")
+    if values.shape != differences.shape:
+        raise InputError(
+            f"the baseline has shape {values.shape}, its differences have shape {differences.shape}."
+        )
+    return np.stack([differences, values])
+
+
+def seeds(
+    differences: npt.ArrayLike,
+    *,
+    baseline: npt.ArrayLike | None = None,
+    users_df: float | None = None,
+    confidence: float = 0.95,
+) -> RunsResult:
     """Test the mean of differences (runs x units), with users and runs as crossed random effects.
 
-    Every unit must be in every run. The variance of the mean is the variance due to users plus the variance
-    due to runs, minus their interaction, which both contain.
+    Every unit must be in every run. The variance of the mean is that of the users' effects, estimated by the
+    variance between users without their interaction with runs, plus that of the runs, which contains the
+    interaction. `baseline` holds the baseline's values, for the interval of a lift; `users_df` the degrees of
+    freedom of the users, if they are fewer than the number of units less one.
     """
     table = to_floats(differences, "the differences")
     if table.ndim != 2 or table.shape[0] < 2 or table.shape[1] < 2:
@@ -100,24 +165,28 @@ def seeds(differences: npt.ArrayLike, *, confidence: float = 0.95) -> RunsResult
     r, n = table.shape
     notes: tuple[str, ...] = ()
     if r < 3:
-        notes += (caution(SmallSampleWarning, f"only {r} runs: the variance between runs is barely known"),)
-    by_user, by_run, mean = table.mean(axis=0), table.mean(axis=1), float(table.mean())
-    residuals = table - by_user[None, :] - by_run[:, None] + mean
-    scale = 1.0 if has_spread(table.ravel()) else 0.0  # differences that vary by rounding only have no spread
-    users_variance = scale * float(by_user.var(ddof=1)) / n
-    runs_variance = scale * float(by_run.var(ddof=1)) / r
-    interaction = scale * float((residuals**2).sum()) / ((r - 1) * (n - 1)) / (r * n)
-    variance = max(users_variance + runs_variance - interaction, users_variance, runs_variance)
-    if variance == 0:
+        text = f"only {r} runs: the variance between runs is barely known, so the interval is wide; add a run"
+        notes += (caution(SmallSampleWarning, text),)
+    both = _with_baseline(table, baseline)
+    by_user, by_run = both.mean(axis=1), both.mean(axis=2)
+    residuals = both - by_user[:, None, :] - by_run[:, :, None] + by_run.mean(axis=1)[:, None, None]
+    users = np.cov(by_user) / n
+    runs = np.cov(by_run) / r
+    flat = residuals.reshape(2, -1)
+    interaction = flat @ flat.T / ((r - 1) * (n - 1)) / (r * n)
+    if not has_spread(table.ravel()):  # differences that vary by rounding only have no spread
+        for covariance in (users, runs, interaction):
+            covariance[0] = covariance[:, 0] = 0.0
+    # The runs never make the mean more certain than its users do.
+    shared = runs if runs[0, 0] < interaction[0, 0] else interaction
+    users_alone = users - shared if users[0, 0] > shared[0, 0] else np.zeros((2, 2))
+    if users_alone[0, 0] == runs[0, 0] == 0:
         notes += (caution(ZeroVarianceWarning, "every difference is the same: zero variance"),)
-    satterthwaite = users_variance**2 / (n - 1) + runs_variance**2 / (r - 1)
-    df = variance**2 / satterthwaite if satterthwaite > 0 else float(min(n, r) - 1)
     return run_result(
         "users and runs crossed",
-        by_run,
-        variances=(users_variance, max(runs_variance - interaction, 0.0)),
-        error=math.sqrt(variance),
-        df=df,
+        by_run[0],
+        [(users_alone, n - 1.0 if users_df is None else users_df), (runs, r - 1.0)],
+        variances=(float(users[0, 0]), max(float(runs[0, 0] - interaction[0, 0]), 0.0)),
         n_users=n,
         confidence=confidence,
         notes=notes,
@@ -127,6 +196,7 @@ def seeds(differences: npt.ArrayLike, *, confidence: float = 0.95) -> RunsResult
 def folds(
     per_fold: npt.ArrayLike,
     *,
+    baseline: npt.ArrayLike | None = None,
     test_over_train: float | None = None,
     confidence: float = 0.95,
     n_users: int = 0,
@@ -135,6 +205,7 @@ def folds(
 
     Folds share training data, so their differences are correlated; the plain t-test over folds rejects far
     too often. `test_over_train` is n_test / n_train of a fold, 1 / (k - 1) for k-fold cross-validation.
+    `baseline` holds the baseline's mean in each fold, for the interval of a lift.
     """
     d = to_floats(per_fold, "the differences")
     k = d.size
@@ -144,16 +215,15 @@ def folds(
     if not (is_number(ratio) and 0 < ratio < math.inf):
         raise InputError(f"test_over_train must be positive, got {ratio!r}.")
     notes: tuple[str, ...] = (f"variance inflated by n_test / n_train = {ratio:.3g}",)
-    spread = float(d.var(ddof=1)) if has_spread(d) else 0.0
-    if spread == 0:
+    covariance = (1.0 / k + ratio) * np.cov(_with_baseline(d, baseline))
+    if not has_spread(d):
+        covariance[0] = covariance[:, 0] = 0.0
         notes += (caution(ZeroVarianceWarning, "every fold shows the same difference: zero variance"),)
-    error = math.sqrt((1.0 / k + ratio) * spread)
     return run_result(
         "corrected resampled t",
         d,
-        variances=(math.nan, error**2),
-        error=error,
-        df=float(k - 1),
+        [(covariance, k - 1.0)],
+        variances=(math.nan, float(covariance[0, 0])),
         n_users=n_users,
         confidence=confidence,
         notes=notes,
@@ -217,7 +287,7 @@ def compare_runs(
     n_runs = max(len(model), len(baseline))
     pairs = [(model[r % len(model)], baseline[r % len(baseline)]) for r in range(n_runs)]
     if layout == "folds":
-        means = []
+        means, baseline_means = [], []
         for a, b in pairs:
             aligned = align({"a": a, "b": b}, [metric])
             differences = aligned.differences("a", "b", metric)
@@ -225,28 +295,41 @@ def compare_runs(
                 raise InputError(
                     f"a run of the two sides has no case in common on {metric!r}.", column=metric
                 )
-            fold = collapse(differences[None, :], keys=unit_keys(aligned.ids), weights=aligned.weights)
-            means.append(float(fold.estimates()[0]))
-        return folds_of_users(means, [a.ids for a, _ in pairs], test_over_train, confidence)
+            values = np.where(np.isnan(differences), np.nan, aligned.tables["b"][metric])
+            sides = np.stack([differences, values])
+            fold = collapse(sides, keys=unit_keys(aligned.ids), weights=aligned.weights)
+            mean, baseline_mean = fold.estimates().tolist()
+            means.append(mean)
+            baseline_means.append(baseline_mean)
+        ids = [a.ids for a, _ in pairs]
+        return folds_of_users(means, baseline_means, ids, test_over_train, confidence)
     tables = {
         f"{side}{r}": table for r, pair in enumerate(pairs) for side, table in zip("ab", pair, strict=True)
     }
     aligned = align(tables, [metric])
     differences = np.stack([aligned.differences(f"a{r}", f"b{r}", metric) for r in range(n_runs)])
     complete: Bool = ~np.any(np.isnan(differences), axis=0)
-    units = aligned.units(differences, complete)
-    values = np.stack([units.linearised(r) for r in range(n_runs)])
+    baseline_values = np.stack([aligned.tables[f"b{r}"][metric] for r in range(n_runs)])
+    units = aligned.units(np.concatenate([differences, baseline_values]), complete)
+    values = np.stack([units.linearised(r, plain=adjustment is not None) for r in range(2 * n_runs)])
+    df: float | None = None
     if adjustment is not None:
         clusters = aligned.clusters
         users = aligned.ids[complete] if clusters is None else np.unique(clusters[complete])
         values = adjustment.values(values, users[units.weights[0] != 0])
-    return seeds(values, confidence=confidence)
+    else:
+        df = float(units.degrees_of_freedom()[:n_runs].min())
+    return seeds(values[:n_runs], baseline=values[n_runs:], users_df=df, confidence=confidence)
 
 
 def folds_of_users(
-    per_fold: Sequence[float], ids: Sequence[Array], test_over_train: float | None, confidence: float
+    per_fold: Sequence[float],
+    baseline: Sequence[float],
+    ids: Sequence[Array],
+    test_over_train: float | None,
+    confidence: float,
 ) -> RunsResult:
-    """The difference over folds, from the difference and the test ids of each fold.
+    """The difference over folds, from the difference, the baseline's mean and the test ids of each fold.
 
     Unless `test_over_train` is given, n_test / n_train follows from the ids: users who are not tested in a
     fold train it. Repeated folds test the same users again.
@@ -254,4 +337,6 @@ def folds_of_users(
     n_users, mean_n_test = len(np.unique(np.concatenate(ids))), sum(map(len, ids)) / len(ids)
     if test_over_train is None and mean_n_test < n_users:
         test_over_train = mean_n_test / (n_users - mean_n_test)
-    return folds(per_fold, test_over_train=test_over_train, confidence=confidence, n_users=n_users)
+    return folds(
+        per_fold, baseline=baseline, test_over_train=test_over_train, confidence=confidence, n_users=n_users
+    )

@@ -1,19 +1,14 @@
-"""Looking while it runs: confidence sequences, always-valid p-values, boundaries, changes of level.
+"""Looking while it runs: confidence sequences, always-valid p-values, boundaries.
 
 A confidence sequence holds at every time at once. Its estimand is the mean over this finite test set, whose
-users are evaluated in random order without replacement. Bounded metrics use the betting method (Waudby-Smith
-and Ramdas), which is exact; others use a normal mixture, labelled asymptotic. The error rate is divided among
-everything that is watched. NaN is a case that turned out not to be in the mean: it has no weight, and no bet
-is placed on it.
+users are evaluated in random order without replacement. It is the betting method (Waudby-Smith and Ramdas),
+which holds for any number of users and needs the range of the values: where a value may be of any size, a
+single user who was not seen yet can move the mean anywhere, and nothing holds at all times. The error rate is
+divided among everything that is watched. NaN is a case that turned out not to be in the mean: it has no
+weight, and no bet is placed on it.
 
 For an online experiment the mSPRT allows looks at any time; a boundary spends the error rate over the planned
 looks and needs fewer units. Both rest on the normal approximation of the estimate.
-
-A series of nightly values is searched for changes of level beyond its own noise by binary segmentation: the
-split that separates the two means best is accepted if noise alone would rarely separate them as well, and
-both sides are searched again. The noise is estimated from the jumps between neighbouring nights, which is
-right whether the nights share their users or not. With few nights, the larger of this estimate and the
-nights' own standard errors is used.
 """
 
 from __future__ import annotations
@@ -21,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,31 +36,34 @@ from recsys.types import Float
 _STAKE = 0.5
 # Precision of an end of the interval, relative to its width; rounded outwards.
 _PRECISION = 2.0**-10
-# With fewer units the normal approximation is not used.
-_ASYMPTOTIC_FROM = 100
 _GRID = 801
-_N_SIMULATED = 4_000
-_ALARM_LEVEL = 0.01
-_MIN_NIGHTS_FOR_NOISE = 8
 Bounds = tuple[float, float]
 
 
 class ConfidenceSequence:
-    """The mean of a finite set of `n_total` values, seen block by block in random order."""
+    """The mean of a finite set of `n_total` values, seen block by block in random order.
 
-    def __init__(self, n_total: int, *, bounds: Bounds | None = None, alpha: float = 0.05) -> None:
+    `bounds` are the least and the greatest value there can be, known before the first is seen.
+    """
+
+    def __init__(self, n_total: int, *, bounds: Bounds, alpha: float = 0.05) -> None:
         if not (is_number(n_total) and n_total >= 1):
             raise InputError(f"the test set must have at least one unit, got n_total={n_total!r}.")
         check_alpha(alpha)
-        ends = None if bounds is None else to_floats(bounds, "bounds")
-        if ends is not None and not (ends.shape == (2,) and np.isfinite(ends).all() and ends[0] < ends[1]):
-            raise InputError(f"bounds must be two finite numbers, the lower first, got {bounds!r}.")
+        given: Any = bounds
+        ends = np.empty(0) if given is None else to_floats(given, "bounds")
+        if not (ends.shape == (2,) and np.isfinite(ends).all() and ends[0] < ends[1]):
+            raise InputError(
+                f"bounds must be two finite numbers, the lower first, got {bounds!r}.",
+                hint="Without bounds, values not seen yet can move the mean anywhere: nothing holds at all "
+                "times.",
+            )
         self.n_total = n_total
         self.bounds = bounds
         self.alpha = alpha
         self._seen: Float = np.empty(0)
         self._weights: Float = np.empty(0)
-        self._low, self._high = bounds if bounds is not None else (-math.inf, math.inf)
+        self._low, self._high = bounds
 
     @property
     def n_seen(self) -> int:
@@ -78,8 +76,7 @@ class ConfidenceSequence:
 
     @property
     def interval(self) -> Interval:
-        method = "asymptotic" if self.bounds is None else "betting"
-        return Interval(self._low, self._high, 1.0 - self.alpha, f"confidence sequence ({method})")
+        return Interval(self._low, self._high, 1.0 - self.alpha, "confidence sequence (betting)")
 
     def update(self, values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Interval:
         """Add the next block of values; the interval only shrinks. `weights` lie between 0 and 1."""
@@ -91,7 +88,7 @@ class ConfidenceSequence:
         present = block[~is_missing]
         if np.isinf(present).any():
             raise InputError("a confidence sequence needs finite values, or NaN for an excluded case.")
-        if self.bounds is not None and len(present):
+        if len(present):
             slack = 1e-9 * (self.bounds[1] - self.bounds[0])
             if present.min() < self.bounds[0] - slack or present.max() > self.bounds[1] + slack:
                 raise InputError(
@@ -114,8 +111,6 @@ class ConfidenceSequence:
             # The mean is known up to rounding, which must not count as a difference.
             slack = 1e-12 * float(np.abs(self._seen).max())
             return self.mean - slack, self.mean + slack
-        if self.bounds is None:
-            return asymptotic_limits(self._seen, self.n_total, self.alpha, self._weights)
         low, high = self.bounds
         width = high - low
         unit_limits = ((self._low - low) / width, (self._high - low) / width)
@@ -189,27 +184,6 @@ def _stakes(weighted: Float, weight: Float, alpha: float) -> Float:
     return np.sqrt(2.0 * math.log(2.0 / alpha) / (earlier * t * np.log1p(t)))
 
 
-def asymptotic_limits(seen: Float, n_total: int, alpha: float, weights: Float | None = None) -> Bounds:
-    """Normal-mixture limits for the mean of n_total numbers without known bounds; infinite for few units."""
-    if weights is not None and not (weights == 1).all():
-        mean, mean_weight = float(seen @ weights / weights.sum()), float(weights.mean())
-        low, high = asymptotic_limits(weights * (seen - mean), n_total, alpha)
-        return mean + low / mean_weight, mean + high / mean_weight
-    t = len(seen)
-    if t < _ASYMPTOTIC_FROM:
-        return -math.inf, math.inf
-    n_unseen = n_total - np.arange(t, dtype=np.float64)
-    sums_before = np.concatenate([[0.0], np.cumsum(seen)[:-1]])
-    # Each value is compared with the mean of the unseen ones: a martingale even without replacement.
-    scale = float((n_total / n_unseen).sum())
-    centre = float((seen + sums_before / n_unseen).sum()) / scale
-    spread = float(seen.std(ddof=1))
-    log_level = -2.0 * math.log(alpha)
-    rho2 = (log_level + math.log(log_level + 1.0)) / max(_ASYMPTOTIC_FROM, 0.1 * n_total)
-    reach = spread * math.sqrt((t * rho2 + 1.0) / rho2 * (math.log(t * rho2 + 1.0) - 2.0 * math.log(alpha)))
-    return centre - reach / scale, centre + reach / scale
-
-
 @dataclass(frozen=True)
 class Verdict:
     """The state of one watched difference; `decided` is "above", "below" or None."""
@@ -223,7 +197,7 @@ class Verdict:
 class Watch:
     """Differences (models x metrics) watched together; the error rate covers all of them at all times."""
 
-    def __init__(self, watched: Mapping[str, Bounds | None], n_total: int, *, alpha: float = 0.05) -> None:
+    def __init__(self, watched: Mapping[str, Bounds], n_total: int, *, alpha: float = 0.05) -> None:
         if not watched:
             raise InputError("there is nothing to watch: name at least one difference.")
         self.n_total = n_total
@@ -344,78 +318,3 @@ def msprt(
         * (math.log((variance + prior) / variance) - 2.0 * math.log(alpha))
     )
     return p, Interval(difference - reach, difference + reach, confidence, "mSPRT (asymptotic)")
-
-
-@dataclass(frozen=True)
-class Change:
-    """The level before `at` and from `at` on, and how often noise alone would look like that."""
-
-    at: int
-    before: float
-    after: float
-    p_value: float
-
-
-def change_points(
-    values: npt.ArrayLike, errors: npt.ArrayLike | None = None, *, alpha: float = _ALARM_LEVEL
-) -> list[Change]:
-    """Changes of level, oldest first; `at` is the place of the first value of the new level.
-
-    >>> nights = [0.30, 0.31, 0.30, 0.29, 0.30, 0.25, 0.26, 0.25, 0.24]
-    >>> [(change.at, round(change.after - change.before, 3)) for change in change_points(nights)]
-    [(5, -0.05)]
-    """
-    series = to_floats(values, "the series")
-    if series.ndim != 1 or not np.isfinite(series).all():
-        raise InputError("a series of finite values is needed.", hint="Leave out nights without a value.")
-    if len(series) < 3:
-        return []
-    enough_nights = len(series) >= _MIN_NIGHTS_FOR_NOISE
-    noise = float(_jump_noise(series[None, :])[0])
-    if not enough_nights and errors is not None:
-        standard_errors = to_floats(errors, "errors")
-        if np.isfinite(standard_errors).any():
-            noise = max(noise, float(np.sqrt(np.nanmean(np.square(standard_errors)))))
-    # A pipeline that repeats itself to the last digit has no noise: any difference is a change.
-    noise = max(noise, 1e-9 * float(np.abs(series).max()))
-    changes = []
-    segments = [(0, len(series))]
-    while segments:
-        start, stop = segments.pop()
-        segment = series[start:stop]
-        if len(segment) < 3 or not np.ptp(segment) > 0:
-            continue
-        gaps = _standardised_gaps(segment[None, :])[0] / noise
-        at = int(np.argmax(gaps)) + 1
-        by_chance = _largest_by_chance(len(segment), len(series) if enough_nights else None)
-        p = (1.0 + np.count_nonzero(by_chance >= gaps[at - 1])) / (len(by_chance) + 1.0)
-        if p <= alpha:
-            before, after = float(segment[:at].mean()), float(segment[at:].mean())
-            changes.append(Change(start + at, before, after, float(p)))
-            segments += [(start, start + at), (start + at, stop)]
-    return sorted(changes, key=lambda change: change.at)
-
-
-def _jump_noise(rows: Float) -> Float:
-    """The standard deviation of the noise from the median jump, which is 0.6745 sqrt(2) sigma."""
-    jumps: Float = np.median(np.abs(np.diff(rows, axis=1)), axis=1)
-    noise: Float = jumps / (0.6744897501960817 * np.sqrt(2.0))
-    return noise
-
-
-def _standardised_gaps(rows: Float) -> Float:
-    """|mean after - mean before| over its error under unit noise, for every split of every row."""
-    n = rows.shape[1]
-    n_before = np.arange(1, n)
-    running = np.cumsum(rows, axis=1)
-    before, after = running[:, :-1] / n_before, (running[:, -1:] - running[:, :-1]) / (n - n_before)
-    gaps: Float = np.abs(after - before) / np.sqrt(1.0 / n_before + 1.0 / (n - n_before))
-    return gaps
-
-
-@lru_cache(maxsize=256)
-def _largest_by_chance(n: int, nights: int | None) -> Float:
-    """Simulated best splits of n values without a change, with the noise estimated from `nights` values."""
-    rows = np.random.default_rng([n, nights or 0]).standard_normal((_N_SIMULATED, max(n, nights or 0)))
-    largest: Float = _standardised_gaps(rows[:, :n]).max(axis=1)
-    return largest if nights is None else largest / _jump_noise(rows)
