@@ -3,6 +3,7 @@
 import base64
 import inspect
 import json
+import math
 import re
 import sys
 
@@ -11,7 +12,7 @@ import pytest
 
 import recsys
 from recsys.errors import InputError, MissingExtraError, UnknownNameError
-from recsys.report import charts, figures, style
+from recsys.report import charts, figures, style, write_report
 from worlds.report import HOSTILE, evaluations, world
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
@@ -321,3 +322,29 @@ def test_the_page_of_a_chart_holds_it(tmp_path):
     assert json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])["charts"]["chart-0"][
         "layer"
     ]
+
+
+def test_an_interval_without_an_end_is_left_out_and_its_side_is_kept():
+    rows = {"open": (0.5, 0.4, math.inf), "unknown": (0.1, -math.inf, math.inf), "closed": (0.2, 0.1, 0.3)}
+    spec = charts.forest(rows).spec
+    assert [row["side"] for row in spec["data"]["values"]] == ["better", "unclear", "better"]
+    assert "Infinity" not in json.dumps(spec)
+    assert "Infinity" not in json.dumps(charts.bars({"model": rows}).spec)
+    for axes in (figures.forest(rows), figures.bars({"model": rows})):
+        assert np.isfinite([*axes.get_xlim(), *axes.get_ylim()]).all()
+
+
+def test_a_report_and_a_history_of_a_metric_without_an_end(tmp_path, monkeypatch):
+    from recsys.comparison.history import history, record
+    from recsys.evaluation.results import Evaluation
+
+    monkeypatch.setattr(Evaluation, "ranges", {"dcg@5": (0.0, math.inf), "hit@5": (0.0, 1.0)})
+    lists = {user: [user if user < 3 else -1] for user in range(60)}
+    result = recsys.evaluate(lists, {user: [user] for user in lists}, ["dcg@5", "hit@5"])
+    record(tmp_path, result, "model")
+    assert result.intervals()["dcg@5"].interval.high == math.inf
+    assert "no greatest value is known" in str(result.intervals())
+    assert result.intervals().to_frame()["high"].tolist()[0] == math.inf
+    assert write_report(tmp_path / "page.html", {"model": result}).exists()
+    night = json.loads(history(tmp_path, "dcg@5").to_json())["nights"][0]
+    assert (night["high"], night["low"] > 0) == (None, True)

@@ -17,7 +17,7 @@ import recsys
 from recsys.errors import ColumnError, IdTypeError, InputError, UnknownNameError
 from recsys.metrics.attributes import read_table
 from recsys.stats.comparison_table import Options
-from recsys.stats.inference_results import PopulationWarning, ZeroVarianceWarning
+from recsys.stats.inference_results import PopulationWarning, SkewWarning, ZeroVarianceWarning
 from recsys.stats.paired_comparison import compare_tables
 from recsys.stats.paired_tests import paired_t
 from recsys.stats.runs import seeds
@@ -245,7 +245,8 @@ def test_seeds_are_adjusted_run_by_run(world, clustered) -> None:
     ratio = gaps.mean(axis=1, keepdims=True)
     values = ratio + (totals - ratio * sizes) / sizes.mean()
     known = calibrate(x[here, :1], x[:, :1].mean(axis=0))
-    result, plain = seeds(known.values(values)), seeds(values)
+    result = seeds(known.values(values))
+    plain = compare_tables(runs, baseline="old")["new", "m"]
     assert row.difference == pytest.approx(result.difference, abs=1e-12)
     assert row.standard_error == pytest.approx(result.standard_error, abs=1e-12)
     assert row.value - row.baseline_value == pytest.approx(row.difference, abs=1e-12)
@@ -358,9 +359,11 @@ def test_notes_on_the_population(world) -> None:
     with pytest.warns(PopulationWarning, match="among the 240 users of the table; for users beyond it 75%"):
         compared(new, old, covariates=users_table(age=x[:240, 0]))
     picked = np.argsort(-x[:, 0])
-    with pytest.warns(PopulationWarning, match=r"no random sample of the population \(age .* against 2.009"):
+    # So far from the population the line is carried by a few users, who decide the adjusted difference.
+    far = pytest.warns(PopulationWarning, match=r"no random sample of the population \(age .* against 2.009")
+    with pytest.warns(SkewWarning, match="heavy tails"), far:
         row = compared(new, old, covariates=users_table(age=x[picked, 0]))
-    assert "straight line" in row.notes[-1]
+    assert any("straight line" in note for note in row.notes)
 
 
 @pytest.fixture

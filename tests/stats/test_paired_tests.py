@@ -66,7 +66,7 @@ def test_t_is_scipys(sides, alternative) -> None:
 def test_t_over_clusters_is_the_cluster_robust_regression(sides) -> None:
     from statsmodels.regression.linear_model import OLS
 
-    clusters = np.repeat(np.arange(10), [1, 7, 2, 6, 3, 5, 4, 4, 4, 4])
+    clusters = np.repeat(np.arange(10), 4)
     d = sides[0] - sides[1]
     ours = paired_t(pair(*sides, clusters=clusters))
     fit = OLS(d, np.ones(40)).fit(
@@ -79,6 +79,21 @@ def test_t_over_clusters_is_the_cluster_robust_regression(sides) -> None:
     np.testing.assert_allclose(results, [fit.params[0], fit.tvalues[0], fit.pvalues[0]], **EXACT)
     assert ours.n == 10
     assert ours.p_value != pytest.approx(paired_t(pair(*sides)).p_value)
+
+
+def test_t_over_uneven_clusters_is_that_of_leaving_them_out(sides) -> None:
+    sizes = np.array([1, 7, 2, 6, 3, 5, 4, 4, 4, 4])
+    clusters = np.repeat(np.arange(10), sizes)
+    d = sides[0] - sides[1]
+    ours = paired_t(pair(*sides, clusters=clusters))
+    without = np.array([d[clusters != c].mean() for c in range(10)])
+    error = np.sqrt(0.9 * ((without - d.mean()) ** 2).sum())
+    share = sizes / 40
+    odds = np.diag((1 - share) ** -1.0) @ (np.eye(10) - share[:, None])
+    covariance = odds @ np.diag(share) @ odds.T
+    df = np.trace(covariance) ** 2 / np.trace(covariance @ covariance)
+    expected = [d.mean() / error, df, 2 * stats.t(df).sf(abs(d.mean()) / error)]
+    np.testing.assert_allclose([ours.statistic, ours.df, ours.p_value], expected, **EXACT)
 
 
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
@@ -491,14 +506,21 @@ def test_correlated_folds_widen_the_posterior() -> None:
     assert wide.p_better < plain.p_better
 
 
-def test_margins_without_spread_use_the_signs() -> None:
-    """One-sided, one of the 2^6 ways to flip six signs is as far from the bound."""
+def test_margins_without_spread_need_the_range_of_the_differences() -> None:
+    """Six users with a gain of 0.1 say nothing about a seventh, who may lose as much as the range allows."""
     with pytest.warns(ZeroVarianceWarning):
-        assert equivalence(np.full(6, 0.1), 0.2).p_value == 2.0**-6
+        assert math.isnan(equivalence(np.full(6, 0.1), 0.2).p_value)
     with pytest.warns(ZeroVarianceWarning):
-        assert non_inferiority(np.full(3, 0.1), 0.2).p_value == 2.0**-3
+        assert math.isnan(non_inferiority(np.full(300, 0.1), 0.2).p_value)
     with pytest.warns(ZeroVarianceWarning):
-        assert equivalence(np.full(6, 0.2), 0.2).p_value == 1.0
+        both = equivalence(np.full(6, 0.1), 0.2, bounds=(-1, 1))
+    # An exponential share of the unseen user outweighs the six others.
+    assert both.p_above_low == pytest.approx((1 + 0.3 / 0.8) ** -6)
+    assert both.p_below_high == pytest.approx((1 + 0.1 / 0.8) ** -6)
+    with pytest.warns(ZeroVarianceWarning):
+        assert non_inferiority(np.full(300, 0.1), 0.2, bounds=(-1, 1)).p_value < 1e-9
+    with pytest.warns(ZeroVarianceWarning):
+        assert equivalence(np.full(6, 0.2), 0.2, bounds=(-1, 1)).p_value == 1.0
     with pytest.warns(ZeroVarianceWarning):
         assert bayes_paired(np.full(6, 0.1), 0.05).p_better == 1.0
 

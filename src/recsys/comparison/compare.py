@@ -236,6 +236,9 @@ def compare(
 ) -> Comparison:
     """Test whether models differ, and estimate by how much, paired user by user.
 
+    Where fewer than 20 users differ, p is that of all sign flips, intervals allow for users who were not seen
+    (anywhere in the range of the metric), and a note says how many more users would be needed.
+
     Args:
         evaluations: {name: evaluation}, or {name: [run, run, …]} for several runs of a model, or a list.
         baseline: the model that the others are compared with; by default every pair is compared.
@@ -293,6 +296,7 @@ def compare(
             str(r) in e.partial.terms for r in requests for model_runs in runs.values() for e in model_runs
         )
         else None,
+        ranges=value_ranges(requests, [e for model_runs in runs.values() for e in model_runs]),
     )
     notes = (*table.notes, *_notes(runs, requests, named=metrics is not None))
     finds = {str(r) for r in requests if r.metric.population == "relevant" and r.metric.better == "higher"}
@@ -378,6 +382,18 @@ def mean_columns(evaluation: Evaluation, requests: Sequence[Request]) -> PerCase
     """Values per case whose means are the reported numbers; pooled and derived ones by the delta method."""
     columns = {str(r): mean_column(evaluation.partial, r) for r in requests if not needs_jackknife(r)}
     return replace(evaluation.per_case, columns=columns)
+
+
+def value_ranges(
+    requests: Sequence[Request], evaluations: Sequence[Evaluation]
+) -> dict[str, tuple[float, float]]:
+    """{metric: the least and the greatest value of a case}; infinite for values of the delta method."""
+    ranges = {}
+    for name in (str(r) for r in requests if not needs_jackknife(r)):
+        lows, highs = zip(*(e.ranges[name] for e in evaluations), strict=True)
+        is_value = not any(name in e.partial.terms for e in evaluations)
+        ranges[name] = (min(lows), max(highs)) if is_value else (-math.inf, math.inf)
+    return ranges
 
 
 def _check_runs(runs: Mapping[str, list[Evaluation]]) -> None:

@@ -1,14 +1,15 @@
 """gate(): may the new model ship? Only if it is shown to be no worse than the old one by more than a margin.
 
 A gate reverses a significance test: the burden of proof is on "no worse", so with too few users it fails
-instead of passing. Every metric must pass, so none of the tests needs a correction.
+instead of passing. Users who do not differ prove little: where fewer than 20 do, or large losses are rare,
+the bound allows for losses that were not seen (Gaffke's bound, from the range of the metric), and a note says
+how many more users it would take. Every metric must pass, so none of the tests needs a correction.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from decimal import Decimal
@@ -16,16 +17,18 @@ from numbers import Real
 
 import numpy as np
 
-from recsys.comparison.compare import json_number, mean_columns, stopped_early
+from recsys.comparison.compare import json_number, mean_columns, stopped_early, value_ranges
 from recsys.errors import InputError, NotDefinedError
 from recsys.evaluation import tables
 from recsys.evaluation.cautions import Caution, comparison_cautions
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.uncertainty import needs_jackknife
 from recsys.metrics.registry import Request, check_same_decisions
-from recsys.stats.inference_results import StatisticsWarning, check_confidence
-from recsys.stats.paired_tests import paired_t
+from recsys.stats.comparison_table import merge_notes
+from recsys.stats.inference_results import check_confidence, notes_only
+from recsys.stats.paired_tests import paired_t, rare_mean_test
 from recsys.stats.pairing import Aligned, Differences, align
+from recsys.stats.rare_values import METHOD, count_differing
 from recsys.stats.resampling import unit_keys
 from recsys.types import Float
 
@@ -44,6 +47,7 @@ class GateCheck:
     p_value: float
     users: int
     passed: bool
+    notes: tuple[str, ...] = ()
 
     @property
     def words(self) -> str:
@@ -113,6 +117,7 @@ class Gate(tables.Tabled):
             f"{users_text}, paired by id; one-sided bounds of {self.confidence:.0%} confidence",
             "every metric must pass, so none is corrected for the others",
             *self.notes,
+            *merge_notes((c.metric, f"{c.metric}: {note}") for c in self.checks for note in c.notes),
             *map(str, self.cautions),
         ]
 
@@ -126,6 +131,9 @@ def gate(
 ) -> Gate:
     """Test whether each metric is no worse than before by more than a margin.
 
+    Where fewer than 20 users differ, or large losses are rare, the bound allows for losses that were not seen
+    (anywhere in the range of the metric); a note says how many more users would be needed.
+
     Args:
         new: the evaluation of the new model.
         against: the evaluation of the current model, of the same users under the same conventions.
@@ -134,7 +142,7 @@ def gate(
         confidence: of the one-sided bound.
 
     >>> import recsys
-    >>> truth = {u: {u} for u in range(400)}
+    >>> truth = {u: {u} for u in range(1000)}
     >>> old = recsys.evaluate({u: [u if u % 2 else -1] for u in truth}, truth, ["hit@1"])
     >>> bool(gate(old, old, {"hit@1": "1%"})), bool(gate(old, old, {"hit@1": 0}))
     (True, False)
@@ -167,11 +175,14 @@ def gate(
     )
     rows = {"new": mean_columns(new, requests), "old": mean_columns(against, requests)}
     aligned = align(rows, [str(r) for r in requests])
-    with warnings.catch_warnings():
-        # Few users or no spread fail the gate by themselves; the verdict says so.
-        warnings.simplefilter("ignore", StatisticsWarning)
+    ranges = value_ranges(requests, [new, against])
+    counted = aligned
+    if any(str(r) in new.partial.terms for r in requests):
+        # Values of the delta method all move if one user differs.
+        counted = align({"new": new.per_case, "old": against.per_case}, [str(r) for r in requests])
+    with notes_only():
         checks = tuple(
-            _check_metric(aligned, request, margin_text, confidence)
+            _check_metric(aligned, counted, request, (margin_text, confidence), ranges[str(request)])
             for request, margin_text in zip(requests, margins.values(), strict=True)
         )
     notes = [aligned.note()]
@@ -198,9 +209,14 @@ def _check_pairable(request: Request) -> None:
 
 
 def _check_metric(
-    aligned: Aligned, request: Request, margin_text: str | float, confidence: float
+    aligned: Aligned,
+    counted: Aligned,
+    request: Request,
+    demand: tuple[str | float, float],
+    bounds: tuple[float, float],
 ) -> GateCheck:
-    name = str(request)
+    """One metric against its margin and confidence; users who differ are counted in `counted`."""
+    name, (margin_text, confidence) = str(request), demand
     margin, relative = _parse_margin(name, margin_text)
     new, old = aligned.tables["new"][name], aligned.tables["old"][name]
     keep = ~(np.isnan(new) | np.isnan(old))
@@ -216,26 +232,40 @@ def _check_metric(
 
     base = float(paired(old_values, np.zeros_like(old_values)).units().estimates()[0])
     difference = float(paired(new_values, old_values).units().estimates()[0])
+    sides = paired(*(counted.tables[side][name][keep] for side in ("new", "old")))
     # A relative margin is a share of each user's own old value: no estimated mean is plugged in. With the
     # sign of the mean, these add up to that share of it, even if some users lie on the other side of 0.
-    shifted = paired(
-        new_values + (math.copysign(margin, base) * old_values if relative else margin), old_values
-    )
-    test = paired_t(shifted, alternative="greater", confidence=confidence)
+    share = math.copysign(margin, base) if relative else 0.0
+    shifted = paired(new_values + (share * old_values if relative else margin), old_values)
+    # The range of new - (1 - share) * old, where both lie between the bounds.
+    low, high = sorted(sign * end for end in bounds)
+    shift = 0.0 if relative else margin
+    ends = low - (1.0 - share) * high + shift, high - (1.0 - share) * low + shift
+    test = rare_mean_test(
+        shifted,
+        0.0,
+        ends,
+        "greater",
+        confidence=confidence,
+        n_differing=count_differing(sides.unit_means(), 0.0),
+    ) or paired_t(shifted, alternative="greater", confidence=confidence)
     bound = math.nan if test.interval is None else test.interval.low
-    low = bound - (margin * abs(base) if relative else margin)
     scale = abs(base) if base else math.nan
+    least = (bound - margin * abs(base)) / scale if relative else bound - margin
+    if relative and test.method == METHOD and low >= 0:
+        least = max(least, -1.0)  # nothing falls below 0
     return GateCheck(
         metric=name,
         value=sign * (base + difference),
         against=sign * base,
         change=difference / scale,
-        bound=low / scale if relative else low,
+        bound=least,
         margin=margin,
         relative=relative,
         p_value=test.p_value,
         users=len(new_values),
         passed=test.p_value <= 1 - confidence,
+        notes=test.notes,
     )
 
 

@@ -53,7 +53,7 @@ def _outcome(row: Row) -> str:
     word = row.verdict.split(":")[0]
     if word in {"better", "worse"}:
         return f"{row.model} is {word} than {row.baseline}"
-    if word in {"equivalent", "identical"}:
+    if word in {"equivalent", "identical in this sample"}:
         return f"{row.model} and {row.baseline} are {word}"
     if word == "both found nothing":
         return f"{row.model} and {row.baseline} {word}"

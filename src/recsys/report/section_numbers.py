@@ -54,7 +54,8 @@ def value_with_interval(data: ReportData, name: str, metric: str) -> Triple:
     if len(runs) > 1:
         if metric in data.per_case_metrics and not math.isnan(value):
             rows = data.per_case[name]
-            ends = _mean_interval(rows.columns[metric], rows.clusters, rows.weights, value)
+            bounds = data.requests[metric].metric.bounds
+            ends = _mean_interval(rows.columns[metric], rows.clusters, rows.weights, value, bounds)
     elif not math.isnan(value):
         with contextlib.suppress(RecsysError), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -325,14 +326,15 @@ def _values_by_group(
 
 
 def _mean_interval(
-    column: Float, clusters: Array | None, weights: Float | None, value: float
+    column: Float, clusters: Array | None, weights: Float | None, value: float, bounds: tuple[float, float]
 ) -> tuple[float, float]:
     """The interval of a mean over users; NaN where the value is not that mean."""
     # Keys only matter for resampling, and the t interval does not resample.
     keys = np.zeros(len(column), dtype=np.uint64)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        estimate = units_interval(collapse(column[None, :], clusters, keys=keys, weights=weights))
+        units = collapse(column[None, :], clusters, keys=keys, weights=weights)
+        estimate = units_interval(units, bounds=bounds)
     return _interval_ends(estimate, value)
 
 
@@ -344,7 +346,7 @@ def _group_interval(
         return value, math.nan, math.nan
     clusters = None if rows.clusters is None else rows.clusters[inside]
     weights = None if rows.weights is None else rows.weights[inside]
-    low, high = _mean_interval(column[inside], clusters, weights, value)
+    low, high = _mean_interval(column[inside], clusters, weights, value, bounds)
     return value, max(low, bounds[0]), min(high, bounds[1])
 
 

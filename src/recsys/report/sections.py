@@ -21,6 +21,7 @@ from recsys.report.charts import Chart
 from recsys.report.headline import differences, headline
 from recsys.report.html_tables import HtmlTable, html_table, table_by_model, table_of_rows
 from recsys.report.report_data import ReportData
+from recsys.stats.change_points import MIN_NIGHTS
 from recsys.types import Ids, Registry, count_entries
 
 MOST_ITEMS = 1200
@@ -323,7 +324,7 @@ def _history(data: ReportData) -> Section | None:
         chart = charts.history(history.by_model, metric=metric, changes=history.changes)
         table = html_table(f"history-{metric}", metric, history.columns)
         pictures.append(Picture(f"{metric} over time", chart, table))
-    lead = "Dashed lines mark a change of level beyond the noise."
+    lead = f"Dashed lines mark a change of level beyond the noise; to tell one takes {MIN_NIGHTS} nights."
     return Section(lead, [], pictures)
 
 

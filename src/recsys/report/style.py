@@ -84,14 +84,14 @@ def short(name: object, max_length: int = 28) -> str:
 
 
 def value_and_interval(value: Any) -> tuple[float, float, float]:
-    """A number or (value, low, high) as (value, low, high); NaN ends where there is no interval.
+    """A number or (value, low, high) as (value, low, high); NaN ends where an interval cannot be drawn.
 
-    >>> value_and_interval(0.5), value_and_interval((0.5, 0.4, 0.6))
-    ((0.5, nan, nan), (0.5, 0.4, 0.6))
+    >>> value_and_interval((0.5, 0.4, 0.6)), value_and_interval((0.5, 0.4, float("inf")))
+    ((0.5, 0.4, 0.6), (0.5, nan, nan))
     """
     if isinstance(value, tuple | list):
         middle, low, high = (float(v) for v in value)
-        return middle, low, high
+        return (middle, low, high) if math.isfinite(low + high) else (middle, math.nan, math.nan)
     return float(value), math.nan, math.nan
 
 
@@ -103,7 +103,7 @@ def triples(values: Iterable[Any]) -> Float:
 def value_fields(value: Any) -> dict[str, float]:
     """The fields value and, where there is an interval, low and high."""
     middle, low, high = value_and_interval(value)
-    return {"value": middle} | ({"low": low, "high": high} if math.isfinite(low + high) else {})
+    return {"value": middle} | ({} if math.isnan(low) else {"low": low, "high": high})
 
 
 def keys_of(values: Mapping[Any, Mapping[Any, Any]]) -> list[Any]:

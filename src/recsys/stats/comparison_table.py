@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,6 +30,7 @@ from recsys.stats.inference_results import (
 from recsys.stats.intervals import METHODS, Method
 from recsys.stats.multiple_comparisons import CORRECTIONS
 from recsys.stats.paired_tests import BayesResult, EquivalenceResult
+from recsys.stats.rare_values import differing_words, few_differ_words
 from recsys.stats.resampling import Progress, Rng, Scheme
 from recsys.stats.runs import RunsResult
 from recsys.types import Array, Table
@@ -140,7 +141,9 @@ class Row:
 
     `relative` is the lift over the baseline's mean. Wins, ties and losses count units; a win is better.
     `variance_saved` is the share of the difference's variance that covariates and strata removed; NaN without
-    covariates and strata, or where the metric is not adjusted.
+    covariates and strata, or where the metric is not adjusted. `n_differing` counts the units that differ if
+    they are fewer than 20 (or all but fewer than 20 differ by the same), None if the mean is normal enough;
+    `n_needed` is how many units like those seen would show a difference, None if no number would.
     """
 
     model: str
@@ -169,6 +172,8 @@ class Row:
     bayes: BayesResult | None = None
     runs: RunsResult | None = None
     variance_saved: float = math.nan
+    n_differing: int | None = None
+    n_needed: int | None = None
     notes: tuple[str, ...] = ()
 
     def minimal_effect(self, *, power: float = 0.8, alpha: float = 0.05) -> float:
@@ -207,7 +212,8 @@ def with_verdict(row: Row, adjusted_p: float, margin_p: tuple[float, float], opt
     """The row with its adjusted p and its verdict; `margin_p`: p of equivalence, p of non-inferiority."""
     alpha = 1.0 - options.confidence
     word = "no clear difference"
-    if adjusted_p < alpha and row.difference != 0:
+    is_shown = row.n_differing is None or 0.0 not in row.interval
+    if adjusted_p < alpha and row.difference != 0 and is_shown:
         is_better = (row.difference > 0) != (row.metric in options.lower_is_better)
         word = "better" if is_better else "worse"
     elif margin_p[0] < alpha:
@@ -226,10 +232,18 @@ def with_verdict(row: Row, adjusted_p: float, margin_p: tuple[float, float], opt
         parts.append(f"by less than {options.no_worse_than:g}, {format_p(margin_p[1], options.correction)}")
     text = f"{word}: {', '.join(parts)}"
     if row.n_units == row.ties and options.tie == 0:
-        text = f"identical: all {row.n_units} units have the same value"
+        text = f"identical in this sample: all {row.n_units} units have the same value"
     elif not row.effect.name and row.difference == 0 and row.standard_error == 0:
-        text = "identical: the value is the same whoever is left out"
-    return replace(row, adjusted_p=adjusted_p, verdict=text)
+        text = "identical in this sample: the value is the same whoever is left out"
+    notes = row.notes
+    if row.n_differing is not None:
+        words = few_differ_words(row.n_differing, row.n_units, row.n_needed)
+        if word != "no clear difference":
+            words = (
+                f"{differing_words(row.n_differing, row.n_units)}: the interval allows for what was not seen"
+            )
+        notes = (*notes, f"{row.metric}: {words}")
+    return replace(row, adjusted_p=adjusted_p, verdict=text, notes=notes)
 
 
 @dataclass(frozen=True)
@@ -280,8 +294,28 @@ def display_columns(table: ComparisonTable) -> Columns:
 
 def footnotes(table: ComparisonTable) -> list[str]:
     """The family of the correction, the notes of the table, then each note of a row once."""
-    notes = dict.fromkeys(note for row in table.rows for note in row.notes)
-    return [table.family, *table.notes, *notes]
+    return [
+        table.family,
+        *table.notes,
+        *merge_notes((row.metric, note) for row in table.rows for note in row.notes),
+    ]
+
+
+def merge_notes(notes: Iterable[tuple[str, str]]) -> list[str]:
+    """Each note once, with all metrics it is about; a note about its metric starts with "metric: ".
+
+    >>> merge_notes(
+    ...     [("hit", "hit: 3 differ"), ("mrr", "mrr: 3 differ"), ("mrr", "skewed"), ("hit", "skewed")]
+    ... )
+    ['hit, mrr: 3 differ', 'skewed']
+    """
+    metrics: dict[str, list[str]] = {}
+    for metric, note in notes:
+        is_own = note.startswith(f"{metric}: ")
+        names = metrics.setdefault(note.removeprefix(f"{metric}: "), [])
+        if is_own and metric not in names:
+            names.append(metric)
+    return [f"{', '.join(names)}: {text}" if names else text for text, names in metrics.items()]
 
 
 def number_columns(table: ComparisonTable) -> Columns:

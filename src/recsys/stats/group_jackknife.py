@@ -11,6 +11,11 @@ groups are independent test sets, so half the squared difference of their values
 expectation, to all orders. The halves are balanced (McCarthy 1969): for a mean they give exactly the variance
 of the jackknife. The excess of the jackknife of a half is carried to the full size in proportion to the
 interactions of pairs of groups.
+
+If no group changes the value (everyone sees the same list, or every item is shown to many), there is no
+spread to measure, yet other users might change it. With confidence 1 - alpha a test set holds fewer than
+-log(alpha) users of a kind that none of its users is of (the rule of three), and the interval is as wide as
+so many of them can make it.
 """
 
 from __future__ import annotations
@@ -24,7 +29,14 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import InputError
-from recsys.stats.inference_results import Estimate, clip_interval, is_whole, t_interval, to_floats
+from recsys.stats.inference_results import (
+    Estimate,
+    Interval,
+    clip_interval,
+    is_whole,
+    t_interval,
+    to_floats,
+)
 from recsys.stats.resampling import Words
 from recsys.types import Float, Int, cached_property
 
@@ -218,12 +230,15 @@ class Spread:
 class Jackknife:
     """The values of a metric without each set of groups of a plan; the first set is empty.
 
-    Linear: the difference of two models over the same groups is again a Jackknife.
+    Linear: the difference of two models over the same groups is again a Jackknife. `rise` and `fall` are how
+    much one user unlike all others could change the value; infinite if that is not known.
     """
 
     made: Float
     sizes: Float
     plan: Plan
+    rise: float = math.inf
+    fall: float = math.inf
 
     @property
     def value(self) -> float:
@@ -241,11 +256,19 @@ class Jackknife:
                 f"the two exposures have {len(self.without)} and {len(other.without)} groups; "
                 "they must be the same groups."
             )
-        return replace(self, made=self.made - other.made)
+        rise, fall = self.rise + other.fall, self.fall + other.rise
+        return replace(self, made=self.made - other.made, rise=rise, fall=fall)
 
     def times(self, factor: float) -> Jackknife:
         """All values multiplied by a factor."""
-        return replace(self, made=factor * self.made)
+        ends = (self.rise, self.fall) if factor >= 0 else (self.fall, self.rise)
+        rise, fall = (abs(factor) * end for end in ends)
+        return replace(self, made=factor * self.made, rise=rise, fall=fall)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether no single group changes the value by more than rounding."""
+        return bool((np.abs(self.without - self.value) <= _ROUNDING * abs(self.value)).all())
 
     @property
     def df(self) -> float:
@@ -288,9 +311,14 @@ class Jackknife:
         if self.sizes.sum() < _MIN_USERS_PER_GROUP * n:
             notes += (f"fewer than {_MIN_USERS_PER_GROUP * n} users: the interval is rough",)
         interval = replace(t_interval(self.value, error, self.df, confidence), method="jackknife")
-        if error == 0:
+        if self.is_constant:
+            error, n_unlike = 0.0, -math.log((1.0 - confidence) / 2.0)
+            low, high = self.value - n_unlike * self.fall, self.value + n_unlike * self.rise
+            interval = Interval(low, high, confidence, "rule of three")
             consequence = (
-                "its interval is a point" if math.isfinite(interval.low) else "too few for an interval"
+                "the interval allows for users unlike those seen"
+                if math.isfinite(low) and math.isfinite(high)
+                else "nothing says how far it may vary"
             )
             notes += (f"no group of users changes it: {consequence}",)
         elif self.df < _MIN_DF or _MIN_CHANGING_SHARE * n_changing < n:
@@ -345,13 +373,18 @@ def coverage_jackknife(
             f"n_items={n_items!r} is no number of items of at least {counts.shape[1]}, those with counts."
         )
     group, item = np.nonzero(counts)
-    return coverage_jackknife_from_pairs(group, item, n_items or counts.shape[1], _group_sizes(counts, sizes))
+    n_users = _group_sizes(counts, sizes)
+    n_shown = counts.sum() / n_users.sum() if n_users.sum() > 0 else math.inf
+    return coverage_jackknife_from_pairs(group, item, n_items or counts.shape[1], n_users, float(n_shown))
 
 
-def coverage_jackknife_from_pairs(group: Int, item: Int, n_items: int, sizes: npt.ArrayLike) -> Jackknife:
+def coverage_jackknife_from_pairs(
+    group: Int, item: Int, n_items: int, sizes: npt.ArrayLike, n_shown: float
+) -> Jackknife:
     """The jackknife of coverage from the distinct pairs of group and item that occur.
 
     Each item has one bit per group that was shown it; without some groups it still counts if a bit is left.
+    `n_shown` is the number of items that a user is shown.
     """
     weights = np.asarray(sizes, dtype=np.float64)
     plan = plan_groups(len(weights), together=True)
@@ -363,14 +396,19 @@ def coverage_jackknife_from_pairs(group: Int, item: Int, n_items: int, sizes: np
         row[left_out] = 0
     words = np.packbits(kept_groups, axis=1, bitorder="little").view("<u8")
     sets_per_block = max(_CELLS // max(bits.shape[1], 1), 1)
-    n_shown = []
+    n_covered = []
     for block in np.split(words, range(sets_per_block, len(words), sets_per_block)):
         # Sets x items: not 0 if a group that is left was shown the item.
         shown: Words = bits[0] & block[:, :1]
         for word in range(1, len(bits)):
             shown |= bits[word] & block[:, word, None]
-        n_shown.append(np.count_nonzero(shown, axis=1))
-    return Jackknife(np.concatenate(n_shown) / n_items, weights, plan)
+        n_covered.append(np.count_nonzero(shown, axis=1))
+    made, one_list = np.concatenate(n_covered) / n_items, n_shown / n_items
+    halves, fall = made[plan.halves], one_list
+    if len(halves):
+        # More users cover no less, so it falls by no more than in halves, or once in so many if in none.
+        fall = min(one_list, max(float(made[0] - halves.min()), one_list / len(halves)))
+    return Jackknife(made, weights, plan, one_list, fall)
 
 
 def catalogue_interval(

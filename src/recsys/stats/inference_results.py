@@ -289,7 +289,7 @@ class RankTestWarning(StatisticsWarning):
 
 
 class SkewWarning(StatisticsWarning):
-    """A method that assumes symmetry was used on differences that are not symmetric."""
+    """Values too skewed, or with tails too heavy, for a test or interval of the mean to hold its level."""
 
 
 class UnpairedWarning(StatisticsWarning):

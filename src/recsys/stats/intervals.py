@@ -3,12 +3,17 @@
 An estimate is a ratio of sums over units (see `resampling`), so one function serves a mean, a weighted mean,
 a ratio metric (clicks per view, by the delta method) and a clustered mean, by formula or bootstrap. For
 catalogue metrics see `group_jackknife`.
+
+No formula and no bootstrap knows of values that happened not to be drawn. Where few units differ, or few
+weigh nearly everything, and the range of the values is known, the interval is therefore Gaffke's (see
+`rare_values`), whatever the method.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -18,15 +23,19 @@ from recsys.errors import InputError
 from recsys.stats.inference_results import (
     Estimate,
     Interval,
+    SkewWarning,
+    SmallSampleWarning,
     ZeroVarianceWarning,
     caution,
     caution_small_sample,
     check_choice,
     check_confidence,
+    clip_interval,
     t_interval,
     to_floats,
 )
 from recsys.stats.pairing import check_per_case, pair
+from recsys.stats.rare_values import FEW, differing_words, few_differ, mean_bounds
 from recsys.stats.resampling import (
     Resampler,
     Rng,
@@ -35,14 +44,18 @@ from recsys.stats.resampling import (
     check_resamples,
     collapse,
     has_spread,
+    heavy_tails,
     replicate,
     seed_from_rng,
+    tail_words,
     unit_keys,
 )
 from recsys.types import Float
 
 Method = Literal["t", "normal", "studentised", "bca", "percentile"]
 METHODS = ("t", "normal", "studentised", "bca", "percentile")
+_NO_SPREAD = "every unit has the same value: zero variance, so nothing says how far other values may be"
+_TOO_NARROW = "the interval is too narrow if rare values are missing from the sample"
 
 
 def units_interval(
@@ -52,25 +65,98 @@ def units_interval(
     confidence: float = 0.95,
     n_resamples: int = 10_000,
     rng: Rng = 0,
+    bounds: tuple[float, float] | None = None,
+    noun: str = "unit",
 ) -> Estimate:
-    """Estimate and interval of the first row of `units`."""
+    """Estimate and interval of the first row of `units`.
+
+    `bounds` are the least and the greatest value of a unit's mean (infinite: there is none), None if unknown.
+    """
     check_choice("interval method", method, METHODS)
     n = int(units.n_units()[0])
     if n == 0:
         raise InputError("there is nothing to estimate: every case is excluded (NaN).")
-    value, error = float(units.estimates()[0]), float(units.standard_errors()[0])
+    value = float(units.estimates()[0])
+    error, df = float(units.small_sample_errors()[0]), float(units.degrees_of_freedom()[0])
+    means, squares = units.means(), units.weights[0] ** 2
+    # So many units of equal weight would have a spread that is as uncertain.
+    n_heavy = squares.sum() ** 2 / (squares**2).sum()
+    n_rare, uneven = count_rare(means), n_heavy < min(FEW, n / 2)
+    words = heavy = _heavy_words(units)
+    if uneven:
+        words = f"the weight lies on few {noun}s, as on {n_heavy:.0f} of equal weight"
+    if n_rare is not None:
+        words = _rare_words(n_rare, n, noun)
+    if method != "t":
+        error, df = float(units.standard_errors()[0]), math.inf
     notes: tuple[str, ...] = ()
     if n < 3:
         notes += (caution_small_sample(n, "an interval means little here"),)
-    elif error == 0:
-        notes += (caution(ZeroVarianceWarning, "every unit has the same value: zero variance"),)
+    is_thin = uneven or bool(heavy)
+    if bounds is not None and (n_rare is not None or (is_thin and all(map(math.isfinite, bounds)))):
+        interval, consequence = _bounded_interval(means, units.weights[0], bounds, confidence)
+        return Estimate(value, error, interval, n, (*notes, f"{words}: {consequence}"))
+    if n >= 3 and error == 0:
+        unbounded = Interval(-math.inf, math.inf, confidence, method)
+        return Estimate(value, error, unbounded, n, (*notes, caution(ZeroVarianceWarning, _NO_SPREAD)))
+    if n >= 3 and n_rare is not None:
+        notes += (caution(SmallSampleWarning, f"{words}: {_TOO_NARROW}"),)
+    elif uneven:
+        notes += (f"{words}: the interval is rough",)
+    elif heavy:
+        notes += (caution(SkewWarning, f"{words}: {_TOO_NARROW}"),)
     if method in ("t", "normal"):
-        interval = t_interval(value, error, n - 1 if method == "t" else math.inf, confidence)
+        interval = t_interval(value, error, df, confidence)
     else:
         replicates = replicate(units, Resampler(units.keys, n_resamples, seed_from_rng(rng)))
         low, high = replicates.limits(method, confidence)[0]
         interval = Interval(float(low), float(high), confidence, method)
     return Estimate(value, error, interval, n, notes)
+
+
+def _heavy_words(units: Units) -> str:
+    """That few values make up the spread; empty if that is not so."""
+    differing = units.n_differing()[:1]
+    (share,), (effective,), (is_heavy,) = heavy_tails(units.residuals()[:1], differing)
+    return tail_words(share, effective, int(differing[0]), "value") if is_heavy else ""
+
+
+def _bounded_interval(
+    means: Float, weights: Float, bounds: tuple[float, float], confidence: float
+) -> tuple[Interval, str]:
+    """The interval of a mean of units in a known range, and what is to be said about it."""
+    weights = weights[weights != 0]
+    even = bool((weights == weights[0]).all())
+    interval = mean_bounds(means, *bounds, confidence, weights=None if even else weights)
+    if even and _is_binary(means) and bounds == (0.0, 1.0):
+        interval = replace(interval, method="Clopper-Pearson")
+    words = "the interval allows for values not seen"
+    for end, side, extreme in ((interval.low, "lower", "least"), (interval.high, "upper", "greatest")):
+        if math.isinf(end):
+            words += f"; it has no {side} end, because no {extreme} value is known"
+    return interval, words
+
+
+def count_rare(values: Float) -> int | None:
+    """How many values differ from the one that most units have; None if that is not rare.
+
+    Rare are fewer than 20 units, and fewer than half of them unless all values are 0 or 1.
+
+    >>> count_rare(np.array([0.0, 0.0, 0.3])), count_rare(np.array([0.1, 0.2, 0.3]))
+    (1, None)
+    """
+    n = few_differ(values)
+    return n if n is not None and (2 * n < len(values) or _is_binary(values)) else None
+
+
+def _rare_words(n_rare: int, n: int, noun: str) -> str:
+    if n_rare == 0:
+        return f"all {n:,} {noun}s have the same value"
+    return f"{differing_words(n_rare, n, noun)} from the rest"
+
+
+def _is_binary(values: Float) -> bool:
+    return bool(np.isin(values, (0.0, 1.0)).all())
 
 
 def mean_interval(
@@ -82,17 +168,37 @@ def mean_interval(
     confidence: float = 0.95,
     n_resamples: int = 10_000,
     rng: Rng = 0,
+    bounds: tuple[float, float] | None = None,
 ) -> Estimate:
     """Interval of a mean over cases (NaN: excluded); cluster-robust if clusters are given.
 
+    `bounds` are the least and the greatest value a case can have. They are needed where few cases differ;
+    zeros and ones need none. Without them a sample of equal values has no interval.
+
     >>> mean_interval([1.0, 2.0, 3.0, 4.0]).interval.low.__round__(4)
     0.4457
+    >>> never = mean_interval([0] * 300, bounds=(0, 1)).interval
+    >>> never.low, round(never.high, 4), never.method
+    (0.0, 0.0122, 'Clopper-Pearson')
     """
     array = _float_vector(values)
+    limits = None if bounds is None else check_bounds(bounds)
+    if bounds is None and set(np.unique(array[~np.isnan(array)]).tolist()) == {0.0, 1.0}:
+        limits = (0.0, 1.0)
     keys = unit_keys(np.arange(len(array)) if ids is None else np.asarray(ids))
     labels = None if clusters is None else check_per_case(clusters, len(array), "clusters")
     units = collapse(array[None, :], labels, keys=keys)
-    return units_interval(units, method=method, confidence=confidence, n_resamples=n_resamples, rng=rng)
+    return units_interval(
+        units, method=method, confidence=confidence, n_resamples=n_resamples, rng=rng, bounds=limits
+    )
+
+
+def check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
+    """The least and the greatest value as floats; an error if they are no such pair."""
+    pair_of = to_floats(bounds, "bounds", "Pass the least and the greatest value: (0, 1).")
+    if pair_of.shape != (2,) or not pair_of[0] < pair_of[1]:
+        raise InputError(f"bounds={bounds!r} are no least and greatest value.", hint="Try (0, 1).")
+    return float(pair_of[0]), float(pair_of[1])
 
 
 def ratio_interval(
@@ -104,10 +210,17 @@ def ratio_interval(
     confidence: float = 0.95,
     n_resamples: int = 10_000,
     rng: Rng = 0,
+    bounds: tuple[float, float] | None = None,
 ) -> Estimate:
-    """Interval of sum(numerator) / sum(denominator): delta method with `normal` or `t`, or a bootstrap."""
+    """Interval of sum(numerator) / sum(denominator): delta method with `normal` or `t`, or a bootstrap.
+
+    `bounds` are the least and the greatest ratio of a unit; they are needed where few units differ.
+    """
     units = ratio_units(numerator, denominator, clusters)
-    return units_interval(units, method=method, confidence=confidence, n_resamples=n_resamples, rng=rng)
+    limits = None if bounds is None else check_bounds(bounds)
+    return units_interval(
+        units, method=method, confidence=confidence, n_resamples=n_resamples, rng=rng, bounds=limits
+    )
 
 
 def ratio_units(
@@ -133,10 +246,14 @@ def ratio_difference(first: Units, second: Units, *, confidence: float = 0.95) -
     """Difference of two ratios over the same, paired units, by the delta method."""
     if len(first.keys) != len(second.keys) or not np.array_equal(first.keys, second.keys):
         raise InputError("the two ratios are over different units.", hint="Pair them by id first.")
-    influence = _ratio_influence(first) - _ratio_influence(second)
+    of_first, of_second = (units.residuals()[0] / units.weights[0].sum() for units in (first, second))
+    influence = of_first - of_second
     n = len(influence)
     value = float(first.estimates()[0] - second.estimates()[0])
     error = math.sqrt(float((influence**2).sum()) * n / (n - 1.0)) if n > 1 else math.nan
+    if n >= 3 and error == 0:
+        unbounded = Interval(-math.inf, math.inf, confidence, "t")
+        return Estimate(value, error, unbounded, n, (caution(ZeroVarianceWarning, _NO_SPREAD),))
     return Estimate(value, error, t_interval(value, error, n - 1, confidence), n)
 
 
@@ -170,11 +287,6 @@ def delta_values(
     return np.where(present, value + influence, np.nan)
 
 
-def _ratio_influence(units: Units) -> Float:
-    influence: Float = units.residuals()[0] / units.weights[0].sum()
-    return influence
-
-
 def _float_vector(values: npt.ArrayLike) -> Float:
     array = to_floats(values, "values")
     if array.ndim != 1:
@@ -190,23 +302,30 @@ def statistic_interval(
     confidence: float = 0.95,
     n_resamples: int = 10_000,
     rng: Rng = 0,
+    bounds: tuple[float, float] | None = None,
 ) -> Estimate:
-    """Bootstrap interval of `statistic(sample)` over units drawn with replacement."""
+    """Bootstrap interval of `statistic(sample)` over units drawn with replacement, clipped to `bounds`.
+
+    A sample of equal values says nothing about other values: its interval is as wide as the bounds.
+    """
     check_choice("bootstrap interval", method, ("percentile", "bca"))
     if not callable(statistic):
         raise InputError(f"statistic came as {type(statistic).__name__}.", hint="Pass a function.")
     check_confidence(confidence)
     check_resamples(n_resamples)
+    limits = (-math.inf, math.inf) if bounds is None else check_bounds(bounds)
     d = pair(sample)
     values = d.first
     observed, n, notes = check_not_nan(statistic(values)), len(values), d.notes
     if n < 3:
         notes += (caution_small_sample(n, "an interval means little here"),)
     elif not has_spread(values):
-        notes += (caution(ZeroVarianceWarning, "every unit has the same value: zero variance"),)
+        notes += (caution(ZeroVarianceWarning, _NO_SPREAD),)
+    elif (n_rare := count_rare(values)) is not None:
+        notes += (caution(SmallSampleWarning, f"{_rare_words(n_rare, n, 'unit')}: {_TOO_NARROW}"),)
     stream = np.random.default_rng(seed_from_rng(rng))
     resampled = np.array([float(statistic(values[stream.integers(0, n, n)])) for _ in range(n_resamples)])
-    if n < 2:
+    if not has_spread(values):
         low, high = -math.inf, math.inf
     elif method == "bca":
         # The acceleration (how the spread changes with the statistic), by leaving out single units.
@@ -219,7 +338,7 @@ def statistic_interval(
         tail = (1.0 - confidence) / 2.0
         low, high = map(float, np.quantile(resampled, [tail, 1.0 - tail]))
     error = float(resampled.std(ddof=1)) if n_resamples > 1 else 0.0
-    return Estimate(observed, error, Interval(low, high, confidence, method), n, notes)
+    return clip_interval(Estimate(observed, error, Interval(low, high, confidence, method), n, notes), limits)
 
 
 def check_not_nan(value: float) -> float:

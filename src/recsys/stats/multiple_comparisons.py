@@ -19,9 +19,10 @@ import numpy.typing as npt
 
 from recsys.errors import InputError, UnknownNameError
 from recsys.stats.inference_results import check_alpha, to_floats
-from recsys.stats.paired_tests import RANK_NOTE, rank_notes
+from recsys.stats.paired_tests import RANK_NOTE, flip_tests, rank_notes
 from recsys.stats.pairing import align
-from recsys.stats.resampling import Resampler, Units, replicate
+from recsys.stats.rare_values import FEW
+from recsys.stats.resampling import Resampler, Units, heavy_tails, replicate
 from recsys.types import Bool, Float, PerCase
 
 CORRECTIONS = ("none", "bonferroni", "holm", "hochberg", "bh", "by")
@@ -189,12 +190,17 @@ def max_t(units: Units, resampler: Resampler, *, null: str = "bootstrap") -> Max
 
     `bootstrap` tests means of zero under any dependence and skew (asymptotically); `sign-flip` is exact if
     the whole vector of differences is symmetric, as when one model is compared with one baseline.
+
+    Rows that are not `fit_for_max_t` are no part of a bootstrapped maximum: they are tested by sign flips,
+    and `join_parts` says what they cost the others.
     """
     if null not in ("bootstrap", "sign-flip"):
         raise UnknownNameError("max-T null", null, ("bootstrap", "sign-flip"))
+    in_maximum = np.ones(len(units.totals), dtype=bool)
     if null == "bootstrap":
         replicates = replicate(units, resampler)
         draws, observed = replicates.t_values(), replicates.observed_t()
+        in_maximum = fit_for_max_t(units)
     else:
         # Sign flips keep the sum of squares, so t is a function of the flipped sum.
         n = units.n_units()[:, None].astype(np.float64)
@@ -204,9 +210,41 @@ def max_t(units: Units, resampler: Resampler, *, null: str = "bootstrap") -> Max
         with np.errstate(divide="ignore", invalid="ignore"):
             t = sums / np.sqrt(n * np.maximum(squares - sums**2 / n, 0.0) / (n - 1.0))
         draws, observed = np.where(np.isnan(t[:, :-1]), 0.0, t[:, :-1]), t[:, -1]
-    raw, adjusted = step_down(observed, draws)
+    raw, adjusted = step_down(np.where(in_maximum, observed, np.nan), draws)
+    if not in_maximum.all():
+        others = Units(units.keys, units.totals[~in_maximum], units.weights[~in_maximum])
+        raw[~in_maximum] = [p for p, _ in flip_tests(others, resampler)]
+        adjusted = join_parts(adjusted, raw, in_maximum)
     name = f"max-T ({null}, {resampler.n_resamples} draws)"
     return MaxT(observed, raw, adjusted, int(np.count_nonzero(~np.isnan(observed))), name)
+
+
+def fit_for_max_t(units: Units) -> Bool:
+    """Rows whose resamples may enter a maximum: those in which 20 units differ and no few of them decide.
+
+    Of three units that differ, one resample in twenty has none: it has no spread and an infinite t, which no
+    other row can exceed. A unit that makes up the spread is missing in every third resample.
+    """
+    few_decide = heavy_tails(units.residuals(), units.n_differing())[2]
+    fit: Bool = ~(units.few_differ(FEW) | few_decide)
+    return fit
+
+
+def join_parts(adjusted: Float, p_values: Float, in_maximum: Bool) -> Float:
+    """Adjusted p-values of a family of which only some rows are in the maximum.
+
+    The others are adjusted by Holm, and both parts are multiplied up to the size of the whole family, which
+    is valid under any dependence between them.
+
+    >>> join_parts(np.array([0.01, 0.02, np.nan]), np.array([0.01, 0.02, 0.3]), np.array([True, True, False]))
+    array([0.015, 0.03 , 0.9  ])
+    """
+    joined = np.where(in_maximum, adjusted, np.nan)
+    joined[~in_maximum] = adjust(p_values[~in_maximum], "holm")
+    for part in (in_maximum, ~in_maximum):
+        if part.any():
+            joined[part] = np.minimum(1.0, joined[part] * len(joined) / np.count_nonzero(part))
+    return joined
 
 
 def step_down(observed: Float, draws: Float) -> tuple[Float, Float]:

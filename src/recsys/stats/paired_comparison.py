@@ -19,7 +19,15 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import InputError, UnknownNameError
-from recsys.stats.comparison_table import EFFECTS, ComparisonTable, Options, Row, Triple, with_verdict
+from recsys.stats.comparison_table import (
+    EFFECTS,
+    RANK_TESTS,
+    ComparisonTable,
+    Options,
+    Row,
+    Triple,
+    with_verdict,
+)
 from recsys.stats.effects import Effect
 from recsys.stats.group_jackknife import Jackknife, mean_jackknife
 from recsys.stats.inference_results import (
@@ -35,24 +43,36 @@ from recsys.stats.inference_results import (
     t_tail,
     warn_once,
 )
-from recsys.stats.multiple_comparisons import adjust, step_down
+from recsys.stats.multiple_comparisons import adjust, fit_for_max_t, join_parts, step_down
 from recsys.stats.paired_tests import (
-    EXACT_FLIPS,
     EquivalenceResult,
+    allow_for_unseen,
     bayes_from_estimate,
     count_wins_and_losses,
     difference_estimate,
     equivalence_from_estimate,
-    flip_p,
+    flip_tests,
     paired_t,
-    sign_flip,
     sign_test,
     spread_notes,
     t_statistic,
+    tail_notes,
+    too_sparse_note,
     wilcoxon,
 )
 from recsys.stats.pairing import Aligned, Differences, align
+from recsys.stats.rare_values import (
+    FEW,
+    METHOD,
+    count_differing,
+    differing_words,
+    lift_bounds,
+    mean_bounds,
+    mean_p,
+    units_needed,
+)
 from recsys.stats.resampling import (
+    BOOTSTRAP_FROM,
     Resampler,
     Units,
     Words,
@@ -70,9 +90,10 @@ from recsys.stats.variance_reduction import (
     lookup_strata,
     variance_saved_share,
 )
-from recsys.types import Array, Float, PerCase
+from recsys.types import Array, Bool, Float, PerCase
 
 Runs = Mapping[str, list[PerCase]]
+Bounds = tuple[float, float]
 Grouped = Mapping[str, Mapping[str, Sequence[Jackknife]]]
 _BOOTSTRAPS = ("studentised", "bca", "percentile")
 
@@ -86,6 +107,7 @@ def compare_tables(
     options: Options | None = None,
     grouped: Grouped | None = None,
     counted: Mapping[str, PerCase | Sequence[PerCase]] | None = None,
+    ranges: Mapping[str, Bounds] | None = None,
 ) -> ComparisonTable:
     """Compare every model with the baseline on every metric.
 
@@ -97,6 +119,9 @@ def compare_tables(
         options: test, interval, correction, effect and the rest.
         grouped: {model: {metric: jackknife of each run}} for metrics that are not means over cases.
         counted: the tables in which wins and losses are counted, if not `tables`.
+        ranges: {metric: the least and the greatest value of a case}, infinite if there is none. Where few
+            units differ, the interval allows for all that lies between. Zeros and ones need no range; other
+            values without one are taken to lie between those seen, and a note says so.
 
     Raises:
         InputError: if the options do not fit the runs, or no case can be paired.
@@ -138,7 +163,7 @@ def compare_tables(
         aligned = _align_runs(runs, layout, [metric for metric in names if metric not in jackknife_metrics])
         adjustment = _build_adjustment(settings, aligned.users)
         mean_rows, max_t_p = _mean_rows(
-            mean_triples, aligned, counted, adjustment, layout=layout, options=settings
+            mean_triples, aligned, counted, adjustment, layout=layout, ranges=ranges or {}, options=settings
         )
         rows = []
         for model, base, metric in triples:
@@ -196,6 +221,7 @@ def _mean_rows(
     adjustment: Adjustment | None,
     *,
     layout: str,
+    ranges: Mapping[str, Bounds],
     options: Options,
 ) -> tuple[dict[Triple, Row], Float | None]:
     """Rows of metrics that are means over cases, and their p-values by max-T if it is the correction."""
@@ -209,21 +235,6 @@ def _mean_rows(
         keys=keys,
         weights=aligned.weights,
     )
-    values = paired
-    adjusted: list[AdjustedSides] = []
-    if adjustment is not None:
-        present = units.weights != 0
-        adjusted = [
-            adjustment.sides(differences, units_present)
-            for differences, units_present in zip(paired, present, strict=True)
-        ]
-        values = [sides.differences for sides in adjusted]
-        # All rows share their draws, so the adjusted values take the places of the units they belong to.
-        totals = np.zeros_like(units.totals)
-        for total, units_present, differences in zip(totals, present, values, strict=True):
-            total[units_present] = differences.values
-        units = Units(units.keys, totals, present.astype(np.float64))
-    tests, intervals, max_t_p = _family_test(units, values, options)
     counted_pairs = paired
     if counted is not None:
         counted_tables = _align_runs(
@@ -236,14 +247,35 @@ def _mean_rows(
                 hint="Wins and losses are counted on the same cases: pass tables with the same ids.",
             )
         counted_pairs = [_pair_models(counted_tables, triple, keys) for triple in triples]
+    few = [_few_differing(d) for d in counted_pairs]
+    values = list(paired)
+    adjusted: dict[Triple, AdjustedSides] = {}
+    if adjustment is not None:
+        # All rows share their draws, so the adjusted values take the places of the units they belong to.
+        totals, weights = units.totals.copy(), units.weights.copy()
+        for place, triple in enumerate(triples):
+            if few[place] is None:
+                present = units.weights[place] != 0
+                sides = adjusted[triple] = adjustment.sides(paired[place], present)
+                values[place] = sides.differences
+                totals[place], weights[place] = 0.0, present
+                totals[place, present] = sides.differences.values
+        units = Units(units.keys, totals, weights)
+    tests, intervals, max_t_p = _family_test(units, values, np.array([n is not None for n in few]), options)
     rows: dict[Triple, Row] = {}
-    errors = units.standard_errors().tolist()
-    parts = zip(triples, paired, counted_pairs, tests, intervals, errors, strict=True)
-    for triple, differences, counts, test, interval, error in parts:
-        rows[triple] = _mean_row(
+    errors = units.small_sample_errors().tolist()
+    parts = zip(triples, paired, counted_pairs, few, tests, intervals, errors, strict=True)
+    for triple, differences, counts, n_differing, test, interval, error in parts:
+        row = _mean_row(
             triple, differences, counts, test=test, interval=interval, error=error, options=options
         )
-    for triple, sides in zip(triples, adjusted, strict=bool(adjusted)):
+        if n_differing is not None or row.equivalence is not None or row.non_inferiority is not None:
+            row = _allow_for_unseen(row, differences, n_differing, ranges.get(triple[2]), options)
+        if n_differing is None and row.wins + row.losses < FEW:
+            words = differing_words(row.wins + row.losses, row.n_units)
+            row = replace(row, notes=(*row.notes, f"{row.metric}: {words}, few for a test of their mean"))
+        rows[triple] = row
+    for triple, sides in adjusted.items():
         rows[triple] = _with_adjustment(rows[triple], sides, options)
     return rows, max_t_p
 
@@ -291,24 +323,99 @@ def _mean_row(
     if options.margin is None and options.no_worse_than is None and options.rope is None:
         return row
     estimate = difference_estimate(d, options.confidence)
-    return _with_margin_tests(row, estimate, estimate.n - 1, options)
+    return _with_margin_tests(row, estimate, float(d.units().degrees_of_freedom()[0]), options)
+
+
+def _few_differing(d: Differences) -> int | None:
+    """How many units differ, if most are alike and fewer than 20 are not; None if the mean is normal enough.
+
+    Zeros and ones need no majority of ties, as their differences are -1, 0 or 1.
+    """
+    means = d.units().means()
+    n_differing, n_uncommon = count_differing(means, 0.0), count_differing(means)
+    if min(n_differing, n_uncommon) >= FEW:
+        return None
+    return n_differing if 2 * n_uncommon < len(means) or np.isin(means, (-1.0, 0.0, 1.0)).all() else None
+
+
+def _allow_for_unseen(
+    row: Row, d: Differences, n_differing: int | None, bounds: Bounds | None, options: Options
+) -> Row:
+    """The row with bounds that hold where few units differ.
+
+    `bounds` is the range of a case's values. If it is not told, values of 0 and 1 have that range, and others
+    are taken to lie between those seen, which a note says.
+    """
+    notes, sides, means = row.notes, d.sides(), d.units().means()
+    interval = lift = Interval(-math.inf, math.inf, options.confidence, METHOD)
+    unknown = Estimate(row.difference, math.nan, interval, row.n_units)
+    if n_differing is not None and min(count_differing(means, 0.0), count_differing(means)) >= FEW:
+        # Values of the delta method all move if one unit differs.
+        return replace(
+            _with_margin_tests(row, unknown, row.n_units - 1, options),
+            interval=interval,
+            relative_interval=row.relative_interval if math.isnan(row.relative) else lift,
+            p_value=math.nan,
+            n_differing=n_differing,
+            notes=(*notes, f"{row.metric}: no interval, it is not a plain mean over users"),
+        )
+    if bounds is None:
+        seen = np.concatenate([d.first, d.second])
+        bounds = (float(seen.min()), float(seen.max()))
+        if np.isin(seen, (0.0, 1.0)).all():
+            bounds = (0.0, 1.0)
+        elif bounds[0] == bounds[1]:
+            bounds = (-math.inf, math.inf)
+        elif n_differing is not None:
+            words = f"the interval takes all values to lie between {bounds[0]:.4g} and {bounds[1]:.4g}"
+            notes = (*notes, f"{row.metric}: {words}, as those seen do")
+    reach = bounds[1] - bounds[0]
+    equivalent, no_worse = (
+        None if result is None else allow_for_unseen(result, d, (-reach, reach), options.confidence)
+        for result in (row.equivalence, row.non_inferiority)
+    )
+    row = replace(row, equivalence=equivalent, non_inferiority=no_worse)
+    if n_differing is None:
+        return row
+    p_value, test, needed = row.p_value, row.test, None
+    if math.isinf(reach):
+        notes = (*notes, f"{row.metric}: no interval, the range of its values is not known")
+    else:
+        weights = sides.weights[0][sides.weights[0] != 0]
+        even = None if (weights == weights[0]).all() else weights
+        interval = mean_bounds(means, -reach, reach, options.confidence, weights=even)
+        lift = lift_bounds(sides.means(0), sides.means(1), *bounds, options.confidence, weights=even)
+        if 0.0 in interval:
+            alpha = 1.0 - options.confidence
+            needed = units_needed(means, 0.0, -reach, reach, alpha=alpha, weights=even)
+        if n_differing >= FEW and options.test not in RANK_TESTS:
+            p_value, test = mean_p(means, 0.0, -reach, reach, weights=even), METHOD
+    bayes = row.bayes
+    if options.rope is not None:
+        bayes = bayes_from_estimate(unknown, row.n_units - 1, options.rope, confidence=options.confidence)
+    if options.adjusts:
+        notes = (*notes, f"{row.metric}: not adjusted, too few users differ")
+    return replace(
+        row,
+        interval=interval,
+        relative_interval=row.relative_interval if math.isnan(row.relative) else lift,
+        p_value=p_value,
+        test=test,
+        bayes=bayes,
+        n_differing=n_differing,
+        n_needed=needed,
+        notes=notes,
+    )
 
 
 def _relative_lift(sides: Units, confidence: float, spent: int = 0) -> tuple[float, Interval]:
     """Lift of the first row over the second, with the covariance of the pairs in its interval."""
     value, baseline_value = (float(mean) for mean in sides.estimates())
-    model_residuals, baseline_residuals = sides.residuals() / sides.weights.sum(axis=1)[:, None]
-    n = int(sides.n_units()[0])
-    scale = n / (n - 1) if n > 1 else math.nan
-    products = (
-        model_residuals @ model_residuals,
-        model_residuals @ baseline_residuals,
-        baseline_residuals @ baseline_residuals,
-    )
-    variance, covariance, base_variance = (scale * float(product) for product in products)
-    return fieller_lift(
-        value, baseline_value, (variance, covariance, base_variance), n - 1 - spent, confidence
-    )
+    (of_model, of_baseline), (factor, _) = sides.influences()
+    products = of_model @ of_model, of_model @ of_baseline, of_baseline @ of_baseline
+    variance, covariance, base_variance = (float(factor) * float(product) for product in products)
+    df = float(sides.degrees_of_freedom()[0]) - spent
+    return fieller_lift(value, baseline_value, (variance, covariance, base_variance), df, confidence)
 
 
 def _with_adjustment(row: Row, adjusted: AdjustedSides, options: Options) -> Row:
@@ -346,66 +453,80 @@ def _with_margin_tests(row: Row, estimate: Estimate, df: float, options: Options
 
 
 def _family_test(
-    units: Units, paired: Sequence[Differences], options: Options
+    units: Units, paired: Sequence[Differences], few: Bool, options: Options
 ) -> tuple[list[TestResult], list[Interval], Float | None]:
     """Test every row of `units` with one set of draws; `paired` holds the same rows case by case.
 
-    Returns the tests, the intervals of the differences, and the p-values by max-T if it is the correction.
+    Rows with too few differences for a bootstrap, and those of the t-test in which `few` units differ, are
+    tested by sign flips and have the t interval. Returns the tests, the intervals of the differences, and the
+    p-values by max-T if it is the correction (NaN: the row is not part of the maximum).
     """
     resampler = Resampler(
         units.keys, options.n_resamples, seed_from_rng(options.rng), options.scheme, progress=options.progress
     )
-    max_t, interval_method = options.correction == "max-t", options.interval_method
+    method, uses_max_t = options.interval_method, options.correction == "max-t"
     replicates = None
-    if max_t or options.test in _BOOTSTRAPS or interval_method in _BOOTSTRAPS:
+    if uses_max_t or options.test in _BOOTSTRAPS or method in _BOOTSTRAPS:
         replicates = replicate(units, resampler)
-    tests = _single_tests(paired, options)
+    sparse = units.few_differ(BOOTSTRAP_FROM)
+    few = few & (options.test == "t") & (units.n_differing() < FEW)
+    tests = _single_tests(paired, few, options)
+    by_flips = few | (options.test == "permutation")
     if replicates is not None and options.test in _BOOTSTRAPS:
+        by_flips = sparse
         label = f"{options.test} bootstrap ({resampler.n_resamples} {replicates.scheme} draws)"
         p_values = replicates.p_values(options.test).tolist()
         tests = [replace(test, method=label, p_value=p) for test, p in zip(tests, p_values, strict=True)]
-    elif options.test == "permutation" and len(units.keys) > EXACT_FLIPS:
-        label = f"sign-flip permutation ({resampler.n_resamples} draws)"
-        p_values = [flip_p(*row) for row in zip(resampler.flipped(units.totals), units.totals, strict=True)]
-        tests = [replace(test, method=label, p_value=p) for test, p in zip(tests, p_values, strict=True)]
-    if replicates is not None and interval_method in _BOOTSTRAPS:
-        intervals = [
-            Interval(low, high, options.confidence, interval_method)
-            for low, high in replicates.limits(interval_method, options.confidence).tolist()
-        ]
-    else:
-        df = units.n_units() - 1.0 - np.array([d.spent for d in paired])
-        if interval_method == "normal":
-            df = np.full(len(paired), np.inf)
-        columns = np.stack([units.estimates(), units.standard_errors(), df], axis=1)
-        intervals = [
-            replace(t_interval(value, error, row_df, options.confidence), method=interval_method)
-            for value, error, row_df in columns.tolist()
-        ]
-    if replicates is None or not max_t:
+    if by_flips.any():
+        rows = Units(units.keys, units.totals[by_flips], units.weights[by_flips])
+        for j, (p, label) in zip(np.flatnonzero(by_flips).tolist(), flip_tests(rows, resampler), strict=True):
+            tests[j] = replace(tests[j], method=label, p_value=p)
+    df = units.degrees_of_freedom() - np.array([d.spent for d in paired])
+    if method == "normal":
+        df = np.full(len(paired), np.inf)
+    columns = np.stack([units.estimates(), units.small_sample_errors(), df], axis=1)
+    intervals = [
+        replace(
+            t_interval(value, error, row_df, options.confidence),
+            method="t" if method in _BOOTSTRAPS else method,
+        )
+        for value, error, row_df in columns.tolist()
+    ]
+    if replicates is not None and method in _BOOTSTRAPS:
+        limits = replicates.limits(method, options.confidence).tolist()
+        for j in np.flatnonzero(~sparse).tolist():
+            low, high = limits[j]
+            intervals[j] = Interval(low, high, options.confidence, method)
+    if {options.test, method} & set(_BOOTSTRAPS):
+        for j in np.flatnonzero(sparse).tolist():
+            tests[j] = replace(tests[j], notes=(*tests[j].notes, too_sparse_note(units, j)))
+    if replicates is None or not uses_max_t:
         return tests, intervals, None
-    return tests, intervals, step_down(replicates.observed_t(), replicates.t_values())[1]
+    observed = np.where(fit_for_max_t(units), replicates.observed_t(), np.nan)
+    return tests, intervals, step_down(observed, replicates.t_values())[1]
 
 
-def _single_tests(paired: Sequence[Differences], options: Options) -> list[TestResult]:
+def _single_tests(paired: Sequence[Differences], few: Bool, options: Options) -> list[TestResult]:
     """Tests computed row by row; for a resampled test, only its t statistic."""
     if options.test == "wilcoxon":
         return [wilcoxon(d) for d in paired]
     if options.test == "sign":
         return [sign_test(d, dead_zone=options.tie) for d in paired]
-    if options.test == "permutation" and len(paired[0].units().keys) <= EXACT_FLIPS:
-        # The statistic of a row is t for every test of the mean, whatever p comes from.
-        return [replace(sign_flip(d), statistic=_statistic_only(d).statistic) for d in paired]
     if options.test in _BOOTSTRAPS:
         return [_statistic_only(d) for d in paired]
-    return [paired_t(d, confidence=options.confidence) for d in paired]
+    return [
+        _statistic_only(d) if is_few else paired_t(d, confidence=options.confidence)
+        for d, is_few in zip(paired, few, strict=True)
+    ]
 
 
 def _statistic_only(d: Differences) -> TestResult:
-    """The t statistic without the cautions of the t-test, as the t distribution is not used."""
-    values = d.units().linearised()
+    """The t statistic without the caution of skewness, as the t distribution is not used."""
+    units = d.units()
+    values = units.linearised()
     mean, _, t = t_statistic(values)
-    return TestResult("", mean, t, math.nan, len(values), notes=d.notes + spread_notes(values))
+    notes = d.notes + spread_notes(values) + tail_notes(units)
+    return TestResult("", mean, t, math.nan, len(values), notes=notes)
 
 
 def _with_run_spread(
@@ -428,6 +549,13 @@ def _with_run_spread(
         confidence=options.confidence,
     )
     unadjusted, uneven = over_runs(), len(model) != len(baseline)
+    if row.n_differing is not None and (row.n_differing < FEW or unadjusted.standard_error == 0):
+        # The spread between runs adds to what was not seen, and no bound is known for both.
+        unbounded = Interval(-math.inf, math.inf, options.confidence, "none")
+        unknown = replace(unadjusted, standard_error=math.nan, interval=unbounded, p_value=math.nan)
+        row = replace(_with_runs(row, unknown, options, layout=layout, uneven=uneven), n_needed=None)
+        return replace(row, relative_interval=unbounded)
+    row = replace(row, n_differing=None)
     if adjustment is None:
         return _with_runs(row, unadjusted, options, layout=layout, uneven=uneven)
     adjusted = over_runs(adjustment=adjustment)
@@ -492,20 +620,22 @@ def _jackknife_row(
     if not layout:
         return row
     per_run = np.array([difference.value for difference in differences])
+    baseline_per_run = np.array([baseline[r % len(baseline)].value for r in range(n_runs)])
     if layout == "folds":
         ids = [run_ids[r % len(run_ids)] for r in range(n_runs)]
-        runs = folds_of_users(per_run.tolist(), ids, options.test_over_train, options.confidence)
+        runs = folds_of_users(
+            per_run.tolist(), baseline_per_run.tolist(), ids, options.test_over_train, options.confidence
+        )
     else:
         # The variance between runs is added to that between users; their overlap counts twice, which is safe.
-        users_variance, runs_variance = mean_difference.variance(), float(per_run.var(ddof=1)) / n_runs
-        variance = users_variance + runs_variance
-        satterthwaite = users_variance**2 / mean_difference.df + runs_variance**2 / (n_runs - 1)
+        shared = covariance - baseline_variance
+        by_users = np.array([[mean_difference.variance(), shared], [shared, baseline_variance]])
+        by_runs = np.cov(per_run, baseline_per_run) / n_runs
         runs = run_result(
             "users and runs added",
             per_run,
-            variances=(users_variance, runs_variance),
-            error=math.sqrt(variance),
-            df=variance**2 / satterthwaite if satterthwaite > 0 else min(mean_difference.df, n_runs - 1.0),
+            [(by_users, mean_difference.df), (by_runs, n_runs - 1.0)],
+            variances=(float(by_users[0, 0]), float(by_runs[0, 0])),
             n_users=row.n_cases,
             confidence=options.confidence,
         )
@@ -532,17 +662,20 @@ def _with_runs(row: Row, runs: RunsResult, options: Options, *, layout: str, une
         runs = replace(runs, better_in=sum(gap < 0 for gap in runs.per_run))
     estimate = Estimate(runs.difference, runs.standard_error, runs.interval, runs.n_users)
     row = _with_margin_tests(row, estimate, runs.df, options)
-    baseline_value = row.baseline_value
-    lift_interval = Interval(math.nan, math.nan, runs.interval.confidence, "runs")
-    if baseline_value > 0:
-        lift_interval = replace(
-            lift_interval, low=runs.interval.low / baseline_value, high=runs.interval.high / baseline_value
-        )
+    shared = runs.baseline_covariance + runs.baseline_variance
+    variance = runs.standard_error**2 + runs.baseline_covariance + shared
+    lift, lift_interval = fieller_lift(
+        row.baseline_value + runs.difference,
+        row.baseline_value,
+        (variance, shared, runs.baseline_variance),
+        runs.df,
+        options.confidence,
+    )
     return replace(
         row,
         difference=runs.difference,
         interval=runs.interval,
-        relative=runs.difference / baseline_value if baseline_value > 0 else math.nan,
+        relative=lift,
         relative_interval=lift_interval,
         statistic=runs.difference / runs.standard_error if runs.standard_error > 0 else math.nan,
         p_value=runs.p_value,
@@ -566,23 +699,15 @@ def _adjust_family(
 ) -> Float:
     """P-values adjusted over the family.
 
-    For max-T, `max_t_p` holds the adjusted p-values of the rows `in_draws`. The other rows (metrics of the
-    catalogue) are adjusted by Holm, and both parts are multiplied up to the size of the whole family, which
-    is valid under any dependence.
+    For max-T, `max_t_p` holds the adjusted p-values of the rows `in_draws`; `join_parts` adds the rows that
+    are not part of the maximum (metrics of the catalogue, and rows in which few units differ).
     """
     p_values = np.array([row.p_value for row in rows])
     if correction != "max-t":
         return adjust(p_values, correction)
-    index_in_draws = {triple: j for j, triple in enumerate(in_draws)}
-    index = [index_in_draws.get((row.model, row.baseline, row.metric)) for row in rows]
-    inside = np.array([j is not None for j in index])
-    adjusted = np.empty(len(rows))
-    if max_t_p is not None:
-        adjusted[inside] = max_t_p[[j for j in index if j is not None]]
-    adjusted[~inside] = adjust(p_values[~inside], "holm")
-    for part in (inside, ~inside):
-        if part.any():
-            adjusted[part] = np.minimum(1.0, adjusted[part] * len(rows) / np.count_nonzero(part))
+    drawn = {} if max_t_p is None else dict(zip(in_draws, max_t_p.tolist(), strict=True))
+    in_draws_p = np.array([drawn.get((row.model, row.baseline, row.metric), math.nan) for row in rows])
+    adjusted = join_parts(in_draws_p, p_values, ~np.isnan(in_draws_p) | np.isnan(p_values))
     # The draws may give a slightly smaller p than the chosen test; a correction must not lower p.
     at_least_raw: Float = np.maximum(adjusted, p_values)
     return at_least_raw

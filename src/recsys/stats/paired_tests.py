@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from recsys.stats.inference_results import (
     Interval,
     RankTestWarning,
     SkewWarning,
+    SmallSampleWarning,
     TestResult,
     ZeroVarianceWarning,
     caution,
@@ -33,30 +34,45 @@ from recsys.stats.inference_results import (
     check_choice,
     check_confidence,
     is_number,
+    notes_only,
     t_interval,
     t_ratio,
     t_tail,
     to_floats,
     zero_spread_p,
 )
-from recsys.stats.intervals import check_not_nan
+from recsys.stats.intervals import check_bounds, check_not_nan
 from recsys.stats.pairing import Differences, as_differences, pair
+from recsys.stats.rare_values import (
+    FEW,
+    METHOD,
+    count_differing,
+    differing_words,
+    few_differ_words,
+    mean_bounds,
+    mean_p,
+    units_needed,
+)
 from recsys.stats.resampling import (
+    BOOTSTRAP_FROM,
     Resampler,
     Rng,
     Units,
     bernoulli_signs,
     check_resamples,
+    flip_sums,
     has_spread,
+    heavy_tails,
     replicate,
     seed_from_rng,
+    tail_words,
 )
 from recsys.types import Bool, Float
 
 # From this sample size on, rank tests reject because of asymmetry rather than a better mean.
 LARGE_SAMPLE = 500
-# 2 ** 16 sign assignments are enumerated in a few milliseconds; for more units they are sampled.
-EXACT_FLIPS = 16
+# 2 ** 19 sums take a few hundredths of a second; with more units that differ, signs are sampled.
+EXACT_FLIPS = 19
 EXACT_WILCOXON = 50
 EQUAL_WITHIN = 1e-12  # of the largest difference: what float64 makes of equal differences
 RANK_NOTE = (
@@ -102,14 +118,16 @@ def paired_t(
     """
     check_alternative(alternative)
     d = as_differences(differences)
-    values = d.units().linearised()
-    notes = d.notes + spread_notes(values) + skew_notes(values, alternative)
+    units = d.units()
+    values = units.linearised()
+    notes = d.notes + spread_notes(values)
+    notes += skew_notes(values, alternative, int(units.n_differing()[0])) or tail_notes(units)
     n = len(values)
     mean, error, t = t_statistic(values)
-    df = n - 1 - d.spent
+    df = float(units.degrees_of_freedom()[0]) - d.spent
     interval = t_interval(mean, error, df, confidence, alternative)
     p = t_tail(t, df, alternative)
-    return TestResult("paired t", mean, t, p, n, alternative, interval, float(df), notes)
+    return TestResult("paired t", mean, t, p, n, alternative, interval, df, notes)
 
 
 def sign_flip(
@@ -128,17 +146,31 @@ def sign_flip(
     units = d.units()
     present = units.weights[0] != 0
     totals = units.totals[:, present]
-    notes = d.notes + spread_notes(totals[0]) + skew_notes(totals[0], alternative)
-    n = totals.shape[1]
-    exact = n <= EXACT_FLIPS
-    if exact:
-        sums = float(totals.sum()) - 2.0 * np.concatenate([bits @ totals[0] for bits in bernoulli_signs(n)])
-    else:
-        sums = Resampler(units.keys[present], n_resamples, seed_from_rng(rng)).flipped(totals)[0]
-    p = flip_p(sums, totals[0], alternative, exact=exact)
+    notes = d.notes + spread_notes(totals[0]) + (skew_notes(totals[0], alternative) or tail_notes(units))
+    ((p, method),) = flip_tests(
+        Units(units.keys[present], totals, units.weights[:, present]),
+        Resampler(units.keys[present], n_resamples, seed_from_rng(rng)),
+        alternative,
+    )
     mean = float(units.estimates()[0])
-    method = f"sign-flip permutation ({'exact' if exact else f'{n_resamples} draws'})"
-    return TestResult(method, mean, mean, p, n, alternative, notes=notes)
+    return TestResult(method, mean, mean, p, totals.shape[1], alternative, notes=notes)
+
+
+def flip_tests(
+    units: Units, resampler: Resampler, alternative: Alternative = "two-sided"
+) -> list[tuple[float, str]]:
+    """P-value and method of the sign-flip test of each row, with all signs if few units differ."""
+    exact = units.n_differing() <= EXACT_FLIPS
+    sampled = iter(resampler.flipped(units.totals[~exact]) if not exact.all() else ())
+    return [
+        (flip_p(flip_sums(totals), totals, alternative, exact=True), "sign-flip permutation (exact)")
+        if all_signs
+        else (
+            flip_p(next(sampled), totals, alternative),
+            f"sign-flip permutation ({resampler.n_resamples} draws)",
+        )
+        for all_signs, totals in zip(exact, units.totals, strict=True)
+    ]
 
 
 def flip_p(
@@ -164,33 +196,51 @@ def _permutation_p(
     return count / n if exact else (1.0 + count) / (1.0 + n)
 
 
-def skewness(values: Float) -> float:
-    """Third standardised moment; 0 without spread."""
+def skew_notes(
+    values: Float, alternative: Alternative = "two-sided", n_differing: int | None = None
+) -> tuple[str, ...]:
+    """Warn when skewness moves an error rate by more than a tenth of 5 %, by the first Edgeworth term.
+
+    `n_differing` is the number of units that differ: by default that of the `values` which are not zero, but
+    weights move the value of a unit that does not differ.
+    """
+    n = len(values)
+    if n < FEW or not has_spread(values):
+        return ()
+    differing = int(np.count_nonzero(values)) if n_differing is None else n_differing
     centred = values - values.mean()
-    variance = float((centred**2).mean())
-    return float((centred**3).mean() / variance**1.5) if variance > 0 else 0.0
-
-
-def skew_notes(values: Float, alternative: Alternative = "two-sided") -> tuple[str, ...]:
-    """Warn when skewness moves an error rate by more than a tenth of 5 %, by the first Edgeworth term."""
-    if len(values) < 20 or not has_spread(values):
-        return ()
-    cubes = (values - values.mean()) ** 3
-    # Ignore skewness that a few large values produce by chance.
-    if abs(float(cubes.sum())) < 2.0 * math.sqrt(float((cubes**2).sum())):
-        return ()
-    scaled_skewness = abs(skewness(values)) / math.sqrt(len(values))
+    centred /= np.abs(centred).max()
+    squares = centred**2
+    total, cubes = float(squares.sum()), abs(float((squares * centred).sum()))
+    scaled_skewness = cubes / total**1.5  # skewness over the root of n
     # One-sided, the shift is linear; two-sided, the tails cancel to first order and the square is left.
     shift = 0.11 * scaled_skewness if alternative != "two-sided" else 0.2 * scaled_skewness**2
-    if shift < 0.005:
-        return ()
-    return (
-        caution(
-            SkewWarning,
+    # Ignore skewness that a few large values produce by chance.
+    if shift >= 0.005 and cubes >= 2.0 * math.sqrt(float((squares**3).sum())):
+        text = (
             "differences are too skewed for this sample size: tests with a symmetric reference (t, "
-            "sign-flip) miss their level; prefer the studentised bootstrap",
-        ),
+            "sign-flip) miss their level; "
+        )
+        if differing < BOOTSTRAP_FROM and 2 * differing <= n:
+            text += f"{differing_words(differing, n)}, too few for a bootstrap: prefer test='permutation'"
+        else:
+            text += "prefer the studentised bootstrap"
+        return (caution(SkewWarning, text),)
+    return ()
+
+
+def tail_notes(units: Units) -> tuple[str, ...]:
+    """Warn if a few units make up the spread of the differences: no test of the mean is sure to hold then."""
+    differing = units.n_differing()[:1]
+    (share,), (effective,), (is_heavy,) = heavy_tails(units.residuals()[:1], differing)
+    if not is_heavy:
+        return ()
+    text = (
+        f"{tail_words(share, effective, int(differing[0]), 'difference')}; if large values are rarer for one "
+        "model than for the other, every test rejects too often, sign flips and bootstraps too: use a "
+        "bounded metric, a transformed or trimmed one, or many more users"
     )
+    return (caution(SkewWarning, text),)
 
 
 def rank_notes(n: int) -> tuple[str, ...]:
@@ -346,7 +396,10 @@ def sign_test(
     notes = d.notes + spread_notes(means) + rank_notes(len(means))
     wins, losses = count_wins_and_losses(means, dead_zone)
     n = wins + losses
-    p = float(binomtest(wins, n, 0.5, alternative=alternative).pvalue) if n else 1.0
+    # Few wins are many losses: SciPy rounds the two tails differently.
+    tail: Alternative = "greater" if alternative == "less" else alternative
+    count = losses if alternative == "less" else wins
+    p = float(binomtest(count, n, 0.5, alternative=tail).pvalue) if n else 1.0
     notes += (f"{wins} wins, {len(means) - n} ties, {losses} losses",)
     return TestResult("sign", float(d.units().estimates()[0]), float(wins), p, n, alternative, notes=notes)
 
@@ -360,13 +413,27 @@ def bootstrap_test(
     n_resamples: int = 10_000,
     rng: Rng = 0,
 ) -> TestResult:
-    """Studentised or BCa bootstrap of the mean difference; the test is the inversion of the interval."""
+    """Studentised or BCa bootstrap of the mean difference; the test is the inversion of the interval.
+
+    If most units do not differ and fewer than 60 do, bootstraps reject too often: the test is then that of
+    sign flips, with the interval of the t-test, and a note says so.
+    """
     check_choice("bootstrap test", method, ("studentised", "bca"))
     d = as_differences(differences)
     units = d.units()
     present = units.weights[0] != 0
     units = Units(units.keys[present], units.totals[:, present], units.weights[:, present])
-    notes = d.notes + spread_notes(units.linearised())
+    if units.few_differ(BOOTSTRAP_FROM)[0]:
+        flips = sign_flip(d, alternative=alternative, n_resamples=n_resamples, rng=rng)
+        with notes_only():
+            t = paired_t(d, confidence=confidence)
+        return replace(
+            flips,
+            statistic=t.statistic,
+            interval=t.interval,
+            notes=(*flips.notes, too_sparse_note(units)),
+        )
+    notes = d.notes + spread_notes(units.linearised()) + tail_notes(units)
     replicates = replicate(units, Resampler(units.keys, n_resamples, seed_from_rng(rng)))
     low, high = replicates.limits(method, confidence)[0]
     estimate, error = float(replicates.estimates[0]), float(replicates.standard_errors[0])
@@ -376,6 +443,15 @@ def bootstrap_test(
     name = f"{method} bootstrap ({n_resamples} {replicates.scheme} draws)"
     return TestResult(
         name, estimate, statistic, p, int(replicates.n_units[0]), alternative, interval, notes=notes
+    )
+
+
+def too_sparse_note(units: Units, row: int = 0) -> str:
+    """Warn that too few units of a row differ for a bootstrap; return the text as a note."""
+    differing = differing_words(int(units.n_differing()[row]), int(units.n_units()[row]))
+    return caution(
+        SmallSampleWarning,
+        f"{differing}, too few for a bootstrap: p is that of sign flips, and the interval is not resampled",
     )
 
 
@@ -451,27 +527,133 @@ class EquivalenceResult:
 def difference_estimate(differences: Differences | npt.ArrayLike, confidence: float = 0.95) -> Estimate:
     """The mean difference over units with its t interval."""
     d = as_differences(differences)
-    values = d.units().linearised()
+    units = d.units()
+    values, df = units.linearised(), float(units.degrees_of_freedom()[0])
     notes = d.notes + spread_notes(values)
     mean, error, _ = t_statistic(values)
-    n = len(values)
-    return Estimate(mean, error, t_interval(mean, error, n - 1, confidence), n, notes)
+    return Estimate(mean, error, t_interval(mean, error, df, confidence), len(values), notes)
 
 
 def _one_sided_p(mean: float, bound: float, error: float, df: float, alternative: Alternative) -> float:
-    if math.isnan(error):
-        return math.nan
-    if error == 0 and math.isclose(mean, bound, rel_tol=1e-12):
-        return 1.0  # every unit lies exactly on the bound: no evidence for either side
+    if not error > 0:  # nothing says how far others may be
+        return 0.0 if math.isinf(bound) else math.nan
     return t_tail(t_ratio(mean - bound, error), df, alternative)
 
 
+def rare_mean_test(
+    differences: Differences,
+    c: float,
+    bounds: tuple[float, float],
+    alternative: Literal["greater", "less"],
+    *,
+    confidence: float = 0.95,
+    n_differing: int | None = None,
+) -> TestResult | None:
+    """One-sided test of a mean against `c` where that of t does not hold; None where it does.
+
+    It does not hold where fewer than 20 units differ, and where large differences on the other side of the
+    mean are so rare that skewness moves the level by more than a tenth of 5 %. Gaffke's bound then allows for
+    differences that were not seen, anywhere within `bounds`. Few differences without an end to their range
+    show nothing: p is NaN.
+
+    Args:
+        differences: paired values.
+        c: the mean that is tested.
+        bounds: the least and the greatest difference; infinite if it is not known.
+        alternative: whether the mean is greater or less than `c`.
+        confidence: of the bound.
+        n_differing: how many units differ, if not all with a difference that is not 0.
+    """
+    units = differences.units()
+    means, n = units.means(), int(units.n_units()[0])
+    weights = units.weights[0][units.weights[0] != 0]
+    even = None if bool((weights == weights[0]).all()) else weights
+    differing = count_differing(means, 0.0) if n_differing is None else n_differing
+    n_uncommon = count_differing(means)
+    end, sign = (bounds[0], 1.0) if alternative == "greater" else (bounds[1], -1.0)
+    alpha = 1.0 - confidence
+    mean, few = float(units.estimates()[0]), min(differing, n_uncommon) < FEW
+    notes: tuple[str, ...] = ()
+    if not few:
+        centred = units.linearised() - mean
+        squares = centred**2
+        cubes = float((squares * centred).sum())
+        # The first Edgeworth term, as in the warning of skewness.
+        if math.isinf(end) or -0.11 * sign * cubes < 0.005 * float(squares.sum()) ** 1.5:
+            return None
+        words = f"large {'losses' if sign > 0 else 'gains'} are rare"
+        notes = (f"{words}: the bound allows for those that were not seen",)
+    elif math.isinf(end):
+        if 2 * min(differing, n_uncommon) > n:
+            return None
+        words = "the range of the metric is not known, so nothing bounds what was not seen"
+        nothing = Interval(-math.inf, math.inf, confidence, METHOD)
+        notes = (f"{differing_words(differing, n)}: {words}",)
+        return TestResult(METHOD, mean, math.nan, math.nan, n, alternative, nothing, notes=notes)
+    p = mean_p(means, c, *bounds, alternative, weights=even)
+    interval = mean_bounds(means, *bounds, confidence, alternative=alternative, weights=even)
+    if few:
+        words = f"{differing_words(differing, n)}: the bound allows for what was not seen"
+        if p > alpha:
+            needed = units_needed(means, c, *bounds, alternative, alpha=alpha, weights=even)
+            words = few_differ_words(differing, n, needed)
+        notes = (words,)
+    return TestResult(METHOD, mean, math.nan, p, n, alternative, interval, notes=notes)
+
+
 def equivalence(
-    differences: Differences | npt.ArrayLike, margin: float | tuple[float, float], *, confidence: float = 0.95
+    differences: Differences | npt.ArrayLike,
+    margin: float | tuple[float, float],
+    *,
+    confidence: float = 0.95,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
 ) -> EquivalenceResult:
-    """TOST of whether the mean difference lies inside the margin; its interval has confidence 1 - 2 alpha."""
-    estimate = difference_estimate(differences, confidence)
-    return equivalence_from_estimate(estimate, estimate.n - 1, margin, confidence=confidence)
+    """TOST of whether the mean difference lies inside the margin; its interval has confidence 1 - 2 alpha.
+
+    `bounds` are the least and the greatest difference. Where fewer than 20 units differ, they take the place
+    of the t distribution (see `rare_mean_test`), and without them nothing is shown.
+
+    >>> ties = np.repeat([0.0, 1.0, -1.0], [1997, 2, 1])
+    >>> equivalence(ties, 0.01, bounds=(-1, 1)).p_value < 0.001, equivalence(ties, 0.01).p_value
+    (True, nan)
+    """
+    d = as_differences(differences)
+    estimate = difference_estimate(d, confidence)
+    df = float(d.units().degrees_of_freedom()[0])
+    result = equivalence_from_estimate(estimate, df, margin, confidence=confidence)
+    return allow_for_unseen(result, d, check_bounds(bounds), confidence)
+
+
+def allow_for_unseen(
+    result: EquivalenceResult, differences: Differences, bounds: tuple[float, float], confidence: float
+) -> EquivalenceResult:
+    """The result with p-values and bounds that hold where few units differ; unchanged where many do."""
+    low, high = result.margin
+    above = below = None
+    if math.isfinite(low):
+        above = rare_mean_test(differences, low, bounds, "greater", confidence=confidence)
+    if math.isfinite(high):
+        below = rare_mean_test(differences, high, bounds, "less", confidence=confidence)
+    if above is None and below is None:
+        return result
+    p_above, p_below, least, most = (
+        result.p_above_low, result.p_below_high, result.interval.low, result.interval.high,
+    )  # fmt: skip
+    if above is not None and above.interval is not None:
+        p_above, least = above.p_value, above.interval.low
+        most = most if math.isfinite(high) else math.inf
+    if below is not None and below.interval is not None:
+        p_below, most = below.p_value, below.interval.high
+        least = least if math.isfinite(low) else -math.inf
+    notes = dict.fromkeys(note for test in (above, below) if test is not None for note in test.notes)
+    return replace(
+        result,
+        p_value=math.nan if math.isnan(p_above + p_below) else max(p_above, p_below),
+        p_above_low=p_above,
+        p_below_high=p_below,
+        interval=replace(result.interval, low=least, high=most, method=METHOD),
+        notes=(*result.notes, *notes),
+    )
 
 
 def equivalence_from_estimate(
@@ -503,18 +685,27 @@ def _two_ends(given: Any, what: str) -> tuple[float, float]:
 
 
 def non_inferiority(
-    differences: Differences | npt.ArrayLike, margin: float, *, confidence: float = 0.95
+    differences: Differences | npt.ArrayLike,
+    margin: float,
+    *,
+    confidence: float = 0.95,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
 ) -> EquivalenceResult:
-    """Test whether the first side is worse by less than the margin (positive, in the metric's units)."""
+    """Test whether the first side is worse by less than the margin (positive, in the metric's units).
+
+    `bounds` as in `equivalence`.
+    """
     if not (is_number(margin) and margin > 0):
         raise InputError(f"the margin of non-inferiority must be positive, got {margin!r}.")
-    estimate = difference_estimate(differences, confidence)
-    mean, error, df = estimate.value, estimate.standard_error, estimate.n - 1
+    d = as_differences(differences)
+    estimate = difference_estimate(d, confidence)
+    mean, error, df = estimate.value, estimate.standard_error, float(d.units().degrees_of_freedom()[0])
     p = _one_sided_p(mean, -margin, error, df, "greater")
     interval = t_interval(mean, error, df, confidence, "greater")
-    return EquivalenceResult(
+    result = EquivalenceResult(
         "non-inferiority", mean, (-margin, math.inf), p, p, 0.0, interval, estimate.n, estimate.notes
     )
+    return allow_for_unseen(result, d, check_bounds(bounds), confidence)
 
 
 @dataclass(frozen=True)
@@ -546,10 +737,11 @@ def bayes_paired(
     """
     if not (is_number(correlation) and 0.0 <= correlation < 1.0):
         raise InputError(f"correlation must be in [0, 1), got {correlation!r}.")
-    estimate = difference_estimate(differences, confidence)
-    n = estimate.n
-    scale = estimate.standard_error * math.sqrt(1.0 + n * correlation / (1.0 - correlation))
-    return bayes_from_estimate(replace(estimate, standard_error=scale), n - 1, rope, confidence=confidence)
+    d = as_differences(differences)
+    estimate = difference_estimate(d, confidence)
+    scale = estimate.standard_error * math.sqrt(1.0 + estimate.n * correlation / (1.0 - correlation))
+    df = float(d.units().degrees_of_freedom()[0])
+    return bayes_from_estimate(replace(estimate, standard_error=scale), df, rope, confidence=confidence)
 
 
 def bayes_from_estimate(

@@ -29,6 +29,7 @@ from recsys.stats.inference_results import (
     is_whole,
     zero_spread_p,
 )
+from recsys.stats.rare_values import FEW
 from recsys.types import Array, Bool, Float, Int
 
 Words = npt.NDArray[np.uint64]
@@ -44,6 +45,9 @@ _MOST_RESAMPLES = 100_000_000
 _BATCH_BYTES = 1 << 30
 # With fewer units a Poisson total varies too much around n for small-sample methods.
 _POISSON_FROM = 1000
+# Where 10, 20, 30, 40 or 60 of 1,000 users have a difference, in a graded metric and as often up as down,
+# bootstraps at 5 % reject in 15, 11, 9, 7 and 6.5 % of the samples, the t-test and sign flips in 5.
+BOOTSTRAP_FROM = 60
 
 
 def _scramble(words: Words) -> Words:
@@ -126,6 +130,17 @@ class Units:
         counts: Int = np.count_nonzero(self.weights, axis=1).astype(np.int64)
         return counts
 
+    def n_differing(self) -> Int:
+        """How many units of each row have a total that is not zero."""
+        counts: Int = np.count_nonzero(self.totals, axis=1).astype(np.int64)
+        return counts
+
+    def few_differ(self, fewer_than: int) -> Bool:
+        """Rows in which most units have a total of zero, and some but fewer than this have not."""
+        differing = self.n_differing()
+        few: Bool = (differing > 0) & (differing < fewer_than) & (2 * differing <= self.n_units())
+        return few
+
     def standard_errors(self) -> Float:
         """Cluster-robust; the textbook s / sqrt(n) when every unit is one case."""
         n = self.n_units()
@@ -134,8 +149,65 @@ class Units:
             errors: Float = spread / np.abs(self.weights.sum(axis=1))
         return errors
 
-    def linearised(self, row: int = 0) -> Float:
-        """One value per unit present in this row: their mean is the estimate, their s / sqrt(n) its error."""
+    def means(self, row: int = 0) -> Float:
+        """The mean of each unit that is present in this row."""
+        present = self.weights[row] != 0
+        means: Float = self.totals[row, present] / self.weights[row, present]
+        return means
+
+    def is_uneven(self) -> Bool:
+        """Whether the units of each row weigh more or less than each other."""
+        heaviest = self.weights.max(axis=1, initial=0.0)
+        lightest = np.where(self.weights > 0, self.weights, np.inf).min(axis=1, initial=np.inf)
+        return np.asarray((lightest < heaviest) & (self.weights.min(axis=1, initial=0.0) >= 0))
+
+    def influences(self) -> tuple[Float, Float]:
+        """How far each unit moves the estimate, and per row the factor from their squares to its variance.
+
+        A unit that weighs much pulls the estimate towards itself, which hides its distance: where weights
+        differ, the influences are those of leaving out the unit (the jackknife).
+        """
+        n, uneven = self.n_units().astype(np.float64), self.is_uneven()
+        divisors: Float = self.weights.sum(axis=1, keepdims=True)
+        if uneven.any():
+            left = np.maximum(divisors - self.weights, 1e-12 * divisors)
+            divisors = np.where(uneven[:, None], left, divisors)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            factors: Float = np.where(uneven, (n - 1.0) / n, n / (n - 1.0))
+            return self.residuals() / divisors, np.where(n > 1, factors, np.nan)
+
+    def small_sample_errors(self) -> Float:
+        """Standard errors that allow for units of unequal weight; those above where all weigh the same."""
+        errors, uneven = self.standard_errors(), self.is_uneven()
+        if uneven.any():
+            influences, factors = Units(self.keys, self.totals[uneven], self.weights[uneven]).influences()
+            errors[uneven] = np.sqrt((influences**2).sum(axis=1) * factors)
+        return errors
+
+    def degrees_of_freedom(self) -> Float:
+        """Those of `small_sample_errors`: Satterthwaite's for units whose variance grows with their weight.
+
+        They are n - 1 where all units weigh the same.
+        """
+        df: Float = self.n_units().astype(np.float64) - 1.0
+        uneven = self.is_uneven()
+        if uneven.any():
+            weights = self.weights[uneven]
+            total = weights.sum(axis=1, keepdims=True)
+            odds = weights / np.maximum(total - weights, 1e-12 * total)
+            squares = (odds**2).sum(axis=1)
+            # The covariance matrix of the influences has the odds on its diagonal and -odds_i * odds_j
+            # elsewhere. This is the square of its trace over the trace of its square.
+            elsewhere = np.maximum(squares**2 - (odds**4).sum(axis=1), 0.0)
+            df[uneven] = np.maximum(odds.sum(axis=1) ** 2 / (squares + elsewhere), 1.0)
+        return df
+
+    def linearised(self, row: int = 0, *, plain: bool = False) -> Float:
+        """One value per unit present in this row: their mean is the estimate, their s / sqrt(n) its error.
+
+        The error is that of `standard_errors` if `plain`, as for a regression on the values, else that of
+        `small_sample_errors`.
+        """
         present = self.weights[row] != 0
         totals: Float = self.totals[row, present]
         weights: Float = self.weights[row, present]
@@ -143,7 +215,12 @@ class Units:
             return totals
         estimate = totals.sum() / weights.sum()
         values: Float = estimate + (totals - estimate * weights) / weights.mean()
-        return values
+        this = Units(self.keys[present], totals[None], weights[None])
+        error = float(this.standard_errors()[0])
+        if plain or not error > 0 or not this.is_uneven()[0]:
+            return values
+        wider: Float = estimate + (values - estimate) * (float(this.small_sample_errors()[0]) / error)
+        return wider
 
 
 def collapse(
@@ -258,6 +335,14 @@ class Resampler:
             draws = stream.integers(0, n, size=(n_rows, n)) + np.arange(n_rows)[:, None] * n
             counts = np.bincount(draws.ravel(), minlength=n_rows * n).reshape(n_rows, n)
             yield slice(0, n), slice(start, start + n_rows), counts[:, position_of_unit].T.astype(np.float64)
+
+
+def flip_sums(values: Float) -> Float:
+    """The sums of the values under all assignments of signs; zeros are left out, as they have no sign."""
+    sums = np.zeros(1)
+    for value in values[values != 0].tolist():
+        sums = np.concatenate([sums - value, sums + value])
+    return sums
 
 
 def bernoulli_signs(n: int) -> Iterator[Float]:
@@ -445,6 +530,32 @@ def _deviations_and_errors(residuals: Float, weights: Float, resampler: Resample
         variance = np.where(variance <= 1e-13 * sums_of_squares, 0.0, variance)
         error = np.sqrt(variance) / np.abs(total)
     return np.where(np.isfinite(deviation), deviation, 0.0), np.where(np.isfinite(error), error, 0.0)
+
+
+def heavy_tails(residuals: Float, n_differing: Int) -> tuple[Float, Float, Bool]:
+    """Whether few of the units that differ make up the spread of each row, so that its mean is not normal.
+
+    Returns the largest unit's share of the sum of squares, the number of equal units that would spread alike,
+    and whether the tails are heavy: hardly ever for normal values or those of a bounded metric.
+    """
+    largest = np.abs(residuals).max(axis=1, initial=0.0)
+    squares = (residuals / np.where(largest > 0, largest, 1.0)[:, None]) ** 2
+    total = np.where(largest > 0, squares.sum(axis=1), 1.0)
+    share, effective = 1.0 / total, total**2 / np.maximum((squares**2).sum(axis=1), 1.0)
+    few_hold_it = (share > 0.5) | ((effective < 10) & (n_differing > 8 * effective))
+    return share, effective, (largest > 0) & (n_differing >= FEW) & few_hold_it
+
+
+def tail_words(share: float, effective: float, n_differing: int, noun: str) -> str:
+    """What heavy tails mean for a mean.
+
+    >>> tail_words(0.52, 3.3, 206, "value")
+    'heavy tails: about 3 of 206 values make up the spread (the largest 52% of it), so the mean is not normal'
+    """
+    return (
+        f"heavy tails: about {effective:.0f} of {n_differing:,} {noun}s make up the spread (the largest "
+        f"{share:.0%} of it), so the mean is not normal"
+    )
 
 
 def has_spread(values: Float) -> bool:

@@ -486,7 +486,7 @@ class Adjustment:
         """Both sides of a row, adjusted; `present` marks the units they are made of."""
         calibration, notes = self._calibration(present)
         sides = differences.sides()
-        unadjusted = np.stack([sides.linearised(0), sides.linearised(1)])
+        unadjusted = np.stack([sides.linearised(row, plain=True) for row in range(2)])
         adjusted = calibration.values(unadjusted)
         differences_adjusted = adjusted[0] - adjusted[1]
         keys = sides.keys[sides.weights[0] != 0]

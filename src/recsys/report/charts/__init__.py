@@ -300,7 +300,7 @@ def forest(
     points: list[dict[str, Any]] = []
     for label, row in rows.items():
         value, low, high = style.value_and_interval(row)
-        side = style.interval_side(low, high, lower_is_better=label in lower)
+        side = style.interval_side(*row[1:], lower_is_better=label in lower)
         if math.isfinite(value):
             points.append({"label": str(label), "value": value, "low": low, "high": high, "side": side})
     form = "+.1%" if unit == "%" else "+.4f"

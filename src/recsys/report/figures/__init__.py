@@ -209,7 +209,7 @@ def forest(
         axes.axvline(0.0, color="#8a929c", linewidth=1, **DASHED)
         for at, label in enumerate(rows):
             middle, low, high = style.value_and_interval(rows[label])
-            colour = style.SIDES[style.interval_side(low, high, lower_is_better=label in lower)]
+            colour = style.SIDES[style.interval_side(*rows[label][1:], lower_is_better=label in lower)]
             axes.plot([low, high], [at, at], color=colour, linewidth=2)
             axes.plot(middle, at, "o", color=colour)
         axes.set_yticks(range(len(rows)), [style.short(label) for label in rows])
