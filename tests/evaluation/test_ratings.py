@@ -25,6 +25,7 @@ from recsys.metrics import METRICS, RATINGS
 from recsys.report import report_html
 from recsys.report.headline import headline
 from recsys.report.report_data import gather_report_data
+from recsys.stats import ZeroVarianceWarning
 
 ERRORS = ("mse", "rmse", "mae", "r2", "explained_variance", "bias")
 CLICKS = ("log_loss", "normalised_entropy", "auc", "ece", "mce")
@@ -481,3 +482,16 @@ def test_predictions_and_truth_without_numbers_are_refused():
     for metrics in (5, np.datetime64("2020")):
         with pytest.raises(InputError, match="metrics= came as"):
             evaluate_ratings(ratings, ratings, metrics)
+
+
+@pytest.mark.parametrize("error", [0.0, 1e-7, 1e-160])
+def test_a_root_of_hardly_anything_has_an_interval(error):
+    """The slope of a root cannot be measured below 0."""
+    rows = [(user, item, 3.0 + error * (user % 2), 3.0) for user in range(50) for item in range(3)]
+    table = pd.DataFrame(rows, columns=["user", "item", "prediction", "rating"])
+    result = recsys.evaluate_ratings(table, metrics=["rmse", "mae"])
+    found = result.intervals()
+    assert found["rmse"].value == result["rmse"]
+    assert found["rmse"].interval.low <= result["rmse"] <= found["rmse"].interval.high
+    with pytest.warns(ZeroVarianceWarning):
+        recsys.compare({"same": result, "other": result}, baseline="same")

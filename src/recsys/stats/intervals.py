@@ -277,8 +277,11 @@ def delta_values(
     ]
     value = combine(*means)
     slopes = []
-    for j in range(2):
-        step = 1e-6 * max(abs(means[j]), 1e-3)
+    for j, term in enumerate((first, second)):
+        if (term[present] == means[j]).all():  # no case moves it, and it may lie at the end of its range
+            slopes.append(0.0)
+            continue
+        step = 1e-6 * (abs(means[j]) or 1e-3)
         up, down = list(means), list(means)
         up[j] += step
         down[j] -= step
