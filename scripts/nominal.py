@@ -1,0 +1,739 @@
+"""Whether every statistical promise holds, by simulation: how often tests, gates and intervals are wrong.
+
+    python scripts/nominal.py rates.jsonl                   every cell, 1,000 worlds each; some take fewer
+    python scripts/nominal.py rates.jsonl --worlds 200      a coarse run, ten minutes on two cores
+    python scripts/nominal.py rates.jsonl --cells "gate.*hit"   the cells whose name matches
+    python scripts/nominal.py rates.jsonl --table           afterwards writes docs/nominal.md from the file
+
+A cell is one procedure in one world with one number of users (or nights). Its draws follow from its name
+alone, so cells can be run in any order and again. The file has one line per finished cell; a cell that is
+there, from the same source and with as many worlds, is not run again. The exit status is 1 if a promise does
+not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+import os
+import re
+import sys
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+from scipy.special import ndtr
+
+import recsys
+from recsys.comparison.history import Night, ResultHistory
+from recsys.debias import off_policy
+from recsys.stats.sampled import estimate_all
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+from worlds.metric_values import MARGINALS, SKEWED, Marginal, correlated, evaluation_of
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "nominal.md"
+BEGIN, END = "<!-- rates: written by scripts/nominal.py -->", "<!-- end of rates -->"
+ALPHA = 0.05
+CHANCE = 0.001  # a rate is off if a procedure that holds would show it less often than this
+USERS = (30, 100, 300, 1_000, 10_000)
+
+# {name: (what counts as wrong, how often it may happen)}
+PROMISES = {
+    "default test": ("compare() calls two equal models different", ALPHA),
+    "difference": ("the interval of the difference in compare() misses it", ALPHA),
+    "lift": ("the interval of the lift in compare() misses it", ALPHA),
+    "power": ("compare() finds less than the paired t-test where that test holds (net loss)", 0.01),
+    "permutation": ('compare(test="permutation") calls two equal models different', ALPHA),
+    "studentised": ('compare(test="studentised") calls two equal models different', ALPHA),
+    "bca": ('compare(test="bca") calls two equal models different', ALPHA),
+    "gate": ("gate() passes a model that is worse by the margin, half of the old value, in units", ALPHA),
+    "gate, relative": ('gate() passes a model that is worse by the margin, "20%"', ALPHA),
+    "no_worse_than": ("compare(no_worse_than=) passes a model that is worse by the margin", ALPHA),
+    "margin": ("compare(margin=) calls a model equivalent that is worse by the margin", ALPHA),
+    "interval": ("the interval of intervals() misses the mean", ALPHA),
+    "max-T": ("max-T finds something in a family of 6 metrics without differences", ALPHA),
+    "Holm": ("Holm's correction finds something in the same family", ALPHA),
+    "max-T power": ("max-T finds less than Holm's correction in the same family (net loss)", 0.01),
+    "runs test": ("compare() of several runs calls two equal models different", ALPHA),
+    "runs lift": ("the interval of the lift over several runs misses it", ALPHA),
+    "change points": ("history() reports a change in a series without one", 0.01),
+    "stop_when": ("stop_when= excludes the value of all users at some time", ALPHA),
+    "race": ("race() calls one of two equal models better at some time", ALPHA),
+    "mle": ("the interval of sampled ndcg@10 by mle misses its expected value", ALPHA),
+    "ips": ("the interval of off_policy() by ips misses the value", ALPHA),
+    "snips": ("the interval of off_policy() by snips misses the value", ALPHA),
+    "dm": ("the interval of off_policy() by dm misses the value", ALPHA),
+    "dr": ("the interval of off_policy() by dr misses the value", ALPHA),
+    "ab test": ("ab() calls two equal variants different", ALPHA),
+    "ab interval": ("the interval of ab() misses the difference", ALPHA),
+    "msprt": ('ab(sequential="msprt") calls two equal variants different at one of 10 looks', ALPHA),
+}
+
+
+@dataclass
+class Rate:
+    """How often a procedure was wrong in so many worlds.
+
+    `gained`: it found what its rival did not. `silent`: it gave no answer. `cautioned`: it was wrong, and the
+    result said to be careful.
+    """
+
+    wrong: int = 0
+    worlds: int = 0
+    gained: int = 0
+    silent: int = 0
+    cautioned: int = 0
+
+    @property
+    def value(self) -> float:
+        return (self.wrong - self.gained) / self.worlds
+
+    def error(self, nominal: float) -> float:
+        """The Monte Carlo standard error, not below that of the nominal rate."""
+        seen = (self.wrong + self.gained) / self.worlds
+        return math.sqrt(max(seen - self.value**2, nominal * (1 - nominal)) / self.worlds)
+
+    def off_by(self, nominal: float) -> float:
+        """How far the rate is beyond the nominal one; 0 if chance explains it."""
+        if self.gained:
+            beyond = self.value > nominal - float(stats.norm.ppf(CHANCE)) * self.error(nominal)
+        else:
+            beyond = bool(stats.binom.sf(self.wrong - 1, self.worlds, nominal) < CHANCE)
+        return self.value - nominal if beyond else 0.0
+
+
+class Tally(defaultdict[str, Rate]):
+    """The rate of each promise of a cell."""
+
+    def __init__(self) -> None:
+        super().__init__(Rate)
+
+    def add(self, promise: str, wrong: Iterable[Any], *, silent: Any = 0, cautioned: Any = 0) -> None:
+        """Count worlds: whether each was wrong, gave no answer, and was wrong with a caution beside it."""
+        flags = np.asarray(list(wrong), dtype=bool)
+        rate = self[promise]
+        rate.wrong += int(flags.sum())
+        rate.worlds += flags.size
+        rate.silent += int(np.sum(silent))
+        rate.cautioned += int(np.sum(flags & np.asarray(cautioned, dtype=bool)))
+
+    def cover(self, promise: str, intervals: Sequence[Any], truth: float, cautioned: Any = 0) -> None:
+        """Count intervals that miss the truth; one without numbers misses nothing and is silent."""
+        ends = np.array([(one.low, one.high) for one in intervals], dtype=float)
+        misses = (ends[:, 0] > truth) | (truth > ends[:, 1])
+        silent = np.isnan(ends).any(axis=1) | ~np.isfinite(ends).any(axis=1)
+        self.add(promise, misses, silent=silent, cautioned=cautioned)
+
+    def versus(self, promise: str, ours: Any, theirs: Any) -> None:
+        """Count what a rival finds and we do not, and the other way round."""
+        self.add(promise, theirs & ~ours)
+        self[promise].gained += int(np.sum(ours & ~theirs))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One procedure in one world; `share` is the part of the worlds asked for that it is run in."""
+
+    family: str
+    world: str
+    n: int
+    share: float = 1.0
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return f"{self.family}: {self.world}, {self.n}"
+
+    def run(self, worlds: int) -> dict[str, Any]:
+        """Simulate it; the line that is stored."""
+        worlds = self.worlds(worlds)
+        seed = hashlib.sha256(self.name.encode()).digest()
+        rng = np.random.default_rng(np.frombuffer(seed, dtype=np.uint32))
+        tally, began = Tally(), time.process_time()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # cautions are counted where results carry them
+            FAMILIES[self.family](tally, rng, worlds, self.n, **self.options)
+        return {
+            "cell": self.name,
+            "world": self.world,
+            "n": self.n,
+            "worlds": worlds,
+            "seconds": round(time.process_time() - began, 2),
+            "rates": {name: asdict(rate) for name, rate in tally.items()},
+        }
+
+    def worlds(self, asked: int) -> int:
+        return max(int(asked * self.share), min(asked, 20))
+
+
+Family = Callable[..., None]
+FAMILIES: dict[str, Family] = {}
+
+
+def family(function: Family) -> Family:
+    """A simulation that fills a tally: function(tally, rng, worlds, n, ...)."""
+    FAMILIES[function.__name__.replace("_", " ")] = function
+    return function
+
+
+def batches(worlds: int, n: int, most: int = 60) -> Iterator[int]:
+    """Sizes that add up to the worlds; a batch is one call of the library, each of its metrics a world."""
+    size = max(1, min(most, 200_000 // n))
+    for start in range(0, worlds, size):
+        yield min(size, worlds - start)
+
+
+# --- pairs of models ------------------------------------------------------------------------------------
+
+
+class Design:
+    """Which cases the users have, their weights, and whether values depend on either ("telling")."""
+
+    def __init__(self, rng: np.random.Generator, n: int, kind: str = "") -> None:
+        self.rng, self.truth_factor = rng, 1.0
+        self.clusters = self.weights = self.chance = None
+        if kind.startswith("clustered"):
+            sizes = np.minimum(rng.zipf(2.0, n), 50)
+            self.clusters = np.repeat(np.arange(n), sizes)
+            size = np.arange(1, 51)
+            pmf = stats.zipf.pmf(size, 2.0)
+            pmf[-1] = stats.zipf.sf(49, 2.0)
+            heavy, share_of_heavy = sizes[self.clusters] > 2, float(pmf[2:] @ size[2:] / (pmf @ size))
+        elif kind.startswith("weighted"):
+            self.weights = rng.lognormal(0, 1, n)
+            heavy, share_of_heavy = self.weights > 1, float(ndtr(1.0))
+        if "telling" in kind:
+            self.chance = np.where(heavy, 1.0, 1 / 3)
+            self.truth_factor = 1.5 * share_of_heavy + 0.5 * (1 - share_of_heavy)
+        self.n = n if self.clusters is None else len(self.clusters)
+
+    def scores(self, worlds: int, correlation: float) -> list[np.ndarray]:
+        """Standard normal scores of two models; half of their variance is shared by the cases of a user."""
+        scores = correlated(self.rng, (worlds, self.n), correlation)
+        if self.clusters is None:
+            return scores
+        users = correlated(self.rng, (worlds, int(self.clusters[-1]) + 1), correlation)
+        return [(a + b[:, self.clusters]) / math.sqrt(2) for a, b in zip(scores, users, strict=True)]
+
+    def evaluations(self, marginals: Sequence[Marginal], scores: Sequence[np.ndarray]) -> list[Any]:
+        """The evaluation of each model."""
+        kept = 1.0
+        if self.chance is not None:
+            kept = self.rng.random(scores[0].shape) < self.chance
+            marginals = [marginal.times(1.5) for marginal in marginals]
+        return [
+            evaluation_of(m.metric, m.at(z) * kept, clusters=self.clusters, weights=self.weights)
+            for m, z in zip(marginals, scores, strict=True)
+        ]
+
+
+def compared(old: Any, new: Any, **options: Any) -> tuple[list[Any], np.ndarray]:
+    """The rows of a comparison of one metric per world, and whether each has a caution."""
+    rows = list(recsys.compare({"old": old, "new": new}, "old", correction="none", **options))
+    return rows, np.array([any("no lift" not in note for note in row.notes) for row in rows])
+
+
+def significant(results: Iterable[Any]) -> np.ndarray:
+    return np.array([r.p_value <= ALPHA for r in results])
+
+
+@family
+def equal(
+    tally: Tally, rng: Any, worlds: int, n: int, *, sides: Any, correlation: float, design: str = ""
+) -> None:
+    """Two models with the same mean."""
+    for size in batches(worlds, n, 4 if design else 60):
+        drawn = Design(rng, n, design)
+        rows, cautions = compared(*drawn.evaluations(sides, drawn.scores(size, correlation)))
+        tally.add("default test", significant(rows), cautioned=cautions)
+
+
+@family
+def different(
+    tally: Tally, rng: Any, worlds: int, n: int, *, old: Marginal, correlation: float, design: str = ""
+) -> None:
+    """A model that is half better than the other."""
+    for size in batches(worlds, n, 4 if design else 60):
+        drawn = Design(rng, n, design)
+        sides = drawn.evaluations([old, old.times(1.5)], drawn.scores(size, correlation))
+        rows, cautions = compared(*sides)
+        truth = 0.5 * old.mean * drawn.truth_factor
+        tally.cover("difference", [row.interval for row in rows], truth, cautions)
+        tally.cover("lift", [row.relative_interval for row in rows], 0.5, cautions)
+        if not design and not old.tail and n * (1 - old.zeros) >= 60:
+            values = [np.array(list(side.per_case.columns.values())) for side in sides]
+            tally.versus("power", significant(rows), stats.ttest_rel(*values, axis=1).pvalue <= ALPHA)
+
+
+@family
+def resampled(tally: Tally, rng: Any, worlds: int, n: int, *, sides: Any, correlation: float) -> None:
+    """Two models with the same mean, by the tests that resample."""
+    for size in batches(worlds, n, 20):
+        drawn = Design(rng, n)
+        both = drawn.evaluations(sides, drawn.scores(size, correlation))
+        for test in ("permutation", "studentised", "bca"):
+            rows, cautions = compared(*both, test=test, n_resamples=1999)
+            tally.add(test, significant(rows), cautioned=cautions)
+
+
+@family
+def at_the_margin(
+    tally: Tally, rng: Any, worlds: int, n: int, *, old: Marginal, correlation: float, design: str = ""
+) -> None:
+    """A model that is worse by exactly the margin."""
+    for size in batches(worlds, n, 4 if design else 60):
+        drawn = Design(rng, n, design)
+        scores = drawn.scores(size, correlation)
+        margin = 0.5 * old.mean * drawn.truth_factor
+        base, half = drawn.evaluations([old, old.times(0.5)], scores)
+        gated(tally, "gate", half, base, margin)
+        rows, cautions = compared(base, half, no_worse_than=margin, margin=margin)
+        tally.add("no_worse_than", significant(row.non_inferiority for row in rows), cautioned=cautions)
+        tally.add("margin", significant(row.equivalence for row in rows), cautioned=cautions)
+        base, fifth = drawn.evaluations([old, old.times(0.8)], scores)
+        gated(tally, "gate, relative", fifth, base, "20%")
+
+
+@family
+def never_hits(tally: Tally, rng: Any, worlds: int, n: int, *, old: Marginal) -> None:
+    """A model that finds nothing, against a rare metric with half of its value as the margin."""
+    for size in batches(worlds, n):
+        values = old.at(rng.standard_normal((size, n)))
+        base, nothing = evaluation_of(old.metric, values), evaluation_of(old.metric, np.zeros((size, n)))
+        gated(tally, "gate", nothing, base, 0.5 * old.mean)
+
+
+def gated(tally: Tally, promise: str, new: Any, old: Any, margin: Any) -> None:
+    """Count the worlds whose gate lets the new model pass."""
+    checks = recsys.gate(new, old, dict.fromkeys(new, margin)).checks
+    tally.add(promise, [check.passed for check in checks], cautioned=[bool(c.notes) for c in checks])
+
+
+@family
+def intervals(tally: Tally, rng: Any, worlds: int, n: int, *, old: Marginal, design: str = "") -> None:
+    """One model."""
+    for size in batches(worlds, n, 4 if design else 60):
+        drawn = Design(rng, n, design)
+        (one,) = drawn.evaluations([old], drawn.scores(size, 0.0)[:1])
+        found = list(one.intervals().values())
+        cautions = [bool(each.notes) for each in found]
+        tally.cover(
+            "interval", [each.interval for each in found], old.mean * drawn.truth_factor, np.array(cautions)
+        )
+
+
+@family
+def families(tally: Tally, rng: Any, worlds: int, n: int, *, sparse: bool) -> None:
+    """Six metrics of two models; `sparse`: one of them hardly ever differs."""
+    plain, rare = MARGINALS["ndcg@10, 70% zeros"], Marginal("ndcg", 1 - 3 / n)
+    for _ in range(worlds):
+        shared = rng.standard_normal((2, 1, n))
+        scores = math.sqrt(0.7) * shared + math.sqrt(0.3) * rng.standard_normal((2, 6, n))
+        for promise, factor in (("max-T", 1.0), ("max-T power", 1.0 + 10 / math.sqrt(n))):
+            sides = [[plain] * 6, [plain.times(factor), *[plain] * 5]]
+            if sparse:
+                sides = [[*side[:5], rare] for side in sides]
+            old, new = (
+                evaluation_of("ndcg", np.stack([m.at(z) for m, z in zip(side, rows, strict=True)]))
+                for side, rows in zip(sides, scores, strict=True)
+            )
+            found = {}
+            for correction in ("max-t", "holm"):
+                options = {"correction": correction, "n_resamples": 999}
+                table = recsys.compare({"old": old, "new": new}, "old", **options)
+                found[correction] = np.array([row.adjusted_p <= ALPHA for row in table])
+            if promise == "max-T":
+                tally.add("max-T", [found["max-t"].any()])
+                tally.add("Holm", [found["holm"].any()])
+            else:
+                tally.versus(promise, found["max-t"][:1], found["holm"][:1])
+
+
+@family
+def several_runs(tally: Tally, rng: Any, worlds: int, n: int, *, old: Marginal, runs: int) -> None:
+    """Models trained several times: users, models, runs and chance each have a part in the scores."""
+    for size in batches(worlds, n * runs):
+        users = rng.standard_normal((2, size, 1, 1, n)) * np.array([0.6, 0.3])[:, None, None, None, None]
+        parts = users[0] + math.sqrt(1 - 0.6**2 - 0.3**2 - 0.15**2) * rng.standard_normal((size, 2, runs, n))
+        scores = (
+            parts
+            + 0.15 * rng.standard_normal((size, 2, runs, 1))
+            + 0.3 * rng.standard_normal((size, 2, 1, n))
+        )
+        for promise, new in (("runs test", old), ("runs lift", old.times(1.5))):
+            sides = [
+                [evaluation_of(old.metric, m.at(scores[:, side, run])) for run in range(runs)]
+                for side, m in enumerate((old, new))
+            ]
+            rows, cautions = compared(*sides)
+            if promise == "runs test":
+                tally.add(promise, significant(rows), cautioned=cautions)
+            else:
+                tally.cover(promise, [row.relative_interval for row in rows], 0.5, cautions)
+
+
+# --- nights, looks, samples, logs, experiments ----------------------------------------------------------
+
+
+def series(rng: np.random.Generator, noise: str, n: int) -> np.ndarray:
+    """Values of nights without a change."""
+    if noise == "flips of one item in 1,000":
+        return (900 + rng.integers(0, 2, n)) / 1000
+    if noise == "heavy, t(3)":
+        return 0.3 + 0.01 * rng.standard_t(3, n)
+    values = rng.standard_normal(n)
+    if noise.startswith("AR(1)"):
+        lag = float(noise.split()[1])
+        for night in range(1, n):
+            values[night] = lag * values[night - 1] + math.sqrt(1 - lag**2) * values[night]
+    return 0.3 + 0.01 * values
+
+
+@family
+def nights(tally: Tally, rng: Any, worlds: int, n: int, *, noise: str) -> None:
+    """Nights whose own errors are not known."""
+    for _ in range(worlds):
+        values = series(rng, noise, n).tolist()
+        found = ResultHistory(
+            [
+                Night(f"{at:03}", "model", "ndcg@10", value, value, value, 0.0, 1000, f"{at}.json")
+                for at, value in enumerate(values)
+            ]
+        )
+        tally.add("change points", [bool(found.changes())])
+
+
+def ranked(rng: np.random.Generator, n: int, hits: float, items: int) -> tuple[np.ndarray, np.ndarray]:
+    """Lists of ten items and one relevant item of each user, which is in `hits` of the lists."""
+    wanted = rng.integers(0, items, n)
+    lists = (wanted[:, None] + 1 + rng.permuted(np.tile(np.arange(10), (n, 1)), axis=1)) % items
+    found = rng.random(n) < hits
+    lists[found, rng.integers(0, 10, n)[found]] = wanted[found]
+    return lists, wanted
+
+
+@family
+def looks(tally: Tally, rng: Any, worlds: int, n: int, *, metric: str, hits: float) -> None:
+    """A test set whose own mean is the threshold, and two models with the same mean."""
+    for world in range(worlds):
+        lists, wanted = ranked(rng, n, hits, 1000)
+        prices = (
+            {"price": dict(enumerate(rng.lognormal(0, 1.5, 1000)))} if metric.startswith("value") else None
+        )
+        options = {"items": prices} if prices else {}
+        truth = dict(enumerate(wanted[:, None].tolist()))
+        shown = dict(enumerate(lists.tolist()))
+        mean = recsys.evaluate(shown, truth, [metric], **options)[metric]
+        stop = recsys.StopWhen(threshold={metric: mean}, rng=world)
+        stopped = recsys.evaluate(shown, truth, [metric], stop_when=stop, **options).notes["stopped"]
+        ends = stopped["intervals"][metric]  # at the mean up to rounding, once all hits were seen
+        tally.add("stop_when", [not ends["low"] - 1e-12 <= mean <= ends["high"] + 1e-12])
+        if not options:  # the places of the other model's hits, and so its mean, are those of the first
+            others = rng.permutation(n)
+            place = np.where(lists == wanted[:, None], np.arange(10), 10).min(axis=1)[others]
+            other = (wanted[:, None] + 1 + np.arange(10)) % 1000
+            other[place < 10, place[place < 10]] = wanted[place < 10]
+            models = {"one": shown, "other": dict(enumerate(other.tolist()))}
+            stop = recsys.StopWhen(rng=world)
+            legs = recsys.race(models, truth, [metric], stop_when=stop).legs
+            tally.add("race", [any(leg.verdict != "not settled" for leg in legs)])
+
+
+@family
+def sampled_ranks(tally: Tally, rng: Any, worlds: int, n: int, *, zipf: float) -> None:
+    """Ranks among 99 of 3,706 items; the truth is the mean of the estimates, as bias is not covered."""
+    chances = np.arange(1, 3707) ** -zipf
+    chances /= chances.sum()
+    found = []
+    for _ in range(worlds):
+        ranks = rng.choice(3706, n, p=chances)
+        above = rng.hypergeometric(ranks, 3705 - ranks, 99)
+        found.append(estimate_all(above + 1, 99, 3706, ["ndcg@10"], methods=["mle"])["ndcg@10"]["mle"])
+    tally.cover("mle", found, float(np.mean([one.value for one in found])))
+
+
+@family
+def decisions(tally: Tally, rng: Any, worlds: int, n: int, *, rewards: float, clusters: bool = False) -> None:
+    """A log of five actions made by another policy; `clusters`: users of five rows with rewards alike."""
+    logging = np.array([0.4, 0.25, 0.15, 0.1, 0.1])
+    policy = logging[::-1]
+    chances = rewards * np.array([0.5, 0.75, 1.0, 1.25, 1.5])
+    truth = float(policy @ chances)
+    for _ in range(worlds):
+        action = rng.choice(5, n, p=logging)
+        scores = rng.standard_normal(n)
+        if clusters:
+            scores = (scores + np.repeat(rng.standard_normal(-(-n // 5)), 5)[:n]) / math.sqrt(2)
+        rewarded = (ndtr(scores) < chances[action]).astype(int)
+        columns = {"action": action, "reward": rewarded, "propensity": logging[action]}
+        log = pd.DataFrame({**columns, "user": np.arange(n) // 5})
+        names = ("ips", "snips", "dm", "dr")
+        options = {"estimators": names, "clusters": "user"} if clusters else {"estimators": names}
+        values = off_policy(log, dict(enumerate(policy)), **options)
+        for name in names:
+            found = values[name]
+            tally.cover(name, [found.interval], truth, np.array([bool(found.notes)]))
+
+
+def arms(rng: np.random.Generator, worlds: int, n: int, kind: str) -> np.ndarray:
+    """Values of n units in each world."""
+    if kind.startswith("conversion"):
+        return (rng.random((worlds, n)) < float(kind.split()[1][:-1]) / 100).astype(int)
+    return Marginal("value", 0.95, tail=1.5).at(rng.standard_normal((worlds, n)))
+
+
+@family
+def experiment(tally: Tally, rng: Any, worlds: int, n: int, *, kind: str) -> None:
+    """Two variants that are the same, n units together."""
+    for size in batches(worlds, n):
+        log = {f"m{at}": row for at, row in enumerate(arms(rng, size, n, kind))}
+        metrics = [*log]
+        log |= {"user": np.arange(n), "variant": np.arange(n) % 2}
+        options = {"unit": "user", "variant": "variant", "correction": "none"}
+        rows = recsys.ab(log, metric=metrics, **options).rows
+        tally.add("ab test", significant(rows))
+        tally.cover("ab interval", [row.interval for row in rows], 0.0)
+        crossed = np.zeros(size, dtype=bool)
+        for look in range(1, 11):
+            part = {name: column[: n * look // 10] for name, column in log.items()}
+            rows = recsys.ab(part, metric=metrics, sequential="msprt", **options).rows
+            crossed |= np.array([row.sequential_p is not None and row.sequential_p <= ALPHA for row in rows])
+        tally.add("msprt", crossed)
+
+
+# --- the grid -------------------------------------------------------------------------------------------
+
+
+CORRELATIONS = (0.2, 0.8, 0.99)
+
+
+def pairs(n: int, share: float) -> Iterator[Cell]:
+    """Two models on n users: every marginal, other shapes, clusters and weights."""
+    for name, marginal in MARGINALS.items():
+        yield Cell("intervals", name, n, share, {"old": marginal})
+        for correlation in CORRELATIONS:
+            world, options = f"{name}, correlation {correlation}", {"correlation": correlation}
+            yield Cell("equal", world, n, share, {"sides": [marginal] * 2, **options})
+            yield Cell("different", world, n, share, {"old": marginal, **options})
+            yield Cell("at the margin", world, n, share / 2, {"old": marginal, **options})
+    for name, sides in SKEWED.items():
+        for correlation in CORRELATIONS:
+            options = {"sides": sides, "correlation": correlation}
+            yield Cell("equal", f"{name}, correlation {correlation}", n, share, options)
+    for name in ("ndcg@10, 70% zeros", "ndcg@10, 90% zeros", "hit, 10%"):
+        for design in ("clustered", "clustered, telling", "weighted", "weighted, telling"):
+            world, options = f"{name}, {design}", {"design": design, "correlation": 0.8}
+            marginal = MARGINALS[name]
+            yield Cell("intervals", world, n, share, {"old": marginal, "design": design})
+            yield Cell("equal", world, n, share, {"sides": [marginal] * 2, **options})
+            yield Cell("different", world, n, share, {"old": marginal, **options})
+            yield Cell("at the margin", world, n, share / 2, {"old": marginal, **options})
+
+
+def resampling(n: int) -> Iterator[Cell]:
+    """The tests that resample, and a model that never hits."""
+    for name in ("ndcg@10, 90% zeros", "hit, 2%"):
+        for correlation in CORRELATIONS[1:]:
+            options = {"sides": [MARGINALS[name]] * 2, "correlation": correlation}
+            yield Cell("resampled", f"{name}, correlation {correlation}", n, 0.5, options)
+    for name, sides in SKEWED.items():
+        options = {"sides": sides, "correlation": 0.8}
+        yield Cell("resampled", f"{name}, correlation 0.8", n, 0.5, options)
+    rare = {"old": MARGINALS["hit, 2%"]}
+    yield Cell("never hits", "hit, 2%, against a model that never hits", n, 1.0, rare)
+
+
+def several(n: int) -> Iterator[Cell]:
+    """Several metrics, several runs."""
+    for sparse in (False, True):
+        world = "ndcg@10, 70% zeros" + (", one metric with 3 hits" if sparse else "")
+        yield Cell("families", world, n, 0.5, {"sparse": sparse})
+    for name in ("ndcg@10, 70% zeros", "ndcg@10, 90% zeros"):
+        for runs in (2, 3, 5):
+            options = {"old": MARGINALS[name], "runs": runs}
+            yield Cell("several runs", f"{name}, {runs} runs", n, 1.0, options)
+
+
+def others() -> Iterator[Cell]:
+    """Nights, looks, samples, logs and experiments."""
+    for noise in ("normal", "flips of one item in 1,000", "heavy, t(3)", "AR(1) 0.3", "AR(1) 0.6"):
+        for n in (5, 7, 8, 20, 60, 120):
+            yield Cell("nights", noise, n, 1.0, {"noise": noise})
+    for metric, hits in (("dcg@10", 0.01), ("dcg@10", 0.003), ("ndcg@10", 0.01), ("value@10", 0.2)):
+        yield Cell("looks", f"{metric}, {hits:.1%} hits", 2_000, 0.25, {"metric": metric, "hits": hits})
+    for zipf in (0.7, 1.2):
+        yield Cell("sampled ranks", f"ranks of Zipf {zipf}", 1_000, 0.1, {"zipf": zipf})
+    for n in (300, 2_000):
+        for rewards in (0.01, 0.25):
+            yield Cell("decisions", f"rewards of {rewards:.0%}", n, 1.0, {"rewards": rewards})
+        options = {"rewards": 0.25, "clusters": True}
+        yield Cell("decisions", "rewards of 25%, users of 5 rows", n, 1.0, options)
+    for n in (100, 1_000, 10_000):
+        for kind in ("conversion 2%", "conversion 10%", "revenue, 95% zeros"):
+            yield Cell("experiment", kind, n, 0.5, {"kind": kind})
+
+
+def grid() -> list[Cell]:
+    """Every cell, in the order of the page."""
+    return [
+        *(cell for n in USERS for cell in pairs(n, 0.25 if n > 1000 else 1.0)),
+        *(cell for n in USERS[:4] for cell in resampling(n)),
+        *(cell for n in (100, 1_000) for cell in several(n)),
+        *others(),
+    ]
+
+
+# --- running and reading --------------------------------------------------------------------------------
+
+
+def stored(path: Path) -> dict[str, dict[str, Any]]:
+    """The newest line of each cell in the file, by its name."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    return {line["cell"]: line for line in map(json.loads, text.splitlines())}
+
+
+def simulate(cells: Sequence[Cell], path: Path, *, worlds: int, jobs: int) -> int:
+    """Run what the file does not hold yet and append it, line by line; how many ended in an error."""
+    sources = sorted(Path(recsys.__file__).parent.rglob("*.py"))
+    source = hashlib.sha256(b"".join(file.read_bytes() for file in sources)).hexdigest()[:12]
+    done = {n: line["worlds"] for n, line in stored(path).items() if line["source"] == source}
+    left = [cell for cell in cells if done.get(cell.name, 0) < cell.worlds(worlds)]
+    failed = 0
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file, ProcessPoolExecutor(jobs) as pool:
+        # The large ones first, so that no worker is left alone with one at the end.
+        futures = {pool.submit(c.run, worlds): c for c in sorted(left, key=lambda c: -c.n * c.share)}
+        for at, future in enumerate(as_completed(futures), 1):
+            progress = f"{at}/{len(left)} {futures[future].name}"
+            if future.exception():
+                print(f"{progress}: {future.exception()!r}", flush=True)
+                failed += 1
+                continue
+            line = future.result() | {"source": source}
+            file.write(json.dumps(line) + "\n")
+            file.flush()
+            for promise, rate in line["rates"].items():
+                off = Rate(**rate).off_by(PROMISES[promise][1])
+                if off:
+                    print(f"{progress}: {promise} is off by {100 * off:.1f} points", flush=True)
+    return failed
+
+
+def verdict(rates: Mapping[int, Rate], nominal: float) -> str:
+    """Whether a row of the table holds, and where it does not."""
+    off = {n: rate.off_by(nominal) for n, rate in rates.items()}
+    if any(off.values()):
+        parts = [f"{100 * value:.1f} at {n:,}" for n, value in off.items() if value]
+        wrong = sum(rates[n].wrong for n, value in off.items() if value)
+        cautioned = sum(rates[n].cautioned for n, value in off.items() if value)
+        words = f"; {cautioned / wrong:.0%} of these with a caution" if cautioned else ""
+        return f"off by {', '.join(parts)}{words}"
+    silent = [n for n, rate in rates.items() if rate.silent > rate.worlds / 2]
+    return "holds" + (f"; mostly no answer at {', '.join(f'{n:,}' for n in silent)}" if silent else "")
+
+
+def table(lines: Iterable[Mapping[str, Any]]) -> str:
+    """All promises in short; then one section per promise, one row per world, one column per size."""
+    rates: dict[str, dict[str, dict[int, Rate]]] = defaultdict(lambda: defaultdict(dict))
+    for line in lines:
+        for promise, rate in line["rates"].items():
+            rates[promise][line["world"]][line["n"]] = Rate(**rate)
+    short = [
+        "| promise, and what breaks it | promised at most | seen at most | holds in |",
+        "|---|---|---|---|",
+    ]
+    sections = []
+    for promise, (wrong, nominal) in PROMISES.items():
+        if promise not in rates:
+            continue
+        rows = {world: dict(sorted(row.items())) for world, row in rates[promise].items()}
+        sizes = sorted({n for row in rows.values() for n in row})
+        every = [rate for row in rows.values() for rate in row.values()]
+        fewest, most = min(rate.worlds for rate in every), max(rate.worlds for rate in every)
+        count = f"{fewest:,} to {most:,}" if most > fewest else f"{most:,}"
+        words = {world: verdict(row, nominal) for world, row in rows.items()}
+        held = sum(text.startswith("holds") for text in words.values())
+        worst, limit = max(rate.value for rate in every), f"{100 * nominal:.0f}%"
+        cells = [
+            f"[{promise}](#{slug(promise)}): {wrong}",
+            limit,
+            f"{100 * worst:.1f}%",
+            f"{held} of {len(rows)} worlds",
+        ]
+        short.append(f"| {' | '.join(cells)} |")
+        unit = "nights" if promise == "change points" else "users"
+        sections += [
+            "",
+            f"## {promise}",
+            "",
+            f"How often, in percent, {wrong}: at most {100 * nominal:.0f}. {count} test sets for each entry.",
+            "",
+            f"| world | {' | '.join(f'{n:,} {unit}' for n in sizes)} | |",
+            f"|---|{'---|' * len(sizes)}---|",
+        ]
+        for world, row in rows.items():
+            entries = [
+                f"{100 * row[n].value:.1f} ± {100 * row[n].error(nominal):.1f}" if n in row else ""
+                for n in sizes
+            ]
+            cells = [world, *entries, words[world]]
+            sections.append(f"| {' | '.join(cells if words[world][0] == 'h' else map(bold, cells))} |")
+    return "\n".join([BEGIN, "", *short, *sections, "", END])
+
+
+def slug(promise: str) -> str:
+    """The anchor of its heading."""
+    return re.sub(r"[^\w -]", "", promise.lower()).replace(" ", "-")
+
+
+def bold(text: str) -> str:
+    return f"**{text}**" if text else ""
+
+
+def write_table(path: Path) -> None:
+    """Put the rates of the file into the page, and all promises in short into the page on statistics."""
+    lines = stored(path)
+    text = table(lines[cell.name] for cell in grid() if cell.name in lines)
+    short = text.split("\n## ")[0].removesuffix(END).replace("](#", f"]({PAGE.name}#")
+    for page, content in ((PAGE, text), (PAGE.with_name("statistics.md"), f"{short.rstrip()}\n\n{END}")):
+        head, rest = page.read_text(encoding="utf-8").split(BEGIN)
+        page.write_text(head + content + rest.split(END)[1], encoding="utf-8")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("file", type=Path, help="the JSON lines of finished cells")
+    parser.add_argument("--cells", default="", help="run the cells whose name matches this pattern")
+    parser.add_argument("--worlds", type=int, default=1000, help="worlds of a cell")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
+    parser.add_argument("--table", action="store_true", help="write docs/nominal.md from the file")
+    arguments = parser.parse_args()
+    cells = [cell for cell in grid() if re.search(arguments.cells, cell.name)]
+    if not cells:
+        parser.error(f"no cell matches {arguments.cells!r}")
+    failed = simulate(cells, arguments.file, worlds=arguments.worlds, jobs=arguments.jobs)
+    if arguments.table:
+        write_table(arguments.file)
+    done = stored(arguments.file)
+    finished = [done[cell.name] for cell in cells if cell.name in done]
+    rates = [item for line in finished for item in line["rates"].items()]
+    off = sum(Rate(**rate).off_by(PROMISES[promise][1]) > 0 for promise, rate in rates)
+    print(
+        f"{len(cells)} cells: {len(rates) - off} rates hold, {off} are off, {failed} cells ended in an error"
+    )
+    return int(off + failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
