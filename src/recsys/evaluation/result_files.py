@@ -279,7 +279,7 @@ def _read_array(value: dict[str, Any]) -> Array:
         unpacker = zlib.decompressobj()
         # One byte more than announced: a longer column is damaged, and is not unpacked to its end.
         data = unpacker.decompress(base64.b64decode(value["zlib"], validate=True), size + 1)
-    except (KeyError, TypeError, binascii.Error, zlib.error) as error:
+    except (KeyError, OverflowError, TypeError, binascii.Error, zlib.error) as error:
         raise FileError("a column of the result file cannot be unpacked.", hint=_DAMAGED) from error
     if len(data) != size or hashlib.sha256(data).hexdigest() != value.get("sha256"):
         raise FileError("a column of the result file does not match its checksum.", hint=_DAMAGED)
