@@ -407,7 +407,7 @@ def nights(tally: Tally, rng: Any, worlds: int, n: int, *, noise: str) -> None:
         values = series(rng, noise, n).tolist()
         found = ResultHistory(
             [
-                Night(f"{at:03}", "model", "ndcg@10", value, value, value, 0.0, 1000, f"{at}.json")
+                Night(f"{at:03}", "model", "ndcg@10", value, value, value, 1000, f"{at}.json")
                 for at, value in enumerate(values)
             ]
         )

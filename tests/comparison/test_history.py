@@ -99,7 +99,7 @@ def test_a_metric_without_users_claims_no_interval(tmp_path):
 
 def in_words(values):
     nights = [
-        Night(f"2026-01-{i + 1:02d}", "als", "mrr", value, value, value, 0.0, 500, f"{i}.json")
+        Night(f"2026-01-{i + 1:02d}", "als", "mrr", value, value, value, 500, f"{i}.json")
         for i, value in enumerate(values)
     ]
     return ResultHistory(nights)

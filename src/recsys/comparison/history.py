@@ -37,7 +37,6 @@ class Night:
     value: float
     low: float
     high: float
-    error: float
     users: int
     path: str
 
@@ -87,8 +86,7 @@ class ResultHistory(Sequence[Night]):
             for (name, metric), rows in self.changes().items()
             for night, change in rows
         ]  # fmt: skip
-        shown = [{k: v for k, v in vars(night).items() if k != "error"} for night in self.nights]
-        nights = [{name: json_number(value) for name, value in night.items()} for night in shown]
+        nights = [{name: json_number(value) for name, value in vars(night).items()} for night in self.nights]
         too_few = [
             {"name": name, "metric": metric, "nights": count, "nights_needed": MIN_NIGHTS}
             for (name, metric), count in self.too_few_nights().items()
@@ -208,11 +206,10 @@ def _nights(result: Evaluation, requested: Sequence[str] | None, path: str) -> l
             # Warnings about a single night do not matter here.
             warnings.simplefilter("ignore", StatisticsWarning)
             estimate = result.intervals(metrics=[metric])[metric]
-        error = estimate.standard_error if math.isfinite(estimate.standard_error) else 0.0
         known = math.isfinite(estimate.standard_error)
         low, high = (estimate.interval.low, estimate.interval.high) if known else (value, value)
         out.append(
-            Night(str(result.run.get("finished", "")), result.name or path, metric, value, low, high, error,
+            Night(str(result.run.get("finished", "")), result.name or path, metric, value, low, high,
                   result.n_cases.get(metric, 0), path)
         )  # fmt: skip
     return out
