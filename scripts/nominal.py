@@ -704,6 +704,10 @@ def bold(text: str) -> str:
 def write_table(path: Path) -> None:
     """Put the rates of the file into the page, and all promises in short into the page on statistics."""
     lines = stored(path)
+    missing = sum(cell.name not in lines for cell in grid())
+    if missing:
+        print(f"the pages are left as they are: {missing} cells have not been run")
+        return
     text = table(lines[cell.name] for cell in grid() if cell.name in lines)
     short = text.split("\n## ")[0].removesuffix(END).replace("](#", f"]({PAGE.name}#")
     for page, content in ((PAGE, text), (PAGE.with_name("statistics.md"), f"{short.rstrip()}\n\n{END}")):
