@@ -21,7 +21,7 @@ NATIVE := $(wildcard CMakeLists.txt src/recsys/kernels/native/*)
 CPP := $(wildcard src/recsys/kernels/native/*.cpp src/recsys/kernels/native/*.hpp tests/kernels/native/*.cpp)
 SOURCES := $(shell find src -name '*.py' -o -name 'py.typed' -o -name '*.html' -o -name '*.css' -o -name '*.js' -o -name '*.json')
 
-.PHONY: help demo test quick check parity bench tidy sanitize fuzz nominal cross docs lock clean
+.PHONY: help demo test quick check parity bench tidy sanitize fuzz nominal nightly cross docs lock clean
 .DELETE_ON_ERROR:
 
 help:
@@ -35,6 +35,7 @@ help:
 	@echo "make sanitize  the kernel tests on an AddressSanitizer and UBSan build"
 	@echo "make fuzz    random hostile values and damaged files, for SECONDS=60; the exit status says if all ended well"
 	@echo "make nominal how often tests, gates and intervals are wrong in simulated worlds; under an hour on two cores"
+	@echo "make nightly every metric on every kind of Spark session, and a worker that is killed; about half an hour"
 	@echo "make cross   the kernels' answers on this CPU and, in an emulator, on aarch64"
 	@echo "make docs    write the generated pages of docs/ and build the site into site/"
 	@echo "make lock    resolve the locks anew"
@@ -44,7 +45,7 @@ demo: $(VENV)/.installed
 	$(BIN)/recsys demo
 
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest -n $(JOBS) --ignore=tests/parity --ignore=tests/ecosystem $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --ignore=tests/parity --ignore=tests/ecosystem --ignore=tests/nightly $(ARGS)
 	$(MAKE) parity ARGS=
 
 # One or two files of each room that say most in little time; Hypothesis tries 10 examples of each property.
@@ -93,6 +94,10 @@ WORLDS ?= 1000
 nominal: $(VENV)/.installed
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python scripts/nominal.py build/nominal.jsonl --worlds $(WORLDS) --jobs $(JOBS) --table $(ARGS)
 
+# One session after the other: each has a JVM, and the last one two executors besides.
+nightly: $(VENV)/.installed
+	$(BIN)/python -m pytest tests/nightly $(ARGS)
+
 # Needs a cross compiler and an emulator (Debian: g++-aarch64-linux-gnu qemu-user).
 cross:
 	scripts/cross.sh
@@ -104,10 +109,11 @@ docs: $(VENV)/.installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 # The locks carry hashes and no addresses, so any index that serves the same files will do.
+# PySpark is published as source only: 456 MB, half a minute to fetch and build where pip has no wheel of it.
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-    --upgrade --only-binary :all:
+    --upgrade --only-binary :all: --no-binary pyspark
 # The extras the tests use; torch comes in a pip call of its own (below).
-EXTRAS = polars arrow cli report plot implicit safetensors embed
+EXTRAS = polars arrow duckdb cli report plot implicit spark safetensors embed
 lock: $(VENV)/.locked
 	$(BIN)/python -m pip install --quiet uv
 	$(COMPILE) $(foreach extra,$(EXTRAS),--extra $(extra)) --group dev pyproject.toml -o requirements/lock.txt

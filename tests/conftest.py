@@ -1,7 +1,9 @@
-"""What all tests share: where the data folder is, and how hard Hypothesis tries."""
+"""What all tests share: where the data folder is, how hard Hypothesis tries, one Spark session."""
 
 import os
-from collections.abc import Callable
+import shutil
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +24,35 @@ settings.register_profile("dev", deadline=None, max_examples=100)
 settings.register_profile("deep", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
+# PySpark 4.3 says this at every call that might meet pandas.
+SPARK_AND_PANDAS_3 = "ignore:PySpark does not yet fully support pandas:FutureWarning"
+
 
 def shared_folder() -> Path:
     """The data folder beside the checkout, or where RECSYS_SHARED says."""
     return Path(os.environ.get("RECSYS_SHARED", ROOT.parent / "shared"))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Tests go to whichever worker is free, but those of Spark all to one, so that there is one JVM."""
+    if config.getvalue("dist") != "load":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    # --dist loadgroup is for this, but xdist 3.8 no longer groups anything under pytest 9.2.
+    class OneForSpark(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "spark" if "/spark" in nodeid else nodeid
+
+    return OneForSpark(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what is marked `shared` where there is no data folder: the suite never needs it."""
+    """Let PySpark meet pandas 3; skip what is marked `shared` where there is no data folder."""
+    for item in items:
+        if "/spark" in item.nodeid:
+            item.add_marker(pytest.mark.filterwarnings(SPARK_AND_PANDAS_3))
     if shared_folder().is_dir():
         return
     absent = pytest.mark.skip(
@@ -46,6 +69,33 @@ def shared_dir() -> Path:
     if not shared_folder().is_dir():
         pytest.skip(f"no data folder at {shared_folder()}; RECSYS_SHARED=PATH says where one is")
     return shared_folder()
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A classic Spark session on two cores, for all tests of this process; a skip where Java is missing."""
+    if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+        pytest.skip("no Java: Spark needs 17 or newer, as `java` on the PATH or named by JAVA_HOME")
+    builder = pytest.importorskip("pyspark.sql").SparkSession.builder.master("local[2]")
+    folder = tmp_path_factory.mktemp("spark")
+    options = {
+        "spark.driver.memory": "1g",
+        "spark.local.dir": folder / "local",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": 100_000,
+        "spark.sql.shuffle.partitions": 4,
+        "spark.sql.warehouse.dir": folder / "warehouse",
+        "spark.ui.enabled": False,
+        "spark.ui.showConsoleProgress": False,
+    }
+    for name, value in options.items():
+        builder = builder.config(name, str(value))
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        environment.setenv("PYSPARK_PYTHON", sys.executable)
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("ERROR")
+        yield session
+        session.stop()
 
 
 @pytest.fixture

@@ -87,6 +87,7 @@ _ROOMS = {
     "report": "recsys.report",
     "rerank": "recsys.models.rerankers",
     "sampled": "recsys.stats.sampled",
+    "spark": "recsys.spark",
     "splits": "recsys.splits",
     "stats": "recsys.stats",
     "studies": "recsys.cli.studies",

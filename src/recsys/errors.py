@@ -29,6 +29,7 @@ __all__ = [
     "ManifestError",
     "MergeError",
     "MissingExtraError",
+    "NoRowsError",
     "NotDefinedError",
     "OutOfBoundsError",
     "RecsysDeprecationWarning",
@@ -171,6 +172,16 @@ class ConventionError(RecsysError, ValueError):
 
 class NotDefinedError(RecsysError, ValueError):
     """The metric is not defined on this input (say, AUC on truncated lists)."""
+
+
+class NoRowsError(NotDefinedError):
+    """The values per user, which the result does not hold, are needed."""
+
+    def __init__(self, what: str = "this") -> None:
+        super().__init__(
+            f"{what} needs the values per user, and they were not kept.",
+            hint="Evaluate again with per_user='folder/' (the command: --per-user-to folder/).",
+        )
 
 
 class MergeError(RecsysError, ValueError):

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys import Registry as Registry  # noqa: PLC0414 - a name of this module too
-from recsys.errors import IdTypeError
+from recsys.errors import IdTypeError, InputError, NoRowsError
 
 Int = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -23,6 +23,7 @@ Float = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 Array = npt.NDArray[Any]
 ExposureKey = tuple[int | None, str]
+MAX_IDS = 2**31 - 1  # codes are int32
 _T = TypeVar("_T")
 
 
@@ -63,6 +64,14 @@ class Ids:
     values: Array
     is_range: bool = False
 
+    def __post_init__(self) -> None:
+        """Raise an error if there are more ids than codes."""
+        if len(self.values) > MAX_IDS:
+            raise InputError(
+                f"there are {len(self.values):,} different ids, and at most {MAX_IDS:,} go together.",
+                hint="Evaluate pieces of the users, and keep the sums of each without its rows.",
+            )
+
     @property
     def kind(self) -> str:
         return "str" if self.values.dtype == object else "int"
@@ -80,6 +89,14 @@ class Ids:
         mixed = (self.values.dtype == object) != (wanted.dtype == object)
         if mixed or len(self.values) == 0 or len(wanted) == 0:
             return np.full(len(wanted), -1, dtype=np.int64)
+        if self.is_range:
+            return np.where((wanted >= 0) & (wanted < len(self.values)), wanted, -1).astype(np.int64)
+        if len(wanted) == len(self.values) and np.array_equal(wanted, self.values):
+            return np.arange(len(wanted), dtype=np.int64)
+        if self.values.dtype == object and len(wanted) * len(self.values).bit_length() > 2 * len(self.values):
+            # Text is found faster by its hash than by comparisons, unless few of many ids are wanted.
+            codes = dict(zip(self.values.tolist(), range(len(self.values)), strict=True))
+            return np.fromiter((codes.get(one, -1) for one in wanted.tolist()), np.int64, len(wanted))
         place = np.searchsorted(self.values, wanted)
         place[place == len(self.values)] = 0
         return np.where(self.values[place] == wanted, place, -1).astype(np.int64)
@@ -99,14 +116,14 @@ class Ids:
         order = np.argsort(both, kind="stable")  # two sorted runs: merged in one pass
         merged = both[order]
         is_new = np.concatenate([[True], merged[1:] != merged[:-1]])
+        union = Ids(merged[is_new])
         new_codes = np.empty(len(both), dtype=np.int32)
         new_codes[order] = np.cumsum(is_new) - 1
         own_codes, other_codes = new_codes[: len(self)], new_codes[len(self) :]
-        size = int(is_new.sum())
         return (
-            Ids(merged[is_new]),
-            None if size == len(self) else own_codes,
-            None if size == len(other) else other_codes,
+            union,
+            None if len(union) == len(self) else own_codes,
+            None if len(union) == len(other) else other_codes,
         )
 
     def same_kind(self, other: Ids, *, what: str) -> None:
@@ -395,20 +412,73 @@ class PerCase:
 
 
 @dataclass(frozen=True, eq=False)
+class ExactSums:
+    """A sum without rounding for each of 64 groups of users, as a whole number of 2^-shift."""
+
+    groups: tuple[int, ...]
+    shift: int
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """The distinct rows of some columns, in ascending order, and how often each occurs."""
+
+    rows: Float
+    counts: Int
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What one metric comes to without its rows; the sums of different cases add up.
+
+    A unit is a case, or all cases of a user. Its `x` is its value times its weight (of a metric that is made
+    of two terms: the first one), `y` the second term times its weight, `w` its weight; `y` is left out where
+    there are no terms, `w` where every unit weighs 1. `moments` has the sums of them and of their products,
+    such as "xy", by group of users; `extremes` the least and the greatest of each.
+
+    `units` is the histogram of x, y and w, None beyond 2^16 distinct rows: then `powers` has the sums of
+    higher products over all users. `values` is that of the value per case, with its weight if there are
+    weights, where a unit is more than a value. `n_units` counts those that weigh something; it is None where
+    the cases of a user may lie in several pieces.
+    """
+
+    n_cases: Int
+    n_units: Int | None
+    moments: Mapping[str, ExactSums]
+    powers: Mapping[str, float]
+    extremes: Mapping[str, tuple[float, float]]
+    values: Histogram | None
+    units: Histogram | None
+
+
+@dataclass(frozen=True, eq=False)
 class Partial:
     """The result of some cases; two of them merge into the result of all their cases.
 
     `terms` holds numerator and denominator per case of a metric that is pooled or built from others;
-    metrics of the whole catalogue are computed from `exposure` and `context`.
+    metrics of the whole catalogue are computed from `exposure` and `context`. Where the rows are not kept
+    (`per_case` is None), all else is computed from `sums`.
     """
 
-    per_case: PerCase
+    per_case: PerCase | None
     terms: Mapping[str, tuple[Float, Float]]
     counts: Mapping[str, int]
     exposure: Mapping[ExposureKey, Exposure] = field(default_factory=dict)
     catalogue: Catalogue | None = None
     context: Context = field(default_factory=Context)
     strata: Mapping[Any, Stratum] = field(default_factory=dict)
+    sums: Mapping[str, Sums] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> PerCase:
+        """The values per case.
+
+        Raises:
+            NoRowsError: they were not kept.
+        """
+        if self.per_case is None:
+            raise NoRowsError
+        return self.per_case
 
 
 @dataclass(frozen=True, eq=False)

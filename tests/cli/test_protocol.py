@@ -200,6 +200,32 @@ def test_a_folder_that_cannot_be_made(place):
         run_protocol(place / "protocol.toml", folder=place / "events.csv")
 
 
+def test_tables_of_several_files(place):
+    """The result is that of one file; the fingerprint is that of `cd FOLDER && sha256sum * | sha256sum`."""
+    expected = run_protocol(place / "protocol.toml")
+    for name in ("events", "lists"):
+        (place / name).mkdir()
+        rows = pd.read_csv(place / f"{name}.csv")
+        for at, part in enumerate((rows[:70], rows[70:])):
+            part.to_csv(place / name / f"part-{at}.csv", index=False)
+    text = PROTOCOL.replace("events.csv", "events/*.csv").replace("lists.csv", "lists")
+    (place / "parts.toml").write_text(text)
+    found = run_protocol(place / "parts.toml")
+    assert {name: dict(r) for name, r in found.evaluations.items()} == {
+        name: dict(r) for name, r in expected.evaluations.items()
+    }
+    lines = "".join(
+        f"{hashlib.sha256((place / 'lists' / name).read_bytes()).hexdigest()}  {name}\n"
+        for name in ("part-0.csv", "part-1.csv")
+    )
+    assert found.inputs["lists"] == hashlib.sha256(lines.encode()).hexdigest()
+    (place / "lists" / "part-1.csv").write_text("user,item,rank\nu00,i01,6\n")
+    changed = text.replace("[split]", f'[data.sha256]\nlists = "{found.inputs["lists"]}"\n\n[split]')
+    (place / "parts.toml").write_text(changed)
+    with pytest.raises(FileError, match="lists is not the file the protocol was written for"):
+        run_protocol(place / "parts.toml")
+
+
 def test_a_missing_file(place):
     (place / "wrong.toml").write_text(PROTOCOL.replace("U.npy", "gone.npy"))
     with pytest.raises(FileError, match=r"gone\.npy"):

@@ -222,12 +222,6 @@ def test_lists_are_short_to_look_at_and_come_back_from_their_table():
     assert repr(recsys.read_interactions({1: {3: 2.0}})) == "Interactions(1 case, 1 item, 1 row, with grades)"
 
 
-@pytest.mark.parametrize(("name", "words"), [("by", "need all users at once"), ("trian", "mean 'train'")])
-def test_an_evaluator_names_the_keyword_it_does_not_know(name, words):
-    with pytest.raises(UnknownNameError, match=words):
-        recsys.Evaluator(["hit@1"], **{name: {1: [2]}})
-
-
 def test_other_conventions_ask_for_the_highest_grade_again():
     """max_grade was not set, so it is that of the truth, however the conventions were changed."""
     lists, truth = {1: [3, 4], 2: [5, 3]}, {1: {4: 5.0, 3: 1.0}, 2: {3: 2.0}}

@@ -153,7 +153,10 @@ class TestFactors:
         np.save("things.npy", np.array([5, 6, 7]).astype(kind))
         (tmp_path / "truth.csv").write_text("user,item\n10,5\n20,6\n")
         done = model("--user-ids", "people.npy", "--item-ids", "things.npy", "--ids", ids)
-        assert done.stdout == "metric,value,cases\nmrr,0.75,2\n", done.output
+        if (ids, kind) == ("auto", np.int64):  # numbers in one file, text in the other
+            failed(done, 3, "--ids str or --ids int reads both files the same way")
+        else:
+            assert done.stdout == "metric,value,cases\nmrr,0.75,2\n", done.output
 
     def test_ids_that_are_floats_are_refused(self, model):
         np.save("people.npy", np.array([10.0, 20.0]))
@@ -313,7 +316,7 @@ class TestResults:
         (tmp_path / "items.csv").write_text("item\n2\ni0\n")
         audit = ("audit", "n.csv", "n.csv", "--ids", "int")
         failed(run(*audit, "--items", "items.csv"), 3, "row 1: 'i0' is not a whole number")
-        failed(run(*audit, "--items", "."), 3, ". is a folder. Name one file.")
+        failed(run(*audit, "--items", "."), 3, "items.csv has item. The files of one table have the same")
         failed(run(*audit, "--model", "a=n.csv", "--model", "a=n.csv"), 2, "--model a is given twice")
 
     def test_ratings_spare_their_file(self, run, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -89,7 +90,9 @@ def compare_command(
     report: Path | None,
     quiet: bool,
 ) -> None:
-    """Compare models, paired user by user: A, B, … are list files (with --truth) or saved results (.json).
+    """Compare models, paired user by user: A, B, … are list files (with --truth) or saved results.
+
+    A saved result is a file (.json) or the folder of --per-user-to, which is compared piece by piece.
 
     recsys compare als.csv bpr.csv --truth test.csv --baseline als -m ndcg@10 -m recall@10
     """
@@ -158,7 +161,13 @@ class ModelFile(NamedTuple):
 
     @property
     def stem(self) -> str:
-        return Path(self.path).name.split(".")[0] or self.path
+        """The name without its endings; of a glob what stands before the pattern, or its folder."""
+        from recsys.inputs.files.formats import is_glob
+
+        place = Path(self.path)
+        if is_glob(place):
+            return re.sub(r"\W*[*?\[].*", "", place.name) or place.parent.name or self.path
+        return place.name.split(".")[0] or self.path
 
 
 def files_by_model(paths: Sequence[str], names: Sequence[str]) -> dict[str, ModelFile]:
@@ -245,10 +254,11 @@ def evaluate_files(
 
 
 def _is_result(path: str) -> bool:
-    """Whether a file is a saved result rather than lists, judged by its first bytes."""
+    """Whether a file or folder is a saved result rather than lists, judged by its first bytes."""
     place = Path(path)
+    place = place / "manifest.json" if place.is_dir() else place
     if place.suffix.lower() != ".json" or not place.is_file():
         return False
     with place.open("rb") as file:
         head = file.read(200).lstrip(b"\xef\xbb\xbf \r\n\t{")
-    return head.startswith(b'"result"')
+    return re.match(rb'("format":\s*\d+,\s*)?"result"|"recsys":"rows"', head) is not None

@@ -138,8 +138,10 @@ def _read_catalogue(path: str, files: FileOptions) -> Any:
         raise FileError(f"{path} cannot be read as items ({error}).", hint="Check the path.") from error
     named = {"item": files.item} if files.item is not None and files.item in frame.columns else None
     column = find_columns(list(frame.columns), ("item",), named, path, needed=("item",))["item"]
+    if files.ids == "auto":
+        return frame
     texts = frame[column].astype(str)
-    if files.ids != "int":
+    if files.ids == "str":
         return frame.assign(**{column: texts})
     ids, codes = encode_strings(texts.to_numpy(dtype=object), table=path, column=column)
     ids, codes = convert_ids(ids, codes, "int", f"{column} ids of {path}", lambda row: f", row {row}")
@@ -185,9 +187,12 @@ def inspect_command(
     """
     from recsys.analysis import described_list, inspect_user_recommendations
     from recsys.evaluation import tables
+    from recsys.inputs.files.matrices import SUFFIXES
     from recsys.models.model_files import is_model_file
 
-    is_model = Path(lists).is_dir() or Path(lists).suffix.lower() in (".npz", ".safetensors")
+    in_folder = Path(lists).glob("*") if Path(lists).is_dir() else ()
+    is_model = any(file.suffix.lower() in SUFFIXES for file in in_folder)
+    is_model = is_model or Path(lists).suffix.lower() in (".npz", ".safetensors")
     if is_model and not (user_ids or item_ids or is_model_file(lists)):
         files = replace(files, ids="int")
     with print_warnings(quiet=quiet):

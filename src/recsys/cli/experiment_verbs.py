@@ -149,7 +149,9 @@ def train_command() -> None:
 @shared_options.column_option("user", "users")
 @shared_options.column_option("item", "items")
 @shared_options.column_option("time", "times")
-@shared_options.ids_option("auto")
+@click.option("--ids", type=click.Choice(["str", "int", "auto"]),
+              help="Read ids as text, as whole numbers, or as the file stores them (auto); by default text "
+                   "becomes numbers if every id is one.")  # fmt: skip
 @shared_options.json_option
 @shared_options.quiet_option
 def ncf_command(
@@ -174,7 +176,7 @@ def ncf_command(
     user: str | None,
     item: str | None,
     time: str | None,
-    ids: Literal["str", "int", "auto"],
+    ids: Literal["str", "int", "auto"] | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -242,14 +244,16 @@ def _read_pairs(
     path: str,
     test_files: tuple[str, str] | None,
     columns: dict[str, str | None],
-    ids: Literal["str", "int", "auto"],
+    ids: Literal["str", "int", "auto"] | None,
 ) -> tuple[Any, Any]:
     """The training pairs, and the test cases as rows of the same tables."""
     import numpy as np
 
     from recsys.evaluation.candidates import Candidates
-    from recsys.inputs.files import read_file, read_ncf_files
+    from recsys.inputs import read_interactions
+    from recsys.inputs.files import read_ncf_files
     from recsys.inputs.files.ncf import has_no_header, read_pairs
+    from recsys.inputs.files.reader import read_table
     from recsys.inputs.timestamps import to_seconds
     from recsys.models import Pairs
 
@@ -258,7 +262,8 @@ def _read_pairs(
         users, items, _, order = read_pairs(path)
     else:
         named = {role: name for role, name in columns.items() if name is not None}
-        interactions = read_file(path, "truth", columns=named or None, ids=ids)
+        frame, _ = read_table(path, columns=named or None, ids=ids)
+        interactions = read_interactions(frame, columns=named or None, table=path)
         pairs = Pairs.from_interactions(interactions)
         users, items = interactions.cases.values[pairs.users], interactions.items.values[pairs.items]
         order = None if pairs.order is None else to_seconds(pairs.order)

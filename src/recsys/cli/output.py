@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -95,8 +96,12 @@ def check_target(
     if not makes_folder and not path.parent.is_dir():
         raise click.UsageError(f"--{option} {path}: there is no folder {path.parent}.")
     for input_path in inputs:
-        if input_path not in (None, "-") and Path(input_path).resolve() == path.resolve():
-            raise click.UsageError(f"--{option} {input_path} would overwrite an input file.")
+        if input_path in (None, "-"):
+            continue
+        place = Path(str(input_path))
+        found = place.iterdir() if place.is_dir() else map(Path, glob(str(place), recursive=True))  # noqa: PTH207
+        if path.resolve() in {file.resolve() for file in (place, *found)}:
+            raise click.UsageError(f"--{option} {path} would overwrite an input file.")
 
 
 @contextmanager

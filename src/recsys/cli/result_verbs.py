@@ -86,7 +86,8 @@ def gate_command(
 ) -> None:
     """Exit with 0 if NEW is shown to be no worse than the other result by more than the margin, else with 1.
 
-    Both are files of `recsys evaluate --save`. Margins of their own: -m ndcg@10=0.5% -m recall@10=2%
+    Both are files of `recsys evaluate --save`, or folders of --per-user-to. Margins of their own:
+    -m ndcg@10=0.5% -m recall@10=2%
     """
     from recsys.comparison.gate import gate
     from recsys.evaluation.results import load
@@ -223,8 +224,8 @@ def _read_item_table(path: str, files: FileOptions) -> Any:
     import pandas as pd
 
     frame = shared_options.read_cells(path, files.encoding)
-    if files.ids == "str":
-        return frame.astype(str)
+    if files.ids != "int":
+        return frame.astype(str) if files.ids == "str" else frame
     id_column = next((name for name in frame.columns if shared_options.has_role(name, "item")), None)
     if id_column is not None and pd.to_numeric(frame[id_column], errors="coerce").notna().all():
         frame[id_column] = pd.to_numeric(frame[id_column])

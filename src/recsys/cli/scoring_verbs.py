@@ -11,7 +11,7 @@ import click
 from recsys.cli import shared_options
 from recsys.cli.error_messages import note, print_warnings
 from recsys.cli.output import check_target, print_result, progress_bar, write_per_user
-from recsys.cli.shared_options import FileOptions, MetricOptions, column_option
+from recsys.cli.shared_options import FileOptions, MemoryOptions, MetricOptions, column_option
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _per_user_option = click.option(
@@ -41,6 +41,7 @@ _csv_option = click.option(
                    "users.")  # fmt: skip
 @click.option("--bounds", is_flag=True, help="Also print the best attainable value and the floor of chance.")
 @_per_user_option
+@shared_options.memory_options
 @click.option("--save", type=_FILE, metavar="FILE",
               help="Keep the whole result (.json) for compare, gate, history and report.")  # fmt: skip
 @click.option("--name", metavar="MODEL",
@@ -70,6 +71,7 @@ def evaluate_command(
     by: str | None,
     bounds: bool,
     per_user: Path | None,
+    beyond: MemoryOptions,
     save: Path | None,
     name: str | None,
     silenced: tuple[str, ...],
@@ -80,13 +82,13 @@ def evaluate_command(
 ) -> None:
     """Score the recommendation lists in LISTS against what was relevant, in TRUTH.
 
-    Both are tables, TREC files (run and qrels) or JSON, gzipped or not (see --format); - is standard input.
+    Both are tables, TREC files (run and qrels) or JSON, gzipped or not (see --format); - is standard input, a
+    folder of files or a glob in quotes ('recs/*.parquet') is one table.
     Columns are found by name (user_id, itemId, score, rank, rating, …). Instead of LISTS a model ranks the
     whole catalogue: a file of `recsys train`, or --factors U V:
     recsys evaluate --factors U.npy V.npy --truth test.csv --seen train.csv
     """
     from recsys.evaluation.evaluate import evaluate
-    from recsys.ranks.sources import read_factors
 
     shared_options.refuse_both(json=as_json, csv=as_csv)
     if name is not None and save is None:
@@ -95,6 +97,8 @@ def evaluate_command(
     inputs = (lists, truth, seen, train, items, users, reference, user_ids, item_ids)
     if inputs.count("-") > 1:
         raise click.UsageError("standard input (-) can be read once only; name a file for the others.")
+    stdin = "-" in (lists, truth, seen)
+    files = beyond.adapt(files, per_user=per_user is not None, bounds=bounds, stdin=stdin)
     for option, path in (("per-user", per_user), ("save", save)):
         if path is not None:
             check_target(path, option, inputs=(*inputs, *(factors or ())))
@@ -102,20 +106,19 @@ def evaluate_command(
         conventions, requests = metrics.conventions(), metrics.requests()
         cautions = shared_options.silenced_cautions(silenced)
         # Rows of factors are counted from 0, so the ids of the files must be numbers too.
-        if factors and not (user_ids or item_ids) and files.ids == "str":
+        if factors and not (user_ids or item_ids):
             files = replace(files, ids="int")
-        ranked = (
-            read_factors(*factors, user_ids=user_ids, item_ids=item_ids, ids=files.ids)
-            if factors
-            else files.read_ranked(str(lists), quiet=quiet, user_ids=user_ids, item_ids=item_ids)
-        )
-        with progress_bar("ranking", quiet=quiet) as progress:
+        ranked, known, history = _read_inputs(
+            (lists, truth, seen), files, factors, user_ids=user_ids, item_ids=item_ids,
+            unread=beyond.memory is not None, quiet=quiet,
+        )  # fmt: skip
+        with progress_bar("ranking" if beyond.memory is None else "evaluating", quiet=quiet) as progress:
             result = evaluate(
                 ranked,
-                files.read(truth, "truth", quiet=quiet),
+                known,
                 requests,
                 conventions=conventions,
-                seen=files.read(seen, "truth", quiet=quiet),
+                seen=history,
                 reference=files.read(reference, "lists", quiet=quiet),
                 train=files.read(train or None, "truth", quiet=quiet),
                 items=files.read_attributes(items, "item"),
@@ -125,11 +128,14 @@ def evaluate_command(
                 by=by,
                 cautions=cautions,
                 progress=progress,
+                **beyond.keywords(files),
             )
     if per_user is not None:
         write_per_user(result, per_user, raw=raw)
     if save is not None:
-        result.save(save, name=name)
+        result.save(save, name=name, **beyond.facts())
+        if beyond.memory is not None and not quiet:
+            note(f"{save} holds sums; the values per user {beyond.where()}.")
     print_result(result, as_json=as_json, as_csv=as_csv, quiet=quiet, raw=raw)
     # The table has this line below it; output for programs has not.
     nothing_found = result.counts.get("judged") and result.counts.get("found") == 0
@@ -138,6 +144,33 @@ def evaluate_command(
         note(text, head="warning")
     if bounds:
         click.echo(f"\n{result.bounds()}", err=as_json or as_csv)
+
+
+def _read_inputs(
+    paths: tuple[str | None, str | None, str | None],
+    files: FileOptions,
+    factors: tuple[str, str] | None,
+    *,
+    user_ids: str | None,
+    item_ids: str | None,
+    unread: bool,
+    quiet: bool,
+) -> tuple[Any, Any, Any]:
+    """Lists or a model, truth and seen items; `unread`: tables stay paths, which are read piece by piece."""
+    from recsys.models.model_files import is_model_file
+    from recsys.ranks.sources import read_factors
+
+    lists, truth, seen = paths
+    is_list = not factors and not is_model_file(str(lists))
+    if factors:
+        ranked: Any = read_factors(*factors, user_ids=user_ids, item_ids=item_ids, ids=files.ids)
+    elif unread and is_list and not (user_ids or item_ids):
+        ranked = lists
+    else:
+        ranked = files.read_ranked(str(lists), quiet=quiet, user_ids=user_ids, item_ids=item_ids)
+    if unread:
+        return ranked, truth, seen
+    return ranked, files.read(truth, "truth", quiet=quiet), files.read(seen, "truth", quiet=quiet)
 
 
 def _lists_and_truth(

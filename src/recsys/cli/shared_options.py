@@ -7,11 +7,12 @@ which turn them into what the library takes. Metrics and conventions are checked
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from recsys.cli.error_messages import note
@@ -73,10 +74,7 @@ class FileOptions:
             return None
         from recsys.inputs.files import read_file
 
-        columns = self.interaction_columns()
-        if kind == "lists":
-            roles = {role: getattr(self, role) for role in ("user", "item", "score", "rank", "case")}
-            columns = {role: name for role, name in roles.items() if name is not None}
+        columns = self.list_columns() if kind == "lists" else self.interaction_columns()
         data = read_file(
             path, kind, columns=columns or None, format=self.form, ids=self.ids, encoding=self.encoding
         )
@@ -84,6 +82,16 @@ class FileOptions:
             if data.notes.get(name) and not quiet:
                 note(f"{path}: {words}: {data.notes[name]:,}")
         return data
+
+    def list_columns(self) -> dict[str, str]:
+        """The columns that were named of a file of lists."""
+        roles = {role: getattr(self, role) for role in ("user", "item", "score", "rank", "case")}
+        return {role: name for role, name in roles.items() if name is not None}
+
+    def columns_by_table(self) -> dict[str, dict[str, str]]:
+        """The columns that were named of each table, as `columns=` of the library takes them."""
+        of_truth = self.interaction_columns()
+        return {"lists": self.list_columns(), "truth": of_truth, "seen": of_truth}
 
     def interaction_columns(self) -> dict[str, str]:
         """The columns that were named of a file of interactions."""
@@ -137,10 +145,11 @@ class FileOptions:
             if own is None:
                 names[f"{what}_ids"] = row_ids(file, size, what, self.ids)
                 continue
+            kind = "int" if self.ids == "auto" and own.dtype.kind in "iu" else self.ids
             texts = np.array([str(name) for name in own.tolist()], dtype=object)
             where = f"{what} ids of {path}"
             ids, codes = encode_strings(texts, table=path, column=what)
-            ids, codes = convert_ids(ids, codes, self.ids, where, lambda row: f", row {row}")
+            ids, codes = convert_ids(ids, codes, kind, where, lambda row: f", row {row}")
             names[f"{what}_ids"] = ids.values[codes]
         return Factors(*model, **names) if isinstance(model, FactorPair) else from_model(model, **names)
 
@@ -157,7 +166,10 @@ class FileOptions:
 
         frame, id_column = read_cells(path, self.encoding), getattr(self, role)
         for name in frame.columns:
-            if self.ids != "str" or not (name == id_column or has_role(name, role)):
+            is_id = name == id_column or has_role(name, role)
+            if is_id and self.ids == "str" and frame[name].dtype.kind in "iu":
+                frame[name] = frame[name].astype(str)
+            elif not is_id or self.ids == "int":
                 numbers = pd.to_numeric(frame[name].replace("", None), errors="coerce")
                 frame[name] = numbers if numbers.notna().sum() == (frame[name] != "").sum() else frame[name]
         if id_column is not None:
@@ -168,6 +180,49 @@ class FileOptions:
             if name not in frame.columns:
                 raise UnknownNameError(f"column of {path}", name, map(str, frame.columns))
         return frame[[name for name in frame.columns if name in columns or has_role(name, role)]]
+
+
+@dataclass(frozen=True)
+class MemoryOptions:
+    """What --memory, --per-user-to and --checkpoint say."""
+
+    memory: str | None
+    per_user_to: str | None
+    checkpoint: str | None
+
+    def adapt(self, files: FileOptions, *, per_user: bool, bounds: bool, stdin: bool) -> FileOptions:
+        """How files are read: with --memory as they store their ids. Options that do not fit are refused."""
+        if self.memory is None:
+            if self.per_user_to is not None or self.checkpoint is not None:
+                raise click.UsageError("--per-user-to and --checkpoint go with --memory SIZE.")
+            return files
+        for option, is_given, instead in (
+            ("--per-user", per_user, "--per-user-to FOLDER keeps the values per user"),
+            ("--bounds", bounds, "bounds need all lists at once"),
+            ("- (standard input)", stdin, "name a file"),
+            ("--format", files.form is not None, "Parquet and CSV files are read"),
+            ("--encoding", files.encoding.lower().replace("-", "") != "utf8", "text files are UTF-8"),
+        ):
+            if is_given:
+                raise click.UsageError(f"{option} does not go with --memory: {instead}.")
+        is_default = click.get_current_context().get_parameter_source("ids") is ParameterSource.DEFAULT
+        return replace(files, ids="auto") if is_default else files
+
+    def keywords(self, files: FileOptions) -> dict[str, Any]:
+        """Keywords of evaluate, with those for files that it reads itself; none without --memory."""
+        if self.memory is None:
+            return {}
+        places = {"per_user": self.per_user_to, "checkpoint": self.checkpoint}
+        return {"memory": self.memory, **places, "ids": files.ids, "columns": files.columns_by_table()}
+
+    def facts(self) -> dict[str, str]:
+        """What a saved result says about its rows."""
+        return {} if self.per_user_to is None else {"per_user": self.per_user_to}
+
+    def where(self) -> str:
+        """Where the values per user are, in words."""
+        folder = self.per_user_to
+        return "were not kept (--per-user-to FOLDER)" if folder is None else f"are in {folder}"
 
 
 def silenced_cautions(texts: Sequence[str]) -> str | list[str] | None:
@@ -277,12 +332,10 @@ def column_option(role: str, what: str) -> Callable[[Any], Any]:
     return click.option(f"--{role}", metavar="COLUMN", help=f"Column of the {what}.")
 
 
-def ids_option(default: str = "str") -> Callable[[Any], Any]:
-    """The option --ids."""
-    return click.option(
-        "--ids", type=click.Choice(["str", "int", "auto"]), default=default, show_default=True,
-        help="Read ids as text or as whole numbers.",
-    )  # fmt: skip
+ids_option = click.option(
+    "--ids", type=click.Choice(["str", "int", "auto"]), default="str", show_default=True,
+    help="Read ids as text or as whole numbers; auto: as the file stores them.",
+)  # fmt: skip
 
 
 encoding_option = click.option("--encoding", default="utf-8", show_default=True, help="Of text files.")
@@ -318,6 +371,20 @@ metric_options = _gather_options(
     ),
 )  # fmt: skip
 
+memory_options = _gather_options(
+    "beyond",
+    MemoryOptions,
+    click.option(
+        "--memory", metavar="SIZE",
+        help="Such as 1GB: evaluate Parquet or CSV files, or factors, piece by piece within so much memory; "
+             "ids are read as they are stored.",
+    ),
+    click.option("--per-user-to", metavar="FOLDER",
+                 help="With --memory, keep the values per user here, for compare, gate and report."),
+    click.option("--checkpoint", metavar="FOLDER",
+                 help="With --memory, keep what is done here: the same command goes on from it."),
+)  # fmt: skip
+
 file_options = _gather_options(
     "files",
     FileOptions,
@@ -329,7 +396,7 @@ file_options = _gather_options(
     column_option("case", "cases, where a user has several rankings"),
     column_option("truth-user", "users in TRUTH, if it has another name there"),
     column_option("truth-item", "items in TRUTH, if it has another name there"),
-    ids_option(),
+    ids_option,
     format_option("--format", "form", help="Of the files, if their names do not say"),
     encoding_option,
 )

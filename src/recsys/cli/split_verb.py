@@ -126,7 +126,7 @@ class SplitCommand(click.Command):
 @column_option("item", "items")
 @column_option("time", "times")
 @column_option("grade", "ratings")
-@shared_options.ids_option()
+@shared_options.ids_option
 @format_option("--format", "form", which="read_whole", help="Of the file, if its name does not say")
 @shared_options.encoding_option
 @format_option("--to", which="write", callback=_check_format, help="Format of the parts")

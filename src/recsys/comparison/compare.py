@@ -9,14 +9,22 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
-from recsys.errors import ColumnError, InputError, NotDefinedError, UnknownNameError
+from recsys.comparison.row_pieces import (
+    check_rows,
+    folder_of,
+    in_memory_note,
+    loaded,
+    row_pieces,
+    why_in_memory,
+)
+from recsys.errors import ColumnError, InputError, NoRowsError, NotDefinedError, UnknownNameError
 from recsys.evaluation import tables
 from recsys.evaluation.cautions import Caution, comparison_cautions, silenced_codes
 from recsys.evaluation.results import Evaluation
@@ -33,8 +41,9 @@ from recsys.stats.comparison_table import (
 from recsys.stats.inference_results import StoppedWarning, caution
 from recsys.stats.intervals import Method
 from recsys.stats.multiple_comparisons import FriedmanResult, omnibus
-from recsys.stats.paired_comparison import compare_tables
-from recsys.stats.resampling import Progress, Rng, Scheme
+from recsys.stats.paired_comparison import compare_pieces, compare_tables
+from recsys.stats.paired_sums import SumsOfPieces
+from recsys.stats.resampling import POISSON_FROM, Progress, Rng, Scheme
 from recsys.stats.runs import merge_runs
 from recsys.stats.variance_reduction import read_user_tables
 from recsys.types import PerCase, cached_property
@@ -43,7 +52,11 @@ if TYPE_CHECKING:
     from recsys.report.page import ReportOptions
 
 _TWO_MODELS = "Such as recsys.compare({'old': old, 'new': new}, baseline='old')."
-Evaluations = Mapping[str, Evaluation | Sequence[Evaluation]] | Sequence[Evaluation]
+Result = Evaluation | str | os.PathLike[str]
+Evaluations = Mapping[str, Result | Sequence[Result]] | Sequence[Result]
+# Tests and intervals of differences that were added up; others look at ranks, or count equal resamples.
+_BY_FORMULA = {"t", "sign", "normal"}
+_OF_SUMS = _BY_FORMULA | {"studentised", "percentile"}
 
 
 class PairOptions(TypedDict, total=False):
@@ -236,11 +249,15 @@ def compare(
 ) -> Comparison:
     """Test whether models differ, and estimate by how much, paired user by user.
 
+    Results whose values per user lie in folders (`evaluate(..., per_user=)`) are compared piece by piece,
+    without holding the values; a note says where they had to be read into memory.
+
     Where fewer than 20 users differ, p is that of all sign flips, intervals allow for users who were not seen
     (anywhere in the range of the metric), and a note says how many more users would be needed.
 
     Args:
-        evaluations: {name: evaluation}, or {name: [run, run, …]} for several runs of a model, or a list.
+        evaluations: {name: evaluation}, or {name: [run, run, …]} for several runs of a model, or a list; for
+            an evaluation also the path where it was saved.
         baseline: the model that the others are compared with; by default every pair is compared.
         metrics: which metrics; by default those that all evaluations share.
         cautions: "ignore", or the codes of the cautions that are not to be printed (`comparison.cautions`).
@@ -258,15 +275,32 @@ def compare(
     >>> compare({"old": old, "new": new}, baseline="old")["new", "hit@1"].verdict
     'better: +50.0% [23.8, 84.2], d_z 0.24 small, p_holm < 1e-4'
     """
+    return compare_results(evaluations, baseline, metrics, options, cautions=cautions)
+
+
+def compare_results(
+    evaluations: Evaluations,
+    baseline: str | None,
+    metrics: str | Sequence[str] | None,
+    options: CompareOptions,
+    *,
+    cautions: str | Iterable[str] | None,
+    make_sums: Callable[..., SumsOfPieces] = SumsOfPieces,
+) -> Comparison:
+    """See `compare`; `make_sums` adds up the values per user that lie in folders."""
     given: Any = evaluations
-    if isinstance(given, Evaluation) or hasattr(given, "shape") or not isinstance(given, Iterable):
+    is_one = isinstance(given, Evaluation | str | os.PathLike)
+    if is_one or hasattr(given, "shape") or not isinstance(given, Iterable):
         raise InputError(f"a comparison got {type(given).__name__}.", hint=_TWO_MODELS)
     by_name = (
         evaluations
         if isinstance(evaluations, Mapping)
         else {f"model {number}": one for number, one in enumerate(evaluations, 1)}
     )
-    runs = {name: list(e) if isinstance(e, Sequence) else [e] for name, e in by_name.items()}
+    runs = {
+        name: [loaded(one) for one in (e if isinstance(e, Sequence) and not isinstance(e, str) else [e])]
+        for name, e in by_name.items()
+    }
     _check_runs(runs)
     requests = _requests_to_compare(runs, metrics)
     (first_name, first), *others = [(repr(name), e.conventions) for name, of in runs.items() for e in of]
@@ -278,30 +312,86 @@ def compare(
         if name not in known:
             raise UnknownNameError("choice", name, known)
     choices = Options(lower_is_better=frozenset(lower), **read_user_tables(options))
-    grouped_requests = [r for r in requests if needs_jackknife(r)]
-    table = compare_tables(
-        {name: [mean_columns(e, requests) for e in model_runs] for name, model_runs in runs.items()},
-        baseline=baseline,
-        metrics=[str(r) for r in requests],
-        options=choices,
-        grouped={
-            name: {
-                str(r): [group_jackknife(e.partial, r, e.conventions) for e in model_runs]
-                for r in grouped_requests
-            }
-            for name, model_runs in runs.items()
-        },
-        counted={name: [e.per_case for e in model_runs] for name, model_runs in runs.items()}
-        if any(
-            str(r) in e.partial.terms for r in requests for model_runs in runs.values() for e in model_runs
-        )
-        else None,
-        ranges=value_ranges(requests, [e for model_runs in runs.values() for e in model_runs]),
-    )
+    table = _compare_rows(runs, requests, baseline, choices, make_sums)
     notes = (*table.notes, *_notes(runs, requests, named=metrics is not None))
     finds = {str(r) for r in requests if r.metric.population == "relevant" and r.metric.better == "higher"}
     rows = tuple(_found_nothing(row) if row.metric in finds else row for row in table.rows)
     return Comparison(replace(table, rows=rows, notes=notes), runs, silenced=silenced_codes(cautions))
+
+
+def _compare_rows(
+    runs: Mapping[str, list[Evaluation]],
+    requests: Sequence[Request],
+    baseline: str | None,
+    options: Options,
+    make_sums: Callable[..., SumsOfPieces],
+) -> ComparisonTable:
+    """The table of all rows: added up piece by piece if they lie in folders, else from the rows in memory."""
+    everything = [e for model_runs in runs.values() for e in model_runs]
+    names = [str(r) for r in requests]
+    has_terms = [name for name in names if any(name in e.partial.terms for e in everything)]
+    grouped = {
+        name: {
+            str(r): [group_jackknife(e.partial, r, e.conventions) for e in model_runs]
+            for r in requests
+            if needs_jackknife(r)
+        }
+        for name, model_runs in runs.items()
+    }
+    ranges = value_ranges(requests, everything)
+    notes: tuple[str, ...] = ()
+    if any(folder_of(e) is not None for e in everything):
+        reason = _why_in_memory(runs, options)
+        if not reason:
+            results = {name: e for name, (e,) in runs.items()}
+            try:
+                return compare_pieces(
+                    row_pieces(results, requests),
+                    list(results),
+                    names,
+                    baseline=baseline,
+                    options=options,
+                    grouped=grouped,
+                    centres={name: e.overall for name, e in results.items()},
+                    has_terms=has_terms,
+                    ranges=ranges,
+                    make_sums=make_sums,
+                )
+            except NoRowsError:
+                reason = "few users differ, and have many different values"
+        notes = (in_memory_note(reason),)
+    table = compare_tables(
+        {name: [mean_columns(e, requests) for e in model_runs] for name, model_runs in runs.items()},
+        baseline=baseline,
+        metrics=names,
+        options=options,
+        grouped=grouped,
+        counted={name: [e.per_case for e in model_runs] for name, model_runs in runs.items()}
+        if has_terms
+        else None,
+        ranges=ranges,
+    )
+    return replace(table, notes=(*table.notes, *notes))
+
+
+def _why_in_memory(runs: Mapping[str, list[Evaluation]], options: Options) -> str:
+    """Why the rows must be read into memory; empty if they can be added up piece by piece."""
+    if any(len(model_runs) > 1 for model_runs in runs.values()) or options.test_over_train is not None:
+        return "there are several runs of a model"
+    if options.adjusts:
+        return "covariates and strata need all users at once"
+    for name, choice in (("test", options.test), ("interval", options.interval_method)):
+        if choice not in _OF_SUMS:
+            return f"{name}={choice!r} needs all values"
+    if options.effect != "d_z":
+        return f"effect={options.effect!r} needs all values"
+    results = {name: e for name, (e,) in runs.items()}
+    n_rows = max(len(e.per_case) for e in results.values())
+    resamples = options.correction == "max-t" or {options.test, options.interval_method} - _BY_FORMULA
+    is_poisson = options.scheme == "poisson" or (options.scheme == "auto" and n_rows >= POISSON_FROM)
+    if resamples and not is_poisson:
+        return "a bootstrap with replacement needs all users at once"
+    return why_in_memory(results)
 
 
 def _found_nothing(row: Row) -> Row:
@@ -410,6 +500,7 @@ def _check_runs(runs: Mapping[str, list[Evaluation]]) -> None:
                 raise InputError(
                     f"{name!r} is {type(result).__name__}.", hint="Pass what recsys.evaluate returned."
                 )
+            check_rows(name, result)
 
 
 def json_number(value: Any) -> Any:

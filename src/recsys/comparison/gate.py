@@ -10,15 +10,23 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from numbers import Real
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from recsys.comparison.compare import json_number, mean_columns, stopped_early, value_ranges
-from recsys.errors import InputError, NotDefinedError
+from recsys.comparison.row_pieces import (
+    check_rows,
+    folder_of,
+    in_memory_note,
+    loaded,
+    row_pieces,
+    why_in_memory,
+)
+from recsys.errors import InputError, NoRowsError, NotDefinedError
 from recsys.evaluation import tables
 from recsys.evaluation.cautions import Caution, comparison_cautions
 from recsys.evaluation.results import Evaluation
@@ -26,11 +34,14 @@ from recsys.evaluation.uncertainty import needs_jackknife
 from recsys.metrics.registry import Request, check_same_decisions
 from recsys.stats.comparison_table import merge_notes
 from recsys.stats.inference_results import check_confidence, notes_only
+from recsys.stats.paired_sums import Paired, SumsOfPieces
 from recsys.stats.paired_tests import paired_t, rare_mean_test
 from recsys.stats.pairing import Aligned, Differences, align
-from recsys.stats.rare_values import METHOD, count_differing
+from recsys.stats.rare_values import METHOD
 from recsys.stats.resampling import unit_keys
-from recsys.types import Float
+
+# A function of new and old values that gives the two sides that are compared.
+MakePair = Callable[[Any, Any], tuple[Any, Any]]
 
 
 @dataclass(frozen=True)
@@ -123,8 +134,8 @@ class Gate(tables.Tabled):
 
 
 def gate(
-    new: Evaluation,
-    against: Evaluation,
+    new: Evaluation | str | os.PathLike[str],
+    against: Evaluation | str | os.PathLike[str],
     margins: Mapping[str, str | float],
     *,
     confidence: float = 0.95,
@@ -132,11 +143,12 @@ def gate(
     """Test whether each metric is no worse than before by more than a margin.
 
     Where fewer than 20 users differ, or large losses are rare, the bound allows for losses that were not seen
-    (anywhere in the range of the metric); a note says how many more users would be needed.
+    (anywhere in the range of the metric); a note says how many more users would be needed. Results whose
+    values per user lie in folders are compared piece by piece, without holding the values.
 
     Args:
-        new: the evaluation of the new model.
-        against: the evaluation of the current model, of the same users under the same conventions.
+        new: the evaluation of the new model, or the path where it was saved.
+        against: that of the current model, of the same users under the same conventions.
         margins: how much worse each metric may be: "1%" of the old value, or 0.005 in its own units; 0 asks
             that it is shown to be better.
         confidence: of the one-sided bound.
@@ -156,41 +168,37 @@ def gate(
         )
     if not margins:
         raise InputError("no metric was named.", hint='Say which: {"ndcg@10": "1%"}.')
-    for side in (new, against):
+    result, other = loaded(new), loaded(against)
+    for name, side in (("the new result", result), ("the one it is compared with", other)):
         if not isinstance(side, Evaluation):
             raise InputError(f"a gate got {type(side).__name__}.", hint="Pass what recsys.evaluate returned.")
-    evaluated = {str(r): r for r in new.requests}
+        check_rows(name, side)
+    evaluated = {str(r): r for r in result.requests}
     requests = [evaluated.get(str(request), request) for request in map(Request.parse, margins)]
     for at, request in enumerate(requests):
         _check_pairable(request)
         if str(request) in map(str, requests[:at]):
             raise InputError(f"{request} has two margins.", hint="Name each metric once.")
-        for name, side in (("new result", new), ("result it is compared with", against)):
+        for name, side in (("new result", result), ("result it is compared with", other)):
             if str(request) not in side:
                 raise InputError(
                     f"the {name} has no {request}.", column=str(request), hint=f"It has {', '.join(side)}."
                 )
     check_same_decisions(
-        requests, ("the one it is compared with", against.conventions), ("the new result", new.conventions)
+        requests, ("the one it is compared with", other.conventions), ("the new result", result.conventions)
     )
-    rows = {"new": mean_columns(new, requests), "old": mean_columns(against, requests)}
-    aligned = align(rows, [str(r) for r in requests])
-    ranges = value_ranges(requests, [new, against])
-    counted = aligned
-    if any(str(r) in new.partial.terms for r in requests):
-        # Values of the delta method all move if one user differs.
-        counted = align({"new": new.per_case, "old": against.per_case}, [str(r) for r in requests])
+    ranges = value_ranges(requests, [result, other])
+    demands = {
+        str(request): _Demand(request, *_parse_margin(str(request), margin), confidence)
+        for request, margin in zip(requests, margins.values(), strict=True)
+    }
     with notes_only():
-        checks = tuple(
-            _check_metric(aligned, counted, request, (margin_text, confidence), ranges[str(request)])
-            for request, margin_text in zip(requests, margins.values(), strict=True)
-        )
-    notes = [aligned.note()]
-    early = stopped_early({"the new result": [new], "the one it is compared with": [against]})
+        checks, notes = _check_rows({"new": result, "old": other}, demands, ranges)
+    early = stopped_early({"the new result": [result], "the one it is compared with": [other]})
     if early:
         how = "stopped early, and the bounds take the number of users for fixed beforehand"
         notes.append(f"{' and '.join(early)} {how}")
-    cautions = comparison_cautions({"the old result": [against], "the new one": [new]})
+    cautions = comparison_cautions({"the old result": [other], "the new one": [result]})
     return Gate(checks, confidence, tuple(note for note in notes if note), cautions)
 
 
@@ -208,46 +216,166 @@ def _check_pairable(request: Request) -> None:
         )
 
 
-def _check_metric(
-    aligned: Aligned,
-    counted: Aligned,
-    request: Request,
-    demand: tuple[str | float, float],
-    bounds: tuple[float, float],
-) -> GateCheck:
-    """One metric against its margin and confidence; users who differ are counted in `counted`."""
-    name, (margin_text, confidence) = str(request), demand
-    margin, relative = _parse_margin(name, margin_text)
-    new, old = aligned.tables["new"][name], aligned.tables["old"][name]
-    keep = ~(np.isnan(new) | np.isnan(old))
-    if not keep.any():
-        raise InputError(f"no user has {name} in both results.")
-    sign = 1.0 if request.metric.better == "higher" else -1.0
-    new_values, old_values = sign * new[keep], sign * old[keep]
+def _check_rows(
+    results: Mapping[str, Evaluation],
+    demands: Mapping[str, _Demand],
+    ranges: Mapping[str, tuple[float, float]],
+) -> tuple[tuple[GateCheck, ...], list[str]]:
+    """The checks, of sums over pieces if all rows lie in folders, and notes on the rows."""
+    requests, notes = [demand.request for demand in demands.values()], []
+    if any(folder_of(side) is not None for side in results.values()):
+        reason = why_in_memory(results)
+        if not reason:
+            try:
+                checks, missing = _check_metrics(_SummedPairs(results, requests), demands, ranges)
+            except NoRowsError:
+                reason = "few users differ, or large losses are rare, among many different values"
+            else:
+                return checks, [missing]
+        notes = [in_memory_note(reason)]
+    checks, missing = _check_metrics(_PairsInMemory(results, requests), demands, ranges)
+    return checks, [missing, *notes]
 
-    def paired(first: Float, second: Float) -> Differences:
-        clusters = None if aligned.clusters is None else aligned.clusters[keep]
-        weights = None if aligned.weights is None else aligned.weights[keep]
-        return Differences(first, second, clusters, unit_keys(aligned.ids[keep]), weights)
 
-    base = float(paired(old_values, np.zeros_like(old_values)).units().estimates()[0])
-    difference = float(paired(new_values, old_values).units().estimates()[0])
-    sides = paired(*(counted.tables[side][name][keep] for side in ("new", "old")))
-    # A relative margin is a share of each user's own old value: no estimated mean is plugged in. With the
-    # sign of the mean, these add up to that share of it, even if some users lie on the other side of 0.
-    share = math.copysign(margin, base) if relative else 0.0
-    shifted = paired(new_values + (share * old_values if relative else margin), old_values)
+class _PairsInMemory:
+    """The pairs of new and old values of all users."""
+
+    def __init__(self, results: Mapping[str, Evaluation], requests: Sequence[Request]) -> None:
+        names = [str(r) for r in requests]
+        self._aligned = align({side: mean_columns(e, requests) for side, e in results.items()}, names)
+        self._tables = [self._aligned.tables]
+        if any(name in results["new"].partial.terms for name in names):
+            # Values of the delta method all move if one user differs.
+            counted = align({side: e.per_case for side, e in results.items()}, names)
+            self._tables.append(counted.tables)
+
+    def pairs(self, sides: Mapping[str, MakePair]) -> Iterator[tuple[str, Paired, Paired]]:
+        """The pairs of each metric, and those in which users who differ are counted."""
+        aligned = self._aligned
+        for name, make in sides.items():
+            both, _ = aligned.paired("new", "old", name)
+            clusters = None if aligned.clusters is None else aligned.clusters[both]
+            weights = None if aligned.weights is None else aligned.weights[both]
+            keys = unit_keys(aligned.ids[both])
+            averaged, *others = (
+                Differences(*make(*(t[side][name][both] for side in ("new", "old"))), clusters, keys, weights)
+                for t in self._tables
+            )
+            yield name, averaged, others[0] if others else averaged
+
+    def note(self) -> str:
+        return self._aligned.note()
+
+
+class _SummedPairs:
+    """The same, added up piece by piece."""
+
+    def __init__(self, results: Mapping[str, Evaluation], requests: Sequence[Request]) -> None:
+        self._pieces = row_pieces(results, requests)
+        self._centres = {side: e.overall for side, e in results.items()}
+        self._has_terms = [str(r) for r in requests if str(r) in results["new"].partial.terms]
+        self._missing = ""
+
+    def pairs(self, sides: Mapping[str, MakePair]) -> Iterator[tuple[str, Paired, Paired]]:
+        def changed(
+            tables: Mapping[str, Mapping[str, Any]], names: Iterable[str]
+        ) -> dict[str, dict[str, Any]]:
+            made = {name: sides[name](tables["new"][name], tables["old"][name]) for name in names}
+            return {
+                side: {name: both[place] for name, both in made.items()}
+                for place, side in enumerate(("new", "old"))
+            }
+
+        def pieces(names: Sequence[str]) -> Iterator[tuple[Aligned, Aligned]]:
+            for values, counted in self._pieces(names):
+                first = replace(values, tables=changed(values.tables, names))
+                is_same = counted is values
+                yield first, first if is_same else replace(counted, tables=changed(counted.tables, names))
+
+        triples = [("new", "old", name) for name in sides]
+        sums = SumsOfPieces(pieces, triples, changed(self._centres, sides), self._has_terms)
+        self._missing = sums.note()
+        sums.look_again()
+        for triple in triples:
+            yield triple[2], sums.values[triple], sums.counted[triple]
+
+    def note(self) -> str:
+        return self._missing
+
+
+class _Demand(NamedTuple):
+    """What is asked of one metric: a margin, a share of the old value if `relative`, and the confidence."""
+
+    request: Request
+    margin: float
+    relative: bool
+    confidence: float
+
+    @property
+    def sign(self) -> float:
+        return 1.0 if self.request.metric.better == "higher" else -1.0
+
+    def sides(self, new: Any, old: Any) -> tuple[Any, Any]:
+        """Both values of users, where more is better."""
+        return self.sign * new, self.sign * old
+
+    def share(self, base: float) -> float:
+        """The share of each user's own old value that a relative margin is: no estimated mean is plugged in.
+
+        With the sign of the mean, these add up to that share of it, even if some users lie on the other side
+        of 0.
+        """
+        return math.copysign(self.margin, base) if self.relative else 0.0
+
+    def shifted_sides(self, share: float) -> MakePair:
+        """Both values, of which the new one is moved by the margin."""
+
+        def make(new: Any, old: Any) -> tuple[Any, Any]:
+            first, second = self.sides(new, old)
+            return first + (share * second if self.relative else self.margin), second
+
+        return make
+
+
+class _Means(NamedTuple):
+    """Of the users who have both values: how many, the old mean, the gain, and how many users differ."""
+
+    users: int
+    base: float
+    difference: float
+    n_differing: int
+
+
+def _check_metrics(
+    rows: _PairsInMemory | _SummedPairs,
+    demands: Mapping[str, _Demand],
+    ranges: Mapping[str, tuple[float, float]],
+) -> tuple[tuple[GateCheck, ...], str]:
+    """All metrics against their margins, and a note on users that one of the results lacks."""
+    means: dict[str, _Means] = {}
+    for name, pairs, counted in rows.pairs({name: demand.sides for name, demand in demands.items()}):
+        if not pairs.n_cases:
+            raise InputError(f"no user has {name} in both results.")
+        base, gain = pairs.side_estimates().second, pairs.estimate()
+        means[name] = _Means(pairs.n_cases, base, gain, counted.count_differing()[0])
+    moved = {name: demand.shifted_sides(demand.share(means[name].base)) for name, demand in demands.items()}
+    checks = [
+        _check_metric(shifted, demands[name], means[name], ranges[name])
+        for name, shifted, _ in rows.pairs(moved)
+    ]
+    return tuple(checks), rows.note()
+
+
+def _check_metric(shifted: Paired, demand: _Demand, means: _Means, bounds: tuple[float, float]) -> GateCheck:
+    """One metric against its margin, from pairs of which the new value is moved by it."""
+    request, margin, relative, confidence = demand
+    sign, share, base = demand.sign, demand.share(means.base), means.base
     # The range of new - (1 - share) * old, where both lie between the bounds.
     low, high = sorted(sign * end for end in bounds)
     shift = 0.0 if relative else margin
     ends = low - (1.0 - share) * high + shift, high - (1.0 - share) * low + shift
     test = rare_mean_test(
-        shifted,
-        0.0,
-        ends,
-        "greater",
-        confidence=confidence,
-        n_differing=count_differing(sides.unit_means(), 0.0),
+        shifted, 0.0, ends, "greater", confidence=confidence, n_differing=means.n_differing
     ) or paired_t(shifted, alternative="greater", confidence=confidence)
     bound = math.nan if test.interval is None else test.interval.low
     scale = abs(base) if base else math.nan
@@ -255,15 +383,15 @@ def _check_metric(
     if relative and test.method == METHOD and low >= 0:
         least = max(least, -1.0)  # nothing falls below 0
     return GateCheck(
-        metric=name,
-        value=sign * (base + difference),
+        metric=str(request),
+        value=sign * (base + means.difference),
         against=sign * base,
-        change=difference / scale,
+        change=means.difference / scale,
         bound=least,
         margin=margin,
         relative=relative,
         p_value=test.p_value,
-        users=len(new_values),
+        users=means.users,
         passed=test.p_value <= 1 - confidence,
         notes=test.notes,
     )

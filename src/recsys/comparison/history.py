@@ -149,7 +149,8 @@ def history(
     requested = None if names is None else [str(Request.parse(m)) for m in names]
     nights: list[Night] = []
     skipped, available = [], set()
-    for path in sorted(directory.glob("*.json")):
+    folders = [path.parent for path in directory.glob("*/manifest.json")]  # results with values per user
+    for path in sorted([*directory.glob("*.json"), *folders]):
         try:
             result = load(path)
         except FileError as error:

@@ -292,7 +292,7 @@ def few_ids_shared(question: Question) -> str | None:
         if min(of_truth, of_lists) < _FEW and (what == "user" or max(of_truth, of_lists) < 0.5):
             of = f"{shared.sum():,} of the {len(known):,} {what}s of the truth"
             parts.append(f"only {of} occur among the {len(shown):,} of the lists")
-        if known.dtype == object:
+        if known.dtype == object and not _are_plain([*known.tolist(), *shown.tolist()]):
             plain = {_plain_id(i): i for i in shown[Ids(known).code_of(shown) < 0].tolist()}
             pairs = [(i, plain[_plain_id(i)]) for i in known[~shared].tolist() if _plain_id(i) in plain]
             if pairs:
@@ -355,19 +355,12 @@ def different_questions(models: Mapping[str, Sequence[Evaluation]]) -> str | Non
     Silent: the same truth for most of the same users; files of version 0.1.0, which do not hold the truth.
     """
     baseline, *others = models
-    truth_of = {
-        name: {i: k for e in evaluations for i, k in _truth_by_id(e).items()}
-        for name, evaluations in models.items()
-    }
     for name in others:
-        shared = truth_of[baseline].keys() & truth_of[name].keys()
-        pairs = ((truth_of[baseline][i], truth_of[name][i]) for i in shared)
-        n_other = sum(a != b for a, b in pairs if a is not None and b is not None)
-        n_users = max(len(truth_of[baseline]), len(truth_of[name]))
+        n_users, n_shared, n_other = _count_truths(models[baseline], models[name])
         if n_other:
-            return f"{n_other:,} of {len(shared):,} users have another truth in {name} than in {baseline}"
-        if 2 * len(shared) < n_users:
-            of = f"{len(shared):,} of {n_users:,} users"
+            return f"{n_other:,} of {n_shared:,} users have another truth in {name} than in {baseline}"
+        if 2 * n_shared < n_users:
+            of = f"{n_shared:,} of {n_users:,} users"
             return f"{baseline} and {name} share {of}, and only these are compared"
     return None
 
@@ -402,7 +395,9 @@ def _user_ids(data: Interactions | Lists) -> Array:
 
 def _item_ids(data: Interactions | Lists) -> Array:
     """The items that occur."""
-    return data.items.values[np.bincount(data.codes, minlength=len(data.items)) > 0]
+    occurs = np.zeros(len(data.items), dtype=bool)
+    occurs[data.codes] = True
+    return data.items.values[occurs]
 
 
 def _plain_name(name: str) -> str:
@@ -416,11 +411,61 @@ def _column_names(data: Any) -> list[str]:
     return [n for role, n in read.items() if role.endswith("_column")] + list(read.get("unused", ()))
 
 
+def _are_plain(names: Sequence[str]) -> bool:
+    """Whether no name has blanks or letters that can be coded in several ways."""
+    text = "".join(names)
+    return text.isascii() and len(text.split(None, 1)) <= 1 and text == text.strip()
+
+
 def _plain_id(name: str) -> str:
     return unicodedata.normalize("NFC", name).strip()
 
 
-def _truth_by_id(result: Evaluation) -> dict[Any, Any]:
-    """{case: the key of its truth, None if it is not known}."""
-    ids, keys = result.per_case.ids.tolist(), result.truth_keys
-    return dict.fromkeys(ids) if keys is None else dict(zip(ids, keys.tolist(), strict=True))
+class _Truths(NamedTuple):
+    """Cases in ascending order, and the key of the truth of each, where it is known."""
+
+    ids: Array
+    keys: Array
+    known: Array
+
+    @staticmethod
+    def of(ids: Array, keys: Array | None) -> _Truths:
+        nothing = np.zeros(len(ids), dtype=np.uint64)
+        return _Truths(ids, nothing if keys is None else keys, np.full(len(ids), keys is not None))
+
+    @staticmethod
+    def join(parts: Sequence[_Truths]) -> _Truths:
+        """The truths of all parts; of a case in several, the last."""
+        if len(parts) == 1:
+            return parts[0]
+        ids, keys, known = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        order = np.argsort(ids, kind="stable")
+        is_last = np.append(ids[order][1:] != ids[order][:-1], np.ones(min(len(ids), 1), dtype=bool))
+        at = order[is_last]
+        return _Truths(ids[at], keys[at], known[at])
+
+    def compare(self, other: _Truths) -> tuple[int, int]:
+        """How many cases both have, and how many of these have another truth there."""
+        at = Ids(other.ids).code_of(self.ids)
+        here, there = np.flatnonzero(at >= 0), at[at >= 0]
+        differs = (self.keys[here] != other.keys[there]) & self.known[here] & other.known[there]
+        return len(here), int(np.count_nonzero(differs))
+
+
+def _count_truths(first: Sequence[Evaluation], second: Sequence[Evaluation]) -> tuple[int, int, int]:
+    """How many cases the larger of two models has, how many both have, and how many have another truth."""
+    folders: list[Any] = [getattr(e.per_case, "folder", None) for e in (*first, *second)]
+    if len(folders) == 2 and None not in folders:
+        from recsys.evaluation.rows_in_step import rows_in_step
+
+        n_shared = n_other = 0
+        for pieces in rows_in_step(dict(zip(("first", "second"), folders, strict=True)), ()):
+            here, there = (_Truths.of(piece.rows.ids, piece.truth_keys) for piece in pieces.values())
+            shared, other = here.compare(there)
+            n_shared, n_other = n_shared + shared, n_other + other
+        return max(map(len, folders)), n_shared, n_other
+    here, there = (
+        _Truths.join([_Truths.of(e.per_case.ids, e.truth_keys) for e in evaluations])
+        for evaluations in (first, second)
+    )
+    return max(len(here.ids), len(there.ids)), *here.compare(there)

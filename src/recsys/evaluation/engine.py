@@ -15,7 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import ConventionError, DuplicateError, InputError, MergeError, OutOfBoundsError
+from recsys.errors import (
+    ConventionError,
+    DuplicateError,
+    InputError,
+    MergeError,
+    NoRowsError,
+    OutOfBoundsError,
+)
 from recsys.evaluation.exposure import (
     ROUNDING,
     add_exposures,
@@ -44,6 +51,7 @@ from recsys.types import (
     Partial,
     PerCase,
     Stratum,
+    Sums,
 )
 
 _BLOCK_CASES = 1 << 15
@@ -348,6 +356,11 @@ def summarise(
             rules = conventions or Conventions()
             out[name] = catalogue_value(partial, request, rules) if mask is None else math.nan
             continue
+        if mask is None and name in partial.sums and request.metric.summary is None:
+            out[name] = _value_from_sums(partial.sums[name], request)
+            continue
+        if partial.per_case is None:
+            raise NoRowsError(name)
         column = partial.per_case.columns[name]
         in_mean, any_case = _cases_in_mean(column, mask)
         weights = partial.per_case.weights
@@ -360,6 +373,40 @@ def summarise(
         else:
             out[name] = _mean(column[in_mean], case_weights, within=request.metric.bounds)
     return out
+
+
+def _value_from_sums(sums: Sums, request: Request) -> float:
+    from recsys.stats.sums import mean_from
+
+    if "y" not in sums.moments or not sums.n_cases.any():
+        return mean_from(sums)
+    return request.metric.combine(mean_from(sums), mean_from(sums, "y"), **request.own_params)
+
+
+def without_rows(partial: Partial, *, whole_users: bool = True) -> Partial:
+    """The same result with sums in place of its rows, which no longer grow with the number of cases.
+
+    `whole_users`: whether no other part has cases of the same users.
+    """
+    from recsys.stats.sums import UserGroups
+
+    def sums_of(part: Partial, groups: UserGroups, only: Bool | None = None) -> dict[str, Sums]:
+        columns = part.rows.columns
+        return {name: groups.sums_of(c, part.terms.get(name), only) for name, c in columns.items()}
+
+    groups, strata = UserGroups(partial.rows, whole_users=whole_users), {}
+    for label, stratum in partial.strata.items():
+        part = stratum.partial
+        if stratum.of == "item":
+            defined = [~np.isnan(column) for column in part.rows.columns.values()]
+            in_group = int(np.any(defined, axis=0).sum()) if defined else len(part.rows)
+            part = without_rows(part, whole_users=whole_users)
+        else:
+            inside, in_group = np.zeros(len(partial.rows), dtype=bool), len(part.rows)
+            inside[Ids(partial.rows.ids).code_of(part.rows.ids)] = True
+            part = replace(part, per_case=None, sums=sums_of(partial, groups, inside))
+        strata[label] = Stratum(stratum.of, replace(part, counts={**part.counts, "in_group": in_group}))
+    return replace(partial, per_case=None, terms={}, strata=strata, sums=sums_of(partial, groups))
 
 
 def _cases_in_mean(column: Float, mask: Bool | None) -> tuple[Any, bool]:
@@ -381,16 +428,48 @@ def _mean(values: Float, weights: Float | None, *, within: tuple[float, float] |
 def merge(parts: Sequence[Partial]) -> Partial:
     """The result over the cases of all Partials; a case in two of them is an error."""
     first = parts[0]
+    rows, terms, sums = (_merge_sums if first.per_case is None else _merge_rows)(parts)
+    names = dict.fromkeys(n for p in parts for n in p.counts)
+    counts = {n: sum(p.counts.get(n, 0) for p in parts) for n in names}
+    if not first.exposure:
+        return Partial(rows, terms, counts, strata=_merge_strata(parts, None), sums=sums)
+    exposure = {key: add_exposures([p.exposure[key] for p in parts]) for key in first.exposure}
+    catalogues = [p.catalogue for p in parts if p.catalogue is not None]
+    catalogue = union_catalogues(catalogues) if catalogues else None
+    strata = _merge_strata(parts, catalogue)
+    return Partial(rows, terms, counts, exposure, catalogue, first.context, strata, sums)
+
+
+_Merged = tuple[PerCase | None, dict[str, tuple[Float, Float]], dict[str, Sums]]
+
+
+def _check_same_metrics(first: Sequence[Any], other: Sequence[Any]) -> None:
+    if [*first] != [*other]:
+        raise MergeError(
+            f"the parts hold different metrics: {[*first]} and {[*other]}.",
+            hint="Evaluate every part with the same metrics.",
+        )
+
+
+def _merge_sums(parts: Sequence[Partial]) -> _Merged:
+    from recsys.stats.sums import add_sums
+
     for part in parts[1:]:
-        if [*part.per_case.columns, *part.exposure] != [*first.per_case.columns, *first.exposure]:
-            raise MergeError(
-                f"the parts hold different metrics: {list(first.per_case.columns)} "
-                f"and {list(part.per_case.columns)}.",
-                hint="Evaluate every part with the same metrics.",
-            )
-        if (part.per_case.ids.dtype == object) != (first.per_case.ids.dtype == object):
+        _check_same_metrics([*parts[0].sums, *parts[0].exposure], [*part.sums, *part.exposure])
+    return None, {}, {name: add_sums([p.sums[name] for p in parts]) for name in parts[0].sums}
+
+
+def _merge_rows(parts: Sequence[Partial]) -> _Merged:
+    for part in parts[1:]:
+        _check_same_metrics(
+            [*parts[0].rows.columns, *parts[0].exposure], [*part.rows.columns, *part.exposure]
+        )
+    parts = [part for part in parts if len(part.rows)] or parts[:1]  # without rows, ids are of no kind
+    first = parts[0]
+    for part in parts[1:]:
+        if (part.rows.ids.dtype == object) != (first.rows.ids.dtype == object):
             raise MergeError("the parts hold ids of different types (int and str).")
-    ids = np.concatenate([p.per_case.ids for p in parts])
+    ids = np.concatenate([p.rows.ids for p in parts])
     order = np.argsort(ids, kind="stable")
     ids = ids[order]
     repeated = np.flatnonzero(ids[1:] == ids[:-1]) if len(ids) else order
@@ -400,30 +479,19 @@ def merge(parts: Sequence[Partial]) -> Partial:
             hint="Each user must be evaluated in one part only.",
         )
 
-    def concatenate(columns_of_parts: list[Array | None]) -> Any:
-        return None if any(p is None for p in columns_of_parts) else np.concatenate(columns_of_parts)[order]  # type: ignore[arg-type]
+    def concatenate(columns_of_parts: Sequence[Array | None], what: str = "") -> Any:
+        given = [column for column in columns_of_parts if column is not None]
+        if given and len(given) < len(parts):
+            raise MergeError(f"some parts have {what} of their cases, and others have none.")
+        return np.concatenate(given)[order] if given else None
 
-    columns = {
-        name: concatenate([p.per_case.columns[name] for p in parts]) for name in first.per_case.columns
-    }
+    columns = {name: concatenate([p.rows.columns[name] for p in parts]) for name in first.rows.columns}
     terms = {
         name: (concatenate([p.terms[name][0] for p in parts]), concatenate([p.terms[name][1] for p in parts]))
         for name in first.terms
     }
-    rows = PerCase(
-        ids,
-        columns,
-        concatenate([p.per_case.clusters for p in parts]),
-        concatenate([p.per_case.weights for p in parts]),
-    )
-    names = dict.fromkeys(n for p in parts for n in p.counts)
-    counts = {n: sum(p.counts.get(n, 0) for p in parts) for n in names}
-    if not first.exposure:
-        return Partial(rows, terms, counts, strata=_merge_strata(parts, None))
-    exposure = {key: add_exposures([p.exposure[key] for p in parts]) for key in first.exposure}
-    catalogue = union_catalogues([p.catalogue for p in parts if p.catalogue is not None])
-    strata = _merge_strata(parts, catalogue)
-    return Partial(rows, terms, counts, exposure, catalogue, first.context, strata)
+    clusters = concatenate([p.rows.clusters for p in parts], "users")
+    return PerCase(ids, columns, clusters, concatenate([p.rows.weights for p in parts], "weights")), terms, {}
 
 
 def _merge_strata(parts: Sequence[Partial], catalogue: Catalogue | None) -> dict[Any, Stratum]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from recsys.conventions.decisions import AnyConventions, Conventions
-from recsys.errors import CutoffError, verb
+from recsys.errors import CutoffError, InputError, verb
 from recsys.evaluation.options import EvaluationOptions
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import EvaluationRun, exclude_items, load_optional_interactions
+from recsys.inputs.ids import IdKind
 from recsys.metrics.registry import Metrics
 from recsys.ranks.sources import RankingOptions, UsersByItems
 from recsys.types import Lists
@@ -29,6 +31,7 @@ def evaluate(
     conventions: AnyConventions = None,
     by: str | Mapping[Any, Any] | Callable[[Any], Any] | None = None,
     columns: Mapping[str, Any] | None = None,
+    ids: IdKind | None = None,
     catalogue: int | Iterable[Any] | None = None,
     seen: Any = None,
     complete: bool = False,
@@ -54,16 +57,20 @@ def evaluate(
     progress: Callable[[int, int], object] | None = None,
     stop_when: float | StopWhen | None = None,
     cautions: str | Iterable[str] | None = None,
+    memory: str | int | None = None,
+    per_user: str | os.PathLike[str] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Evaluation:
     """Score recommendations against what turned out to be relevant.
 
     Args:
         lists: who was recommended what, best first: {user: [items]}, {user: [(item, score)]}, a table with
             user and item columns (and rank or score), a 2-D array, a scipy sparse matrix of scores, Lists;
-            a file's path; what ranks the whole catalogue: Factors(U, V), Scores(matrix), a fitted model that
-            from_model takes; or any model with recommend(user, k), called for the users of the truth.
+            the path of a file, of a folder of files or a glob ("recs/*.parquet"); what ranks the whole
+            catalogue: Factors(U, V), Scores(matrix), a fitted model that from_model takes; or any model with
+            recommend(user, k), called for the users of the truth.
         truth: what was relevant: {user: {items}}, {user: {item: grade}}, a table (with a grade column if
-            relevance is graded), a scipy sparse matrix, a file's path, Interactions.
+            relevance is graded), a scipy sparse matrix, a path or glob as for lists, Interactions.
         metrics: names such as "ndcg@10" or "ndcg(gain=exp2)@10"; `recsys metrics` lists them.
         k: cut-offs for the metrics that name none.
         conventions: a preset's name ("trec_eval", "rectools", …), a dict of decisions, or Conventions.
@@ -71,6 +78,10 @@ def evaluate(
             "popularity", "cold_item", "item_age" (built from train), or a column of users or items.
         columns: column names if detection fails: {"user": "uid", "item": "sku"}, or one such mapping under
             "lists" and one under "truth".
+        ids: how the ids of files are read: "str" (the default) as text, "int" as whole numbers, "auto" (the
+            default with memory=) as the file stores them: numbers of Parquet and Arrow files stay numbers,
+            ids of text files stay text.
+            The ids of data in memory keep their type. `result.notes["ids"]` says what they are.
         catalogue: all item ids, or their number, for metrics and conventions that need them.
         seen: what each user had already: never recommended by factors and scores; with ready lists it only
             counts relevant items among it.
@@ -100,6 +111,13 @@ def evaluate(
         stop_when: take users in random order and stop when the intervals are this narrow (0.01), or as a
             StopWhen says; the intervals are valid whenever it stops, and the share of work saved is printed.
         cautions: "ignore", or the codes of the cautions that are not to be printed (`result.cautions`).
+        memory: how much memory the process may take ("1GB"): users are then evaluated piece by piece. Lists,
+            truth, seen and eligible are Parquet or CSV files (globs and folders, too), queries of DuckDB or
+            its relations, and need not fit; or lists is a model, such as Factors of memory-mapped arrays.
+        per_user: with memory=, a folder for the values per user, which are not kept otherwise;
+            `recsys.load(folder)` opens it.
+        checkpoint: with memory=, a folder for the pieces that are done: the same call goes on from there if
+            it was stopped. It is removed at the end.
 
     >>> print(
     ...     evaluate(
@@ -120,6 +138,7 @@ def evaluate(
         k=k,
         by=by,
         columns=columns,
+        ids=ids,
         catalogue=catalogue,
         seen=seen,
         complete=complete,
@@ -145,7 +164,15 @@ def evaluate(
         progress=progress,
         cautions=cautions,
     )
-    return EvaluationRun.read(lists, truth, metrics, options).evaluate(Conventions.of(conventions), stop_when)
+    if memory is None and per_user is None and checkpoint is None:
+        run = EvaluationRun.read(lists, truth, metrics, options)
+        return run.evaluate(Conventions.of(conventions), stop_when)
+    from recsys.evaluation.out_of_core import evaluate_beyond_memory
+
+    if stop_when is not None:
+        raise InputError("stop_when= draws from all users at once, and memory= takes them in order.")
+    storage = {"memory": memory, "per_user": per_user, "checkpoint": checkpoint}
+    return evaluate_beyond_memory(lists, truth, metrics, Conventions.of(conventions), options, **storage)
 
 
 @verb

@@ -2,40 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Unpack
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
 
 from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import ConventionError, InputError, MergeError, UnknownNameError
-from recsys.evaluation.cautions import Caution
 from recsys.evaluation.engine import merge
-from recsys.evaluation.options import ContextKeywords
+from recsys.evaluation.options import BatchKeywords, EvaluationOptions, refuse_no_weight
+from recsys.evaluation.pieces import Remarks
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.run import (
-    EvaluationRun,
-    list_length,
-    load_interactions,
-    load_ranking,
-    parse_catalogue,
-)
-from recsys.metrics.attributes import read_context
-from recsys.metrics.ranges import Range, union_ranges
-from recsys.metrics.registry import Metrics, parse_all
-from recsys.ranks.sources import RankingOptions
-from recsys.types import Partial
+from recsys.evaluation.run import CommonInputs, EvaluationRun
+from recsys.metrics.registry import Metrics
+from recsys.types import Array, Ids, Partial
 
-_CONTEXT_KEYWORDS = tuple(ContextKeywords.__annotations__)
-_NEEDS_ALL_USERS = "Other arguments of evaluate (by=, seen=, stop_when=, …) need all users at once."
+_KEYWORDS = ("k", "conventions", "seen", *BatchKeywords.__annotations__)
+_FEW_TIMES = 16
+_REFUSED = {
+    "stop_when": "It draws from all users at once: use recsys.evaluate, or stop updating.",
+    "progress": "It follows one call: report after each update instead.",
+    **dict.fromkeys(("user_ids", "item_ids"), "They are of one batch: pass them to update."),
+    **dict.fromkeys(
+        ("memory", "per_user", "checkpoint"),
+        "It is for inputs that are cut into batches by the call itself: use recsys.evaluate.",
+    ),
+}
 
 
 class Evaluator:
     """Evaluates users batch by batch; memory holds one row per user, never the lists.
 
-    `known` is the context that metrics about the items shown need, as for evaluate: train=, popularity=,
-    items=, users=, embeddings=, profiles=, reference=, intents=.
+    It takes the keywords of evaluate but those that need all users at once (stop_when, progress). What they
+    hold is read once. `seen` and `eligible` may come with each batch instead, for its users alone.
+
+    A batch may lack lists, truth or both: a user with one of them counts as the conventions say. The result
+    has the same bits as one call of evaluate, and its counts. It differs in what is said about the data:
+
+    - a caution is kept if the batches that give it hold at least half of the users, in the words of the
+      largest of them;
+    - notes about columns are those of the first batch;
+    - `ranges` are the union of those of the batches, which may be narrower than those of all users.
 
     >>> evaluator = Evaluator(["recall@2"])
-    >>> _ = evaluator.update({1: [3, 4]}, {1: [3]}).update({2: [5, 6]}, {2: [7]})
+    >>> _ = evaluator.update({1: [3, 4]}, {1: [3]}).update({2: [5, 6]}, {2: [7]}).update({}, {})
     >>> evaluator.result()["recall@2"]
     0.5
     """
@@ -46,57 +57,79 @@ class Evaluator:
         *,
         k: int | Sequence[int] | None = None,
         conventions: AnyConventions = None,
-        columns: Mapping[str, Any] | None = None,
-        catalogue: int | Iterable[Any] | None = None,
-        complete: bool = False,
-        **known: Unpack[ContextKeywords],
+        seen: Any = None,
+        **options: Unpack[BatchKeywords],
     ) -> None:
-        self.requests = parse_all(metrics, k)
+        for name in options:
+            if name in _REFUSED:
+                raise InputError(f"an Evaluator takes no {name}=.", hint=_REFUSED[name])
+            if name not in _KEYWORDS:
+                raise UnknownNameError("keyword of Evaluator", name, _KEYWORDS)
+        self.inputs = CommonInputs(metrics, EvaluationOptions(k=k, seen=seen, **options))
+        self.requests = self.inputs.requests
         self.conventions = Conventions.of(conventions)
-        self._columns = columns
-        for name in known:
-            if name not in _CONTEXT_KEYWORDS:
-                raise UnknownNameError("keyword of Evaluator", name, _CONTEXT_KEYWORDS, hint=_NEEDS_ALL_USERS)
-        self._context = read_context(**known)
-        self._catalogue, self._n_items = parse_catalogue(catalogue)
-        self._complete = complete
-        self._parts: list[Partial] = []
-        self._cautions: tuple[Caution, ...] = ()
-        self._ranges: dict[str, Range] = {}
+        self.inputs.read()
+        self.reset()
+
+    def reset(self) -> Evaluator:
+        """Forget all users."""
+        self._parts: list[_Batch] = []
+        self._ids: list[Array] = []
+        self._remarks = Remarks()
+        return self
 
     def update(
         self,
         lists: Any,
         truth: Any,
         *,
+        seen: Any = None,
+        eligible: Any = None,
         user_ids: Iterable[Any] | None = None,
         item_ids: Iterable[Any] | None = None,
     ) -> Evaluator:
-        """Add users that are in no earlier batch; the ids are those of a model's rows, as for evaluate."""
-        ranking = load_ranking(lists, self._columns, user_ids, item_ids)
-        needs_lists = any("lists" in r.metric.needs for r in self.requests)
-        run = EvaluationRun(
-            ranking,
-            load_interactions(truth, "truth", self._columns),
-            self.requests,
-            RankingOptions(k=list_length(self.requests, ranking) if needs_lists else None),
-            self._context,
-            catalogue=self._catalogue,
-            n_items=self._n_items,
-            complete=self._complete,
-            shared=False,
+        """Add users that are in no earlier batch.
+
+        Args:
+            lists: the lists of these users, or what ranks them, as for evaluate; a table or dict without
+                rows if they have none.
+            truth: what was relevant to these users, likewise.
+            seen: what these users had already, unless the Evaluator knows it of all users.
+            eligible: the only items of these users, likewise.
+            user_ids: the user of each row of a model whose rows have no ids, as for evaluate.
+            item_ids: the same for the rows of items.
+
+        Raises:
+            MergeError: a user is in an earlier batch.
+        """
+        partial, run = self.partial(
+            lists, truth, seen=seen, eligible=eligible, user_ids=user_ids, item_ids=item_ids
+        )
+        if len(partial.rows):
+            self._add([_Batch(partial, run.truth_keys(partial))])
+            self._remarks = self._remarks.join(Remarks.of(run, partial, self.conventions))
+        return self
+
+    def partial(
+        self,
+        lists: Any,
+        truth: Any,
+        *,
+        seen: Any = None,
+        eligible: Any = None,
+        user_ids: Iterable[Any] | None = None,
+        item_ids: Iterable[Any] | None = None,
+    ) -> tuple[Partial, EvaluationRun]:
+        """What `update` would add, without keeping it, and what was read for it."""
+        run = self.inputs.run_of(
+            lists, truth, row_ids=(user_ids, item_ids), seen=seen, eligible=eligible, is_batch=True
         )
         if run.effective(self.conventions) != self.conventions:
             raise ConventionError(
                 "err needs to know the highest grade, which a batch cannot tell.",
                 hint="Pass conventions={'max_grade': 5} to the Evaluator.",
             )
-        part = run.partial(self.conventions)
-        if not self._parts:
-            self._cautions = run.cautions(part, self.conventions)
-        self._parts.append(part)
-        self._ranges = union_ranges(self._ranges, run.ranges(self.conventions))
-        return self
+        return run.partial(self.conventions), run
 
     def merge(self, other: Evaluator) -> Evaluator:
         """Take over the users of another Evaluator of the same metrics and conventions."""
@@ -104,20 +137,85 @@ class Evaluator:
             raise MergeError(f"an Evaluator merges with another one, not with {type(other).__name__}.")
         if [*map(str, other.requests)] != [*map(str, self.requests)] or other.conventions != self.conventions:
             raise MergeError("the two evaluators differ in metrics or conventions.")
-        self._parts.extend(other._parts)
-        self._ranges = union_ranges(self._ranges, other._ranges)
-        return self
-
-    def reset(self) -> Evaluator:
-        """Forget all users."""
-        self._parts, self._ranges = [], {}
+        if other._parts:
+            self._add(other._parts)
+        self._remarks = self._remarks.join(other._remarks)
         return self
 
     def result(self) -> Evaluation:
         """The evaluation of all users so far; equal to evaluating them at once."""
         if not self._parts:
             raise InputError("nothing was evaluated yet.", hint="Call update(lists, truth) first.")
-        self._parts = [merge(self._parts)]
+        self._parts = [_Batch.join(self._parts)]
+        partial, truth_keys = self._parts[0]
+        refuse_no_weight(partial.rows.weights)
+        if partial.strata:
+            from recsys.evaluation.groups import ordered_labels
+
+            labels = ordered_labels(partial.strata, self.inputs.by)
+            partial = replace(partial, strata={label: partial.strata[label] for label in labels})
         return Evaluation(
-            self._parts[0], self.requests, self.conventions, cautions=self._cautions, ranges=self._ranges
+            partial,
+            self.requests,
+            self.conventions,
+            notes=self._remarks.notes,
+            cautions=self._remarks.cautions_for(len(partial.rows)),
+            truth_keys=truth_keys,
+            ranges=self._remarks.ranges,
+        )
+
+    def _add(self, parts: Sequence[_Batch]) -> None:
+        """Keep parts, unless one of their users is here already."""
+        ids = [_sorted_ids([part.partial.rows.ids for part in parts])]
+        for known in self._ids:
+            _refuse_same_user(known, ids[0])
+        if self._parts and (self._parts[0].clusters is None) != (parts[0].clusters is None):
+            raise MergeError("some parts have users of their cases, and others have none.")
+        self._parts.extend(parts)
+        # Sorted ids of about the same number become one array, so that there are never many of them.
+        while self._ids and len(self._ids[-1]) < 2 * len(ids[0]):
+            ids = [_sorted_ids([self._ids.pop(), *ids])]
+        self._ids.extend(ids)
+
+
+class _Batch(NamedTuple):
+    """The result of some users, and the keys of their truth."""
+
+    partial: Partial
+    truth_keys: Array
+
+    @property
+    def clusters(self) -> Array | None:
+        return self.partial.rows.clusters
+
+    @classmethod
+    def join(cls, parts: Sequence[_Batch]) -> _Batch:
+        if len(parts) == 1:
+            return parts[0]
+        order = np.argsort(np.concatenate([part.partial.rows.ids for part in parts]), kind="stable")
+        keys = np.concatenate([part.truth_keys for part in parts])[order]
+        return cls(merge([part.partial for part in parts]), keys)
+
+
+def _sorted_ids(parts: Sequence[Array]) -> Array:
+    """The ids of several sorted arrays, sorted."""
+    return parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts), kind="stable")
+
+
+def _refuse_same_user(known: Array, new: Array) -> None:
+    """Raise an error if a user is known already; both arrays are sorted."""
+    ids = Ids(known)
+    if ids.kind != Ids(new).kind:
+        raise MergeError("the parts hold ids of different types (int and str).")
+    apart = new[0] > known[-1] or new[-1] < known[0]
+    if not apart and ids.kind == "str" and len(known) < _FEW_TIMES * len(new):
+        apart = set(new.tolist()).isdisjoint(known.tolist())  # much faster than comparing texts
+    if apart:
+        return
+    codes = ids.code_of(new)
+    repeated = codes[codes >= 0]
+    if len(repeated):
+        raise MergeError(
+            f"user {ids.name(repeated[0])!r} is in two of the parts.",
+            hint="Each user must be evaluated in one part only.",
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -22,9 +22,20 @@ from recsys.inputs.timestamps import to_seconds
 from recsys.metrics.attributes import parse_labels
 from recsys.metrics.registry import Request
 from recsys.ranks.ranked_truth import ItemSubset, RankedTruth
-from recsys.types import Array, Bool, Catalogue, Context, Float, Ids, Partial, PerCase, Stratum
+from recsys.types import (
+    Array,
+    Bool,
+    Catalogue,
+    Context,
+    Float,
+    Ids,
+    Int,
+    Partial,
+    PerCase,
+    Stratum,
+    cached_property,
+)
 
-By = str | Mapping[Any, Any] | Callable[[Any], Any]
 _Z_95 = 1.959963984540054
 _MIN_USERS = 10  # users a group must have before its mean has an interval
 _MAX_BINS = 10_000
@@ -45,23 +56,29 @@ class Groups:
         if len(self.ids):
             self.ids.same_kind(ids, what=self.of)
         at = self.ids.code_of(ids.values)
-        cells = [(type(cell), cell) for cell in self.cells.tolist()]  # 1 and True are two labels
-        kinds = {cell: number for number, cell in enumerate(dict.fromkeys(cells))}  # each distinct cell once
-        kind = np.fromiter((kinds[cell] for cell in cells), dtype=np.int64, count=len(cells))
-        kind = np.append(kind, len(kinds))[at]  # the last kind is for ids that the table lacks
-        with_label: dict[str, list[int]] = {}
-        for (_, cell), number in kinds.items():
-            for label in parse_labels(cell):
-                with_label.setdefault(label, []).append(number)
-        masks = {}
-        for label in sorted(with_label, key=_numeric_sort_key):
-            member = np.zeros(len(kinds) + 1, dtype=bool)
-            member[with_label[label]] = True
-            masks[label] = np.asarray(member[kind])
+        kind_of_row, members = self._kinds
+        kind = kind_of_row[at]
+        masks = {label: np.asarray(member[kind]) for label, member in members.items()}
         if self.rest is None:
             return masks
         others = at < 0
         return {self.rest: masks.pop(self.rest) | others if self.rest in masks else others, **masks}
+
+    @cached_property
+    def _kinds(self) -> tuple[Int, dict[str, Bool]]:
+        """A number for each row's cell, and the numbers each label has; the last is for ids without a row."""
+        cells = [(type(cell), cell) for cell in self.cells.tolist()]  # 1 and True are two labels
+        kinds = {cell: number for number, cell in enumerate(dict.fromkeys(cells))}  # each distinct cell once
+        kind = np.fromiter((kinds[cell] for cell in cells), dtype=np.int64, count=len(cells))
+        members: dict[str, Bool] = {}
+        for (_, cell), number in kinds.items():
+            for label in parse_labels(cell):
+                members.setdefault(label, np.zeros(len(kinds) + 1, dtype=bool))[number] = True
+        ordered = sorted(members, key=_numeric_sort_key)
+        return np.append(kind, len(kinds)), {label: members[label] for label in ordered}
+
+
+By = Groups | Mapping[Any, Any] | Callable[[Any], Any]
 
 
 def with_strata(
@@ -74,7 +91,7 @@ def with_strata(
     by: By,
 ) -> Partial:
     """The result with one stratum per group."""
-    groups = groups_from_name(by, context) if isinstance(by, str) else None
+    groups = by if isinstance(by, Groups) else None
     strata = {}
     if groups is not None and groups.of == "item":
         # The same rankings, restricted to the items of each group.
@@ -267,16 +284,20 @@ def masks_by_label(ids: Array, by: Mapping[Any, Any] | Callable[[Any], Any]) -> 
                 f"by= holds the group {label!r}.", hint="A group is a text or a number, one for each user."
             )
     labels = [None if _is_missing(label) else label for label in labels]
-    # Numbers first, then other labels by type and text; a user without a label is in no group.
-    in_order = sorted(
-        set(labels) - {None},
-        key=lambda x: ("", x) if isinstance(x, int | float) else (type(x).__name__, str(x)),
-    )
-    masks = {label: np.zeros(len(labels), dtype=bool) for label in in_order}
+    # A user without a label is in no group.
+    masks = {label: np.zeros(len(labels), dtype=bool) for label in ordered_labels(set(labels) - {None}, by)}
     for at, label in enumerate(labels):
         if label is not None:
             masks[label][at] = True
     return masks
+
+
+def ordered_labels(labels: Iterable[Any], by: By) -> list[Any]:
+    """Labels as results show them: as `by` orders them, or numbers first, then others by type and text."""
+    if isinstance(by, Groups):
+        place = {label: number for number, label in enumerate(by.masks(Ids(np.zeros(0, dtype=np.int64))))}
+        return sorted(labels, key=place.__getitem__)
+    return sorted(labels, key=lambda x: ("", x) if isinstance(x, int | float) else (type(x).__name__, str(x)))
 
 
 def _is_label(label: Any) -> bool:
@@ -300,10 +321,10 @@ def masks_of(partial: Partial) -> dict[Any, Bool]:
     """{group: which cases are in it}; for a group of items, the cases that have one of its items."""
     masks = {}
     for label, stratum in partial.strata.items():
-        rows = stratum.partial.per_case
+        rows = stratum.partial.rows
         if stratum.of == "user":
-            mask = np.zeros(len(partial.per_case), dtype=bool)
-            mask[Ids(partial.per_case.ids).code_of(rows.ids)] = True
+            mask = np.zeros(len(partial.rows), dtype=bool)
+            mask[Ids(partial.rows.ids).code_of(rows.ids)] = True
         else:
             mask = np.zeros(len(rows.ids), dtype=bool) if rows.columns else np.ones(len(rows.ids), dtype=bool)
             for column in rows.columns.values():

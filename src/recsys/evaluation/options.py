@@ -15,7 +15,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from recsys.errors import InputError
-from recsys.inputs.ids import encode, ids_to_array
+from recsys.inputs.ids import IdKind, encode, ids_to_array
 from recsys.ranks.ranked_truth import RankedTruth
 from recsys.types import Array, Float
 
@@ -33,11 +33,12 @@ class ContextKeywords(TypedDict, total=False):
     intents: Any
 
 
-class SharedKeywords(ContextKeywords, total=False):
-    """The keywords of evaluate that mean the same for every verb; defaults are in EvaluationOptions."""
+class BatchKeywords(ContextKeywords, total=False):
+    """The keywords of evaluate that mean the same for a batch of users; defaults are in EvaluationOptions."""
 
     by: str | Mapping[Any, Any] | Callable[[Any], Any] | None
     columns: Mapping[str, Any] | None
+    ids: IdKind | None
     catalogue: int | Iterable[Any] | None
     complete: bool
     full_ranking: bool
@@ -47,12 +48,17 @@ class SharedKeywords(ContextKeywords, total=False):
     never: Iterable[Any] | None
     exclude: Iterable[Any] | None
     eligible: Any
-    user_ids: Iterable[Any] | None
-    item_ids: Iterable[Any] | None
     backend: str
     threads: int | None
-    progress: Callable[[int, int], object] | None
     cautions: str | Iterable[str] | None
+
+
+class SharedKeywords(BatchKeywords, total=False):
+    """The keywords of evaluate that mean the same for every verb."""
+
+    user_ids: Iterable[Any] | None
+    item_ids: Iterable[Any] | None
+    progress: Callable[[int, int], object] | None
 
 
 class EvaluateKeywords(SharedKeywords, total=False):
@@ -80,6 +86,7 @@ class EvaluationOptions:
     k: int | Sequence[int] | None = None
     by: str | Mapping[Any, Any] | Callable[[Any], Any] | None = None
     columns: Mapping[str, Any] | None = None
+    ids: IdKind | None = None
     catalogue: int | Iterable[Any] | None = None
     seen: Any = None
     complete: bool = False
@@ -163,6 +170,12 @@ def weight_by_case(judged: RankedTruth, values_by_id: Mapping[Any, float]) -> Fl
         [read_weight(values_by_id, i, "case_weights") for i in judged.cases.values.tolist()],
         dtype=np.float64,
     )
+
+
+def refuse_no_weight(weights: Float | None) -> None:
+    """Raise an error if no case counts."""
+    if weights is not None and len(weights) and not weights.any():
+        raise InputError("every weight in case_weights is 0.", hint="Give some user a weight above 0.")
 
 
 def read_weight(values_by_id: Mapping[Any, float], name: Any, what: str) -> float:

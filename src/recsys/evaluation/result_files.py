@@ -1,9 +1,9 @@
 """Result files: one JSON document with a part that is reproducible byte for byte and one that is not.
 
-`result` is hashed, `cases` holds the values behind it, `run` says when and where. A file is accepted only if
-its values reproduce the result it states. It must be readable as text, small, and safe to open: arrays are
-packed (little-endian, compressed, base64) beside a checksum, ids stay JSON strings, and only the types listed
-here are built.
+`result` is hashed, `cases` holds what is behind it (the values per case, or sums where they were not kept in
+memory), `run` says when and where. A file is accepted only if its values or sums reproduce the result it
+states. It must be readable as text, small, and safe to open: arrays are packed (little-endian, compressed,
+base64) beside a checksum, ids stay JSON strings, and only the types listed here are built.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import os
 import platform
 import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,8 +37,10 @@ from recsys.types import Array
 
 if TYPE_CHECKING:
     from recsys.evaluation.results import Evaluation
+    from recsys.evaluation.row_folders import RowFolder
 
-SCHEMA = 1
+SCHEMA = 1  # of the part that is hashed: the same numbers have the same hash in every format
+FORMAT = 2  # of the file; format 1 had no sums
 _PARTS = {"result", "sha256", "cases", "cases_sha256", "run"}
 _HOW_TO_SAVE = "Save one with evaluation.save(path), or recsys evaluate … --save FILE."
 _DAMAGED = "Write the result again."
@@ -79,7 +82,21 @@ def write_result(
     path: str | os.PathLike[str], result: Evaluation, *, groups: Mapping[Any, Array], run: Mapping[str, Any]
 ) -> None:
     """Write the document with all cases and the masks of `groups`; the file changes at once or not at all."""
-    document = document_of(result)
+    of_values = [str(request) for request in result.requests if request.metric.summary is not None]
+    if of_values and result.partial.sums:
+        raise InputError(
+            f"the summary of {of_values[0]} needs the values per user, and those lie in a folder.",
+            hint="Keep the folder: recsys.load(folder) opens the whole result.",
+        )
+    document = whole_document(result, groups=groups, run=run)
+    write_text(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+
+
+def whole_document(
+    result: Evaluation, *, groups: Mapping[Any, Array], run: Mapping[str, Any]
+) -> dict[str, Any]:
+    """All of a result; of one whose values per case lie in a folder, its sums."""
+    document = {"format": FORMAT, **document_of(result)}
     document["run"] = dict(document["run"])
     for name, value in run.items():
         fact = value.item() if isinstance(value, np.generic) else value
@@ -91,9 +108,10 @@ def write_result(
                 hint=f"Pass text, a finite number, or lists and dicts of them, such as {name}=str(value).",
             ) from error
         document["run"][name] = fact
-    cases = {"partial": result.partial, "by": groups, "notes": _json_notes(result.notes)}
+    partial = replace(result.partial, per_case=None) if result.partial.sums else result.partial
+    cases = {"partial": partial, "by": groups, "notes": json_notes(result.notes)}
     cases["cautions"] = [list(caution) for caution in result.cautions]
-    if result.truth_keys is not None:
+    if not partial.sums and result.truth_keys is not None:
         cases["truth"] = result.truth_keys
     declared = {str(request): request.metric.bounds for request in result.requests}
     found = {name: ends for name, ends in result.ranges.items() if ends != declared[name]}
@@ -101,25 +119,41 @@ def write_result(
         cases["ranges"] = found
     document["cases"] = pack(cases)
     document["cases_sha256"] = fingerprint(document["cases"])
-    write_text(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    return document
 
 
 def read_result(path: str | os.PathLike[str], make: type[Evaluation]) -> Evaluation:
-    """Read what `write_result` wrote and check it against the result that the file states."""
+    """Read what `write_result` wrote, or a folder of values per user, and check it against what it states."""
     if not isinstance(path, str | os.PathLike):
         raise FileError(f"a {type(path).__name__} is no path of a file.", hint=_HOW_TO_SAVE)
+    if os.path.isdir(path):  # noqa: PTH112 - a name that is too long is no folder
+        from recsys.evaluation.row_folders import RowFolder
+
+        folder = RowFolder.open(path)
+        return _read_document(folder.manifest.get("result"), path, make, folder)
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror}.", hint="Check the path.") from error
     except (RecursionError, ValueError) as error:
         raise FileError(f"{path} is not JSON ({error}).", hint=_HOW_TO_SAVE) from error
+    return _read_document(document, path, make, None)
+
+
+def _read_document(
+    document: Any, path: str | os.PathLike[str], make: type[Evaluation], folder: RowFolder | None
+) -> Evaluation:
     if (
         not isinstance(document, dict)
         or not document.keys() >= _PARTS
         or not isinstance(document["run"], dict)
     ):
         raise FileError(f"{path} is no result that recsys saved with its users.", hint=_HOW_TO_SAVE)
+    if document.get("format", 1) not in (1, FORMAT):
+        raise FileError(
+            f"{path} has format {document['format']!r}; this version of recsys reads formats 1 and {FORMAT}.",
+            hint="Read it with the version that wrote it, or evaluate again.",
+        )
     try:
         result, cases = document["result"], unpack(document["cases"])
         stated = result["conventions"]
@@ -127,18 +161,21 @@ def read_result(path: str | os.PathLike[str], make: type[Evaluation]) -> Evaluat
         find_metric = lookup_rating if "rows" in result["counts"] else lookup
         requests = [Request.parse(row["metric"], find_metric) for row in result["metrics"]]
         groups, notes = cases["by"] or None, cases["notes"]
+        partial = cases["partial"]
+        if folder is not None:
+            partial = replace(partial, per_case=folder.rows(), terms=folder.terms)
         evaluation = make(
-            cases["partial"],
+            partial,
             requests,
             conventions,
             by=groups,
             notes=notes,
             cautions=[Caution(*map(str, parts)) for parts in cases.get("cautions", ())],
-            truth_keys=cases.get("truth"),
+            truth_keys=cases.get("truth") if folder is None else lambda: folder.truth_keys,
             ranges=cases.get("ranges"),
             run=document["run"],
         )
-        recomputed = json.loads(evaluation.to_json())
+        recomputed = json.loads(json.dumps(document_of(evaluation)))
         document.setdefault("cautions", [])  # not in the files of version 0.1.0
         same = all(recomputed[part] == document[part] for part in ("result", "sha256", "cautions"))
     except FileError:
@@ -152,18 +189,18 @@ def read_result(path: str | os.PathLike[str], make: type[Evaluation]) -> Evaluat
         )
     if not same:
         raise FileError(
-            f"{path}: the values per user do not give the result the file states.",
+            f"{path}: the values per user, or their sums, do not give the result the file states.",
             hint="It was changed after it was saved, or saved by another version; evaluate again.",
         )
     return evaluation
 
 
-def _json_notes(notes: Mapping[str, Any]) -> dict[str, Any]:
+def json_notes(notes: Mapping[str, Any]) -> dict[str, Any]:
     """The notes that a file can hold: JSON values, by name."""
     out: dict[str, Any] = {}
     for name, value in notes.items():
         if isinstance(value, Mapping):
-            out[name] = _json_notes(value)
+            out[name] = json_notes(value)
         elif value is None or isinstance(value, bool | int | float | str):
             out[name] = value
         elif isinstance(value, list | tuple) and all(isinstance(entry, str) for entry in value):

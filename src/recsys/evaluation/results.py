@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import InputError, MergeError, NotDefinedError, RecsysError
+from recsys.errors import InputError, MergeError, NoRowsError, NotDefinedError, RecsysError
 from recsys.evaluation import tables
 from recsys.evaluation.engine import merge, summarise
 from recsys.evaluation.exposure import catalogue_value, exposure_by_group, exposure_key
@@ -62,7 +62,7 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         reevaluate: Callable[[Conventions], Evaluation] | None = None,
         compute_bounds: Callable[[Mapping[str, float]], Bounds] | None = None,
         cautions: Callable[[], Sequence[Caution]] | Sequence[Caution] = (),
-        truth_keys: Callable[[], Array] | Array | None = None,
+        truth_keys: Callable[[], Array | None] | Array | None = None,
         ranges: Callable[[], Mapping[str, Range]] | Mapping[str, Range] | None = None,
         run: Mapping[str, Any] | None = None,
     ) -> None:
@@ -102,7 +102,7 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
     @property
     def per_case(self) -> PerCase:
         """Ids and one float64 column per metric; NaN = not in the mean."""
-        return self.partial.per_case
+        return self.partial.rows
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -164,6 +164,11 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
     @cached_property
     def by(self) -> dict[Any, dict[str, float]]:
         """{group: {metric: value}} where `by=` was given."""
+        if self.partial.sums:
+            return {
+                label: summarise(stratum.partial, self.requests, conventions=self.conventions)
+                for label, stratum in self.partial.strata.items()
+            }
         return self.values_by(self.group_masks)
 
     def values_by(self, masks: Mapping[Any, Array]) -> dict[Any, dict[str, float]]:
@@ -180,6 +185,8 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         """
         if not self.partial.strata:
             return dict(self._by or {})
+        if self.partial.sums:
+            raise NoRowsError("who is in which group")
         from recsys.evaluation.groups import masks_of
 
         return masks_of(self.partial) | dict(self._by or {})
@@ -187,20 +194,23 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
     @property
     def by_sizes(self) -> dict[Any, int]:
         """How many cases each group holds."""
+        if self.partial.sums:
+            return {label: s.partial.counts["in_group"] for label, s in self.partial.strata.items()}
         return {label: int(mask.sum()) for label, mask in self.group_masks.items()}
 
     def gaps(self) -> dict[str, Gap]:
         """{metric: the best and the worst group, their difference and ratio} where `by=` was given.
 
         Between groups of users the difference of a mean has a 95% interval, which assumes that the two groups
-        were chosen beforehand; with many groups, the two extremes differ by chance alone.
+        were chosen beforehand; with many groups, the two extremes differ by chance alone. There is none where
+        the values per user were not kept in memory.
         """
         if not self.by:
             raise NotDefinedError("there are no groups to compare.", hint="Pass by= to evaluate.")
         from recsys.evaluation.groups import gap_of, with_interval
 
         of_items = any(stratum.of == "item" for stratum in self.partial.strata.values())
-        has_interval = not of_items and self.per_case.weights is None
+        has_interval = not of_items and not self.partial.sums and self.per_case.weights is None
         gaps = {}
         for request in self.requests:
             name = str(request)
@@ -214,7 +224,7 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
     def _is_mean(self, request: Request) -> bool:
         """Whether the number is a mean over cases, and higher or lower is better."""
         name, metric = str(request), request.metric
-        is_mean = name in self.per_case.columns and name not in self.partial.terms and metric.summary is None
+        is_mean = metric.kind != "catalogue" and name not in self.partial.terms and metric.summary is None
         return is_mean and metric.better != "zero"
 
     def _request(self, name: str) -> Request:
@@ -275,6 +285,43 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         notes = ["of all users together, not of the groups"] if self.by else []
         return Intervals(estimates, notes=notes)
 
+    def quantiles(
+        self, levels: Sequence[float] = (0.1, 0.25, 0.5, 0.75, 0.9), *, metrics: Sequence[str] | None = None
+    ) -> dict[str, dict[float, float]]:
+        """{metric: {level: the least value that this share of the users does not exceed}}, NaNs left out.
+
+        With weights, the share of the weight. Metrics of the catalogue have no values per user.
+
+        Args:
+            levels: shares between 0 and 1.
+            metrics: which metrics; by default all that have values per user.
+
+        >>> import recsys
+        >>> lists = {user: [user % 4] for user in range(8)}
+        >>> result = recsys.evaluate(lists, {user: {0} for user in lists}, ["hit@1"])
+        >>> result.quantiles([0.5, 0.9])
+        {'hit@1': {0.5: 0.0, 0.9: 1.0}}
+        """
+        from recsys.stats.sums import quantiles_from, quantiles_of
+
+        names = [metrics] if isinstance(metrics, str) else metrics
+        wanted = [r for r in self.requests if r.metric.kind != "catalogue"]
+        wanted = wanted if names is None else [self._request(name) for name in names]
+        for level in levels:
+            if not 0 <= level <= 1:
+                raise InputError(f"level {level!r} is no share.", hint="Pass levels such as [0.1, 0.5, 0.9].")
+        found = {}
+        for name in map(str, wanted):
+            if name in self.partial.sums:
+                values = quantiles_from(self.partial.sums[name], levels)
+            else:
+                column, weights = self.values_of(name), self.per_case.weights
+                order = np.argsort(column)[: np.count_nonzero(~np.isnan(column))]
+                shares = np.ones(len(order)) if weights is None else weights[order]
+                values = quantiles_of(column[order], shares, levels)
+            found[name] = dict(zip(levels, values, strict=True))
+        return found
+
     def _estimate(self, request: Request, **options: Any) -> Estimate:
         from recsys.evaluation.uncertainty import estimate
 
@@ -319,7 +366,7 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         merged = merge([self.partial, *(o.partial for o in others)])
         cautions = unique_cautions([self.cautions, *(o.cautions for o in others)])
         keys: Array | None = None
-        if all(e.truth_keys is not None for e in (self, *others)):
+        if merged.per_case is not None and all(e.truth_keys is not None for e in (self, *others)):
             ids = np.concatenate([e.per_case.ids for e in (self, *others)])
             keys = np.concatenate([e.truth_keys for e in (self, *others)])[np.argsort(ids, kind="stable")]
         return Evaluation(
@@ -439,12 +486,15 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
 
     def _n_in_mean(self, label: Any, name: str) -> int:
         stratum = self.partial.strata.get(label)
-        if name not in self.per_case.columns:
+        if self._request(name).metric.kind == "catalogue":
             part = self.partial if stratum is None else stratum.partial
             return int(self._exposure_of(self._request(name), part).cases.sum()) if part.exposure else 0
+        sums = (self.partial if stratum is None else stratum.partial).sums
+        if sums:
+            return int(sums[name].n_cases.sum())
         inside = ~np.isnan(self.per_case.columns[name])
         if stratum is not None and stratum.of == "item":
-            inside = ~np.isnan(stratum.partial.per_case.columns[name])
+            inside = ~np.isnan(stratum.partial.rows.columns[name])
         elif label in self.group_masks:
             inside &= self.group_masks[label]
         return int(inside.sum())
@@ -455,8 +505,9 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         return {**self.__dict__, **known, "_reevaluate": None, "_compute_bounds": None}
 
     def _footnotes(self) -> list[str]:
-        clusters = self.per_case.clusters
-        n_users = None if clusters is None else len(set(clusters.tolist()))
+        n_users = self.notes.get("n_users")
+        if not self.partial.sums and self.per_case.clusters is not None:
+            n_users = len(set(self.per_case.clusters.tolist()))
         notes = tables.footnotes(
             self.counts, self.conventions, self.notes, n_users=n_users, catalogue=self.partial.catalogue
         )
@@ -466,7 +517,11 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         if not isinstance(other, Evaluation):
             return NotImplemented if not isinstance(other, Mapping) else dict(self) == dict(other)
         same = list(self.overall) == list(other.overall) and self.conventions == other.conventions
-        mine, theirs = self.per_case, other.per_case
+        mine, theirs = self.partial.per_case, other.partial.per_case
+        if mine is None or theirs is None:
+            from recsys.evaluation.result_files import document_of
+
+            return same and document_of(self)["sha256"] == document_of(other)["sha256"]
         return (
             same
             and np.array_equal(mine.ids, theirs.ids)

@@ -6,16 +6,16 @@ An `EvaluationRun` holds what was read. It can be run again, under other convent
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial as bind
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import CutoffError, InputError, TieWarning, warn
+from recsys.errors import CutoffError, IdTypeError, InputError, TieWarning, UnknownNameError, warn
 from recsys.evaluation.engine import measure
 from recsys.evaluation.options import (
     EvaluationOptions,
@@ -24,20 +24,21 @@ from recsys.evaluation.options import (
     check_n_items,
     cluster_by_case,
     read_weight,
+    refuse_no_weight,
     weight_by_case,
     weight_by_item,
 )
 from recsys.evaluation.results import Evaluation
 from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.containers import as_array
-from recsys.inputs.ids import encode, ids_to_array
+from recsys.inputs.ids import ID_KINDS, IdKind, encode, ids_to_array
 from recsys.kernels import BACKENDS
 from recsys.metrics.attributes import read_context, read_reference
 from recsys.metrics.ranges import DataLimits, metric_range
 from recsys.metrics.registry import Metrics, Request, largest_k, max_place_read, parse_all
 from recsys.ranks.ranked_truth import RankedTruth, match_truth
 from recsys.ranks.sources import RankingOptions, UsersByItems
-from recsys.types import Array, Bool, Context, Ids, Interactions, Lists, Partial
+from recsys.types import Array, Bool, Context, Ids, Interactions, Lists, Partial, cached_property
 
 if TYPE_CHECKING:
     from recsys.evaluation.bounds import Bounds
@@ -45,7 +46,8 @@ if TYPE_CHECKING:
     from recsys.evaluation.stopping import SteppedEvaluation, StopWhen
     from recsys.ranks.sources import Source
 
-_MODEL_ATTRIBUTES = ("user_factors", "get_user_representations", "predict", "state_dict")
+_Data = TypeVar("_Data", Lists, Interactions)
+MODEL_ATTRIBUTES = ("user_factors", "get_user_representations", "predict", "state_dict")
 _PAIRS_ONLY = ("seen", "eligible")  # only (user, item) pairs are read of these, which is much faster
 
 
@@ -95,91 +97,8 @@ class EvaluationRun:
     @classmethod
     def read(cls, lists: Any, truth: Any, metrics: Metrics, options: EvaluationOptions) -> EvaluationRun:
         """Read lists, truth and whatever else was given, each once."""
-        requests = parse_all(metrics, options.k)
-        columns, never = options.columns, exclude_items(options.never, options.exclude)
-        can_recommend = not _is_data(lists) and callable(getattr(lists, "recommend", None))
-        asks = can_recommend and not hasattr(lists, "user_factors")
         row_ids = options.user_ids, options.item_ids
-        if asks:
-            _refuse_row_ids(*row_ids, f"the lists of {type(lists).__name__}.recommend")
-        ranking = None if asks else load_ranking(lists, columns, *row_ids)
-        known = load_interactions(truth, "truth", columns)
-        if ranking is None:
-            longest = largest_k(requests)
-            if longest is None:
-                raise CutoffError(
-                    f"{type(lists).__name__} has to be asked for lists of some length, and a metric has no "
-                    "cut-off.",
-                    hint='Give every metric one, such as "mrr@10".',
-                )
-            from recsys.ranks.sources import lists_from_recommender
-
-            ranking = load_ranking(lists_from_recommender(lists, known.cases.values, longest), columns)
-        needs = {need for request in requests for need in request.metric.needs}
-        ready = isinstance(ranking, Lists)
-        if ready and (never is not None or options.eligible is not None) and "eligible" not in needs:
-            raise InputError(
-                "never= and eligible= choose candidates, and ready lists have none.", table="lists"
-            )
-        if not ready and options.catalogue is not None:
-            raise InputError(
-                "the items of the model are the catalogue.", hint="Leave out catalogue=, or use never=."
-            )
-        ranking_options = RankingOptions(
-            seen=load_optional_interactions(options.seen, "seen", columns),
-            eligible=load_optional_interactions(options.eligible, "eligible", columns),
-            never=never,
-            backend=options.backend,
-            threads=options.threads,
-            progress=options.progress,
-            k=list_length(requests, ranking) if "lists" in needs else None,
-            deepest=max_place_read(requests),
-        )
-        context = read_context(
-            train=load_optional_interactions(options.train, "train", columns),
-            popularity=options.popularity,
-            items=options.items,
-            users=options.users,
-            embeddings=options.embeddings,
-            profiles=options.profiles,
-            reference=None
-            if options.reference is None
-            else _read_reference(options.reference, requests, known, row_ids),
-            intents=options.intents,
-            eligible=ranking_options.eligible,
-            never=never,
-        )
-        catalogue, n_items = parse_catalogue(options.catalogue)
-        silenced, pairs = (
-            options.cautions,
-            [
-                name
-                for name in ("train", "seen")
-                if isinstance(getattr(options, name), list | tuple | np.ndarray)
-            ],
-        )
-        if silenced is not None or pairs:
-            from recsys.evaluation.cautions import are_pairs, silenced_codes
-
-            silenced = silenced_codes(silenced)
-            pairs = [name for name in pairs if are_pairs(getattr(options, name), known.cases.values)]
-        return cls(
-            ranking,
-            known,
-            requests,
-            ranking_options,
-            context,
-            catalogue=catalogue,
-            n_items=n_items,
-            complete=check_flag("complete", options.complete)
-            or check_flag("full_ranking", options.full_ranking),
-            clusters=options.clusters,
-            case_weights=options.case_weights,
-            item_weights=options.item_weights,
-            by=options.by,
-            silenced=silenced or frozenset(),
-            pairs=tuple(pairs),
-        )
+        return CommonInputs(metrics, options).run_of(lists, truth, row_ids=row_ids)
 
     def evaluate(self, conventions: Conventions, stop_when: float | StopWhen | None = None) -> Evaluation:
         """The result, over all cases or over as many as `stop_when` needs."""
@@ -224,14 +143,15 @@ class EvaluationRun:
         """One number per case of the result that tells its relevant items and grades from others."""
         from recsys.kernels.keyed_random import id_keys, mix_bits, pair_keys
 
-        truth = self.truth
-        keys = id_keys(truth.items, 0, purpose="truth")[truth.codes]
-        grades = np.ones(len(keys)) if truth.grades is None else truth.grades
-        keys = pair_keys(keys, mix_bits(grades.view(np.uint64)))
-        ends = np.append(np.uint64(0), np.cumsum(keys, dtype=np.uint64))
-        of_case = ends[truth.indptr[1:]] - ends[truth.indptr[:-1]]
-        at = truth.cases.code_of(partial.per_case.ids)
-        return np.where(at >= 0, of_case[at], np.uint64(0))
+        truth, keys = self.truth, id_keys(self.truth.items, 0, purpose="truth")
+        if truth.grades is None:
+            keys = pair_keys(keys, mix_bits(np.ones(1).view(np.uint64)))[truth.codes]
+        else:
+            keys = pair_keys(keys[truth.codes], mix_bits(truth.grades.view(np.uint64)))
+        has_truth = truth.sizes > 0
+        of_case = np.zeros(len(truth.cases) + 1, dtype=np.uint64)  # the last is for cases without truth
+        of_case[:-1][has_truth] = np.add.reduceat(keys, truth.indptr[:-1][has_truth]) if len(keys) else 0
+        return of_case[truth.cases.code_of(partial.rows.ids)]
 
     def ranges(self, conventions: Conventions) -> dict[str, tuple[float, float]]:
         """The least and the greatest value that each metric can have for one case of this data."""
@@ -253,6 +173,9 @@ class EvaluationRun:
             "lists": dict(self.ranking.notes) if isinstance(self.ranking, Lists) else {},
             "truth": dict(self.truth.notes),
         }
+        sides = [data for data in (self.truth, self.ranking) if isinstance(data, Lists | Interactions)]
+        known = next((data for data in sides if len(data.codes)), self.truth)
+        notes["ids"] = {"user": known.cases.kind, "item": known.items.kind}
         options = self.ranking_options
         name: Any = options.backend
         backend = BACKENDS.get(name) if isinstance(name, str) else None
@@ -295,6 +218,9 @@ class EvaluationRun:
         ranking, how = self.ranking, self.ranking_options
         catalogue = self.catalogue if isinstance(ranking, Lists) else ranking.catalogue
         truth, counts = apply_truth_rules(self.truth, catalogue, how.seen, conventions)
+        if self.clusters is not None:  # they stand for those of the tables
+            truth = replace(truth, clusters=None)
+            ranking = replace(ranking, clusters=None) if isinstance(ranking, Lists) else ranking
         judged: Any
         if isinstance(ranking, Lists):
             judged = match_truth(
@@ -309,7 +235,7 @@ class EvaluationRun:
         else:
             judged = ranking.judge(truth, how)
             if self.shared and len(truth.cases) and not judged.n_candidates.any():
-                _check_user_ids(ranking, truth)
+                check_user_ids(ranking, truth)
             judged = replace(judged, counts={**judged.counts, **counts})
         if self.item_weights is not None:
             judged = replace(judged, item_weights=weight_by_item(judged, self.item_weights))
@@ -320,8 +246,8 @@ class EvaluationRun:
             n_items = ranking.n_items
             catalogue = Ids(np.arange(n_items), is_range=True) if catalogue is None else catalogue
         weights = None if self.case_weights is None else weight_by_case(judged, self.case_weights)
-        if weights is not None and self.shared and len(weights) and not weights.any():
-            raise InputError("every weight in case_weights is 0.", hint="Give some user a weight above 0.")
+        if self.shared:
+            refuse_no_weight(weights)
         context = replace(
             self.context,
             catalogue=catalogue,
@@ -377,28 +303,244 @@ class EvaluationRun:
         )
 
 
+class CommonInputs:
+    """What all users share: the metrics, and every input but lists and truth, read once when it is needed."""
+
+    def __init__(self, metrics: Metrics, options: EvaluationOptions) -> None:
+        if options.ids not in (None, *ID_KINDS):
+            raise UnknownNameError("value of ids", options.ids, ID_KINDS)
+        self.options = options
+        self.requests = parse_all(metrics, options.k)
+        self.never = exclude_items(options.never, options.exclude)
+
+    @cached_property
+    def seen(self) -> Interactions | None:
+        """What each user had already."""
+        options = self.options
+        return load_optional_interactions(options.seen, "seen", options.columns, options.ids)
+
+    @cached_property
+    def eligible(self) -> Interactions | None:
+        """The only items of each user."""
+        options = self.options
+        return load_optional_interactions(options.eligible, "eligible", options.columns, options.ids)
+
+    @cached_property
+    def context(self) -> Context:
+        """What is known about items and users, but for the reference and what may come with the users."""
+        options = self.options
+        return read_context(
+            train=load_optional_interactions(options.train, "train", options.columns, options.ids),
+            popularity=options.popularity,
+            items=options.items,
+            users=options.users,
+            embeddings=options.embeddings,
+            profiles=options.profiles,
+            intents=options.intents,
+            never=self.never,
+        )
+
+    @cached_property
+    def reference_model(self) -> Any:
+        """The model that makes the reference lists, None if they are ready; its rows have the same ids."""
+        reference = self.options.reference
+        if not isinstance(reference, UsersByItems) and not hasattr(reference, "item_factors"):
+            return None
+        ranked: Any = load_ranking(reference)
+        row_ids = self.options.user_ids, self.options.item_ids
+        sides = zip((ranked.user_rows, ranked.item_rows), row_ids, strict=True)
+        return ranked.with_ids(*(None if rows.named else ids for rows, ids in sides))
+
+    @cached_property
+    def reference(self) -> Lists | None:
+        """The lists of another model, as long as the metrics read them."""
+        model = self.reference_model
+        if model is None:
+            reference, ids = self.options.reference, self.options.ids
+            if isinstance(reference, str | Path):
+                return _read_lists_file(reference, "reference", self.options.columns, ids)
+            return None if reference is None else _check_id_kind(read_reference(reference), "reference", ids)
+        of_reference = [r for r in self.requests if "reference" in r.metric.needs]
+        top: Lists = model.top(None, list_length(of_reference or self.requests, model), RankingOptions())
+        return top
+
+    @cached_property
+    def catalogue(self) -> tuple[Ids | None, int | None]:
+        """The ids of all items and their number."""
+        return parse_catalogue(self.options.catalogue)
+
+    @cached_property
+    def by(self) -> Any:
+        """The groups that a name stands for, or `by` as it was given."""
+        if not isinstance(self.options.by, str):
+            return self.options.by
+        from recsys.evaluation.groups import groups_from_name
+
+        return groups_from_name(self.options.by, self.context)
+
+    @cached_property
+    def silenced(self) -> frozenset[str]:
+        """The codes of the cautions that nobody wants to hear."""
+        if self.options.cautions is None:
+            return frozenset()
+        from recsys.evaluation.cautions import silenced_codes
+
+        return silenced_codes(self.options.cautions)
+
+    @cached_property
+    def complete(self) -> bool:
+        """Whether each list ranks every candidate."""
+        options = self.options
+        return check_flag("complete", options.complete) or check_flag("full_ranking", options.full_ranking)
+
+    def read(self) -> None:
+        """Read everything now."""
+        _ = self.seen, self.eligible, self.context, self.reference, self.catalogue
+        _ = self.silenced, self.complete, self.by
+
+    def run_of(
+        self,
+        lists: Any,
+        truth: Any,
+        *,
+        row_ids: tuple[Iterable[Any] | None, Iterable[Any] | None] = (None, None),
+        seen: Any = None,
+        eligible: Any = None,
+        is_batch: bool = False,
+    ) -> EvaluationRun:
+        """The evaluation of these users; those of a batch may be without rows, and on different sides.
+
+        `seen` and `eligible` are of these users alone, where they were not given for all.
+        """
+        options, columns, ids = self.options, self.options.columns, self.options.ids
+        can_recommend = not _is_data(lists) and callable(getattr(lists, "recommend", None))
+        asks = can_recommend and not hasattr(lists, "user_factors")
+        if asks:
+            _refuse_row_ids(*row_ids, f"the lists of {type(lists).__name__}.recommend")
+        ranking = None if asks else load_ranking(lists, columns, *row_ids, ids=ids, may_be_empty=is_batch)
+        known = load_interactions(truth, "truth", columns, ids=ids, may_be_empty=is_batch)
+        if ranking is None:
+            longest = largest_k(self.requests)
+            if longest is None:
+                raise CutoffError(
+                    f"{type(lists).__name__} has to be asked for lists of some length, and a metric has no "
+                    "cut-off.",
+                    hint='Give every metric one, such as "mrr@10".',
+                )
+            from recsys.ranks.sources import lists_from_recommender
+
+            asked = lists_from_recommender(lists, known.cases.values, longest)
+            ranking = load_ranking(asked, columns, may_be_empty=is_batch)
+        needs = {need for request in self.requests for need in request.metric.needs}
+        ready = isinstance(ranking, Lists)
+        chosen = self.never is not None or options.eligible is not None or eligible is not None
+        if ready and chosen and "eligible" not in needs:
+            raise InputError(
+                "never= and eligible= choose candidates, and ready lists have none.", table="lists"
+            )
+        if not ready and options.catalogue is not None:
+            raise InputError(
+                "the items of the model are the catalogue.", hint="Leave out catalogue=, or use never=."
+            )
+        ranking_options = RankingOptions(
+            seen=self._of_users("seen", seen),
+            eligible=self._of_users("eligible", eligible),
+            never=self.never,
+            backend=options.backend,
+            threads=options.threads,
+            progress=options.progress,
+            k=list_length(self.requests, ranking) if "lists" in needs else None,
+            deepest=max_place_read(self.requests),
+        )
+        context = self.context
+        if self.reference_model is not None:
+            try:
+                self.reference_model.check_ids(known, "truth")
+            except InputError as error:
+                error.hint = "Give the reference its ids: recsys.from_model(model, user_ids=…, item_ids=…)."
+                raise
+        catalogue, n_items = self.catalogue
+        histories = {"train": options.train, "seen": options.seen if seen is None else seen}
+        pairs = [name for name, data in histories.items() if isinstance(data, list | tuple | np.ndarray)]
+        if pairs:
+            from recsys.evaluation.cautions import are_pairs
+
+            pairs = [name for name in pairs if are_pairs(histories[name], known.cases.values)]
+        return EvaluationRun(
+            ranking,
+            known,
+            self.requests,
+            ranking_options,
+            replace(context, reference=self.reference, eligible=ranking_options.eligible),
+            catalogue=catalogue,
+            n_items=n_items,
+            complete=self.complete,
+            clusters=options.clusters,
+            case_weights=options.case_weights,
+            item_weights=options.item_weights,
+            by=self.by,
+            shared=not is_batch,
+            silenced=self.silenced,
+            pairs=tuple(pairs),
+        )
+
+    def _of_users(self, name: str, data: Any) -> Interactions | None:
+        """What was given for all users, or with some of them."""
+        for_all: Interactions | None = getattr(self, name)
+        if data is None:
+            return for_all
+        if for_all is not None:
+            raise InputError(
+                f"{name}= was given for all users, and again with some of them.",
+                table=name,
+                hint=f"Pass {name}= once: to the Evaluator, or to each update.",
+            )
+        return load_interactions(data, name, self.options.columns, ids=self.options.ids, may_be_empty=True)
+
+
 def load_ranking(
     lists: Any,
     columns: Mapping[str, Any] | None = None,
     user_ids: Iterable[Any] | None = None,
     item_ids: Iterable[Any] | None = None,
+    *,
+    ids: IdKind | None = None,
+    may_be_empty: bool = False,
 ) -> Lists | Source:
-    """Ready lists, or a source that ranks the catalogue; the ids are those of its rows."""
+    """Ready lists, or a source that ranks the catalogue, whose rows have `user_ids` and `item_ids`."""
     if isinstance(lists, UsersByItems):
         return cast("Source", lists.with_ids(user_ids, item_ids))
-    if not _is_data(lists) and (callable(lists) or any(hasattr(lists, n) for n in _MODEL_ATTRIBUTES)):
+    if not _is_data(lists) and (callable(lists) or any(hasattr(lists, n) for n in MODEL_ATTRIBUTES)):
         from recsys.ranks.sources import from_model
 
         return from_model(lists, user_ids=user_ids, item_ids=item_ids)
     if isinstance(lists, str | Path):
-        from recsys.inputs.files import read_file
-
-        ready: Lists = read_file(lists, "lists", columns=_columns_for("lists", columns))
+        ready = _read_lists_file(lists, "lists", columns, ids)
     else:
         _refuse_scores(lists)
-        ready = read_lists(lists, columns=_columns_for("lists", columns))
+        ready = read_lists(lists, columns=columns_for("lists", columns), may_be_empty=may_be_empty)
+        _check_id_kind(ready, "lists", ids)
     _refuse_row_ids(user_ids, item_ids, f"ready lists ({type(lists).__name__})")
     return ready
+
+
+def _read_lists_file(path: str | Path, table: str, columns: Any, ids: IdKind | None) -> Lists:
+    from recsys.inputs.files import read_file
+
+    return read_file(path, "lists", columns=columns_for(table, columns), ids=ids or "str")
+
+
+def _check_id_kind(data: _Data, table: str, ids: IdKind | None) -> _Data:
+    """Raise an error if data in memory has ids of another type than asked for: only files are converted."""
+    for what, own in (("user", data.cases), ("item", data.items)):
+        if ids in ("str", "int") and len(own) and own.kind != ids:
+            raise IdTypeError(
+                f"ids={ids!r} is for files, and the {what} ids of data in memory are {own.kind}.",
+                table=table,
+                column=what,
+                hint=f"Convert them, for example with .astype({ids}), or leave out ids=.",
+            )
+    return data
 
 
 def _is_data(lists: Any) -> bool:
@@ -432,50 +574,41 @@ def _refuse_row_ids(user_ids: Any, item_ids: Any, what: str) -> None:
         )
 
 
-def load_interactions(data: Any, table: str, columns: Mapping[str, Any] | None) -> Interactions:
+def load_interactions(
+    data: Any,
+    table: str,
+    columns: Mapping[str, Any] | None,
+    *,
+    ids: IdKind | None = None,
+    may_be_empty: bool = False,
+) -> Interactions:
     """The items each user had; `table` is the name in errors and in `columns`."""
     if isinstance(data, str | Path):
         from recsys.inputs.files import read_file
 
-        data = read_file(data, "truth", columns=_columns_for(table, columns))
-    return read_interactions(
-        data, table=table, columns=_columns_for(table, columns), bare=table in _PAIRS_ONLY
+        return read_file(data, "truth", columns=columns_for(table, columns), ids=ids or "str")
+    interactions = read_interactions(
+        data,
+        table=table,
+        columns=columns_for(table, columns),
+        bare=table in _PAIRS_ONLY,
+        may_be_empty=may_be_empty,
     )
+    return _check_id_kind(interactions, table, ids)
 
 
 def load_optional_interactions(
-    data: Any, table: str, columns: Mapping[str, Any] | None = None
+    data: Any, table: str, columns: Mapping[str, Any] | None = None, ids: IdKind | None = None
 ) -> Interactions | None:
     """The same, or None if there is no history; `seen={}` is a history in which nobody had anything."""
-    if table == "seen" and isinstance(data, Mapping) and not data:
-        none = np.zeros(0, dtype=np.int64)
-        return Interactions(Ids(none), Ids(none), np.zeros(1, dtype=np.int64), none.astype(np.int32))
-    return None if data is None else load_interactions(data, table, columns)
+    nobody = table == "seen" and isinstance(data, Mapping) and not data
+    return None if data is None else load_interactions(data, table, columns, ids=ids, may_be_empty=nobody)
 
 
-def _columns_for(table: str, columns: Any) -> Any:
+def columns_for(table: str, columns: Any) -> Any:
     """The column names of one table, if each table has its own."""
     per_table = isinstance(columns, Mapping) and any(isinstance(v, Mapping) for v in columns.values())
     return columns.get(table) if per_table else columns
-
-
-def _read_reference(
-    reference: Any, requests: Sequence[Request], truth: Interactions, row_ids: tuple[Any, Any]
-) -> Lists:
-    """The lists of another model, as long as the metrics read them; its rows have the same ids."""
-    if isinstance(reference, UsersByItems) or hasattr(reference, "item_factors"):
-        ranked: Any = load_ranking(reference)
-        sides = zip((ranked.user_rows, ranked.item_rows), row_ids, strict=True)
-        ranked = ranked.with_ids(*(None if rows.named else ids for rows, ids in sides))
-        try:
-            ranked.check_ids(truth, "truth")
-        except InputError as error:
-            error.hint = "Give the reference its ids: recsys.from_model(model, user_ids=…, item_ids=…)."
-            raise
-        of_reference = [r for r in requests if "reference" in r.metric.needs]
-        top: Lists = ranked.top(None, list_length(of_reference or requests, ranked), RankingOptions())
-        return top
-    return read_reference(reference)
 
 
 def list_length(requests: Sequence[Request], ranked: Lists | Source) -> int:
@@ -493,7 +626,7 @@ def exclude_items(never: Iterable[Any] | None, exclude: Iterable[Any] | None) ->
     items = exclude if never is None else never
     if items is not None:
         check_ids(items, "exclude" if never is None else "never", "item ids")
-    return items
+    return list(items) if isinstance(items, Iterator) else items  # they are read several times
 
 
 def parse_catalogue(catalogue: int | Iterable[Any] | None) -> tuple[Ids | None, int | None]:
@@ -555,7 +688,7 @@ def _in_history(truth: Interactions, seen: Interactions) -> Bool:
     return np.asarray(known & (seen_pairs[at] == truth_pairs))
 
 
-def _check_user_ids(ranked: Source, truth: Interactions) -> None:
+def check_user_ids(ranked: Source, truth: Interactions) -> None:
     """Raise an error if no user of the truth is known to the model, so that the ids must differ."""
     rows = getattr(ranked, "user_rows", None)
     if rows is not None and rows.size and (rows.row_of(truth.cases.values) < 0).all():

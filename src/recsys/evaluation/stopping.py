@@ -171,7 +171,7 @@ class SteppedEvaluation:
 
     def weights(self) -> Float | None:
         """The weights of the latest block relative to the largest weight, in its order."""
-        weights = self.parts[-1].per_case.weights
+        weights = self.parts[-1].rows.weights
         if weights is None or not self._largest_weight:
             return None
         return np.nan_to_num(_align_to_block(self.parts[-1], weights, self.block) / self._largest_weight)
@@ -207,7 +207,7 @@ def watched_metrics(models: Sequence[SteppedEvaluation], stop: StopWhen) -> tupl
     means = [
         str(r)
         for r in first.requests
-        if str(r) in partial.per_case.columns and str(r) not in partial.terms and r.metric.summary is None
+        if str(r) in partial.rows.columns and str(r) not in partial.terms and r.metric.summary is None
     ]
     limited = [name for name in means if all(np.isfinite(model.ranges[name]).all() for model in models)]
     refused = [name for name in chosen or [] if name not in limited]
@@ -283,7 +283,7 @@ def _comparable_partial(against: Any, steps: SteppedEvaluation) -> Partial:
             f"the result in against= has no {', '.join(missing)}.",
             hint="Evaluate both with the same metrics.",
         )
-    if not len(np.intersect1d(partial.per_case.ids, steps.cases.values)):
+    if not len(np.intersect1d(partial.rows.ids, steps.cases.values)):
         raise InputError("the result in against= has none of these users.")
     return partial
 
@@ -307,11 +307,11 @@ def values_in_order(part: Partial, name: str, block: Array) -> Float:
 
     The order matters: within a block, too, each bet is placed before its value is seen.
     """
-    return _align_to_block(part, part.per_case.columns[name], block)
+    return _align_to_block(part, part.rows.columns[name], block)
 
 
 def _align_to_block(part: Partial, column: Float, block: Array) -> Float:
-    at = Ids(part.per_case.ids).code_of(block)
+    at = Ids(part.rows.ids).code_of(block)
     return np.where(at >= 0, column[at], np.nan)
 
 
@@ -331,7 +331,7 @@ def _stop_note(
     n_seen, n_total = steps.n_seen, len(steps.cases)
     saved = 1.0 - n_seen / n_total if n_total else 0.0
     lower = {str(r) for r in steps.requests if r.metric.better == "lower"}
-    n_shared = 0 if other is None else len(np.intersect1d(other.per_case.ids, steps.cases.values))
+    n_shared = 0 if other is None else len(np.intersect1d(other.rows.ids, steps.cases.values))
     over = "all users" if n_shared == n_total else f"{n_shared:,} users of both"
     lines = [f"stopped after {n_seen:,} of {n_total:,} users ({saved:.1%} of the work saved): {reason}"]
     intervals: dict[str, dict[str, Any]] = {}

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
+from recsys.errors import NoRowsError
 from recsys.evaluation import tables
 from recsys.evaluation.exposure import N_GROUPS, catalogue_value, exposure_key
 from recsys.metrics.registry import Request, quotient
@@ -22,7 +23,7 @@ from recsys.stats.group_jackknife import Jackknife, coverage_jackknife_from_pair
 from recsys.stats.inference_results import Estimate, Interval, StoppedWarning, caution, clip_interval
 from recsys.stats.intervals import Method, count_rare, delta_values, units_interval
 from recsys.stats.resampling import Rng, Units, collapse, groups_of, unit_keys
-from recsys.types import Array, Bool, Exposure, Float, Int, Partial
+from recsys.types import Array, Bool, Exposure, Float, Int, Partial, Sums
 
 
 def needs_jackknife(request: Request) -> bool:
@@ -34,13 +35,13 @@ def mean_column(partial: Partial, request: Request) -> Float:
     """One value per case, whose mean is the reported number."""
     name = str(request)
     if name not in partial.terms:
-        return partial.per_case.columns[name]
+        return partial.rows.columns[name]
     first, second = partial.terms[name]
     return delta_values(
         first,
         second,
         lambda a, b: request.metric.combine(a, b, **request.own_params),
-        partial.per_case.weights,
+        partial.rows.weights,
     )
 
 
@@ -48,7 +49,7 @@ def group_jackknife(partial: Partial, request: Request, conventions: Conventions
     """The number without each of 64 groups of users, by hash of their ids."""
     summary = request.metric.summary
     if summary is not None:
-        rows = partial.per_case
+        rows = partial.rows
         column = rows.columns[str(request)]
 
         def value_of(mask: Bool) -> float:
@@ -194,13 +195,46 @@ def estimate(
     `bounds` are the least and the greatest value of a case; by default those that the metric declares.
     """
     if needs_jackknife(request):
-        found = group_jackknife(partial, request, conventions).estimate(confidence)
-        return clip_interval(found, request.metric.bounds)
-    rows = partial.per_case
+        jackknifed = group_jackknife(partial, request, conventions).estimate(confidence)
+        return clip_interval(jackknifed, request.metric.bounds)
+    limits = request.metric.bounds if bounds is None else bounds
+    found: Estimate | None = None
+    if str(request) in partial.sums and (method in ("t", "normal") or partial.per_case is None):
+        try:
+            found = _estimate_from_sums(
+                partial.sums[str(request)], request, method=method, confidence=confidence, bounds=limits
+            )
+        except NoRowsError:
+            if partial.per_case is None:
+                raise
+    if found is None:
+        options = {"method": method, "n_resamples": n_resamples, "rng": rng}
+        found = _estimate_from_rows(partial, request, confidence=confidence, bounds=limits, **options)
+    new = tuple(note if note.startswith("only ") else f"{request}: {note}" for note in found.notes)
+    return clip_interval(replace(found, notes=new), request.metric.bounds)
+
+
+def _estimate_from_sums(sums: Sums, request: Request, *, confidence: float, **options: Any) -> Estimate:
+    from recsys.stats.sums import interval_from
+
+    if not sums.n_cases.any():
+        return _undefined(confidence, options["method"])
+    combine = request.metric.combine if "y" in sums.moments else None
+    return interval_from(
+        sums,
+        None if combine is None else lambda a, b: combine(a, b, **request.own_params),
+        is_ratio=combine is quotient,
+        confidence=confidence,
+        noun="user",
+        **options,
+    )
+
+
+def _estimate_from_rows(partial: Partial, request: Request, *, confidence: float, **options: Any) -> Estimate:
+    rows = partial.rows
     column = mean_column(partial, request)
     if np.isnan(column).all():
-        undefined = Interval(math.nan, math.nan, confidence, method)
-        return Estimate(math.nan, math.nan, undefined, 0, (f"{request}: no user counts",))
+        return _undefined(confidence, options["method"])
     keys = unit_keys(rows.ids)
     units = collapse(column[None, :], rows.clusters, keys=keys, weights=rows.weights)
     if str(request) in partial.terms and request.metric.combine is quotient:
@@ -210,17 +244,12 @@ def estimate(
         if count_rare(ratio.means()) is not None:
             # What the delta method makes of a rare value hides that it is rare.
             units = ratio
-    found = units_interval(
-        units,
-        method=method,
-        confidence=confidence,
-        n_resamples=n_resamples,
-        rng=rng,
-        bounds=request.metric.bounds if bounds is None else bounds,
-        noun="user",
-    )
-    new = tuple(note if note.startswith("only ") else f"{request}: {note}" for note in found.notes)
-    return clip_interval(replace(found, notes=new), request.metric.bounds)
+    return units_interval(units, confidence=confidence, noun="user", **options)
+
+
+def _undefined(confidence: float, method: str) -> Estimate:
+    interval = Interval(math.nan, math.nan, confidence, method)
+    return Estimate(math.nan, math.nan, interval, 0, ("no user counts",))
 
 
 def warn_if_stopped(found: Estimate, notes: Mapping[str, Any]) -> Estimate:

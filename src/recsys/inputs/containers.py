@@ -23,7 +23,7 @@ from recsys.inputs.ids import (
     refuse_inexact_floats,
     refuse_masked,
 )
-from recsys.inputs.rows import Rows, to_interactions, to_lists
+from recsys.inputs.rows import Rows, no_rows, to_interactions, to_lists
 from recsys.types import Array, Codes, Ids, Interactions, Lists
 
 _EXPECTED = (
@@ -34,33 +34,55 @@ _SEQUENCES = (list, tuple, np.ndarray, range)
 _CONTAINERS = (dict, list, tuple, set, frozenset, np.ndarray, str)
 
 
-def read_lists(data: Any, *, columns: Mapping[str, str] | None = None, table: str = "lists") -> Lists:
+def read_lists(
+    data: Any,
+    *,
+    columns: Mapping[str, str] | None = None,
+    table: str = "lists",
+    may_be_empty: bool = False,
+) -> Lists:
     """Recommendation lists from a table or container.
 
     `columns` maps roles to column names; `table` is the name that error messages use.
     """
     if isinstance(data, Lists):
         return data
-    return to_lists(_read_rows(data, ("case", "user", "item", "score", "rank"), columns, table))
+    roles = ("case", "user", "item", "score", "rank")
+    return to_lists(_read_rows(data, roles, columns, table, may_be_empty=may_be_empty))
 
 
 def read_interactions(
-    data: Any, *, columns: Mapping[str, str] | None = None, table: str = "truth", bare: bool = False
+    data: Any,
+    *,
+    columns: Mapping[str, str] | None = None,
+    table: str = "truth",
+    bare: bool = False,
+    may_be_empty: bool = False,
 ) -> Interactions:
     """Truth, training data or seen items from a table or container; `bare`: without grades and times."""
     if isinstance(data, Interactions):
         return data
     roles = ("case", "user", "item") if bare else ("case", "user", "item", "grade", "time")
-    return to_interactions(_read_rows(data, roles, columns, table))
+    return to_interactions(_read_rows(data, roles, columns, table, may_be_empty=may_be_empty))
 
 
-def _read_rows(data: Any, roles: tuple[str, ...], columns: Mapping[str, str] | None, table: str) -> Rows:
+def _read_rows(
+    data: Any,
+    roles: tuple[str, ...],
+    columns: Mapping[str, str] | None,
+    table: str,
+    *,
+    may_be_empty: bool,
+) -> Rows:
     if not isinstance(data, _CONTAINERS):
         from recsys.inputs.frames import as_frame, rows_of_frame
 
         frame = as_frame(data)
         if frame is not None:
-            return rows_of_frame(frame, roles, columns, table)
+            return rows_of_frame(frame, roles, columns, table, may_be_empty=may_be_empty)
+    is_container = isinstance(data, Mapping | list | tuple | np.ndarray) and getattr(data, "ndim", 1) > 0
+    if may_be_empty and is_container and len(data) == 0:
+        return no_rows(table)
     return rows_of_container(data, ordered="rank" in roles, table=table)
 
 

@@ -23,7 +23,7 @@ from recsys.inputs.ids import (
     range_limit,
     refuse_missing,
 )
-from recsys.inputs.rows import Rows
+from recsys.inputs.rows import Rows, no_rows
 from recsys.types import Array, Codes, Ids, Int
 
 ROLES: dict[str, tuple[str, ...]] = {
@@ -58,7 +58,14 @@ ROLES: dict[str, tuple[str, ...]] = {
 _ARRANGEMENT_ROWS = (1 << 10, 1 << 16)
 
 
-def rows_of_frame(frame: Any, roles: tuple[str, ...], columns: Mapping[str, str] | None, table: str) -> Rows:
+def rows_of_frame(
+    frame: Any,
+    roles: tuple[str, ...],
+    columns: Mapping[str, str] | None,
+    table: str,
+    *,
+    may_be_empty: bool = False,
+) -> Rows:
     """Coded ids and the columns of these roles; a kernel puts whole numbers in their final order at once."""
     column_of = find_columns(list(frame.columns), roles, columns, table)
     notes = {"read": column_notes(column_of, frame.columns)}
@@ -68,6 +75,8 @@ def rows_of_frame(frame: Any, roles: tuple[str, ...], columns: Mapping[str, str]
         for name in notes["read"]["unused"]:
             if frame[name].dtype.is_float():
                 raise unnamed_score(name, table)
+    if len(frame) == 0 and may_be_empty:
+        return no_rows(table, notes)
     if len(frame) == 0:
         raise InputError(
             f"the {table} table has no rows.", table=table, hint="Check the filter or the file it came from."

@@ -10,13 +10,13 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
 
 from recsys.errors import FloatIdWarning, IdTypeError, InputError, warn
 from recsys.kernels import code_strings
-from recsys.types import Array, Bool, Codes, Ids
+from recsys.types import MAX_IDS, Array, Bool, Codes, Ids
 
 _RANGE_SPARSITY = 4  # whole numbers below this many times the rows stand for themselves
 _SMALL = 1 << 14  # values; importing Arrow does not pay for fewer
@@ -24,6 +24,7 @@ _LARGE = 1 << 17  # values; sorting more takes longer than importing Arrow
 _FLOAT_INT_LIMIT = 2.0**53  # floats from here on are not exact integers
 _ID_BITS = {"float16": 11, "bfloat16": 8, "float32": 24}  # whole numbers of fewer bits are exact
 IdKind = Literal["str", "int", "auto"]
+ID_KINDS = get_args(IdKind)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _CANONICAL_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _AS_TEXT_HINT = "Read the ids as text: ids='str'."
@@ -93,7 +94,7 @@ def _sparse_ints(values: Array) -> tuple[Array, Array]:
 
 def range_limit(n_values: int) -> int:
     """Whole numbers from 0 below this limit may be their own codes in a table of `n_values` rows."""
-    return max(_RANGE_SPARSITY * n_values, 1 << 16)
+    return min(max(_RANGE_SPARSITY * n_values, 1 << 16), MAX_IDS)
 
 
 def encode_strings(values: Any, *, table: str, column: str) -> tuple[Ids, Codes]:
@@ -138,15 +139,18 @@ def encode_categories(series: Any, *, table: str, column: str) -> tuple[Ids, Cod
 
 
 def convert_ids(
-    ids: Ids, codes: Codes, kind: IdKind, what: str, row_location: Callable[[int], str]
+    ids: Ids, codes: Codes, kind: IdKind | None, what: str, row_location: Callable[[int], str]
 ) -> tuple[Ids, Codes]:
-    """Text ids as whole numbers where asked for; the work is done per id, not per row."""
-    if kind == "str":
+    """Text ids as whole numbers: all of them for "int", or if every id is written as one for None.
+
+    The work is done per id, not per row.
+    """
+    if kind in ("str", "auto"):
         return ids, codes
     texts = ids.values.tolist()
     form = _INTEGER if kind == "int" else _CANONICAL_INTEGER
     first_bad = next((i for i, text in enumerate(texts) if not form.fullmatch(text)), None)
-    if kind == "auto" and first_bad is not None:
+    if kind is None and first_bad is not None:
         return ids, codes
     if first_bad is not None:
         where = f"{what}{row_location(int(np.argmax(codes == first_bad)))}"

@@ -72,6 +72,13 @@ class Rows:
         return InputError(problem, table=self.table, column=column, row=row, hint=hint)
 
 
+def no_rows(table: str, notes: dict[str, Any] | None = None) -> Rows:
+    """A table without rows: its ids are of no kind, so they match those of any other table."""
+    none = Ids(np.zeros(0, dtype=np.int64))
+    codes = np.zeros(0, dtype=np.int32)
+    return Rows(table, none, codes, none, codes, notes=notes or {})
+
+
 def to_lists(rows: Rows) -> Lists:
     """Rankings: by rank, by descending score, or in the order of the rows."""
     scores: Float | None = None

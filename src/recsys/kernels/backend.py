@@ -8,7 +8,7 @@ as an entry point in the group "recsys.backends". All backends give the same arr
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
@@ -382,7 +382,8 @@ def as_problem(
     if n_items >= 2**31:
         raise InputError(f"{n_items} items; the kernels count items in int32.")
     bias = as_per_item("item_bias", item_bias, n_items, np.float64)
-    largest = _check_magnitude(x, chosen, y, bias)
+    user_max, item_max = _largest_magnitude("users", x, chosen), _largest_magnitude("items", y)
+    largest = check_overflow(x.shape[1], user_max, item_max, bias)
     if ties not in ("by_id", "by_id_desc"):
         raise UnknownNameError("ties", ties, ("by_id", "by_id_desc"))
     tie_key = as_per_item("item_rank", item_rank, n_items, np.int64)
@@ -431,42 +432,52 @@ def _as_float(array: Factors) -> Factors:
     """As float32 if that represents every value of its type, else as float64; ready arrays are not copied."""
     if _is_ready(array):
         return array
-    wide: Factors = array.astype(np.float32 if np.can_cast(array.dtype, np.float32) else np.float64)
+    wide: Factors = array.astype(float_type(array.dtype))
     return wide
 
 
+def float_type(dtype: Any) -> type[np.float32 | np.float64]:
+    """The type in which the kernels read factors of this type."""
+    return np.float32 if np.can_cast(dtype, np.float32) else np.float64
+
+
+def block_magnitude(name: str, block: Factors, rows: Sequence[int] | Int64s) -> float:
+    """The largest magnitude in some rows; the error for a NaN or an infinity names its row."""
+    if not block.size:
+        return 0.0
+    high, low = float(block.max()), float(block.min())
+    if not (np.isfinite(high) and np.isfinite(low)):
+        is_bad = ~np.isfinite(block.reshape(block.shape[0], -1)).all(axis=1)
+        row = int(rows[int(is_bad.argmax())])
+        raise InputError(
+            f"{name} has a NaN or infinite value in row {row}.",
+            table=name,
+            row=row,
+            hint="Such a row often means that training diverged: correct it, or leave the row out.",
+        )
+    return max(high, -low)
+
+
 def _largest_magnitude(name: str, array: Factors, chosen: Int64s | None = None) -> float:
-    """The largest magnitude; the error for a NaN or an infinity names its row."""
-    largest, n_rows = 0.0, array.shape[0] if chosen is None else chosen.size
+    """The largest magnitude of an array or of its chosen rows."""
+    n_rows = array.shape[0] if chosen is None else chosen.size
     step = max(1, BYTES_PER_CHECK * len(array) // max(1, array.nbytes))
-    for start in range(0, n_rows, step):
+    largest = 0.0
+    for start in range(0, n_rows if array.size else 0, step):
+        rows = range(start, start + step) if chosen is None else chosen[start : start + step]
         block = rows_between(array, chosen, start, start + step)
-        if not block.size:
-            break
-        high, low = float(block.max()), float(block.min())
-        if not (np.isfinite(high) and np.isfinite(low)):
-            is_bad = ~np.isfinite(block.reshape(block.shape[0], -1)).all(axis=1)
-            at = start + int(is_bad.argmax())
-            row = at if chosen is None else int(chosen[at])
-            raise InputError(
-                f"{name} has a NaN or infinite value in row {row}.",
-                table=name,
-                row=row,
-                hint="Such a row often means that training diverged: correct it, or leave the row out.",
-            )
-        largest = max(largest, high, -low)
+        largest = max(largest, block_magnitude(name, block, rows))
     return largest
 
 
-def _check_magnitude(x: Factors, chosen: Int64s | None, y: Factors, bias: Float64s | None) -> float:
+def check_overflow(n_factors: int, user_max: float, item_max: float, bias: Float64s | None) -> float:
     """The largest magnitude of item factors and biases; an error if scores may overflow."""
-    user_max, item_max = _largest_magnitude("users", x, chosen), _largest_magnitude("items", y)
     bias_max = 0.0 if bias is None else _largest_magnitude("item_bias", bias)
     with np.errstate(over="ignore"):
-        bound = np.float64(max(x.shape[1], 1)) * user_max * item_max
+        bound = np.float64(max(n_factors, 1)) * user_max * item_max
     if bound >= 2.0**1023 or bound + bias_max >= 2.0**1023:
         raise InputError(
-            f"scores may overflow: {x.shape[1]} factors up to {user_max:g} times {item_max:g} "
+            f"scores may overflow: {n_factors} factors up to {user_max:g} times {item_max:g} "
             f"plus biases up to {bias_max:g} reach 2^1023.",
             hint="Scale the factors down; the order of scores does not change.",
         )

@@ -262,7 +262,7 @@ def match_truth(
         _union_indptr(truth.indptr, case_of_truth, len(cases)),
         truth.codes if item_of_truth is None else item_of_truth[truth.codes],
         truth.grades,
-        _join_clusters(lists, truth, len(cases), (case_of_list, case_of_truth)),
+        _join_clusters(lists, truth, cases, (case_of_list, case_of_truth)),
         complete=complete,
         backend=backend,
         threads=threads,
@@ -281,14 +281,14 @@ def _union_indptr(indptr: Int, moves: Codes | None, n_cases: int) -> Int:
 
 
 def _join_clusters(
-    lists: Lists, truth: Interactions, n_cases: int, moves: tuple[Codes | None, Codes | None]
+    lists: Lists, truth: Interactions, cases: Ids, moves: tuple[Codes | None, Codes | None]
 ) -> Array | None:
     pairs = ((lists.clusters, moves[0]), (truth.clusters, moves[1]))
     sides = [(clusters, move) for clusters, move in pairs if clusters is not None]
     if not sides:
         return None
-    joined = np.empty(n_cases, dtype=sides[0][0].dtype)
-    is_set = np.zeros(n_cases, dtype=bool)
+    joined = np.empty(len(cases), dtype=sides[0][0].dtype)
+    is_set = np.zeros(len(cases), dtype=bool)
     for clusters, move in sides:
         at = np.arange(len(clusters)) if move is None else move
         conflict = is_set[at] & (joined[at] != clusters)
@@ -297,6 +297,13 @@ def _join_clusters(
                 "a case belongs to one user in the lists and to another in the truth.", column="user"
             )
         joined[at], is_set[at] = clusters, True
+    if not is_set.all():
+        raise InputError(
+            f"case {cases.name(np.argmin(is_set))!r} has no user: only one of lists and truth has a column "
+            "of users.",
+            column="user",
+            hint="Give both tables a user column.",
+        )
     return joined
 
 

@@ -26,9 +26,11 @@ from recsys.stats.inference_results import (
     t_interval,
     t_ratio,
 )
+from recsys.stats.paired_sums import Paired, PairedSums
 from recsys.stats.paired_tests import EQUAL_WITHIN, without_rounding
 from recsys.stats.pairing import Differences, as_differences
 from recsys.stats.resampling import has_spread
+from recsys.stats.spread import SummedSpread
 from recsys.types import Array, Float
 
 STANDARDISED = ((0.2, "small (negligible)"), (0.5, "small"), (0.8, "medium"))
@@ -123,8 +125,10 @@ def effect_notes(effect: Effect) -> tuple[str, ...]:
     return notes
 
 
-def d_z(differences: Differences | npt.ArrayLike, *, confidence: float = 0.95) -> Effect:
+def d_z(differences: Paired | npt.ArrayLike, *, confidence: float = 0.95) -> Effect:
     """Cohen's d for pairs: mean difference over the standard deviation of the differences."""
+    if isinstance(differences, PairedSums):
+        return _summed_d_z(differences.spread(), confidence)
     d, shares = _drop_zero_weights(as_differences(differences))
     values = d.values
     mean, scale = _weighted_mean(values, shares), deviation(values, shares)
@@ -132,6 +136,19 @@ def d_z(differences: Differences | npt.ArrayLike, *, confidence: float = 0.95) -
     centred = (values - mean) / scale if scale > 0 else np.zeros_like(values)
     influence = centred - effect / 2.0 * (centred**2 - 1.0) if math.isfinite(effect) else centred
     return _effect_from_influence("d_z", effect, influence, d.clusters, shares=shares, confidence=confidence)
+
+
+def _summed_d_z(spread: SummedSpread, confidence: float) -> Effect:
+    """The same from sums: those of the squared influences are of powers of the differences."""
+    n, error = spread.n, math.nan
+    scale = 0.0 if n > 1 and not spread.varies else spread.deviation
+    effect = t_ratio(spread.mean, scale)
+    if n > 1 and math.isfinite(effect):
+        unit = spread.largest / scale
+        squares, cubes, fourths = (spread.sums[at] * unit**power for at, power in enumerate((2, 3, 4)))
+        influences = squares - effect * cubes + effect**2 / 4.0 * (fourths - 2.0 * squares + n)
+        error = math.sqrt(influences * n / (n - 1)) / n
+    return Effect("d_z", effect, t_interval(effect, error, n - 1, confidence), label_of(effect), n)
 
 
 def pooled_d(differences: Differences, *, confidence: float = 0.95) -> Effect:

@@ -12,14 +12,15 @@ weigh nearly everything, and the range of the values is known, the interval is t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import InputError
+from recsys.kernels.exact_sums import exact_sum
 from recsys.stats.inference_results import (
     Estimate,
     Interval,
@@ -55,7 +56,7 @@ from recsys.types import Float
 Method = Literal["t", "normal", "studentised", "bca", "percentile"]
 METHODS = ("t", "normal", "studentised", "bca", "percentile")
 _NO_SPREAD = "every unit has the same value: zero variance, so nothing says how far other values may be"
-_TOO_NARROW = "the interval is too narrow if rare values are missing from the sample"
+TOO_NARROW = "the interval is too narrow if rare values are missing from the sample"
 
 
 def units_interval(
@@ -78,10 +79,12 @@ def units_interval(
         raise InputError("there is nothing to estimate: every case is excluded (NaN).")
     value = float(units.estimates()[0])
     error, df = float(units.small_sample_errors()[0]), float(units.degrees_of_freedom()[0])
-    means, squares = units.means(), units.weights[0] ** 2
+    squares = units.weights[:1] ** 2
     # So many units of equal weight would have a spread that is as uncertain.
-    n_heavy = squares.sum() ** 2 / (squares**2).sum()
-    n_rare, uneven = count_rare(means), n_heavy < min(FEW, n / 2)
+    n_heavy = float(units.sums(squares)[0] ** 2 / units.sums(squares**2)[0])
+    present = units.weights[0] != 0
+    means, counts = units.means(), None if units.counts is None else units.counts[present]
+    n_rare, uneven = count_rare(means, counts), n_heavy < min(FEW, n / 2)
     words = heavy = _heavy_words(units)
     if uneven:
         words = f"the weight lies on few {noun}s, as on {n_heavy:.0f} of equal weight"
@@ -94,17 +97,18 @@ def units_interval(
         notes += (caution_small_sample(n, "an interval means little here"),)
     is_thin = uneven or bool(heavy)
     if bounds is not None and (n_rare is not None or (is_thin and all(map(math.isfinite, bounds)))):
-        interval, consequence = _bounded_interval(means, units.weights[0], bounds, confidence)
+        weights = units.weights[0, present]
+        interval, consequence = _bounded_interval(means, weights, bounds, confidence, counts)
         return Estimate(value, error, interval, n, (*notes, f"{words}: {consequence}"))
     if n >= 3 and error == 0:
         unbounded = Interval(-math.inf, math.inf, confidence, method)
         return Estimate(value, error, unbounded, n, (*notes, caution(ZeroVarianceWarning, _NO_SPREAD)))
     if n >= 3 and n_rare is not None:
-        notes += (caution(SmallSampleWarning, f"{words}: {_TOO_NARROW}"),)
+        notes += (caution(SmallSampleWarning, f"{words}: {TOO_NARROW}"),)
     elif uneven:
         notes += (f"{words}: the interval is rough",)
     elif heavy:
-        notes += (caution(SkewWarning, f"{words}: {_TOO_NARROW}"),)
+        notes += (caution(SkewWarning, f"{words}: {TOO_NARROW}"),)
     if method in ("t", "normal"):
         interval = t_interval(value, error, df, confidence)
     else:
@@ -117,17 +121,16 @@ def units_interval(
 def _heavy_words(units: Units) -> str:
     """That few values make up the spread; empty if that is not so."""
     differing = units.n_differing()[:1]
-    (share,), (effective,), (is_heavy,) = heavy_tails(units.residuals()[:1], differing)
+    (share,), (effective,), (is_heavy,) = heavy_tails(units.residuals()[:1], differing, units.counts)
     return tail_words(share, effective, int(differing[0]), "value") if is_heavy else ""
 
 
 def _bounded_interval(
-    means: Float, weights: Float, bounds: tuple[float, float], confidence: float
+    means: Float, weights: Float, bounds: tuple[float, float], confidence: float, counts: Float | None
 ) -> tuple[Interval, str]:
     """The interval of a mean of units in a known range, and what is to be said about it."""
-    weights = weights[weights != 0]
     even = bool((weights == weights[0]).all())
-    interval = mean_bounds(means, *bounds, confidence, weights=None if even else weights)
+    interval = mean_bounds(means, *bounds, confidence, weights=None if even else weights, counts=counts)
     if even and _is_binary(means) and bounds == (0.0, 1.0):
         interval = replace(interval, method="Clopper-Pearson")
     words = "the interval allows for values not seen"
@@ -137,16 +140,17 @@ def _bounded_interval(
     return interval, words
 
 
-def count_rare(values: Float) -> int | None:
+def count_rare(values: Float, counts: Float | None = None) -> int | None:
     """How many values differ from the one that most units have; None if that is not rare.
 
-    Rare are fewer than 20 units, and fewer than half of them unless all values are 0 or 1.
+    Rare are fewer than 20 units, and fewer than half of them unless all values are 0 or 1. `counts`: how
+    often each value occurs, once by default.
 
     >>> count_rare(np.array([0.0, 0.0, 0.3])), count_rare(np.array([0.1, 0.2, 0.3]))
     (1, None)
     """
-    n = few_differ(values)
-    return n if n is not None and (2 * n < len(values) or _is_binary(values)) else None
+    n, n_values = few_differ(values, None, counts), len(values) if counts is None else counts.sum()
+    return n if n is not None and (2 * n < n_values or _is_binary(values)) else None
 
 
 def _rare_words(n_rare: int, n: int, noun: str) -> str:
@@ -270,24 +274,52 @@ def delta_values(
     """
     present = ~(np.isnan(first) | np.isnan(second))
     case_weights = present.astype(np.float64) if weights is None else present * weights
-    total = float(case_weights.sum())
+    total = exact_sum(case_weights)
     means = [
-        float(np.where(present, term, 0.0) @ case_weights) / total if total else math.nan
+        float(exact_sum(np.where(present, term, 0.0) * case_weights) / total) if total else math.nan
         for term in (first, second)
     ]
-    value = combine(*means)
-    slopes = []
-    for j, term in enumerate((first, second)):
-        if (term[present] == means[j]).all():  # no case moves it, and it may lie at the end of its range
-            slopes.append(0.0)
-            continue
+    fixed = [bool((term[present] == mean).all()) for term, mean in zip((first, second), means, strict=True)]
+    return np.where(present, Combination.at(combine, means, fixed).values(first, second), np.nan)
+
+
+class Combination(NamedTuple):
+    """The combination of two means, and how much it changes with each."""
+
+    value: float
+    means: Sequence[float]
+    slopes: Sequence[float]
+
+    @staticmethod
+    def at(
+        combine: Callable[[float, float], float], means: Sequence[float], fixed: Sequence[bool]
+    ) -> Combination:
+        """`fixed`: which of the means no case moves."""
+        return Combination(combine(*means), means, slopes_of(combine, means, fixed))
+
+    def values(self, first: Float, second: Float) -> Float:
+        """One value per case, from its two terms."""
+        influence: Float = self.slopes[0] * (first - self.means[0]) + self.slopes[1] * (
+            second - self.means[1]
+        )
+        return self.value + influence
+
+
+def slopes_of(
+    combine: Callable[[float, float], float], means: Sequence[float], fixed: Sequence[bool]
+) -> list[float]:
+    """How much the combination of two means changes with each; 0 for one that no case moves.
+
+    Such a mean may lie at the end of its range.
+    """
+    slopes = [0.0, 0.0]
+    for j in (j for j in range(2) if not fixed[j]):
         step = 1e-6 * (abs(means[j]) or 1e-3)
         up, down = list(means), list(means)
         up[j] += step
         down[j] -= step
-        slopes.append((combine(*up) - combine(*down)) / (2.0 * step))
-    influence = slopes[0] * (first - means[0]) + slopes[1] * (second - means[1])
-    return np.where(present, value + influence, np.nan)
+        slopes[j] = (combine(*up) - combine(*down)) / (2.0 * step)
+    return slopes
 
 
 def _float_vector(values: npt.ArrayLike) -> Float:
@@ -325,7 +357,7 @@ def statistic_interval(
     elif not has_spread(values):
         notes += (caution(ZeroVarianceWarning, _NO_SPREAD),)
     elif (n_rare := count_rare(values)) is not None:
-        notes += (caution(SmallSampleWarning, f"{_rare_words(n_rare, n, 'unit')}: {_TOO_NARROW}"),)
+        notes += (caution(SmallSampleWarning, f"{_rare_words(n_rare, n, 'unit')}: {TOO_NARROW}"),)
     stream = np.random.default_rng(seed_from_rng(rng))
     resampled = np.array([float(statistic(values[stream.integers(0, n, n)])) for _ in range(n_resamples)])
     if not has_spread(values):

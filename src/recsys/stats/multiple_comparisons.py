@@ -19,10 +19,11 @@ import numpy.typing as npt
 
 from recsys.errors import InputError, UnknownNameError
 from recsys.stats.inference_results import check_alpha, to_floats
+from recsys.stats.paired_sums import SummedRows
 from recsys.stats.paired_tests import RANK_NOTE, flip_tests, rank_notes
 from recsys.stats.pairing import align
 from recsys.stats.rare_values import FEW
-from recsys.stats.resampling import Resampler, Units, heavy_tails, replicate
+from recsys.stats.resampling import Resampler, Units, replicate
 from recsys.types import Bool, Float, PerCase
 
 CORRECTIONS = ("none", "bonferroni", "holm", "hochberg", "bh", "by")
@@ -219,14 +220,13 @@ def max_t(units: Units, resampler: Resampler, *, null: str = "bootstrap") -> Max
     return MaxT(observed, raw, adjusted, int(np.count_nonzero(~np.isnan(observed))), name)
 
 
-def fit_for_max_t(units: Units) -> Bool:
+def fit_for_max_t(units: Units | SummedRows) -> Bool:
     """Rows whose resamples may enter a maximum: those in which 20 units differ and no few of them decide.
 
     Of three units that differ, one resample in twenty has none: it has no spread and an infinite t, which no
     other row can exceed. A unit that makes up the spread is missing in every third resample.
     """
-    few_decide = heavy_tails(units.residuals(), units.n_differing())[2]
-    fit: Bool = ~(units.few_differ(FEW) | few_decide)
+    fit: Bool = ~(units.few_differ(FEW) | units.has_heavy_tails())
     return fit
 
 

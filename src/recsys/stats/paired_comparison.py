@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -44,27 +44,25 @@ from recsys.stats.inference_results import (
     warn_once,
 )
 from recsys.stats.multiple_comparisons import adjust, fit_for_max_t, join_parts, step_down
+from recsys.stats.paired_sums import Paired, Pieces, SummedRows, SumsOfPieces
 from recsys.stats.paired_tests import (
     EquivalenceResult,
     allow_for_unseen,
     bayes_from_estimate,
-    count_wins_and_losses,
     difference_estimate,
     equivalence_from_estimate,
     flip_tests,
     paired_t,
     sign_test,
     spread_notes,
-    t_statistic,
     tail_notes,
     too_sparse_note,
     wilcoxon,
 )
-from recsys.stats.pairing import Aligned, Differences, align
+from recsys.stats.pairing import Aligned, Differences, Sides, align, side_estimates, unpaired_notes
 from recsys.stats.rare_values import (
     FEW,
     METHOD,
-    count_differing,
     differing_words,
     lift_bounds,
     mean_bounds,
@@ -82,6 +80,7 @@ from recsys.stats.resampling import (
     unit_keys,
 )
 from recsys.stats.runs import RunsResult, compare_runs, folds_of_users, merge_runs, run_layout, run_result
+from recsys.stats.spread import t_statistic
 from recsys.stats.variance_reduction import (
     AdjustedSides,
     Adjustment,
@@ -179,19 +178,99 @@ def compare_tables(
                     )
             rows.append(row)
         adjusted = _adjust_family(rows, mean_triples, max_t_p, settings.correction)
-        equivalence_p = _adjusted_margin_p([row.equivalence for row in rows], settings.correction)
-        non_inferiority_p = _adjusted_margin_p([row.non_inferiority for row in rows], settings.correction)
-        missing_note = aligned.note()
-        notes = (caution(UnpairedWarning, missing_note),) if missing_note else ()
+        return _make_table(rows, adjusted, len(pairs), (aligned.missing, aligned.note()), settings)
+
+
+def compare_pieces(
+    pieces: Pieces,
+    models: Sequence[str],
+    metrics: Sequence[str],
+    *,
+    baseline: str | None = None,
+    options: Options | None = None,
+    grouped: Grouped | None = None,
+    centres: Mapping[str, Mapping[str, float]],
+    has_terms: Collection[str] = (),
+    ranges: Mapping[str, Bounds],
+    make_sums: Callable[..., SumsOfPieces] = SumsOfPieces,
+) -> ComparisonTable:
+    """Compare as `compare_tables` does, without holding the values per case, which must have no weights.
+
+    Args:
+        pieces: a function of some metrics that gives their values piece by piece, as often as it is called.
+        models: names of models in the pieces.
+        metrics: names of metrics in the pieces and in `grouped`.
+        baseline, grouped, ranges: as in `compare_tables`.
+        options: the same, but tests and effects by ranks, permutations and adjustments need the values.
+        centres: {model: {metric: about its mean}}.
+        has_terms: metrics whose wins and losses are counted in other values than those that are averaged.
+        make_sums: who adds up the pieces.
+
+    Raises:
+        NoRowsError: there are so many distinct values that only all of them together could tell.
+    """
+    settings = options or Options()
+    pairs = _model_pairs(list(models), baseline)
+    triples = [(model, base, metric) for model, base in pairs for metric in metrics]
+    jackknives = grouped or {}
+    mean_triples = [triple for triple in triples if triple[2] not in jackknives.get(triple[0], {})]
+    with warn_once():
+        mean_rows: dict[Triple, Row] = {}
+        max_t_p: Float | None = None
+        sums = make_sums(pieces, mean_triples, centres, has_terms, dead_zone=settings.tie)
+        for triple, own in sums.values.items():
+            if not own.n_cases:
+                raise _no_pairs(triple)
+            own.notes = unpaired_notes(own.n_unpaired)
+        sums.look_again(
+            wants_pairs=[
+                triple
+                for triple in mean_triples
+                if sums.counted[triple].is_known and _few_differing(sums.counted[triple]) is not None
+                if sums.values[triple].is_known and _is_rare(sums.values[triple])
+            ]
+        )
+        if mean_triples:
+            paired, counted = (
+                [by_triple[t] for t in mean_triples] for by_triple in (sums.values, sums.counted)
+            )
+            few = [_few_differing(d) for d in counted]
+            units = SummedRows(sums, mean_triples)
+            mean_rows, max_t_p = _rows_of_pairs(
+                mean_triples, (paired, counted, paired), few, units, ranges=ranges, options=settings
+            )
+        rows = []
+        for model, base, metric in triples:
+            row = mean_rows.get((model, base, metric))
+            if row is None:
+                sides = jackknives[model][metric], jackknives[base][metric]
+                row = _jackknife_row((model, base, metric), *sides, [], layout="", options=settings)
+            rows.append(row)
+        adjusted = _adjust_family(rows, mean_triples, max_t_p, settings.correction)
+        return _make_table(rows, adjusted, len(pairs), (sums.missing, sums.note()), settings)
+
+
+def _make_table(
+    rows: Sequence[Row],
+    adjusted: Float,
+    n_pairs: int,
+    missing: tuple[Mapping[str, Any], str],
+    settings: Options,
+) -> ComparisonTable:
+    """The table of rows and their adjusted p-values; `missing` are the cases each model lacks, and a note."""
+    missing_ids, missing_note = missing
+    equivalence_p = _adjusted_margin_p([row.equivalence for row in rows], settings.correction)
+    non_inferiority_p = _adjusted_margin_p([row.non_inferiority for row in rows], settings.correction)
+    notes = (caution(UnpairedWarning, missing_note),) if missing_note else ()
     final_rows = tuple(
         with_verdict(row, float(p), (float(q), float(r)), settings)
         for row, p, q, r in zip(rows, adjusted, equivalence_p, non_inferiority_p, strict=True)
     )
     family = (
-        f"{plural(len(rows), 'comparison')} ({plural(len(pairs), 'pair')} of models x "
-        f"{plural(len(names), 'metric')}), {settings.correction}"
+        f"{plural(len(rows), 'comparison')} ({plural(n_pairs, 'pair')} of models x "
+        f"{plural(len(rows) // n_pairs, 'metric')}), {settings.correction}"
     )
-    return ComparisonTable(final_rows, family, settings, aligned.missing, notes)
+    return ComparisonTable(final_rows, family, settings, missing_ids, notes)
 
 
 def _runs_by_model(tables: Mapping[str, PerCase | Sequence[PerCase]]) -> dict[str, list[PerCase]]:
@@ -261,7 +340,30 @@ def _mean_rows(
                 totals[place], weights[place] = 0.0, present
                 totals[place, present] = sides.differences.values
         units = Units(units.keys, totals, weights)
-    tests, intervals, max_t_p = _family_test(units, values, np.array([n is not None for n in few]), options)
+    rows, max_t_p = _rows_of_pairs(
+        triples, (paired, counted_pairs, values), few, units, ranges=ranges, options=options
+    )
+    for triple, sides in adjusted.items():
+        rows[triple] = _with_adjustment(rows[triple], sides, options)
+    return rows, max_t_p
+
+
+def _rows_of_pairs(
+    triples: Sequence[Triple],
+    pairs: tuple[Sequence[Paired], Sequence[Paired], Sequence[Paired]],
+    few: Sequence[int | None],
+    units: Units | SummedRows,
+    *,
+    ranges: Mapping[str, Bounds],
+    options: Options,
+) -> tuple[dict[Triple, Row], Float | None]:
+    """The rows, and their p-values by max-T if it is the correction.
+
+    `pairs` are those of the values, those in which wins and losses are counted, and those that are tested,
+    which are also the rows of `units`.
+    """
+    paired, counted_pairs, tested = pairs
+    tests, intervals, max_t_p = _family_test(units, tested, np.array([n is not None for n in few]), options)
     rows: dict[Triple, Row] = {}
     errors = units.small_sample_errors().tolist()
     parts = zip(triples, paired, counted_pairs, few, tests, intervals, errors, strict=True)
@@ -275,15 +377,13 @@ def _mean_rows(
             words = differing_words(row.wins + row.losses, row.n_units)
             row = replace(row, notes=(*row.notes, f"{row.metric}: {words}, few for a test of their mean"))
         rows[triple] = row
-    for triple, sides in adjusted.items():
-        rows[triple] = _with_adjustment(rows[triple], sides, options)
     return rows, max_t_p
 
 
 def _mean_row(
     triple: Triple,
-    d: Differences,
-    counted: Differences,
+    d: Paired,
+    counted: Paired,
     *,
     test: TestResult,
     interval: Interval,
@@ -292,10 +392,9 @@ def _mean_row(
 ) -> Row:
     """The row of a test; wins and losses are counted on `counted`."""
     _, baseline, metric = triple
-    sides = d.sides()
-    value, baseline_value = (float(mean) for mean in sides.estimates())
-    unit_differences = counted.unit_means()
-    n_above, n_below = count_wins_and_losses(unit_differences, options.tie)
+    sides = d.side_estimates()
+    value, baseline_value = sides.first, sides.second
+    n_above, ties, n_below = counted.wins_ties_losses(options.tie)
     wins, losses = (n_below, n_above) if metric in options.lower_is_better else (n_above, n_below)
     lift, lift_interval = _relative_lift(sides, options.confidence)
     notes = d.notes if baseline_value > 0 else (*d.notes, f"{metric}: no lift, {baseline} is not above 0")
@@ -312,10 +411,10 @@ def _mean_row(
         adjusted_p=math.nan,
         effect=EFFECTS[options.effect](d, confidence=options.confidence),
         wins=wins,
-        ties=len(unit_differences) - n_above - n_below,
+        ties=ties,
         losses=losses,
-        n_cases=len(d.first),
-        n_units=len(unit_differences),
+        n_cases=d.n_cases,
+        n_units=n_above + ties + n_below,
         test=test.method,
         standard_error=error,
         notes=notes + tuple(note for note in test.notes if note not in notes),
@@ -323,33 +422,39 @@ def _mean_row(
     if options.margin is None and options.no_worse_than is None and options.rope is None:
         return row
     estimate = difference_estimate(d, options.confidence)
-    return _with_margin_tests(row, estimate, float(d.units().degrees_of_freedom()[0]), options)
+    return _with_margin_tests(row, estimate, d.spread().df, options)
 
 
-def _few_differing(d: Differences) -> int | None:
+def _few_differing(d: Paired) -> int | None:
     """How many units differ, if most are alike and fewer than 20 are not; None if the mean is normal enough.
 
     Zeros and ones need no majority of ties, as their differences are -1, 0 or 1.
     """
-    means = d.units().means()
-    n_differing, n_uncommon = count_differing(means, 0.0), count_differing(means)
+    n_differing, n_uncommon = d.count_differing()
     if min(n_differing, n_uncommon) >= FEW:
         return None
-    return n_differing if 2 * n_uncommon < len(means) or np.isin(means, (-1.0, 0.0, 1.0)).all() else None
+    means, _, counts = d.levels()
+    n = len(means) if counts is None else counts.sum()
+    return n_differing if 2 * n_uncommon < n or np.isin(means, (-1.0, 0.0, 1.0)).all() else None
+
+
+def _is_rare(d: Paired) -> bool:
+    """Whether fewer than 20 units differ, or have another than the common difference."""
+    return min(d.count_differing()) < FEW
 
 
 def _allow_for_unseen(
-    row: Row, d: Differences, n_differing: int | None, bounds: Bounds | None, options: Options
+    row: Row, d: Paired, n_differing: int | None, bounds: Bounds | None, options: Options
 ) -> Row:
     """The row with bounds that hold where few units differ.
 
     `bounds` is the range of a case's values. If it is not told, values of 0 and 1 have that range, and others
     are taken to lie between those seen, which a note says.
     """
-    notes, sides, means = row.notes, d.sides(), d.units().means()
+    notes = row.notes
     interval = lift = Interval(-math.inf, math.inf, options.confidence, METHOD)
     unknown = Estimate(row.difference, math.nan, interval, row.n_units)
-    if n_differing is not None and min(count_differing(means, 0.0), count_differing(means)) >= FEW:
+    if n_differing is not None and not _is_rare(d):
         # Values of the delta method all move if one unit differs.
         return replace(
             _with_margin_tests(row, unknown, row.n_units - 1, options),
@@ -360,7 +465,7 @@ def _allow_for_unseen(
             notes=(*notes, f"{row.metric}: no interval, it is not a plain mean over users"),
         )
     if bounds is None:
-        seen = np.concatenate([d.first, d.second])
+        seen = d.values_seen()
         bounds = (float(seen.min()), float(seen.max()))
         if np.isin(seen, (0.0, 1.0)).all():
             bounds = (0.0, 1.0)
@@ -381,15 +486,18 @@ def _allow_for_unseen(
     if math.isinf(reach):
         notes = (*notes, f"{row.metric}: no interval, the range of its values is not known")
     else:
-        weights = sides.weights[0][sides.weights[0] != 0]
-        even = None if (weights == weights[0]).all() else weights
-        interval = mean_bounds(means, -reach, reach, options.confidence, weights=even)
-        lift = lift_bounds(sides.means(0), sides.means(1), *bounds, options.confidence, weights=even)
+        means, weights, counts = d.levels()
+        first, second = d.pair_levels()
+        interval = mean_bounds(means, -reach, reach, options.confidence, weights=weights, counts=counts)
+        lift = lift_bounds(
+            first.means, second.means, *bounds, options.confidence, weights=weights, counts=first.counts
+        )
         if 0.0 in interval:
             alpha = 1.0 - options.confidence
-            needed = units_needed(means, 0.0, -reach, reach, alpha=alpha, weights=even)
+            needed = units_needed(means, 0.0, -reach, reach, alpha=alpha, weights=weights, counts=counts)
         if n_differing >= FEW and options.test not in RANK_TESTS:
-            p_value, test = mean_p(means, 0.0, -reach, reach, weights=even), METHOD
+            p_value = mean_p(means, 0.0, -reach, reach, weights=weights, counts=counts)
+            test = METHOD
     bayes = row.bayes
     if options.rope is not None:
         bayes = bayes_from_estimate(unknown, row.n_units - 1, options.rope, confidence=options.confidence)
@@ -408,21 +516,17 @@ def _allow_for_unseen(
     )
 
 
-def _relative_lift(sides: Units, confidence: float, spent: int = 0) -> tuple[float, Interval]:
-    """Lift of the first row over the second, with the covariance of the pairs in its interval."""
-    value, baseline_value = (float(mean) for mean in sides.estimates())
-    (of_model, of_baseline), (factor, _) = sides.influences()
-    products = of_model @ of_model, of_model @ of_baseline, of_baseline @ of_baseline
-    variance, covariance, base_variance = (float(factor) * float(product) for product in products)
-    df = float(sides.degrees_of_freedom()[0]) - spent
-    return fieller_lift(value, baseline_value, (variance, covariance, base_variance), df, confidence)
+def _relative_lift(sides: Sides, confidence: float, spent: int = 0) -> tuple[float, Interval]:
+    """Lift of the first side over the second, with the covariance of the pairs in its interval."""
+    return fieller_lift(sides.first, sides.second, sides.variances, sides.df - spent, confidence)
 
 
 def _with_adjustment(row: Row, adjusted: AdjustedSides, options: Options) -> Row:
     """The row with adjusted values, difference and lift; effect, wins and losses stay unadjusted."""
-    value, baseline_value = (float(mean) for mean in adjusted.sides.estimates())
+    sides = side_estimates(adjusted.sides)
+    value, baseline_value = sides.first, sides.second
     spent, n = adjusted.differences.spent, adjusted.sides.totals.shape[1]
-    lift, lift_interval = _relative_lift(adjusted.sides, options.confidence, spent)
+    lift, lift_interval = _relative_lift(sides, options.confidence, spent)
     estimate = Estimate(value - baseline_value, row.standard_error, row.interval, n)
     return replace(
         _with_margin_tests(row, estimate, n - 1 - spent, options),
@@ -453,7 +557,7 @@ def _with_margin_tests(row: Row, estimate: Estimate, df: float, options: Options
 
 
 def _family_test(
-    units: Units, paired: Sequence[Differences], few: Bool, options: Options
+    units: Units | SummedRows, paired: Sequence[Paired], few: Bool, options: Options
 ) -> tuple[list[TestResult], list[Interval], Float | None]:
     """Test every row of `units` with one set of draws; `paired` holds the same rows case by case.
 
@@ -461,13 +565,14 @@ def _family_test(
     tested by sign flips and have the t interval. Returns the tests, the intervals of the differences, and the
     p-values by max-T if it is the correction (NaN: the row is not part of the maximum).
     """
-    resampler = Resampler(
-        units.keys, options.n_resamples, seed_from_rng(options.rng), options.scheme, progress=options.progress
-    )
+    seed = seed_from_rng(options.rng)
+    resampler = Resampler(units.keys, options.n_resamples, seed, options.scheme, progress=options.progress)
     method, uses_max_t = options.interval_method, options.correction == "max-t"
     replicates = None
     if uses_max_t or options.test in _BOOTSTRAPS or method in _BOOTSTRAPS:
-        replicates = replicate(units, resampler)
+        replicates = (
+            units.replicate(resampler) if isinstance(units, SummedRows) else replicate(units, resampler)
+        )
     sparse = units.few_differ(BOOTSTRAP_FROM)
     few = few & (options.test == "t") & (units.n_differing() < FEW)
     tests = _single_tests(paired, few, options)
@@ -478,8 +583,9 @@ def _family_test(
         p_values = replicates.p_values(options.test).tolist()
         tests = [replace(test, method=label, p_value=p) for test, p in zip(tests, p_values, strict=True)]
     if by_flips.any():
-        rows = Units(units.keys, units.totals[by_flips], units.weights[by_flips])
-        for j, (p, label) in zip(np.flatnonzero(by_flips).tolist(), flip_tests(rows, resampler), strict=True):
+        rows = units.take_rows(by_flips)
+        flips = flip_tests(rows, replace(resampler, keys=rows.keys))
+        for j, (p, label) in zip(np.flatnonzero(by_flips).tolist(), flips, strict=True):
             tests[j] = replace(tests[j], method=label, p_value=p)
     df = units.degrees_of_freedom() - np.array([d.spent for d in paired])
     if method == "normal":
@@ -506,10 +612,10 @@ def _family_test(
     return tests, intervals, step_down(observed, replicates.t_values())[1]
 
 
-def _single_tests(paired: Sequence[Differences], few: Bool, options: Options) -> list[TestResult]:
+def _single_tests(paired: Sequence[Paired], few: Bool, options: Options) -> list[TestResult]:
     """Tests computed row by row; for a resampled test, only its t statistic."""
     if options.test == "wilcoxon":
-        return [wilcoxon(d) for d in paired]
+        return [wilcoxon(d) for d in paired]  # type: ignore[arg-type] # sums have no ranks, and do not get here
     if options.test == "sign":
         return [sign_test(d, dead_zone=options.tie) for d in paired]
     if options.test in _BOOTSTRAPS:
@@ -520,13 +626,12 @@ def _single_tests(paired: Sequence[Differences], few: Bool, options: Options) ->
     ]
 
 
-def _statistic_only(d: Differences) -> TestResult:
+def _statistic_only(d: Paired) -> TestResult:
     """The t statistic without the caution of skewness, as the t distribution is not used."""
-    units = d.units()
-    values = units.linearised()
-    mean, _, t = t_statistic(values)
-    notes = d.notes + spread_notes(values) + tail_notes(units)
-    return TestResult("", mean, t, math.nan, len(values), notes=notes)
+    spread = d.spread()
+    mean, _, t = t_statistic(spread)
+    notes = d.notes + spread_notes(spread) + tail_notes(spread)
+    return TestResult("", mean, t, math.nan, spread.n, notes=notes)
 
 
 def _with_run_spread(
@@ -738,15 +843,18 @@ def _metric_names(runs: Runs, metrics: Sequence[str] | None, jackknife_metrics: 
     return shared
 
 
+def _no_pairs(triple: Triple) -> InputError:
+    model, baseline, metric = triple
+    return InputError(f"{model!r} and {baseline!r} have no case in common on {metric!r}.", column=metric)
+
+
 def _pair_models(aligned: Aligned, triple: Triple, keys: Words) -> Differences:
     model, baseline, metric = triple
     values, baseline_values = aligned.tables[model][metric], aligned.tables[baseline][metric]
-    has_value, has_baseline = ~np.isnan(values), ~np.isnan(baseline_values)
-    both = has_value & has_baseline
+    both, n_unpaired = aligned.paired(*triple)
     if not both.any():
-        raise InputError(f"{model!r} and {baseline!r} have no case in common on {metric!r}.", column=metric)
-    n_unpaired = int(np.count_nonzero(has_value != has_baseline))
-    notes = (f"{n_unpaired} cases count for one side only and are not paired",) if n_unpaired else ()
+        raise _no_pairs(triple)
+    notes = unpaired_notes(n_unpaired)
     clusters = None if aligned.clusters is None else aligned.clusters[both]
     weights = None if aligned.weights is None else aligned.weights[both]
     return Differences(values[both], baseline_values[both], clusters, keys[both], weights, notes)

@@ -42,11 +42,11 @@ from recsys.stats.inference_results import (
     zero_spread_p,
 )
 from recsys.stats.intervals import check_bounds, check_not_nan
+from recsys.stats.paired_sums import Paired, PairedSums, SummedRows, as_paired
 from recsys.stats.pairing import Differences, as_differences, pair
 from recsys.stats.rare_values import (
     FEW,
     METHOD,
-    count_differing,
     differing_words,
     few_differ_words,
     mean_bounds,
@@ -61,12 +61,11 @@ from recsys.stats.resampling import (
     bernoulli_signs,
     check_resamples,
     flip_sums,
-    has_spread,
-    heavy_tails,
     replicate,
     seed_from_rng,
     tail_words,
 )
+from recsys.stats.spread import SummedSpread, UnitSpread, ValueSpread, t_statistic
 from recsys.types import Bool, Float
 
 # From this sample size on, rank tests reject because of asymmetry rather than a better mean.
@@ -83,31 +82,21 @@ RANK_NOTE = (
 SHAPIRO_UP_TO = 5000
 
 
-def spread_notes(values: Float, noun: str = "difference") -> tuple[str, ...]:
+def spread_notes(spread: ValueSpread | SummedSpread, noun: str = "difference") -> tuple[str, ...]:
     """Cautions common to all tests: too few units, or no spread at all, so that t is not defined."""
     notes: tuple[str, ...] = ()
-    if len(values) < 3:
-        notes += (caution_small_sample(len(values), "no test can say much here"),)
-    if len(values) > 1 and not has_spread(values):
-        flips = f"; t is not defined, and sign flips have p = {zero_spread_p(len(values) - 1):.2g}"
+    if spread.n < 3:
+        notes += (caution_small_sample(spread.n, "no test can say much here"),)
+    if spread.n > 1 and not spread.varies:
+        flips = f"; t is not defined, and sign flips have p = {zero_spread_p(spread.n - 1):.2g}"
         text = f"every {noun} is the same: zero variance"
-        is_difference = noun == "difference" and values.any()
+        is_difference = noun == "difference" and not spread.is_zero
         notes += (caution(ZeroVarianceWarning, text + flips if is_difference else text),)
     return notes
 
 
-def t_statistic(values: Float) -> tuple[float, float, float]:
-    """Mean, its standard error, and their ratio (infinite without spread, NaN if undefined)."""
-    n = len(values)
-    mean = float(values.mean())
-    if n < 2:
-        return mean, math.nan, math.nan
-    error = float(values.std(ddof=1)) / math.sqrt(n) if has_spread(values) else 0.0
-    return mean, error, t_ratio(mean, error)
-
-
 def paired_t(
-    differences: Differences | npt.ArrayLike,
+    differences: Paired | npt.ArrayLike,
     *,
     alternative: Alternative = "two-sided",
     confidence: float = 0.95,
@@ -117,17 +106,15 @@ def paired_t(
     If all units differ by the same amount, t is infinite and p is that of sign flips, 2^(1 - n) two-sided.
     """
     check_alternative(alternative)
-    d = as_differences(differences)
-    units = d.units()
-    values = units.linearised()
-    notes = d.notes + spread_notes(values)
-    notes += skew_notes(values, alternative, int(units.n_differing()[0])) or tail_notes(units)
-    n = len(values)
-    mean, error, t = t_statistic(values)
-    df = float(units.degrees_of_freedom()[0]) - d.spent
+    d = as_paired(differences)
+    spread = d.spread()
+    notes = d.notes + spread_notes(spread)
+    notes += skew_notes(spread, alternative) or tail_notes(spread)
+    mean, error, t = t_statistic(spread)
+    df = spread.df - d.spent
     interval = t_interval(mean, error, df, confidence, alternative)
     p = t_tail(t, df, alternative)
-    return TestResult("paired t", mean, t, p, n, alternative, interval, df, notes)
+    return TestResult("paired t", mean, t, p, spread.n, alternative, interval, df, notes)
 
 
 def sign_flip(
@@ -146,7 +133,8 @@ def sign_flip(
     units = d.units()
     present = units.weights[0] != 0
     totals = units.totals[:, present]
-    notes = d.notes + spread_notes(totals[0]) + (skew_notes(totals[0], alternative) or tail_notes(units))
+    spread = ValueSpread(totals[0])
+    notes = d.notes + spread_notes(spread) + (skew_notes(spread, alternative) or tail_notes(d.spread()))
     ((p, method),) = flip_tests(
         Units(units.keys[present], totals, units.weights[:, present]),
         Resampler(units.keys[present], n_resamples, seed_from_rng(rng)),
@@ -196,48 +184,40 @@ def _permutation_p(
     return count / n if exact else (1.0 + count) / (1.0 + n)
 
 
-def skew_notes(
-    values: Float, alternative: Alternative = "two-sided", n_differing: int | None = None
-) -> tuple[str, ...]:
-    """Warn when skewness moves an error rate by more than a tenth of 5 %, by the first Edgeworth term.
-
-    `n_differing` is the number of units that differ: by default that of the `values` which are not zero, but
-    weights move the value of a unit that does not differ.
-    """
-    n = len(values)
-    if n < FEW or not has_spread(values):
+def skew_notes(spread: ValueSpread | SummedSpread, alternative: Alternative = "two-sided") -> tuple[str, ...]:
+    """Warn when skewness moves an error rate by more than a tenth of 5 %, by the first Edgeworth term."""
+    if spread.n < FEW or not spread.varies:
         return ()
-    differing = int(np.count_nonzero(values)) if n_differing is None else n_differing
-    centred = values - values.mean()
-    centred /= np.abs(centred).max()
-    squares = centred**2
-    total, cubes = float(squares.sum()), abs(float((squares * centred).sum()))
+    total, cubes, sixths = spread.skewness()
+    cubes = abs(cubes)
     scaled_skewness = cubes / total**1.5  # skewness over the root of n
     # One-sided, the shift is linear; two-sided, the tails cancel to first order and the square is left.
     shift = 0.11 * scaled_skewness if alternative != "two-sided" else 0.2 * scaled_skewness**2
     # Ignore skewness that a few large values produce by chance.
-    if shift >= 0.005 and cubes >= 2.0 * math.sqrt(float((squares**3).sum())):
+    if shift >= 0.005 and cubes >= 2.0 * math.sqrt(sixths):
         text = (
             "differences are too skewed for this sample size: tests with a symmetric reference (t, "
             "sign-flip) miss their level; "
         )
-        if differing < BOOTSTRAP_FROM and 2 * differing <= n:
-            text += f"{differing_words(differing, n)}, too few for a bootstrap: prefer test='permutation'"
+        differing = spread.n_differing
+        if differing < BOOTSTRAP_FROM and 2 * differing <= spread.n:
+            text += (
+                f"{differing_words(differing, spread.n)}, too few for a bootstrap: prefer test='permutation'"
+            )
         else:
             text += "prefer the studentised bootstrap"
         return (caution(SkewWarning, text),)
     return ()
 
 
-def tail_notes(units: Units) -> tuple[str, ...]:
+def tail_notes(spread: UnitSpread | SummedSpread) -> tuple[str, ...]:
     """Warn if a few units make up the spread of the differences: no test of the mean is sure to hold then."""
-    differing = units.n_differing()[:1]
-    (share,), (effective,), (is_heavy,) = heavy_tails(units.residuals()[:1], differing)
+    share, effective, is_heavy = spread.tails()
     if not is_heavy:
         return ()
     text = (
-        f"{tail_words(share, effective, int(differing[0]), 'difference')}; if large values are rarer for one "
-        "model than for the other, every test rejects too often, sign flips and bootstraps too: use a "
+        f"{tail_words(share, effective, spread.n_differing, 'difference')}; if large values are rarer for "
+        "one model than for the other, every test rejects too often, sign flips and bootstraps too: use a "
         "bounded metric, a transformed or trimmed one, or many more users"
     )
     return (caution(SkewWarning, text),)
@@ -271,7 +251,7 @@ def wilcoxon(
     check_choice("Wilcoxon method", method, ("auto", "exact", "normal"))
     d = as_differences(differences)
     means = without_rounding(d.unit_means(), equal_within)
-    notes = d.notes + spread_notes(means) + rank_notes(len(means))
+    notes = d.notes + spread_notes(ValueSpread(means)) + rank_notes(len(means))
     nonzero = means[means != 0]
     n = len(nonzero)
     mean = float(d.units().estimates()[0])
@@ -366,18 +346,8 @@ def _normal_rank_p(ranks: Float, positive_sum: float, alternative: Alternative) 
     return float(ndtr(-z if alternative == "greater" else z))
 
 
-def count_wins_and_losses(means: Float, dead_zone: float) -> tuple[int, int]:
-    """How many means lie above and below the dead zone, which includes its edge up to rounding.
-
-    >>> count_wins_and_losses(np.array([0.3 - 0.2, 0.4 - 0.3, 0.5, -0.2]), 0.1)
-    (1, 1)
-    """
-    edge = dead_zone + 1e-12 * float(np.abs(means).max(initial=0.0))
-    return int(np.count_nonzero(means > edge)), int(np.count_nonzero(means < -edge))
-
-
 def sign_test(
-    differences: Differences | npt.ArrayLike,
+    differences: Paired | npt.ArrayLike,
     *,
     dead_zone: float = 0.0,
     alternative: Alternative = "two-sided",
@@ -391,17 +361,17 @@ def sign_test(
     check_alternative(alternative)
     if not (is_number(dead_zone) and dead_zone >= 0):
         raise InputError(f"dead_zone must be zero or positive, got {dead_zone!r}.")
-    d = as_differences(differences)
-    means = d.unit_means()
-    notes = d.notes + spread_notes(means) + rank_notes(len(means))
-    wins, losses = count_wins_and_losses(means, dead_zone)
-    n = wins + losses
+    d = as_paired(differences)
+    wins, ties, losses = d.wins_ties_losses(dead_zone)
+    n, n_units = wins + losses, wins + ties + losses
+    spread = d.spread() if isinstance(d, PairedSums) else ValueSpread(d.unit_means())
+    notes = d.notes + spread_notes(spread) + rank_notes(n_units)
     # Few wins are many losses: SciPy rounds the two tails differently.
     tail: Alternative = "greater" if alternative == "less" else alternative
     count = losses if alternative == "less" else wins
     p = float(binomtest(count, n, 0.5, alternative=tail).pvalue) if n else 1.0
-    notes += (f"{wins} wins, {len(means) - n} ties, {losses} losses",)
-    return TestResult("sign", float(d.units().estimates()[0]), float(wins), p, n, alternative, notes=notes)
+    notes += (f"{wins} wins, {ties} ties, {losses} losses",)
+    return TestResult("sign", d.estimate(), float(wins), p, n, alternative, notes=notes)
 
 
 def bootstrap_test(
@@ -433,7 +403,8 @@ def bootstrap_test(
             interval=t.interval,
             notes=(*flips.notes, too_sparse_note(units)),
         )
-    notes = d.notes + spread_notes(units.linearised()) + tail_notes(units)
+    spread = d.spread()
+    notes = d.notes + spread_notes(spread) + tail_notes(spread)
     replicates = replicate(units, Resampler(units.keys, n_resamples, seed_from_rng(rng)))
     low, high = replicates.limits(method, confidence)[0]
     estimate, error = float(replicates.estimates[0]), float(replicates.standard_errors[0])
@@ -446,7 +417,7 @@ def bootstrap_test(
     )
 
 
-def too_sparse_note(units: Units, row: int = 0) -> str:
+def too_sparse_note(units: Units | SummedRows, row: int = 0) -> str:
     """Warn that too few units of a row differ for a bootstrap; return the text as a note."""
     differing = differing_words(int(units.n_differing()[row]), int(units.n_units()[row]))
     return caution(
@@ -500,10 +471,10 @@ def normality(values: npt.ArrayLike) -> TestResult:
     d = pair(values)
     sample = d.first
     n = len(sample)
-    notes = d.notes + spread_notes(sample, "value")
+    notes = d.notes + spread_notes(ValueSpread(sample), "value")
     method = "Shapiro-Wilk" if n <= SHAPIRO_UP_TO else "D'Agostino-Pearson"
     mean = float(sample.mean())
-    if n < 3 or not has_spread(sample):
+    if n < 3 or not ValueSpread(sample).varies:
         return TestResult(method, mean, math.nan, math.nan, n, notes=notes)
     result = shapiro(sample) if n <= SHAPIRO_UP_TO else normaltest(sample)
     return TestResult(method, mean, float(result.statistic), float(result.pvalue), n, notes=notes)
@@ -524,14 +495,13 @@ class EquivalenceResult:
     notes: tuple[str, ...] = ()
 
 
-def difference_estimate(differences: Differences | npt.ArrayLike, confidence: float = 0.95) -> Estimate:
+def difference_estimate(differences: Paired | npt.ArrayLike, confidence: float = 0.95) -> Estimate:
     """The mean difference over units with its t interval."""
-    d = as_differences(differences)
-    units = d.units()
-    values, df = units.linearised(), float(units.degrees_of_freedom()[0])
-    notes = d.notes + spread_notes(values)
-    mean, error, _ = t_statistic(values)
-    return Estimate(mean, error, t_interval(mean, error, df, confidence), len(values), notes)
+    d = as_paired(differences)
+    spread = d.spread()
+    notes = d.notes + spread_notes(spread)
+    mean, error, _ = t_statistic(spread)
+    return Estimate(mean, error, t_interval(mean, error, spread.df, confidence), spread.n, notes)
 
 
 def _one_sided_p(mean: float, bound: float, error: float, df: float, alternative: Alternative) -> float:
@@ -541,7 +511,7 @@ def _one_sided_p(mean: float, bound: float, error: float, df: float, alternative
 
 
 def rare_mean_test(
-    differences: Differences,
+    differences: Paired,
     c: float,
     bounds: tuple[float, float],
     alternative: Literal["greater", "less"],
@@ -564,22 +534,18 @@ def rare_mean_test(
         confidence: of the bound.
         n_differing: how many units differ, if not all with a difference that is not 0.
     """
-    units = differences.units()
-    means, n = units.means(), int(units.n_units()[0])
-    weights = units.weights[0][units.weights[0] != 0]
-    even = None if bool((weights == weights[0]).all()) else weights
-    differing = count_differing(means, 0.0) if n_differing is None else n_differing
-    n_uncommon = count_differing(means)
+    spread = differences.spread()
+    n = spread.n
+    differing, n_uncommon = differences.count_differing()
+    differing = differing if n_differing is None else n_differing
     end, sign = (bounds[0], 1.0) if alternative == "greater" else (bounds[1], -1.0)
     alpha = 1.0 - confidence
-    mean, few = float(units.estimates()[0]), min(differing, n_uncommon) < FEW
+    mean, few = differences.estimate(), min(differing, n_uncommon) < FEW
     notes: tuple[str, ...] = ()
     if not few:
-        centred = units.linearised() - mean
-        squares = centred**2
-        cubes = float((squares * centred).sum())
         # The first Edgeworth term, as in the warning of skewness.
-        if math.isinf(end) or -0.11 * sign * cubes < 0.005 * float(squares.sum()) ** 1.5:
+        squares, cubes, _ = spread.skewness()
+        if math.isinf(end) or -0.11 * sign * cubes < 0.005 * squares**1.5:
             return None
         words = f"large {'losses' if sign > 0 else 'gains'} are rare"
         notes = (f"{words}: the bound allows for those that were not seen",)
@@ -590,12 +556,15 @@ def rare_mean_test(
         nothing = Interval(-math.inf, math.inf, confidence, METHOD)
         notes = (f"{differing_words(differing, n)}: {words}",)
         return TestResult(METHOD, mean, math.nan, math.nan, n, alternative, nothing, notes=notes)
-    p = mean_p(means, c, *bounds, alternative, weights=even)
-    interval = mean_bounds(means, *bounds, confidence, alternative=alternative, weights=even)
+    means, weights, counts = differences.levels()
+    p = mean_p(means, c, *bounds, alternative, weights=weights, counts=counts)
+    interval = mean_bounds(
+        means, *bounds, confidence, alternative=alternative, weights=weights, counts=counts
+    )
     if few:
         words = f"{differing_words(differing, n)}: the bound allows for what was not seen"
         if p > alpha:
-            needed = units_needed(means, c, *bounds, alternative, alpha=alpha, weights=even)
+            needed = units_needed(means, c, *bounds, alternative, alpha=alpha, weights=weights, counts=counts)
             words = few_differ_words(differing, n, needed)
         notes = (words,)
     return TestResult(METHOD, mean, math.nan, p, n, alternative, interval, notes=notes)
@@ -619,13 +588,12 @@ def equivalence(
     """
     d = as_differences(differences)
     estimate = difference_estimate(d, confidence)
-    df = float(d.units().degrees_of_freedom()[0])
-    result = equivalence_from_estimate(estimate, df, margin, confidence=confidence)
+    result = equivalence_from_estimate(estimate, d.spread().df, margin, confidence=confidence)
     return allow_for_unseen(result, d, check_bounds(bounds), confidence)
 
 
 def allow_for_unseen(
-    result: EquivalenceResult, differences: Differences, bounds: tuple[float, float], confidence: float
+    result: EquivalenceResult, differences: Paired, bounds: tuple[float, float], confidence: float
 ) -> EquivalenceResult:
     """The result with p-values and bounds that hold where few units differ; unchanged where many do."""
     low, high = result.margin
@@ -699,7 +667,7 @@ def non_inferiority(
         raise InputError(f"the margin of non-inferiority must be positive, got {margin!r}.")
     d = as_differences(differences)
     estimate = difference_estimate(d, confidence)
-    mean, error, df = estimate.value, estimate.standard_error, float(d.units().degrees_of_freedom()[0])
+    mean, error, df = estimate.value, estimate.standard_error, d.spread().df
     p = _one_sided_p(mean, -margin, error, df, "greater")
     interval = t_interval(mean, error, df, confidence, "greater")
     result = EquivalenceResult(
@@ -740,7 +708,7 @@ def bayes_paired(
     d = as_differences(differences)
     estimate = difference_estimate(d, confidence)
     scale = estimate.standard_error * math.sqrt(1.0 + estimate.n * correlation / (1.0 - correlation))
-    df = float(d.units().degrees_of_freedom()[0])
+    df = d.spread().df
     return bayes_from_estimate(replace(estimate, standard_error=scale), df, rope, confidence=confidence)
 
 

@@ -8,15 +8,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import ColumnError, IdTypeError, InputError
 from recsys.stats.inference_results import UnpairedWarning, caution, to_floats
+from recsys.stats.rare_values import count_differing, count_wins_and_losses
 from recsys.stats.resampling import Units, Words, collapse, unit_keys
+from recsys.stats.spread import UnitSpread
 from recsys.types import Array, Bool, Float, PerCase
+
+
+class Levels(NamedTuple):
+    """The mean differences of units, their weights if these are not the same, how many units each stands for.
+
+    Without `counts`, each stands for one.
+    """
+
+    means: Float
+    weights: Float | None = None
+    counts: Float | None = None
+
+
+class Sides(NamedTuple):
+    """The means of both sides; their variances (of the first, of both, of the second); degrees of freedom."""
+
+    first: float
+    second: float
+    variances: tuple[float, float, float]
+    df: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,19 +61,77 @@ class Differences:
         return self.first - self.second
 
     def units(self) -> Units:
-        return collapse(self.values[None, :], self.clusters, keys=self.keys, weights=self.weights)
+        return self._units_of(self.values[None, :])
 
     def sides(self) -> Units:
         """Both sides over the same units: row 0 is the first, row 1 the second."""
-        values = np.stack([self.first, self.second])
+        return self._units_of(np.stack([self.first, self.second]))
+
+    def _units_of(self, values: Float) -> Units:
+        if self.clusters is None and self.weights is None and np.isfinite(values).all():
+            return Units(self.keys, values, np.ones_like(values))
         return collapse(values, self.clusters, keys=self.keys, weights=self.weights)
 
     def unit_means(self) -> Float:
         """The mean difference of each unit, which rank tests use."""
+        return self.units().means()
+
+    # What follows is all that tests of a mean need; `PairedSums` has the same.
+
+    @property
+    def n_cases(self) -> int:
+        return len(self.first)
+
+    def estimate(self) -> float:
+        """The mean difference."""
+        return float(self.units().estimates()[0])
+
+    def spread(self) -> UnitSpread:
+        return UnitSpread(self.units())
+
+    def side_estimates(self) -> Sides:
+        return side_estimates(self.sides())
+
+    def values_seen(self) -> Float:
+        """Every value of either side."""
+        return np.concatenate([self.first, self.second])
+
+    def levels(self) -> Levels:
         units = self.units()
-        present = units.weights[0] != 0
-        means: Float = units.totals[0, present] / units.weights[0, present]
-        return means
+        return Levels(units.means(), _uneven_weights(units))
+
+    def pair_levels(self) -> tuple[Levels, Levels]:
+        """Both sides of each unit."""
+        sides = self.sides()
+        weights = _uneven_weights(sides)
+        return Levels(sides.means(0), weights), Levels(sides.means(1), weights)
+
+    def count_differing(self) -> tuple[int, int]:
+        """How many units differ, and how many have another than the common difference (see `rare_values`)."""
+        means = self.units().means()
+        return count_differing(means, 0.0), count_differing(means)
+
+    def wins_ties_losses(self, dead_zone: float = 0.0) -> tuple[int, int, int]:
+        """How many units lie above, in and below the dead zone."""
+        means = self.unit_means()
+        n_above, n_below = count_wins_and_losses(means, dead_zone)
+        return n_above, len(means) - n_above - n_below, n_below
+
+
+def _uneven_weights(units: Units) -> Float | None:
+    """The weights of the units that are present, None if all weigh the same."""
+    weights: Float = units.weights[0][units.weights[0] != 0]
+    return None if bool((weights == weights[0]).all()) else weights
+
+
+def side_estimates(sides: Units) -> Sides:
+    """The means of two rows of units, with the covariance of the pairs."""
+    value, baseline_value = (float(mean) for mean in sides.estimates())
+    (of_model, of_baseline), (factor, _) = sides.influences()
+    products = of_model @ of_model, of_model @ of_baseline, of_baseline @ of_baseline
+    variance, covariance, base_variance = (float(factor) * float(product) for product in products)
+    df = float(sides.degrees_of_freedom()[0])
+    return Sides(value, baseline_value, (variance, covariance, base_variance), df)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +152,11 @@ class Aligned:
     def differences(self, model: str, baseline: str, metric: str) -> Float:
         return self.tables[model][metric] - self.tables[baseline][metric]
 
+    def paired(self, model: str, baseline: str, metric: str) -> tuple[Bool, int]:
+        """The cases that both have a value for, and how many only one of the two has."""
+        has_value, has_baseline = (~np.isnan(self.tables[name][metric]) for name in (model, baseline))
+        return has_value & has_baseline, int(np.count_nonzero(has_value != has_baseline))
+
     def units(self, rows: Float, kept: Bool) -> Units:
         """The units of rows with one value per case, of the cases that are kept."""
         clusters = None if self.clusters is None else self.clusters[kept]
@@ -83,8 +168,13 @@ class Aligned:
         return describe_missing(self.missing, len(self.ids))
 
 
-def describe_missing(missing: Mapping[str, Array], n: int) -> str:
-    """A sentence on the cases each table lacks; empty if none is missing."""
+def unpaired_notes(n_unpaired: int) -> tuple[str, ...]:
+    """That some cases have a value on one side only; nothing if there are none."""
+    return (f"{n_unpaired} cases count for one side only and are not paired",) if n_unpaired else ()
+
+
+def describe_missing(missing: Mapping[str, Any], n: int) -> str:
+    """A sentence on the cases each table lacks, as arrays of ids; empty if none is missing."""
     parts = [
         f"{name} lacks {len(ids)} (first: {ids.tolist()[0]!r})" for name, ids in missing.items() if len(ids)
     ]
@@ -111,7 +201,7 @@ def align(tables: Mapping[str, PerCase], metrics: Sequence[str]) -> Aligned:
     columns: dict[str, dict[str, Float]] = {}
     missing: dict[str, Array] = {}
     for name, table in tables.items():
-        positions = np.searchsorted(ids, table.ids)
+        positions = slice(None) if len(table.ids) == len(ids) else np.searchsorted(ids, table.ids)
         columns[name] = {}
         for metric in metrics:
             if metric not in table.columns:

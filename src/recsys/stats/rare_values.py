@@ -42,29 +42,62 @@ _HEAVY = 64
 _STEP, _REACH, _TILT = 1.0 / 12.0, 30.0, math.pi / 8.0
 
 
-def count_differing(values: Float, common: float | None = None) -> int:
+def count_differing(
+    values: Float,
+    common: float | None = None,
+    counts: Float | None = None,
+    *,
+    largest: float | None = None,
+) -> int:
     """How many values differ, beyond rounding, from the common one (by default the most frequent).
 
     A value that fewer than 20 differ from is found for sure; if there is none, the count is only 20 or more.
+    `counts`: how often each value occurs, once by default; `largest`: the size of the largest, if it is not
+    among these.
 
     >>> count_differing(np.array([0.0, 0.0, 0.3, -0.3])), count_differing(np.array([0.1, 0.1]), 0.0)
     (2, 2)
     """
     if common is None:
-        # If fewer than 20 of all values differ from it, it has the majority among any 41.
-        levels, counts = np.unique(values[: 2 * FEW + 1], return_counts=True)
-        common = float(levels[np.argmax(counts)])
-    slack = 1e-12 * max(abs(common), float(np.abs(values).max(initial=0.0)))
-    return int(np.count_nonzero(np.abs(values - common) > slack))
+        common = common_value(values, counts)
+    slack = 1e-12 * max(abs(common), float(np.abs(values).max(initial=0.0)) if largest is None else largest)
+    differs = np.abs(values - common) > slack
+    return int(np.count_nonzero(differs) if counts is None else counts[differs].sum())
 
 
-def few_differ(values: Float, common: float | None = None) -> int | None:
+def common_value(values: Float, counts: Float | None = None) -> float:
+    """The value that all but fewer than 20 have, if there is one; else any. Rounding makes no difference."""
+    some = values if counts is not None else values[: 2 * FEW + 1]  # it has the majority among any 41
+    rounded = np.round(some / (np.abs(some).max(initial=0.0) or 1.0), 12)
+    _, first, level = np.unique(rounded, return_index=True, return_inverse=True)
+    return float(some[first[np.argmax(np.bincount(level, counts))]])
+
+
+def count_wins_and_losses(
+    means: Float, dead_zone: float, counts: Float | None = None, *, largest: float | None = None
+) -> tuple[int, int]:
+    """How many means lie above and below the dead zone, which includes its edge up to rounding.
+
+    `counts`: how often each occurs, once by default; `largest`: the size of the largest, if not among these.
+
+    >>> count_wins_and_losses(np.array([0.3 - 0.2, 0.4 - 0.3, 0.5, -0.2]), 0.1)
+    (1, 1)
+    """
+    edge = dead_zone + 1e-12 * (float(np.abs(means).max(initial=0.0)) if largest is None else largest)
+    above, below = (
+        np.count_nonzero(beyond) if counts is None else counts[beyond].sum()
+        for beyond in (means > edge, means < -edge)
+    )
+    return int(above), int(below)
+
+
+def few_differ(values: Float, common: float | None = None, counts: Float | None = None) -> int | None:
     """How many values differ from the common one; None for 20 or more, whose mean is normal enough.
 
     >>> few_differ(np.repeat([0.0, 1.0], [997, 3])), few_differ(np.repeat([0.0, 1.0], [80, 20]))
     (3, None)
     """
-    n = count_differing(values, common)
+    n = count_differing(values, common, counts)
     return n if n < FEW else None
 
 
@@ -76,15 +109,18 @@ def mean_p(
     alternative: Alternative = "two-sided",
     *,
     weights: Float | None = None,
+    counts: Float | None = None,
 ) -> float:
     """P-value of a mean of `c`, for values between `low` and `high` (which may be infinite).
+
+    `counts` as in `mean_bounds`.
 
     >>> wins = np.repeat([0.0, 1.0], [996, 4])
     >>> round(mean_p(wins, 0.0, -1.0, 1.0), 12), round(mean_p(wins, 0.0, -1.0, 1.0, "greater"), 12)
     (0.125, 0.0625)
     """
     check_alternative(alternative)
-    sample = _Sample.of(values, weights)
+    sample = _Sample.of(values, weights, counts)
     above = below = 1.0
     if alternative != "less":
         above = sample.p_above(c, low)
@@ -101,10 +137,12 @@ def mean_bounds(
     *,
     alternative: Alternative = "two-sided",
     weights: Float | None = None,
+    counts: Float | None = None,
 ) -> Interval:
     """Interval of the mean of values between `low` and `high`; an infinite end has no bound on its side.
 
-    Like all intervals of a test, one for "greater" has a lower bound only.
+    Like all intervals of a test, one for "greater" has a lower bound only. `counts`: how often each value (of
+    this weight) occurs, once by default.
 
     >>> zeros = mean_bounds(np.zeros(300), 0.0, 1.0, alternative="less")
     >>> zeros.low, round(zeros.high, 4)  # the rule of three: 3 / 300
@@ -113,7 +151,7 @@ def mean_bounds(
     check_alternative(alternative)
     check_confidence(confidence)
     alpha = (1.0 - confidence) / (2.0 if alternative == "two-sided" else 1.0)
-    sample = _Sample.of(values, weights)
+    sample = _Sample.of(values, weights, counts)
     least = -math.inf if alternative == "less" else sample.lower_bound(low, alpha)
     most = math.inf if alternative == "greater" else -sample.negative().lower_bound(-high, alpha)
     return Interval(least, most, confidence, METHOD)
@@ -128,14 +166,18 @@ def units_needed(
     *,
     alpha: float = 0.05,
     weights: Float | None = None,
+    counts: Float | None = None,
 ) -> int | None:
     """How many units it takes, if all are like those seen, until the mean differs from `c`; None if never.
+
+    `counts` as in `mean_bounds`.
 
     >>> units_needed(np.repeat([0.0, 1.0], [997, 3]), 0.0, -1.0, 1.0)  # 6 wins, no loss: p = 1/32
     2000
     """
     check_alternative(alternative)
-    sample, n, differing = _Sample.of(values, weights), len(values), count_differing(values)
+    sample, differing = _Sample.of(values, weights, counts), count_differing(values, counts=counts)
+    n = len(values) if counts is None else round(float(counts.sum()))
     if alternative == "two-sided":
         alternative, alpha = "greater" if sample.mean > c else "less", alpha / 2.0
     if alternative == "less":
@@ -166,18 +208,20 @@ def lift_bounds(
     confidence: float = 0.95,
     *,
     weights: Float | None = None,
+    counts: Float | None = None,
 ) -> Interval:
     """Interval of mean(first) / mean(second) - 1 for paired values of at least 0, `low` to `high`.
 
     It holds the lifts L at which a mean of 0 of first - (1 + L) second is not rejected, so it excludes 0
-    exactly if `mean_bounds` of the differences does. Without a bound where the range is not known.
+    exactly if `mean_bounds` of the differences does. Without a bound where the range is not known. `counts`
+    as in `mean_bounds`.
     """
     from scipy.optimize import brentq
 
     check_confidence(confidence)
     alpha = (1.0 - confidence) / 2.0
     # Pairs of values that are the same are grouped once, as complex numbers, not at every lift.
-    pairs = _Sample.of(first + 1j * second, weights)
+    pairs = _Sample.of(first + 1j * second, weights, counts)
     base = pairs.mean.imag
     if not (base > 0 and low >= 0 and math.isfinite(high)):
         return Interval(-math.inf, math.inf, confidence, METHOD)
@@ -243,17 +287,20 @@ class _Sample:
     unseen: float = 1.0
 
     @staticmethod
-    def of(values: Float, weights: Float | None = None) -> _Sample:
+    def of(values: Float, weights: Float | None = None, times: Float | None = None) -> _Sample:
+        """The sample of values that occur so many `times`, once by default."""
         w = np.ones(len(values)) if weights is None else weights
-        values, w = values[w > 0], w[w > 0]
-        levels, level, sizes = np.unique(values, return_inverse=True, return_counts=True)
+        c = np.ones(len(values)) if times is None else times
+        values, w, c = values[w > 0], w[w > 0], c[w > 0]
+        levels, level = np.unique(values, return_inverse=True)
+        sizes = np.bincount(level, c)
         many = 0 if weights is None else _MANY
         merged, single = sizes > many, (sizes <= many)[level]
-        total, square = np.bincount(level, w), np.bincount(level, w * w)
+        total, square = np.bincount(level, c * w), np.bincount(level, c * w * w)
         all_values = np.concatenate([levels[merged], values[single]])
         shares = np.concatenate([(square / total)[merged], w[single]])
-        counts = np.concatenate([(total**2 / square)[merged], np.ones(np.count_nonzero(single))])
-        sample = _Sample(all_values, shares, counts, float((w**3).sum() / (w**2).sum()))
+        counts = np.concatenate([(total**2 / square)[merged], c[single]])
+        sample = _Sample(all_values, shares, counts, float(c @ w**3 / (c @ w**2)))
         return sample.ordered(all_values - sample.mean)
 
     def ordered(self, distances: Float) -> _Sample:

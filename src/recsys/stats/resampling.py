@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import hashlib
 import operator
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -44,7 +44,7 @@ _BUDGET = 64 << 20
 _MOST_RESAMPLES = 100_000_000
 _BATCH_BYTES = 1 << 30
 # With fewer units a Poisson total varies too much around n for small-sample methods.
-_POISSON_FROM = 1000
+POISSON_FROM = 1000
 # Where 10, 20, 30, 40 or 60 of 1,000 users have a difference, in a graded metric and as often up as down,
 # bootstraps at 5 % reject in 15, 11, 9, 7 and 6.5 % of the samples, the t-test and sign flips in 5.
 BOOTSTRAP_FROM = 60
@@ -107,15 +107,23 @@ def random_order(ids: Array, rng: Rng, *, purpose: str = "order") -> npt.NDArray
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """One column per unit, one row per estimate: sum of totals / sum of weights is the estimate."""
+    """One column per unit, one row per estimate: sum of totals / sum of weights is the estimate.
+
+    `counts`: how many units each column stands for, one by default.
+    """
 
     keys: Words
     totals: Float
     weights: Float
+    counts: Float | None = None
+
+    def sums(self, values: Float) -> Float:
+        """The sum over all units of each row, from one value per column."""
+        return np.asarray(values.sum(axis=1) if self.counts is None else values @ self.counts)
 
     def estimates(self) -> Float:
         with np.errstate(invalid="ignore", divide="ignore"):
-            ratio: Float = self.totals.sum(axis=1) / self.weights.sum(axis=1)
+            ratio: Float = self.sums(self.totals) / self.sums(self.weights)
         return ratio
 
     def residuals(self) -> Float:
@@ -127,13 +135,27 @@ class Units:
         return residuals
 
     def n_units(self) -> Int:
-        counts: Int = np.count_nonzero(self.weights, axis=1).astype(np.int64)
-        return counts
+        return self._count(self.weights)
 
     def n_differing(self) -> Int:
         """How many units of each row have a total that is not zero."""
-        counts: Int = np.count_nonzero(self.totals, axis=1).astype(np.int64)
-        return counts
+        return self._count(self.totals)
+
+    def _count(self, values: Float) -> Int:
+        """How many units of each row have a value that is not zero."""
+        if self.counts is None:
+            found: Int = np.count_nonzero(values, axis=1).astype(np.int64)
+        else:
+            found = np.rint((values != 0) @ self.counts).astype(np.int64)
+        return found
+
+    def take_rows(self, rows: Bool) -> Units:
+        """Some of the estimates."""
+        return replace(self, totals=self.totals[rows], weights=self.weights[rows])
+
+    def has_heavy_tails(self) -> Bool:
+        """Rows of which few units make up the spread (see `heavy_tails`)."""
+        return heavy_tails(self.residuals(), self.n_differing(), self.counts)[2]
 
     def few_differ(self, fewer_than: int) -> Bool:
         """Rows in which most units have a total of zero, and some but fewer than this have not."""
@@ -145,8 +167,8 @@ class Units:
         """Cluster-robust; the textbook s / sqrt(n) when every unit is one case."""
         n = self.n_units()
         with np.errstate(invalid="ignore", divide="ignore"):
-            spread = np.sqrt((self.residuals() ** 2).sum(axis=1) * n / (n - 1.0))
-            errors: Float = spread / np.abs(self.weights.sum(axis=1))
+            spread = np.sqrt(self.sums(self.residuals() ** 2) * n / (n - 1.0))
+            errors: Float = spread / np.abs(self.sums(self.weights))
         return errors
 
     def means(self, row: int = 0) -> Float:
@@ -168,7 +190,7 @@ class Units:
         differ, the influences are those of leaving out the unit (the jackknife).
         """
         n, uneven = self.n_units().astype(np.float64), self.is_uneven()
-        divisors: Float = self.weights.sum(axis=1, keepdims=True)
+        divisors: Float = self.sums(self.weights)[:, None]
         if uneven.any():
             left = np.maximum(divisors - self.weights, 1e-12 * divisors)
             divisors = np.where(uneven[:, None], left, divisors)
@@ -180,8 +202,8 @@ class Units:
         """Standard errors that allow for units of unequal weight; those above where all weigh the same."""
         errors, uneven = self.standard_errors(), self.is_uneven()
         if uneven.any():
-            influences, factors = Units(self.keys, self.totals[uneven], self.weights[uneven]).influences()
-            errors[uneven] = np.sqrt((influences**2).sum(axis=1) * factors)
+            influences, factors = self.take_rows(uneven).influences()
+            errors[uneven] = np.sqrt(self.sums(influences**2) * factors)
         return errors
 
     def degrees_of_freedom(self) -> Float:
@@ -193,13 +215,13 @@ class Units:
         uneven = self.is_uneven()
         if uneven.any():
             weights = self.weights[uneven]
-            total = weights.sum(axis=1, keepdims=True)
+            total = self.sums(weights)[:, None]
             odds = weights / np.maximum(total - weights, 1e-12 * total)
-            squares = (odds**2).sum(axis=1)
+            squares = self.sums(odds**2)
             # The covariance matrix of the influences has the odds on its diagonal and -odds_i * odds_j
             # elsewhere. This is the square of its trace over the trace of its square.
-            elsewhere = np.maximum(squares**2 - (odds**4).sum(axis=1), 0.0)
-            df[uneven] = np.maximum(odds.sum(axis=1) ** 2 / (squares + elsewhere), 1.0)
+            elsewhere = np.maximum(squares**2 - self.sums(odds**4), 0.0)
+            df[uneven] = np.maximum(self.sums(odds) ** 2 / (squares + elsewhere), 1.0)
         return df
 
     def linearised(self, row: int = 0, *, plain: bool = False) -> Float:
@@ -265,7 +287,7 @@ class Resampler:
     def resolved_scheme(self) -> str:
         if self.scheme != "auto":
             return self.scheme
-        return "poisson" if len(self.keys) >= _POISSON_FROM else "multinomial"
+        return "poisson" if len(self.keys) >= POISSON_FROM else "multinomial"
 
     def weighted(self, columns: Float) -> Float:
         """The sum of weight times value for each column and resample, from columns x units."""
@@ -483,26 +505,44 @@ def replicate(units: Units, resampler: Resampler) -> Replicates:
         acceleration = (residuals**3).sum(axis=1) / (6.0 * square**1.5)
     # Rows in batches: repeating the draws for each batch costs less than the memory for all rows.
     batch = max(1, _BATCH_BYTES // (32 * max(1, residuals.shape[1])))
-    parts = [
-        _deviations_and_errors(residuals[at : at + batch], units.weights[at : at + batch], resampler)
+    sums = (
+        weighted_sums(residuals[at : at + batch], units.weights[at : at + batch], resampler)
         for at in range(0, len(residuals), batch)
-    ]
-    deviations, errors = (np.concatenate(part) for part in zip(*parts, strict=True))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        errors *= np.sqrt(n / (n - 1.0))[:, None]
-    return Replicates(
+    )
+    return replicates_from(
+        sums,
         units.estimates(),
         units.standard_errors(),
-        np.where(np.isfinite(acceleration), acceleration, 0.0),
-        deviations,
-        errors,
-        n,
-        resampler.resolved_scheme,
+        acceleration,
+        n_units=n,
+        scheme=resampler.resolved_scheme,
     )
 
 
-def _deviations_and_errors(residuals: Float, weights: Float, resampler: Resampler) -> tuple[Float, Float]:
-    """Deviation of the ratio and root of its linearised variance, per row and resample."""
+def replicates_from(
+    sums: Iterable[list[Float]],
+    estimates: Float,
+    standard_errors: Float,
+    accelerations: Float,
+    *,
+    n_units: Int,
+    scheme: str,
+) -> Replicates:
+    """The replicates of all rows, from the `weighted_sums` of one batch of rows after the other."""
+    parts = [_deviations_and_errors(*batch) for batch in sums]
+    deviations, errors = (np.concatenate(part) for part in zip(*parts, strict=True))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        errors *= np.sqrt(n_units / (n_units - 1.0))[:, None]
+    accelerations = np.where(np.isfinite(accelerations), accelerations, 0.0)
+    return Replicates(estimates, standard_errors, accelerations, deviations, errors, n_units, scheme)
+
+
+def weighted_sums(residuals: Float, weights: Float, resampler: Resampler) -> list[Float]:
+    """The sums of residuals, of their squares and of weights, per row and resample.
+
+    Unless all weights are 0 or 1, also those of squared weights and of residuals times weights. With Poisson
+    weights, the sums of different units add up.
+    """
     m = len(residuals)
     # Most rows have the same weights: each distinct row is resampled once.
     seen: dict[bytes, int] = {}
@@ -513,35 +553,47 @@ def _deviations_and_errors(residuals: Float, weights: Float, resampler: Resample
     if not indicator:
         parts += [distinct**2, residuals * weights]
     sums = resampler.weighted(np.concatenate(parts))
-    sums_of_residuals, sums_of_squares = sums[:m], sums[m : 2 * m]
-    total = sums[2 * m : 2 * m + len(distinct)][row_of]
+    found = [sums[:m], sums[m : 2 * m], sums[2 * m : 2 * m + len(distinct)][row_of]]
+    if not indicator:
+        of_weights = sums[2 * m + len(distinct) :]
+        found += [of_weights[: len(distinct)][row_of], of_weights[len(distinct) :]]
+    return found
+
+
+def _deviations_and_errors(
+    sums_of_residuals: Float, sums_of_squares: Float, total: Float, *of_weights: Float
+) -> tuple[Float, Float]:
+    """Deviation of the ratio and root of its linearised variance, per row and resample."""
     with np.errstate(divide="ignore", invalid="ignore"):
         deviation = sums_of_residuals / total
-        if indicator:
+        if not of_weights:
             variance = sums_of_squares - sums_of_residuals * deviation
         else:
-            weighted_sums = sums[2 * m + len(distinct) :]
-            variance = (
-                sums_of_squares
-                - 2.0 * deviation * weighted_sums[len(distinct) :]
-                + deviation**2 * weighted_sums[: len(distinct)][row_of]
-            )
+            squared_weights, products = of_weights
+            variance = sums_of_squares - 2.0 * deviation * products + deviation**2 * squared_weights
         # A variance that is rounding only must count as zero.
         variance = np.where(variance <= 1e-13 * sums_of_squares, 0.0, variance)
         error = np.sqrt(variance) / np.abs(total)
     return np.where(np.isfinite(deviation), deviation, 0.0), np.where(np.isfinite(error), error, 0.0)
 
 
-def heavy_tails(residuals: Float, n_differing: Int) -> tuple[Float, Float, Bool]:
+def heavy_tails(residuals: Float, n_differing: Int, counts: Float | None = None) -> tuple[Float, Float, Bool]:
     """Whether few of the units that differ make up the spread of each row, so that its mean is not normal.
 
     Returns the largest unit's share of the sum of squares, the number of equal units that would spread alike,
-    and whether the tails are heavy: hardly ever for normal values or those of a bounded metric.
+    and whether the tails are heavy: hardly ever for normal values or those of a bounded metric. `counts`: how
+    many units each column stands for.
     """
     largest = np.abs(residuals).max(axis=1, initial=0.0)
     squares = (residuals / np.where(largest > 0, largest, 1.0)[:, None]) ** 2
-    total = np.where(largest > 0, squares.sum(axis=1), 1.0)
-    share, effective = 1.0 / total, total**2 / np.maximum((squares**2).sum(axis=1), 1.0)
+    second, fourth = (p.sum(axis=1) if counts is None else p @ counts for p in (squares, squares**2))
+    return judge_tails(largest, second, fourth, n_differing)
+
+
+def judge_tails(largest: Float, second: Float, fourth: Float, n_differing: Int) -> tuple[Float, Float, Bool]:
+    """The same from the largest residual, and the sums of second and fourth powers in units of it."""
+    total = np.where(largest > 0, second, 1.0)
+    share, effective = 1.0 / total, total**2 / np.maximum(fourth, 1.0)
     few_hold_it = (share > 0.5) | ((effective < 10) & (n_differing > 8 * effective))
     return share, effective, (largest > 0) & (n_differing >= FEW) & few_hold_it
 

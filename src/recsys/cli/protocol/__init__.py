@@ -28,6 +28,7 @@ from recsys.evaluation import tables
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
 from recsys.inputs.files import read_file
+from recsys.inputs.files.formats import files_of, is_glob
 from recsys.metrics.registry import Request, parse_all
 from recsys.types import Interactions, cached_property
 
@@ -368,15 +369,25 @@ def run_protocol(
 
 
 def input_digests(protocol: Protocol, *, check: bool = True) -> dict[str, str]:
-    """{file: sha256} of every input; with `check`, one that differs from the protocol is an error."""
+    """{file: sha256} of every input; with `check`, one that differs from the protocol is an error.
+
+    The sha256 of a folder or a glob is that of the lines `sha256sum` prints for the names of its files.
+    """
     digests = {}
     for name in protocol.inputs:
         path = protocol.at(name)
-        try:
-            with path.open("rb") as file:
-                digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            raise FileError(f"{path} cannot be read: {error.strerror}.", hint="Check the path.") from error
+        lines = ""
+        for part in files_of(path):
+            try:
+                with part.open("rb") as file:
+                    digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
+            except OSError as error:
+                raise FileError(
+                    f"{part} cannot be read: {error.strerror}.", hint="Check the path."
+                ) from error
+            lines += f"{digests[name]}  {part.name}\n"
+        if path.is_dir() or is_glob(path):
+            digests[name] = hashlib.sha256(lines.encode()).hexdigest()
     for name, digest in protocol.content["data"].get("sha256", {}).items() if check else ():
         if name not in digests:
             raise FileError(f"data.sha256 names {name!r}, which the protocol does not read.")

@@ -224,7 +224,7 @@ class _BoundsSearch:
             separate = [self._measure(lists, {name: r}, rules) for name, r in requests.items()]
             summaries, values_per_case = zip(*separate, strict=True)
             return dict(ChainMap(*summaries)), dict(ChainMap(*values_per_case))
-        columns = {n: c for n, c in partial.per_case.columns.items() if n not in partial.terms}
+        columns = {n: c for n, c in partial.rows.columns.items() if n not in partial.terms}
         return (
             {name: found[str(r)] for name, r in requests.items()},
             {name: columns[str(r)] for name, r in requests.items() if str(r) in columns},

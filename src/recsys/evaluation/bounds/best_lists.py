@@ -58,7 +58,7 @@ def highest_values(task: BoundsTask) -> list[BestLists]:
     none, codes = np.zeros(n + 1, dtype=np.int64), np.arange(n, dtype=np.int32)
     alone = MatchedTruth(Ids(np.arange(n)), pool.items, np.arange(n + 1), codes, None, none, codes[:0], None)
     measured = measure(alone, [task.request], task.rules, pool.context)
-    item_values = measured.per_case.columns[str(task.request)]
+    item_values = measured.rows.columns[str(task.request)]
     order = np.lexsort((np.arange(n), item_values if metric.better == "lower" else -item_values))
     lists = task.lists(order=order[pool.showable[order]])
     return [BestLists(lists, proven=task.params.get("cold") != "drop")]

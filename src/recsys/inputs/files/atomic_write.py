@@ -37,12 +37,7 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
             out.flush()
             os.fsync(out.fileno())
         sibling.replace(target)
-        with contextlib.suppress(OSError):  # flushes the rename too; not every file system can
-            folder = os.open(target.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+        flush_folder(target.parent)
     except OSError as error:
         raise FileError(
             f"{target} could not be written: {error.strerror or error}.",
@@ -51,6 +46,16 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
     finally:
         with contextlib.suppress(OSError):
             sibling.unlink(missing_ok=True)
+
+
+def flush_folder(folder: Path) -> None:
+    """Flush the names in a folder to the disk, such as a rename; not every file system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def rename_if_absent(finished: Path, target: Path) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import FileError, MissingExtraError, RecsysError
-from recsys.inputs.files.formats import FileContent, Format, ReadOptions, add_format
+from recsys.inputs.files.formats import FileContent, Format, ReadOptions, add_format, check_same_columns
 from recsys.inputs.files.text import locate_errors
 from recsys.inputs.frames import detect_columns, find_columns
 from recsys.inputs.ids import IdKind, convert_ids, encode_strings
@@ -68,6 +68,53 @@ def _load_arrow(source: FileContent, choose: _Choice) -> Any:
         raise _damage_error(source, "Arrow", error) from error
 
 
+def _load_parts(load: _Load, source: FileContent, choose: _Choice) -> tuple[Any, list[int]]:
+    """The frame of a file, or of several, one below the other, and how many rows each has."""
+    import narwhals.stable.v2 as nw
+
+    if not source.parts:
+        frame = nw.from_native(load(source, choose), eager_only=True)
+        return frame, [len(frame)]
+    names: list[str] = []
+    chosen: list[str] | None = None
+    frames: list[Any] = []
+    for part in source.parts:
+
+        def choose_alike(found: list[str], part: FileContent = part) -> list[str] | None:
+            nonlocal names, chosen
+            if not names:
+                names, chosen = found, choose(found)
+            check_same_columns(source.parts[0], names, part.name, found)
+            return chosen
+
+        frame = nw.from_native(load(part, choose_alike), eager_only=True)
+        frames.append(frame.select(frames[0].columns) if frames else frame)
+    for name in frames[0].columns:
+        types = [frame.schema[name] for frame in frames]
+        if len(set(types)) > 1:
+            wider = _wider_type(name, types, source)
+            frames = [frame.with_columns(nw.col(name).cast(wider)) for frame in frames]
+    return nw.concat(frames), [len(frame) for frame in frames]
+
+
+def _wider_type(name: str, types: list[Any], source: FileContent) -> Any:
+    """The type that holds the column of every file; whole numbers, other numbers and text do not mix."""
+    import narwhals.stable.v2 as nw
+
+    if all(kind.is_integer() and kind not in (nw.UInt64, nw.Int128, nw.UInt128) for kind in types):
+        return nw.Int64
+    if all(kind.is_float() for kind in types):
+        return nw.Float64
+    if all(kind in (nw.String, nw.Categorical, nw.Enum) for kind in types):
+        return nw.String
+    other = next(at for at, kind in enumerate(types) if kind != types[0])
+    raise FileError(
+        f"the column {name!r} is {types[0]} in {source.parts[0].name} and {types[other]} in "
+        f"{source.parts[other].name}.",
+        hint="Write the files of one table with the same types.",
+    )
+
+
 def _damage_error(source: FileContent, title: str, error: Exception) -> Exception:
     if isinstance(error, RecsysError):
         return error
@@ -78,8 +125,6 @@ def _damage_error(source: FileContent, title: str, error: Exception) -> Exceptio
 
 
 def _read(load: _Load, source: FileContent, options: ReadOptions) -> Lists | Interactions:
-    import narwhals.stable.v2 as nw
-
     column_of: dict[str, str] = {}
     unused: list[str] = []
 
@@ -90,32 +135,35 @@ def _read(load: _Load, source: FileContent, options: ReadOptions) -> Lists | Int
             return None  # to see whether an unused column looks like a score
         return list(dict.fromkeys(column_of.values()))
 
-    frame = nw.from_native(load(source, columns_with_roles), eager_only=True)
+    frame, sizes = _load_parts(load, source, columns_with_roles)
     for role in ("case", "user", "item"):
-        if role in column_of and options.ids != "auto":
+        if role in column_of and options.ids in ("str", "int"):
             column = _integers_as_text(frame[column_of[role]]) if options.ids == "str" else None
             if column is None:
                 column = _convert_id_column(frame, column_of[role], options.ids, source.name)
             frame = frame.with_columns(column)
-    with locate_errors(source.name):
+
+    def row_of_part(row: int) -> str:
+        part = int(np.searchsorted(np.cumsum(sizes), row, side="right"))
+        return f"row {row - sum(sizes[:part])} of {source.parts[part].name}"
+
+    with locate_errors(source.name, row_of_part if source.parts else None):
         return options.finish(frame.to_native(), column_of, source.name, unused=unused)
 
 
 def _read_whole(
     load: _Load, title: str, source: FileContent, options: ReadOptions
 ) -> tuple[Any, dict[str, str]]:
-    import narwhals.stable.v2 as nw
-
     try:
         import pyarrow as pa  # noqa: F401 - pandas tables are made of Arrow's
     except ImportError as error:
         raise MissingExtraError("pyarrow", "arrow", f"Reading {title}") from error
-    frame = nw.from_native(load(source, lambda _: None), eager_only=True)
+    frame, _ = _load_parts(load, source, lambda _: None)
     column_of = detect_columns(
         list(frame.columns), ("user", "item", "grade", "time"), options.columns, source.name
     )
     for role in ("user", "item"):
-        if role in column_of and options.ids != "auto":
+        if role in column_of and options.ids in ("str", "int"):
             frame = frame.with_columns(_convert_id_column(frame, column_of[role], options.ids, source.name))
     return frame.to_pandas(), column_of
 
@@ -133,7 +181,7 @@ def _integers_as_text(series: Any) -> Any:
     return nw.from_native(pa.chunked_array([texts]), series_only=True).alias(series.name)
 
 
-def _convert_id_column(frame: Any, name: str, ids: IdKind, file: str) -> Any:
+def _convert_id_column(frame: Any, name: str, ids: IdKind | None, file: str) -> Any:
     """An id column as text or whole numbers; columns of other types are checked later."""
     import narwhals.stable.v2 as nw
 

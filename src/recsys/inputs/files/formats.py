@@ -4,13 +4,14 @@ A format is one row, beside the functions that read it: detection, reading, writ
 the documentation all read `FORMATS`. The modules of the built-in formats register when `reader` is imported;
 take the complete registry from `recsys.files`.
 
-Gzipped files are unpacked. Pickles, and files that contain one, are refused by their first bytes, whatever
-their name: opening them can run any code.
+A glob or a folder names several files that are read as one table. Gzipped files are unpacked. Pickles, and
+files that contain one, are refused by their first bytes, whatever their name: opening them can run any code.
 """
 
 from __future__ import annotations
 
 import difflib
+import glob
 import gzip
 import io
 import os
@@ -51,14 +52,23 @@ _UNSUPPORTED = {
 
 @dataclass(frozen=True)
 class FileContent:
-    """One input: a path, or None for standard input; `name` is its name in errors."""
+    """One input: a path, or None for standard input; `name` is its name in errors.
+
+    A glob or a folder has `parts`: its files, whose rows make one table in this order.
+    """
 
     name: str
     path: Path | None
+    parts: tuple[FileContent, ...] = ()
 
     @cached_property
     def data(self) -> bytes:
         """All bytes, unpacked if they were gzipped."""
+        if self.parts:
+            raise FileError(
+                f"{self.name} stands for {len(self.parts)} files, and one is read here.",
+                hint="Name one file.",
+            )
         try:
             if self.path is None or not self.path.is_file():
                 raw = sys.stdin.buffer.read() if self.path is None else self.path.read_bytes()
@@ -73,10 +83,14 @@ class FileContent:
     @cached_property
     def head(self) -> bytes:
         """The first bytes, unpacked; enough to detect the format."""
-        if self.path is None or not self.plain:
+        if self.parts:
+            return self.parts[0].head
+        if self.path is None or not self.path.is_file():
             return self.data[:_HEAD_BYTES]
         with self.path.open("rb") as stream:
-            return stream.read(_HEAD_BYTES)
+            if self.plain:
+                return stream.read(_HEAD_BYTES)
+            return _gunzip(stream, self.path.stat().st_size, self.name, most=_HEAD_BYTES)
 
     @cached_property
     def plain(self) -> bool:
@@ -95,12 +109,13 @@ class ReadOptions:
     """What the caller asks of a reader.
 
     `kind` is "lists" or "truth"; `columns` and `ids` as in read_file. Whole tables have two more: `header`
-    names the columns of a file that has none, `text` leaves every cell of a text file as it is.
+    names the columns of a file that has none, `text` leaves every cell of a text file as it is; their `ids`
+    may be None: the types of the file, and text as whole numbers if every id of the column is one.
     """
 
     kind: str = "truth"
     columns: Mapping[str, str] | None = None
-    ids: IdKind = "str"
+    ids: IdKind | None = "str"
     encoding: str = "utf-8"
     header: Sequence[str] | None = None
     text: bool = False
@@ -135,7 +150,7 @@ class Format:
 
     Args:
         name: what `format=` and `--format` call it.
-        read: its lists or interactions.
+        read: its lists or interactions, of one file or of several (`FileContent.parts`).
         read_whole: a pandas table of all columns, and {role: column}; None if it is no table.
         write: the bytes of a narwhals frame, for a file of this name; None if it is not written.
         suffixes: endings of file names; files are written with the first. Formats may share an ending: then
@@ -171,7 +186,10 @@ def add_format(entry: Format) -> None:
 
 
 def open_file(path: str | os.PathLike[str]) -> FileContent:
-    """A file that exists, is not empty and is safe to read; "-" is standard input."""
+    """A file that exists, is not empty and is safe to read; "-" is standard input.
+
+    A glob or a folder becomes one content with a part for each of its files.
+    """
     if not isinstance(path, str | os.PathLike):
         raise FileError(f"{type(path).__name__} is no path.", hint="Pass the path of a file as text.")
     if str(path) == "-":
@@ -185,8 +203,14 @@ def open_file(path: str | os.PathLike[str]) -> FileContent:
                 f"{path} is an address, and only files on this machine are read.",
                 hint="Copy it here first, or read it with pandas or polars and pass the table.",
             )
-        if file.is_dir():
-            raise FileError(f"{file} is a folder.", hint="Name one file.")
+        if not str(path):
+            raise FileError("the path is empty.", hint="Name a file; the current folder is '.'.")
+        try:
+            if file.is_dir() or is_glob(path):
+                parts = tuple(map(open_file, files_of(path)))
+                return parts[0] if len(parts) == 1 else FileContent(str(file), file, parts)
+        except OSError as error:
+            raise _read_error(str(file), error) from error
         if not file.exists():
             siblings = sorted(file.parent.iterdir()) if file.parent.is_dir() else []
             siblings.sort(
@@ -205,6 +229,54 @@ def open_file(path: str | os.PathLike[str]) -> FileContent:
         raise FileError(f"{source.name} is empty.", hint="Check what wrote it.")
     _refuse_unsafe(head, source.name)
     return source
+
+
+def is_glob(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is a pattern such as recs/*.parquet, and no file of that name exists."""
+    return glob.has_magic(str(path)) and not Path(path).exists()
+
+
+def files_of(path: str | os.PathLike[str]) -> list[Path]:
+    """A file itself; the files of a folder or of a glob, by name, but those that begin with "_" or ".".
+
+    A glob that matches folders only stands for their files.
+    """
+    folder = Path(path)
+    if not folder.is_dir() and not is_glob(path):
+        return [folder]
+    if not folder.is_dir():
+        matches = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207 - no hidden files
+        if not any(part.startswith("_") and glob.has_magic(part) for part in folder.parts):
+            own = set(folder.parts)
+            matches = [m for m in matches if not any(part.startswith("_") for part in set(m.parts) - own)]
+        if not matches:
+            raise FileError(f"no file matches {path}.", hint="Check the pattern.")
+        folders = [match for match in matches if match.is_dir()]
+        if len(folders) == len(matches):
+            return [file for match in folders for file in files_of(match)]
+        if folders and "**" not in str(path):
+            raise FileError(
+                f"{path} matches files and the folder {folders[0]}.",
+                hint="Name the files alone, such as '*.parquet'.",
+            )
+        return [match for match in matches if match not in folders]
+    entries = sorted(folder.iterdir())
+    files = [entry for entry in entries if not entry.name.startswith((".", "_"))]
+    subfolder = next((file for file in files if file.is_dir()), None)
+    if folder / "_delta_log" in entries:
+        problem = "is a Delta table, some of whose files hold rows that were deleted"
+        hint = "Read it with polars or deltalake, and pass the table."
+    elif folder / "manifest.json" in files:
+        problem = "holds manifest.json, so it is a saved result or a split, not one table"
+        hint = "recsys.load opens a saved result; of a split, name one part."
+    elif subfolder is not None:
+        problem = f"holds the folder {subfolder.name}, and only the files of one folder are read"
+        hint = f"Name the files by a glob, such as '{folder / '*' / '*.parquet'}'."
+    elif not files:
+        problem, hint = "is a folder without files", "Check the path."
+    else:
+        return files
+    raise FileError(f"{folder} {problem}.", hint=hint)
 
 
 def _refuse_unsafe(head: bytes, name: str) -> None:
@@ -231,6 +303,15 @@ def _refuse_unsafe(head: bytes, name: str) -> None:
             raise FileError(f"{name} is {kind}, which is not read here.", hint=f"Convert it. {safe_format}")
 
 
+def check_same_columns(first: FileContent, columns: Sequence[str], other: str, others: Sequence[str]) -> None:
+    """Raise an error if two files of one table differ in their columns; the order may differ."""
+    if sorted(columns) != sorted(others):
+        raise FileError(
+            f"{other} has the columns {', '.join(others)}; {first.name} has {', '.join(columns)}.",
+            hint="The files of one table have the same columns: name those that belong together.",
+        )
+
+
 def format_by_magic(head: bytes, formats: Iterable[Format]) -> Format | None:
     """The format whose files all begin like this one; None if there is none."""
     return next((f for f in formats if f.magic is not None and head.startswith(f.magic)), None)
@@ -241,12 +322,16 @@ def is_unpacked_too_large(unpacked: int, size: int) -> bool:
     return unpacked > max(_UNPACKED_BYTES, UNPACKED_RATIO * size)
 
 
-def _gunzip(stream: BinaryIO, size: int, name: str) -> bytes:
-    """Unpacked bytes; a file that unpacks to far more than its size is refused before it fills the memory."""
-    parts, total = [], 0
+def _gunzip(stream: BinaryIO, size: int, name: str, most: int | None = None) -> bytes:
+    """Unpacked bytes, all or the first `most`.
+
+    A file that unpacks to far more than its size is refused before it fills the memory.
+    """
+    parts: list[bytes] = []
+    total = 0
     try:
         with gzip.GzipFile(fileobj=stream) as unzipped:
-            while part := unzipped.read(_CHUNK_BYTES):
+            while total != most and (part := unzipped.read(_CHUNK_BYTES if most is None else most - total)):
                 parts.append(part)
                 total += len(part)
                 if is_unpacked_too_large(total, size):

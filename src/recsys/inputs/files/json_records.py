@@ -14,7 +14,7 @@ from typing import Any
 
 from recsys.errors import FileError
 from recsys.inputs.containers import numbers_to_array
-from recsys.inputs.files.formats import FileContent, Format, ReadOptions, add_format
+from recsys.inputs.files.formats import FileContent, Format, ReadOptions, add_format, check_same_columns
 from recsys.inputs.files.text import TextTable, decode, first_lines, locate_errors, typed_table
 from recsys.inputs.frames import find_columns
 from recsys.types import Interactions, Lists
@@ -64,6 +64,30 @@ def _read_whole(source: FileContent, options: ReadOptions, *, lines: bool) -> tu
 
 
 def _parse(source: FileContent, options: ReadOptions, *, lines: bool) -> Any:
+    """What the file says; of several files their rows, or their users, together."""
+    whole: Any = None
+    for part in source.parts:
+        content = _parse(part, options, lines=lines)
+        if whole is None:
+            whole = content
+            continue
+        if type(content) is not type(whole) or not isinstance(whole, list | dict):
+            raise FileError(
+                f"{part.name} holds JSON of another form than {source.parts[0].name}.", hint=_EXPECTED
+            )
+        if isinstance(whole, list):
+            if whole and content and all(isinstance(rows[0], dict) for rows in (whole, content)):
+                check_same_columns(source.parts[0], list(whole[0]), part.name, list(content[0]))
+            whole += content
+            continue
+        repeated = next((user for user in content if user in whole), None)
+        if repeated is not None:
+            raise FileError(
+                f"{part.name}: the user {repeated!r} occurs in a file before it, too.", hint="Merge the two."
+            )
+        whole |= content
+    if source.parts:
+        return whole
     data, parse = decode(source.data, source.name, options.encoding), _parser(source.name)
     if not lines:
         return parse(data.decode(), "")
@@ -141,7 +165,7 @@ def _rows_to_table(rows: list[dict[str, Any]], name: str, options: ReadOptions) 
     return pd.DataFrame(table)
 
 
-def _users_to_dict(entries: Iterable[tuple[Any, Any]], ids: str, name: str) -> dict[Any, Any]:
+def _users_to_dict(entries: Iterable[tuple[Any, Any]], ids: str | None, name: str) -> dict[Any, Any]:
     by_user: dict[Any, Any] = {}
     for user, entry in entries:
         key = _convert_id(user, ids)
@@ -165,17 +189,17 @@ def _users_to_dict(entries: Iterable[tuple[Any, Any]], ids: str, name: str) -> d
     return by_user
 
 
-def _convert_ids(values: list[Any], ids: str) -> list[Any]:
+def _convert_ids(values: list[Any], ids: str | None) -> list[Any]:
     """A list of ids; the usual case, all of one type, is not checked id by id."""
     kinds = set(map(type, values))
-    if ids == "str" and kinds == {int}:
+    if ids != "int" and kinds == {int}:
         return list(map(str, values))
-    return values if ids == "str" and kinds <= {str} else [_convert_id(value, ids) for value in values]
+    return values if ids != "int" and kinds <= {str} else [_convert_id(value, ids) for value in values]
 
 
-def _convert_id(value: Any, ids: str) -> Any:
-    """Numbers as text for ids="str", text as numbers for ids="int"; other values are checked later."""
-    if ids == "str" and isinstance(value, int) and not isinstance(value, bool):
+def _convert_id(value: Any, ids: str | None) -> Any:
+    """Text as numbers for ids="int", else numbers as text; other values are checked later."""
+    if ids != "int" and isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if ids == "int" and isinstance(value, str) and re.fullmatch(r"[+-]?[0-9]{1,18}", value):
         return int(value)

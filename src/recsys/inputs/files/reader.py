@@ -17,7 +17,7 @@ from recsys.inputs.files import columnar, json_records  # noqa: F401 - with text
 from recsys.inputs.files.atomic_write import write_bytes
 from recsys.inputs.files.formats import FORMATS, ROLES, FileContent, ReadOptions, format_by_magic, open_file
 from recsys.inputs.frames import as_frame
-from recsys.inputs.ids import IdKind
+from recsys.inputs.ids import ID_KINDS, IdKind
 from recsys.types import Interactions, Lists
 
 
@@ -43,15 +43,17 @@ def read_file(
     r"""Read recommendation lists, or the truth, from a file.
 
     Args:
-        path: a file, gzipped or not; "-" for standard input.
+        path: a file, gzipped or not; "-" for standard input. A glob such as "recs/*.parquet" or a folder is
+            read as one table: the rows of its files, which have one format and the same columns, in the order
+            of their names. Files whose names begin with "_" or "." are left out.
         kind: "lists", or "truth" for relevant, seen or training items.
         columns: names where detection fails: {"user": "uid", "item": "sku"}.
         format: a name of recsys.files.FORMATS, such as csv, parquet, trec (run or judgements), inter
             (RecBole) or ratings (user, item, rating and time without a header, as MovieLens and Amazon write
             them); by default it follows from the ending of the name, else from the content.
         ids: "str" keeps ids as text, so "007" is not "7" and two files always match each other; "int" reads
-            whole numbers, as tables in memory often hold; "auto" keeps the types of a Parquet file and
-            reads text as numbers if every id is one.
+            whole numbers, as tables in memory often hold; "auto" keeps the types of a Parquet or Arrow file,
+            and ids of text files stay text.
         encoding: of text files.
 
     Returns:
@@ -69,17 +71,29 @@ def read_file(
     >>> lists.cases.values.tolist(), lists.items.values.tolist()
     (['007'], ['NA', 'b'])
     """
-    for what, value, known in (("kind", kind, ROLES), ("ids", ids, ("str", "int", "auto"))):
+    for what, value, known in (("kind", kind, ROLES), ("ids", ids, ID_KINDS)):
         if value not in known:
             raise UnknownNameError(f"value of {what}", value, known)
     source = open_file(path)
     name = format or detect_format(source)
     result = FORMATS.find(name).read(source, ReadOptions(kind, columns, ids, encoding))
-    return replace(result, notes={**result.notes, "file": source.name, "format": name})
+    notes = {**result.notes, "file": source.name, "format": name}
+    return replace(result, notes={**notes, "files": len(source.parts)} if source.parts else notes)
 
 
 def detect_format(source: FileContent) -> str:
     """The format by magic bytes, then by the ending of the name, then by the first lines."""
+    if source.parts:
+        found = {part.name: detect_format(part) for part in source.parts}
+        first, *others = found
+        other = next((name for name in others if found[name] != found[first]), None)
+        if other is not None:
+            raise FileError(
+                f"{source.name} has files of different formats: {first} is {found[first]}, "
+                f"{other} is {found[other]}.",
+                hint="Name those of one format by a glob, such as 'folder/*.parquet', or say which it is.",
+            )
+        return found[first]
     suffixes = [s.lower() for s in Path(source.name).suffixes if s.lower() != ".gz"]
     suffix = suffixes[-1] if suffixes else None
     by_magic = format_by_magic(source.head, FORMATS.values())
@@ -99,14 +113,15 @@ def read_table(
     *,
     columns: Mapping[str, str] | None = None,
     format: str | None = None,  # noqa: A002 - the usual name
-    ids: IdKind = "auto",
+    ids: IdKind | None = None,
     encoding: str = "utf-8",
     header: Sequence[str] | None = None,
     text: bool = False,
 ) -> tuple[Any, dict[str, str]]:
     r"""A pandas table of all columns, and {role: column} for user, item, grade and time.
 
-    `header` names the columns of a file that has none; `text` leaves every cell of a text file as it is.
+    `ids` as in read_file; by default text is read as whole numbers if every id of the column is one. `header`
+    names the columns of a file that has none; `text` leaves every cell of a text file as it is.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "u.data"

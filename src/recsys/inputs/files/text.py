@@ -11,9 +11,10 @@ import codecs
 import csv
 import io
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 from typing import Any
@@ -21,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import FileError, InputError
-from recsys.inputs.files.formats import FileContent, Format, ReadOptions, add_format
+from recsys.inputs.files.formats import FileContent, Format, ReadOptions, add_format, check_same_columns
 from recsys.inputs.frames import (
     column_notes,
     detect_columns,
@@ -43,28 +44,74 @@ _DOUBLE_COLON = b"\x1f"  # replaces the "::" of MovieLens, which the csv modules
 _BOMS = {codecs.BOM_UTF8: "", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _BLANKS = bytes.maketrans(b"\t\r\x0b\x0c", b"    ")
 
-# For fewer bytes the csv module takes less time than importing Arrow.
-_ARROW_BYTES = 1 << 20
+# For fewer bytes the csv module takes less time than importing Arrow, or calling it once it is there.
+_ARROW_BYTES, _ARROW_CALL_BYTES = 1 << 20, 1 << 14
 _CSV_ROWS = 1 << 16  # split by the csv module at a time
 _ROWS_LOOKED_AT = 1000  # to tell what a column without a role holds
 
 
 @dataclass(frozen=True)
 class TextTable:
-    """Named columns of text; `pick` reads some of them, `line` finds the line of a row."""
+    """Named columns of text; `pick` reads some of them, `line` finds the line of a row.
+
+    `parts` opens the tables of its files one after the other, if there are several.
+    """
 
     name: str
     names: list[str]
     pick: Callable[[Sequence[str]], list[Any]]
     rows: Callable[[], Iterator[tuple[int, list[str]]]]
     notes: dict[str, int] = field(default_factory=dict)
+    parts: Callable[[], Iterator[TextTable]] | None = None
 
-    def line(self, row: int) -> int:
-        """Line number of a row, from 1. The file is split again: this is for error messages only."""
-        for at, (line, _) in enumerate(self.rows()):
-            if at == row:
-                return line
-        return 0
+    def line(self, row: int) -> str:
+        """The line of a row, from 1, as errors name it. The file is split again: for error messages only."""
+        for table in (self,) if self.parts is None else self.parts():
+            for line, _ in table.rows():
+                if row == 0:
+                    return f"line {line}" if table is self else f"line {line} of {table.name}"
+                row -= 1
+        return "line 0"
+
+
+def read_text(source: FileContent, split: Callable[[bytes, str], TextTable], encoding: str) -> TextTable:
+    """The table of a text file, or of several, one below the other, of which one is held at a time."""
+
+    def split_part(part: FileContent) -> TextTable:
+        return split(decode(part.data, part.name, encoding), part.name)
+
+    def tables() -> Iterator[TextTable]:
+        for part in source.parts:
+            table = split_part(replace(part))  # a copy: the bytes that it has read go with it
+            check_same_columns(source.parts[0], names, table.name, table.names)
+            yield table
+
+    def pick(selected: Sequence[str]) -> list[Any]:
+        arrow = _import_arrow(sum(part.path.stat().st_size for part in source.parts if part.path is not None))
+        columns: list[list[Any]] = [[] for _ in selected]
+        for table in tables():
+            for column, cells in zip(columns, table.pick(selected), strict=True):
+                column.extend(_pieces(cells, arrow))
+            for note, count in table.notes.items():
+                notes[note] = notes.get(note, 0) + count
+        return columns if arrow is None else [arrow.chunked_array(c, arrow.string()) for c in columns]
+
+    def rows() -> Iterator[tuple[int, list[str]]]:
+        for table in tables():
+            order = [table.names.index(name) for name in names]
+            yield from ((line, [cells[at] for at in order]) for line, cells in table.rows())
+
+    if not source.parts:
+        return split_part(source)
+    names, notes = split_part(replace(source.parts[0])).names, dict[str, int]()
+    return TextTable(source.name, names, pick, rows, notes, tables)
+
+
+def _pieces(cells: Any, arrow: Any) -> list[Any]:
+    """A column of one file as arrays of Arrow; without Arrow as its cells."""
+    if arrow is None:
+        return list(cells.to_pylist() if hasattr(cells, "to_pylist") else cells)
+    return list(cells.chunks) if hasattr(cells, "chunks") else [arrow.array(cells, arrow.string())]
 
 
 def decode(data: bytes, name: str, encoding: str) -> bytes:
@@ -186,6 +233,12 @@ def _delimiter(header: str, form: str, width: int = 0) -> str:
     return next((d for d in _DELIMITERS if d in header), usual)
 
 
+def delimiter_of(source: FileContent, form: str) -> str:
+    """The separator of the cells of a table with a header line."""
+    head = decode(source.head.split(b"\n", 1)[0], source.name, "utf-8")
+    return _delimiter(head.decode(), form)
+
+
 def _csv_reader(data: bytes, delimiter: str, *, quoted: bool) -> Any:
     text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="")
     if quoted:
@@ -243,7 +296,8 @@ def _columns_by_csv(
 
 def _import_arrow(size: int) -> Any:
     """The module pyarrow; None for a small file, or if it is not installed."""
-    if size < _ARROW_BYTES:
+    imported = sys.modules.get("pyarrow") is not None
+    if size < (min(_ARROW_BYTES, _ARROW_CALL_BYTES) if imported else _ARROW_BYTES):
         return None
     try:
         import pyarrow as pa
@@ -285,13 +339,13 @@ def _shorten(line: str | bytes) -> str:
 
 def _read_separated(form: str, source: FileContent, options: ReadOptions) -> Lists | Interactions:
     header = RATING_COLUMNS if form == "ratings" else None
-    table = split_table(decode(source.data, source.name, options.encoding), source.name, form, header)
+    table = read_text(source, lambda data, name: split_table(data, name, form, header), options.encoding)
     column_of = find_columns(table.names, options.roles, options.columns, source.name)
     return _read_columns(table, column_of, options)
 
 
 def _read_trec(source: FileContent, options: ReadOptions) -> Lists | Interactions:
-    table = split_trec(decode(source.data, source.name, options.encoding), source.name, options.kind)
+    table = read_text(source, lambda data, name: split_trec(data, name, options.kind), options.encoding)
     column_of = {role: role for role in table.names if role in options.roles and role != "rank"}
     return _read_columns(table, column_of, options, trec=True)
 
@@ -300,7 +354,7 @@ def _read_columns(
     table: TextTable, column_of: Mapping[str, str], options: ReadOptions, *, trec: bool = False
 ) -> Lists | Interactions:
     """Lists or interactions from the columns that have a role; errors name the line."""
-    with locate_errors(table.name, table):
+    with locate_errors(table.name, table.line):
         if options.ranked_by_rows(column_of):
             _refuse_unnamed_score(table, column_of)
         cells = dict(zip(column_of, table.pick(list(column_of.values())), strict=True))
@@ -349,7 +403,7 @@ def _drop_unjudged(
     if len(grade) and float(grade.min()) < _LOWEST_UNJUDGED:
         row = int(np.argmin(grade))
         raise FileError(
-            f"{table.name}, line {table.line(row)}: the judgement {grade[row]:g} is negative.",
+            f"{table.name}, {table.line(row)}: the judgement {grade[row]:g} is negative.",
             hint="-1 and -2 mean that the item was not judged; grades start at 0.",
         )
     keep = grade >= 0
@@ -362,7 +416,7 @@ def _drop_unjudged(
 
 
 def _encode_text(
-    column: Any, role: str, ids: IdKind, table: TextTable, notes: dict[str, Any]
+    column: Any, role: str, ids: IdKind | None, table: TextTable, notes: dict[str, Any]
 ) -> tuple[Ids, Codes]:
     """Ids and codes of a column of text, converted to the type asked for; an empty cell is an error."""
     values = column if hasattr(column, "combine_chunks") else np.asarray(column, dtype=object)
@@ -370,14 +424,14 @@ def _encode_text(
     if len(text_ids) and text_ids.values[0] == "":
         row = int(np.argmax(codes == 0))
         raise FileError(
-            f"{table.name}, line {table.line(row)}: the {role} id is missing.",
+            f"{table.name}, {table.line(row)}: the {role} id is missing.",
             hint="Give the row an id, or take it out.",
         )
     n_padded = sum(value != value.strip() for value in text_ids.values.tolist())
     if n_padded:
         notes[f"padded_{role}_ids"] = n_padded
     return convert_ids(
-        text_ids, codes, ids, f"{role} ids of {table.name}", lambda row: f", line {table.line(row)}"
+        text_ids, codes, ids, f"{role} ids of {table.name}", lambda row: f", {table.line(row)}"
     )
 
 
@@ -397,7 +451,7 @@ def _parse_numbers(column: Any, role: str, table: TextTable) -> Float:
             return np.fromiter(map(float, column), dtype=np.float64, count=len(column))
     row = next(i for i, text in enumerate(column) if not _is_number(text))
     raise FileError(
-        f"{table.name}, line {table.line(row)}: the {role} {column[row]!r} is not a number.",
+        f"{table.name}, {table.line(row)}: the {role} {column[row]!r} is not a number.",
         hint=f"Every row needs a {role}; mend the line, or name another column for it.",
     )
 
@@ -429,22 +483,22 @@ def _parse_times(column: Any) -> Array:
 
 
 @contextmanager
-def locate_errors(name: str, table: TextTable | None = None) -> Iterator[None]:
-    """Errors about a row name its file and line."""
+def locate_errors(name: str, line: Callable[[int], str] | None = None) -> Iterator[None]:
+    """Errors about a row name its file and, where `line` finds it, its line."""
     try:
         yield
     except InputError as error:
         if name not in error.message:
-            line = f", line {table.line(error.row)}" if table and isinstance(error.row, int) else ""
-            error.message = f"{name}{line}: {error.message}"
+            place = f", {line(error.row)}" if line and isinstance(error.row, int) else ""
+            error.message = f"{name}{place}: {error.message}"
         error.table = None
         raise
 
 
 def _read_whole(form: str, source: FileContent, options: ReadOptions) -> tuple[Any, dict[str, str]]:
     header = RATING_COLUMNS if form == "ratings" and options.header is None else options.header
-    data = decode(source.data, source.name, options.encoding)
-    return typed_table(split_table(data, source.name, form, header), options)
+    table = read_text(source, lambda data, name: split_table(data, name, form, header), options.encoding)
+    return typed_table(table, options)
 
 
 def typed_table(table: TextTable, options: ReadOptions) -> tuple[Any, dict[str, str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +19,10 @@ from recsys.inputs.containers import as_array
 from recsys.inputs.ids import IdKind, convert_ids, encode_strings
 from recsys.ranks.ranked_truth import CountedTruth
 from recsys.ranks.sources.source import IdRows, RankingOptions, UsersByItems
-from recsys.types import Array, Codes, Ids, Int, Interactions, Lists
+from recsys.types import Array, Codes, Ids, Int, Interactions, Lists, count_entries
+
+if TYPE_CHECKING:
+    from recsys.ranks.sources.blocked_scan import RowReader
 
 FilePath = str | os.PathLike[str]
 
@@ -88,6 +91,19 @@ class Factors(UsersByItems):
         codes = self._item_codes(result.list_items)
         return Lists(cases, self.item_rows.ids, result.list_indptr, codes, result.list_scores)
 
+    def memory_needed(self, truth: Interactions, options: RankingOptions) -> int:
+        """The least `memory` in bytes with which the truth can be ranked: that of the smallest blocks."""
+        from recsys.ranks.sources.blocked_scan import memory_needed
+
+        tables = [data for data in (options.seen, options.eligible) if data is not None]
+        n_seen = sum(int(data.sizes.max(initial=0)) for data in tables)
+        return memory_needed(*self._row_readers(), options.k, int(truth.sizes.max(initial=0)), n_seen)
+
+    def _row_readers(self) -> tuple[RowReader, RowReader]:
+        from recsys.ranks.sources.blocked_scan import RowReader
+
+        return RowReader("users", self.users), RowReader("items", self.items)
+
     def _scan(
         self,
         rows: Int,
@@ -97,6 +113,32 @@ class Factors(UsersByItems):
         k: int | None = None,
         truth: tuple[Int, Codes] | None = None,
     ) -> kernels.ScanResult:
+        item_rank = None if self.item_rows.sorted else self.item_rows.rank
+        if options.memory is not None:
+            from recsys.ranks.sources.blocked_scan import BlockedScan
+
+            n_seen = sum(
+                (count_entries(data, cases) for data in (options.seen, options.eligible) if data is not None),
+                start=np.zeros(len(cases), dtype=np.int64),
+            )
+            blocks = BlockedScan(
+                *self._row_readers(),
+                memory=options.memory,
+                k=k,
+                deepest=options.deepest,
+                item_bias=self.item_bias,
+                item_rank=item_rank,
+                never=self.never_rows(options),
+                threads=options.threads,
+                backend=options.backend,
+                progress=options.progress,
+            )
+            return blocks.run(
+                rows,
+                truth,
+                n_seen,
+                lambda first, stop: self.rows_of_cases(options, Ids(cases.values[first:stop])),
+            )
         seen, eligible, never = self.candidate_rows(options, cases)
         all_users = len(rows) == len(self.users) and bool((rows == np.arange(len(rows))).all())
         return kernels.scan(
@@ -110,7 +152,7 @@ class Factors(UsersByItems):
             eligible=eligible,
             never=never,
             item_bias=self.item_bias,
-            item_rank=None if self.item_rows.sorted else self.item_rows.rank,
+            item_rank=item_rank,
             threads=options.threads,
             backend=options.backend,
             progress=options.progress,
@@ -147,7 +189,8 @@ def read_factors(
         user_ids: the id of each row of users: one per line, or a .npy; row numbers by default.
         item_ids: the same for the rows of items.
         ids: the type of ids, as in read_file: "str" for text, row numbers included; "int" for whole numbers;
-            "auto" for whole numbers if all are. By default ids of files are text, row numbers are numbers.
+            "auto" for the type that the file has, text or numbers. By default ids of files are text, row
+            numbers are numbers.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -205,6 +248,7 @@ def _read_ids(file: Path, what: str, kind: IdKind) -> Array:
                 f"{file} holds {ids.dtype} values of shape {ids.shape}, not ids.",
                 hint="Save one row of whole numbers or strings: np.save(path, ids.astype(np.int64)).",
             )
+        kind = "int" if kind == "auto" and ids.dtype.kind in "iu" else kind
         texts = [
             id_.decode(errors="surrogateescape") if isinstance(id_, bytes) else str(id_)
             for id_ in ids.tolist()

@@ -16,10 +16,12 @@ from recsys.inputs.containers import as_array
 from recsys.kernels import ScanResult, place_beyond, rank_scores
 from recsys.ranks.ranked_truth import CountedTruth
 from recsys.ranks.sources.factors import as_matrix
-from recsys.ranks.sources.source import Csr, IdRows, RankingOptions, UsersByItems
+from recsys.ranks.sources.source import Csr, IdRows, RankingOptions, UsersByItems, check_memory
 from recsys.types import Array, Bool, Ids, Int, Interactions, Lists, positions
 
 _BLOCK_BYTES = 64 << 20
+_SCORE_BYTES = 16
+_OTHER_ROWS = 2  # the order of the items takes as much memory as the scores of so many users
 
 
 class Scores(UsersByItems):
@@ -92,6 +94,11 @@ class Scores(UsersByItems):
         values = np.concatenate([np.zeros(0), *(part.list_scores for part in results)])
         return Lists(cases, self.item_rows.ids, indptr, codes, values)
 
+    def memory_needed(self, truth: Interactions, options: RankingOptions) -> int:
+        """The least `memory` in bytes with which the truth can be ranked: one user at a time."""
+        del truth, options
+        return (1 + _OTHER_ROWS) * _SCORE_BYTES * max(1, self.item_rows.size)
+
     def _rank_block(
         self, block: _ScoreBlock, options: RankingOptions, k: int | None, judged: tuple[Int, Int]
     ) -> ScanResult:
@@ -112,7 +119,12 @@ class Scores(UsersByItems):
         """Scores and candidates of the known users, in blocks within a memory budget."""
         known = np.flatnonzero(rows >= 0)
         seen, eligible, excluded = self.candidate_rows(options, cases)
-        step = max(1, _BLOCK_BYTES // (16 * max(1, self.item_rows.size)))
+        row_bytes = _SCORE_BYTES * max(1, self.item_rows.size)
+        if options.memory is None:
+            step = max(1, _BLOCK_BYTES // row_bytes)
+        else:
+            step = options.memory // row_bytes - _OTHER_ROWS
+            check_memory(options.memory, (1 + _OTHER_ROWS) * row_bytes, "these scores")
         n_blocks = -(-len(known) // step)
         for number in range(n_blocks):
             block_cases = known[number * step : (number + 1) * step]

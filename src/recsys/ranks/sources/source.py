@@ -18,7 +18,18 @@ from recsys.errors import IdTypeError, InputError
 from recsys.inputs.containers import as_array
 from recsys.inputs.ids import encode, ids_to_array
 from recsys.ranks.ranked_truth import CountedTruth
-from recsys.types import Array, Bool, Codes, Ids, Int, Interactions, Lists, Shown, entries_of_cases
+from recsys.types import (
+    Array,
+    Bool,
+    Codes,
+    Ids,
+    Int,
+    Interactions,
+    Lists,
+    Shown,
+    cached_property,
+    entries_of_cases,
+)
 
 Csr = tuple[Int, Codes]
 
@@ -37,6 +48,12 @@ class RankingOptions:
     """The length of the lists, if metrics about the items shown need lists."""
     deepest: int | None = None
     """The largest place that any metric reads; None if a metric reads all places."""
+    memory: int | None = None
+    """Bytes that ranking may take besides what it is given and what it returns; None for as it likes.
+
+    Factors are then read in blocks, memory-mapped ones straight from the file, whose pages are handed back
+    once they have been read: neither U nor V is ever held whole unless it fits. The result has the same bits.
+    """
 
 
 class Source(Protocol):
@@ -56,6 +73,9 @@ class Source(Protocol):
     def top(self, users: Iterable[Any] | None, k: int, options: RankingOptions) -> Lists:
         """The k best candidates of each user."""
 
+    def memory_needed(self, truth: Interactions, options: RankingOptions) -> int:
+        """The least `memory` of the options, in bytes, with which the truth can be judged."""
+
 
 class IdRows:
     """The rows of one matrix: their number, and their ids if they have any."""
@@ -70,33 +90,44 @@ class IdRows:
         self.size = int(size)
         self.what = what
         self.named = ids is not None
+        self._codes: Codes | None = None
         if ids is None:
-            self.ids = Ids(np.arange(size, dtype=np.int64))
-            self.rank: Array = np.arange(size)
             return
         values = read_row_ids(ids, what)
-        self.ids, codes = encode(values, table="factors", column=what)
+        self.ids, self._codes = encode(values, table="factors", column=what)
         if len(values) != size or len(self.ids) != size:
             raise InputError(
                 f"{what}_ids holds {len(values)} ids ({len(self.ids)} different) for {size} rows.",
                 column=what,
                 hint="Give each row one id of its own.",
             )
-        self.rank = codes.astype(np.int64)
 
-    @property
+    @cached_property
+    def ids(self) -> Ids:
+        """The ids in ascending order; the row numbers where rows have no ids."""
+        return Ids(np.arange(self.size, dtype=np.int64))
+
+    @cached_property
+    def rank(self) -> Array:
+        """The place of each row in the order of the ids."""
+        return np.arange(self.size) if self._codes is None else self._codes.astype(np.int64)
+
+    @cached_property
     def sorted(self) -> bool:
         """Whether the rows are in the order of their ids."""
-        return not self.named or bool((self.rank == np.arange(self.size)).all())
+        return self._codes is None or bool((self._codes[1:] > self._codes[:-1]).all())
 
     def row_of(self, values: Array) -> Int:
         """The row of each id, -1 for an unknown id."""
         if len(values) == 0:
             return np.zeros(0, dtype=np.int64)
-        if self.named:
-            self.ids.same_kind(Ids(values), what=self.what)
+        if not self.named:
+            if values.dtype == object:
+                return np.full(len(values), -1, dtype=np.int64)
+            return np.where((values >= 0) & (values < self.size), values, -1).astype(np.int64)
+        self.ids.same_kind(Ids(values), what=self.what)
         codes = self.ids.code_of(values)
-        if not self.named or self.size == 0:
+        if self.sorted:
             return codes
         row_of_code = np.empty(self.size, dtype=np.int64)
         row_of_code[self.rank] = np.arange(self.size)
@@ -288,21 +319,41 @@ class UsersByItems:
         self, options: RankingOptions, cases: Ids
     ) -> tuple[Csr | None, Csr | None, Bool | None]:
         """The items each case has seen, those it may be recommended, and which nobody may be recommended."""
+        return *self.rows_of_cases(options, cases), self.never_rows(options)
+
+    def rows_of_cases(self, options: RankingOptions, cases: Ids) -> tuple[Csr | None, Csr | None]:
+        """The items each case has seen, and those it may be recommended."""
         per_case = []
         for name in ("seen", "eligible"):
             data: Interactions | None = getattr(options, name)
             if data is not None:
                 self.check_ids(data, name)
             per_case.append(None if data is None else _rows_of_cases(data, cases, self.item_rows))
-        excluded: Bool | None = None
-        if options.never is not None:
-            values = ids_to_array(options.never, table="never", column="item")
-            ids, _ = encode(values, table="never", column="item")
-            self.item_rows.check_ids(ids, table="never")
-            rows = self.item_rows.row_of(ids.values)
-            excluded = np.zeros(self.item_rows.size, dtype=bool)
-            excluded[rows[rows >= 0]] = True
-        return per_case[0], per_case[1], excluded
+        return per_case[0], per_case[1]
+
+    def never_rows(self, options: RankingOptions) -> Bool | None:
+        """Which items nobody may be recommended."""
+        if options.never is None:
+            return None
+        values = ids_to_array(options.never, table="never", column="item")
+        ids, _ = encode(values, table="never", column="item")
+        self.item_rows.check_ids(ids, table="never")
+        rows = self.item_rows.row_of(ids.values)
+        excluded = np.zeros(self.item_rows.size, dtype=bool)
+        excluded[rows[rows >= 0]] = True
+        return excluded
+
+
+def check_memory(memory: int, needed: int, what: str) -> None:
+    """Raise an error if the smallest block does not fit a budget of bytes."""
+    if memory < needed:
+        from recsys.inputs.byte_sizes import format_memory
+
+        raise InputError(
+            f"memory is {format_memory(memory)}, and the smallest blocks of {what} need "
+            f"{format_memory(needed)}.",
+            hint=f'Write memory="{format_memory(needed)}" or more.',
+        )
 
 
 def _rows_of_cases(data: Interactions, cases: Ids, items: IdRows) -> Csr:

@@ -18,7 +18,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from recsys.errors import ColumnError, FileError, UnknownNameError
-from recsys.inputs.files.formats import FileContent
+from recsys.inputs.files.formats import FileContent, is_glob
 from recsys.inputs.files.reader import detect_format, read_table
 from recsys.inputs.files.text import RATING_COLUMNS
 from recsys.inputs.ids import IdKind
@@ -157,7 +157,7 @@ class TableOptions(TypedDict, total=False):
     """The options of `table`, which `read` takes too."""
 
     columns: Mapping[str, str] | None
-    ids: IdKind
+    ids: IdKind | None
     format: str | None
     encoding: str
 
@@ -285,26 +285,30 @@ def table(
     path: str | os.PathLike[str],
     *,
     columns: Mapping[str, str] | None = None,
-    ids: IdKind = "auto",
+    ids: IdKind | None = None,
     format: str | None = None,  # noqa: A002 - the word users expect
     encoding: str = "utf-8",
 ) -> Dataset:
     """Interactions from a CSV, TSV, Parquet, .inter or headerless ratings file, with all its columns.
 
-    `columns` maps roles to columns that are not recognised: {"user": "uid", "item": "sku", "time": "when"}.
+    `path` may be a glob or a folder of such files, read as one table. `columns` maps roles to columns that
+    are not recognised: {"user": "uid", "item": "sku", "time": "when"}. `ids` as in recsys.read_file; by
+    default text is read as whole numbers if every id of the column is one.
     """
-    folder = Folder(path)
+    name = Path(path).parent.name if is_glob(path) else Folder(path).name
     frame, roles = read_table(path, columns=columns, ids=ids, format=format, encoding=encoding)
     _require(roles, frame, str(path), "user", "item")
-    return Dataset(folder.name, frame, None, None, roles, {"rows": len(frame)})
+    return Dataset(name, frame, None, None, roles, {"rows": len(frame)})
 
 
 def read(path: str | os.PathLike[str], **options: Unpack[TableOptions]) -> Dataset:
     """A data set of any known format; `options` are those of `table`.
 
     A MovieLens folder or archive, RecBole's atomic files, Amazon's ratings, a folder with
-    interactions.parquet (or .csv), or one table.
+    interactions.parquet (or .csv), or one table, which may be a glob.
     """
+    if is_glob(path):
+        return table(path, **options)
     folder = Folder(path)
     if folder.path.is_file() and folder.path.suffix.lower() != ".zip":
         name = folder.path.name

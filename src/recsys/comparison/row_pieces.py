@@ -1,0 +1,104 @@
+"""Results whose values per user lie in folders, as pieces for comparisons that hold none of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from recsys.errors import NoRowsError
+from recsys.evaluation.results import Evaluation, load
+from recsys.metrics.registry import Request
+from recsys.stats.pairing import Aligned, align
+from recsys.types import PerCase
+
+if TYPE_CHECKING:
+    from recsys.evaluation.row_folders import Piece, RowFolder
+    from recsys.stats.intervals import Combination
+
+
+def loaded(result: Any) -> Any:
+    """The result that was saved, if this is a path; else what was given."""
+    return load(result) if isinstance(result, str | os.PathLike) else result
+
+
+def check_rows(name: str, result: Evaluation) -> None:
+    """Refuse a result whose values per user were not kept."""
+    if result.partial.per_case is None:
+        raise NoRowsError(f"comparing {name!r} with another result user by user")
+
+
+def folder_of(result: Evaluation) -> RowFolder | None:
+    """The folder that has the rows of a result, which are then read as they are needed."""
+    return getattr(result.partial.per_case, "folder", None)
+
+
+def why_in_memory(results: Mapping[str, Evaluation]) -> str:
+    """Why the rows must be read into memory; empty if all of them lie in folders and can be added up."""
+    for name, result in results.items():
+        folder = folder_of(result)
+        if folder is None:
+            return f"{name} does not lie in a folder"
+        roles = {column.role for column in folder.columns}
+        if "clusters" in roles or "weights" in roles:
+            return "there are weights, or several cases of a user"
+    return ""
+
+
+def in_memory_note(reason: str) -> str:
+    """What a table says about rows of folders that were read into memory."""
+    return f"the values per user were read into memory: {reason}"
+
+
+@dataclass(frozen=True, eq=False)
+class RowPieces:
+    """The values of folders piece by piece, of the metrics that it is called with; see `row_pieces`."""
+
+    folders: Mapping[str, RowFolder]
+    combinations: Mapping[str, Mapping[str, Combination]]
+
+    def __call__(self, metrics: Sequence[str]) -> Iterable[tuple[Aligned, Aligned]]:
+        from recsys.evaluation.rows_in_step import rows_in_step
+
+        return (self.align(found, metrics) for found in rows_in_step(self.folders, metrics))
+
+    def align(self, found: Mapping[str, Piece], metrics: Sequence[str]) -> tuple[Aligned, Aligned]:
+        """One piece of each folder, of the same users, as values that are averaged and as they are."""
+        counted = align({name: piece.rows for name, piece in found.items()}, metrics)
+        if not any(metric in by_metric for by_metric in self.combinations.values() for metric in metrics):
+            return counted, counted
+        averaged = {
+            name: PerCase(
+                piece.rows.ids,
+                {
+                    metric: self.combinations[name][metric].values(*piece.terms[metric])
+                    if metric in self.combinations[name]
+                    else piece.rows.columns[metric]
+                    for metric in metrics
+                },
+            )
+            for name, piece in found.items()
+        }
+        return align(averaged, metrics), counted
+
+
+def row_pieces(results: Mapping[str, Evaluation], requests: Sequence[Request]) -> RowPieces:
+    """The values of `requests` piece by piece, whose means are the reported numbers, and as they are."""
+    from recsys.stats.sums import combination_from
+
+    folders = {name: folder for name, result in results.items() if (folder := folder_of(result)) is not None}
+    combinations = {
+        name: {
+            str(r): combination_from(result.partial.sums[str(r)], partial(_combine, r))
+            for r in requests
+            if str(r) in result.partial.terms
+        }
+        for name, result in results.items()
+    }
+    return RowPieces(folders, combinations)
+
+
+def _combine(request: Request, first: float, second: float) -> float:
+    return request.metric.combine(first, second, **request.own_params)

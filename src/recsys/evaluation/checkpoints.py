@@ -1,0 +1,299 @@
+"""The pieces of an evaluation beyond memory: in memory, or kept in a folder from which a later run goes on.
+
+The folder of a checkpoint belongs to one question: the same inputs, metrics, conventions and options. Each
+piece is one file that appears when the piece is done; its rows lie beside it. The folder goes when the result
+is there.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial as bind
+from pathlib import Path
+from typing import Any, Self
+
+from recsys.conventions.decisions import Conventions
+from recsys.errors import FileError, InputError, NoRowsError, NotDefinedError
+from recsys.evaluation.digests import digest
+from recsys.evaluation.pieces import PieceResult, join_pieces, result_of
+from recsys.evaluation.result_files import library_version, whole_document
+from recsys.evaluation.results import Evaluation
+from recsys.evaluation.row_folders import Column, RowWriter, WrittenPiece, write_piece
+from recsys.evaluation.run import CommonInputs, EvaluationRun
+from recsys.inputs.byte_sizes import format_memory, parse_memory
+from recsys.inputs.files.atomic_folder import HiddenFolder, lock_folder
+from recsys.inputs.files.atomic_write import write_text
+from recsys.metrics.registry import Request
+from recsys.types import Ids, Partial
+
+_LEAST_MEMORY = 256 << 20  # besides what the process holds already
+_PLAN = "plan.json"
+_OURS = (_PLAN, "piece-", "part-", "ranges", "spill")
+_UNFINISHED = (f".{_PLAN}.", ".piece-")  # what a process that was killed was writing
+_MARK = {"recsys": "checkpoint"}
+_JOINED_AT_ONCE = 8
+
+
+@dataclass(frozen=True)
+class Storage:
+    """What an evaluation beyond memory may use: bytes, a folder for values per user, one for pieces."""
+
+    memory: int
+    per_user: Path | None
+    checkpoint: Path | None
+
+    @classmethod
+    def of(cls, memory: Any, per_user: Any, checkpoint: Any) -> Storage:
+        """The keywords of evaluate as they were given."""
+        folders = {"per_user": per_user, "checkpoint": checkpoint}
+        for name, path in folders.items():
+            if path is not None and not isinstance(path, str | os.PathLike):
+                raise InputError(f"{name}={path!r} is no path.", hint=f"Write {name}='folder'.")
+            if path is not None and memory is None:
+                raise InputError(
+                    f"{name}= is for an evaluation beyond memory, and memory= is not given.",
+                    hint=f"Write memory='2GB', {name}={str(path)!r}.",
+                )
+        return cls(parse_memory(memory), *(None if p is None else Path(p) for p in folders.values()))
+
+    def left(self) -> int:
+        """The memory that the process does not hold yet; an error if that is too little."""
+        held = resident_bytes()
+        if self.memory < held + _LEAST_MEMORY:
+            raise InputError(
+                f"memory={format_memory(self.memory)!r} is too little: {format_memory(held + _LEAST_MEMORY)} "
+                f"are needed, of which the process holds {format_memory(held)} already.",
+                hint=f"Write memory={format_memory(held + _LEAST_MEMORY)!r}.",
+            )
+        return self.memory - held
+
+
+def resident_bytes() -> int:
+    """The memory that this process holds."""
+    try:
+        with Path("/proc/self/statm").open() as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:  # not Linux
+        return 256 << 20
+
+
+class PieceStore:
+    """The pieces that are done: in memory, or in the folder of a checkpoint; and their rows, if wanted.
+
+    `spill` is a folder for what does not fit into memory, which goes with everything in it at the end.
+    """
+
+    def __init__(self, storage: Storage, requests: Sequence[Request], *, by: Any = None) -> None:
+        needs_values = [str(r) for r in requests if r.metric.summary is not None]
+        if needs_values and storage.per_user is None:
+            raise NoRowsError(f"{needs_values[0]}, whose summary is no mean,")
+        if needs_values and by is not None:
+            raise NotDefinedError(
+                f"{needs_values[0]}, whose summary is no mean, has no values by group beyond memory.",
+                hint="Leave it out, or leave out by=.",
+            )
+        self._storage = storage
+        self._stack = contextlib.ExitStack()
+        self._joined: PieceResult | None = None
+        self._waiting: list[PieceResult] = []
+        self.plan: dict[str, Any] = {}
+
+    def __enter__(self) -> Self:
+        storage, stack = self._storage, self._stack
+        with contextlib.ExitStack() as on_error:
+            on_error.push(stack)
+            if storage.checkpoint is None:
+                place = Path(
+                    tempfile.gettempdir() if storage.per_user is None else storage.per_user.absolute().parent
+                )
+                hidden = HiddenFolder(place / "recsys-pieces")
+                stack.callback(hidden.remove)
+                self.folder = hidden.path
+            else:
+                self.folder = storage.checkpoint
+                self._take_folder()
+            self.spill = self.folder / "spill"
+            shutil.rmtree(self.spill, ignore_errors=True)
+            self.spill.mkdir()
+            stack.callback(shutil.rmtree, self.spill, ignore_errors=True)
+            self._writer = (
+                None if storage.per_user is None else stack.enter_context(RowWriter(storage.per_user))
+            )
+            on_error.pop_all()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    @property
+    def keeps(self) -> bool:
+        """Whether pieces outlive the process."""
+        return self._storage.checkpoint is not None
+
+    def _take_folder(self) -> None:
+        """Make the folder of the checkpoint or take over an earlier one; an error if it is anything else."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(ImportError):  # no such locks on this system
+                self._stack.callback(os.close, lock_folder(self.folder))
+        except BlockingIOError as error:
+            raise FileError(
+                f"another process uses the checkpoint in {self.folder}.",
+                hint="Wait until it has ended, or name another folder.",
+            ) from error
+        except OSError as error:
+            raise FileError(
+                f"{self.folder} cannot be the folder of a checkpoint: {error.strerror or error}.",
+                hint="Name a new folder, or an empty one.",
+            ) from error
+        self._stack.callback(self._leave_folder)
+        found = sorted(file.name for file in self.folder.iterdir() if not file.name.startswith(_UNFINISHED))
+        foreign = [name for name in found if not name.startswith(_OURS)]
+        if found and (foreign or _PLAN not in found or self._stored_plan().get("recsys") != _MARK["recsys"]):
+            raise FileError(
+                f"{self.folder} holds {[*foreign, *found][0]!r}, so it is no folder of a checkpoint.",
+                hint="Name a new folder, or an empty one.",
+            )
+        if not found:
+            write_text(self.folder / _PLAN, json.dumps(_MARK))
+
+    def _leave_folder(self) -> None:
+        """Remove the folder if nothing in it is done, or all is."""
+        with contextlib.suppress(OSError, ValueError):
+            if json.loads((self.folder / _PLAN).read_text(encoding="utf-8")) == _MARK:
+                shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _stored_plan(self) -> dict[str, Any]:
+        try:
+            return dict(json.loads((self.folder / _PLAN).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError) as error:
+            raise self._damaged(_PLAN, error, hint="Remove the folder.") from error
+
+    def open(self, **question: Any) -> None:
+        """Find the pieces of an earlier run of the same question; an error if it was another one."""
+        if not self.keeps:
+            return
+        question |= {"per_user": self._writer is not None, "recsys": library_version()}
+        self.plan = {**_MARK, "question": {name: digest(part) for name, part in question.items()}}
+        stored = self._stored_plan()
+        before = stored.get("question")
+        if not isinstance(before, dict):
+            self._forget()
+            return
+        names = dict.fromkeys((*before, *question))
+        changed = [name for name in names if before.get(name) != self.plan["question"].get(name)]
+        if changed:
+            raise FileError(
+                f"{', '.join(changed)} changed since the checkpoint in {self.folder} was made.",
+                hint="Remove the folder to begin anew, or name another one.",
+            )
+        self.plan = stored
+
+    def _forget(self) -> None:
+        """Remove all but the plan, which says from now on that nothing is done."""
+        write_text(self.folder / _PLAN, json.dumps(_MARK))
+        for file in self.folder.iterdir():
+            if file.is_dir() and file != self.spill:
+                shutil.rmtree(file)
+            elif not file.is_dir() and file.name != _PLAN:
+                file.unlink()
+
+    def _damaged(self, name: str, error: Exception, hint: str) -> FileError:
+        return FileError(f"{self.folder / name} is damaged ({error!r}).", hint=hint)
+
+    def keep_plan(self, **facts: Any) -> None:
+        """Add to the plan how the users were cut, so that a later run cuts them alike."""
+        self.plan |= facts
+        if self.keeps:
+            write_text(self.folder / _PLAN, json.dumps(self.plan))
+
+    def has(self, number: int) -> bool:
+        """Whether a piece is done."""
+        return self.keeps and self._piece_file(number).exists()
+
+    def _piece_file(self, number: int) -> Path:
+        return self.folder / f"piece-{number:05}"
+
+    def add(
+        self,
+        number: int,
+        partial: Partial,
+        run: EvaluationRun,
+        conventions: Conventions,
+        *,
+        whole_users: bool,
+    ) -> None:
+        """Keep what a piece adds to the result, and its rows where they are wanted."""
+        found = PieceResult.of(run, partial, conventions, whole_users=whole_users)
+        written = None
+        if self._writer is not None:
+            file = (self.folder if self.keeps else self._writer.path) / f"part-{number:05}.parquet"
+            file.unlink(missing_ok=True)
+            written = write_piece(file, partial.rows, partial.terms, run.truth_keys(partial))
+        if self.keeps:
+            text = base64.b64encode(found.to_bytes()).decode()
+            write_text(self._piece_file(number), json.dumps({"piece": text, "rows": written}))
+            return
+        if self._writer is not None and written is not None:
+            self._writer.add(written)
+        self._waiting.append(found)
+        if len(self._waiting) == _JOINED_AT_ONCE:
+            self._join()
+
+    def _join(self) -> None:
+        known = [] if self._joined is None else [self._joined]
+        self._joined, self._waiting = join_pieces([*known, *self._waiting]), []
+
+    def result(
+        self, inputs: CommonInputs, conventions: Conventions, n_pieces: int, *, catalogue: Ids | None = None
+    ) -> Evaluation:
+        """The result of all pieces; its values per user are in the folder that was asked for."""
+        for number in range(n_pieces) if self.keeps else ():
+            self._take_up(number)
+        if self._waiting:
+            self._join()
+        if self._joined is None or not self._joined.n_cases:
+            raise InputError("lists and truth have no rows.", hint="Check the paths and the filter.")
+        finish = bind(result_of, self._joined, inputs, conventions, catalogue=catalogue)
+        if self._writer is None:
+            evaluation = finish()
+        else:
+            document = whole_document(finish(self._writer.preview()), groups={}, run={})
+            evaluation = finish(self._writer.close({"result": document}))
+        if self.keeps:
+            self._forget()
+        return evaluation
+
+    def _take_up(self, number: int) -> None:
+        """Add a piece that is kept in the folder to those in memory, and its rows to the folder of rows."""
+        name = self._piece_file(number).name
+        try:
+            stored = json.loads((self.folder / name).read_text(encoding="utf-8"))
+            self._waiting.append(PieceResult.from_bytes(base64.b64decode(stored["piece"])))
+            if self._writer is not None:
+                columns, *facts = stored["rows"]
+                written = WrittenPiece(tuple(Column(*column) for column in columns), *facts)
+                if written.rows:
+                    _link(self.folder / written.file, self._writer.path / written.file)
+                self._writer.add(written)
+        except (OSError, AttributeError, KeyError, TypeError, ValueError, zlib.error) as error:
+            hint = f"Remove {name} from the folder: the same call then evaluates this piece again."
+            raise self._damaged(name, error, hint) from error
+        if len(self._waiting) == _JOINED_AT_ONCE:
+            self._join()
+
+
+def _link(file: Path, copy: Path) -> None:
+    """The same file under a second name, or a copy on another disk; the checkpoint stays whole."""
+    try:
+        os.link(file, copy)
+    except OSError:
+        shutil.copyfile(file, copy)

@@ -1,0 +1,220 @@
+"""A piece of the users, evaluated by itself wherever it lies, and what it adds to the result of all of them.
+
+Out of core, on a cluster and batch by batch the flow is the same: something brings together what belongs to a
+user, an Evaluator measures the piece, and what the pieces say is joined. A piece crosses processes as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from recsys.conventions.decisions import Conventions
+from recsys.errors import InputError, RecsysError
+from recsys.evaluation.cautions import CAUTIONS, Caution
+from recsys.evaluation.engine import merge, without_rows
+from recsys.evaluation.exposure import catalogue_context
+from recsys.evaluation.result_files import json_notes, pack, unpack
+from recsys.evaluation.results import Evaluation
+from recsys.evaluation.run import CommonInputs, EvaluationRun
+from recsys.metrics.ranges import Range, union_ranges
+from recsys.types import Catalogue, Context, Ids, Lists, Partial
+
+if TYPE_CHECKING:
+    from recsys.evaluation.row_folders import RowFolder
+
+
+class PieceCaution(NamedTuple):
+    """A caution in the words of the largest piece that gives it, and the users of all that do."""
+
+    caution: Caution
+    largest: int
+    n_users: int
+
+
+@dataclass(frozen=True)
+class Remarks:
+    """What is said about pieces besides their numbers: notes, cautions, and the range of each metric."""
+
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    cautions: Mapping[str, PieceCaution] = field(default_factory=dict)
+    ranges: Mapping[str, Range] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, run: EvaluationRun, partial: Partial, conventions: Conventions) -> Remarks:
+        """Those of one piece."""
+        n = len(partial.rows)
+        cautions = {one.code: PieceCaution(one, n, n) for one in run.cautions(partial, conventions)}
+        return cls(run.notes, cautions, run.ranges(conventions))
+
+    def join(self, other: Remarks) -> Remarks:
+        """Those of both: counts add up, anything else in the notes is that of the first."""
+        cautions = dict(self.cautions)
+        for code, new in other.cautions.items():
+            old = cautions.get(code, new._replace(n_users=0))
+            largest = max(old, new, key=lambda one: one.largest)
+            cautions[code] = largest._replace(n_users=old.n_users + new.n_users)
+        return Remarks(
+            _join_notes(self.notes, other.notes), cautions, union_ranges(self.ranges, other.ranges)
+        )
+
+    def cautions_for(self, n_users: int) -> list[Caution]:
+        """The cautions that pieces with at least half of all users give."""
+        given = {}
+        for code, one in self.cautions.items():
+            if 2 * one.n_users >= n_users:
+                words = one.caution.sentence
+                words = words if one.largest == n_users else f"in the largest such batch, {words}"
+                given[code] = one.caution._replace(sentence=words)
+        return [given[code] for code in CAUTIONS if code in given]
+
+
+def _join_notes(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    out = dict(old)
+    for name, value in new.items():
+        if isinstance(value, Mapping):
+            out[name] = _join_notes(out.get(name, {}), value)
+        elif isinstance(value, int) and not isinstance(value, bool) and name != "columns":
+            out[name] = out.get(name, 0) + value
+        else:
+            out.setdefault(name, value)
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class PieceResult:
+    """What one piece adds to the result, without its rows: of the same size for any number of users.
+
+    `matched`: how many users have both a list and truth; `examples`: a user of each side, for errors.
+    """
+
+    partial: Partial
+    remarks: Remarks
+    n_cases: int
+    matched: int
+    examples: tuple[Any, Any]
+
+    @classmethod
+    def of(
+        cls, run: EvaluationRun, partial: Partial, conventions: Conventions, *, whole_users: bool = True
+    ) -> PieceResult:
+        """What a piece adds; `whole_users`: no other piece has cases of the same users."""
+        lists = run.ranking if isinstance(run.ranking, Lists) else run.truth
+        matched = int((lists.cases.code_of(run.truth.cases.values) >= 0).sum())
+        one, other = (side.cases.name(0) if len(side.cases) else None for side in (lists, run.truth))
+        small = _without_shared(without_rows(partial, whole_users=whole_users))
+        remarks = Remarks.of(run, partial, conventions)
+        clusters = partial.rows.clusters
+        if clusters is not None and whole_users:
+            notes = {**remarks.notes, "n_users": len(np.unique(clusters))}
+            remarks = replace(remarks, notes=notes)
+        return cls(small, remarks, len(partial.rows), matched, (one, other))
+
+    def to_bytes(self) -> bytes:
+        """The piece as compressed JSON."""
+        document = {
+            "partial": pack(self.partial),
+            "notes": json_notes(self.remarks.notes),
+            "cautions": [[*one.caution, one.largest, one.n_users] for one in self.remarks.cautions.values()],
+            "ranges": pack(self.remarks.ranges),
+            "counts": [self.n_cases, self.matched, *self.examples],
+        }
+        return zlib.compress(json.dumps(document).encode(), 6)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> PieceResult:
+        """The piece that `to_bytes` wrote."""
+        document = json.loads(zlib.decompress(data))
+        cautions = {row[0]: PieceCaution(Caution(*row[:3]), row[3], row[4]) for row in document["cautions"]}
+        remarks = Remarks(document["notes"], cautions, unpack(document["ranges"]))
+        n_cases, matched, *examples = document["counts"]
+        return cls(unpack(document["partial"]), remarks, n_cases, matched, tuple(examples))
+
+
+def _without_shared(partial: Partial) -> Partial:
+    """The partial without what all pieces have alike."""
+    strata = {label: replace(s, partial=_without_shared(s.partial)) for label, s in partial.strata.items()}
+    for label, stratum in strata.items():
+        if stratum.of == "user":
+            strata[label] = replace(stratum, partial=replace(stratum.partial, catalogue=None))
+    given = partial.catalogue is not None and partial.catalogue.how == "ids"
+    return replace(partial, context=Context(), strata=strata, catalogue=None if given else partial.catalogue)
+
+
+def name_row(error: RecsysError, tables: Mapping[str, Any]) -> None:
+    """Let an error about a row name its user and item: the number of a row of a piece means nothing."""
+    table, row = tables.get(error.table or ""), error.row
+    if table is not None and isinstance(row, int | np.integer) and 0 <= row < table.num_rows:
+        cells = table.slice(int(row), 1).to_pylist()[0]
+        error.row = ", ".join(f"{name} {value!r}" for name, value in cells.items())
+        error.message = error.message.replace(f" in row {row}", "").replace(f"row {row} (", "a row (")
+
+
+def join_pieces(pieces: Sequence[PieceResult]) -> PieceResult:
+    """What all the pieces add up to."""
+    sides = zip(*(piece.examples for piece in pieces), strict=True)
+    lists, truth = (next((one for one in side if one is not None), None) for side in sides)
+    return PieceResult(
+        merge([piece.partial for piece in pieces]),
+        reduce(Remarks.join, (piece.remarks for piece in pieces)),
+        sum(piece.n_cases for piece in pieces),
+        sum(piece.matched for piece in pieces),
+        (lists, truth),
+    )
+
+
+def result_of(
+    piece: PieceResult,
+    inputs: CommonInputs,
+    conventions: Conventions,
+    folder: RowFolder | None = None,
+    *,
+    catalogue: Ids | None = None,
+) -> Evaluation:
+    """The result over all users, from what all pieces add up to and what they have alike.
+
+    `folder`: where the values per user are, if they were kept; `catalogue`: the items of a model.
+    """
+    if not piece.matched and None not in piece.examples:
+        lists, truth = piece.examples
+        raise InputError(
+            f"no user of the lists ({lists!r}, …) occurs in the truth ({truth!r}, …).",
+            column="user",
+            hint="Check that both sides use the same user ids.",
+        )
+    context = catalogue_context(inputs.requests, inputs.context)
+    partial = replace(piece.partial, context=context)
+    if folder is not None:
+        partial = replace(partial, per_case=folder.rows(), terms=folder.terms)
+    ids = inputs.catalogue[0] if catalogue is None else catalogue
+    if partial.exposure and partial.catalogue is None and ids is not None:
+        partial = replace(partial, catalogue=Catalogue(ids, len(ids)))
+    if partial.strata:
+        from recsys.evaluation.groups import ordered_labels
+
+        strata = {}
+        for label in ordered_labels(partial.strata, inputs.by):
+            stratum = partial.strata[label]
+            part = replace(stratum.partial, context=context)
+            if stratum.of == "user":
+                part = replace(part, catalogue=partial.catalogue)
+            elif partial.catalogue is not None and partial.catalogue.how == "ids":
+                ids = Ids(partial.catalogue.ids.values[inputs.by.masks(partial.catalogue.ids)[label]])
+                part = replace(part, catalogue=Catalogue(ids, len(ids)))
+            strata[label] = replace(stratum, partial=part)
+        partial = replace(partial, strata=strata)
+    return Evaluation(
+        partial,
+        inputs.requests,
+        conventions,
+        notes=piece.remarks.notes,
+        cautions=piece.remarks.cautions_for(piece.n_cases),
+        truth_keys=None if folder is None else lambda: folder.truth_keys,
+        ranges=piece.remarks.ranges,
+    )

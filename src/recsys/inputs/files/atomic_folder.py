@@ -1,0 +1,146 @@
+"""Writing a folder that appears whole or not at all: made under a hidden name beside its place, then renamed.
+
+The process that writes it holds a lock on the hidden folder. If that process is killed, the lock goes with
+it, and whoever writes to the same place next removes what was left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import sys
+from pathlib import Path
+
+from recsys.errors import FileError
+from recsys.inputs.files.atomic_write import flush_folder
+
+_UNFINISHED, _REPLACED = ".unfinished", ".replaced"
+_SWAP = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
+_WORKING_FOLDER = -100  # AT_FDCWD of Linux
+
+
+class HiddenFolder:
+    """A hidden folder of one's own at `path`; `publish` makes it the target, `remove` deletes it.
+
+    An existing target is replaced at once, whatever it holds: the caller decides whether it may be.
+
+    >>> import tempfile
+    >>> hidden = HiddenFolder(Path(tempfile.mkdtemp()) / "out")
+    >>> _ = (hidden.path / "a.txt").write_text("whole")
+    >>> hidden.publish()
+    >>> [file.name for file in hidden.target.iterdir()]
+    ['a.txt']
+    """
+
+    def __init__(self, target: str | os.PathLike[str]) -> None:
+        self.target = Path(os.path.abspath(target))  # noqa: PTH100 - "..", but no links, is resolved
+        prefix = f".{self.target.name[:50]}."
+        try:
+            for sibling in self.target.parent.glob(f"{_literal(prefix)}*{_UNFINISHED}"):
+                _remove_if_abandoned(sibling)
+            while True:
+                self.path = self.target.with_name(f"{prefix}{secrets.token_hex(6)}{_UNFINISHED}")
+                self.path.mkdir()
+                try:
+                    self._lock: int | None = lock_folder(self.path)
+                except (BlockingIOError, FileNotFoundError):  # found by another process, which removes it
+                    continue
+                except (ImportError, OSError):  # no such locks here, so nobody will think it abandoned
+                    self._lock = None
+                if self.path.is_dir():
+                    break
+                self.remove()
+        except OSError as error:
+            raise self._not_written(error) from error
+
+    def publish(self) -> None:
+        """Flush the folder and rename it to the target, which changes at once or not at all."""
+        try:
+            flush_folder(self.path)
+            if self.target.is_dir() and any(self.target.iterdir()):
+                self.path.chmod(self.target.stat().st_mode & 0o777)
+                _exchange(self.path, self.target)
+            else:
+                with contextlib.suppress(FileNotFoundError):
+                    self.target.rmdir()
+                self.path.rename(self.target)
+            flush_folder(self.target.parent)
+        except OSError as error:
+            raise self._not_written(error) from error
+        finally:
+            self.remove()
+
+    def remove(self) -> None:
+        """Delete what is under the hidden name, if anything, and give the lock back."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _not_written(self, error: OSError) -> FileError:
+        return FileError(
+            f"{self.target} could not be written: {error.strerror or error}.",
+            hint="Nothing was changed. Check the free space and the folder's permissions.",
+        )
+
+
+def replaced_copies(target: Path) -> list[Path]:
+    """Earlier contents of the target, left by a process that was killed while it replaced them.
+
+    This can only happen where two folders cannot be exchanged in one step.
+    """
+    return sorted(target.parent.glob(f"{_literal(f'.{target.name[:50]}.')}*{_REPLACED}"))
+
+
+def _literal(name: str) -> str:
+    """A name as a pattern that matches only this name."""
+    return "".join(f"[{letter}]" if letter in "[*?" else letter for letter in name)
+
+
+def lock_folder(folder: Path) -> int:
+    """An open handle that locks the folder as long as this process lives.
+
+    Raises:
+        BlockingIOError: another process holds the lock.
+    """
+    import fcntl
+
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _remove_if_abandoned(folder: Path) -> None:
+    with contextlib.suppress(ImportError, OSError):
+        handle = lock_folder(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(handle)
+
+
+def _exchange(new: Path, old: Path) -> None:
+    """Swap the names of two folders: at once on Linux and macOS, elsewhere by two renames."""
+    import ctypes
+
+    with contextlib.suppress(AttributeError, OSError, TypeError):  # no such function in this C library
+        library = ctypes.CDLL(None, use_errno=True)
+        names = os.fsencode(new), os.fsencode(old)
+        if sys.platform == "darwin":
+            failed = library.renamex_np(*names, _SWAP)
+        else:
+            failed = library.renameat2(_WORKING_FOLDER, names[0], _WORKING_FOLDER, names[1], _SWAP)
+        if not failed:
+            return
+    aside = new.with_suffix(_REPLACED)
+    old.rename(aside)
+    try:
+        new.rename(old)
+    except OSError:
+        aside.rename(old)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)

@@ -1,0 +1,174 @@
+"""Pairs of models added up on a cluster: the workers read the folders, the driver joins their sums."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+
+from recsys.comparison.row_pieces import RowPieces
+from recsys.errors import InputError
+from recsys.evaluation.result_files import pack, unpack
+from recsys.evaluation.row_folders import Piece
+from recsys.spark.cluster_evaluation import clear_errors
+from recsys.stats.paired_sums import MissingIds, PairedSums, Pieces, SumsOfPieces, Triple
+from recsys.types import PerCase
+
+
+class ClusterSums(SumsOfPieces):
+    """The sums of all pairs of models and metrics, made by the workers of a session.
+
+    Replicates of a bootstrap are drawn on the driver, piece by piece.
+    """
+
+    def __init__(
+        self,
+        pieces: Pieces,
+        triples: Sequence[Triple],
+        centres: Mapping[str, Mapping[str, float]],
+        has_terms: Collection[str] = (),
+        *,
+        dead_zone: float = 0.0,
+        session: Any,
+        partitions: int | None = None,
+    ) -> None:
+        if not isinstance(pieces, RowPieces) or not all(map(len, pieces.folders.values())):
+            raise InputError("the values per user of all models must lie in folders, and there must be some.")
+        self._of_folders, self._session, self._partitions = pieces, session, partitions
+        first_look = partial(
+            SumsOfPieces, triples=triples, centres=centres, has_terms=has_terms, dead_zone=dead_zone
+        )
+        super().__init__(lambda _: (), triples, centres, has_terms, dead_zone=dead_zone)
+        self._pieces = pieces
+        found = self._ask(triples, first_look)
+        self.n_cases = sum(part["n_cases"] for part in found)
+        for name in dict.fromkeys(name for part in found for name in part["missing"]):
+            counts, ids = zip(
+                *(part["missing"][name] for part in found if name in part["missing"]), strict=True
+            )
+            self.missing[name] = MissingIds()
+            self.missing[name].add(np.sort(np.concatenate(ids)), sum(counts))
+        for number, triple in enumerate(triples):
+            is_one = self.counted[triple] is self.values[triple]
+            self.values[triple] = PairedSums.from_states([part["values"][number] for part in found])
+            self.counted[triple] = (
+                self.values[triple]
+                if is_one
+                else PairedSums.from_states([part["counted"][number] for part in found])
+            )
+
+    def look_again(self, wants_pairs: Sequence[Triple] = ()) -> None:
+        """A second pass for what the first could not tell."""
+        for triple in wants_pairs:
+            self.values[triple].wants_pairs = True
+        triples = [
+            t for t in self.values if self.values[t].needs_second_look or self.counted[t].needs_second_look
+        ]
+        if triples:
+            sums = {t: (self.values[t], self.counted[t]) for t in triples}
+            found = self._ask(triples, partial(_second_look, sums))
+            for number, triple in enumerate(triples):
+                self.values[triple].take_looks([part["values"][number] for part in found])
+                if self.counted[triple] is not self.values[triple]:
+                    self.counted[triple].take_looks([part["counted"][number] for part in found])
+        for triple in wants_pairs:
+            self.values[triple].pair_levels()
+
+    def _ask(self, triples: Sequence[Triple], look: Any) -> list[dict[str, Any]]:
+        """What each partition of the users finds."""
+        folders = self._of_folders.folders
+        metrics = list(dict.fromkeys(metric for *_, metric in triples))
+        job = _ComparisonJob(replace(self._of_folders, folders={}), [*folders], metrics, triples, look)
+        rows = [self._rows_of(name, number, metrics) for number, name in enumerate(folders)]
+        union = reduce(lambda one, other: one.unionByName(other), rows)
+        by = ["recsys_case"] if self._partitions is None else [self._partitions, "recsys_case"]
+
+        def work(batches: Iterator[Any]) -> Iterator[Any]:
+            return job.run(batches)
+
+        with clear_errors():
+            sent = union.repartition(*by).mapInArrow(work, "part binary").toArrow()
+        return [unpack(json.loads(zlib.decompress(part))) for part in sent.column("part").to_pylist()]
+
+    def _rows_of(self, name: str, number: int, metrics: Sequence[str]) -> Any:
+        """The users of one folder, with their values and terms."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        folder = self._of_folders.folders[name]
+        files = [str(folder.path / piece["file"]) for piece in folder.manifest["pieces"]]
+        frame = self._session.read.parquet(*files)
+        names = [
+            c.name for c in folder.columns if c.role in ("metric", "first", "second") and c.metric in metrics
+        ]
+        cells = [F.col("`" + column.replace("`", "``") + "`").alias(column) for column in names]
+        ids = F.col(folder.columns[0].name).alias("recsys_case")
+        return frame.select(F.lit(number).alias("recsys_model"), ids, *cells)
+
+
+def _second_look(sums: Mapping[Triple, tuple[PairedSums, PairedSums]], pieces: Pieces) -> SumsOfPieces:
+    """The sums as they are known, to which a partition adds what it sees at a second look."""
+    out = SumsOfPieces(pieces, [], {})
+    out.values = {triple: values for triple, (values, _) in sums.items()}
+    out.counted = {triple: counted for triple, (_, counted) in sums.items()}
+    out.look_again()
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class _ComparisonJob:
+    """What a worker does with the users of its partition."""
+
+    pieces: RowPieces
+    models: Sequence[str]
+    metrics: Sequence[str]
+    triples: Sequence[Triple]
+    look: Any
+
+    def run(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Rows of all models to the sums of their pairs."""
+        import pyarrow as pa
+
+        held = list(batches)
+        if not held:
+            return
+        rows = pa.Table.from_batches(held)
+        aligned = self.pieces.align(self._pieces(rows), self.metrics)
+        sums = self.look(lambda _: [aligned])
+        missing = {
+            name: (len(ids), np.array(ids.tolist(), dtype=aligned[0].ids.dtype))
+            for name, ids in sums.missing.items()
+        }
+        found = {
+            "n_cases": sums.n_cases,
+            "missing": missing,
+            "values": [sums.values[triple].state() for triple in self.triples],
+            "counted": [sums.counted[triple].state() for triple in self.triples],
+        }
+        document = zlib.compress(json.dumps(pack(found)).encode(), 6)
+        yield pa.record_batch({"part": pa.array([document], pa.binary())})
+
+    def _pieces(self, rows: Any) -> dict[str, Piece]:
+        """The rows of each model, in ascending order of ids."""
+        model = rows.column("recsys_model").to_numpy()
+        ids = rows.column("recsys_case").to_numpy()
+        pieces = {}
+        for number, name in enumerate(self.models):
+            at = np.flatnonzero(model == number)
+            at = at[np.argsort(ids[at], kind="stable")]
+
+            def column(column: str, at: Any = at) -> Any:
+                return rows.column(column).to_numpy()[at]
+
+            values = {metric: column(metric) for metric in self.metrics}
+            terms = {
+                metric: (column(f"{metric}|first"), column(f"{metric}|second"))
+                for metric in self.metrics
+                if f"{metric}|first" in rows.column_names
+            }
+            pieces[name] = Piece(PerCase(ids[at], values), terms, None)
+        return pieces

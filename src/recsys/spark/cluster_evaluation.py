@@ -1,0 +1,288 @@
+"""One evaluation on a cluster: its tables, the job, and the result of what the partitions send."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import hashlib
+import json
+import math
+import os
+import re
+import urllib.parse
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recsys import __version__, errors
+from recsys.conventions.decisions import Conventions
+from recsys.errors import FileError, InputError, MissingExtraError, NoRowsError, NotDefinedError, warn
+from recsys.evaluation.evaluator import Evaluator
+from recsys.evaluation.options import ContextKeywords
+from recsys.evaluation.pieces import PieceResult, join_pieces, result_of
+from recsys.evaluation.result_files import whole_document
+from recsys.evaluation.results import Evaluation, load
+from recsys.evaluation.row_folders import Column, RowFolder, RowWriter, WrittenPiece
+from recsys.inputs.frames import column_notes
+from recsys.metrics.registry import largest_k
+from recsys.ranks.shards import check_on_lists
+from recsys.ranks.sources import RankingOptions
+from recsys.spark.cluster_frames import UserFrame, describe_files, union_rows
+from recsys.spark.exposure_rows import rows_by_key, with_exposure
+from recsys.spark.item_factors import ItemFactors
+from recsys.spark.partition_jobs import PartitionJob, ShardJob, rebuild_error
+
+_PIECES_AT_ONCE = 64
+
+
+class ClusterEvaluation:
+    """Tables of users, and an Evaluator that has read what all users share."""
+
+    def __init__(
+        self,
+        tables: Sequence[UserFrame],
+        evaluator: Evaluator,
+        options: Mapping[str, Any],
+        items: ItemFactors | None = None,
+    ) -> None:
+        self.tables = {table.name: table for table in tables}
+        self.ids: str | None = options.get("ids")
+        self.items = items
+        self.evaluator = copy.copy(evaluator)
+        self.evaluator.conventions = self._with_highest_grade(evaluator.conventions)
+        self.requests = evaluator.requests
+        self.has_exposure = any(request.metric.kind == "catalogue" for request in self.requests)
+        # What all users share was read already: workers need not get it twice.
+        self.evaluator.inputs = copy.copy(evaluator.inputs)
+        read: dict[str, Any] = dict.fromkeys((*ContextKeywords.__annotations__, "ids"))
+        own_columns = {name: table.sent for name, table in self.tables.items()}
+        self.evaluator.inputs.options = replace(evaluator.inputs.options, columns=own_columns, **read)
+        cases = [table.has_cases for table in tables]
+        self.key = "user" if all(cases) else "case"
+        self.whole_users = (all(cases) or not any(cases)) and options.get("clusters") is None
+
+    def _with_highest_grade(self, conventions: Conventions) -> Conventions:
+        """The conventions with the highest grade of the truth, if a metric reads it and it was not set."""
+        truth = self.tables["truth"]
+        reads = any("max_grade" in request.metric.conventions for request in self.evaluator.requests)
+        if conventions.max_grade is not None or "grade" not in truth.column_of or not reads:
+            return conventions
+        from pyspark.sql import functions as F  # noqa: N812
+
+        grade = truth.cells("grade", None).cast("double")
+        low, high = truth.frame.agg(F.min(grade), F.max(grade)).first()
+        is_graded = high is not None and math.isfinite(high) and not low == high == 1.0
+        return conventions.but(max_grade=float(high)) if is_graded else conventions
+
+    def of_shards(self, shards: int, items: ItemFactors) -> ClusterEvaluation:
+        """The same about ready lists: the best items of every shard of the catalogue."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        inputs, tables = self.evaluator.inputs, dict(self.tables)
+        if type(shards) is not int or shards < 1:
+            raise InputError(f"shards={shards!r} is not a number of shards.", hint="Write shards=8.")
+        if "eligible" in tables or inputs.eligible is not None:
+            raise InputError("eligible= is not taken with shards=.", hint="Leave out one of them.")
+        check_on_lists(self.requests, self.evaluator.conventions)
+        users, truth = tables.pop("user_factors"), tables["truth"]
+        with_truth = truth.frame.select(truth.cells("user", self.ids).alias("recsys_user")).distinct()
+        is_wanted = users.cells("user", self.ids) == with_truth["recsys_user"]
+        users = replace(users, frame=users.frame.join(with_truth, is_wanted, "left_semi"))
+        sides = {"user_factors": users, **{name: tables[name] for name in ("seen",) if name in tables}}
+        rows, kinds = union_rows(list(sides.values()), self.ids)
+        rows = rows.withColumn("shard", F.explode(F.sequence(F.lit(0), F.lit(shards - 1))))
+        edges = np.linspace(0, items.n_items, shards + 1).astype(np.int64).tolist()
+        job = ShardJob(
+            items,
+            {name: table.sent for name, table in sides.items()},
+            edges,
+            largest_k(self.requests) or 1,
+            RankingOptions(seen=inputs.seen, never=inputs.never, backend=inputs.options.backend, threads=1),
+        )
+
+        def work(batches: Iterator[Any]) -> Iterator[Any]:
+            return job.run(batches)
+
+        schema = f"user {kinds['case']}, item {items.id_type}, score double"
+        best = rows.repartition("shard", "case").mapInArrow(work, schema)
+        tables["lists"] = UserFrame("lists", best, {"user": "user", "item": "item", "score": "score"})
+        evaluator = copy.copy(self.evaluator)
+        evaluator.inputs = copy.copy(inputs)
+        known = items.catalogue()
+        evaluator.inputs.catalogue = (known.ids, known.n)
+        evaluator.inputs.complete = False
+        order = ("lists", "truth", "seen")
+        return ClusterEvaluation(
+            [tables[name] for name in order if name in tables], evaluator, {"ids": self.ids}
+        )
+
+    def answer(
+        self, per_user_path: str | os.PathLike[str] | None, *, overwrite: bool, partitions: int | None
+    ) -> Evaluation:
+        """The result, from the folder of an earlier call or from the cluster."""
+        of_values = [str(request) for request in self.requests if request.metric.summary is not None]
+        if of_values and self.evaluator.inputs.by is not None:
+            raise NotDefinedError(
+                f"{of_values[0]}, whose summary is no mean, has no values by group here.",
+                hint="Leave it out, or leave out by=.",
+            )
+        if of_values and per_user_path is None:
+            error = NoRowsError(f"{of_values[0]}, whose summary is no mean,")
+            error.hint = "Pass per_user_path='folder'."
+            raise error
+        if per_user_path is None:
+            return result_of(self.ask(partitions, None), self.evaluator.inputs, self.evaluator.conventions)
+        folder = _local_folder(per_user_path)
+        question = self.fingerprint()
+        if not overwrite and question is not None and (folder / "manifest.json").is_file():
+            with contextlib.suppress(FileError):
+                if RowFolder.open(folder).manifest.get("question") == question:
+                    return load(folder)
+        with RowWriter(folder) as writer:
+            piece = self.ask(partitions, writer)
+            inputs, rules = self.evaluator.inputs, self.evaluator.conventions
+            document = whole_document(result_of(piece, inputs, rules, writer.preview()), groups={}, run={})
+            stored = writer.close({"result": document, "question": question})
+            return result_of(piece, inputs, rules, stored)
+
+    def ask(self, partitions: int | None, writer: RowWriter | None) -> PieceResult:
+        """Evaluate all partitions on the cluster, and what they add up to."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        rows, kinds = union_rows(list(self.tables.values()), self.ids)
+        by = [self.key] if partitions is None else [partitions, self.key]
+        job = PartitionJob(
+            self.evaluator,
+            {name: table.sent for name, table in self.tables.items()},
+            folder=None if writer is None else str(writer.path),
+            whole_users=self.whole_users,
+            item_type=kinds["item"] if self.has_exposure else None,
+            items=self.items,
+        )
+
+        def work(batches: Iterator[Any]) -> Iterator[Any]:
+            return job.run(batches)
+
+        schema = "part binary, about string"
+        if self.has_exposure:
+            schema += f", key bigint, grp smallint, item {kinds['item']}, units bigint"
+        sent = rows.repartition(*by).mapInArrow(work, schema)
+        if self.has_exposure:
+            # What a partition adds is a key here, and unique; so the job runs once.
+            keys = [name for name in sent.columns if name != "units"]
+            sent = sent.groupBy(*keys).agg(F.sum("units").alias("units"))
+        with clear_errors():
+            found = sent.toArrow()
+        pieces = self._read(found.filter(found.column("about").is_valid()), writer)
+        joined = self._joined(pieces)
+        if self.has_exposure and self.items is not None:
+            joined = replace(joined, partial=replace(joined.partial, catalogue=self.items.catalogue()))
+        if self.has_exposure:
+            shown = found.filter(found.column("key").is_valid())
+            joined = replace(joined, partial=with_exposure(joined.partial, rows_by_key(shown)))
+        return joined
+
+    def _read(self, rows: Any, writer: RowWriter | None) -> Iterator[PieceResult]:
+        """What each partition sent; an error that a worker sent is raised."""
+        abouts = [json.loads(text) for text in rows.column("about").to_pylist()]
+        for about in abouts:
+            if about["recsys"] != __version__:
+                raise InputError(
+                    f"a worker has version {about['recsys']} of recsys, and the driver {__version__}.",
+                    hint="Install the same version everywhere.",
+                )
+            if "error" in about:
+                raise rebuild_error(about["error"])
+        largest: dict[str, tuple[int, str]] = {}
+        for about in abouts:
+            for kind, text in about["warnings"]:
+                largest[kind] = max(largest.get(kind, (0, "")), (about["cases"], text))
+        for kind, (_, text) in largest.items():
+            where = "" if len(abouts) == 1 else "in the largest partition with such rows, "
+            warn(getattr(errors, kind), where + text)
+        if any("weighs" in about for about in abouts) and not any(about["weighs"] for about in abouts):
+            raise InputError("every weight in case_weights is 0.", hint="Give some user a weight above 0.")
+        if writer is not None:
+            for about in abouts:
+                columns, *facts = about["written"]
+                written = WrittenPiece(tuple(Column(*column) for column in columns), *facts)
+                if written.rows and not (writer.path / written.file).is_file():
+                    raise FileError(
+                        f"{writer.path.parent} does not hold what the workers wrote: theirs is another one.",
+                        hint="Name a folder that driver and workers share, or leave out per_user_path=.",
+                    )
+                writer.add(written)
+        for part in rows.column("part"):
+            yield PieceResult.from_bytes(part.as_py())
+
+    def _joined(self, pieces: Iterator[PieceResult]) -> PieceResult:
+        waiting: list[PieceResult] = []
+        for piece in pieces:
+            waiting.append(piece)
+            if len(waiting) == _PIECES_AT_ONCE:
+                waiting = [join_pieces(waiting)]
+        joined = join_pieces(waiting) if waiting else None
+        examples = (None, None) if joined is None else joined.examples
+        for name, example in zip(("lists", "truth"), examples, strict=True):
+            if name in self.tables and example is None:
+                raise InputError(
+                    f"the {name} table has no rows.",
+                    table=name,
+                    hint="Check the filter or the file it came from.",
+                )
+        if joined is None:
+            raise InputError("no partition has rows of users.")
+        notes = {name: dict(part) for name, part in joined.remarks.notes.items() if isinstance(part, dict)}
+        for name in ("lists", "truth"):
+            if name in self.tables and name in notes:
+                read = column_notes(self.tables[name].column_of, self.tables[name].frame.columns)
+                notes[name]["read"] = {**notes[name].get("read", {}), **read}
+        return replace(joined, remarks=replace(joined.remarks, notes={**joined.remarks.notes, **notes}))
+
+    def fingerprint(self) -> str | None:
+        """What tells the question from others; None if the rows are not read straight from files."""
+        from pyspark import cloudpickle
+
+        dumps: Any = cloudpickle.dumps
+        state = None if self.items is None else self.items.state
+        known = hashlib.sha256(dumps((__version__, self.evaluator, self.ids, self.items, state)))
+        for table in self.tables.values():
+            content = describe_files(table.frame)
+            if content is None:
+                return None
+            known.update(f"{table.name} {sorted(table.sent.items())} {content}".encode())
+        return known.hexdigest()
+
+
+def _local_folder(path: str | os.PathLike[str]) -> Path:
+    """The folder for values per user; a path with a scheme is not one that all can write as a file."""
+    text = os.fspath(path)
+    if text.startswith("file:"):
+        text = urllib.parse.unquote(urllib.parse.urlsplit(text).path)
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", text):
+        raise FileError(
+            f"per_user_path={text!r} is no path of a file system.",
+            hint="Name a folder that is mounted on the driver and all workers, such as /mnt/… or /dbfs/….",
+        )
+    return Path(text)
+
+
+@contextlib.contextmanager
+def clear_errors() -> Iterator[None]:
+    """Workers without this package are an error that says what to do; all else passes through."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        if re.search(r"ModuleNotFoundError: No module named '(recsys|pyarrow|narwhals|scipy)", str(error)):
+            missing = MissingExtraError("recsys-evaluation", None, "Every worker")
+            missing.hint = (
+                "Install recsys-evaluation[spark] in the workers' Python (PYSPARK_PYTHON), or send an "
+                "environment with spark.archives."
+            )
+            raise missing from error
+        raise

@@ -1,0 +1,180 @@
+"""DataFrames of Spark: which of their columns play which role, and the rows of several under one header."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import urllib.parse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from recsys.errors import ColumnError, IdTypeError, InputError
+from recsys.evaluation.run import columns_for
+from recsys.inputs.files.formats import ROLES
+from recsys.inputs.frames import find_columns
+
+MOST_ROWS = 5_000_000
+"""The most rows of a DataFrame that is sent to all workers whole: train, items, users, popularity, …"""
+_FACTORS = {"user_factors": "user", "item_factors": "item"}
+_IDS = ("case", "user", "item")
+_ROLES = {**ROLES, "seen": _IDS, "eligible": _IDS}
+_WHOLE_TYPES = ("tinyint", "smallint", "int", "bigint")
+_CAST = "Cast the column to bigint or string, for example df.withColumn('user', df.user.cast('string'))."
+
+
+def is_frame(data: Any) -> bool:
+    """Whether it is a DataFrame of Spark, classic or Connect."""
+    if type(data).__module__.partition(".")[0] != "pyspark":
+        return False
+    from pyspark.sql import DataFrame
+
+    return isinstance(data, DataFrame)
+
+
+def collect(frame: Any, name: str) -> Any:
+    """A DataFrame that all workers need whole, as an Arrow table."""
+    rows = frame.limit(MOST_ROWS + 1).toArrow()
+    if rows.num_rows > MOST_ROWS:
+        raise InputError(
+            f"{name} has more than {MOST_ROWS:,} rows, and is sent to all workers whole.",
+            table=name,
+            hint="Pass popularity= (how many users had each item) instead of train=, or leave out "
+            "the metrics that need each user's own history."
+            if name == "train"
+            else "Select the rows and columns that are needed.",
+        )
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class UserFrame:
+    """A DataFrame with rows of users, and which of its columns plays which role."""
+
+    name: str
+    frame: Any
+    column_of: Mapping[str, str]
+
+    @classmethod
+    def open(cls, name: str, frame: Any, columns: Mapping[str, Any] | None) -> UserFrame:
+        """Find the columns; of factors, the array of numbers, and the only other column whatever its name."""
+        if name in _FACTORS:
+            arrays = [column for column, kind in frame.dtypes if kind in ("array<float>", "array<double>")]
+            others = [column for column in frame.columns if column not in arrays]
+            if len(arrays) != 1:
+                raise ColumnError(
+                    f"{name} has {len(arrays)} columns of arrays of numbers, and one is needed.",
+                    table=name,
+                    column="vector",
+                    hint=f"The columns are: {', '.join(f'{n} ({kind})' for n, kind in frame.dtypes)}.",
+                )
+            role = _FACTORS[name]
+            known = {role: others[0]} if len(others) == 1 else columns_for(name, columns)
+            return cls(
+                name,
+                frame,
+                find_columns(others, (role,), known, name, needed=(role,)) | {"vector": arrays[0]},
+            )
+        column_of = find_columns(frame.columns, _ROLES[name], columns_for(name, columns), name)
+        if name == "lists" and not {"rank", "score"} & column_of.keys():
+            raise ColumnError(
+                "the lists have no rank and no score, and rows on a cluster have no order.",
+                table="lists",
+                column="rank",
+                hint=f"Add a rank, or say which column it is: columns={{'rank': …}}. The columns are: "
+                f"{', '.join(frame.columns)}.",
+            )
+        return cls(name, frame, column_of)
+
+    @property
+    def sent(self) -> dict[str, str]:
+        """The columns that the workers get, by role; lists are ordered by rank if they have both."""
+        unused = {"time", "score"} if "rank" in self.column_of else {"time"}
+        return {role: name for role, name in self.column_of.items() if role not in unused}
+
+    @property
+    def has_cases(self) -> bool:
+        """Whether users have several cases, with ids of their own."""
+        return {"case", "user"} <= self.column_of.keys()
+
+    def type_of(self, role: str) -> str:
+        return str(dict(self.frame.dtypes)[self.column_of[role]])
+
+    def cells(self, role: str, ids: str | None) -> Any:
+        """The column of a role, ids as whole numbers or as text."""
+        from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+        name, kind = self.column_of[role], self.type_of(role)
+        cells = F.col("`" + name.replace("`", "``") + "`")
+        if role not in _IDS:
+            return cells
+        is_text = kind == "string" or kind.startswith(("varchar", "char"))
+        if (kind not in _WHOLE_TYPES and not is_text) or (is_text and ids == "int"):
+            wanted = "whole numbers or text" if ids != "int" else "whole numbers"
+            raise IdTypeError(
+                f"the {role} ids are of type {kind}, and not {wanted}.",
+                table=self.name,
+                column=name,
+                hint=_CAST,
+            )
+        return cells.cast("string" if is_text or ids == "str" else "bigint")
+
+
+def union_rows(tables: Sequence[UserFrame], ids: str | None) -> tuple[Any, dict[str, str]]:
+    """The rows of all tables under one header, with the number of the table, and the types of ids."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    own: list[dict[str, Any]] = []
+    kinds: dict[str, tuple[str, str]] = {}
+    types = {role: table.type_of(role) for table in tables for role in table.sent if role not in _IDS}
+    for table in tables:
+        case = "case" if "case" in table.column_of else "user"
+        cells = {"case": table.cells(case, ids)}
+        if table.has_cases:
+            cells["user"] = table.cells("user", ids)
+        if "item" in table.column_of:
+            cells["item"] = table.cells("item", ids)
+        for role, cell in cells.items():
+            kind = dict(table.frame.select(cell.alias(role)).dtypes)[role]
+            known = kinds.setdefault(role, (kind, table.name))
+            if known[0] != kind:
+                what = "item" if role == "item" else "user"
+                raise IdTypeError(
+                    f"the {what} ids are {known[0]} in {known[1]} and {kind} in {table.name}, so none of "
+                    "them would match.",
+                    column=what,
+                    hint="Make both the same type, or pass ids='str'.",
+                )
+        own.append({**cells, **{role: table.cells(role, ids) for role in table.sent if role in types}})
+    header = {role: kind for role, (kind, _) in kinds.items()} | types
+    # Arrow writes missing arrays in a time that grows with the square of the batch; empty ones are quick.
+    nothing = {role: F.array() if kind.startswith("array") else F.lit(None) for role, kind in header.items()}
+    rows = [
+        table.frame.select(
+            F.lit(number).cast("tinyint").alias("table"),
+            *(cells.get(role, nothing[role]).cast(kind).alias(role) for role, kind in header.items()),
+        )
+        for number, (table, cells) in enumerate(zip(tables, own, strict=True))
+    ]
+    return reduce(lambda one, other: one.unionByName(other), rows), header
+
+
+def describe_files(frame: Any) -> str | None:
+    """The plan of a DataFrame, its files and their states; None if it has another source or runs code."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        frame.explain()
+    plan = re.sub(r"#\d+L?|plan_id=\d+", "", printed.getvalue())
+    steps = re.findall(r"^[\s:|+-]*(?:\*\(\d+\) )?([A-Za-z]+)", plan, re.MULTILINE)
+    simple = {"AdaptiveSparkPlan", "Project", "Filter", "FileScan", "ColumnarToRow", "Union"}
+    if set(steps) - simple or "FileScan" not in steps or "udf" in plan.lower() or "more fields" in plan:
+        return None
+    paths = [urllib.parse.unquote(file) for file in frame.inputFiles()]
+    try:
+        states = frame.sparkSession.read.format("binaryFile").load(paths)
+        rows = states.select("path", "length", "modificationTime").collect()
+    except Exception:  # noqa: BLE001 - of many kinds: then the files cannot be told from others
+        return None
+    return plan + "\n".join(sorted(f"{row.path} {row.length} {row.modificationTime}" for row in rows))

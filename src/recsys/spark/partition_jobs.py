@@ -1,0 +1,184 @@
+"""What a worker does with its partition: the rows of some users to what these add to the result."""
+
+from __future__ import annotations
+
+import json
+import uuid
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recsys import __version__, errors
+from recsys.errors import FileError, RecsysError, RecsysWarning
+from recsys.evaluation.evaluator import Evaluator
+from recsys.evaluation.pieces import PieceResult
+from recsys.evaluation.row_folders import write_piece
+from recsys.inputs import read_interactions
+from recsys.ranks.sources import Factors, RankingOptions
+from recsys.spark.exposure_rows import ShownRows, without_exposure
+from recsys.spark.item_factors import ItemFactors
+
+_ROWS_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionJob:
+    """What a worker does with one partition."""
+
+    evaluator: Evaluator
+    sent: Mapping[str, Mapping[str, str]]
+    folder: str | None
+    whole_users: bool
+    item_type: str | None
+    items: ItemFactors | None = None
+
+    def run(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Rows of all tables to what the partition adds: exposure of items, then one row with the rest."""
+        tables = _split(batches, self.sent)
+        if self.items is not None and tables and not tables["truth"].num_rows:
+            return  # nobody to rank for
+        if not any(table.num_rows for table in tables.values()):
+            return
+        about: dict[str, Any] = {"id": uuid.uuid4().hex, "recsys": __version__}
+        part: bytes | None = None
+        shown: list[ShownRows] = []
+        try:
+            part, shown = self._evaluate(tables, about)
+        except RecsysError as error:
+            about["error"] = _describe_error(error, tables)
+        yield from self._batches(about, part, shown)
+
+    def _evaluate(self, tables: dict[str, Any], about: dict[str, Any]) -> tuple[bytes, list[ShownRows]]:
+        histories = {name: tables[name] for name in ("seen", "eligible") if name in tables}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", RecsysWarning)
+            lists = tables["lists"] if self.items is None else self.items.model(tables["user_factors"])
+            partial, run = self.evaluator.partial(lists, tables["truth"], **histories)
+        about["warnings"] = [[one.category.__name__, str(one.message)] for one in caught]
+        about["cases"] = len(partial.rows)
+        if partial.rows.weights is not None:
+            about["weighs"] = bool(partial.rows.weights.any())
+        if self.folder is not None:
+            file = Path(self.folder) / f"part-{about['id']}.parquet"
+            try:
+                about["written"] = write_piece(file, partial.rows, partial.terms, run.truth_keys(partial))
+            except OSError as error:
+                raise FileError(
+                    f"a worker cannot write to {file.parent}: {error.strerror or error}.",
+                    hint="Name a folder that driver and workers share, or leave out per_user_path=.",
+                ) from error
+        piece = PieceResult.of(run, partial, self.evaluator.conventions, whole_users=self.whole_users)
+        if isinstance(lists, Factors):
+            known, users = lists.user_rows.ids, run.truth.cases
+            examples = known.name(0) if len(known) else None, users.name(0)
+            piece = replace(piece, matched=int((known.code_of(users.values) >= 0).sum()), examples=examples)
+        partial, shown = without_exposure(piece.partial)
+        return replace(piece, partial=partial).to_bytes(), shown
+
+    def _batches(self, about: Any, part: bytes | None, shown: Sequence[ShownRows]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        def nulls(n: int) -> dict[str, Any]:
+            return {"part": pa.nulls(n, pa.binary()), "about": pa.nulls(n, pa.string())}
+
+        kind = pa.int64() if self.item_type == "bigint" else pa.string()
+        for key, group, items, units in shown:
+            for start in range(0, len(items), _ROWS_AT_ONCE):
+                cut = slice(start, start + _ROWS_AT_ONCE)
+                n = len(items[cut])
+                columns = {
+                    "key": pa.array(np.full(n, key, dtype=np.int64)),
+                    "grp": pa.array(group[cut].astype(np.int16)),
+                    "item": pa.array(items[cut], type=kind),
+                    "units": pa.array(units[cut], type=pa.int64()),
+                }
+                yield pa.record_batch({**nulls(n), **columns})
+        row = {"part": pa.array([part], pa.binary()), "about": pa.array([json.dumps(about)], pa.string())}
+        if self.item_type is not None:
+            types = {"key": pa.int64(), "grp": pa.int16(), "item": kind, "units": pa.int64()}
+            row |= {name: pa.nulls(1, type_) for name, type_ in types.items()}
+        yield pa.record_batch(row)
+
+
+def _split(batches: Iterator[Any], sent: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    """The rows of each table, under its own column names; nothing if there are no rows."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    parts: dict[str, list[Any]] = {name: [] for name in sent}
+    schema = None
+    for batch in batches:
+        schema = batch.schema
+        number = batch.column("table")
+        for at, name in enumerate(sent):
+            parts[name].append(batch.filter(pc.equal(number, at)))
+    tables = {}
+    for name, columns in sent.items() if schema is not None else ():
+        role_of = {"case" if role == "user" and "case" not in columns else role: role for role in columns}
+        table = pa.Table.from_batches(parts.pop(name), schema).select([*role_of])
+        tables[name] = table.rename_columns([columns[role] for role in role_of.values()])
+    return tables
+
+
+@dataclass(frozen=True, eq=False)
+class ShardJob:
+    """What a worker does with some users and some shards of the catalogue: the best items of each."""
+
+    items: ItemFactors
+    sent: Mapping[str, Mapping[str, str]]
+    edges: Sequence[int]
+    k: int
+    options: RankingOptions
+
+    def run(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Rows of users to rows of their best items, shard by shard."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        held = list(batches)
+        rows = pa.Table.from_batches(held) if held else pa.table({"shard": []})
+        for number in pc.unique(rows.column("shard")).to_pylist():
+            tables = _split(rows.filter(pc.equal(rows.column("shard"), number)).to_batches(), self.sent)
+            if not tables["user_factors"].num_rows:
+                continue
+            model = self.items.model(
+                tables["user_factors"], slice(self.edges[number], self.edges[number + 1])
+            )
+            options = self.options
+            if "seen" in tables:
+                seen = read_interactions(
+                    tables["seen"], columns=self.sent["seen"], table="seen", bare=True, may_be_empty=True
+                )
+                options = replace(options, seen=seen)
+            best = model.top(None, self.k, options)
+            columns = {
+                "user": np.repeat(best.cases.values, best.sizes),
+                "item": best.items.values[best.codes],
+                "score": best.scores,
+            }
+            yield from pa.table(columns).to_batches(_ROWS_AT_ONCE)
+
+
+def _describe_error(error: RecsysError, tables: Mapping[str, Any]) -> dict[str, Any]:
+    """An error for the driver; a number of a row means nothing there, so its user and item are named."""
+    row, table = error.row, tables.get(error.table or "")
+    if table is not None and isinstance(row, int | np.integer) and 0 <= row < table.num_rows:
+        cells = table.slice(row, 1).to_pylist()[0]
+        row = ", ".join(f"{name} {value!r}" for name, value in cells.items())
+    elif not isinstance(row, str | int | None):
+        row = str(row)
+    where = {"table": error.table, "column": error.column, "row": row, "hint": error.hint}
+    return {"kind": type(error).__name__, "message": error.message, **where}
+
+
+def rebuild_error(fields: Mapping[str, Any]) -> RecsysError:
+    """The error that a worker described."""
+    kind = getattr(errors, fields["kind"], RecsysError)
+    error: RecsysError = kind.__new__(kind)
+    RecsysError.__init__(error, **{name: value for name, value in fields.items() if name != "kind"})
+    return error

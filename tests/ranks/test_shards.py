@@ -1,0 +1,157 @@
+"""The best items of each shard, merged, are the lists of one scan of all items."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recsys
+from recsys.conventions.decisions import Conventions
+from recsys.errors import CutoffError, DuplicateError, InputError, NotDefinedError
+from recsys.metrics.registry import METRICS, parse_all
+from recsys.ranks.shards import check_on_lists, merge_shards, why_not_on_lists
+from worlds.lists import World, known_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")
+RULES = {"max_grade": 3}
+N_USERS = 6
+
+
+@st.composite
+def catalogues(draw: st.DrawFn) -> dict[str, Any]:
+    """Factors with many ties, ids in any order, a cut into shards, and what may not be recommended."""
+    n_items = draw(st.integers(1, 25))
+    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
+    numbers = rng.permutation(1000)[:n_items]
+    text = draw(st.booleans())
+    items = [f"i{n}" if text else int(n) for n in numbers]
+    users = [f"u{n}" if text else n for n in range(N_USERS)]
+    dtype = draw(st.sampled_from([np.float32, np.float64]))
+    factors = rng.integers(-1, 2, (N_USERS + n_items, 2)).astype(dtype)
+    if draw(st.booleans()):
+        factors *= dtype(0.1)  # sums that are rounded
+
+    def some(most: int) -> list[Any]:
+        return [items[i] for i in rng.permutation(n_items)[: rng.integers(0, most + 1)]]
+
+    truth = {u: {i: float(rng.integers(1, 4)) for i in some(4)} or {items[0]: 1.0} for u in users}
+    choices: dict[str, Any] = {}
+    if draw(st.booleans()):
+        choices["seen"] = {u: some(5) for u in users}
+    if draw(st.booleans()):
+        choices["never"] = some(3)
+    if draw(st.integers(0, 3)) == 0:
+        choices["eligible"] = {u: some(n_items) for u in users}
+    shard_of = rng.integers(0, draw(st.integers(1, 5)), n_items)
+    return {
+        "users": (users, factors[:N_USERS]),
+        "items": (items, factors[N_USERS:]),
+        "bias": rng.integers(-1, 2, n_items) * 0.5 if draw(st.booleans()) else None,
+        "truth": truth,
+        "choices": choices,
+        "shards": [np.flatnonzero(shard_of == shard) for shard in range(shard_of.max() + 1)],
+        "k": draw(st.integers(1, 6)),
+    }
+
+
+def model_of(world: dict[str, Any], rows: Any) -> recsys.Factors:
+    (users, user_factors), (items, item_factors) = world["users"], world["items"]
+    return recsys.Factors(
+        user_factors,
+        item_factors[rows],
+        user_ids=users,
+        item_ids=[items[row] for row in rows],
+        item_bias=None if world["bias"] is None else world["bias"][rows],
+    )
+
+
+def on_lists(k: int) -> list[str]:
+    """Every metric of the registry that lists are enough for."""
+    requests = [f"{name}@{k}" for name, metric in METRICS.items() if metric.at_k != "never"]
+    conventions = Conventions.of(RULES)
+    return [str(r) for r in parse_all(requests, None) if why_not_on_lists(r, conventions) is None]
+
+
+@given(world=catalogues())
+def test_merged_shards_are_the_lists_and_the_values_of_one_scan(world):
+    k, choices, (items, _) = world["k"], world["choices"], world["items"]
+    whole = model_of(world, np.arange(len(items)))
+    expected = recsys.recommend(whole, k, **choices)
+    shards = [model_of(world, rows) for rows in world["shards"]]
+    merged = merge_shards([recsys.recommend(shard, k, **choices) for shard in shards], k)
+    assert merged.cases.values.tolist() == expected.cases.values.tolist()
+    assert merged.indptr.tolist() == expected.indptr.tolist()
+    assert merged.items.values[merged.codes].tolist() == expected.items.values[expected.codes].tolist()
+    assert merged.scores.tobytes() == expected.scores.tobytes()
+
+    weights = dict.fromkeys(world["users"][0], 1.0), dict.fromkeys(items, 1.0)
+    known = known_of(World({}, world["truth"], k, items, *weights, {}))
+    asked = {
+        **known.keywords(),
+        "items": {"worth": {item: float(len(kind)) for item, kind in known.kinds.items()}},
+        "intents": "worth",
+        "conventions": RULES,
+        **choices,
+    }
+    del asked["catalogue"]
+    one = recsys.evaluate(whole, world["truth"], on_lists(k), **asked)
+    two = recsys.evaluate(merged, world["truth"], on_lists(k), **asked, catalogue=items)
+    assert {n: v.hex() for n, v in two.items()} == {n: v.hex() for n, v in one.items()}
+    assert two.per_case.ids.tolist() == one.per_case.ids.tolist()
+    for name, column in one.per_case.columns.items():
+        assert two.per_case.columns[name].tobytes() == column.tobytes(), name
+
+
+def test_users_may_differ_from_shard_to_shard():
+    left = recsys.recommend(recsys.Factors([[1.0], [2.0]], [[1.0]], item_ids=["a"]), 1, users=[0])
+    right = recsys.recommend(recsys.Factors([[1.0], [2.0]], [[3.0]], item_ids=["b"]), 1)
+    merged = merge_shards([left, right], 5)
+    assert merged.to_frame().to_dict("list") == {
+        "user": [0, 0, 1],
+        "item": ["b", "a", "b"],
+        "score": [3.0, 1.0, 6.0],
+    }
+    assert len(merge_shards([], 5).cases) == 0
+
+
+def test_shards_that_do_not_fit_together_are_errors():
+    shard = recsys.recommend(recsys.Factors([[1.0]], [[1.0], [2.0]], item_ids=["a", "b"]), 2)
+    with pytest.raises(DuplicateError, match="two shards recommend item 'a' to user 0"):
+        merge_shards([shard, shard], 2)
+    with pytest.raises(InputError, match="shard 1 came as dict"):
+        merge_shards([shard, {}], 2)
+    with pytest.raises(InputError, match="shard 0 has no scores"):
+        merge_shards([dataclasses.replace(shard, scores=None)], 2)
+    with pytest.raises(CutoffError, match="k=0"):
+        merge_shards([shard], 0)
+
+
+@pytest.mark.parametrize(
+    ("metric", "rules", "k", "reason"),
+    [
+        ("auc", {}, None, "compares the relevant items with every candidate"),
+        ("mrr", {}, None, "no cut-off"),
+        ("r_precision", {}, None, "no cut-off"),
+        ("coverage", {}, None, "no cut-off"),
+        ("ndcg@20", {}, 10, "reads 20 places, and the lists have 10"),
+        ("ndcg@5", {"ties": "expected"}, 10, "behind the last place"),
+    ],
+)
+def test_what_needs_more_than_lists_is_refused_with_the_reason(metric, rules, k, reason):
+    with pytest.raises(NotDefinedError, match=reason):
+        check_on_lists(parse_all(metric, None), Conventions.of(rules), k)
+
+
+@pytest.mark.parametrize("ties", ["by_id_desc", "expected", "best"])
+def test_refused_rules_for_ties_would_give_other_values(ties):
+    """All four items tie, and the lists cannot say so."""
+    lists = recsys.recommend(recsys.Factors([[1.0]], np.ones((4, 1))), 2)
+    whole = recsys.evaluate(
+        recsys.Factors([[1.0]], np.ones((4, 1))), {0: [3]}, ["recall@2"], conventions={"ties": ties}
+    )
+    assert recsys.evaluate(lists, {0: [3]}, ["recall@2"], conventions={"ties": ties}) != whole
