@@ -18,11 +18,9 @@ from recsys.errors import InputError
 from recsys.inputs.containers import as_array
 from recsys.inputs.frames import as_frame
 from recsys.ranks.sources.source import IdRows
-from recsys.types import cached_property
 
 _AT_ONCE = 1 << 16
 _PLAIN = {NoneType, bool, int, float, complex, str, bytes, range}
-_CACHES = (cached_property, functools.cached_property)
 
 
 def digest(value: Any) -> str:
@@ -106,8 +104,8 @@ def _parts(value: Any) -> Any:
     if callable(value):
         return _parts_of_function(value)
     attributes = vars(value) if hasattr(value, "__dict__") else {"": repr(value)}
-    caches = {name for name in attributes if isinstance(getattr(type(value), name, None), _CACHES)}
-    return _parts({name: part for name, part in attributes.items() if name not in caches})
+    kinds = {name: type(getattr(type(value), name, None)).__name__ for name in attributes}
+    return _parts({name: part for name, part in attributes.items() if kinds[name] != "cached_property"})
 
 
 def _parts_of_function(value: Any) -> Any:
