@@ -39,6 +39,7 @@ from measuring import machine
 from scale_data import DATA, ROOT, SHUFFLED_UP_TO, K, factors, tables
 
 METRICS = [f"{name}@{K}" for name in ("recall", "ndcg", "map", "mrr", "hit", "precision")]
+FULL_RANKING = [*METRICS, "mrr"]  # uncut: every candidate above a relevant item is counted
 
 
 # ---- what is measured: each runs in a process of its own and returns what it found
@@ -253,7 +254,7 @@ def factors_in_one_process(folder: Path) -> dict[str, float]:
     import recsys
 
     model = recsys.Factors(np.load(folder / "users.npy"), np.load(folder / "items.npy"))
-    return dict(recsys.evaluate(model, pq.read_table(folder / "truth.parquet"), METRICS))
+    return dict(recsys.evaluate(model, pq.read_table(folder / "truth.parquet"), FULL_RANKING))
 
 
 def factors_on_spark(folder: Path, rounds: int, partitions: int) -> dict[str, Any]:
@@ -266,10 +267,10 @@ def factors_on_spark(folder: Path, rounds: int, partitions: int) -> dict[str, An
     truth = session.read.parquet(str(folder / "truth.parquet"))
     items = np.load(folder / "items.npy")
     few = users.filter("user < 2000"), truth.filter("user < 2000")
-    recsys.spark.evaluate_factors(few[0], items, few[1], METRICS)
+    recsys.spark.evaluate_factors(few[0], items, few[1], FULL_RANKING)
 
     def ours(_: str) -> dict[str, float]:
-        return dict(recsys.spark.evaluate_factors(users, items, truth, METRICS, partitions=partitions))
+        return dict(recsys.spark.evaluate_factors(users, items, truth, FULL_RANKING, partitions=partitions))
 
     return turns({"recsys": ours}, rounds, warm=True)
 
@@ -453,7 +454,35 @@ def growth_lines(args: argparse.Namespace) -> dict[str, Any]:
         line = {f"{n_users:,}": lambda folder=folder: apart(out_of_core, folder, args.memory)}
         rows |= in_turn(line, args.rounds)
         rows[f"{n_users:,}"]["users"] = n_users
+    draw_growth(rows)
     return rows
+
+
+def draw_growth(rows: dict[str, Any]) -> None:
+    """The picture in docs/beyond-memory.md."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(8, 2.9), layout="constrained")
+    users = [row["users"] / 1e6 for row in rows.values()]
+    for ax, part, title, text in (
+        (axes[0], "cpu_s", "CPU time, seconds", "{:.0f} s"),
+        (axes[1], "peak_gb", "peak memory of the process, GB", "{:.2f} GB"),
+    ):
+        values = [row[part] for row in rows.values()]
+        ax.plot(users, values, marker="o", color="#2a6f97", linewidth=1.8, markersize=5)
+        for number, (x, y) in enumerate(zip(users, values, strict=True)):
+            place = (0, -15) if number % 2 == 0 and part == "peak_gb" else (0, 7)
+            ax.annotate(text.format(y), (x, y), textcoords="offset points", xytext=place, ha="center")
+        ax.set_title(title, loc="left", fontsize=10.5)
+        ax.set(xlabel="million users x top-10", xlim=(0, 11), ylim=(0, 1.25 * max(values)), xticks=users)
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[1].set_ylim(0, 1.15)
+    axes[1].axhline(1.0, color="#999999", linewidth=1, linestyle="--")
+    axes[1].annotate('memory="1GB"', (0.3, 1.02), color="#666666")
+    figure.savefig(ROOT / "docs" / "images" / "growth.png", dpi=160)
 
 
 def wanted(args: argparse.Namespace, line: str) -> bool:
