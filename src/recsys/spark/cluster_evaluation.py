@@ -33,7 +33,7 @@ from recsys.ranks.sources import RankingOptions
 from recsys.spark.cluster_frames import UserFrame, describe_files, union_rows
 from recsys.spark.exposure_rows import rows_by_key, with_exposure
 from recsys.spark.item_factors import ItemFactors
-from recsys.spark.partition_jobs import PartitionJob, ShardJob, rebuild_error
+from recsys.spark.partition_jobs import ERROR_MARK, PartitionJob, ShardJob, rebuild_error
 
 _PIECES_AT_ONCE = 64
 
@@ -272,7 +272,7 @@ def _local_folder(path: str | os.PathLike[str]) -> Path:
 
 @contextlib.contextmanager
 def clear_errors() -> Iterator[None]:
-    """Workers without this package are an error that says what to do; all else passes through."""
+    """Errors of workers as ours: those that a job describes, and workers without this package."""
     from pyspark.errors import PySparkException
 
     try:
@@ -285,4 +285,7 @@ def clear_errors() -> Iterator[None]:
                 "environment with spark.archives."
             )
             raise missing from error
+        described = re.search(re.escape(ERROR_MARK) + r"(\{.*\})", str(error))
+        if described is not None:
+            raise rebuild_error(json.loads(described[1])) from error
         raise
