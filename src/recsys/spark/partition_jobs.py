@@ -15,7 +15,7 @@ import numpy as np
 from recsys import __version__, errors
 from recsys.errors import FileError, RecsysError, RecsysWarning
 from recsys.evaluation.evaluator import Evaluator
-from recsys.evaluation.pieces import PieceResult
+from recsys.evaluation.pieces import PieceResult, name_row
 from recsys.evaluation.row_folders import write_piece
 from recsys.inputs import read_interactions
 from recsys.ranks.sources import Factors, RankingOptions
@@ -171,13 +171,9 @@ class ShardJob:
 
 
 def _describe_error(error: RecsysError, tables: Mapping[str, Any]) -> dict[str, Any]:
-    """An error for the driver; a number of a row means nothing there, so its user and item are named."""
-    row, table = error.row, tables.get(error.table or "")
-    if table is not None and isinstance(row, int | np.integer) and 0 <= row < table.num_rows:
-        cells = table.slice(row, 1).to_pylist()[0]
-        row = ", ".join(f"{name} {value!r}" for name, value in cells.items())
-    elif not isinstance(row, str | int | None):
-        row = str(row)
+    """An error for the driver, where the number of a row means nothing: its user and item are named."""
+    name_row(error, tables)
+    row = error.row if isinstance(error.row, str | int | None) else str(error.row)
     where = {"table": error.table, "column": error.column, "row": row, "hint": error.hint}
     return {"kind": type(error).__name__, "message": error.message, **where}
 
