@@ -154,6 +154,30 @@ def test_notes_cautions_and_warnings_arrive(spark):
     assert [one.code for one in found.cautions] == [one.code for one in expected.cautions]
 
 
+@pytest.mark.parametrize("kind", ["tinyint", "int", "bigint", "double"])
+def test_ranks_of_every_type_stay_apart_from_rows_without_one(spark, kind):
+    made = tables(40)
+    made["lists"] = made["lists"][made["lists"]["rank"] <= 100]
+    data = frames(spark, made)
+    lists = data["lists"].withColumn("rank", data["lists"]["rank"].cast(kind))
+    expected = recsys.evaluate(made["lists"], made["truth"], SIX, seen=made["seen"])
+    assert_same(recsys.spark.evaluate(lists, data["truth"], SIX, seen=data["seen"]), expected)
+    lowest = "-128" if kind == "tinyint" else str(-(2**31)) if kind == "int" else str(-(2**63))
+    for cell, words in (
+        ("null", "the rank nan"),
+        ("0", "the rank 0"),
+        ("-5", "the rank -5"),
+        (lowest, "the rank -"),
+    ):
+        wrong = lists.selectExpr(
+            "user", "item", f"if(user = 7 and rank = 2, cast({cell} as {kind}), rank) rank"
+        )
+        with pytest.raises(recsys.errors.InputError, match=words) as caught:
+            recsys.spark.evaluate(wrong, data["truth"], SIX)
+        assert caught.value.table == "lists"
+        assert "user 7" in str(caught.value)
+
+
 def test_errors_arrive_typed_and_name_user_and_item(spark):
     made = tables(40)
     twice = pd.concat([made["lists"], pd.DataFrame({"user": [5], "item": [999], "rank": [1]})])

@@ -6,7 +6,7 @@ import contextlib
 import io
 import re
 import urllib.parse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -22,6 +22,10 @@ _FACTORS = {"user_factors": "user", "item_factors": "item"}
 _IDS = ("case", "user", "item")
 _ROLES = {**ROLES, "seen": _IDS, "eligible": _IDS}
 _WHOLE_TYPES = ("tinyint", "smallint", "int", "bigint")
+_MARK = -(2**63)
+_MARKS = 16
+"""A rank is above 0. The lowest 64-bit numbers in its column are the tables of rows without one: a column
+less to shuffle, and a missing rank in the lists stays one."""
 _CAST = "Cast the column to bigint or string, for example df.withColumn('user', df.user.cast('string'))."
 
 
@@ -123,7 +127,7 @@ class UserFrame:
 
 
 def union_rows(tables: Sequence[UserFrame], ids: str | None) -> tuple[Any, dict[str, str]]:
-    """The rows of all tables under one header, with the number of the table, and the types of ids."""
+    """The rows of all tables under one header, which says the table of each row, and the types of ids."""
     from pyspark.sql import functions as F  # noqa: N812
 
     own: list[dict[str, Any]] = []
@@ -151,14 +155,45 @@ def union_rows(tables: Sequence[UserFrame], ids: str | None) -> tuple[Any, dict[
     header = {role: kind for role, (kind, _) in kinds.items()} | types
     # Arrow writes missing arrays in a time that grows with the square of the batch; empty ones are quick.
     nothing = {role: F.array() if kind.startswith("array") else F.lit(None) for role, kind in header.items()}
-    rows = [
-        table.frame.select(
-            F.lit(number).cast("tinyint").alias("table"),
-            *(cells.get(role, nothing[role]).cast(kind).alias(role) for role, kind in header.items()),
-        )
-        for number, (table, cells) in enumerate(zip(tables, own, strict=True))
-    ]
+    in_ranks = header.get("rank") in _WHOLE_TYPES
+    rows = []
+    for number, (table, cells) in enumerate(zip(tables, own, strict=True)):
+        columns = {role: cells.get(role, nothing[role]).cast(kind) for role, kind in header.items()}
+        if in_ranks:
+            rank = F.greatest(columns["rank"].cast("bigint"), F.lit(_MARK + _MARKS))
+            columns["rank"] = F.coalesce(F.when(columns["rank"].isNotNull(), rank), F.lit(_MARK + number))
+        else:
+            columns["table"] = F.lit(number).cast("tinyint")
+        rows.append(table.frame.select(*(column.alias(role) for role, column in columns.items())))
     return reduce(lambda one, other: one.unionByName(other), rows), header
+
+
+def split_rows(batches: Iterator[Any], sent: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    """The rows of each table of `union_rows`, under its own column names; nothing if there are no rows."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    ranked = next((at for at, columns in enumerate(sent.values()) if "rank" in columns), None)
+    parts: dict[str, list[Any]] = {name: [] for name in sent}
+    schema = None
+    for batch in batches:
+        if "table" in batch.schema.names:
+            number = batch.column("table")
+        else:
+            rank = batch.column("rank")
+            is_mark = pc.less(rank, _MARK + _MARKS)
+            number = pc.if_else(is_mark, pc.bit_wise_xor(rank, _MARK), ranked)
+            rank = pc.if_else(is_mark, None, rank)
+            batch = batch.set_column(batch.schema.get_field_index("rank"), "rank", rank)  # noqa: PLW2901
+        schema = batch.schema
+        for at, name in enumerate(sent):
+            parts[name].append(batch.filter(pc.equal(number, at)))
+    tables = {}
+    for name, columns in sent.items() if schema is not None else ():
+        role_of = {"case" if role == "user" and "case" not in columns else role: role for role in columns}
+        table = pa.Table.from_batches(parts.pop(name), schema).select([*role_of])
+        tables[name] = table.rename_columns([columns[role] for role in role_of.values()])
+    return tables
 
 
 def describe_files(frame: Any) -> str | None:

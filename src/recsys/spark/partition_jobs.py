@@ -19,6 +19,7 @@ from recsys.evaluation.pieces import PieceResult, name_row
 from recsys.evaluation.row_folders import write_piece
 from recsys.inputs import read_interactions
 from recsys.ranks.sources import Factors, RankingOptions
+from recsys.spark.cluster_frames import split_rows
 from recsys.spark.exposure_rows import ShownRows, without_exposure
 from recsys.spark.item_factors import ItemFactors
 from recsys.types import Lists
@@ -40,7 +41,7 @@ class PartitionJob:
 
     def run(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Rows of all tables to what the partition adds: exposure of items, then one row with the rest."""
-        tables = _split(batches, self.sent)
+        tables = split_rows(batches, self.sent)
         if self.items is not None and tables and not tables["truth"].num_rows:
             return  # nobody to rank for
         if not any(table.num_rows for table in tables.values()):
@@ -107,26 +108,6 @@ class PartitionJob:
         yield pa.record_batch(row)
 
 
-def _split(batches: Iterator[Any], sent: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-    """The rows of each table, under its own column names; nothing if there are no rows."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    parts: dict[str, list[Any]] = {name: [] for name in sent}
-    schema = None
-    for batch in batches:
-        schema = batch.schema
-        number = batch.column("table")
-        for at, name in enumerate(sent):
-            parts[name].append(batch.filter(pc.equal(number, at)))
-    tables = {}
-    for name, columns in sent.items() if schema is not None else ():
-        role_of = {"case" if role == "user" and "case" not in columns else role: role for role in columns}
-        table = pa.Table.from_batches(parts.pop(name), schema).select([*role_of])
-        tables[name] = table.rename_columns([columns[role] for role in role_of.values()])
-    return tables
-
-
 @dataclass(frozen=True, eq=False)
 class ShardJob:
     """What a worker does with some users and some shards of the catalogue: the best items of each."""
@@ -145,7 +126,7 @@ class ShardJob:
         held = list(batches)
         rows = pa.Table.from_batches(held) if held else pa.table({"shard": []})
         for number in pc.unique(rows.column("shard")).to_pylist():
-            tables = _split(rows.filter(pc.equal(rows.column("shard"), number)).to_batches(), self.sent)
+            tables = split_rows(rows.filter(pc.equal(rows.column("shard"), number)).to_batches(), self.sent)
             if not tables["user_factors"].num_rows:
                 continue
             try:
