@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -231,3 +232,14 @@ WORLD = World(
     {1: {"a": 1.0}, 2: {"b": 1.0}, 3: {"e": 1.0, "c": 1.0}},
     3, "abcdef", dict.fromkeys((1, 2, 3), 1.0), dict.fromkeys("abcdef", 1.0), {},
 )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["overlap", "average_overlap", "rbo"])
+def test_uncut_overlap_of_a_group_reaches_as_deep_as_its_last_item(name):
+    lists, reference = {1: [1, 2, 3, 5, 7]}, {1: [7]}
+    groups = {"item": [1, 2, 3, 5, 7], "kind": ["a", "a", "a", "b", "b"]}
+    result = recsys.evaluate(
+        lists, {1: {3}}, name, reference=reference, items=pd.DataFrame(groups), by="kind"
+    )
+    assert result.by["b"][name] == result[name] > 0.0
+    assert result.by["a"][name] == 0.0

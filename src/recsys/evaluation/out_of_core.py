@@ -33,6 +33,8 @@ from recsys.evaluation.run import (
     EvaluationRun,
     check_user_ids,
     columns_for,
+    highest_of,
+    with_highest_grade,
 )
 from recsys.inputs.byte_sizes import format_memory
 from recsys.inputs.files.formats import ROLES, open_file
@@ -113,7 +115,7 @@ def _evaluate_tables(
             if data is not None
         }
         n_rows = sum(table.count() for table in tables.values())
-        conventions = _with_highest_grade(tables["truth"], requests, conventions)
+        conventions = with_highest_grade(conventions, requests, lambda: _highest_grade(tables["truth"]))
         shared = _question(options, but=(*_OF_USERS, "k", "ids", "user_ids", "item_ids"))
         evaluator = Evaluator(
             [*map(str, requests)],
@@ -359,17 +361,11 @@ def _quoted(name: str, mark: str = '"') -> str:
     return mark + name.replace(mark, 2 * mark) + mark
 
 
-def _with_highest_grade(
-    truth: _InputTable, requests: Sequence[Request], conventions: Conventions
-) -> Conventions:
-    """The conventions with the highest grade of the truth, if a metric reads it and it was not set."""
-    reads = any("max_grade" in request.metric.conventions for request in requests)
-    if conventions.max_grade is not None or "grade" not in truth.column_of or not reads:
-        return conventions
+def _highest_grade(truth: _InputTable) -> float | None:
+    if "grade" not in truth.column_of:
+        return None
     grade = f"cast({_quoted(truth.column_of['grade'])} as double)"
-    low, high = truth.relation.aggregate(f"min({grade}), max({grade})").fetchall()[0]
-    is_graded = high is not None and math.isfinite(high) and not low == high == 1.0
-    return conventions.but(max_grade=high) if is_graded else conventions
+    return highest_of(*truth.relation.aggregate(f"min({grade}), max({grade})").fetchall()[0])
 
 
 def _cut_role(tables: Mapping[str, _InputTable], options: EvaluationOptions) -> tuple[str, bool]:

@@ -6,7 +6,8 @@ An `EvaluationRun` holds what was read. It can be run again, under other convent
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial as bind
 from pathlib import Path
@@ -125,13 +126,11 @@ class EvaluationRun:
         )
 
     def effective(self, conventions: Conventions) -> Conventions:
-        """The conventions with the highest grade of the truth, if a metric reads it and it was not set."""
+        """The conventions with the highest grade of the truth."""
         grades = self.truth.grades
-        if conventions.max_grade is not None or grades is None or not len(grades):
+        if grades is None or not len(grades):
             return conventions
-        if not any("max_grade" in request.metric.conventions for request in self.requests):
-            return conventions
-        return conventions.but(max_grade=float(grades.max()))
+        return with_highest_grade(conventions, self.requests, lambda: float(grades.max()))
 
     def cautions(self, partial: Partial, conventions: Conventions) -> tuple[Caution, ...]:
         """Where the result may answer another question than the one that was meant."""
@@ -603,6 +602,24 @@ def load_optional_interactions(
     """The same, or None if there is no history; `seen={}` is a history in which nobody had anything."""
     nobody = table == "seen" and isinstance(data, Mapping) and not data
     return None if data is None else load_interactions(data, table, columns, ids=ids, may_be_empty=nobody)
+
+
+def with_highest_grade(
+    conventions: Conventions, requests: Sequence[Request], highest: Callable[[], float | None]
+) -> Conventions:
+    """The conventions with the highest grade of a graded truth, if a metric reads it and it was not set."""
+    if conventions.max_grade is not None:
+        return conventions
+    if not any("max_grade" in request.metric.conventions for request in requests):
+        return conventions
+    grade = highest()
+    return conventions if grade is None else conventions.but(max_grade=grade)
+
+
+def highest_of(low: float | None, high: float | None) -> float | None:
+    """The highest grade, from the ends of a column; None where all are 1, as without grades, or none is."""
+    is_graded = high is not None and math.isfinite(high) and not low == high == 1.0
+    return float(high) if is_graded and high is not None else None
 
 
 def columns_for(table: str, columns: Any) -> Any:

@@ -6,7 +6,6 @@ import contextlib
 import copy
 import hashlib
 import json
-import math
 import os
 import re
 import urllib.parse
@@ -18,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from recsys import __version__, errors
-from recsys.conventions.decisions import Conventions
 from recsys.errors import FileError, InputError, MissingExtraError, NoRowsError, NotDefinedError, warn
 from recsys.evaluation.evaluator import Evaluator
 from recsys.evaluation.options import ContextKeywords
@@ -26,6 +24,7 @@ from recsys.evaluation.pieces import PieceResult, join_pieces, result_of
 from recsys.evaluation.result_files import whole_document
 from recsys.evaluation.results import Evaluation, load
 from recsys.evaluation.row_folders import Column, RowFolder, RowWriter, WrittenPiece
+from recsys.evaluation.run import highest_of, with_highest_grade
 from recsys.inputs.frames import column_notes
 from recsys.metrics.registry import largest_k
 from recsys.ranks.shards import check_on_lists
@@ -52,7 +51,9 @@ class ClusterEvaluation:
         self.ids: str | None = options.get("ids")
         self.items = items
         self.evaluator = copy.copy(evaluator)
-        self.evaluator.conventions = self._with_highest_grade(evaluator.conventions)
+        self.evaluator.conventions = with_highest_grade(
+            evaluator.conventions, evaluator.requests, self._highest_grade
+        )
         self.requests = evaluator.requests
         self.has_exposure = any(request.metric.kind == "catalogue" for request in self.requests)
         # What all users share was read already: workers need not get it twice.
@@ -64,18 +65,14 @@ class ClusterEvaluation:
         self.key = "user" if all(cases) else "case"
         self.whole_users = (all(cases) or not any(cases)) and options.get("clusters") is None
 
-    def _with_highest_grade(self, conventions: Conventions) -> Conventions:
-        """The conventions with the highest grade of the truth, if a metric reads it and it was not set."""
+    def _highest_grade(self) -> float | None:
         truth = self.tables["truth"]
-        reads = any("max_grade" in request.metric.conventions for request in self.evaluator.requests)
-        if conventions.max_grade is not None or "grade" not in truth.column_of or not reads:
-            return conventions
+        if "grade" not in truth.column_of:
+            return None
         from pyspark.sql import functions as F  # noqa: N812
 
         grade = truth.cells("grade", None).cast("double")
-        low, high = truth.frame.agg(F.min(grade), F.max(grade)).first()
-        is_graded = high is not None and math.isfinite(high) and not low == high == 1.0
-        return conventions.but(max_grade=float(high)) if is_graded else conventions
+        return highest_of(*truth.frame.agg(F.min(grade), F.max(grade)).first())
 
     def of_shards(self, shards: int, items: ItemFactors) -> ClusterEvaluation:
         """The same about ready lists: the best items of every shard of the catalogue."""
