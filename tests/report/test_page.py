@@ -21,7 +21,7 @@ from recsys.errors import FileError, InputError, MissingExtraError, UnknownNameE
 from recsys.report import example_users, report_html, section_numbers, write_report
 from recsys.report.headline import differences
 from recsys.report.html_tables import html_table
-from recsys.report.page import json_for_script
+from recsys.report.offline_page import json_for_script
 from recsys.report.report_data import findings_of, gather_report_data, history_by_metric
 from worlds.report import HOSTILE, evaluations, world
 

@@ -1,39 +1,20 @@
-"""One self-contained HTML file: template, style, script and data under a content security policy.
-
-Names and ids are untrusted, so the template escapes everything, data stands in a JSON block whose markup
-characters are escaped, scripts run by their hash only, nothing is fetched, and Vega interprets its
-expressions instead of evaluating code.
-"""
+"""The report: what it says at the top, its sections, and the file it is written to."""
 
 from __future__ import annotations
 
-import base64
-import datetime as dt
-import gzip
-import hashlib
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypedDict
 
-from recsys.errors import MissingExtraError
 from recsys.evaluation.cautions import comparison_cautions, unique_cautions
-from recsys.evaluation.result_files import library_version
 from recsys.inputs.files import write_text
-from recsys.report.charts.chart import Chart, vl_convert
+from recsys.report.charts.chart import Chart
 from recsys.report.headline import verdict
+from recsys.report.offline_page import offline_page
 from recsys.report.report_data import ReportData, gather_report_data
 from recsys.report.sections import Picture, Section, sections_of
-
-_GLOBALS = "window.vegaEmbed = vegaEmbed;"
-_ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
-_SVG_STYLE = (
-    "'unsafe-inline'"  # Vega sets fonts of SVG text by style attribute; style elements are admitted by hash
-)
 
 
 @dataclass(frozen=True)
@@ -151,15 +132,6 @@ def chart_page(chart: Chart) -> str:
     return _render(_Page(chart.says.rstrip("."), "", (), (), (), [section], []))
 
 
-def json_for_script(data: Any) -> str:
-    r"""JSON that is safe inside a script element: no character of it can end the element.
-
-    >>> json_for_script({"name": "</script>"})
-    '{"name":"\\u003c/script\\u003e"}'
-    """
-    return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(_ESCAPES)
-
-
 def _render(page: _Page) -> str:
     specs: dict[str, Any] = {}
     config: Mapping[str, Any] = {}
@@ -171,45 +143,8 @@ def _render(page: _Page) -> str:
             specs[f"{section.key}-{number}"] = spec | {"width": "container"}
             config = picture.chart.spec["config"]
     users = next((s.users for s in page.sections if s.users), None)
-    data = json_for_script({"charts": specs, "config": config, "inspector": users})
-    style, script = _asset("page.css"), _asset("page.js")
-    vega, vega_hash = _vega() if specs else ("", "")
-    scripts = f"{_csp_hash(script)} {vega_hash}".strip()
-    style_hash = _csp_hash(style)
-    policy = (
-        f"default-src 'none'; script-src {scripts}; style-src {style_hash}; style-src-elem {style_hash}; "
-        f"style-src-attr {_SVG_STYLE}; img-src data: blob:; base-uri 'none'; form-action 'none'"
-    )
-    try:
-        import jinja2
-    except ImportError as error:
-        raise MissingExtraError("jinja2", "report", "Writing a report") from error
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    text: str = environment.from_string(_asset("page.html")).render(
-        page=page, style=style, script=script, vega=vega, data=data, policy=policy,
-        version=library_version(), written=dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC"),
-    )  # fmt: skip
-    return text
-
-
-@cache
-def _asset(name: str) -> str:
-    return files("recsys.report").joinpath(name).read_text(encoding="utf-8").strip()
-
-
-@cache
-def _vega() -> tuple[str, str]:
-    """The Vega scripts from the installed package, compressed to half the page's size, and their hash."""
-    text: str = vl_convert().javascript_bundle(_GLOBALS)
-    packed = gzip.compress(text.encode(), compresslevel=9, mtime=0)
-    return base64.b64encode(packed).decode("ascii"), _csp_hash(text)
-
-
-def _csp_hash(text: str) -> str:
-    """The hash by which a content security policy admits a script or style."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"
+    data = {"charts": specs, "config": config, "inspector": users}
+    return offline_page("page", data, draws=bool(specs), page=page)
 
 
 def _facts(data: ReportData) -> list[str]:
