@@ -436,7 +436,7 @@ def test_the_table_of_a_history_is_read_like_the_history_itself(tmp_path):
 
 @pytest.mark.parametrize(("package", "named"), [("jinja2", "jinja2"), ("vl_convert", "vl-convert")])
 def test_a_missing_package_is_named_with_the_line_that_installs_it(package, named, monkeypatch, tmp_path):
-    from recsys.report import page as room
+    from recsys.report import offline_page as room
 
     room._vega.cache_clear()
     monkeypatch.setitem(sys.modules, package, None)
