@@ -19,7 +19,8 @@ PEERS := .venv-peers
 BIN := $(VENV)/bin
 NATIVE := $(wildcard CMakeLists.txt src/recsys/kernels/native/*)
 CPP := $(wildcard src/recsys/kernels/native/*.cpp src/recsys/kernels/native/*.hpp tests/kernels/native/*.cpp)
-SOURCES := $(shell find src -name '*.py' -o -name 'py.typed' -o -name '*.html' -o -name '*.css' -o -name '*.js' -o -name '*.json')
+SOURCES := $(shell find src -name '*.py' -o -name 'py.typed' -o -name '*.html' -o -name '*.css' -o -name '*.js' -o -name '*.json' \
+    -o -name 'references.txt')
 
 .PHONY: help demo test quick check parity bench tidy sanitize fuzz nominal nightly cross docs lock clean
 .DELETE_ON_ERROR:

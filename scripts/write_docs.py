@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import warnings
+from collections.abc import Sequence
+from functools import partial
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import recsys
@@ -279,12 +284,119 @@ def cautions_page() -> str:
     return "\n".join(lines)
 
 
+# The rooms of the API reference: those that need no import beside recsys, and three that share a verb's name.
+ROOMS = recsys._ROOMS | {name: f"recsys.{name}" for name in ("audit", "conventions", "metrics")}  # noqa: SLF001
+VERBS = {
+    "evaluation": "Evaluate",
+    "comparison": "Compare",
+    "ranks": "Models as sources of rankings",
+    "inputs": "Read data",
+    "types": "Data once read",
+    "splits": "Split",
+    "audit": "Audit",
+    "stats": "Online experiments",
+}
+
+
+def reference_page() -> str:
+    """The names of `recsys` itself, by subject, and a table of the rooms."""
+    lines = [
+        MADE,
+        "",
+        "# API reference",
+        "",
+        "Every public name with its signature. This page has the names of `recsys` itself; the others are in",
+        "modules that `import recsys` brings along, so `recsys.splits.leave_last` needs no second import.",
+        "",
+        "| module | about |",
+        "|---|---|",
+    ]
+    for name, path in sorted(ROOMS.items()):
+        about = inspect.getdoc(import_module(path)) or ""
+        lines.append(f"| [`{name}`]({name}.md) | {' '.join(about.partition(chr(10) * 2)[0].split())} |")
+    lines.append("")
+    homes = {name: _home(recsys, name).split(".")[1] for name in recsys.__all__}
+    for room in dict.fromkeys([*VERBS, *sorted(homes.values())]):
+        names = sorted((n for n, home in homes.items() if home == room), key=lambda n: n[0].isupper())
+        if names:
+            entries = _entries(recsys, names, "recsys", 3, {})
+            lines += [f"## {VERBS.get(room, room.capitalize())}", "", *entries]
+    return "\n".join(lines)
+
+
+def room_page(name: str) -> str:
+    """The names of one room, and of the modules that are public names of it."""
+    room = import_module(ROOMS[name])
+    known = {_home(recsys, verb): (f"recsys.{verb}", "index.md") for verb in recsys.__all__}
+    lines = [MADE, "", f"# recsys.{name}", "", *_directive(ROOMS[name], docstring_only=True)]
+    lines += _entries(room, room.__all__, f"recsys.{name}", 2, known)
+    for inner in room.__all__:
+        module = getattr(room, inner)
+        if isinstance(module, ModuleType):
+            lines += [f"## recsys.{name}.{inner}", "", *_directive(module.__name__, docstring_only=True)]
+            lines += _entries(module, module.__all__, f"recsys.{name}.{inner}", 3, known)
+    return "\n".join(lines)
+
+
+def _entries(
+    room: ModuleType, names: Sequence[str], shown: str, level: int, known: dict[str, tuple[str, str]]
+) -> list[str]:
+    """One entry per name; what has one already, by another name, is linked. `known`: {home: (name, page)}."""
+    lines = []
+    for name in sorted(names, key=lambda name: not _home(room, name).endswith(f".{name}")):  # aliases last
+        home = _home(room, name)
+        if isinstance(getattr(room, name), ModuleType):
+            continue
+        if home in known:
+            other, page = known[home]
+            lines += [f"{'#' * level} {shown}.{name}", "", f"[`{other}`]({page}#{home})", ""]
+        else:
+            lines += _directive(home, heading=f"{shown}.{name}", toc_label=name, heading_level=level)
+            known[home] = f"{shown}.{name}", ""
+    return lines
+
+
+def _home(room: ModuleType, name: str) -> str:
+    """Where a function or a class is defined; other values by the name they have here."""
+    value = getattr(room, name)
+    own = inspect.isfunction(value) or inspect.isclass(value)
+    return f"{value.__module__}.{value.__qualname__}" if own else f"{room.__name__}.{name}"
+
+
+def _directive(path: str, *, docstring_only: bool = False, **options: Any) -> list[str]:
+    if docstring_only:
+        options = {"members": "false", "show_root_heading": "false", "show_root_toc_entry": "false"}
+    return [f"::: {path}", "    options:", *(f"      {key}: {value}" for key, value in options.items()), ""]
+
+
+def recipes_page() -> str:
+    """The files of examples/recipes, with what their docstrings say above the code."""
+    lines = [
+        MADE,
+        "",
+        "# Recipes: SASRec, two-tower, LightGBM, RecBole, Hugging Face",
+        "",
+        "Whole programs of fewer than 60 lines that take seconds, and that the tests run. Your model",
+        "goes where theirs stands: whatever ranks is handed over as `recsys.Scores` (a function of blocks of",
+        "users), `recsys.Factors` (two matrices) or a table of lists ([other tools](ecosystem.md)).",
+        "",
+    ]
+    for path in sorted((DOCS.parent / "examples" / "recipes").glob("*.py")):
+        docstring, _, code = path.read_text(encoding="utf-8").removeprefix('"""').partition('"""\n')
+        title = docstring.partition(":")[0].partition(",")[0]
+        lines += [f"## {title}", "", docstring, "```python notest", code.strip("\n"), "```", ""]
+    return "\n".join(lines)
+
+
 PAGES = {
     "cautions.md": cautions_page,
     "files.md": files_page,
     "metrics.md": metrics_page,
     "conventions.md": conventions_page,
     "conventions-explained.md": explained_page,
+    "recipes.md": recipes_page,
+    "api/index.md": reference_page,
+    **{f"api/{name}.md": partial(room_page, name) for name in ROOMS},
 }
 
 
@@ -294,6 +406,7 @@ def main() -> int:
         print("\n".join(f"docs/{name} is stale: run make docs" for name in stale) or "docs are up to date")
         return 1 if stale else 0
     for name in stale:
+        (DOCS / name).parent.mkdir(exist_ok=True)
         write_text(DOCS / name, PAGES[name]())
         print(f"wrote docs/{name}")
     return 0

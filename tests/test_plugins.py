@@ -1,4 +1,4 @@
-"""Another package adds a metric, a split, a file format, a backend, a check, a caution, a section, a verb.
+"""Another package adds a metric, a split, a format, a backend, a check, a model, a picture, a verb and more.
 
 It is one module and the entry points that name it. Each addition is then found wherever ours are: by name, in
 listings and in the command.
@@ -21,6 +21,9 @@ from recsys.evaluation.cautions import caution_rule
 from recsys.inputs.files.formats import Format, add_format
 from recsys.kernels.backend import BACKENDS, Backend
 from recsys.metrics import metric
+from recsys.models.trainable import TRAINABLE, Trainable
+from recsys.ranks.sources import Scores
+from recsys.report import pictures
 from recsys.report.sections import Section, section
 from recsys.splits import leave_last
 from recsys.splits.job import strategy
@@ -73,6 +76,20 @@ def two_users(question):
     return "there are two users" if question.partial.counts["cases"] == 2 else None
 
 
+def fit_alphabet(history, *, catalogue=None, seed=0):
+    scores = np.tile(-np.arange(len(history.items.values), dtype=float), (len(history.cases.values), 1))
+    return Scores(scores, user_ids=history.cases.values, item_ids=history.items.values)
+
+
+TRAINABLE["alphabet"] = Trainable(fit_alphabet, help="Items by their names.")
+
+
+@pictures.picture
+def sunflowers(values):
+    """A picture of ours under another name."""
+    return pictures.bars(values)
+
+
 @section("moon", "Phase of the moon", needs="a sky")
 def moon(data):
     return Section("It is full.")
@@ -86,7 +103,18 @@ def command():
     """Say hello."""
     click.echo("hello")
 '''
-GROUPS = ("metrics", "splits", "formats", "backends", "checks", "cautions", "sections", "verbs")
+GROUPS = (
+    "metrics",
+    "splits",
+    "formats",
+    "backends",
+    "checks",
+    "cautions",
+    "trainable",
+    "pictures",
+    "sections",
+    "verbs",
+)
 
 
 @pytest.fixture(scope="module")
@@ -183,6 +211,31 @@ def test_a_check_runs_with_the_others_and_by_name(run):
         print([f.name for f in recsys.audit(train, test, checks=["seven_items"])])
     """
     assert run(code) == "True\n['seven_items']\n"
+
+
+def test_a_model_is_trained_by_name_and_by_the_command(run, tmp_path):
+    code = """
+        import recsys
+        from recsys.models.trainable import train_model
+        history = {"ann": ["b", "c"], "bob": ["a"]}
+        model = train_model("alphabet", history)
+        print(recsys.recommend(model, 1, seen=history).to_frame()["item"].tolist())
+    """
+    assert run(code) == "['a', 'b']\n"
+    assert "Items by their names." in run(command("train", "--help"))
+    (tmp_path / "t.csv").write_text("user,item\nann,b\nann,c\nbob,a\n")
+    run(command("train", "alphabet", str(tmp_path / "t.csv"), "-o", str(tmp_path / "model.npz"), "-q"))
+    assert (tmp_path / "model.npz").exists()
+
+
+def test_a_picture_is_a_chart_and_a_figure(run):
+    code = """
+        import recsys
+        values = {"a": {"ndcg@10": 0.5}}
+        print(type(recsys.report.charts.sunflowers(values)).__name__)
+        print(type(recsys.report.figures.sunflowers(values)).__name__)
+    """
+    assert run(code) == "Chart\nAxes\n"
 
 
 def test_a_section_stands_on_the_page_before_the_conventions(run):

@@ -20,7 +20,7 @@ import numpy as np
 import recsys
 from recsys.cf.evaluation import NCFEvaluator
 from recsys.evaluation.candidates import Candidates
-from recsys.models import load_model
+from recsys.models import load_network
 from recsys.stats.sampled import negatives_needed, winner_probability
 
 METRICS = ("hit@10", "ndcg@10", "map", "auc")
@@ -122,7 +122,7 @@ def main() -> None:
     train = recsys.read_interactions(pairs)
     cases = Candidates.of(arrays["test_users"], arrays["test_items"], arrays["test_negatives"])
     models: dict[str, Any] = {"popularity": Popularity(arrays["users"], arrays["items"], n_users, n_items)}
-    models |= {name: load_model(options.weights / f"{name}.npz") for name in MODELS}
+    models |= {name: load_network(options.weights / f"{name}.npz") for name in MODELS}
     results = {name: evaluate_model(model, cases, arrays, train) for name, model in models.items()}
 
     print(

@@ -123,7 +123,7 @@ def main() -> None:
     log: dict[str, Any] = {"recipe": options.recipe, "seed": options.seed, "models": {}}
     for kind in ("gmf", "mlp", "neumf"):
         log["models"][kind] = experiment.choose_and_train(kind)
-        save_model(experiment.fitted_models[kind].model, options.target / f"{kind}.npz")
+        save_model(options.target / f"{kind}.npz", experiment.fitted_models[kind].model)
     log["seconds"] = time.perf_counter() - start_time
     (options.target / "training.json").write_text(json.dumps(log, indent=1) + "\n")
     print(f"done in {log['seconds']:.0f} s")

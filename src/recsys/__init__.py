@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from recsys.audit import audit
+    from recsys.cli.bench import bench
     from recsys.comparison.compare import Comparison, compare
     from recsys.comparison.explain import explain
     from recsys.comparison.gate import gate
@@ -50,6 +51,7 @@ _HOMES = {
     "StopWhen": "recsys.evaluation.stopping",
     "ab": "recsys.stats.online_experiments",
     "audit": "recsys.audit",
+    "bench": "recsys.cli.bench",
     "compare": "recsys.comparison.compare",
     "evaluate": "recsys.evaluation.evaluate",
     "evaluate_candidates": "recsys.evaluation.candidates",
@@ -107,6 +109,7 @@ __all__ = [
     "StopWhen",
     "ab",
     "audit",
+    "bench",
     "compare",
     "evaluate",
     "evaluate_candidates",

@@ -133,7 +133,8 @@ class Ids:
                 f"the {what} ids are {self.kind} in one table ({self.name(-1)!r}, …) and {other.kind} in "
                 f"the other ({other.name(-1)!r}, …), so none of them would match.",
                 column=what,
-                hint="Make both the same type, for example with .astype(str).",
+                hint="Make both the same type, for example with .astype(str); "
+                "recsys.read_file(path, ids='int') reads the ids of a file as numbers.",
             )
 
 

@@ -85,7 +85,7 @@ def test_formats(run, tmp_path, to):
         ([], 2, "Say --how"),
         (["--how", "leave_first"], 2, "leave_first"),
         (["--how", "leave_last", "--on-tie", "sometimes"], 2, "on_tie"),
-        (["--how", "random_ratio", "--test", "1.5"], 3, "--test 1.5"),
+        (["--how", "random_ratio", "--test", "1.5"], 3, "--test-share 1.5"),
         (["--how", "global_temporal", "--at", "2026-01-01"], 3, "--unit s"),
         (["--how", "leave_last", "--time", "when"], 3, "there is no column 'when'"),
         (["--how", "leave_last", "--scale", "1", "4"], 3, "--bad-rows exclude"),

@@ -1,4 +1,4 @@
-"""`recsys train ncf`: a file in, a model that evaluates out; errors come before training."""
+"""`recsys train`: a file in, a model that every verb reads out; errors come before training."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ from click.testing import CliRunner
 import recsys
 from recsys.cli.app import cli
 from recsys.inputs.files import write_ncf_files
-
-pytest.importorskip("torch")
-
-from recsys.models import load_model
+from recsys.models import TRAINABLE, describe_model, load_model, load_network, train_model
 
 QUICK = ["--epochs", "2", "--batch", "256", "--device", "cpu", "--factors", "4", "--layers", "8,4"]
 
@@ -38,6 +35,8 @@ def files(tmp_path):
 
 
 def run(*arguments):
+    """`recsys train ncf …`."""
+    pytest.importorskip("torch")
     return CliRunner().invoke(cli, ["train", "ncf", *map(str, arguments)])
 
 
@@ -53,7 +52,7 @@ def test_every_model_is_trained_tested_and_saved(files, kind):
     assert [row["metric"] for row in result["metrics"]] == ["hit@10", "ndcg@10", "mrr", "auc"]
     assert result["counts"]["cases"] == 30
     assert "epoch 1: ndcg@10" in done.stderr
-    model = load_model(out)
+    model = load_network(out)
     assert model.n_users == 30
     assert len(model.item_ids) == model.n_items  # items of the test that training lacks have rows, too
 
@@ -62,16 +61,27 @@ def test_a_table_with_text_ids_gives_a_model_with_text_ids(files):
     out = files / "model.npz"
     done = run(files / "t.csv", "-o", out, *QUICK, "-q")
     assert (done.exit_code, done.output) == (0, "")
-    model = load_model(out)
+    model = load_network(out)
     assert model.user_ids[0] == "u0"
     result = recsys.evaluate(model, {"u3": ["i5"], "u7": ["i9"]}, ["mrr"])
     assert result.counts["cases"] == 2
 
 
-def test_the_same_command_gives_the_same_file(files):
+def test_the_same_command_gives_the_same_network(files):
     for name in ("a.npz", "b.npz"):
         assert run(files / "t.csv", "-o", files / name, *QUICK, "-q").exit_code == 0
-    assert (files / "a.npz").read_bytes() == (files / "b.npz").read_bytes()
+    assert_same_files(files / "a.npz", files / "b.npz")
+
+
+def assert_same_files(one, other):
+    """All arrays are equal bit by bit, and the descriptions but for the seconds."""
+    descriptions = [describe_model(path) for path in (one, other)]
+    assert all(description.pop("seconds") >= 0 for description in descriptions)
+    assert descriptions[0] == descriptions[1]
+    with np.load(one) as first, np.load(other) as second:
+        assert first.files == second.files
+        for name in set(first.files) - {"recsys"}:
+            assert first[name].tobytes() == second[name].tobytes()
 
 
 def test_all_epochs_hold_nothing_out_and_need_no_time(files):
@@ -136,7 +146,7 @@ def plain_order(path, user, without):
     """[(item, logit)] of a user, best first: one call of the network for each pair."""
     import torch
 
-    model = load_model(path)
+    model = load_network(path)
     row = model.user_ids.tolist().index(user)
     with torch.no_grad():
         scores = {
@@ -159,8 +169,8 @@ def test_inspect_shows_the_items_the_network_ranks_first(ratings, kind, suffix):
     assert done.exit_code == 0, done.output
     head, *rows = (line.split(",") for line in done.stdout.splitlines())
     shown = [(int(row[head.index("item")]), float(row[head.index("score")])) for row in rows]
-    expected = plain_order(out, 115, without=history)[:5]
-    assert [item for item, _ in shown] == [item for item, _ in expected]
+    expected = plain_order(out, "115", without={str(item) for item in history})[:5]
+    assert [str(item) for item, _ in shown] == [item for item, _ in expected]
     assert [score for _, score in shown] == pytest.approx([score for _, score in expected], rel=1e-5)
 
 
@@ -182,13 +192,13 @@ def test_evaluate_and_compare_take_the_model_as_it_was_kept(ratings, kind):
     done = call("evaluate", out, test, "--seen", train, "-m", "mrr", "--json")
     assert done.exit_code == 0, done.output
     (row,) = json.loads(done.stdout)["result"]["metrics"]
-    seen: dict[int, set[int]] = {}
+    seen: dict[str, set[str]] = {}
     for line in train.read_text().splitlines()[1:]:
-        user, item, _ = map(int, line.split(","))
+        user, item, _ = line.split(",")
         seen.setdefault(user, set()).add(item)
     reciprocal = []
     for line in test.read_text().splitlines()[1:]:
-        user, item, _ = map(int, line.split(","))
+        user, item, _ = line.split(",")
         order = [ranked for ranked, _ in plain_order(out, user, without=seen[user])]
         reciprocal.append(1 / (order.index(item) + 1) if item in order else 0.0)
     assert row["value"] == pytest.approx(np.mean(reciprocal), rel=1e-9)
@@ -236,6 +246,242 @@ def test_the_documents_loader_takes_factors_with_their_weights_or_refuses(rating
             load_factors(out)
         return
     users, items = load_factors(out)
-    model, best = load_model(out), dict(plain_order(out, 115, without=()))
-    scores = users[model.user_ids.tolist().index(115)] @ items.T
+    model, best = load_network(out), dict(plain_order(out, "115", without=()))
+    scores = users[model.user_ids.tolist().index("115")] @ items.T
     assert scores.tolist() == pytest.approx([best[item] for item in model.item_ids.tolist()], rel=1e-4)
+
+
+# Baselines: every row of TRAINABLE by the command, and its file in every verb.
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """Ids such as 007 that are text only; users with two tastes, and a time for each row."""
+    folder = tmp_path_factory.mktemp("world")
+    rng = np.random.default_rng(5)
+    rows, when = {"train": [], "test": []}, 0
+    for user in range(40):
+        taste = rng.permutation(np.arange(12) + 12 * (user % 2))[:8]
+        for place, item in enumerate([*taste, int(rng.integers(24))]):
+            when += 1
+            part = "test" if place in (6, 7) else "train"
+            rows[part].append(f"{user:03},{item:02},{when}\n")
+    for part, lines in rows.items():
+        (folder / f"{part}.csv").write_text("user,item,timestamp\n" + "".join(lines))
+    (folder / "items.csv").write_text("item,title\n" + "".join(f"{i:02},film {i}\n" for i in range(30)))
+    return folder
+
+
+def train_by_command(world, name, *options):
+    if not TRAINABLE[name].installed:
+        pytest.skip(f"{name} needs {TRAINABLE[name].extra}")
+    out = world / f"{name}.npz"
+    done = call("train", name, world / "train.csv", "-o", out, "-q", *options)
+    assert (done.exit_code, done.output) == (0, "")
+    return out
+
+
+def printed_values(done):
+    assert done.exit_code == 0, done.output
+    return {row["metric"]: row["value"] for row in json.loads(done.stdout)["result"]["metrics"]}
+
+
+@pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")
+@pytest.mark.parametrize("suffix", ["npz", "safetensors"])
+@pytest.mark.parametrize("name", list(TRAINABLE))
+def test_the_command_gives_the_number_of_the_fitted_source(world, name, suffix):
+    if suffix == "safetensors":
+        pytest.importorskip("safetensors")
+    if not TRAINABLE[name].installed:
+        pytest.skip(f"{name} needs {TRAINABLE[name].extra}")
+    out, metrics = world / f"round_{name}.{suffix}", ["ndcg@5", "recall@10", "auc"]
+    assert call("train", name, world / "train.csv", "-o", out, "--seed", "3", "-q").exit_code == 0
+    history = recsys.read_file(world / "train.csv", "truth")
+    source = train_model(name, history, seed=3)
+    fitted = recsys.evaluate(source, world / "test.csv", metrics, seen=history)
+    asked = [option for metric in metrics for option in ("-m", metric)]
+    done = call("evaluate", out, world / "test.csv", "--train", world / "train.csv", *asked, "--json", "-q")
+    assert printed_values(done) == dict(fitted)
+    assert fitted.counts["cases"] == 40
+    by_path = recsys.evaluate(out, world / "test.csv", metrics, seen=world / "train.csv")
+    assert dict(by_path) == dict(fitted)
+    assert recsys.recommend(str(out), 3).codes.tolist() == recsys.recommend(source, 3).codes.tolist()
+
+
+@pytest.mark.parametrize("name", ["ease", "bpr"])
+def test_the_same_command_gives_the_same_model(world, name):
+    first = train_by_command(world, name).rename(world / f"first_{name}.npz")
+    assert_same_files(first, train_by_command(world, name))
+
+
+def test_every_verb_reads_the_model(world, tmp_path):
+    knn, ease = train_by_command(world, "item-knn"), train_by_command(world, "ease")
+    train, test = world / "train.csv", world / "test.csv"
+    source = load_model(knn)
+    best = recsys.recommend(source, 3, users=["007"], seen=train)
+    done = call(
+        "inspect", "007", knn, "--seen", train, "--items", world / "items.csv", "-k", "3", "--csv", "-q"
+    )
+    assert done.exit_code == 0, done.output
+    head, *rows = (line.split(",") for line in done.stdout.splitlines())
+    assert [row[head.index("item")] for row in rows] == best.to_frame()["item"].tolist()
+    assert rows[0][head.index("title")] == f"film {int(rows[0][head.index('item')])}"
+    value = recsys.evaluate(source, test, ["ndcg@5"], seen=train)["ndcg@5"]
+    done = call("compare", knn, ease, "--truth", test, "--train", train, "-m", "ndcg@5", "--csv", "-q")
+    assert done.exit_code == 0, done.output
+    head, row = (line.split(",") for line in done.stdout.splitlines())
+    assert float(row[head.index("baseline_value")]) == value
+    done = call("audit", train, test, "--lists", knn, "--check", "popularity_baseline", "--json", "-q")
+    assert [finding["name"] for finding in json.loads(done.stdout)["findings"]] == ["popularity_baseline"]
+    done = call(
+        "report",
+        knn,
+        ease,
+        "--truth",
+        test,
+        "--train",
+        train,
+        "-m",
+        "ndcg@5",
+        "-o",
+        tmp_path / "r.html",
+        "-q",
+    )
+    assert done.exit_code == 0, done.output
+    assert f"{value:.4f}" in (tmp_path / "r.html").read_text()
+    (tmp_path / "protocol.toml").write_text(
+        f"""[data]
+train = '{train}'
+test = '{test}'
+[metrics]
+names = ['ndcg@5']
+[models.knn]
+lists = '{knn}'
+[models.popularity]
+baseline = 'popularity'
+"""
+    )
+    done = call("run", tmp_path / "protocol.toml", "--json", "-q")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["result"]["models"]["knn"]["metrics"][0]["value"] == value
+
+
+def test_the_documents_loader_takes_the_factors_of_a_baseline(world):
+    from recsys.cf.evaluation import load_model as load_factors
+
+    out = train_by_command(world, "popularity")
+    users, items = load_factors(out)
+    assert np.array_equal(users @ items.T, load_model(out).users @ load_model(out).items.T)
+    with pytest.raises(recsys.errors.FileError, match="of the kind 'history', whose scores are no products"):
+        load_factors(train_by_command(world, "ease"))
+
+
+def test_settings_are_read_kept_and_used(world):
+    out = train_by_command(
+        world, "item-knn", "--set", "neighbours=2", "--set", "weighting=tf-idf", "--set", "shrinkage=1"
+    )
+    about = describe_model(out)
+    assert about["name"] == "item-knn"
+    assert about["settings"] == {"neighbours": 2, "weighting": "tf-idf", "shrinkage": 1.0}
+    history = recsys.read_file(world / "train.csv", "truth")
+    assert about["data"]["interactions"] == len(history.codes)
+    source = load_model(out)
+    assert np.diff(source.weights.tocsc().indptr).max() == 2
+    fitted = train_model("item-knn", history, neighbours=2, weighting="tf-idf", shrinkage=1.0)
+    assert np.array_equal(source.weights.toarray(), fitted.weights.toarray())
+
+
+def test_recent_takes_a_length_or_a_share_and_needs_times(world, tmp_path):
+    by_length, by_number, by_share = (
+        load_model(train_by_command(world, "recent", *options)).items[:, 0].tolist()
+        for options in (
+            ("--set", "half_life=30s", "--set", "unit=s"),
+            ("--set", "half_life=30"),
+            ("--set", "share=0.9"),
+        )
+    )
+    assert by_length == by_number != by_share
+    (tmp_path / "plain.csv").write_text("user,item\n1,2\n")
+    done = call("train", "recent", tmp_path / "plain.csv", "-o", tmp_path / "m.npz")
+    assert done.exit_code == 3
+    assert "needs times" in done.stderr
+
+
+def test_a_table_of_items_is_the_catalogue(world):
+    few, all_items = (
+        load_model(train_by_command(world, "popularity", *options))
+        for options in ((), ("--items", world / "items.csv"))
+    )
+    assert few.n_items == 24
+    assert all_items.n_items == 30
+    assert all_items.catalogue.values.tolist() == [f"{item:02}" for item in range(30)]
+
+
+def test_ids_are_read_as_by_all_verbs(world, tmp_path):
+    (tmp_path / "t.csv").write_text("user,item\n1,10\n1,20\n2,20\n")
+    for ids, kept in (("str", ["1", "2"]), ("int", [1, 2])):
+        out = tmp_path / f"{ids}.npz"
+        assert call("train", "popularity", tmp_path / "t.csv", "-o", out, "--ids", ids, "-q").exit_code == 0
+        assert load_model(out).user_rows.ids.values.tolist() == kept
+        # Whatever is kept, a verb reads it as it reads its other files.
+        values = [
+            printed_values(call("evaluate", out, tmp_path / "t.csv", "-m", "hit@1", "--json", "-q", *more))
+            for more in ((), ("--ids", "int"))
+        ]
+        assert values[0] == values[1] == {"hit@1": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["eaze", "train.csv", "-o", "m.npz"], "Did you mean 'ease'?"),
+        (["ease", "train.csv", "-o", "m.csv"], "must end in .npz or .safetensors"),
+        (["ease", "train.csv", "-o", "m.npz", "--set", "lambda=3"], "unknown setting of ease"),
+        (["ease", "train.csv", "-o", "m.npz", "--set", "regularisation"], "is not SETTING=VALUE"),
+        (["ease", "train.csv", "-o", "m.npz", "--set", "regularisation=much"], "is a number, such as"),
+        (["ease", "train.csv", "-o", "m.npz", "--set", "regularisation=0"], "is not above 0"),
+        (["item-knn", "train.csv", "-o", "m.npz", "--set", "neighbours=1.5"], "is a whole number, such as"),
+        (["item-knn", "train.csv", "-o", "m.npz", "--set", "weighting=none"], "unknown weighting"),
+        (["random", "train.csv", "-o", "m.npz", "--set", "neighbours=1"], "unknown setting of random"),
+        (["ease", "nowhere.csv", "-o", "m.npz"], "there is no file"),
+    ],
+)
+def test_what_cannot_be_trained_is_said_first(world, monkeypatch, arguments, words):
+    monkeypatch.chdir(world)
+    done = call("train", *arguments)
+    assert done.exit_code in (2, 3, 4)
+    assert words in done.stderr
+    assert not (world / "m.npz").exists()
+
+
+def test_ease_that_does_not_fit_is_refused(world, monkeypatch, tmp_path):
+    needed = TRAINABLE["ease"].memory(24)
+    for free, code in ((needed - 1, 3), (needed, 0), (None, 0)):
+        monkeypatch.setattr("recsys.cli.bench.free_memory", lambda free=free: free)
+        done = call("train", "ease", world / "train.csv", "-o", tmp_path / "m.npz", "-q")
+        assert done.exit_code == code, done.output
+        assert ("ease of 24 items takes 13.9KB" in done.stderr) == (code == 3)
+
+
+def test_help_lists_the_models_and_their_settings():
+    done = call("train", "--help")
+    for name, entry in TRAINABLE.items():
+        assert f"  {name}" in done.stdout
+        assert entry.help in done.stdout
+    assert "  ncf" in done.stdout
+    assert "regularisation=500.0" in call("train", "ease", "--help").stdout
+
+
+def test_a_damaged_or_foreign_file_is_refused_with_what_was_found(world, tmp_path):
+    whole = train_by_command(world, "ease").read_bytes()
+    (tmp_path / "cut.npz").write_bytes(whole[: len(whole) // 2])
+    np.savez(tmp_path / "factors.npz", U=np.ones((2, 3)), V=np.ones((4, 3)))
+    for name, words in (("cut.npz", "cannot be read"), ("factors.npz", "is no model file: it holds U, V")):
+        done = call("evaluate", tmp_path / name, world / "test.csv")
+        assert done.exit_code == 3
+        assert words in done.stderr
+
+
+def test_the_option_it_once_had_still_names_the_file(world, tmp_path):
+    assert call("train", "random", world / "train.csv", "--out", tmp_path / "m.npz", "-q").exit_code == 0
+    assert "--out " not in call("train", "random", "--help").stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy import stats as scipy_stats
 
 import recsys
 from recsys.errors import ConventionError, InputError, NotDefinedError
+from recsys.evaluation.cautions import Caution
 
 
 @cache
@@ -95,10 +97,38 @@ def test_error_rate_at_the_margin():
 
 def test_outputs():
     made = recsys.gate(worse_model(), old_model(), {"hit@1": "1%"})
-    assert "FAILED" in made.to_markdown()
-    assert "| hit@1 |" in made.to_markdown()
     assert json.loads(made.to_json())["checks"][0]["passed"] is False
     assert "not shown that it is no worse than 1%" in str(made)
+
+
+def test_the_comment_says_the_verdict_first_and_what_to_do():
+    passed = recsys.gate(better_model(), old_model(), {"hit@1": "1%"}).to_markdown()
+    assert passed.startswith("### Recommendation quality: passed\n\nEvery metric passes.")
+    margins = {"hit@1": "1%", "ndcg@3": 0.2}
+    failed = recsys.gate(worse_model(), old_model(), margins).to_markdown()
+    head, _, reason, *_ = failed.splitlines()
+    assert head == "### Recommendation quality: FAILED"
+    assert reason.startswith("- **hit@1**: not shown that it is no worse than 1%: it may be -")
+    assert "exceeds the margin" in reason
+    assert "- **ndcg@3**" not in failed
+    (row,) = [line for line in failed.splitlines() if line.startswith("| ndcg@3 |")]
+    bound = recsys.gate(worse_model(), old_model(), margins).checks[1].bound
+    assert f"| {bound:+.4g} | above -0.2 | pass |" in row
+    assert (
+        failed.index("<details>") < failed.index("- 2,000 users, paired by id") < failed.index("</details>")
+    )
+    unsure = recsys.gate(same_model(), old_model(), {"hit@1": "1%"}).to_markdown()
+    assert "No loss beyond the margin was seen, but one is not ruled out" in unsure
+    no_gain = recsys.gate(old_model(), old_model(), {"hit@1": 0}).to_markdown()
+    assert "above 0 | FAIL |" in no_gain
+    assert "ask only that it is no worse" in no_gain
+
+
+def test_the_comment_does_not_fold_cautions():
+    compared = recsys.gate(better_model(), old_model(), {"hit@1": "1%"})
+    comment = replace(compared, cautions=(Caution("code", "the truth differs.", "page"),)).to_markdown()
+    assert comment.index("**caution: the truth differs. \\[code\\]**") < comment.index("<details>")
+    assert comment.count("the truth differs") == 1
 
 
 def test_bad_input():

@@ -5,6 +5,8 @@ The Python of the pages is run by test_snippets.py.
 
 from __future__ import annotations
 
+import html
+import importlib
 import importlib.util
 import os
 import re
@@ -12,10 +14,12 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import FunctionType, ModuleType
 
 import pytest
 from click.testing import CliRunner
 
+import recsys
 from recsys.cli.app import cli
 from recsys.conventions.presets import PRESETS
 from recsys.metrics import METRICS
@@ -35,10 +39,12 @@ def generator():
     return module
 
 
-@pytest.mark.parametrize("name", ["metrics.md", "conventions.md", "conventions-explained.md"])
-def test_generated_pages_are_up_to_date(name):
-    stored = (ROOT / "docs" / name).read_text(encoding="utf-8")
-    assert stored == generator().PAGES[name](), "run make docs"
+def test_generated_pages_are_up_to_date():
+    made = {name: page() for name, page in generator().PAGES.items()}
+    stale = [name for name, text in made.items() if (ROOT / "docs" / name).read_text("utf-8") != text]
+    assert not stale, "run make docs"
+    left = {f"api/{page.name}" for page in (ROOT / "docs" / "api").glob("*.md")} - set(made)
+    assert not left, f"pages of rooms that are gone: {left}"
 
 
 def test_every_metric_and_preset_has_its_section():
@@ -82,6 +88,7 @@ def test_links_lead_somewhere(page):
         if anchor:
             headings = re.findall(r"^#+ (.+)$", aim.read_text(encoding="utf-8"), re.MULTILINE)
             anchors = {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
+            anchors |= set(re.findall(r"^::: (\S+)$", aim.read_text(encoding="utf-8"), re.MULTILINE))
             assert anchor in anchors, target
 
 
@@ -93,9 +100,11 @@ def test_the_architecture_names_every_room():
     assert not missing, f"docs/architecture.md says nothing of {missing}"
 
 
-def test_the_site_builds_strictly(tmp_path):
-    """No broken link or anchor, and every page has its place in the navigation."""
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "-d", str(tmp_path)]
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, built strictly: no broken link or anchor, and every page has its place in the navigation."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "-d", str(folder)]
     done = subprocess.run(
         command,
         capture_output=True,
@@ -105,12 +114,55 @@ def test_the_site_builds_strictly(tmp_path):
         env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert (tmp_path / "tutorial.html").exists()
+    return folder
 
 
-def test_the_readme_opens_with_the_two_commands():
-    opening = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:12]
-    assert [line.split()[:2] for line in opening if line.startswith("    make")] == [
-        ["make", "demo"],
-        ["make", "test"],
-    ]
+def test_the_home_page_shows_what_it_is(site):
+    home = (site / "index.html").read_text(encoding="utf-8")
+    assert "pip install recsys-evaluation" in home
+    assert "images/report.png" in home
+    assert (site / "images" / "report.png").exists()
+    assert (site / "tutorial.html").exists()
+
+
+def public_names():
+    """(page of the reference, name as the page shows it, the thing itself) of everything public."""
+    for name in recsys.__all__:
+        yield "index", f"recsys.{name}", getattr(recsys, name)
+    for name, path in generator().ROOMS.items():
+        room = importlib.import_module(path)
+        for inner in room.__all__:
+            value = getattr(room, inner)
+            if isinstance(value, ModuleType):
+                for each in value.__all__:
+                    yield name, f"recsys.{name}.{inner}.{each}", getattr(value, each)
+            else:
+                yield name, f"recsys.{name}.{inner}", value
+
+
+def test_the_reference_has_every_public_name(site):
+    """Each has a heading; below that of a function is its signature, or a link if it has another name."""
+    pages, missing = {}, []
+    for page, name, value in public_names():
+        if page not in pages:
+            text = (site / "api" / f"{page}.html").read_text(encoding="utf-8")
+            pages[page] = " ".join(html.unescape(re.sub(r"<[^>]+>", "", text)).split())
+        below = rf"¶ (recsys\.|{value.__name__}\b)" if isinstance(value, FunctionType) else ""
+        if not re.search(rf"{re.escape(name)}\b ?{below}", pages[page]):
+            missing.append(name)
+    assert not missing
+    assert len(pages) == len(generator().ROOMS) + 1
+
+
+def test_the_readme_opens_with_what_to_type():
+    opening = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:20]
+    typed = [line.split()[:2] for line in opening if line.startswith("    ")]
+    assert typed[0] == ["pip", "install"]
+    assert [words for words in typed if words[0] == "make"] == [["make", "demo"], ["make", "test"]]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_number_of_libraries_with_a_preset_is_right(page):
+    libraries = [row for row in PRESETS.values() if "design document" not in row.library]
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert set(re.findall(r"(\d+)\s(?:other\s)?libraries", text)) == {str(len(libraries))}

@@ -8,10 +8,13 @@ import contextlib
 import doctest
 import io
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from recsys.cli.app import cli
 from recsys.metrics.registry import _ALIASES, METRICS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,3 +75,9 @@ def test_a_page_does_what_it_says(page, tmp_path, monkeypatch):
             assert [each.rstrip() for each in printed.strip("\n").split("\n")] == stated, (
                 f"{page}, line {line}"
             )
+    if page in {"docs/tutorial.md", "docs/how-to.md"}:  # their commands are about the files made above
+        commands = re.findall(r"^    recsys (.+)$", text, re.MULTILINE)
+        assert commands
+        for command in commands:
+            done = CliRunner().invoke(cli, shlex.split(command), prog_name="recsys")
+            assert done.exit_code == 0, f"recsys {command}: {done.output}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,7 @@ from recsys.errors import ColumnError, InputError, MergeError, NotDefinedError, 
 from recsys.evaluation.ratings import SETS, evaluate_ratings
 from recsys.metrics import METRICS, RATINGS
 from recsys.report import report_html
-from recsys.report.headline import headline
+from recsys.report.model_tables import overview
 from recsys.report.report_data import gather_report_data
 from recsys.stats import ZeroVarianceWarning
 
@@ -332,7 +333,7 @@ def test_the_command(tmp_path):
     path.write_text("userId,rating,prediction\n007,4,3\n007,2,2\n8,5,3\n")
     done = run(path, "-m", "rmse", "-m", "user_rmse", "--per-user", tmp_path / "users.csv")
     assert done.exit_code == 0, done.output
-    assert "rmse       1.2910      2" in done.stdout
+    assert re.search(r"^rmse +1\.2910  \[0\.0000, \d\.\d{4}\] +2$", done.stdout, re.MULTILINE)
     assert (tmp_path / "users.csv").read_text().splitlines()[1].startswith("007,")
     assert json.loads(run(path, "--json").stdout)["result"]["metrics"][0]["metric"] == "mse"
     assert run(path, "-m", "mae", "--csv").stdout == "metric,value,cases\nmae,1.0,2\n"
@@ -450,7 +451,7 @@ def test_the_report_marks_the_least_bias_and_has_intervals_of_numbers_of_all_row
         for off in (-0.6, 0.5)
     )
     assert near["bias"] < 0 < -near["bias"] < far["bias"]
-    first, _ = headline(gather_report_data({"near": near, "far": far}))
+    first, _ = overview(gather_report_data({"near": near, "far": far}))
     r2, bias = (first.heads.index(name) for name in ("r2", "bias"))
     assert ["best" in row[bias].tone for row in first.rows] == [True, False]
     found = near.intervals()["r2"].interval

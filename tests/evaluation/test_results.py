@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -154,7 +155,7 @@ def test_comparisons_of_three_name_both_sides():
         for name, every in (("a", 2), ("b", 3), ("c", 5))
     }
     found = recsys.compare(models)
-    assert "against" in str(found)
+    assert [line.split()[3] for line in str(found).split("\n")[2:5]] == ["a", "a", "b"]
     assert found["c", "b", "hit@1"].baseline == "b"
     assert found["b", "hit@1"].baseline == "a"
     with pytest.raises(InputError, match="compared with 'a', 'b'"):
@@ -237,3 +238,39 @@ def test_rounding_below_zero_is_shown_as_zero():
         "-0.0001",
         "n/a",
     ]
+
+
+class Tracker:
+    """Keeps numbers and files, as MLflow does."""
+
+    def __init__(self):
+        self.values, self.files = {}, {}
+
+    def log_metrics(self, values, *, step):
+        self.values |= {(name, step): value for name, value in values.items()}
+
+    def log_artifact(self, path):
+        self.files[Path(path).name] = Path(path).read_text(encoding="utf-8")
+
+
+def test_a_tracker_gets_the_users_as_csv_where_there_is_no_parquet(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", {}.get)
+    result = recsys.evaluate({"ann": [3, 5], "bob": [4]}, {"ann": {5}, "bob": {4}}, ["mrr"])
+    tracker = Tracker()
+    result.log_to(tracker, prefix="a/b ")
+    assert tracker.values == {("a/b mrr", None): 0.75}
+    assert tracker.files == {"a_b_per_user.csv": "user,mrr\nann,0.5\nbob,1.0\n"}
+
+
+def test_a_tracker_gets_a_report_that_is_written_or_was(tmp_path):
+    pytest.importorskip("jinja2")
+    result = recsys.evaluate({1: [3, 5], 2: [4]}, {1: {5}, 2: {4}}, ["mrr"])
+    tracker = Tracker()
+    result.log_to(tracker, report=True, per_user=False)
+    assert list(tracker.files) == ["report.html"]
+    assert "mrr" in tracker.files["report.html"]
+    (tmp_path / "old.html").write_text("old")
+    result.log_to(tracker, report=tmp_path / "old.html", per_user=False, step=1)
+    assert tracker.files["old.html"] == "old"
+    with pytest.raises(InputError, match="keeps no files"):
+        result.log_to(print, report=True)

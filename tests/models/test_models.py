@@ -21,6 +21,7 @@ from recsys.models import (  # noqa: E402
     als,
     bpr,
     load_model,
+    load_network,
     network,
     save_model,
     train,
@@ -265,8 +266,9 @@ class TestFiles:
     @pytest.mark.parametrize("name", NETWORKS)
     def test_a_model_comes_back(self, tmp_path, name, suffix):
         model = randomise(network(name, 5, 7, **NETWORKS[name]))
-        save_model(model, tmp_path / f"m{suffix}", user_ids=np.arange(10, 15), item_ids=[*"abcdefg"])
-        back = load_model(tmp_path / f"m{suffix}")
+        model.user_ids, model.item_ids = np.arange(10, 15), [*"abcdefg"]
+        save_model(tmp_path / f"m{suffix}", model)
+        back = load_network(tmp_path / f"m{suffix}")
         assert np.array_equal(all_scores(back), all_scores(model))
         assert not back.training
         assert back.user_ids.tolist() == [10, 11, 12, 13, 14]
@@ -274,9 +276,22 @@ class TestFiles:
         source = recsys.from_model(back)
         assert source.catalogue.values.tolist() == [*"abcdefg"]
 
+    @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
+    @pytest.mark.parametrize("name", NETWORKS)
+    def test_a_file_scores_without_pytorch_what_the_network_scores(self, tmp_path, name, suffix):
+        model = randomise(network(name, 5, 7, **NETWORKS[name]))
+        model.user_ids, model.item_ids = np.arange(10, 15), [*"abcdefg"]
+        source = load_model(save_model(tmp_path / f"m{suffix}", model))
+        lists = recsys.recommend(source, 7)
+        scores = np.empty((5, 7))
+        scores[np.repeat(np.arange(5), 7), lists.codes] = lists.scores
+        assert lists.cases.values.tolist() == [10, 11, 12, 13, 14]
+        assert lists.items.values.tolist() == [*"abcdefg"]
+        np.testing.assert_allclose(scores, all_scores(model), rtol=1e-4, atol=1e-5)
+
     def test_equal_models_are_equal_files(self, tmp_path):
         for name in ("a.npz", "b.npz"):
-            save_model(GMF(5, 7, seed=1), tmp_path / name)
+            save_model(tmp_path / name, GMF(5, 7, seed=1))
         assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
 
     def test_other_files_are_refused(self, tmp_path):
@@ -285,20 +300,23 @@ class TestFiles:
         np.savez(tmp_path / "c.npz", recsys=np.array({"model": "gmf"}, dtype=object), allow_pickle=True)
         for name in ("a.safetensors", "b.npz", "c.npz", "missing.npz"):
             with pytest.raises(FileError):
-                load_model(tmp_path / name)
+                load_network(tmp_path / name)
         with pytest.raises(FileError, match="Linear is not a network"):
-            save_model(torch.nn.Linear(2, 2), tmp_path / "d.npz")
+            save_model(tmp_path / "d.npz", torch.nn.Linear(2, 2))
         with pytest.raises(FileError, match="are kept as"):
-            save_model(GMF(2, 3), tmp_path / "d.pt")
+            save_model(tmp_path / "d.pt", GMF(2, 3))
+        save_model(tmp_path / "e.npz", recsys.Scores([[0.1, 0.9]]))
+        with pytest.raises(FileError, match="'scores', which is no network"):
+            load_network(tmp_path / "e.npz")
 
     def test_a_file_that_does_not_fit_itself(self, tmp_path):
-        path = save_model(GMF(5, 7), tmp_path / "a.npz")
+        path = save_model(tmp_path / "a.npz", GMF(5, 7))
         with np.load(path) as archive:
             arrays = {n: archive[n] for n in archive.files}
         arrays["users.weight"] = arrays["users.weight"][:2]
         np.savez(path, **arrays)
         with pytest.raises(FileError, match="does not fit"):
-            load_model(path)
+            load_network(path)
 
 
 @pytest.mark.parametrize(("fit", "rate"), [(als, {}), (bpr, {"learning_rate": 0.1})])

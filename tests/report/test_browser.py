@@ -3,30 +3,14 @@
 import base64
 import json
 import re
-import shutil
 
 import numpy as np
 import pytest
 
+import recsys
 from recsys.report import write_report
+from worlds.browser import DRAWN, Visit
 from worlds.report import HOSTILE, evaluations, world
-
-playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-ARGUMENTS = (
-    "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
-    "--disable-sync", "--no-first-run",
-)  # fmt: skip
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
-DRAWN = "html[data-drawn]"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright_api.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")
@@ -72,36 +56,12 @@ def hostile(tmp_path_factory):
     )  # fmt: skip
 
 
-class Visit:
-    """An opened page, with its console messages and network requests."""
-
-    def __init__(self, browser, path, *, drawn=True, **context):
-        self.context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | context))
-        self.page = self.context.new_page()
-        self.messages, self.requests = [], []
-        self.page.on("console", lambda message: self.messages.append(message.text))
-        self.page.on("pageerror", lambda error: self.messages.append(str(error)))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("dialog", lambda dialog: (self.messages.append("dialog"), dialog.dismiss()))
-        self.page.goto(path.as_uri())
-        if drawn:
-            self.page.wait_for_selector(DRAWN)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.context.close()
-
-    def count(self, selector):
-        return self.page.locator(selector).count()
-
-
 def test_it_loads_without_a_word_on_the_console_or_the_network_and_draws_every_chart(browser, report):
     with Visit(browser, report) as visit:
         assert visit.messages == []
         assert visit.requests == [report.as_uri()]
         assert visit.count(".plot") == visit.count(".plot svg") > 10
+        assert visit.count(".plot.paper") == visit.count("figure.wide") == 2
         empty = visit.page.evaluate(
             "[...document.querySelectorAll('.plot svg')]"
             ".filter(s => !s.querySelector('.role-mark path, .role-mark line, .role-mark text')).length"
@@ -139,7 +99,7 @@ def test_the_policy_stops_what_would_slip_through(browser, report, tmp_path):
 
 def test_headings_sort_their_table_by_mouse_and_by_keyboard(browser, report):
     with Visit(browser, report) as visit:
-        table = visit.page.locator("table.roomy")
+        table = visit.page.locator("#ranking")
         head = table.locator("thead th").nth(1)
 
         def column():
@@ -159,6 +119,109 @@ def test_headings_sort_their_table_by_mouse_and_by_keyboard(browser, report):
         assert head.get_attribute("aria-sort") == "none"
 
 
+def choose(visit, **choices):
+    """Choose in the selectors as a reader does."""
+    for name, value in choices.items():
+        visit.page.locator(f"#choose-{name}").select_option(value)
+
+
+def ranking_cells(page):
+    """The table of the models as it is read."""
+    parts = page.locator("#ranking tbody th, #ranking tbody td").all_inner_texts()
+    return [" | ".join(part.split("\n")) for part in parts]
+
+
+def test_the_table_shows_what_was_chosen_and_the_numbers_are_those_computed(browser, report):
+    lists, truth, *_ = world()
+    results = evaluations(lists, truth)
+    with Visit(browser, report) as visit:
+        choose(visit, metric="recall", k="5", baseline="model 2")
+        row = recsys.compare(results)["model 2", "model 0", "recall@5"]  # seen from the other side below
+        assert visit.page.locator("#ranking-title").inner_text() == "The models on recall@5, against model 2"
+        names = visit.page.locator("#ranking tbody th .v").all_inner_texts()
+        assert names == sorted(results, key=lambda n: -results[n]["recall@5"])
+        last = visit.page.locator("#ranking tbody tr").last
+        assert last.locator("th").inner_text() == "model 0"
+        text = last.inner_text()
+        assert f"{results['model 0']['recall@5']:.4f}" in text
+        assert f"{100 * (row.baseline_value / row.value - 1):+.1f} %" in text
+        assert f"{row.losses} / {row.ties} / {row.wins}" in text
+        assert "▼ worse" in text
+        assert "corrected over all pairs" in visit.page.locator("#chosen").inner_text()
+        assert visit.messages == []
+
+
+def test_the_script_shows_the_same_as_the_page_without_it(browser, report):
+    with Visit(browser, report, drawn=False, java_script_enabled=False) as visit:
+        static = ranking_cells(visit.page)
+        title = visit.page.locator("#ranking-title").inner_text()
+    with Visit(browser, report) as visit:
+        assert ranking_cells(visit.page) == static
+        assert visit.page.locator("#ranking-title").inner_text() == title
+        choose(visit, baseline="model 1")
+        assert ranking_cells(visit.page) != static
+        visit.page.locator("#choose-default").click()
+        assert ranking_cells(visit.page) == static
+
+
+def test_a_group_is_shown_for_the_headline_metric_without_tests(browser, report):
+    with Visit(browser, report) as visit:
+        choose(visit, metric="mrr")
+        group = visit.page.locator("#choose-group optgroup option").first.get_attribute("value")
+        choose(visit, group=group)
+        assert visit.page.locator("#choose-metric").is_disabled()
+        title = visit.page.locator("#ranking-title").inner_text()
+        assert title == f"The models on ndcg@10, against model 0, where {group}"
+        assert "no tests" in visit.page.locator("#chosen").inner_text()
+        assert set(visit.page.locator("#ranking tbody td:nth-child(4)").all_inner_texts()) == {""}
+        choose(visit, group="all users")
+        assert visit.page.locator("#choose-metric").is_enabled()
+
+
+def test_what_was_chosen_is_in_the_address_beside_the_section(browser, report):
+    with Visit(browser, report) as visit:
+        choose(visit, metric="recall", k="5", baseline="model 1")
+        assert visit.page.evaluate("location.hash") == "#metric=recall&k=5&baseline=model%201"
+        visit.page.locator("nav a[href='#audit']").click()
+        assert visit.page.evaluate("location.hash") == "#audit&metric=recall&k=5&baseline=model%201"
+        shown, other = ranking_cells(visit.page), visit.context.new_page()
+        other.goto(visit.page.url)
+        other.wait_for_selector(DRAWN)
+        assert ranking_cells(other) == shown
+        other.goto(report.as_uri() + "#metric=nothing&k=7&baseline=%E0%A4%A&group=nobody")
+        assert other.locator("#ranking-title").inner_text() == "The models on ndcg@10, against model 0"
+        assert visit.messages == []
+
+
+def test_words_are_explained_by_mouse_and_by_keyboard(browser, report):
+    with Visit(browser, report) as visit:
+        term, tip = visit.page.locator("#ranking .term").first, visit.page.locator("#tip")
+        term.focus()
+        assert tip.is_visible()
+        assert term.get_attribute("aria-describedby") == "tip"
+        assert "best possible one" in tip.inner_text()  # ndcg, from the registry
+        visit.page.keyboard.press("Escape")
+        assert not tip.is_visible()
+        visit.page.locator(".tile .term").first.hover()
+        assert tip.is_visible()
+        term.focus()
+        visit.page.keyboard.press("Enter")
+        assert visit.page.locator(f"{term.get_attribute('href')} dd").is_visible()
+
+
+def test_tables_are_cards_on_a_phone_and_hide_no_column(browser, report):
+    with Visit(browser, report, viewport={"width": 390, "height": 800}) as visit:
+        cells = visit.page.locator("#ranking tbody tr").first.locator("td").all()
+        heads = [cell.evaluate("td => getComputedStyle(td, '::before').content") for cell in cells]
+        assert heads[:2] == ['"ndcg@10"', '"lift over model 0"']
+        boxes = [cell.bounding_box() for cell in cells]
+        assert all(box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in boxes)
+        table = visit.page.locator("table.short:visible").first
+        assert table.locator("tbody tr:visible").count() == 3
+        table.locator("xpath=following-sibling::button").click()
+        assert visit.page.locator("#users table tbody tr:visible").count() == 12
+
+
 def test_the_inspector_shows_the_chosen_user(browser, report):
     lists, truth, *_ = world()
     with Visit(browser, report) as visit:
@@ -167,7 +230,7 @@ def test_the_inspector_shows_the_chosen_user(browser, report):
         first = page.locator("#who").evaluate("who => who.selectedOptions[0].textContent")
         assert f"User {first}:" in page.locator("#person").inner_text()
         relevant = truth[int(first)]
-        for at, (name, lists_by_user) in enumerate(lists.items()):
+        for at, (name, lists_by_user) in enumerate(reversed(lists.items())):  # best first
             part = page.locator(".person > div").nth(2 + at)
             assert name in part.locator("h4").inner_text()
             assert part.locator("li").count() == len(lists_by_user[int(first)])
@@ -189,18 +252,14 @@ def test_no_horizontal_scroll_on_small_screens(browser, report, hostile, width):
             assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(browser, report, scheme):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
-    with Visit(browser, report, color_scheme=scheme, bypass_csp=True) as visit:
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 1280), ("light", 390)])
+def test_axe_finds_nothing_serious(browser, report, scheme, width):
+    size = {"width": width, "height": 900}
+    with Visit(browser, report, color_scheme=scheme, viewport=size, bypass_csp=True) as visit:
         visit.page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-        violations = axe.Axe().run(visit.page).response["violations"]
-        serious = [
-            (v["id"], v["nodes"][0]["html"][:200])
-            for v in violations
-            if v["impact"] in {"serious", "critical"}
-        ]
-        assert serious == []
+        choose(visit, baseline="model 2")
+        visit.page.locator("#decision .term").first.focus()
+        assert visit.serious_findings() == []
 
 
 def test_everything_can_be_reached_by_keyboard_and_the_page_can_be_skipped_into(browser, report):
@@ -219,7 +278,10 @@ def test_tables_are_readable_without_scripts(browser, report):
         tables = visit.page.locator("table")
         assert tables.count() > 10
         assert all(table.is_visible() for table in tables.all())
-        assert not visit.page.locator("#inspector").is_visible()
+        assert visit.page.locator("#decision .verdict").is_visible()
+        assert visit.page.locator("#words dd").first.is_visible()
+        for needs_script in ("#inspector", "#choices", "#chosen"):
+            assert not visit.page.locator(needs_script).is_visible()
         assert visit.messages == []
 
 
@@ -270,10 +332,27 @@ def test_printing_is_black_on_white_without_what_cannot_be_clicked(browser, repo
         assert visit.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
         for selector in ("nav", ".inspector", ".files", ".save"):
             assert not visit.page.locator(selector).first.is_visible()
-        assert visit.page.locator("table.roomy").is_visible()
-        assert visit.page.locator(".plot svg").first.is_visible()
+        assert visit.page.locator("#ranking").is_visible()
+        assert visit.page.locator(".plot.paper svg").first.is_visible()
+        assert not visit.page.locator("figure.wide .plot:not(.paper)").first.is_visible()
         document = visit.page.pdf(path=tmp_path / "report.pdf", format="A4")
         assert document.startswith(b"%PDF")
+
+
+def test_a_printed_page_is_not_shrunk_and_its_letters_can_be_read(browser, report):
+    """A browser shrinks a page that is wider than the paper: 182 mm of A4 are 688 pixels."""
+    with Visit(browser, report, viewport={"width": 1440, "height": 900}) as visit:
+        visit.page.emulate_media(media="print")
+        visit.page.set_viewport_size({"width": 688, "height": 900})
+        visit.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert visit.page.evaluate("document.documentElement.scrollWidth") <= 688
+        assert visit.page.locator("#conventions table").is_visible()  # folded on the screen
+        least = visit.page.evaluate(
+            """Math.min(...[...document.querySelectorAll('.plot svg')].filter((svg) => svg.clientWidth)
+            .flatMap((svg) => [...svg.querySelectorAll('text')].map((text) =>
+            parseFloat(getComputedStyle(text).fontSize) * svg.clientWidth / svg.viewBox.baseVal.width)))"""
+        )
+        assert 0.75 * least >= 8  # points
 
 
 def test_the_scripts_in_the_file_are_those_of_the_policy(report):

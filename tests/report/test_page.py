@@ -9,6 +9,7 @@ import math
 import re
 import sys
 import warnings
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -19,10 +20,12 @@ import recsys
 from recsys.audit import Audit, Finding
 from recsys.errors import FileError, InputError, MissingExtraError, UnknownNameError
 from recsys.report import example_users, report_html, section_numbers, write_report
-from recsys.report.headline import differences
+from recsys.report.decision import decide, price
+from recsys.report.glossary import WORDS, Glossary
 from recsys.report.html_tables import html_table
+from recsys.report.model_tables import comparisons, overview, ranking, selection
 from recsys.report.offline_page import json_for_script
-from recsys.report.report_data import findings_of, gather_report_data, history_by_metric
+from recsys.report.report_data import findings_of, gather_report_data, history_by_metric, turned_row
 from worlds.report import HOSTILE, evaluations, world
 
 AUDIT = [
@@ -97,17 +100,222 @@ def test_a_single_evaluation_leaves_out_what_it_has_no_inputs_for_and_says_so():
     lists, truth, *_ = world(n_models=1)
     text = Page(report_html(evaluations(lists, truth, k=(10,))["model 0"])).text
     assert "Not in this report" in text
-    assert "Map of items needs embeddings=" in text
+    assert "Map of items needs --embeddings (in Python embeddings=)" in text
     assert "Differences needs a second model" in text
 
 
-def test_the_verdict_says_who_is_better_by_how_much_and_how_surely(full):
+def test_the_card_says_which_model_by_how_much_and_how_surely(full):
     lists, truth, *_ = world()
-    row = recsys.compare(evaluations(lists, truth), baseline="model 0")["model 2", "ndcg@10"]
-    text = Page(full).text
-    assert f"model 2 is better than model 0: {100 * row.relative:+.1f} % ndcg@10" in text
-    assert "p < 0.0001 (Holm)" in text
-    assert "model 2 is better than model 1, the next best" in text
+    pairs = recsys.compare(evaluations(lists, truth))
+    row = pairs["model 2", "model 0", "ndcg@10"]
+    card = full[full.index('id="decision"') : full.index("<nav")]
+    text = Page(card).text
+    assert "model 2 leads, but the audit found errors" in text
+    assert f"over model 0, the baseline {100 * row.relative:+.1f} %" in text
+    assert "over model 1, the next best" in text
+    assert (
+        f"{row.losses:,} of {row.n_units:,} users are served worse than by model 0, {row.wins:,} better"
+        in text
+    )
+    assert "1 audit error" in text
+    assert "p < 0.0001 ( Holm , corrected over all pairs ), d_z" in text.replace("\u00a0", " ")
+    quiet = Page(report_html(evaluations(lists, truth))).text
+    assert "Ship model 2" in quiet
+    assert "Not audited" in quiet
+
+
+def test_every_pair_is_compared_and_corrected_over_all_of_them(full):
+    lists, truth, *_ = world()
+    results = evaluations(lists, truth)
+    pairs = recsys.compare(results)
+    data = gather_report_data(recsys.compare(results, baseline="model 0"))
+    assert data.comparison.family == pairs.family == "27 comparisons (3 pairs of models x 9 metrics), holm"
+    for row in pairs:
+        seen = data.rows[row.model, row.baseline, row.metric]
+        assert (seen.adjusted_p, seen.difference, seen.wins) == (row.adjusted_p, row.difference, row.wins)
+    assert "27 comparisons (3 pairs of models x 9 metrics)" in Page(full).text
+
+
+def test_a_comparison_turned_over_is_the_one_made_the_other_way():
+    lists, truth, *_ = world()
+    results = evaluations(lists, truth)
+    there = recsys.compare(results, baseline="model 0")
+    back = recsys.compare(results, baseline="model 2")
+    for metric in ("ndcg@10", "mrr@5", "recall@1"):
+        turned, made = turned_row(there["model 2", metric]), back["model 0", metric]
+        for name in ("model", "baseline", "value", "wins", "ties", "losses", "p_value"):
+            assert getattr(turned, name) == getattr(made, name)
+        assert turned.difference == pytest.approx(made.difference)
+        assert turned.relative == pytest.approx(made.relative)
+        for ends in ("interval", "relative_interval"):
+            ours, theirs = getattr(turned, ends), getattr(made, ends)
+            assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high))
+        assert turned.effect.value == pytest.approx(made.effect.value)
+        assert turned.verdict == made.verdict.split(":")[0]
+
+
+def test_models_come_by_merit_and_what_ties_with_the_best_is_marked():
+    lists, truth, *_ = world()
+    lists = {"worst": lists["model 0"], "middle": lists["model 1"], "best": lists["model 2"]}
+    lists["twin"] = {u: row[:8] + row[:7:-1] for u, row in lists["best"].items()}  # two places exchanged
+    results = evaluations(lists, truth, k=(10,))
+    data = gather_report_data(results, baseline="worst")
+    assert data.names[2:] == ["middle", "worst"]
+    assert data.ties_with_best("ndcg@10") == [data.names[1]]
+    decision = decide(data)
+    assert decision.heading == f"Nothing separates {data.names[0]} and {data.names[1]}"
+    table = ranking(data)
+    assert [row[0].text for row in table.rows] == data.names
+    assert "ties with the best" in table.rows[1][0].small
+    assert "ties" not in table.rows[2][0].small
+    summary, _ = overview(data)
+    at = summary.heads.index("ndcg@10")
+    assert [row[at].tone for row in summary.rows] == ["best", "tied", "", ""]
+
+
+def test_a_baseline_that_wins_is_kept():
+    lists, truth, *_ = world()
+    data = gather_report_data(evaluations(lists, truth), baseline="model 2")
+    decision = decide(data)
+    assert decision.heading == "Keep model 2: nothing beats it"
+    assert (data.best, data.rival) == ("model 2", "model 1")
+    assert decision.tiles[0].label == "over model 1, the next best"
+
+
+def test_the_price_is_told_against_the_best_of_each_that_comes_near():
+    truth = {u: {u, 100 + u} for u in range(40)}
+    narrow = {u: [u, 100 + u, *range(200, 208)] for u in truth}
+    wide = {u: [u, *range(300 + 9 * u, 309 + 9 * u)] for u in truth}
+    idle = {u: list(range(900 + 10 * u, 910 + 10 * u)) for u in truth}  # finds nothing, shows the most
+    items = list(range(1400))
+    results = {
+        n: recsys.evaluate(own, truth, ["ndcg@10", "coverage@10"], catalogue=items)
+        for n, own in {"narrow": narrow, "wide": wide, "idle": idle}.items()
+    }
+    data = gather_report_data(results, baseline="idle")
+    (one,) = price(data)
+    mine, other = results["narrow"]["coverage@10"], results["wide"]["coverage@10"]
+    assert one.says == f"coverage@10 {mine:.3f}, a fifth of wide's {other:.2f}"
+    assert mine / other == pytest.approx(0.22, abs=0.01)
+    assert "Another goal: wide is ahead on coverage@10." in decide(data).changes
+    shown = {row[-1].text for row in comparisons(data)[0].rows if row[0].text == "coverage@10"}
+    assert "▼ lower" in shown  # than idle's, and neither better nor worse
+    assert not {"▲ better", "▼ worse"} & shown
+
+
+def test_what_would_change_the_verdict_names_the_metrics_where_another_leads():
+    truth = {u: {u, 100 + u} for u in range(60)}
+    early = {u: [u, 900, 901, 902] for u in truth}  # one hit, at the top
+    many = {u: [900, 901, u, 100 + u] for u in truth}  # two hits, further down
+    results = {
+        n: recsys.evaluate(own, truth, ["mrr@4", "recall@4"]) for n, own in (("early", early), ("many", many))
+    }
+    changes = decide(gather_report_data(results, metric="mrr@4")).changes
+    assert changes[0] == "Another metric or cut-off: many is ahead on recall@4 (clearly)."
+    assert decide(gather_report_data({"early": results["early"]})).changes == ()
+
+
+def test_where_nothing_was_found_the_page_stops_with_likely_causes():
+    lists = {u: [f"i{u}", f"i{u + 1}"] for u in range(30)}
+    truth = {u: {f"j{u}"} for u in range(30)}
+    results = {n: recsys.evaluate(lists, truth, ["ndcg@2", "hit@2"]) for n in ("a", "b")}
+    page = report_html(results, lists={"a": lists, "b": lists}, truth=truth, audit=AUDIT)
+    text = Page(page).text
+    assert "No model found anything" in text
+    assert "0 of the 30 items of the truth occur in the lists of a; the ids do not match" in text
+    assert "users of the truth occur" not in text  # all of them do, so that is no cause
+    assert data_of(page)["charts"] == {}
+    sections = {a["id"] for tag, a in Page(page).tags if tag == "section"}
+    assert sections == {"audit", "conventions", "provenance", "words"}
+    assert "Not in this report" not in text
+
+
+def test_every_word_of_statistics_is_explained_once_and_linked(full):
+    page = Page(full)
+    hrefs = {a["href"][1:] for tag, a in page.tags if tag == "a" and "term" in a.get("class", "")}
+    assert hrefs <= set(page.ids)
+    assert len(page.ids) == len(set(page.ids))
+    titles = {a["title"] for tag, a in page.tags if tag == "a" and "term" in a.get("class", "")}
+    from recsys.metrics.registry import lookup
+
+    assert {lookup(name)[0].meaning for name in ("ndcg", "recall", "mrr")} <= titles
+    for word in ("Holm", "d_z", "adjusted p", "baseline", "conventions: default"):
+        assert WORDS[word] in titles
+    assert all(meaning in page.text for meaning in WORDS.values())
+    assert str(Glossary().linked("<b> d_z p = 0.2")).startswith("&lt;b&gt; <a ")
+
+
+def test_the_selection_holds_every_metric_baseline_and_group():
+    lists, truth, train, _ = world()
+    results = evaluations(lists, truth)
+    data = gather_report_data(results, lists=lists, truth=truth, train=train)
+    held = selection(data)
+    names = held["models"]
+    assert names == ["model 2", "model 1", "model 0"]
+    assert held["metrics"][held["headline"]]["name"] == "ndcg@10"
+    for metric in held["metrics"]:
+        for model in (0, 2):
+            row = recsys.compare(results, baseline="model 1")[names[model], metric["name"]]
+            lift, low, high, *_ = seen = metric["rows"][model * 3 + 1]
+            ends = row.relative_interval.low, row.relative_interval.high
+            if math.isfinite(row.relative) and math.isfinite(ends[0]):
+                percents = [100 * end for end in (row.relative, *ends)]
+                assert (lift, low, high) == pytest.approx(percents, abs=0.051)
+            assert seen[3] == pytest.approx(row.difference, abs=5.1e-5)
+            assert seen[8:11] == [row.wins, row.ties, row.losses]
+            assert metric["values"][model][0] == pytest.approx(row.value, abs=5.1e-5)
+        assert [metric["rows"][i * 4] for i in range(3)] == [None] * 3
+    strata = {
+        (s.title, label): mask for s in section_numbers.all_strata(data) for label, mask in s.masks.items()
+    }
+    assert {(g["by"], g["name"]) for g in held["groups"]} == set(strata)
+    gaps = data.aligned.differences("model 2", "model 0", "ndcg@10")
+    for group in held["groups"]:
+        inside = gaps[strata[group["by"], group["name"]]]
+        row = group["rows"][0 * 3 + 2]
+        assert row[3] == pytest.approx(inside.mean(), abs=5.1e-5)
+        assert row[8:11] == [(inside > 0).sum(), (inside == 0).sum(), (inside < 0).sum()]
+        assert group["rows"][2 * 3 + 0][3:6] == [-row[3], -row[5], -row[4]]
+        assert row[6] is None  # groups are not tested
+
+
+def test_many_models_are_chosen_among_by_the_main_metrics_only():
+    lists, truth, train, _ = world(n_users=25, n_models=2)
+    many = {f"m{n}": lists[f"model {n % 2}"] for n in range(13)}
+    held = selection(gather_report_data(evaluations(many, truth, k=(5, 10)), truth=truth, train=train))
+    chosen = {metric["name"] for metric in held["metrics"] if metric["rows"]}
+    assert chosen == {"ndcg@10", "recall@10", "mrr@10"}
+    assert held["groups"] == []
+
+
+def test_not_worse_is_not_turned_over():
+    lists, truth, *_ = world()
+    row = recsys.compare(evaluations(lists, truth, k=(10,)), "model 2", ["ndcg@10"])["model 0", "ndcg@10"]
+    words = {"worse": "better", "not worse": "no clear difference", "equivalent": "equivalent"}
+    for word, turned in words.items():
+        assert turned_row(replace(row, verdict=f"{word}: -1%")).verdict == turned
+
+
+def test_shares_of_users_by_hits_agree_with_counting():
+    lists, truth, *_ = world()
+    data = gather_report_data(evaluations(lists, truth), lists=lists, truth=truth)
+    for name, shares in section_numbers.hit_shares(data).items():
+        hits = [len(set(lists[name][u][:10]) & truth[u]) for u in truth]
+        expected = [hits.count(0), hits.count(1), sum(n > 1 for n in hits)]
+        assert shares == pytest.approx([n / len(hits) for n in expected])
+    assert section_numbers.hit_shares(gather_report_data(evaluations(lists, truth))) is None
+    assert (
+        "of the users have a ndcg@10 of 0 with model 2" in Page(report_html(evaluations(lists, truth))).text
+    )
+
+
+def test_headline_and_metric_name_the_same_and_may_not_differ():
+    lists, truth, *_ = world(n_models=1)
+    results = evaluations(lists, truth)
+    assert "headline metric mrr@5" in Page(report_html(results, headline="mrr@5")).text
+    assert "headline metric mrr@5" in Page(report_html(results, metric="mrr@5")).text
+    with pytest.raises(InputError, match="differ"):
+        report_html(results, headline="mrr@5", metric="ndcg@5")
 
 
 def test_the_summary_holds_each_value_with_its_interval(full):
@@ -152,7 +360,8 @@ def test_downloads_hold_the_same_numbers_in_four_forms(full):
 
 def test_findings_come_worst_first_with_what_to_do(full):
     text = Page(full).text
-    assert text.index("leak") < text.index("duplicates")
+    audit = text.index("What was checked about the data")
+    assert text.index("leak", audit) < text.index("duplicates", audit)
     assert "To do: Split by time." in text
     assert "user 3, item 4" in text
 
@@ -318,7 +527,7 @@ def test_the_inspector_holds_at_most_300_users_and_shows_what_they_were_shown():
     names = [title[-1] for title in inspector["items"]]
     for user in inspector["users"][:40]:
         key = int(user["id"])
-        assert [names[n] for n in user["lists"][2]] == [str(i) for i in lists["model 2"][key]]
+        assert [names[n] for n in user["lists"][0]] == [str(i) for i in lists["model 2"][key]]
         assert {names[n] for n in user["wanted"]} == {str(i) for i in truth[key]}
         assert user["n_had"] == int((train["user_id"] == key).sum())
     values = evaluations(lists, truth)["model 2"].per_user["ndcg@10"]
@@ -359,7 +568,7 @@ def test_groups_of_an_evaluation_are_a_stratum():
 def test_a_comparison_brings_its_baseline_and_its_models():
     lists, truth, *_ = world()
     comparison = recsys.compare(evaluations(lists, truth), baseline="model 1")
-    assert "is better than model 1" in Page(report_html(comparison)).text
+    assert "over model 1, the baseline and the next best" in Page(report_html(comparison)).text
     assert "model 0" in Page(report_html(recsys.compare(evaluations(lists, truth)))).text
     text = Page(report_html(list(evaluations(lists, truth).values()))).text
     assert "model 3" in text
@@ -458,8 +667,10 @@ def test_the_file_appears_whole_and_its_folder_is_made(tmp_path):
 def test_the_comparison_given_decides_the_headline_unless_a_metric_is_named():
     lists, truth, *_ = world()
     comparison = recsys.compare(evaluations(lists, truth), baseline="model 0", metrics=["recall@10"])
-    assert "% recall@10 [" in Page(report_html(comparison)).text
-    assert "% mrr@5 [" in Page(report_html(comparison, metric="mrr@5")).text
+    page = Page(report_html(comparison)).text
+    assert "has the highest recall@10" in page
+    assert "3 comparisons (3 pairs of models x 1 metric)" in page
+    assert "has the highest mrr@5" in Page(report_html(comparison, metric="mrr@5")).text
 
 
 def test_a_metric_that_is_better_when_lower_is_read_that_way():
@@ -468,11 +679,13 @@ def test_a_metric_that_is_better_when_lower_is_read_that_way():
     page = report_html(results, metric="average_popularity@10")
     lowest = min(results, key=lambda name: results[name]["average_popularity@10"])
     assert f"{lowest} has the lowest average_popularity@10" in Page(page).text
-    sides = {r["label"]: r["side"] for r in data_of(page)["charts"]["differences-0"]["data"]["values"]}
+    assert data_of(page)["selection"]["models"][0] == lowest
     base = results["model 0"]["average_popularity@10"]
-    for name, side in sides.items():
-        expected = "better" if results[name]["average_popularity@10"] < base else "worse"
-        assert side in {expected, "unclear"}
+    panels = data_of(page)["charts"]["differences-0"]["concat"]
+    (panel,) = (p for p in panels if p["title"]["text"] == "average_popularity@10")
+    for row in panel["data"]["values"]:
+        expected = "better" if results[row["label"]]["average_popularity@10"] < base else "worse"
+        assert row["side"] in {expected, "unclear"}
 
 
 def test_small_and_odd_results_are_reported():
@@ -485,9 +698,10 @@ def test_small_and_odd_results_are_reported():
     )
     lists, truth, train, _ = world()
     results = evaluations(lists, truth)
-    assert "are identical" in Page(report_html({"a": results["model 0"], "b": results["model 0"]})).text
+    same = Page(report_html({"a": results["model 0"], "b": results["model 0"]})).text
+    assert "a and b are identical on ndcg@10" in same
     nothing = recsys.evaluate({1: [2], 2: [3], 3: [2]}, {1: {5}, 2: {5}, 3: {5}}, ["hit@1"])
-    assert "both found nothing on hit@1." in Page(report_html({"a": nothing, "b": nothing})).text
+    assert "hit@1 is 0 for everybody" in Page(report_html({"a": nothing, "b": nothing})).text
     half = {u: truth[u] for u in range(60)}
     some = evaluations({"a": {u: lists["model 0"][u] for u in half}}, half) | {"b": results["model 1"]}
     text = Page(report_html(some, truth=truth, train=train)).text
@@ -531,16 +745,30 @@ def test_ten_models_and_a_hundred_thousand_users_stay_under_two_megabytes(tmp_pa
     assert path.stat().st_size < 2_000_000
 
 
-def test_lifts_of_the_catalogue_are_drawn_beside_those_of_users():
+def test_lifts_of_the_catalogue_have_an_axis_of_their_own_and_no_mark_of_the_best():
     lists, truth, *_ = world()
     results = {
         n: recsys.evaluate(lists_by_user, truth, ["ndcg@10", "coverage@10"])
         for n, lists_by_user in lists.items()
     }
-    pictures, _ = differences(gather_report_data(results))
-    drawn = dict(pictures)["model 2 on each metric"].to_json()
-    assert "ndcg@10" in drawn
-    assert "coverage@10" in drawn
+    page = report_html(results)
+    panels = data_of(page)["charts"]["differences-0"]["concat"]
+    assert [panel["title"]["text"] for panel in panels] == ["ndcg@10", "coverage@10"]
+    summary, _ = overview(gather_report_data(results))
+    at = summary.heads.index("coverage@10")
+    assert {row[at].tone for row in summary.rows} == {"apart"}
+    full, pairs = comparisons(gather_report_data(results))
+    verdicts = {"ndcg@10": set(), "coverage@10": set()}
+    for row in full.rows:
+        verdicts[row[0].text].add(row[-1].text)
+    assert verdicts["ndcg@10"] == {"▲ better"}
+    assert verdicts["coverage@10"] <= {
+        "▲ higher",
+        "▼ lower",
+        "≈ no clear difference",
+        "≈ identical in this sample",
+    }
+    assert len(pairs.rows) == 3
 
 
 def test_a_metric_that_nobody_has_a_value_for_leaves_a_page_all_the_same():

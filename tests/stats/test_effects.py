@@ -122,8 +122,8 @@ def test_unpaired_cliff_is_wider_for_correlated_sides() -> None:
 @pytest.mark.parametrize(
     ("value", "word"),
     [
-        (0.0, "small (negligible)"),
-        (0.19, "small (negligible)"),
+        (0.0, "negligible"),
+        (0.19, "negligible"),
         (-0.2, "small"),
         (0.49, "small"),
         (0.5, "medium"),

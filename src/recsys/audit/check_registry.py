@@ -28,6 +28,7 @@ class Check(NamedTuple):
 
 
 CHECKS: Registry[Check] = Registry("check", "recsys.checks")
+"""Every check of the audit, by name; `@check(...)` adds one."""
 # What checks are about, in the order they run.
 AREAS = ("ids", "leakage", "candidates", "sampling", "bias")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +13,7 @@ from recsys.errors import UnknownNameError
 from recsys.evaluation import tables
 
 SEVERITIES = ("error", "warning", "info")
+"""How bad a finding is, worst first; an error fails the audit."""
 
 
 @dataclass(frozen=True)
@@ -115,12 +115,17 @@ class Audit(Sequence[Finding]):
         return tables.frame(self._columns(), kind)
 
     def to_markdown(self) -> str:
-        return tables.markdown(self._columns())
+        return tables.markdown(self._shown_columns())
 
     def _columns(self) -> dict[str, list[Any]]:
         names = ("severity", "name", "area", "count", "message", "examples", "todo")
         columns = {name: [getattr(finding, name) for finding in self.findings] for name in names}
         return columns | {"examples": [_format_examples(each) for each in columns["examples"]]}
+
+    def _shown_columns(self) -> dict[str, list[Any]]:
+        """The columns for readers: no count where a finding has none."""
+        columns = self._columns()
+        return columns | {"count": [count or "" for count in columns["count"]]}
 
     def _summary(self) -> str:
         counts = {s: sum(f.severity == s for f in self.findings) for s in SEVERITIES}
@@ -144,7 +149,7 @@ class Audit(Sequence[Finding]):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return tables.html(self._columns(), [self._summary()])
+        return tables.html(self._shown_columns(), [self._summary()])
 
 
 def _format_examples(examples: Sequence[Any]) -> str:
@@ -157,9 +162,7 @@ def _format_examples(examples: Sequence[Any]) -> str:
 
 def _wrap(text: str) -> str:
     """Indented lines for a terminal, without control characters."""
-    return textwrap.fill(
-        tables.format_cell(text), 100, initial_indent="  ", subsequent_indent="    ", break_long_words=False
-    )
+    return tables.note_text(text, indent="  ", width=100)
 
 
 def _json_value(value: Any) -> Any:

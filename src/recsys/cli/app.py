@@ -13,43 +13,62 @@ from recsys.cli.error_messages import exit_on_errors
 
 
 class Verb(NamedTuple):
-    """A verb: its line in the help, and where its click command is, imported when it is called."""
+    """A verb: its line in the help, where its click command is, imported when it is called, and its group."""
 
     help: str
     module: str
     command: str = "command"
+    group: str = "Plug-ins"
 
 
-_OWN_VERBS = (
-    ("demo", "experiment_verbs", "Compare recommenders on the embedded demo world."),
-    ("evaluate", "scoring_verbs", "Score recommendation lists against the truth."),
-    ("compare", "compare_verb", "Say whether models differ, by how much and how surely."),
-    ("split", "split_verb", "Split interactions into parts that do not leak."),
-    ("explain", "result_verbs", "Say why two numbers differ, decision by decision."),
-    ("ratings", "scoring_verbs", "Score predicted ratings or click probabilities."),
-    ("audit", "diagnostic_verbs", "Look for leaks and biases in a split and its recommendations."),
-    ("inspect", "diagnostic_verbs", "Show one user's recommendations beside their history."),
-    ("report", "result_verbs", "Write the report of one or many models as one HTML file."),
-    ("metrics", "reference_verbs", "List the metrics, or describe one."),
-    ("conventions", "reference_verbs", "List the presets, describe one, or say how two differ."),
-    ("run", "experiment_verbs", "Execute a protocol file and keep its results."),
-    ("study", "experiment_verbs", "Run one of five small studies of evaluation itself."),
-    ("train", "experiment_verbs", "Train a small reference model."),
-    ("gate", "result_verbs", "Pass or fail a new result against the one in force."),
-    ("history", "result_verbs", "Show stored results over time and where they moved."),
-    ("doctor", "reference_verbs", "Show kernels, versions and optional packages."),
-)
+# The verbs by the groups of the help: name, module and line.
+_OWN_VERBS = {
+    "Start": (
+        ("demo", "experiment_verbs", "Compare recommenders on the embedded demo world."),
+        ("bench", "bench_verbs", "Train, compare and decide: from a file of ratings to what to ship."),
+        ("init", "bench_verbs", "Write a protocol file from what a file of ratings says of itself."),
+        ("run", "experiment_verbs", "Execute a protocol file and keep its results."),
+    ),
+    "Data": (
+        ("split", "split_verb", "Split interactions into parts that do not leak."),
+        ("audit", "diagnostic_verbs", "Look for leaks and biases in a split and its recommendations."),
+        ("train", "train_verb", "Train a baseline or a small network on a file."),
+    ),
+    "Score": (
+        ("evaluate", "scoring_verbs", "Score recommendation lists against the truth."),
+        ("ratings", "scoring_verbs", "Score predicted ratings or click probabilities."),
+        ("inspect", "diagnostic_verbs", "Show one user's recommendations beside their history."),
+    ),
+    "Compare": (
+        ("compare", "compare_verb", "Say whether models differ, by how much and how surely."),
+        ("gate", "result_verbs", "Pass or fail a new result against the one in force."),
+        ("explain", "result_verbs", "Say why two numbers differ, decision by decision."),
+    ),
+    "Show": (
+        ("report", "result_verbs", "Write the report of one or many models as one HTML file."),
+        ("board", "board_verb", "Write one page over many saved results."),
+        ("history", "result_verbs", "Show stored results over time and where they moved."),
+    ),
+    "Look up": (
+        ("metrics", "reference_verbs", "List the metrics, or describe one."),
+        ("conventions", "reference_verbs", "List the presets, describe one, or say how two differ."),
+        ("study", "experiment_verbs", "Run one of five small studies of evaluation itself."),
+        ("doctor", "reference_verbs", "Show kernels, versions and optional packages."),
+    ),
+}
 VERBS: Registry[Verb] = Registry("verb", "recsys.verbs")
 VERBS.update({
-    name: Verb(line, f"recsys.cli.{module}", f"{name}_command") for name, module, line in _OWN_VERBS
+    name: Verb(line, f"recsys.cli.{module}", f"{name}_command", group)
+    for group, verbs in _OWN_VERBS.items()
+    for name, module, line in verbs
 })  # fmt: skip
 
 
 # Arguments that shells complete with file names. Whoever reads a file checks that it can be read.
 _PATH_TYPE = click.Path(readable=False, allow_dash=True)
 _PATH_METAVARS = (
-    "FILE", "FOLDER", "PATH", "LISTS", "[LISTS]", "[TRUTH]", "TRAIN", "TEST", "NEW", "A", "B", "A B …",
-    "RESULT…", "U V",
+    "FILE", "[FILE]", "FOLDER", "PATH", "LISTS", "[LISTS]", "[TRUTH]", "TRAIN", "TEST", "NEW", "A", "B",
+    "A B …", "RESULT…", "FOLDER…", "U V",
 )  # fmt: skip
 
 
@@ -83,17 +102,34 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, verb.help) for name, verb in VERBS.load_plugins().items()])
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for name, verb in VERBS.load_plugins().items():
+            groups.setdefault(verb.group, []).append((name, verb.help))
+        longest = max(len(name) for name in VERBS)  # descriptions begin in one column in every group
+        for group, rows in groups.items():
+            with formatter.section(group):
+                formatter.write_dl([(name.ljust(longest), line) for name, line in rows])
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.format_commands(ctx, formatter)
+        click.Command.format_options(self, ctx, formatter)
 
     def invoke(self, ctx: click.Context) -> Any:
         with exit_on_errors(debug=bool(ctx.params.get("debug"))):
             return super().invoke(ctx)
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="`recsys VERB --help` describes a verb.",
+)
 @click.version_option(__version__, message="recsys %(version)s")
 @click.option("--debug", is_flag=True, help="Show the whole traceback of an error.")
-def cli(*, debug: bool) -> None:
+@click.pass_context
+def cli(ctx: click.Context, *, debug: bool) -> None:
     """Evaluate recommender systems: every ranking metric, under named conventions."""
     del debug
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())

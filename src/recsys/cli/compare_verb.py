@@ -12,23 +12,25 @@ import click
 
 from recsys.cli import shared_options
 from recsys.cli.error_messages import note, print_warnings
+from recsys.cli.option_sections import VerbCommand, renamed_option
 from recsys.cli.output import (
     check_target,
     note_cautions,
     print_csv,
     print_json,
-    print_text,
+    print_page,
     progress_bar,
 )
 from recsys.cli.shared_options import FileOptions, MetricOptions
-from recsys.stats.comparison_table import EFFECTS, TESTS, footnotes
+from recsys.stats.comparison_table import EFFECTS, TESTS
 from recsys.stats.multiple_comparisons import CORRECTIONS
 
 if TYPE_CHECKING:
+    from recsys.comparison.compare import Comparison
     from recsys.evaluation.results import Evaluation
 
 
-@click.command("compare")
+@click.command("compare", cls=VerbCommand)
 @click.argument("paths", nargs=-1, required=True, metavar="A B …")
 @click.option("--truth", metavar="FILE", help="What was relevant; not needed for saved results.")
 @click.option(
@@ -36,14 +38,16 @@ if TYPE_CHECKING:
 )
 @shared_options.name_option
 @shared_options.metric_options
-@shared_options.file_options
+@shared_options.file_options_for("files of lists", "--truth")
 @shared_options.data_options
-@click.option("--train", metavar="FILE", help="What users had before: for novelty and similar metrics.")
-@click.option("--test", type=click.Choice(TESTS), default="t", show_default=True, help="The paired test.")
+@renamed_option("--statistic", "test", was="--test", type=click.Choice(TESTS), default="t", show_default=True,
+                help="The paired test.")  # fmt: skip
 @click.option("--correction", type=click.Choice([*CORRECTIONS, "max-t"]), default="holm", show_default=True,
               help="Over all models and metrics.")  # fmt: skip
-@click.option("--effect", type=click.Choice(list(EFFECTS)), default="d_z", show_default=True)
-@click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
+@click.option("--effect", type=click.Choice(list(EFFECTS)), default="d_z", show_default=True,
+              help="The effect size.")  # fmt: skip
+@click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True,
+              help="Of intervals and tests.")  # fmt: skip
 @click.option("--margin", type=float, help="Also test for equivalence within this difference.")
 @click.option("--no-worse-than", type=float, help="Also test for non-inferiority: worse by less than this.")
 @click.option("--rope", type=float, help="Also give the Bayesian view: practically equal within this.")
@@ -51,7 +55,7 @@ if TYPE_CHECKING:
 @click.option("--covariate", "covariates", multiple=True, metavar="COLUMN",
               help="Number in --users to adjust for (CUPED); repeatable.")  # fmt: skip
 @click.option("--strata", metavar="COLUMN", help="Groups in --users to stratify by.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of resampling.")
+@shared_options.seed_option
 @shared_options.cautions_option
 @click.option("--markdown", "table_form", flag_value="markdown", help="Print a Markdown table.")
 @click.option("--latex", "table_form", flag_value="latex", help="Print a LaTeX table.")
@@ -60,6 +64,8 @@ if TYPE_CHECKING:
 @shared_options.raw_option
 @click.option("--report", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Also write the report (.html).")  # fmt: skip
+@click.option("--methods", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="Also write a methods paragraph with BibTeX, for papers (.md, .tex, .txt).")  # fmt: skip
 @shared_options.quiet_option
 def compare_command(
     *,
@@ -88,6 +94,7 @@ def compare_command(
     table_form: str | None,
     raw: bool,
     report: Path | None,
+    methods: Path | None,
     quiet: bool,
 ) -> None:
     """Compare models, paired user by user: A, B, … are list files (with --truth) or saved results.
@@ -102,9 +109,11 @@ def compare_command(
     if len(paths) < 2:
         raise click.UsageError("there is nothing to compare: name two files or more.")
     models = files_by_model(paths, names)
+    inputs = (*paths, truth, seen, train, users)
     if report is not None:
-        inputs = (*paths, truth, seen, train, users)
         check_target(report, "report", inputs=inputs, makes_folder=True)
+    if methods is not None:
+        check_target(methods, "methods", inputs=inputs)
     cautions = shared_options.silenced_cautions(silenced)
     baseline = baseline_name(baseline, models)
     if baseline is not None and baseline not in models:
@@ -134,14 +143,9 @@ def compare_command(
                 rng=seed,
                 **{key: files.read_attributes(users, "user", own) for key, own in columns.items() if own},
             )
-    if report is not None:
-        from recsys.report import write_report
-
-        written = write_report(report, comparison, baseline=baseline)
-        if not quiet:
-            note(f"report {written}")
+    _write_pages(comparison, baseline, report, methods, quiet=quiet)
     if table_form is None:
-        print_text(comparison, footnotes(comparison.table))
+        print_page(comparison)
     elif table_form == "json":
         print_json(comparison.to_json())
     else:
@@ -151,6 +155,23 @@ def compare_command(
         else:
             click.echo(getattr(comparison, f"to_{table_form}")())
         note_cautions(comparison, quiet=quiet)
+
+
+def _write_pages(
+    comparison: Comparison, baseline: str | None, report: Path | None, methods: Path | None, *, quiet: bool
+) -> None:
+    """Write what was asked for beside the table, and say where it is."""
+    said = []
+    if report is not None:
+        from recsys.report import write_report
+
+        said.append(f"report {write_report(report, comparison, baseline=baseline)}")
+    if methods is not None:
+        paragraph = comparison.methods()
+        said.append(f"methods {' and '.join(map(str, paragraph.write(methods)))}")
+        said += [f"to add to the methods: {what}" for what in paragraph.to_add]
+    for line in said if not quiet else ():
+        note(line)
 
 
 class ModelFile(NamedTuple):
@@ -222,33 +243,38 @@ def evaluate_files(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """{model: evaluation} of list files and saved results, and {model: lists} of the list files."""
     from recsys.evaluation.evaluate import evaluate
+    from recsys.evaluation.run import is_model_path
     from recsys.inputs.files.formats import open_file
-    from recsys.models.model_files import is_model_file
     from recsys.types import Lists
 
     conventions, requests = metrics.conventions(), metrics.requests()
     list_paths = [file.path for file in models.values() if file.result is None]
     for path in list_paths:
         # A pipe is read once only.
-        if path != "-" and (Path(path).is_file() or not Path(path).exists()) and not is_model_file(path):
+        if path != "-" and (Path(path).is_file() or not Path(path).exists()) and not is_model_path(path):
             open_file(path)  # a misspelt name is reported before anything else that is missing
     context: dict[str, Any] = {}
     if list_paths:
         if truth is None:
             raise click.UsageError(f"{list_paths[0]} holds lists: say what was relevant with --truth FILE.")
-        named = {"truth": truth, "seen": seen or None, "train": train or None}
+        named = {"truth": truth, "seen": None if seen in ("", "none") else seen, "train": train or None}
         context = {name: files.read(path, "truth", quiet=quiet) for name, path in named.items()}
     results, lists = {}, {}
+    model_met = False
     for name, (path, result) in models.items():
         if result is not None:
             results[name] = result
             continue
         ranked = files.read_ranked(path, quiet=quiet)
+        own = context
         if isinstance(ranked, Lists):
             lists[name] = ranked
+        elif shared_options.seen_file(seen, train, is_model=True, quiet=quiet or model_met) == train:
+            own = context | {"seen": context["train"]}
+        model_met = model_met or not isinstance(ranked, Lists)  # what it does not rank is said once
         results[name] = evaluate(
             ranked, metrics=requests, conventions=conventions, catalogue=catalogue, complete=complete,
-            cautions=cautions, **context,
+            cautions=cautions, **own,
         )  # fmt: skip
     return results, lists
 

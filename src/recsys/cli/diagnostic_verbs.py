@@ -12,19 +12,13 @@ import click
 
 from recsys.cli import shared_options
 from recsys.cli.error_messages import FAILED, note, print_warnings
-from recsys.cli.output import print_csv, print_json
+from recsys.cli.option_sections import VerbCommand, renamed_option
+from recsys.cli.output import print_csv, print_json, print_page, print_table
 from recsys.cli.shared_options import FileOptions
 from recsys.errors import ColumnError, FileError, InputError, RecsysError
 
-# What the library says in keyword arguments and the command in options.
-_OPTION_OF_ARGUMENT = {
-    "pass lists=": "pass --lists",
-    "pass items=": "pass --items",
-    "pass models={name: lists} with at least two": "pass --model NAME=FILE at least twice",
-}
 
-
-@click.command("audit")
+@click.command("audit", cls=VerbCommand)
 @click.argument("train", metavar="TRAIN")
 @click.argument("test", metavar="TEST")
 @click.option("--lists", metavar="FILE", help="What was recommended for TEST; or a model of `recsys train`.")
@@ -41,11 +35,12 @@ _OPTION_OF_ARGUMENT = {
 @shared_options.preset_option
 @click.option("--set", "changes", multiple=True, metavar="DECISION=VALUE",
               help="Change one decision, such as relevant_from=4; repeatable.")  # fmt: skip
-@click.option("--check", "checks", multiple=True, metavar="NAME", help="Run this check only; repeatable.")
+@renamed_option("--only", "checks", was="--check", multiple=True, metavar="CHECK",
+                help="Run this check only; repeatable.")  # fmt: skip
 @click.option("--fail-on", type=click.Choice(["error", "warning", "info"]), default="error",
               show_default=True,
               help="The least severity that makes the exit code 1.")  # fmt: skip
-@shared_options.file_options
+@shared_options.file_options_for("--lists", "TRAIN and TEST")
 @shared_options.column_option("time", "times, in TRAIN and TEST")
 @click.option("--markdown", is_flag=True, help="Print Markdown.")
 @shared_options.json_option
@@ -109,10 +104,7 @@ def audit_command(
     elif markdown:
         click.echo(report.to_markdown())
     else:
-        text = str(report)
-        for argument, option in _OPTION_OF_ARGUMENT.items():
-            text = text.replace(argument, option)
-        click.echo(text)
+        print_page(report)
     if not report.passes(fail_on):
         if report.passed:  # no errors, but --fail-on is stricter
             note(f"there are findings, and --fail-on {fail_on} was asked for.", head="error")
@@ -148,11 +140,12 @@ def _read_catalogue(path: str, files: FileOptions) -> Any:
     return frame.assign(**{column: ids.values[codes]})
 
 
-@click.command("inspect")
+@click.command("inspect", cls=VerbCommand)
 @click.argument("who", metavar="USER")
 @click.argument("lists", metavar="LISTS")
 @click.option("--truth", metavar="FILE", help="What was relevant: hits are marked.")
-@click.option("--seen", metavar="FILE", help="Training interactions: shown beside the list.")
+@renamed_option("--train", "seen", was="--seen", metavar="FILE",
+                help="What users had before: shown below, not ranked again by a model.")  # fmt: skip
 @click.option("--items", metavar="FILE", help="Table of the items: names and whatever is known about them.")
 @click.option("-k", "k", type=click.IntRange(min=1), default=10, show_default=True, help="How many items.")
 @click.option(
@@ -161,7 +154,7 @@ def _read_catalogue(path: str, files: FileOptions) -> Any:
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @shared_options.raw_option
 @shared_options.row_id_options
-@shared_options.file_options
+@shared_options.file_options_for("LISTS", "--truth and --train")
 @shared_options.quiet_option
 def inspect_command(
     *,
@@ -186,7 +179,6 @@ def inspect_command(
     given.
     """
     from recsys.analysis import described_list, inspect_user_recommendations
-    from recsys.evaluation import tables
     from recsys.inputs.files.matrices import SUFFIXES
     from recsys.models.model_files import is_model_file
 
@@ -221,18 +213,28 @@ def inspect_command(
         cells = (frame[name].astype(object).where(frame[name].notna(), "").tolist() for name in frame)
         print_csv([str(name) for name in frame], zip(*cells, strict=True), raw=raw)
         return
-    shown = {str(name): frame[name].tolist() for name in frame}
-    for name, cells in shown.items():
-        if name in {"hit", "seen"}:
-            shown[name] = ["yes" if flag else "" for flag in cells]
-        elif name not in {"rank", "score"}:  # ids that are numbers are still names
-            shown[name] = ["" if c is None else str(c) if type(c) is int else c for c in cells]
-    click.echo(tables.text(shown))
+    of_history = [name for name in frame if str(name).startswith("history_")]
+    print_table(_shown_cells(frame.drop(columns=of_history)))
+    history = frame[of_history].dropna(how="all")
+    if len(history):
+        click.echo("\nbefore, newest first")
+        print_table(_shown_cells(history.rename(columns=lambda name: name.removeprefix("history_"))))
     parts = [f"{frame.attrs['n_history']:,} training interactions"] if seen else []
     if truth:
         parts.append(f"{int(frame['hit'].sum())} of {frame.attrs['n_relevant']} relevant items shown")
     if parts and not quiet:
         note(f"user {who}: {', '.join(parts)}")
+
+
+def _shown_cells(frame: Any) -> dict[str, list[Any]]:
+    """The columns of a table as they are printed: ids that are numbers are still names."""
+    shown = {str(name): frame[name].tolist() for name in frame}
+    for name, cells in shown.items():
+        if name in {"hit", "seen"}:
+            shown[name] = ["yes" if flag else "" for flag in cells]
+        elif name not in {"rank", "score"}:
+            shown[name] = ["" if c is None else str(c) if type(c) is int else c for c in cells]
+    return shown
 
 
 def _known_user(who: str, users: Any, path: str, *, check: bool) -> Any:

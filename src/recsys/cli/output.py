@@ -1,10 +1,15 @@
-"""How results leave the command: a table, JSON or CSV on standard output, per-user rows in a file."""
+"""How results leave the command: a table, JSON or CSV on standard output, per-user rows in a file.
+
+Tables are as wide as the terminal at most; in a pipe as COLUMNS says, else 120. Colours are for terminals.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -14,11 +19,28 @@ import click
 from recsys.cli.error_messages import as_options, note
 
 _HTML = (".html", ".htm")
-_SUFFIXES = {"per-user": (".csv", ".tsv", ".parquet"), "save": (".json",), "report": _HTML, "output": _HTML}
+_SUFFIXES = {
+    "per-user": (".csv", ".tsv", ".parquet"),
+    "save": (".json",),
+    "report": _HTML,
+    "output": _HTML,
+    "methods": (".md", ".tex", ".txt"),
+}
 
 
-def print_result(result: Any, *, as_json: bool, as_csv: bool, quiet: bool, raw: bool = False) -> None:
-    """Print one result as a table, or with every digit as JSON or CSV."""
+def print_result(
+    result: Any,
+    *,
+    as_json: bool,
+    as_csv: bool,
+    quiet: bool,
+    raw: bool = False,
+    intervals: bool | None = None,
+) -> None:
+    """Print one result as a table, or with every digit as JSON or CSV.
+
+    `intervals`: whether values have their intervals beside them, None: where that takes no time.
+    """
     if as_json:
         print_json(result.to_json())
     elif as_csv:
@@ -26,15 +48,32 @@ def print_result(result: Any, *, as_json: bool, as_csv: bool, quiet: bool, raw: 
         print_csv(list(columns), zip(*columns.values(), strict=True), raw=raw)
         note_cautions(result, quiet=quiet)
     else:
-        print_text(result)
+        with screen():
+            click.echo(result.to_text(intervals=intervals))
 
 
-def print_text(result: Any, notes: Sequence[str] = ()) -> None:
-    """Print a result; its cautions and these notes, which are lines below it, in the words of the command."""
-    text = str(result)
-    for line in (*notes, *map(str, result.cautions)):
-        text = text.replace(line, as_options(line))
-    click.echo(text)
+def print_page(result: Any, *, err: bool = False, wording: Callable[[str], str] | None = None) -> None:
+    """Print a result, or a text, within the width of the terminal; `wording` of its notes as in `screen`."""
+    from recsys.evaluation import tables
+
+    with screen(wording):
+        text = result.to_text() if hasattr(result, "to_text") else tables.within_screen(str(result))
+        click.echo(text, err=err)
+
+
+def screen(wording: Callable[[str], str] | None = None) -> AbstractContextManager[None]:
+    """Within it, tables are as wide as the terminal at most, and notes are in the words of the command.
+
+    `wording` says what is made of a note instead.
+    """
+    from recsys.evaluation import tables
+
+    def as_command(note: str) -> str:
+        return note if note.startswith("conventions: ") else as_options(note)
+
+    width = max(shutil.get_terminal_size(fallback=(120, 24)).columns, 40)
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return tables.fitted(width, colour=colour, wording=wording or as_command)
 
 
 def note_cautions(result: Any, *, quiet: bool) -> None:
@@ -63,20 +102,12 @@ def print_csv(names: Sequence[Any], rows: Iterable[Sequence[Any]], *, raw: bool 
     click.echo(csv_text(names, rows, raw=raw), nl=False)
 
 
-def print_table(names: Sequence[str], rows: Iterable[Sequence[str]], *, wrapped: Sequence[str]) -> None:
-    """Print a table as wide as the terminal, in which only the columns `wrapped` break their lines.
+def print_table(columns: Mapping[str, Sequence[Any]]) -> None:
+    """Print columns as a table, within the width of the terminal."""
+    from recsys.evaluation import tables
 
-    It honours NO_COLOR and never reads names as markup.
-    """
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in names:
-        table.add_column(name, no_wrap=name not in wrapped)
-    for row in rows:
-        table.add_row(*row)
-    Console(markup=False, highlight=False, emoji=False).print(table)
+    with screen():
+        click.echo(tables.text(columns))
 
 
 def check_target(
@@ -105,8 +136,11 @@ def check_target(
 
 
 @contextmanager
-def progress_bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar on standard error; None where that is no terminal, or with --quiet."""
+def progress_bar(what: str, *, quiet: bool) -> Iterator[Callable[..., None] | None]:
+    """A progress bar on standard error; None where that is no terminal, or with --quiet.
+
+    It is called with the steps done and the steps in all, and with other words for what is being done.
+    """
     if quiet or not sys.stderr.isatty():
         yield None
         return
@@ -117,8 +151,8 @@ def progress_bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], Non
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None)
 
-        def show(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
+        def show(done: int, total: int, doing: str = what) -> None:
+            bar.update(task, completed=done, total=total, description=doing)
 
         yield show
 

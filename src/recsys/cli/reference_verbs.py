@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recsys.cli.output import print_table
+from recsys.cli.output import print_page, print_table
 from recsys.cli.shared_options import json_option
 from recsys.conventions.decisions import DECISIONS, Conventions, describe
 
@@ -52,19 +52,18 @@ def metrics_command(*, name: str | None, as_json: bool) -> None:
 
     if name is not None:
         facts = metric_facts(lookup(re.split(r"[(@]", name)[0].strip().replace("-", "_"))[0])
-        click.echo(_json(facts) if as_json else _metric_text(facts))
+        click.echo(_json(facts)) if as_json else print_page(_metric_text(facts))
         return
     rows = all_metrics()
     if as_json:
         click.echo(_json(rows))
         return
-    print_table(
-        ("name", "@k", "better", "bounds", "meaning"),
-        ([row["name"], row["at_k"], row["better"], bounds_text(row), row["meaning"]] for row in rows),
-        wrapped=("meaning",),
-    )
+    columns = {"name": "name", "@k": "at_k", "better": "better", "bounds": "bounds", "meaning": "meaning"}
+    shown = [row | {"bounds": bounds_text(row)} for row in rows]
+    print_table({heading: [row[name] for row in shown] for heading, name in columns.items()})
     rating_metrics = [name for name in RATINGS.load_plugins() if not name.startswith("user_")]
-    click.echo(f"\nof predicted ratings and clicks, for recsys.evaluate_ratings: {', '.join(rating_metrics)}")
+    click.echo()
+    print_page(f"of predicted ratings and clicks, for `recsys ratings`: {', '.join(rating_metrics)}")
 
 
 def _metric_text(facts: dict[str, Any]) -> str:
@@ -108,8 +107,8 @@ def conventions_command(*, first: str | None, second: str | None, as_json: bool)
         return
     if first is None:
         names = ("name", "library", "version", "differs from the default in")
-        rows = map(_preset_row, all_presets())
-        print_table(names, rows, wrapped=("library", "differs from the default in"))
+        cells = zip(*map(_preset_row, all_presets()), strict=True)
+        print_table({name: list(column) for name, column in zip(names, cells, strict=True)})
         return
     facts: dict[str, Any]
     if second is not None:
@@ -135,7 +134,7 @@ def conventions_command(*, first: str | None, second: str | None, as_json: bool)
             lines.append(f"for {metric} only: " + ", ".join(f"{n}={v}" for n, v in own.items()))
         lines += [f"not copied: {defect}" for defect in facts["defects"]]
         lines += [f"note: {fact}" for fact in facts["facts"]]
-    click.echo(_json(facts) if as_json else "\n".join(lines))
+    click.echo(_json(facts)) if as_json else print_page("\n".join(lines))
 
 
 def _preset_row(facts: dict[str, Any]) -> list[str]:
@@ -176,7 +175,9 @@ def doctor_command(*, as_json: bool) -> None:
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "kernels": str(show_backends()),
-        "packages": {name: _version(name) for name in ("numpy", "scipy", "pandas", "narwhals")},
+        "packages": {
+            name: _version(name) for name in ("numpy", "scipy", "pandas", "narwhals", "click", "rich")
+        },
         "extras": extras,
     }
     if as_json:
@@ -190,7 +191,7 @@ def doctor_command(*, as_json: bool) -> None:
         if None in packages.values():
             state = f"missing: pip install '{_DISTRIBUTION}[{extra}]'"
         lines.append(f"{extra:<12} {state}")
-    click.echo("\n".join(lines))
+    print_page("\n".join(lines))
 
 
 def _version(package: str) -> str | None:

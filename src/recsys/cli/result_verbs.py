@@ -11,20 +11,21 @@ import click
 
 from recsys.cli import shared_options
 from recsys.cli.error_messages import FAILED, note, print_warnings
-from recsys.cli.output import check_target, print_csv, print_json
+from recsys.cli.option_sections import VerbCommand, renamed_option
+from recsys.cli.output import check_target, print_csv, print_json, print_page
 from recsys.cli.shared_options import FileOptions, MetricOptions
 from recsys.errors import FileError
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command("explain")
+@click.command("explain", cls=VerbCommand)
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
 @click.option("--lists", metavar="FILE", help="Try each decision on these lists …")
 @click.option("--truth", metavar="FILE", help="… against this truth.")
 @shared_options.metric_options
-@shared_options.file_options
+@shared_options.file_options_for("--lists", "--truth")
 @shared_options.quiet_option
 def explain_command(
     *,
@@ -56,18 +57,20 @@ def explain_command(
             "metrics": metrics.requests(),
         }
     with print_warnings(quiet=quiet):
-        click.echo(str(explain(*sides, **data)))
+        print_page(explain(*sides, **data))
 
 
-@click.command("gate")
+@click.command("gate", cls=VerbCommand)
 @click.argument("new", metavar="NEW")
 @click.option("--against", required=True, metavar="FILE", help="The saved result in force.")
 @click.option("-m", "--metric", "metrics", multiple=True, required=True, help="Such as ndcg@10; repeatable.")
 @click.option("--non-inferior", "margin", metavar="MARGIN", default="1%", show_default=True,
               help="How much worse it may be: 1% of the old value, or 0.005 in its units.")  # fmt: skip
 @click.option("--better", is_flag=True, help="Require that it is shown to be better.")
-@click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
-@click.option("--summary", type=_FILE, metavar="FILE", help="Write the Markdown summary here, too.")
+@click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True,
+              help="Of the one-sided bounds.")  # fmt: skip
+@renamed_option("--comment", was="--summary", type=_FILE, metavar="FILE",
+                help="Write a Markdown comment on the change: verdict, table, what to do.")  # fmt: skip
 @click.option("--markdown", is_flag=True, help="Print Markdown.")
 @shared_options.json_option
 @shared_options.quiet_option
@@ -79,7 +82,7 @@ def gate_command(
     margin: str,
     better: bool,
     confidence: float,
-    summary: Path | None,
+    comment: Path | None,
     markdown: bool,
     as_json: bool,
     quiet: bool,
@@ -102,21 +105,21 @@ def gate_command(
         if name in margins:
             raise click.UsageError(f"-m {name} is given twice: name each metric once.")
         margins[name] = "0" if better else own_margin
-    if summary is not None:
-        check_target(summary, "summary", inputs=(new, against))
+    if comment is not None:
+        check_target(comment, "comment", inputs=(new, against))
     with print_warnings(quiet=quiet):
         decision = gate(load(new), load(against), margins, confidence=confidence)
-    if summary is not None:
-        write_text(summary, decision.to_markdown() + "\n")
+    if comment is not None:
+        write_text(comment, decision.to_markdown() + "\n")
     if as_json:
         print_json(decision.to_json())
     else:
-        click.echo(decision.to_markdown() if markdown else str(decision))
+        click.echo(decision.to_markdown()) if markdown else print_page(decision)
     if not decision.passed:
         sys.exit(FAILED)
 
 
-@click.command("history")
+@click.command("history", cls=VerbCommand)
 @click.argument("folder", metavar="FOLDER", default="results")
 @click.option("-m", "--metric", "metrics", multiple=True, help="Such as ndcg@10; repeatable; by default all.")
 @click.option("--name", metavar="MODEL", help="One model only.")
@@ -139,10 +142,10 @@ def history_command(
     elif as_json:
         print_json(nights.to_json())
     else:
-        click.echo(str(nights))
+        print_page(nights)
 
 
-@click.command("report")
+@click.command("report", cls=VerbCommand)
 @click.argument("paths", nargs=-1, required=True, metavar="RESULT…")
 @click.option("-o", "--output", type=_FILE, metavar="FILE", default=Path("recsys-report") / "report.html",
               show_default=True, help="Where to write it.")  # fmt: skip
@@ -153,7 +156,6 @@ def history_command(
 @click.option("--title", help="The page's heading.")
 @shared_options.name_option
 @click.option("--truth", metavar="FILE", help="What was relevant: needed for lists, optional for results.")
-@click.option("--train", metavar="FILE", help="What the models learnt from, for groups of users and items.")
 @click.option("--items", metavar="FILE", help="Table of the items: titles (and categories).")
 @click.option(
     "--embeddings", metavar="FILE", help="One vector per item, in the order of --items: .npy, .npz, …"
@@ -161,7 +163,7 @@ def history_command(
 @click.option("--audit", metavar="FILE", help="What `recsys audit --json` printed.")
 @click.option("--history", "nights", metavar="FOLDER", help="Results kept over time by `recsys run`.")
 @shared_options.metric_options
-@shared_options.file_options
+@shared_options.file_options_for("files of lists", "--truth")
 @shared_options.data_options
 @shared_options.quiet_option
 def report_command(
@@ -206,7 +208,7 @@ def report_command(
             output,
             results,
             baseline=baseline_name(baseline, models),
-            metric=headline,
+            headline=headline,
             title=title,
             lists=lists or None,
             truth=files.read(truth, "truth", quiet=quiet),

@@ -10,7 +10,8 @@ import click
 
 from recsys.cli import shared_options
 from recsys.cli.error_messages import note, print_warnings
-from recsys.cli.output import check_target, print_result, progress_bar, write_per_user
+from recsys.cli.option_sections import VerbCommand
+from recsys.cli.output import check_target, print_page, print_result, progress_bar, write_per_user
 from recsys.cli.shared_options import FileOptions, MemoryOptions, MetricOptions, column_option
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -22,7 +23,7 @@ _csv_option = click.option(
 )
 
 
-@click.command("evaluate")
+@click.command("evaluate", cls=VerbCommand)
 @click.argument("lists", metavar="[LISTS]", required=False)
 @click.argument("truth_file", metavar="[TRUTH]", required=False)
 @click.option("--factors", nargs=2, metavar="U V", help="Matrices of user and item factors (.npy, .npz, …).")
@@ -31,8 +32,6 @@ _csv_option = click.option(
 @shared_options.metric_options
 @shared_options.file_options
 @shared_options.data_options
-@click.option("--train", metavar="FILE",
-              help="What users had before: for novelty, popularity, calibration and --by.")  # fmt: skip
 @click.option("--items", metavar="FILE", help="Table of the items: for calibration, value, exposure, --by.")
 @click.option("--users", metavar="FILE", help="Table of the users: for --by.")
 @click.option("--reference", metavar="FILE", help="Another model's lists: for serendipity, overlap and rbo.")
@@ -40,6 +39,7 @@ _csv_option = click.option(
               help="Per group: activity, cold_user, popularity, cold_item, item_age, a column of items or "
                    "users.")  # fmt: skip
 @click.option("--bounds", is_flag=True, help="Also print the best attainable value and the floor of chance.")
+@click.option("--intervals", is_flag=True, help="Print every 95% interval, also those that take a while.")
 @_per_user_option
 @shared_options.memory_options
 @click.option("--save", type=_FILE, metavar="FILE",
@@ -70,6 +70,7 @@ def evaluate_command(
     reference: str | None,
     by: str | None,
     bounds: bool,
+    intervals: bool,
     per_user: Path | None,
     beyond: MemoryOptions,
     save: Path | None,
@@ -86,9 +87,10 @@ def evaluate_command(
     folder of files or a glob in quotes ('recs/*.parquet') is one table.
     Columns are found by name (user_id, itemId, score, rank, rating, …). Instead of LISTS a model ranks the
     whole catalogue: a file of `recsys train`, or --factors U V:
-    recsys evaluate --factors U.npy V.npy --truth test.csv --seen train.csv
+    recsys evaluate --factors U.npy V.npy --truth test.csv --train train.csv
     """
     from recsys.evaluation.evaluate import evaluate
+    from recsys.evaluation.run import is_model_path
 
     shared_options.refuse_both(json=as_json, csv=as_csv)
     if name is not None and save is None:
@@ -97,7 +99,9 @@ def evaluate_command(
     inputs = (lists, truth, seen, train, items, users, reference, user_ids, item_ids)
     if inputs.count("-") > 1:
         raise click.UsageError("standard input (-) can be read once only; name a file for the others.")
-    stdin = "-" in (lists, truth, seen)
+    is_model = bool(factors) or is_model_path(lists)
+    unseen = shared_options.seen_file(seen, train, is_model=is_model, quiet=quiet)
+    stdin = "-" in (lists, truth, unseen)
     files = beyond.adapt(files, per_user=per_user is not None, bounds=bounds, stdin=stdin)
     for option, path in (("per-user", per_user), ("save", save)):
         if path is not None:
@@ -108,9 +112,10 @@ def evaluate_command(
         # Rows of factors are counted from 0, so the ids of the files must be numbers too.
         if factors and not (user_ids or item_ids):
             files = replace(files, ids="int")
+        before = files.read(train or None, "truth", quiet=quiet)
         ranked, known, history = _read_inputs(
-            (lists, truth, seen), files, factors, user_ids=user_ids, item_ids=item_ids,
-            unread=beyond.memory is not None, quiet=quiet,
+            (lists, truth, None if unseen == train else unseen), files, factors, user_ids=user_ids,
+            item_ids=item_ids, unread=beyond.memory is not None, quiet=quiet,
         )  # fmt: skip
         with progress_bar("ranking" if beyond.memory is None else "evaluating", quiet=quiet) as progress:
             result = evaluate(
@@ -118,9 +123,9 @@ def evaluate_command(
                 known,
                 requests,
                 conventions=conventions,
-                seen=history,
+                seen=history if unseen != train else train if beyond.memory is not None else before,
                 reference=files.read(reference, "lists", quiet=quiet),
-                train=files.read(train or None, "truth", quiet=quiet),
+                train=before,
                 items=files.read_attributes(items, "item"),
                 users=files.read_attributes(users, "user"),
                 catalogue=catalogue,
@@ -136,14 +141,17 @@ def evaluate_command(
         result.save(save, name=name, **beyond.facts())
         if beyond.memory is not None and not quiet:
             note(f"{save} holds sums; the values per user {beyond.where()}.")
-    print_result(result, as_json=as_json, as_csv=as_csv, quiet=quiet, raw=raw)
+    print_result(
+        result, as_json=as_json, as_csv=as_csv, quiet=quiet, raw=raw, intervals=intervals or None
+    )  # fmt: skip
     # The table has this line below it; output for programs has not.
     nothing_found = result.counts.get("judged") and result.counts.get("found") == 0
     if nothing_found and (as_json or as_csv) and not quiet:
         text = "no listed item is in its user's truth: check that both sides use the same item ids"
         note(text, head="warning")
     if bounds:
-        click.echo(f"\n{result.bounds()}", err=as_json or as_csv)
+        click.echo(err=as_json or as_csv)
+        print_page(result.bounds(), err=as_json or as_csv)
 
 
 def _read_inputs(
@@ -157,11 +165,11 @@ def _read_inputs(
     quiet: bool,
 ) -> tuple[Any, Any, Any]:
     """Lists or a model, truth and seen items; `unread`: tables stay paths, which are read piece by piece."""
-    from recsys.models.model_files import is_model_file
+    from recsys.evaluation.run import is_model_path
     from recsys.ranks.sources import read_factors
 
     lists, truth, seen = paths
-    is_list = not factors and not is_model_file(str(lists))
+    is_list = not factors and not is_model_path(lists)
     if factors:
         ranked: Any = read_factors(*factors, user_ids=user_ids, item_ids=item_ids, ids=files.ids)
     elif unread and is_list and not (user_ids or item_ids):
@@ -198,7 +206,7 @@ def _lists_and_truth(
     return lists, truth
 
 
-@click.command("ratings")
+@click.command("ratings", cls=VerbCommand)
 @click.argument("file", metavar="FILE")
 @click.option("-m", "--metric", "metrics", multiple=True,
               help="Such as rmse, user_mae or 'ece(bins=20)'; or ratings, clicks; repeatable.")  # fmt: skip

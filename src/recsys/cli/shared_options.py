@@ -107,51 +107,38 @@ class FileOptions:
         self, path: str, *, quiet: bool, user_ids: str | None = None, item_ids: str | None = None
     ) -> Any:
         """Lists of recommendations, or the model that `recsys train` kept in the file."""
-        from recsys.models.model_files import is_model_file
+        from recsys.evaluation.run import is_model_path
 
-        if is_model_file(path):
-            return self.read_model(path, user_ids, item_ids)
+        if is_model_path(path):
+            return self.read_model(path, user_ids, item_ids, factors=False)
         if user_ids is not None or item_ids is not None:
             raise click.UsageError(
                 f"--user-ids and --item-ids name the rows of a model, and {path} holds lists."
             )
         return self.read(path, "lists", quiet=quiet)
 
-    def read_model(self, path: str, user_ids: str | None, item_ids: str | None) -> Any:
-        """A model of `recsys train` or any two matrices U and V, as a source of rankings.
+    def read_model(
+        self, path: str, user_ids: str | None, item_ids: str | None, *, factors: bool = True
+    ) -> Any:
+        """A model of `recsys train` or, with `factors`, any two matrices U and V, as a source of rankings.
 
         Its rows have the ids of these files, else those in the model, else their numbers, of the type --ids.
         """
-        import numpy as np
-
-        from recsys.cf.evaluation.loading import FactorPair
-        from recsys.cf.evaluation.loading import load_model as load_factors
-        from recsys.inputs.ids import convert_ids, encode_strings
-        from recsys.models.model_files import is_model_file
-        from recsys.ranks.sources import Factors, from_model
+        from recsys.models.model_files import is_model_file, load_model
+        from recsys.ranks.sources import Factors
         from recsys.ranks.sources.factors import row_ids
 
-        if is_model_file(path):
-            from recsys.models import load_model
+        files = {"user": user_ids, "item": item_ids}
+        if not factors or is_model_file(path):
+            given = {what: file for what, file in files.items() if file is not None}
+            names = {f"{what}_ids": row_ids(file, 0, what, self.ids) for what, file in given.items()}
+            return load_model(path, ids=self.ids, **names)
+        from recsys.cf.evaluation.loading import load_model as load_factors
 
-            model: Any = load_model(path)
-            sizes = (model.n_users, model.n_items)
-        else:
-            model = load_factors(path)
-            sizes = (len(model.U), len(model.V))
-        names: dict[str, Any] = {}
-        for what, size, file in zip(("user", "item"), sizes, (user_ids, item_ids), strict=True):
-            own = getattr(model, f"{what}_ids", None) if file is None else None
-            if own is None:
-                names[f"{what}_ids"] = row_ids(file, size, what, self.ids)
-                continue
-            kind = "int" if self.ids == "auto" and own.dtype.kind in "iu" else self.ids
-            texts = np.array([str(name) for name in own.tolist()], dtype=object)
-            where = f"{what} ids of {path}"
-            ids, codes = encode_strings(texts, table=path, column=what)
-            ids, codes = convert_ids(ids, codes, kind, where, lambda row: f", row {row}")
-            names[f"{what}_ids"] = ids.values[codes]
-        return Factors(*model, **names) if isinstance(model, FactorPair) else from_model(model, **names)
+        pair = load_factors(path)
+        sides = zip(pair, files.items(), strict=True)
+        names = {f"{what}_ids": row_ids(file, len(matrix), what, self.ids) for matrix, (what, file) in sides}
+        return Factors(*pair, **names)
 
     def read_attributes(
         self, path: str | None, role: Literal["user", "item"], columns: Sequence[str] | None = None
@@ -223,6 +210,17 @@ class MemoryOptions:
         """Where the values per user are, in words."""
         folder = self.per_user_to
         return "were not kept (--per-user-to FOLDER)" if folder is None else f"are in {folder}"
+
+
+def seen_file(seen: str | None, train: str | None, *, is_model: bool, quiet: bool) -> str | None:
+    """What is not ranked again: the file of --seen, for a model by default that of --train; None for none."""
+    if seen == "none":
+        return None
+    if seen is None and train and is_model:
+        if not quiet:
+            note(f"items of {train} (--train) are left out of the rankings; --seen none keeps them")
+        return train
+    return seen
 
 
 def silenced_cautions(texts: Sequence[str]) -> str | list[str] | None:
@@ -346,14 +344,18 @@ raw_option = click.option(
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="No notes, warnings and progress.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, with all digits.")
 name_option = click.option(
-    "--name", "names", multiple=True, help="What a file's model is called, in the files' order."
-)
+    "--name", "names", multiple=True, metavar="MODEL",
+    help="What a file's model is called, in the files' order.",
+)  # fmt: skip
 cautions_option = click.option(
     "--cautions", "silenced", multiple=True, metavar="TEXT",
     help="Cautions not to give: ignore for all, or their codes, separated by commas; repeatable.",
 )  # fmt: skip
 preset_option = click.option(
-    "--conventions", "preset", metavar="NAME", default="default", help="See `recsys conventions`."
+    "--conventions", "preset", metavar="NAME", default="default", help="A preset, see `recsys conventions`."
+)
+seed_option = click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all random draws."
 )
 
 metric_options = _gather_options(
@@ -385,21 +387,27 @@ memory_options = _gather_options(
                  help="With --memory, keep what is done here: the same command goes on from it."),
 )  # fmt: skip
 
-file_options = _gather_options(
-    "files",
-    FileOptions,
-    column_option("user", "users"),
-    column_option("item", "items"),
-    column_option("score", "scores, in LISTS"),
-    column_option("rank", "ranks from 1 on, in LISTS"),
-    column_option("grade", "grades, in TRUTH"),
-    column_option("case", "cases, where a user has several rankings"),
-    column_option("truth-user", "users in TRUTH, if it has another name there"),
-    column_option("truth-item", "items in TRUTH, if it has another name there"),
-    ids_option,
-    format_option("--format", "form", help="Of the files, if their names do not say"),
-    encoding_option,
-)
+
+def file_options_for(lists: str, truth: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The options of files, for a verb that calls its lists and its truth so."""
+    return _gather_options(
+        "files",
+        FileOptions,
+        column_option("user", "users"),
+        column_option("item", "items"),
+        column_option("score", f"scores, in {lists}"),
+        column_option("rank", f"ranks from 1 on, in {lists}"),
+        column_option("grade", f"grades, in {truth}"),
+        column_option("case", "cases, where a user has several rankings"),
+        column_option("truth-user", f"users in {truth}, if it has another name there"),
+        column_option("truth-item", f"items in {truth}, if it has another name there"),
+        ids_option,
+        format_option("--format", "form", help="Of the files, if their names do not say"),
+        encoding_option,
+    )
+
+
+file_options = file_options_for("LISTS", "TRUTH")
 
 row_id_options = combine_options(
     click.option("--user-ids", metavar="FILE", help="Ids of a model's rows of users, one per line, or .npy."),
@@ -407,8 +415,11 @@ row_id_options = combine_options(
 )
 
 data_options = combine_options(
+    click.option("--train", metavar="FILE",
+                 help="What users had before: not ranked again by a model; for novelty and other metrics."),
     click.option("--seen", metavar="FILE",
-                 help="Training interactions: never recommended by factors; counted among relevant items."),
+                 help="What a model does not rank again, where that is not --train; counted among the "
+                      "relevant items. none: nothing."),
     click.option("--catalogue", type=click.IntRange(min=1), metavar="N", help="How many items there are."),
     click.option("--complete", is_flag=True,
                  help="Each list ranks every candidate (for auc, average_rank, …)."),

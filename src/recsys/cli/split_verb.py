@@ -14,11 +14,15 @@ import click
 
 from recsys.cli import shared_options
 from recsys.cli.error_messages import as_options, print_warnings
+from recsys.cli.option_sections import VerbCommand, renamed_option
 from recsys.cli.output import print_json
 from recsys.cli.shared_options import column_option, combine_options, format_option
 
 # Parameters that the command calls by another name.
-_RENAMED = {"n": "n_last", "n_folds": "folds", "n_windows": "windows", "train": "train_length"}
+_RENAMED = {
+    "n": "n_last", "n_folds": "folds", "n_windows": "windows", "train": "train_length", "test": "test_share",
+    "by": "split_by",
+}  # fmt: skip
 
 
 def _number_or_text(_: Any, __: Any, value: str | None) -> Any:
@@ -44,7 +48,8 @@ def _value_option(name: str, text: str, metavar: str) -> Callable[[Any], Any]:
 
 
 _amounts = combine_options(
-    _value_option("test", "Share to test (0.2), or number of rows (or users).", "SHARE"),
+    renamed_option("--test-share", was="--test", metavar="SHARE", callback=_number_or_text,
+                   help="Share to test (0.2), or number of rows (or users)."),
     _value_option("validation", "Share or number for validation.", "SHARE"),
     click.option("-n", "n_last", type=click.IntRange(min=1), metavar="N",
                  help="leave_last: how many rows of each user."),
@@ -52,8 +57,8 @@ _amounts = combine_options(
     _value_option("at", "global_temporal: when the test begins: a date, or a number.", "TIME"),
     _value_option("validation-at", "global_temporal: when the validation begins.", "TIME"),
     click.option("--folds", type=click.IntRange(min=2), metavar="N", help="k_fold: how many."),
-    click.option("--by", metavar="WHAT",
-                 help="k_fold: rows, user_rows or users. unseen_users: random or time."),
+    renamed_option("--split-by", was="--by", metavar="WHAT",
+                   help="k_fold: rows, user_rows or users. unseen_users: random or time."),
     _value_option("length", "rolling_windows: how long a test window is: 7d, or a number.", "LENGTH"),
     click.option("--windows", type=click.IntRange(min=1), metavar="N", help="rolling_windows: how many."),
     _value_option("step", "rolling_windows: from one window to the next.", "LENGTH"),
@@ -63,7 +68,7 @@ _amounts = combine_options(
     click.option("--known", type=float, metavar="SHARE", help="unseen_users: what is known of a user."),
 )  # fmt: skip
 _rules = combine_options(
-    click.option("--seed", type=int, metavar="N", help="Of all draws; by default 0."),
+    click.option("--seed", type=click.IntRange(min=0), help="Of all random draws.  [default: 0]"),
     click.option("--on-tie", metavar="RULE",
                  help="Equal times at a border: together, train, by_item, random, row_order or error."),
     click.option("--rounding", metavar="RULE", help="Of shares: down (but at least 1), nearest or up."),
@@ -80,7 +85,7 @@ _rules = combine_options(
 )  # fmt: skip
 
 
-class SplitCommand(click.Command):
+class SplitCommand(VerbCommand):
     """Reads the ways to split from their registry: the values of --how, the help, an option per parameter.
 
     A way to split declares all that beside its function, as a file format does, so the help loads NumPy.
@@ -116,8 +121,9 @@ class SplitCommand(click.Command):
 @click.command("split", cls=SplitCommand)
 @click.argument("file", metavar="FILE")
 @click.option("--how", metavar="HOW", help="Which way; see above.")
-@click.option("-o", "--out", "folder", required=True, type=click.Path(path_type=Path), metavar="DIR",
-              help="Folder for the parts and manifest.json; created if missing, must be empty.")  # fmt: skip
+@renamed_option("-o", "--output", "folder", was="--out", required=True, type=click.Path(path_type=Path),
+                metavar="FOLDER",
+                help="For the parts and manifest.json; created if missing, must be empty.")  # fmt: skip
 @click.option("--rerun", "manifest", type=click.Path(path_type=Path, dir_okay=False), metavar="MANIFEST",
               help="Make the split of a manifest again, and check that it is the same.")  # fmt: skip
 @_amounts
@@ -150,14 +156,16 @@ def split_command(
     quiet: bool,
     **amounts_and_rules: Any,  # an option for each parameter of each way to split: the registry knows them
 ) -> None:
-    """Split interactions in FILE and write train, test (validation, excluded) and manifest.json to DIR."""
+    """Split interactions in FILE; write train, test (validation, excluded) and manifest.json to a folder."""
     from recsys.inputs.files import FORMATS
     from recsys.inputs.files.formats import open_file
     from recsys.inputs.files.reader import detect_format, read_table
     from recsys.splits import Folds, rerun, save, split
 
     if (how is None) == (manifest is None):
-        raise click.UsageError("Say --how, or --rerun a manifest; not both.")
+        raise click.UsageError(
+            "Say --how, such as --how leave_last -n 5 (see --help), or --rerun a manifest; not both."
+        )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise click.UsageError(f"-o {folder}: it is there already; name a new or empty folder.")
     if not folder.absolute().parent.is_dir():

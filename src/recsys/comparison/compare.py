@@ -34,6 +34,7 @@ from recsys.stats.comparison_table import (
     ComparisonTable,
     Options,
     Row,
+    columns_by_metric,
     display_columns,
     footnotes,
     number_columns,
@@ -49,6 +50,7 @@ from recsys.stats.variance_reduction import read_user_tables
 from recsys.types import PerCase, cached_property
 
 if TYPE_CHECKING:
+    from recsys.report.methods import Methods, MethodsFacts
     from recsys.report.page import ReportOptions
 
 _TWO_MODELS = "Such as recsys.compare({'old': old, 'new': new}, baseline='old')."
@@ -196,10 +198,16 @@ class Comparison(tables.Tabled, Sequence[Row]):
         return iter(self.rows)
 
     def report(self, path: str | os.PathLike[str], **options: Unpack[ReportOptions]) -> Path:
-        """Write an HTML report; see recsys.report.write_report for further arguments."""
+        """Write an HTML report, making its folder; see recsys.report.write_report for further arguments."""
         from recsys.report.page import write_report
 
         return write_report(path, self, **options)
+
+    def methods(self, **facts: Unpack[MethodsFacts]) -> Methods:
+        """A methods paragraph for a paper, with BibTeX; data= and split= say what is not known here."""
+        from recsys.report.methods import methods_paragraph
+
+        return methods_paragraph(self, **facts)
 
     @property
     def plot(self) -> Any:
@@ -231,6 +239,21 @@ class Comparison(tables.Tabled, Sequence[Row]):
             "cautions": [one._asdict() for one in self.cautions],
         }
         return json.dumps(document, indent=indent, ensure_ascii=False)
+
+    def to_text(self) -> str:
+        """The table metric by metric, the best model first, and the notes below it."""
+        sections, columns = columns_by_metric(self.table)
+        return tables.page(columns, self._footnotes(), sections=sections)
+
+    def _repr_html_(self) -> str:
+        sections, columns = columns_by_metric(self.table)
+        return tables.html(columns, self._footnotes(), sections=sections)
+
+    def _ipython_key_completions_(self) -> list[Any]:
+        """(model, metric) of every row; with the baseline where that does not name one row."""
+        pairs = [(row.model, row.metric) for row in self.rows]
+        several = len(set(pairs)) < len(pairs)
+        return [(r.model, r.baseline, r.metric) for r in self.rows] if several else pairs
 
     def _columns(self) -> tables.Columns:
         return display_columns(self.table)
@@ -498,7 +521,9 @@ def _check_runs(runs: Mapping[str, list[Evaluation]]) -> None:
         for result in model_runs:
             if not isinstance(result, Evaluation):
                 raise InputError(
-                    f"{name!r} is {type(result).__name__}.", hint="Pass what recsys.evaluate returned."
+                    f"{name!r} is {type(result).__name__}, and results are compared.",
+                    hint="Evaluate each first: recsys.compare({name: recsys.evaluate(lists, truth, metrics) "
+                    "for name, lists in models.items()}).",
                 )
             check_rows(name, result)
 

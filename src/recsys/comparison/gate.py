@@ -61,16 +61,38 @@ class GateCheck:
     notes: tuple[str, ...] = ()
 
     @property
+    def limit(self) -> str:
+        """The margin as it is written: a share of the old value, or a number."""
+        return f"{100 * self.margin:.3g}%" if self.relative else f"{self.margin:.3g}"
+
+    @property
+    def least(self) -> str:
+        """The gain that the new value has at least, at the confidence of the gate."""
+        if not math.isfinite(self.bound):
+            return "anything"
+        return f"{self.bound:+.2%}" if self.relative else f"{self.bound:+.4g}"
+
+    @property
     def words(self) -> str:
         """The verdict on this metric."""
-        limit = f"{100 * self.margin:.3g}%" if self.relative else f"{self.margin:.3g}"
-        bound = f"{self.bound:+.2%}" if self.relative else f"{self.bound:+.4g}"
-        bound = bound if math.isfinite(self.bound) else "anything"
         if self.passed:
-            how = "better" if self.margin == 0 else f"no worse than {limit}"
-            return f"shown to be {how}: at least {bound}"
-        claim = "that it is better" if self.margin == 0 else f"that it is no worse than {limit}"
-        return f"not shown {claim}: it may be {bound}"
+            how = "better" if self.margin == 0 else f"no worse than {self.limit}"
+            return f"shown to be {how}: at least {self.least}"
+        claim = "that it is better" if self.margin == 0 else f"that it is no worse than {self.limit}"
+        return f"not shown {claim}: it may be {self.least}"
+
+    @property
+    def advice(self) -> str:
+        """What to do about this metric where it failed."""
+        gain = self.change if self.relative else self.change * abs(self.against)
+        if gain < -self.margin:
+            return "The loss that was seen exceeds the margin: `recsys report` shows which users lost."
+        if self.margin == 0:
+            return "Evaluate more users, or ask only that it is no worse (`--non-inferior`)."
+        return (
+            "No loss beyond the margin was seen, but one is not ruled out: evaluate more users, or allow a "
+            "larger margin if such a loss is acceptable."
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,10 +112,36 @@ class Gate(tables.Tabled):
         return self.passed
 
     def to_markdown(self) -> str:
-        """A summary for a pull request."""
-        head = f"### Recommendation quality: {'passed' if self.passed else 'FAILED'}"
-        notes = [f"- {tables.markdown_text(note)}" for note in self._footnotes()[1:]]
-        return "\n".join([head, "", tables.markdown(self._columns()), "", *notes])
+        """A comment on a change: the verdict, what to do, the table, and how it was tested."""
+        said = ["Every metric passes. Nothing has to be done."]
+        if not self.passed:
+            said = [
+                f"- **{tables.markdown_text(c.metric)}**: {tables.markdown_text(c.words)}. {c.advice}"
+                for c in self.checks
+                if not c.passed
+            ]
+        cells = self._columns()
+        columns: dict[str, list[Any]] = {
+            "metric": cells["metric"],
+            "new": cells["new"],
+            "old": cells["against"],
+            "change": cells["change"],
+            f"at least ({self.confidence:.0%})": [c.least for c in self.checks],
+            "needed": ["above 0" if c.margin == 0 else f"above -{c.limit}" for c in self.checks],
+            "": cells[""],
+        }
+        cautions = [str(caution) for caution in self.cautions]
+        notes = [note for note in self._footnotes()[1:] if note not in cautions]
+        lines = [
+            f"### Recommendation quality: {'passed' if self.passed else 'FAILED'}",
+            *("", *said),
+            *("", tables.markdown(columns)),
+            *(f"\n**{tables.markdown_text(caution)}**" for caution in cautions),
+            *("", "<details><summary>How this was tested</summary>", ""),
+            *(f"- {tables.markdown_text(note)}" for note in notes),
+            *("", "</details>"),
+        ]
+        return "\n".join(lines)
 
     def to_json(self, *, indent: int | None = 2) -> str:
         checks = [

@@ -14,6 +14,7 @@ import secrets
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +57,8 @@ class ResultHistory(Sequence[Night]):
 
     def series(self) -> Iterator[tuple[tuple[str, str], list[Night]]]:
         """The nights of each (model, metric)."""
-        keys = dict.fromkeys((night.name, night.metric) for night in self.nights)
-        for key in keys:
-            yield key, [night for night in self.nights if (night.name, night.metric) == key]
+        for key, nights in groupby(self.nights, key=lambda night: (night.name, night.metric)):
+            yield key, list(nights)
 
     def changes(self) -> dict[tuple[str, str], list[tuple[Night, Change]]]:
         """The changes of each (model, metric): the first night of each new level."""
@@ -129,28 +129,19 @@ class ResultHistory(Sequence[Night]):
                 + ", ".join(counts[:3] + more)
             )
         lines += [f"skipped: {message}" for message in self.skipped]
-        return "\n".join([tables.text(columns), "", *map(tables.printable, lines)])
+        return "\n".join([tables.text(columns), "", *map(tables.note_text, lines)])
 
 
 def history(
     folder: str | Path, metrics: str | Sequence[str] | None = None, *, name: str | None = None
 ) -> ResultHistory:
     """The results of a folder over time, for some metrics (all by default) and one model or all of them."""
-    if not isinstance(folder, str | Path):
-        raise FileError(f"a {type(folder).__name__} is no folder.", hint="Pass the path of one.")
-    directory = Path(folder)
-    try:
-        exists = directory.is_dir()
-    except (OSError, ValueError):  # a name that no folder can have
-        exists = False
-    if not exists:
-        raise FileError(f"there is no folder {directory}.", hint="recsys run fills one.")
+    paths = result_paths(folder)
     names = [metrics] if isinstance(metrics, str) else metrics
     requested = None if names is None else [str(Request.parse(m)) for m in names]
     nights: list[Night] = []
     skipped, available = [], set()
-    folders = [path.parent for path in directory.glob("*/manifest.json")]  # results with values per user
-    for path in sorted([*directory.glob("*.json"), *folders]):
+    for path in paths:
         try:
             result = load(path)
         except FileError as error:
@@ -163,12 +154,25 @@ def history(
         if available:
             more = f" and {len(available) - 8} more" if len(available) > 8 else ""
             names_text = ", ".join(sorted(available)[:8]) + more
-            raise InputError(
-                f"{directory} holds no such metric of such a model.", hint=f"It has {names_text}."
-            )
+            raise InputError(f"{folder} holds no such metric of such a model.", hint=f"It has {names_text}.")
         reason = f" ({skipped[0]})" if skipped else ""
-        raise InputError(f"{directory} holds no result{reason}.", hint="Check the folder.")
+        raise InputError(f"{folder} holds no result{reason}.", hint="Check the folder.")
     return ResultHistory(nights, skipped)
+
+
+def result_paths(folder: str | Path) -> list[Path]:
+    """The files of a folder that may be results, and the folders in it that hold values per user, by name."""
+    if not isinstance(folder, str | Path):
+        raise FileError(f"a {type(folder).__name__} is no folder.", hint="Pass the path of one.")
+    directory = Path(folder)
+    try:
+        exists = directory.is_dir()
+    except (OSError, ValueError):  # a name that no folder can have
+        exists = False
+    if not exists:
+        raise FileError(f"there is no folder {directory}.", hint="recsys run fills one.")
+    folders = [path.parent for path in directory.glob("*/manifest.json")]
+    return sorted([*directory.glob("*.json"), *folders])
 
 
 def record(folder: str | Path, evaluation: Evaluation, name: str, **facts: Any) -> Path:

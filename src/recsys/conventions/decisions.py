@@ -96,6 +96,7 @@ DECISIONS: dict[str, dict[str, str]] = {
         "pooled": "numerators and denominators are added over the cases before dividing",
     },
 }
+"""Every decision: {name: {value: what it means}}; the first value is the default."""
 
 Gain = str | tuple[tuple[float, float], ...] | Callable[..., Any]
 Discount = str | tuple[float, ...] | Callable[..., Any]
@@ -243,6 +244,7 @@ class Conventions:
 
 _DEFAULT = Conventions()
 AnyConventions = Conventions | str | Mapping[str, Any] | None
+"""What `conventions=` takes: a value, the name of a preset, decisions by name, or None for the default."""
 
 
 def relevant(grades: Any, least: float | None) -> Any:

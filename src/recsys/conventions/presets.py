@@ -343,4 +343,5 @@ _ROWS = (
 # fmt: on
 
 PRESETS: dict[str, Preset] = {row.name: row for row in _ROWS}
+"""The decisions of other libraries, by name."""
 _NAME_BY_ALIAS: dict[str, str] = {key: row.name for row in _ROWS for key in (row.name, *row.aliases)}

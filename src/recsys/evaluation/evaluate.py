@@ -67,8 +67,8 @@ def evaluate(
         lists: who was recommended what, best first: {user: [items]}, {user: [(item, score)]}, a table with
             user and item columns (and rank or score), a 2-D array, a scipy sparse matrix of scores, Lists;
             the path of a file, of a folder of files or a glob ("recs/*.parquet"); what ranks the whole
-            catalogue: Factors(U, V), Scores(matrix), a fitted model that from_model takes; or any model with
-            recommend(user, k), called for the users of the truth.
+            catalogue: Factors(U, V), Scores(matrix), a fitted model that from_model takes, the path of a
+            model ("ease.npz"); or any model with recommend(user, k), called for the users of the truth.
         truth: what was relevant: {user: {items}}, {user: {item: grade}}, a table (with a grade column if
             relevance is graded), a scipy sparse matrix, a path or glob as for lists, Interactions.
         metrics: names such as "ndcg@10" or "ndcg(gain=exp2)@10"; `recsys metrics` lists them.
@@ -126,7 +126,7 @@ def evaluate(
     ...         ["recall@2", "ndcg@2"],
     ...     )
     ... )
-    metric     value  cases
+    metric     value  users
     --------  ------  -----
     recall@2  0.7500      2
     ndcg@2    0.6220      2
@@ -193,7 +193,7 @@ def recommend(
     """The exact k best candidates of each user, as Lists that evaluate takes; `to_frame()` makes a table.
 
     Args:
-        source: Factors(U, V), Scores(matrix), or a fitted model that from_model takes.
+        source: Factors(U, V), Scores(matrix), a fitted model that from_model takes, or the path of a model.
         k: how many items.
         users: for whom; by default for every row of users.
         seen: what each user had already, which is left out.

@@ -34,6 +34,7 @@ from recsys.evaluation.run import (
     check_user_ids,
     columns_for,
     highest_of,
+    is_model_path,
     with_highest_grade,
 )
 from recsys.inputs.byte_sizes import format_memory
@@ -83,7 +84,7 @@ def evaluate_beyond_memory(
     is_table = hasattr(lists, "__arrow_c_stream__")
     if not is_table and (callable(lists) or any(hasattr(lists, name) for name in MODEL_ATTRIBUTES)):
         lists = from_model(lists)
-    if isinstance(lists, UsersByItems):
+    if isinstance(lists, UsersByItems) or is_model_path(lists):
         inputs = CommonInputs(metrics, options)
         run = inputs.run_of(lists, truth, row_ids=(options.user_ids, options.item_ids))
         return _evaluate_model(run, inputs, conventions, storage)

@@ -78,7 +78,7 @@ def evaluate_ratings(
     >>> import pandas as pd
     >>> table = pd.DataFrame({"user": [1, 1, 2], "rating": [4, 2, 5], "prediction": [3.0, 2.0, 3.0]})
     >>> print(evaluate_ratings(table, metrics=["rmse", "user_rmse", "bias"]))
-    metric       value  cases
+    metric       value  users
     ---------  -------  -----
     rmse        1.2910      2
     user_rmse   1.3536      2

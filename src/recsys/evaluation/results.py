@@ -31,12 +31,14 @@ if TYPE_CHECKING:
     from recsys.evaluation.cautions import Caution
     from recsys.evaluation.groups import Gap
     from recsys.evaluation.uncertainty import Intervals
+    from recsys.report.methods import Methods, MethodsFacts
     from recsys.report.page import ReportOptions
     from recsys.stats.inference_results import Estimate
     from recsys.stats.intervals import Method
     from recsys.stats.resampling import Rng
 
 
+_QUICK_VALUES = 10_000_000  # of so many values the intervals are computed within a quarter of a second
 _OVERALL = object()  # the row of all groups together, which no label equals
 
 
@@ -282,7 +284,7 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         with warn_once():
             estimates = {str(r): self._estimate(r, **options) for r in selected}
             estimates = {name: warn_if_stopped(value, self.notes) for name, value in estimates.items()}
-        notes = ["of all users together, not of the groups"] if self.by else []
+        notes = ["intervals are of all users together, not of the groups"] if self.by else []
         return Intervals(estimates, notes=notes)
 
     def quantiles(
@@ -394,10 +396,16 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         return self._reevaluate(Conventions.of(conventions))
 
     def report(self, path: str | os.PathLike[str], **options: Unpack[ReportOptions]) -> Path:
-        """Write an HTML report; see recsys.report.write_report for further arguments."""
+        """Write an HTML report, making its folder; see recsys.report.write_report for further arguments."""
         from recsys.report.page import write_report
 
         return write_report(path, self, **options)
+
+    def methods(self, **facts: Unpack[MethodsFacts]) -> Methods:
+        """A methods paragraph for a paper, with BibTeX; data= and split= say what is not known here."""
+        from recsys.report.methods import methods_paragraph
+
+        return methods_paragraph(self, **facts)
 
     @property
     def plot(self) -> Any:
@@ -416,10 +424,27 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
     def to_dict(self) -> dict[str, float]:
         return dict(self.overall)
 
-    def log_to(self, tracker: Any, *, step: int | None = None, prefix: str = "") -> None:
+    def log_to(
+        self,
+        tracker: Any,
+        *,
+        step: int | None = None,
+        prefix: str = "",
+        per_user: bool | None = None,
+        report: bool | str | os.PathLike[str] = False,
+    ) -> None:
         """Log the values to MLflow, Weights & Biases, TensorBoard, a Lightning logger or a function.
 
-        Values that are not finite are left out. A tracker is recognised by its logging method.
+        Values that are not finite are left out. A tracker is recognised by its logging method; MLflow and
+        Weights & Biases also keep files.
+
+        Args:
+            tracker: the mlflow or wandb module, a run, a writer, a logger, or a function.
+            step: the epoch, or whatever the tracker counts.
+            prefix: put before every name.
+            per_user: keep the values per user, too, as per_user.parquet (.csv without pyarrow); by default
+                where the tracker keeps files, no step is given and the values are there.
+            report: keep a report, too: True writes one, a path is that of one which was written.
 
         >>> import recsys
         >>> result = recsys.evaluate({1: [3, 5]}, {1: {5}}, ["mrr"])
@@ -430,6 +455,20 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         method = next(
             (m for m in ("add_scalar", "log_metrics", "log") if callable(getattr(tracker, m, None))), None
         )
+        if method is None and not callable(tracker):
+            raise InputError(
+                f"a {type(tracker).__name__} is no tracker that is known here.",
+                hint="Pass the mlflow or wandb module, a wandb run, a SummaryWriter, a Lightning logger, "
+                "or a function of (name, value, step).",
+            )
+        keeps_files = callable(getattr(tracker, "log_artifact", None))
+        if (per_user or report) and not keeps_files:
+            raise InputError(
+                f"a {type(tracker).__name__} keeps no files.",
+                hint="per_user= and report= are for the mlflow module and for wandb.",
+            )
+        if not isinstance(report, bool) and not Path(report).is_file():
+            raise InputError(f"there is no report {os.fspath(report)}.", hint="Pass what report() returned.")
         if method == "add_scalar":
             for name, value in values.items():
                 tracker.add_scalar(plain_name(name), value, step)
@@ -438,15 +477,35 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
             tracker.log_metrics({plain_name(name): value for name, value in values.items()}, step=step)
         elif method == "log":
             tracker.log(values, step=step)
-        elif callable(tracker):
+        else:
             for name, value in values.items():
                 tracker(name, value, step)
-        else:
-            raise InputError(
-                f"a {type(tracker).__name__} is no tracker that is known here.",
-                hint="Pass the mlflow or wandb module, a wandb run, a SummaryWriter, a Lightning logger, "
-                "or a function of (name, value, step).",
-            )
+        if per_user is None:
+            per_user = keeps_files and step is None and self.partial.per_case is not None
+        if per_user or report:
+            from tempfile import TemporaryDirectory
+
+            kind = {"type": "evaluation"} if method == "log" else {}  # W&B wants to know
+            with TemporaryDirectory() as folder:
+                for path in self._write_files(Path(folder), prefix, per_user=per_user, report=report):
+                    tracker.log_artifact(str(path), **kind)
+
+    def _write_files(
+        self, folder: Path, prefix: str, *, per_user: bool, report: bool | str | os.PathLike[str]
+    ) -> Iterator[Path]:
+        """The files that a tracker is to keep, written into a folder; a report may be there already."""
+        start = re.sub(r"[^\w.-]", "_", prefix)
+        if per_user:
+            from importlib.util import find_spec
+
+            from recsys.inputs.files.reader import write_table
+
+            kind, ending = ("arrow", "parquet") if find_spec("pyarrow") else ("pandas", "csv")
+            path, table = folder / f"{start}per_user.{ending}", self.per_user_frame(kind)
+            write_table(path, table if kind == "arrow" else table.reset_index())
+            yield path
+        if report:
+            yield self.report(folder / f"{start}report.html") if isinstance(report, bool) else Path(report)
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """A document with a reproducible, hashed `result` and a `run` part with versions."""
@@ -472,8 +531,73 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         """The name of the model, if the result was saved under one."""
         return self.run.get("name")
 
+    def to_frame(self, kind: str = "pandas") -> Any:
+        """metric, value and cases (with `by=` also group) as a pandas, polars or arrow table."""
+        columns = self._columns()
+        return tables.frame({"cases" if name == "users" else name: columns[name] for name in columns}, kind)
+
+    def to_text(self, *, intervals: bool | None = False) -> str:
+        """The printed table, with groups under headings.
+
+        Args:
+            intervals: whether each value has its 95% interval beside it; None: where that takes no time.
+
+        >>> import recsys
+        >>> lists, truth = {user: [user % 3] for user in range(60)}, {user: {0} for user in range(60)}
+        >>> print(recsys.evaluate(lists, truth, ["hit@1"]).to_text(intervals=True))
+        metric   value  95% interval      users
+        ------  ------  ----------------  -----
+        hit@1   0.3333  [0.2105, 0.4561]     60
+        <BLANKLINE>
+        60 users
+        conventions: default
+        """
+        columns, notes = self._columns_with_intervals(intervals=intervals)
+        sections = columns.pop("group", None)
+        return tables.page(columns, notes, sections=sections)
+
+    def _columns_with_intervals(self, *, intervals: bool | None) -> tuple[dict[str, list[Any]], list[str]]:
+        """The columns and the notes; with the intervals of the values of all users, see `to_text`."""
+        from recsys.evaluation.uncertainty import Intervals, is_quick
+        from recsys.stats.inference_results import notes_only
+
+        columns, notes = self._columns(), self._footnotes()
+        chosen = [str(r) for r in self.requests if intervals or (intervals is None and is_quick(r))]
+        if intervals is None and sum(self.n_cases[name] for name in chosen) > _QUICK_VALUES:
+            chosen = []
+        if not chosen:
+            return columns, notes
+        found, without_rows = Intervals({}), []
+        with notes_only():
+            for name in chosen:
+                try:
+                    own = self.intervals(metrics=[name])
+                    found = Intervals({**found, **own}, notes=own.notes)
+                except NoRowsError:
+                    without_rows.append(name)
+        cells = ["" for _ in columns["metric"]]
+        for row, name in enumerate(self.overall):
+            interval = found[name].interval if name in found else None
+            if interval is not None and interval.low <= interval.high:
+                cells[row] = f"[{interval.low:.4f}, {interval.high:.4f}]"
+        missing = [name for name in self.overall if name not in chosen]
+        told = found.remarks()
+        if missing:
+            told.append(f"the interval of {', '.join(missing)} takes longer: result.intervals() has it")
+        if without_rows:
+            told.append(f"no interval of {', '.join(without_rows)}: the values per user were not kept")
+        place = list(columns).index("value") + 1
+        names = [*list(columns)[:place], "95% interval", *list(columns)[place:]]
+        columns["95% interval"] = cells
+        n_own = len(notes) - len(self.cautions)
+        return {name: columns[name] for name in names}, [*notes[:n_own], *told, *notes[n_own:]]
+
+    def _repr_html_(self) -> str:
+        columns, notes = self._columns_with_intervals(intervals=None)
+        return tables.html(columns, notes, sections=columns.pop("group", None))
+
     def _columns(self) -> dict[str, list[Any]]:
-        """metric, value, cases; with `by=` one block per group."""
+        """metric, value, users (cases where a user has several); with `by=` one block per group."""
         rows = [(_OVERALL, self.overall)] + [(label, row) for label, row in self.by.items()]
         flat = [(label, name, value) for label, row in rows for name, value in row.items()]
         names = {_OVERALL: "(overall)" if "overall" in self.by else "overall"}
@@ -481,7 +605,8 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         if self.by:
             columns["group"] = [names.get(r[0], str(r[0])) for r in flat]
         columns |= {"metric": [r[1] for r in flat], "value": [r[2] for r in flat]}
-        columns["cases"] = [self._n_in_mean(r[0], r[1]) for r in flat]
+        units = "users" if self.n_users is None else "cases"
+        columns[units] = [self._n_in_mean(r[0], r[1]) for r in flat]
         return columns
 
     def _n_in_mean(self, label: Any, name: str) -> int:
@@ -504,12 +629,16 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         known = {"_cautions": self.cautions, "_truth_keys": self.truth_keys, "_ranges": self.ranges}
         return {**self.__dict__, **known, "_reevaluate": None, "_compute_bounds": None}
 
-    def _footnotes(self) -> list[str]:
-        n_users = self.notes.get("n_users")
+    @cached_property
+    def n_users(self) -> int | None:
+        """How many users there are where a user has several cases, else None."""
         if not self.partial.sums and self.per_case.clusters is not None:
-            n_users = len(set(self.per_case.clusters.tolist()))
+            return len(set(self.per_case.clusters.tolist()))
+        return self.notes.get("n_users")
+
+    def _footnotes(self) -> list[str]:
         notes = tables.footnotes(
-            self.counts, self.conventions, self.notes, n_users=n_users, catalogue=self.partial.catalogue
+            self.counts, self.conventions, self.notes, n_users=self.n_users, catalogue=self.partial.catalogue
         )
         return [*notes, *map(str, self.cautions)]
 

@@ -343,9 +343,10 @@ class CommonInputs:
     def reference_model(self) -> Any:
         """The model that makes the reference lists, None if they are ready; its rows have the same ids."""
         reference = self.options.reference
-        if not isinstance(reference, UsersByItems) and not hasattr(reference, "item_factors"):
+        is_model = isinstance(reference, UsersByItems) or is_model_path(reference)
+        if not is_model and not hasattr(reference, "item_factors"):
             return None
-        ranked: Any = load_ranking(reference)
+        ranked: Any = load_ranking(reference, ids=self.options.ids)
         row_ids = self.options.user_ids, self.options.item_ids
         sides = zip((ranked.user_rows, ranked.item_rows), row_ids, strict=True)
         return ranked.with_ids(*(None if rows.named else ids for rows, ids in sides))
@@ -513,6 +514,10 @@ def load_ranking(
         from recsys.ranks.sources import from_model
 
         return from_model(lists, user_ids=user_ids, item_ids=item_ids)
+    if is_model_path(lists):
+        from recsys.ranks.sources import load_model
+
+        return load_model(lists, ids=ids or "str", user_ids=user_ids, item_ids=item_ids)
     if isinstance(lists, str | Path):
         ready = _read_lists_file(lists, "lists", columns, ids)
     else:
@@ -521,6 +526,11 @@ def load_ranking(
         _check_id_kind(ready, "lists", ids)
     _refuse_row_ids(user_ids, item_ids, f"ready lists ({type(lists).__name__})")
     return ready
+
+
+def is_model_path(lists: Any) -> bool:
+    """Whether it is the path of a file that holds arrays: a model, not a table."""
+    return isinstance(lists, str | Path) and Path(lists).suffix.lower() in (".npz", ".safetensors")
 
 
 def _read_lists_file(path: str | Path, table: str, columns: Any, ids: IdKind | None) -> Lists:

@@ -31,6 +31,12 @@ def needs_jackknife(request: Request) -> bool:
     return request.metric.kind == "catalogue" or request.metric.summary is not None
 
 
+def is_quick(request: Request) -> bool:
+    """Whether its interval takes milliseconds: a mean over cases, or a count of the items shown."""
+    metric = request.metric
+    return not needs_jackknife(request) or bool(metric.counts_items and metric.which_items is None)
+
+
 def mean_column(partial: Partial, request: Request) -> Float:
     """One value per case, whose mean is the reported number."""
     name = str(request)
@@ -168,15 +174,22 @@ class Intervals(tables.Tabled, Mapping[str, Estimate]):
 
     def _footnotes(self) -> list[str]:
         confidence = {i.confidence for i in self._collect("interval")}
-        lines = [f"intervals of {level:.0%} confidence" for level in sorted(confidence)]
+        return [*(f"intervals of {level:.0%} confidence" for level in sorted(confidence)), *self.remarks()]
+
+    def remarks(self) -> list[str]:
+        """What is to be said of single intervals, and of all of them."""
         # Notes on single metrics start with the name; those that say the same become one line.
         metrics: dict[str, list[str]] = {}
         for name, found in self.estimates.items():
             for note in found.notes:
                 own = note.startswith(f"{name}: ")
                 metrics.setdefault(note.removeprefix(f"{name}: "), []).extend([name] if own else [])
-        of_metrics = [f"{', '.join(names)}: {note}" if names else note for note, names in metrics.items()]
-        return [*lines, *of_metrics, *self.notes]
+        by_names: dict[str, list[str]] = {}
+        for note, names in metrics.items():
+            by_names.setdefault(", ".join(names), []).append(note)
+        general = by_names.pop("", [])
+        of_metrics = [*general, *(f"{names}: {'; '.join(notes)}" for names, notes in by_names.items())]
+        return [*of_metrics, *self.notes]
 
 
 def estimate(
@@ -196,7 +209,8 @@ def estimate(
     """
     if needs_jackknife(request):
         jackknifed = group_jackknife(partial, request, conventions).estimate(confidence)
-        return clip_interval(jackknifed, request.metric.bounds)
+        own = tuple(f"{request}: {note}" for note in jackknifed.notes)
+        return clip_interval(replace(jackknifed, notes=own), request.metric.bounds)
     limits = request.metric.bounds if bounds is None else bounds
     found: Estimate | None = None
     if str(request) in partial.sums and (method in ("t", "normal") or partial.per_case is None):

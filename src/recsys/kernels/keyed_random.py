@@ -19,7 +19,7 @@ from recsys.types import Array, Float, Ids
 
 Keys = npt.NDArray[np.uint64]
 
-_GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)
 _FIRST_FACTOR, _SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _BLOCK = 1 << 20  # keys at a time, which stay in the cache
 _WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
@@ -37,7 +37,7 @@ def mix_bits(keys: Array) -> Keys:
     buffer = np.empty(min(len(flat), _BLOCK), dtype=np.uint64)
     for start in range(0, len(flat), _BLOCK):
         block = np.add(
-            flat[start : start + _BLOCK], _GOLDEN_RATIO, out=target[start : start + _BLOCK], casting="unsafe"
+            flat[start : start + _BLOCK], GOLDEN_RATIO, out=target[start : start + _BLOCK], casting="unsafe"
         )
         scratch = buffer[: len(block)]
         for shift, factor in ((30, _FIRST_FACTOR), (27, _SECOND_FACTOR)):
@@ -84,6 +84,15 @@ def text_keys(texts: Iterable[str]) -> Keys:
     hashes = [blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest() for text in other_texts]
     keys[~is_number] = np.frombuffer(b"".join(hashes), dtype="<u8")
     return keys
+
+
+def unit_keys(ids: Array) -> Keys:
+    """A stable 64-bit key per id: the same in every process, shard and row order."""
+    ids = np.asarray(ids)
+    if ids.dtype.kind in "iub":
+        return mix_bits(ids.astype(np.int64).view(np.uint64))
+    hashes = b"".join(blake2b(str(label).encode(), digest_size=8).digest() for label in ids.tolist())
+    return np.frombuffer(hashes, dtype="<u8").astype(np.uint64)
 
 
 def pair_keys(first: Keys, second: Keys) -> Keys:

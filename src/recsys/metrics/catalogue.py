@@ -77,6 +77,7 @@ def check_weight(name: str, weight: str, p: float) -> None:
     aliases=("item_coverage", "catalog_coverage", "catalogue_coverage"),
     counts_items="share",
     best_lists="most_items",
+    sets={"bench": 5},
 )
 def coverage(s: CatalogueReading, k: int | None, c: Conventions) -> float:
     """The share of the catalogue that anybody is shown.

@@ -66,7 +66,15 @@ def dcg(h: Reading, k: int | None, c: Conventions) -> Float:
     conventions=("gain", "discount", "ideal"),
     weighted=True,
     not_additive="its ideal list is made of the observed items, so it is not a sum over them; ask for dcg",
-    sets={"default": 3, "headline": 1, "audit": 3, "popularity": 2, "candidates": 2, "sampling": 1},
+    sets={
+        "default": 3,
+        "headline": 1,
+        "audit": 3,
+        "popularity": 2,
+        "candidates": 2,
+        "sampling": 1,
+        "bench": 1,
+    },
 )
 def ndcg(h: Reading, k: int | None, c: Conventions) -> Float:
     """How close the list comes to the best possible one, places near the top weighing most.

@@ -147,9 +147,10 @@ class Metric:
 
 
 METRICS: Registry[Metric] = Registry("metric", "recsys.metrics")
+"""Every metric of lists, by name; `@metric(...)` adds one."""
 _ALIASES: dict[str, tuple[str, Mapping[str, Any]]] = {}
-# Metrics of predicted numbers read rows, not places, and may share a name with a metric of lists.
 RATINGS: Registry[Metric] = Registry("rating metric", "recsys.metrics")
+"""Every metric of predicted numbers, by name: it reads rows, not places, and may share a metric's name."""
 _RATING_NAMES: dict[str, str] = {}
 
 
@@ -251,7 +252,7 @@ def metric_set(name: str) -> list[Metric]:
 
     The sets are: "default" (recsys.evaluate without metrics), "candidates" (evaluate_candidates), "ratings"
     and "clicks" (evaluate_ratings), "headline" and "curves" (the report), and "audit", "popularity" and
-    "sampling" (checks of the audit).
+    "sampling" (checks of the audit), and "bench" (recsys.bench, its headline first).
 
     >>> [metric.name for metric in metric_set("headline")]
     ['ndcg', 'map', 'mrr', 'recall', 'hit']

@@ -183,6 +183,7 @@ def _range_of_novelty(
     mean_of_items=True,
     aliases=("inverse_user_frequency", "miuf", "mean_self_information"),
     tie_order="items",
+    sets={"bench": 6},
 )
 def novelty(
     h: Reading,

@@ -22,9 +22,8 @@ from recsys.inputs.containers import as_csr
 from recsys.inputs.ids import encode, ids_from_sequence
 from recsys.inputs.timestamps import UNITS, read_times, to_seconds
 from recsys.models.rerankers import rows_of_history, unit_rows, user_profiles
-from recsys.ranks.sources import Factors, Scores
+from recsys.ranks.sources import Factors, RandomScores, Scores
 from recsys.stats.inference_results import to_floats
-from recsys.stats.resampling import GOLDEN, unit_keys
 from recsys.types import Array, Bool, Float, Ids, Int, Interactions
 
 __all__ = [
@@ -210,7 +209,7 @@ def shuffled(
     users: Iterable[Any],
     item_ids: Iterable[Any] | None = None,
     seed: int = 0,
-) -> Scores:
+) -> RandomScores:
     """A random ranking for each user, which depends on the seed, the user and the items only.
 
     >>> import recsys
@@ -218,18 +217,8 @@ def shuffled(
     >>> recsys.recommend(draw, 6).codes.tolist() == recsys.recommend(again, 6).codes.tolist()
     True
     """
-    user_ids, items = list(users), None if item_ids is None else list(item_ids)
-    size = _catalogue_size(n_items, items)
-    item_values = np.arange(size) if items is None else ids_from_sequence(items, table="items", column="item")
-    user_values = ids_from_sequence(user_ids, table="users", column="user")
-    salt = unit_keys(np.array([seed], dtype=np.int64))
-    user_keys, item_keys = unit_keys(user_values) + salt, unit_keys(item_values) * GOLDEN
-
-    def block(rows: Int) -> Float:
-        words = unit_keys((user_keys[rows][:, None] + item_keys).view(np.int64))
-        return np.asarray((words >> np.uint64(11)) * 2.0**-53)
-
-    return Scores(block, n_users=len(user_ids), n_items=size, user_ids=user_ids, item_ids=items)
+    items = None if item_ids is None else list(item_ids)
+    return RandomScores(_catalogue_size(n_items, items), user_ids=users, item_ids=items, seed=seed)
 
 
 def _catalogue_size(n_items: int | None, items: list[Any] | None) -> int:

@@ -1,50 +1,50 @@
-"""What is in the file of a network: weights, description and the ids of its rows; read without PyTorch."""
+"""Models in files: whatever `recsys train` writes, and the one reader of it; never a pickle.
+
+`save_model` keeps a source (factors, scores, weights with their histories) or a network of `recsys.models`;
+`load_model` makes a source of either, in NumPy.
+"""
 
 from __future__ import annotations
 
-import json
-import zipfile
+import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from recsys.errors import FileError
-from recsys.inputs.files.matrices import read_arrays
-from recsys.types import Array
+from recsys.errors import InputError
+from recsys.ranks.sources.source_files import (
+    describe_model,
+    fingerprint,
+    is_model_file,
+    load_model,
+    save_source,
+)
 
-METADATA_KEY = "recsys"
-
-
-def is_model_file(path: str | Path) -> bool:
-    """Whether `recsys.models.save_model` or `recsys train` wrote a file, judged by its table of contents."""
-    file = Path(path)
-    try:
-        if file.suffix.lower() == ".npz":
-            with zipfile.ZipFile(file) as archive:
-                return f"{METADATA_KEY}.npy" in archive.namelist()
-        return file.suffix.lower() == ".safetensors" and METADATA_KEY in _safetensors_metadata(file)
-    except (OSError, ValueError, zipfile.BadZipFile):  # whoever reads the file says what is wrong with it
-        return False
+__all__ = ["describe_model", "fingerprint", "is_model_file", "load_model", "save_model"]
 
 
-def read_model_file(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
-    """The arrays of a model file, and its description."""
-    arrays = read_arrays(path)
-    try:
-        if path.suffix.lower() == ".npz":
-            text: Any = bytes(arrays.pop(METADATA_KEY))
-        else:
-            text = _safetensors_metadata(path)[METADATA_KEY]
-        return arrays, dict(json.loads(text))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise FileError(
-            f"{path.name} is not a model file: {type(error).__name__}: {error}.",
-            hint="It must have been written by recsys.models.save_model.",
-        ) from error
+def save_model(path: str | os.PathLike[str], source: Any, about: Mapping[str, Any] | None = None) -> Path:
+    """Write a model with the ids of its rows, wholly or not at all, and return the path.
 
+    Args:
+        path: .npz, or .safetensors (extra `safetensors`).
+        source: `recsys.Factors`, `recsys.Scores` of a matrix, what `train_model` returned, or a network of
+            `recsys.models` (with its attributes `user_ids` and `item_ids` where it has them).
+        about: where it comes from, such as {"name": "ease", "settings": {…}}: JSON, which `describe_model`
+            reads.
 
-def _safetensors_metadata(file: Path) -> dict[str, str]:
-    with file.open("rb") as stream:
-        size = min(int.from_bytes(stream.read(8), "little"), file.stat().st_size)
-        header = json.loads(stream.read(size))
-    metadata = header.get("__metadata__") if isinstance(header, dict) else None
-    return metadata if isinstance(metadata, dict) else {}
+    >>> import tempfile, recsys
+    >>> path = Path(tempfile.mkdtemp()) / "model.npz"
+    >>> _ = save_model(path, recsys.Scores([[0.1, 0.9]], user_ids=["ann"], item_ids=["a", "b"]))
+    >>> recsys.recommend(load_model(path), 1).to_frame()["item"].tolist()
+    ['b']
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(
+            f"a {type(path).__name__} is no path of a file.", hint="Write save_model(path, model)."
+        )
+    if hasattr(source, "state_dict"):
+        from recsys.models.networks import save_network
+
+        return save_network(path, source, about)
+    return save_source(path, source, about)

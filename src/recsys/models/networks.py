@@ -10,25 +10,22 @@ A file holds the weights, the arguments the network was built with, and the ids 
 
 from __future__ import annotations
 
-import io
-import json
 import math
-import zipfile
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from recsys.errors import FileError, InputError, MissingExtraError, UnknownNameError
-from recsys.inputs.files import write_bytes
-from recsys.models.model_files import METADATA_KEY, read_model_file
+from recsys.errors import FileError, InputError, UnknownNameError
 from recsys.models.torch_import import torch, torch_seed
+from recsys.ranks.sources.network_scores import network_factors
+from recsys.ranks.sources.source_files import read_network_file, write_model_file
 from recsys.types import Array
 
 _INITIAL_STD = 0.01  # of the initial embeddings, as in the paper
-_FORMAT = 1
 
 
 def _embedding(rows: int, width: int, what: str) -> torch.nn.Embedding:
@@ -48,6 +45,10 @@ class _Network(torch.nn.Module):  # type: ignore[misc, unused-ignore]
         super().__init__()
         self.n_users, self.n_items = int(n_users), int(n_items)
         self.shape: dict[str, Any] = {"n_users": self.n_users, "n_items": self.n_items, **shape}
+
+    def _factors(self, kind: str) -> tuple[Array, Array]:
+        weights = {name: _to_numpy(tensor) for name, tensor in self.state_dict().items()}
+        return network_factors(kind, weights)
 
     def _embed(self, width: int) -> None:
         """Give every user and every item `width` factors."""
@@ -73,11 +74,11 @@ class MF(_Network):
 
     @property
     def user_factors(self) -> Array:
-        return _to_numpy(self.users.weight)
+        return self._factors("mf")[0]
 
     @property
     def item_factors(self) -> Array:
-        return _to_numpy(self.items.weight)
+        return self._factors("mf")[1]
 
 
 class BiasedMF(MF):
@@ -98,13 +99,11 @@ class BiasedMF(MF):
 
     @property
     def user_factors(self) -> Array:
-        bias = _to_numpy(self.user_bias.weight) + _to_numpy(self.bias)
-        return np.hstack([super().user_factors, bias, np.ones_like(bias)])
+        return self._factors("biased_mf")[0]
 
     @property
     def item_factors(self) -> Array:
-        bias = _to_numpy(self.item_bias.weight)
-        return np.hstack([super().item_factors, np.ones_like(bias), bias])
+        return self._factors("biased_mf")[1]
 
 
 class GMF(_Network):
@@ -129,13 +128,11 @@ class GMF(_Network):
 
     @property
     def user_factors(self) -> Array:
-        weighted = _to_numpy(self.users.weight) * _to_numpy(self.output.weight)
-        return np.hstack([weighted, np.full((len(weighted), 1), _to_numpy(self.output.bias)[0])])
+        return self._factors("gmf")[0]
 
     @property
     def item_factors(self) -> Array:
-        items = _to_numpy(self.items.weight)
-        return np.hstack([items, np.ones((len(items), 1), dtype=items.dtype)])
+        return self._factors("gmf")[1]
 
 
 class MLP(_Network):
@@ -261,69 +258,37 @@ def _to_numpy(tensor: torch.Tensor) -> Array:
     return array
 
 
-def save_model(model: Any, path: str | Path, *, user_ids: Any = None, item_ids: Any = None) -> Path:
-    """Write a network of `recsys.models`, wholly or not at all; ids default to those of the model."""
+def save_network(path: str | os.PathLike[str], model: Any, about: Mapping[str, Any] | None = None) -> Path:
+    """Write a network of this module, with its `user_ids` and `item_ids` if it has them; see `save_model`."""
     name = next((n for n, kind in NETWORKS.items() if type(model) is kind), None)
     if name is None:
         raise FileError(
             f"a {type(model).__name__} is not a network of recsys.models, so it could not be rebuilt.",
             hint="Save its state_dict with safetensors yourself.",
         )
-    arrays = {key: value.detach().cpu().numpy() for key, value in model.state_dict().items()}
-    metadata: dict[str, Any] = {"format": _FORMAT, "model": name, "shape": model.shape}
-    for what, given in (("user_ids", user_ids), ("item_ids", item_ids)):
-        ids = getattr(model, what, None) if given is None else given
-        if ids is None:
-            continue
-        values = np.asarray(ids)
-        if values.dtype.kind in "iu":
-            arrays[f"ids.{what}"] = values.astype(np.int64)
-        else:
-            metadata[what] = [str(value) for value in values.tolist()]
-    target, text = Path(path), json.dumps(metadata, ensure_ascii=False, sort_keys=True)
-    if target.suffix == ".npz":
-        arrays[METADATA_KEY] = np.frombuffer(text.encode(), dtype=np.uint8)
-        file = io.BytesIO()
-        with zipfile.ZipFile(file, "w") as archive:  # np.savez would stamp the time of day into every entry
-            for key, value in arrays.items():
-                entry = io.BytesIO()
-                np.lib.format.write_array(entry, np.ascontiguousarray(value), allow_pickle=False)
-                archive.writestr(zipfile.ZipInfo(f"{key}.npy"), entry.getvalue())
-        write_bytes(target, file.getvalue())
-    elif target.suffix == ".safetensors":
-        contiguous = {key: np.ascontiguousarray(value) for key, value in arrays.items()}
-        write_bytes(target, _safetensors().save(contiguous, {METADATA_KEY: text}))
-    else:
-        raise FileError(
-            f"{target.name}: models are kept as .safetensors or .npz.", hint="Use one of these suffixes."
-        )
-    return target
+    weights = {key: value.detach().cpu().numpy() for key, value in model.state_dict().items()}
+    ids = {what: getattr(model, f"{what}_ids", None) for what in ("user", "item")}
+    return write_model_file(path, name, weights, ids=ids, about=about, shape=model.shape)
 
 
-def load_model(path: str | Path) -> Any:
-    """The network in a file, in evaluation mode, with `user_ids` and `item_ids` where they were saved."""
+def load_network(path: str | os.PathLike[str]) -> Any:
+    """The network in a file, in evaluation mode, with `user_ids` and `item_ids` where they were saved.
+
+    `load_model` reads the same file as a source of rankings, without PyTorch.
+    """
     source = Path(path)
-    arrays, metadata = read_model_file(source)
-    if metadata.get("format") != _FORMAT or metadata.get("model") not in NETWORKS:
+    arrays, metadata = read_network_file(source)
+    if metadata["model"] not in NETWORKS:
         raise FileError(
-            f"{source.name} does not hold a model of this version ({metadata.get('model')!r}).",
-            hint="It must have been written by recsys.models.save_model.",
+            f"{source.name} holds a model of the kind {metadata['model']!r}, which is no network.",
+            hint="recsys.models.load_model(path) reads it.",
         )
-    ids = {what: arrays.pop(f"ids.{what}", metadata.get(what)) for what in ("user_ids", "item_ids")}
     try:
         model = network(metadata["model"], **metadata["shape"])
         model.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in arrays.items()})
     except (RuntimeError, TypeError, KeyError) as error:
         raise FileError(f"{source.name} does not fit its own description: {error}") from error
-    for what, values in ids.items():
-        if values is not None:
-            setattr(model, what, np.asarray(values, dtype=object if isinstance(values, list) else None))
+    for what in ("user_ids", "item_ids"):
+        if metadata[what] is not None:
+            setattr(model, what, metadata[what])
     return model.eval()
-
-
-def _safetensors() -> Any:
-    try:
-        import safetensors.numpy
-    except ImportError as error:
-        raise MissingExtraError("safetensors", "safetensors", "Keeping a model as .safetensors") from error
-    return safetensors.numpy

@@ -21,7 +21,7 @@ from recsys.types import cached_property
 
 
 class EvaluationPictures:
-    """bars, curve, distribution and strata of one evaluation, or of the models of a comparison."""
+    """bars, curve, cutoffs, distribution and strata of an evaluation, or of the models of a comparison."""
 
     def __init__(self, results: Evaluation | Comparison, renderer: str) -> None:
         self._results = results
@@ -30,6 +30,11 @@ class EvaluationPictures:
     @cached_property
     def _data(self) -> ReportData:
         return gather_report_data(self._results)
+
+    def _draw(self, name: str, *values: Any, **options: Any) -> Any:
+        """A picture with the colours that each model has in all pictures of these results."""
+        own = {"baseline": self._data.baseline, "order": self._data.names}
+        return getattr(self._module, name)(*values, **(own | options))
 
     def bars(self, metrics: Any = None, **style: Any) -> Any:
         """Metrics side by side, with their intervals."""
@@ -41,28 +46,27 @@ class EvaluationPictures:
             n: {m: section_numbers.value_with_interval(self._data, n, m) for m in keys}
             for n in self._data.names
         }
-        return self._module.bars(values, baseline=self._data.baseline, **style)
+        return self._draw("bars", values, **style)
 
     def curve(self, metric: str | None = None, **style: Any) -> Any:
         """A metric against the cut-off; the results must hold the metric at several cut-offs."""
-        curves = section_numbers.curves(self._data)
-        if not curves:
-            raise InputError(
-                "the result holds no metric at several cut-offs.",
-                hint='Evaluate with k=[5, 10, 20], or "ndcg@5" and "ndcg@10".',
-            )
+        curves = self._curves()
         family = (self._data.metric if metric is None else metric).rsplit("@", 1)[0]
         if metric is None and family not in curves:
             family = next(iter(curves))
         if family not in curves:
             raise UnknownNameError("curve", family, curves)
-        return self._module.curve(curves[family], metric=f"{family}@k", baseline=self._data.baseline, **style)
+        return self._draw("curve", curves[family], metric=f"{family}@k", **style)
+
+    def cutoffs(self, **style: Any) -> Any:
+        """Every metric with several cut-offs against the cut-off, one small panel each."""
+        return self._draw("cutoffs", self._curves(), **style)
 
     def distribution(self, metric: str | None = None, **style: Any) -> Any:
         """How a metric spreads over the users."""
         key = self._per_user_key(metric)
         columns = {n: rows.columns[key] for n, rows in self._data.per_case.items()}
-        return self._module.distribution(columns, metric=key, baseline=self._data.baseline, **style)
+        return self._draw("distribution", columns, metric=key, **style)
 
     def strata(
         self,
@@ -86,7 +90,16 @@ class EvaluationPictures:
             values, sizes = section_numbers.group_values(data, key, {str(g): m for g, m in masks.items()})
         if not values:
             raise InputError("the result was not evaluated by groups.", hint="Pass by={user: group}.")
-        return self._module.strata(values, metric=key, sizes=sizes, baseline=data.baseline, **style)
+        return self._draw("strata", values, metric=key, sizes=sizes, **style)
+
+    def _curves(self) -> dict[str, dict[str, dict[int, section_numbers.Triple]]]:
+        curves = section_numbers.curves(self._data)
+        if not curves:
+            raise InputError(
+                "the result holds no metric at several cut-offs.",
+                hint='Evaluate with k=[5, 10, 20], or "ndcg@5" and "ndcg@10".',
+            )
+        return curves
 
     def _key(self, metric: str | None) -> str:
         if metric is None:
@@ -104,19 +117,29 @@ class EvaluationPictures:
 
 
 class ComparisonPictures(EvaluationPictures):
-    """The pictures of its models, and those of the differences: forest, winloss, duel and tradeoff."""
+    """The pictures of its models, and of their differences: forest, winloss, sorted_differences, tradeoff."""
 
     def __init__(self, results: Comparison, renderer: str) -> None:
         super().__init__(results, renderer)
         self._rows = results.rows
 
     def forest(self, metric: str | None = None, **style: Any) -> Any:
-        """Lifts (differences where there is no lift) with their intervals, one line per comparison."""
-        rows = self._labelled_rows(metric)
-        values, unit = section_numbers.lifts_or_differences(rows)
-        lower = [label for label, r in rows.items() if self._data.lower_is_better(r.metric)]
-        options = {"unit": unit, "title": "lift" if unit else "difference", "lower": lower} | style
-        return self._module.forest(values, **options)
+        """Lifts (differences where there is no lift) with their intervals, one panel per metric."""
+        values: dict[str, Mapping[str, section_numbers.Triple]] = {}
+        units: dict[str, str] = {}
+        for key in dict.fromkeys(
+            r.metric for r in self._rows if metric is None or r.metric == self._key(metric)
+        ):
+            values[key], units[key] = section_numbers.lifts_or_differences(self._labelled_rows(key))
+        lower = [key for key in values if self._data.lower_is_better(key)]
+        word = (
+            "lift"
+            if all(units.values())
+            else "difference"
+            if not any(units.values())
+            else "against the other"
+        )
+        return self._draw("forest", values, **({"unit": units, "title": word, "lower": lower} | style))
 
     def winloss(self, metric: str | None = None, **style: Any) -> Any:
         """Users won, tied and lost, one bar per comparison."""
@@ -125,28 +148,46 @@ class ComparisonPictures(EvaluationPictures):
         counts = {label: (r.wins, r.ties, r.losses) for label, r in rows.items()}
         return self._module.winloss(counts, baseline=next(iter(bases)) if len(bases) == 1 else None, **style)
 
+    def sorted_differences(
+        self, model: str | None = None, baseline: str | None = None, metric: str | None = None, **style: Any
+    ) -> Any:
+        """Users sorted by the difference of a model (the best by default) from the baseline."""
+        key, pair = self._per_user_key(metric), self._pair(model, baseline)
+        gaps = self._data.aligned.differences(pair[1], pair[0], key)
+        lower = self._data.lower_is_better(key)
+        return self._module.sorted_differences(
+            gaps, **({"names": pair, "metric": key, "lower": lower} | style)
+        )
+
     def duel(
         self, model: str | None = None, baseline: str | None = None, metric: str | None = None, **style: Any
     ) -> Any:
         """Win/loss map of a model (the best by default) against the baseline: users by their two values."""
-        key, data = self._per_user_key(metric), self._data
-        pair = (baseline or data.baseline or data.names[0], model or data.best)
-        for name in pair:
-            if name not in data.names:
-                raise UnknownNameError("model", name, data.names)
-        first, second = (data.aligned.tables[name][key] for name in pair)
-        return self._module.duel(first, second, names=pair, metric=key, **style)
+        key, pair = self._per_user_key(metric), self._pair(model, baseline)
+        first, second = (self._data.aligned.tables[name][key] for name in pair)
+        return self._module.duel(first, second, **({"names": pair, "metric": key} | style))
 
     def tradeoff(self, x: str, y: str | None = None, **style: Any) -> Any:
         """One point per model, of any two metrics: x across, y (by default the headline metric) up."""
         across, up = self._key(x), self._key(y)
         data = self._data
         points = {n: (data.value(n, across), data.value(n, up)) for n in data.names}
-        return self._module.tradeoff(points, x=across, y=up, baseline=data.baseline, **style)
+        return self._draw("tradeoff", points, x=across, y=up, **style)
+
+    def _pair(self, model: str | None, baseline: str | None) -> tuple[str, str]:
+        """The baseline and a model; by default the best that is not the baseline."""
+        data = self._data
+        base = baseline or data.baseline or data.names[0]
+        pair = base, model or next((n for n in data.names if n != base), base)
+        for name in pair:
+            if name not in data.names:
+                raise UnknownNameError("model", name, data.names)
+        return pair
 
     def _labelled_rows(self, metric: str | None) -> dict[str, Row]:
         """The rows by a label that says as much of model, baseline and metric as tells them apart."""
         rows = [r for r in self._rows if metric is None or r.metric == self._key(metric)]
+        rows.sort(key=lambda r: self._data.names.index(r.model))
         metrics, bases = len({r.metric for r in rows}) > 1, len({r.baseline for r in rows}) > 1
         labelled = {}
         for row in rows:

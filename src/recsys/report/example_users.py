@@ -26,12 +26,12 @@ def choose_users(data: ReportData) -> dict[int, list[str]]:
     sign = data.sign(data.metric)
     n_relevant = _relevant_counts(data)
     rows_by_reason: dict[str, Int] = {}
-    n_per_reason = MOST_USERS // (5 if data.baseline in data.names and len(data.names) > 1 else 3)
+    n_per_reason = MOST_USERS // (5 if data.rival is not None else 3)
     # Among equals, users with more to find come first: failing them says more.
     rows_by_reason["worst"] = _lowest(sign * values, -n_relevant, n_per_reason)
     rows_by_reason["best"] = _lowest(-sign * values, -n_relevant, n_per_reason)
-    if data.baseline is not None and data.baseline != data.best:
-        gap = sign * data.aligned.differences(data.best, data.baseline, data.metric)
+    if data.rival is not None:
+        gap = sign * data.aligned.differences(data.best, data.rival, data.metric)
         rows_by_reason["lost most"] = _lowest(np.where(gap < 0, gap, np.nan), -n_relevant, n_per_reason)
         rows_by_reason["won most"] = _lowest(np.where(gap > 0, -gap, np.nan), -n_relevant, n_per_reason)
     with_value = np.flatnonzero(~np.isnan(values))
@@ -75,12 +75,12 @@ def inspector_users(data: ReportData) -> dict[str, Any]:
 
 
 def failures(data: ReportData, n: int = 12) -> list[dict[str, Any]]:
-    """The users the best model serves worst; with a baseline, those it loses most on."""
+    """The users the best model serves worst; with a rival, those it loses most on."""
     values = data.aligned.tables[data.best][data.metric]
     sign = data.sign(data.metric)
     n_relevant = _relevant_counts(data)
     grades = None if data.truth is None else data.truth.grades
-    base = data.baseline if data.baseline not in (None, data.best) else None
+    base = data.rival
     score = sign * values if base is None else sign * data.aligned.differences(data.best, base, data.metric)
     rows = []
     for row in _lowest(np.where(score < 0, score, np.nan) if base else score, -n_relevant, n).tolist():

@@ -10,23 +10,43 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from recsys.evaluation import tables
 from recsys.report import style
 
+# Longer tables are not typeset, and the longest have one file only, so that a page stays small.
+_MOST_TYPESET_ROWS, _MOST_JSON_ROWS = 40, 100
+
+
+class Forest(NamedTuple):
+    """A difference, the ends of its interval and zero as places on an axis, in percent of its length."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    zero: float | None
+
 
 @dataclass(frozen=True)
 class Cell:
-    """Text, sort key (None: the text), lines below in small print, CSS classes, text for screen readers."""
+    """Text, sort key (None: the text), lines below in small print, CSS classes, text for screen readers.
+
+    Below the text it may have a bar (its length in percent; quiet for one that is no merit), a difference
+    with its interval on an axis, or the shares of users won, tied and lost.
+    """
 
     text: str
     key: float | str | None = None
     small: str = ""
     tone: str = ""
     spoken: str = ""
+    bar: float | None = None
+    quiet: bool = False
+    forest: Forest | None = None
+    outcomes: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -43,17 +63,21 @@ class HtmlTable:
 
     @property
     def files(self) -> list[tuple[str, str, str]]:
-        """(kind, file name, data link) of each format the table can be downloaded in."""
+        """(kind, file name, data link) of each format the table can be downloaded in.
+
+        CSV; up to 100 rows also JSON, and up to 40, which can be typeset, Markdown and LaTeX.
+        """
         columns = {n: [_json_value(v) for v in column] for n, column in self.columns.items()}
         formatted = {n: [_format(v, self.formats.get(n)) for v in column] for n, column in columns.items()}
         records = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
         lines = ",\n".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in records)
-        contents = {
-            "CSV": ("csv", "text/csv", tables.csv_text(columns, zip(*columns.values(), strict=True))),
-            "JSON": ("json", "application/json", f"[\n{lines}\n]\n"),
-            "Markdown": ("md", "text/markdown", tables.markdown(formatted) + "\n"),
-            "LaTeX": ("tex", "application/x-tex", tables.latex(formatted) + "\n"),
-        }
+        csv = tables.csv_text(columns, zip(*columns.values(), strict=True))
+        contents = {"CSV": ("csv", "text/csv", csv)}
+        if len(self.rows) <= _MOST_JSON_ROWS:
+            contents["JSON"] = ("json", "application/json", f"[\n{lines}\n]\n")
+        if len(self.rows) <= _MOST_TYPESET_ROWS:
+            contents["Markdown"] = ("md", "text/markdown", tables.markdown(formatted) + "\n")
+            contents["LaTeX"] = ("tex", "application/x-tex", tables.latex(formatted) + "\n")
         links = []
         for kind, (suffix, mime, text) in contents.items():
             encoded = base64.b64encode(text.encode()).decode("ascii")

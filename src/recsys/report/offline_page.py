@@ -28,7 +28,7 @@ _SVG_STYLE = (
 
 
 def offline_page(name: str, data: Any, *, draws: bool = False, **values: Any) -> str:
-    """A page from name.html, name.css and name.js.
+    """A page from name.html, name.css and name.js; the style of the report, page.css, comes first.
 
     Args:
         name: of the three files beside this module.
@@ -40,7 +40,8 @@ def offline_page(name: str, data: Any, *, draws: bool = False, **values: Any) ->
         import jinja2
     except ImportError as error:
         raise MissingExtraError("jinja2", "report", "Writing a report") from error
-    style, script = _asset(f"{name}.css"), _asset(f"{name}.js")
+    style = "\n".join(_asset(f"{sheet}.css") for sheet in dict.fromkeys(("page", name)))
+    script = _asset(f"{name}.js")
     vega, vega_hash = _vega() if draws else ("", "")
     scripts = f"{_csp_hash(script)} {vega_hash}".strip()
     style_hash = _csp_hash(style)

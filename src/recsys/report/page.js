@@ -11,7 +11,7 @@
 
   // Charts. Expressions are interpreted (ast), so the page needs no eval.
   const options = {
-    ast: true, actions: false, renderer: "svg", defaultStyle: false,
+    mode: "vega-lite", ast: true, actions: false, renderer: "svg", defaultStyle: false,
     tooltip: { disableDefaultStyle: true, theme: "page" },
   };
   const take = (href, name) => {
@@ -30,16 +30,38 @@
     }
     plot.after(row);
   };
+  // Several panels: as many columns as have room, rows of equal length, panels that fill the width.
+  const fit = (spec, width, least = 1) => {
+    if (!spec.concat) return spec;
+    const { panel, beside } = spec.usermeta, n = spec.concat.length;
+    const most = Math.max(least, Math.floor((width + spec.spacing) / (panel + beside + spec.spacing)));
+    const columns = Math.ceil(n / Math.ceil(n / most));
+    const wide = Math.max(80, Math.floor((width + spec.spacing) / columns) - spec.spacing - beside);
+    return { ...spec, columns, concat: spec.concat.map((one) => ({ ...one, width: wide })) };
+  };
+  const paper = 680; // the width of a printed page
+  const views = [];
+  const embed = async (plot, spec, width, least) => {
+    const columns = Math.max(2, Math.floor(width / 140));
+    const legend = { ...data.config.legend, columns, labelLimit: Math.floor(width / columns) - 45 };
+    const config = { ...data.config, legend, axis: { ...data.config.axis, titleLimit: width - 80 } };
+    const made = await window.vegaEmbed(plot, fit(spec, width, least), { ...options, config });
+    plot.querySelector("svg").setAttribute("aria-hidden", "true");
+    return made.view;
+  };
   const draw = async () => {
     for (const plot of document.querySelectorAll(".plot")) {
-      const name = plot.dataset.chart;
-      const columns = Math.max(2, Math.floor(plot.clientWidth / 140));
-      const legend = { ...data.config.legend, columns, labelLimit: Math.floor(plot.clientWidth / columns) - 45 };
-      const config = { ...data.config, legend, axis: { ...data.config.axis, titleLimit: plot.clientWidth - 80 } };
+      const name = plot.dataset.chart, spec = data.charts[name];
       try {
-        const made = await window.vegaEmbed(plot, data.charts[name], { ...options, config });
-        plot.querySelector("svg").setAttribute("aria-hidden", "true");
-        saving(plot, made.view, name);
+        const view = await embed(plot, spec, plot.clientWidth);
+        saving(plot, view, name);
+        if (spec.concat) {
+          // Columns cannot change when the page is printed, so paper has a picture of its own.
+          const copy = make("div", undefined, "plot paper");
+          plot.after(copy);
+          const rows = Math.max(1, Math.floor(880 / (spec.concat[0].height + 70)));
+          await embed(copy, spec, paper, Math.max(Math.min(2, spec.concat.length), Math.ceil(spec.concat.length / rows)));
+        } else views.push([plot, view]);
       } catch (error) {
         plot.textContent = "This chart could not be drawn.";
         console.error(name, error);
@@ -47,6 +69,16 @@
     }
     root.dataset.drawn = "true";
   };
+  const resize = (width) => { for (const [plot, view] of views) view.width(width || plot.clientWidth).run(); };
+  const folds = [...document.querySelectorAll("details.fold")];
+  window.addEventListener("beforeprint", () => {
+    resize(paper);
+    for (const one of folds) one.open = true;
+  });
+  window.addEventListener("afterprint", () => {
+    resize(0);
+    for (const one of folds) one.open = false;
+  });
   // The chart library travels compressed; the policy lets it run because it knows its hash.
   const unpack = async (packed) => {
     const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
@@ -58,7 +90,9 @@
   const vega = document.getElementById("vega");
   if (!vega || window.DecompressionStream) {
     root.classList.add("js");
-    for (const one of document.querySelectorAll("details[open]")) one.open = false;
+    // The numbers of a chart that stands alone have room beside it.
+    const beside = matchMedia("(min-width: 72rem)").matches ? ":not(.charts.one > figure:not(.wide) > details)" : "";
+    for (const one of document.querySelectorAll(`details[open]${beside}`)) one.open = false;
   }
   if (vega && window.DecompressionStream) unpack(vega.textContent).then(draw);
 
@@ -83,18 +117,253 @@
     body.append(...rows.map((one) => one.row));
   };
   for (const table of document.querySelectorAll("main table")) {
-    if (table.tBodies[0].rows.length < 2) continue;
+    const n = table.tBodies[0].rows.length;
+    const names = [...table.tHead.rows[0].cells].map((head) => head.firstChild.textContent.trim());
+    for (const row of table.tBodies[0].rows) [...row.cells].forEach((one, at) => { if (at) one.dataset.head = names[at]; });
+    if (n < 2) continue;
+    if (n > 4 && table.id !== "ranking") {
+      // On a phone, where rows are cards, a long table is opened by a button.
+      const all = make("button", `Show all ${n} rows`, "all");
+      all.type = "button";
+      table.classList.add("short");
+      table.after(all);
+      all.addEventListener("click", () => { table.classList.remove("short"); all.remove(); });
+    }
     [...table.tHead.rows[0].cells].forEach((head, at) => {
-      const text = head.textContent;
+      const text = head.firstChild.textContent;
       if (!text.trim()) return;
       const button = make("button", text);
       button.type = "button";
-      head.textContent = "";
-      head.append(button);
+      head.firstChild.replaceWith(button);
       head.setAttribute("aria-sort", "none");
       button.addEventListener("click", () => sort(table, head, at));
     });
   }
+
+  // Choices: metric, cut-off, baseline and group of users. Every number was computed before; the script picks
+  // and formats. The state is in the address, so that a link shows the same.
+  const percent = (value) => `${value < 0 ? "-" : "+"}${Math.abs(value).toFixed(1)}`;
+  const signed = (value) => `${value < 0 ? "-" : "+"}${Math.abs(value).toFixed(4)}`;
+  const whole = (number) => number.toLocaleString("en-US");
+  const fragment = () => {
+    const state = new Map();
+    for (const part of location.hash.slice(1).split("&")) {
+      const at = part.indexOf("=");
+      try {
+        if (at > 0) state.set(part.slice(0, at), decodeURIComponent(part.slice(at + 1)));
+        else if (part) state.set("", decodeURIComponent(part));
+      } catch { /* no name is written so */ }
+    }
+    return state;
+  };
+  const chooser = (held) => {
+    const box = document.getElementById("choices"), says = document.getElementById("chosen");
+    const table = document.getElementById("ranking"), title = document.getElementById("ranking-title");
+    const pick = Object.fromEntries(["metric", "k", "baseline", "group"].map((name) => [name, document.getElementById(`choose-${name}`)]));
+    const n = held.models.length, everyone = "all users";
+    const headline = held.metrics[held.headline];
+    const families = [...new Set(held.metrics.filter((one) => one.rows).map((one) => one.family))];
+    const groupName = (group) => `${group.by}: ${group.name}`;
+    const option = (select, text, value = text) => {
+      const made = make("option", text);
+      made.value = value;
+      select.append(made);
+    };
+    const cuts = (family) => held.metrics.filter((one) => one.family === family && one.rows).map((one) => (one.k === null ? "" : String(one.k)));
+    const fillCuts = (wanted) => {
+      const all = cuts(pick.metric.value);
+      pick.k.replaceChildren();
+      for (const cut of all) option(pick.k, cut || "none", cut);
+      const usual = headline.k ?? 10;
+      const near = all.reduce((best, cut) => (Math.abs(cut - usual) < Math.abs(best - usual) ? cut : best), all[0]);
+      pick.k.value = all.includes(String(wanted)) ? String(wanted) : near;
+      pick.k.disabled = all.length < 2;
+    };
+    const only = () => {
+      const locked = pick.group.value !== everyone;
+      if (locked) {
+        pick.metric.value = headline.family;
+        fillCuts(headline.k ?? "");
+      }
+      pick.metric.disabled = locked;
+      pick.k.disabled = locked || pick.k.options.length < 2;
+    };
+    const span = (name, text) => make("span", text, name);
+    const bit = (name, style) => {
+      const made = make("i", undefined, name);
+      Object.assign(made.style, style);
+      return made;
+    };
+    const cell = (head, text, smalls = [], drawn = null, key = null, tone = "") => {
+      const made = make("td", undefined, `n ${tone}`.trim());
+      made.dataset.head = head;
+      if (key !== null) made.dataset.key = key;
+      made.append(span("v", text));
+      if (drawn) made.append(drawn);
+      for (const line of smalls) if (line) made.append(span("small", line));
+      return made;
+    };
+    const show = () => {
+      const group = held.groups.find((one) => groupName(one) === pick.group.value);
+      const metric = held.metrics.find((one) => one.family === pick.metric.value && String(one.k ?? "") === pick.k.value) || headline;
+      const of = group || metric, base = held.models.indexOf(pick.baseline.value);
+      const row = (model) => (model === base ? null : of.rows[model * n + base]);
+      const rows = of.order.map(row).filter(Boolean);
+      const unit = rows.length > 0 && rows.every((one) => one[0] !== null && one[1] !== null && one[2] !== null);
+      const triple = (one) => (unit ? one.slice(0, 3) : one.slice(3, 6));
+      const ends = rows.flatMap(triple).filter((value) => value !== null).concat(0);
+      const low = Math.min(...ends), reach = Math.max(...ends) - low || 1;
+      const place = (value) => `${((100 * (value - low)) / reach).toFixed(1)}%`;
+      const top = Math.max(...of.values.map((value) => value[0] ?? 0));
+      const tied = new Set(group ? [] : metric.tied);
+      const heads = [held.models.length ? "model" : "", metric.name, `${unit ? "lift over" : "difference from"} ${held.models[base]}`, "adjusted p", "d_z", "won / tied / lost"];
+      const lines = of.order.map((model, at) => {
+        const line = make("tr", undefined, at === 0 ? "leader" : "");
+        const name = make("th", undefined, at === 0 ? "first" : tied.has(model) ? "tied" : "");
+        name.scope = "row";
+        name.append(span("v", held.models[model]));
+        if (model === base) name.append(span("small", "baseline"));
+        if (tied.has(model)) name.append(span("small", "ties with the best"));
+        const [value, from, to] = of.values[model];
+        const bar = span("bar");
+        bar.append(bit("", { width: `${top > 0 && value > 0 ? ((100 * value) / top).toFixed(1) : 0}%` }));
+        line.append(name, cell(heads[1], value === null ? "n/a" : value.toFixed(4), [from === null ? "" : `[${from.toFixed(4)}, ${to.toFixed(4)}]`], bar, value ?? "nan"));
+        const one = row(model);
+        if (!one) {
+          for (const head of heads.slice(2)) line.append(cell(head, "", [], null, "nan"));
+          return line;
+        }
+        const [middle, left, right] = triple(one);
+        const write = unit ? percent : signed;
+        const word = one[11] === null ? "" : held.words[one[11]];
+        const tone = word === "better" || word === "worse" ? word : "unclear";
+        const forest = span("forest");
+        forest.append(bit("zero", { left: place(0) }));
+        if (left !== null && right !== null) forest.append(bit("reach", { left: place(left), width: `${((100 * (right - left)) / reach).toFixed(1)}%` }));
+        if (middle !== null) forest.append(bit("dot", { left: place(middle) }));
+        const mark = word ? `${{ better: "▲", worse: "▼", higher: "▲", lower: "▼" }[word] || "≈"} ${word}` : "";
+        line.append(cell(heads[2], middle === null ? "n/a" : `${write(middle)}${unit ? " %" : ""}`, [left === null || right === null ? "" : `[${write(left)}, ${write(right)}]`, mark], forest, middle ?? "nan", tone));
+        const p = one[6];
+        line.append(cell(heads[3], p === null ? "" : p < 1e-4 ? "< 0.0001" : String(Number(p.toPrecision(2))), [], null, p ?? "nan"));
+        line.append(cell(heads[4], one[7] === null ? "" : one[7].toFixed(2), [], null, one[7] ?? "nan"));
+        if (one[8] === null) line.append(cell(heads[5], "", [], null, "nan"));
+        else {
+          const counts = one.slice(8, 11), total = counts.reduce((a, b) => a + b, 0) || 1, shares = span("outcomes");
+          counts.forEach((count, which) => shares.append(bit(["won", "same", "lost"][which], { width: `${((100 * count) / total).toFixed(1)}%` })));
+          line.append(cell(heads[5], counts.map(whole).join(" / "), [], shares, counts[0] / total));
+        }
+        return line;
+      });
+      table.tBodies[0].replaceChildren(...lines);
+      [...table.tHead.rows[0].cells].forEach((head, at) => {
+        head.setAttribute("aria-sort", "none");
+        (head.querySelector("button") || head.firstChild).textContent = heads[at];
+      });
+      const metricHelp = table.tHead.rows[0].cells[1].querySelector(".mark");
+      if (metricHelp) {
+        const entry = data.words[metric.name];
+        metricHelp.hidden = !entry;
+        if (entry) {
+          metricHelp.setAttribute("href", `#${entry}`);
+          metricHelp.title = document.getElementById(entry).querySelector("dd").textContent;
+          metricHelp.setAttribute("aria-label", `What is ${metric.name}?`);
+        }
+      }
+      const text = `The models on ${metric.name}, against ${held.models[base]}${group ? `, where ${groupName(group)}` : ""}`;
+      title.textContent = text;
+      table.caption.textContent = text;
+      table.closest(".scroll").setAttribute("aria-label", text);
+      table.closest("section").querySelector(".files").hidden = !isDefault();
+      const first = held.models[of.order[0]];
+      const ties = metric.tied.map((model) => held.models[model]);
+      says.textContent = group
+        ? `${first} is ahead on ${metric.name} for the ${whole(group.n)} users where ${groupName(group)}. Groups have intervals and no tests: among many groups some differ by chance.`
+        : metric.beyond
+          ? `${metric.name} describes what is shown; more of it is not better as such.`
+          : `${first} is ahead on ${metric.name}${ties.length ? `; ${ties.join(", ")} ${ties.length > 1 ? "tie" : "ties"} with it` : ", clearly above every other"}. ${held.correction}, corrected over all pairs.`;
+    };
+    const isDefault = () => pick.metric.value === headline.family && pick.k.value === String(headline.k ?? "") && held.models.indexOf(pick.baseline.value) === held.baseline && pick.group.value === everyone;
+    const remember = (section) => {
+      const parts = section ? [encodeURIComponent(section)] : [];
+      if (!isDefault()) for (const name of ["metric", "k", "baseline", "group"]) if (pick[name].value && !(name === "group" && pick.group.value === everyone)) parts.push(`${name}=${encodeURIComponent(pick[name].value)}`);
+      history.replaceState(null, "", `#${parts.join("&")}`);
+    };
+    const read = () => {
+      const state = fragment();
+      const set = (name, wanted, otherwise) => {
+        pick[name].value = wanted ?? otherwise;
+        if (pick[name].selectedIndex < 0) pick[name].value = otherwise;
+      };
+      set("group", state.get("group"), everyone);
+      set("metric", state.get("metric"), headline.family);
+      fillCuts(state.get("k") ?? (state.has("metric") ? "" : headline.k ?? ""));
+      set("baseline", state.get("baseline"), held.models[held.baseline]);
+      only();
+      show();
+      if (state.get("")) document.getElementById(state.get(""))?.scrollIntoView();
+    };
+    for (const family of families) option(pick.metric, family);
+    for (const name of held.models) option(pick.baseline, name);
+    option(pick.group, everyone);
+    for (const by of new Set(held.groups.map((one) => one.by))) {
+      const part = make("optgroup");
+      part.label = by;
+      for (const one of held.groups) if (one.by === by) option(part, `${one.name} (${whole(one.n)})`, groupName(one));
+      pick.group.append(part);
+    }
+    pick.group.parentElement.hidden = !held.groups.length;
+    pick.metric.addEventListener("change", () => fillCuts(pick.k.value));
+    pick.group.addEventListener("change", only);
+    for (const select of Object.values(pick)) select.addEventListener("change", () => { show(); remember(); });
+    document.getElementById("choose-default").addEventListener("click", () => { history.replaceState(null, "", "#"); read(); });
+    // A link to a section keeps what was chosen.
+    document.addEventListener("click", (event) => {
+      const link = event.target.closest("a[href^='#']");
+      if (!link || event.defaultPrevented) return;
+      const target = document.getElementById(link.getAttribute("href").slice(1));
+      const fold = target?.closest("details");
+      if (fold) fold.open = true;
+      if (!target || isDefault()) return;
+      event.preventDefault();
+      remember(target.id);
+      target.scrollIntoView();
+      if (link.classList.contains("skip")) target.focus();
+    });
+    window.addEventListener("hashchange", read);
+    box.hidden = says.hidden = false;
+    read();
+  };
+  if (data.selection && data.selection.metrics[data.selection.headline].rows) chooser(data.selection);
+
+  // What a word means, when it is pointed at or focused; the link leads to the same words at the end.
+  const tip = make("div");
+  tip.id = "tip";
+  tip.setAttribute("role", "tooltip");
+  tip.hidden = true;
+  document.body.append(tip);
+  let shown = null;
+  const place = () => {
+    const at = shown.getBoundingClientRect(), size = tip.getBoundingClientRect();
+    tip.style.left = `${Math.max(8, Math.min(at.left, root.clientWidth - size.width - 8))}px`;
+    tip.style.top = `${at.bottom + size.height + 8 > root.clientHeight ? at.top - size.height - 6 : at.bottom + 6}px`;
+  };
+  const explain = (term) => {
+    if (shown) { shown.title = tip.textContent; shown.removeAttribute("aria-describedby"); }
+    shown = term;
+    tip.hidden = !term;
+    if (!term) return;
+    tip.textContent = term.title;
+    term.removeAttribute("title");
+    term.setAttribute("aria-describedby", "tip");
+    place();
+  };
+  const near = (event) => (event.target.closest ? event.target.closest(".term") : null);
+  for (const kind of ["mouseover", "focusin"]) document.addEventListener(kind, (event) => { const term = near(event); if (term !== shown) explain(term); });
+  document.addEventListener("focusout", () => explain(null));
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") explain(null); });
+  document.addEventListener("scroll", () => {
+    if (shown) { if (shown.matches(":hover, :focus")) place(); else explain(null); }
+  }, { passive: true });
 
   // The user inspector.
   const inspect = (held) => {

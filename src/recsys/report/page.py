@@ -4,34 +4,44 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
+from recsys.errors import InputError
 from recsys.evaluation.cautions import comparison_cautions, unique_cautions
 from recsys.inputs.files import write_text
 from recsys.report.charts.chart import Chart
-from recsys.report.headline import verdict
+from recsys.report.decision import Decision, decide
+from recsys.report.glossary import Glossary
 from recsys.report.offline_page import offline_page
 from recsys.report.report_data import ReportData, gather_report_data
-from recsys.report.sections import Picture, Section, sections_of
+from recsys.report.sections import Drawing, Section, sections_of
+
+
+class Fact(NamedTuple):
+    """One fact below the title, and the word of the glossary that explains it."""
+
+    text: str
+    word: str = ""
 
 
 @dataclass(frozen=True)
 class _Page:
     title: str
-    verdict: str
-    remarks: Sequence[str]
-    cautions: Sequence[str]
-    facts: Sequence[str]
     sections: Sequence[Section]
-    absent: Sequence[Section]
+    decision: Decision | None = None
+    cautions: Sequence[str] = ()
+    facts: Sequence[Fact] = ()
+    absent: Sequence[Section] = ()
+    glossary: Glossary = field(default_factory=Glossary)
 
 
 class ReportOptions(TypedDict, total=False):
     """The options of write_report, for results and comparisons that report themselves."""
 
     baseline: str | None
+    headline: str | None
     metric: str | None
     title: str | None
     audit: Any
@@ -48,6 +58,7 @@ def write_report(
     results: Any,
     *,
     baseline: str | None = None,
+    headline: str | None = None,
     metric: str | None = None,
     title: str | None = None,
     audit: Any = None,
@@ -64,7 +75,8 @@ def write_report(
         path: the file to write.
         results: an evaluation, {name: evaluation}, {name: [run, run, …]}, a list, or a comparison.
         baseline: the model the others are compared with; by default that of the comparison, or the first.
-        metric: the headline metric; by default NDCG at a cut-off near 10 where there is one.
+        headline: the metric the page opens with; by default NDCG at a cut-off near 10 where there is one.
+        metric: the same as `headline`, by its former name.
         title: the page's heading.
         audit: what recsys.audit found, or findings as dictionaries (name, severity, count, message, examples,
             todo) with the severity error, warning, info, note or ok.
@@ -89,8 +101,8 @@ def write_report(
     """
     target = Path(path)
     text = report_html(
-        results, baseline=baseline, metric=metric, title=title, audit=audit, history=history, items=items,
-        lists=lists, truth=truth, train=train, embeddings=embeddings,
+        results, baseline=baseline, headline=headline, metric=metric, title=title, audit=audit,
+        history=history, items=items, lists=lists, truth=truth, train=train, embeddings=embeddings,
     )  # fmt: skip
     target.parent.mkdir(parents=True, exist_ok=True)
     write_text(target, text)
@@ -98,15 +110,21 @@ def write_report(
 
 
 write = write_report  # reads well as recsys.report.write
+_WHERE_NOTHING_WAS_FOUND = ("audit", "conventions", "provenance")
 
 
 def report_html(
-    results: Any, *, title: str | None = None, audit: Any = None, history: Any = None, **inputs: Any
+    results: Any,
+    *,
+    headline: str | None = None,
+    metric: str | None = None,
+    title: str | None = None,
+    **inputs: Any,
 ) -> str:
     """The report as text; see write_report."""
-    data = gather_report_data(results, audit=audit, history=history, **inputs)
-    sections = sections_of(data)
-    sentence, remarks = verdict(data)
+    if None not in (headline, metric) and headline != metric:
+        raise InputError(f"headline={headline!r} and metric={metric!r} differ.", hint="Pass headline= alone.")
+    data = gather_report_data(results, metric=headline if metric is None else metric, **inputs)
     names = data.names
     if len(names) == 1:
         default_title = f"Evaluation of {names[0]}"
@@ -114,22 +132,24 @@ def report_html(
         default_title = f"{', '.join(names[:-1])} and {names[-1]}"
     else:
         default_title = f"Comparison of {len(names)} models"
+    cautions = [*_result_cautions(data), *_sampling_cautions(data), *data.warnings]
+    decision = decide(data, len(cautions))
+    sections = sections_of(data, only=_WHERE_NOTHING_WAS_FOUND if decision.causes else None)
     page = _Page(
         title or default_title,
-        sentence,
-        remarks,
-        [*_result_cautions(data), *_sampling_cautions(data), *data.cautions],
-        _facts(data),
         [s for s in sections if not s.needs],
+        decision,
+        cautions,
+        _facts(data),
         [s for s in sections if s.needs],
+        Glossary({m: data.requests[m] for m in data.metrics}),
     )
     return _render(page)
 
 
 def chart_page(chart: Chart) -> str:
     """A page with a single chart."""
-    section = Section(pictures=[Picture("", chart)], key="chart")
-    return _render(_Page(chart.says.rstrip("."), "", (), (), (), [section], []))
+    return _render(_Page(chart.says.rstrip("."), [Section(pictures=[Drawing("", chart)], key="chart")]))
 
 
 def _render(page: _Page) -> str:
@@ -140,14 +160,17 @@ def _render(page: _Page) -> str:
             spec = {
                 k: v for k, v in picture.chart.spec.items() if k not in {"config", "$schema", "description"}
             }
-            specs[f"{section.key}-{number}"] = spec | {"width": "container"}
+            specs[f"{section.key}-{number}"] = spec if "concat" in spec else spec | {"width": "container"}
             config = picture.chart.spec["config"]
     users = next((s.users for s in page.sections if s.users), None)
-    data = {"charts": specs, "config": config, "inspector": users}
+    selection = next((s.selection for s in page.sections if s.selection), None)
+    words = {m["name"]: page.glossary.entry(m["name"]) for m in (selection or {}).get("metrics", ())}
+    anchors = {name: entry.anchor for name, entry in words.items() if entry is not None}
+    data = {"charts": specs, "config": config, "inspector": users, "selection": selection, "words": anchors}
     return offline_page("page", data, draws=bool(specs), page=page)
 
 
-def _facts(data: ReportData) -> list[str]:
+def _facts(data: ReportData) -> list[Fact]:
     """The line of facts below the title."""
     n_cases = len(data.aligned.ids) if data.per_case_metrics else 0
     clusters = data.aligned.clusters if data.per_case_metrics else None
@@ -157,18 +180,19 @@ def _facts(data: ReportData) -> list[str]:
         else f"{n_cases:,} cases of {len(set(clusters.tolist())):,} users"
     )
     count = len(data.names)
-    facts = [users, f"{count} model{'s' if count > 1 else ''}", f"headline metric {data.metric}"]
+    facts = [Fact(users), Fact(f"{count} model{'s' if count > 1 else ''}")]
+    facts.append(Fact(f"headline metric {data.metric}", data.metric))
     if data.baseline is not None:
-        facts.append(f"baseline {data.baseline}")
-    return [*facts, f"conventions: {data.first(data.names[0]).conventions}"]
+        facts.append(Fact(f"baseline {data.baseline}", "baseline"))
+    conventions = f"conventions: {data.first(data.names[0]).conventions}"
+    return [*facts, Fact(conventions, "conventions: default")]
 
 
 def _result_cautions(data: ReportData) -> list[str]:
     """Where the numbers may answer another question than was meant, as results and comparison say."""
-    if data.comparison is not None:
-        cautions = data.comparison.cautions
-    elif len(data.models) > 1:
-        cautions = comparison_cautions(data.models)
+    if len(data.models) > 1:
+        silenced = frozenset[str]() if data.compared is None else data.compared.silenced
+        cautions = comparison_cautions(data.models, silenced)
     else:
         cautions = unique_cautions(run.cautions for runs in data.models.values() for run in runs)
     return [f"{one.sentence} [{one.code}]" for one in cautions]

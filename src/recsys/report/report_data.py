@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +26,7 @@ from recsys.inputs.timestamps import to_seconds
 from recsys.metrics.attributes import read_table
 from recsys.metrics.registry import Request, metric_set
 from recsys.report import style
+from recsys.stats.comparison_table import Row
 from recsys.stats.pairing import Aligned, align
 from recsys.stats.runs import merge_runs, run_layout
 from recsys.types import Array, Float, Interactions, Lists, PerCase, cached_property
@@ -59,21 +60,20 @@ class MetricHistory(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ReportData:
-    """Evaluations by model, the comparison with the baseline, and the optional inputs of the report."""
+    """Evaluations by model, best first, their comparison, and the optional inputs of the report."""
 
     models: Mapping[str, list[Evaluation]]
     baseline: str | None
     metric: str
-    comparison: Comparison | None
+    compared: Comparison | None = None  # as given; see `comparison`
     lists: Mapping[str, Lists] = field(default_factory=dict)
     judged: Interactions | None = None
     train: Interactions | None = None
     items: ItemNames = field(default_factory=ItemNames)
     embeddings: Any = None
-    cautions: tuple[str, ...] = ()
     findings: Sequence[Mapping[str, Any]] = ()
     histories: Mapping[str, MetricHistory] = field(default_factory=dict)
-    interval_cache: dict[tuple[str, str], tuple[float, float, float]] = field(default_factory=dict)
+    cache: dict[Any, Any] = field(default_factory=dict)  # what is computed once per report
 
     @property
     def names(self) -> list[str]:
@@ -101,10 +101,73 @@ class ReportData:
 
     @property
     def best(self) -> str:
-        """The model with the best headline metric; the baseline counts only where it is alone."""
-        others = [n for n in self.names if n != self.baseline] or self.names
-        sign = self.sign(self.metric)
-        return max(others, key=lambda n: np.nan_to_num(sign * self.value(n, self.metric), nan=-np.inf))
+        """The model with the best headline metric; the baseline is a model like all others."""
+        return self.names[0]
+
+    @property
+    def rival(self) -> str | None:
+        """Whom the best is held against: the baseline, or the next best where the baseline is the best."""
+        if len(self.models) == 1:
+            return None
+        return self.names[1] if self.baseline in (None, self.best) else self.baseline
+
+    @property
+    def nothing_found(self) -> bool:
+        """Whether the headline metric is of finding relevant items, and no model found any."""
+        metric = self.requests[self.metric].metric
+        finds = metric.population == "relevant" and metric.better == "higher" and metric.bounds[0] == 0.0
+        return finds and all(not self.value(n, self.metric) > 0 for n in self.names)
+
+    @cached_property
+    def _compared_with_warnings(self) -> tuple[Comparison | None, tuple[str, ...]]:
+        if self.nothing_found:
+            return None, ()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            comparison = _compare_all_pairs(self.models, self.compared, self.metric)
+        return comparison, tuple(dict.fromkeys(str(w.message) for w in caught))
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """Every pair of models on every metric that can be compared, corrected over all of them at once.
+
+        None for a single model, and where nothing was found.
+        """
+        return self._compared_with_warnings[0]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings of the comparison."""
+        return self._compared_with_warnings[1]
+
+    @cached_property
+    def rows(self) -> dict[tuple[str, str, str], Row]:
+        """The rows of the comparison by (model, baseline, metric), each pair in both directions."""
+        rows = () if self.comparison is None else self.comparison.rows
+        both = {(row.model, row.baseline, row.metric): row for row in rows}
+        return both | {(r.baseline, r.model, r.metric): turned_row(r) for r in rows}
+
+    def ranked(self, metric: str) -> list[str]:
+        """The models by a metric, best first and those without a value last; equals in their order."""
+        better = self.requests[metric].metric.better
+
+        def merit(name: str) -> float:
+            value = self.value(name, metric)
+            if math.isnan(value):
+                return -math.inf
+            return value if better == "higher" else -value if better == "lower" else -abs(value)
+
+        return sorted(self.names, key=merit, reverse=True)
+
+    def ties_with_best(self, metric: str) -> list[str]:
+        """The models that no test separates from the best of a metric, without the best itself."""
+        best, *others = self.ranked(metric)
+        rows = {n: self.rows.get((n, best, metric)) for n in others}
+        return [n for n, row in rows.items() if row is not None and verdict_word(row) != "worse"]
+
+    def is_beyond_accuracy(self, metric: str) -> bool:
+        """Whether a metric is of the items shown, relevant or not: more of it is not better as such."""
+        return self.requests[metric].metric.population == "listed"
 
     def first(self, name: str) -> Evaluation:
         """The first run of a model; conventions, counts and requests are the same in all runs."""
@@ -178,15 +241,9 @@ def gather_report_data(
     shared = [m for m in next(iter(models.values()))[0] if all(m in e for s in models.values() for e in s)]
     if not shared:
         raise InputError("the models share no metric.", hint="Evaluate all models with the same metrics.")
-    rows = () if comparison is None else comparison.rows
-    compared = {row.metric for row in rows}
+    compared = set() if comparison is None else {row.metric for row in comparison.rows}
     headline = _choose_metric(models, shared, metric, [m for m in shared if m in compared])
-    cautions: tuple[str, ...] = ()
-    # A comparison with another baseline, or without the headline metric, is made again.
-    if {row.baseline for row in rows} != {base} or headline not in compared:
-        silenced = frozenset[str]() if comparison is None else comparison.silenced
-        comparison, cautions = _compare(models, base, silenced)
-    return ReportData(
+    data = ReportData(
         models,
         base,
         headline,
@@ -196,10 +253,10 @@ def gather_report_data(
         None if train is None else read_interactions(train, table="train"),
         _read_item_names(items),
         embeddings,
-        cautions,
         findings_of(audit),
         history_by_metric(history),
     )
+    return replace(data, models={name: models[name] for name in data.ranked(headline)})
 
 
 def _read_results(results: Any) -> tuple[dict[str, list[Evaluation]], Comparison | None]:
@@ -249,12 +306,15 @@ def _choose_baseline(
     return next(iter(models)) if len(models) > 1 else None
 
 
-def _compare(
-    models: Mapping[str, list[Evaluation]], baseline: str | None, silenced: frozenset[str]
-) -> tuple[Comparison | None, tuple[str, ...]]:
-    """The comparison with the baseline, and its warnings; `silenced` are codes of cautions."""
-    if baseline is None:
-        return None, ()
+def _compare_all_pairs(
+    models: Mapping[str, list[Evaluation]], given: Comparison | None, headline: str
+) -> Comparison | None:
+    """Every pair of models; with the metrics and options of a comparison that holds the headline metric."""
+    if len(models) < 2:
+        return None
+    if given is not None and any(row.metric == headline for row in given.rows):
+        has_all = len({(row.model, row.baseline) for row in given.rows}) == math.comb(len(models), 2)
+        return given if has_all else given.pairs(given.table.options.correction)
     evaluations = [e for runs in models.values() for e in runs]
     requests = evaluations[0].requests
     # Metrics of the whole catalogue are compared where each model has one run. Metrics without any value, and
@@ -264,12 +324,43 @@ def _compare(
     metrics = [
         m for m in paired if all(m in e and (m in of_catalogue or _has_cases(e, m)) for e in evaluations)
     ]
-    if not metrics:
-        return None, ()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        comparison = compare(dict(models), baseline=baseline, metrics=metrics, cautions=silenced)
-    return comparison, tuple(dict.fromkeys(str(w.message) for w in caught))
+    silenced = frozenset[str]() if given is None else given.silenced
+    return compare(dict(models), None, metrics, cautions=silenced) if metrics else None
+
+
+def verdict_word(row: Row) -> str:
+    """The verdict of a row without its numbers, such as better, worse or no clear difference."""
+    return row.verdict.split(":")[0]
+
+
+def turned_row(row: Row) -> Row:
+    """The same comparison seen from its baseline: the same test, and the intervals of the inverse.
+
+    An interval of the ratio of two means is one of its inverse, turned over: Fieller's exactly so.
+    """
+    # That a model is not worse than another says nothing of the other.
+    words = {"better": "worse", "worse": "better", "not worse": "no clear difference"}
+    turned = words.get(verdict_word(row), verdict_word(row))
+    lift, lift_low, lift_high = (
+        1.0 / (1.0 + v) - 1.0 if v > -1.0 else math.inf
+        for v in (row.relative, row.relative_interval.high, row.relative_interval.low)
+    )
+    return replace(
+        row,
+        model=row.baseline,
+        baseline=row.model,
+        value=row.baseline_value,
+        baseline_value=row.value,
+        difference=-row.difference,
+        interval=replace(row.interval, low=-row.interval.high, high=-row.interval.low),
+        relative=lift if math.isfinite(lift) else math.nan,
+        relative_interval=replace(row.relative_interval, low=lift_low, high=lift_high),
+        statistic=-row.statistic,
+        effect=replace(row.effect, value=-row.effect.value),
+        wins=row.losses,
+        losses=row.wins,
+        verdict=turned,
+    )
 
 
 def _has_cases(evaluation: Evaluation, metric: str) -> bool:

@@ -10,7 +10,7 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,12 +43,23 @@ class GroupValues:
     sizes: Mapping[str, int]
     values: Mapping[str, Mapping[str, Triple]]
     caption: str
+    masks: Mapping[str, Bool]  # of the cases of `ReportData.aligned`; empty where these are other cases
+
+
+class GroupRow(NamedTuple):
+    """One model against another within a group: the difference with its interval, and who won and lost."""
+
+    difference: Triple
+    wins: int
+    ties: int
+    losses: int
 
 
 def value_with_interval(data: ReportData, name: str, metric: str) -> Triple:
     """A model's value and the ends of its 95% interval, NaN where there is none; computed once per report."""
-    if (name, metric) in data.interval_cache:
-        return data.interval_cache[name, metric]
+    if (name, metric) in data.cache:
+        known: Triple = data.cache[name, metric]
+        return known
     value, runs = data.value(name, metric), data.models[name]
     ends = math.nan, math.nan
     if len(runs) > 1:
@@ -60,8 +71,8 @@ def value_with_interval(data: ReportData, name: str, metric: str) -> Triple:
         with contextlib.suppress(RecsysError), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             ends = _interval_ends(runs[0].intervals(metrics=[metric])[metric], value)
-    data.interval_cache[name, metric] = (value, *ends)
-    return data.interval_cache[name, metric]
+    data.cache[name, metric] = (value, *ends)
+    return (value, *ends)
 
 
 def lifts_or_differences(rows: Mapping[str, Row]) -> tuple[dict[str, Triple], str]:
@@ -71,6 +82,23 @@ def lifts_or_differences(rows: Mapping[str, Row]) -> tuple[dict[str, Triple], st
             n: (r.relative, r.relative_interval.low, r.relative_interval.high) for n, r in rows.items()
         }, "%"
     return {n: (r.difference, r.interval.low, r.interval.high) for n, r in rows.items()}, ""
+
+
+def main_metrics(data: ReportData) -> list[str]:
+    """The headline metric first, then each other metric once, at the cut-off nearest to the headline's.
+
+    Metrics of what is shown, relevant or not, come last.
+    """
+    k = data.requests[data.metric].k or 10
+    nearest: dict[str, str] = {}
+    for metric in data.metrics:
+        family = metric.rsplit("@", 1)[0]
+        distance = abs((data.requests[metric].k or k) - k)
+        known = nearest.get(family)
+        if known is None or distance < abs((data.requests[known].k or k) - k):
+            nearest[family] = metric
+    rest = [m for m in nearest.values() if m != data.metric]
+    return [data.metric, *sorted(rest, key=data.is_beyond_accuracy)]
 
 
 def curves(data: ReportData) -> dict[str, dict[str, dict[int, Triple]]]:
@@ -106,13 +134,13 @@ def _curves_of_lists(data: ReportData, families: Sequence[str]) -> dict[str, dic
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             results = {
-                name: evaluate(lists, data.judged, metrics, k=cuts, conventions=conventions)
-                for name, lists in data.lists.items()
+                name: evaluate(data.lists[name], data.judged, metrics, k=cuts, conventions=conventions)
+                for name in data.names
             }
     except RecsysError:
         return {}  # a metric that needs more than lists and truth; the section says what it would need
     models = {name: [result] for name, result in results.items()}
-    curve_data = ReportData(models, data.baseline, f"{metrics[0]}@{cuts[0]}", None)
+    curve_data = ReportData(models, data.baseline, f"{metrics[0]}@{cuts[0]}")
     return {
         metric: {n: {k: value_with_interval(curve_data, n, f"{metric}@{k}") for k in cuts} for n in models}
         for metric in metrics
@@ -137,6 +165,20 @@ def coverage(data: ReportData) -> tuple[str, dict[str, float]] | None:
     return f"coverage@{k}", {n: count / max(len(catalogue), 1) for n, count in n_shown.items()}
 
 
+def hit_shares(data: ReportData) -> dict[str, tuple[float, float, float]] | None:
+    """By model, the shares of users with no, one and more relevant items in the first k; from their lists."""
+    if data.truth is None or set(data.lists) != set(data.names) or not len(data.truth.codes):
+        return None
+    k = data.requests[data.metric].k or 10
+    owner = np.repeat(np.arange(len(data.truth.cases)), data.truth.sizes)
+    shares = {}
+    for name in data.names:
+        found = _found(data.truth, data.lists[name], k)
+        hits = np.bincount(owner[found], minlength=len(data.truth.cases))[data.truth.sizes > 0]
+        shares[name] = (float((hits == 0).mean()), float((hits == 1).mean()), float((hits > 1).mean()))
+    return shares
+
+
 def spread(data: ReportData) -> dict[str, dict[str, float]]:
     """Mean, quantiles and the share of zeros of the headline metric, per model."""
     rows = {}
@@ -153,12 +195,18 @@ def all_strata(data: ReportData) -> list[GroupValues]:
     """By groups of the evaluation, activity, cold and warm users, popularity and number of relevant items."""
     if data.metric not in data.per_case_metrics:
         return []
+    if "strata" in data.cache:
+        known: list[GroupValues] = data.cache["strata"]
+        return known
     users = Ids(data.users)
     strata: list[GroupValues | None] = []
     values, sizes = evaluated_groups(data, data.metric)
     if values:
         caption = f"{data.metric} by the groups of the evaluation."
-        strata.append(GroupValues("group of the evaluation", "group", sizes, values, caption))
+        first = data.first(data.names[0])
+        is_aligned = np.array_equal(first.per_case.ids, data.aligned.ids)
+        masks = {str(g): first.group_masks[g] for g in first.by} if is_aligned else {}
+        strata.append(GroupValues("group of the evaluation", "group", sizes, values, caption, masks))
     if data.train is not None:
         n_train = count_entries(data.train, users)
         strata.append(_values_by_group(data, "activity", "training interactions", *_ranges(n_train)))
@@ -173,7 +221,8 @@ def all_strata(data: ReportData) -> list[GroupValues]:
         strata.append(
             _values_by_group(data, "relevant items", "relevant items in the truth", *_ranges(n_relevant))
         )
-    return [stratum for stratum in strata if stratum is not None]
+    data.cache["strata"] = [stratum for stratum in strata if stratum is not None]
+    return list(data.cache["strata"])
 
 
 def head_and_tail(
@@ -187,7 +236,8 @@ def head_and_tail(
     found: dict[str, dict[str, float]] = {}
     if data.truth is not None:
         shares["(the truth)"] = _group_shares(data.train, data.truth.items, data.truth.codes)
-    for name, lists in data.lists.items():
+    for name in [n for n in data.names if n in data.lists]:
+        lists = data.lists[name]
         shares[name] = _group_shares(data.train, lists.items, lists.codes[places(lists) < k])
         if data.truth is not None:
             found[name] = _found_by_group(data.train, data.truth, lists, k)
@@ -224,6 +274,15 @@ def _group_shares(train: Interactions, items: Ids, codes: Array) -> dict[str, fl
 
 def _found_by_group(train: Interactions, truth: Interactions, lists: Lists, k: int) -> dict[str, float]:
     """Of the relevant pairs of each group, the share among the first k places."""
+    hit = _found(truth, lists, k)
+    group = _popularity_group(train, truth.items)[truth.codes]
+    sizes, hits = np.bincount(group, minlength=3), np.bincount(group[hit], minlength=3)
+    rows = zip(_GROUPS, hits.tolist(), sizes.tolist(), strict=True)
+    return {g: h / n for g, h, n in rows if n}
+
+
+def _found(truth: Interactions, lists: Lists, k: int) -> Bool:
+    """Whether each entry of the truth is among the first k places of its case."""
     case_codes, item_codes = truth.cases.code_of(lists.cases.values), truth.items.code_of(lists.items.values)
     width = len(truth.items)
     owner = np.repeat(np.arange(len(lists.cases)), lists.sizes)
@@ -232,11 +291,7 @@ def _found_by_group(train: Interactions, truth: Interactions, lists: Lists, k: i
     known = (case >= 0) & (item >= 0)
     shown = np.sort(case[known] * width + item[known])
     relevant = np.repeat(np.arange(len(truth.cases)), truth.sizes) * width + truth.codes
-    group = _popularity_group(train, truth.items)[relevant % width]
-    hit = np.searchsorted(shown, relevant, "right") > np.searchsorted(shown, relevant, "left")
-    sizes, hits = np.bincount(group, minlength=3), np.bincount(group[hit], minlength=3)
-    rows = zip(_GROUPS, hits.tolist(), sizes.tolist(), strict=True)
-    return {g: h / n for g, h, n in rows if n}
+    return np.searchsorted(shown, relevant, "right") > np.searchsorted(shown, relevant, "left")
 
 
 def _ranges(counts: Int) -> tuple[Int, list[str]]:
@@ -322,7 +377,20 @@ def _values_by_group(
     if len(masks) < 2:
         return None
     values, sizes = group_values(data, metric, masks)
-    return GroupValues(name, title, sizes, values, f"{metric} by {title}.")
+    return GroupValues(name, title, sizes, values, f"{metric} by {title}.", masks)
+
+
+def group_row(data: ReportData, model: str, baseline: str, mask: Bool) -> GroupRow:
+    """A model against another on the headline metric among the cases of a mask."""
+    aligned, (low, high) = data.aligned, data.requests[data.metric].metric.bounds
+    gap = aligned.differences(model, baseline, data.metric)
+    inside = mask & ~np.isnan(gap)
+    weights = None if aligned.weights is None else aligned.weights[inside]
+    mean = float(np.average(gap[inside], weights=weights)) if inside.any() else math.nan
+    triple = _group_interval(mean, gap, aligned, inside, (low - high, high - low))
+    signed = data.sign(data.metric) * gap[inside]
+    wins, losses = int((signed > 0).sum()), int((signed < 0).sum())
+    return GroupRow(triple, wins, len(signed) - wins - losses, losses)
 
 
 def _mean_interval(

@@ -18,23 +18,27 @@ from recsys.evaluation import tables
 from recsys.evaluation.result_files import run_facts
 from recsys.report import charts, example_users, section_numbers
 from recsys.report.charts import Chart
-from recsys.report.headline import differences, headline
+from recsys.report.decision import correction_name
 from recsys.report.html_tables import HtmlTable, html_table, table_by_model, table_of_rows
+from recsys.report.methods import methods_paragraph
+from recsys.report.model_tables import comparisons, overview, ranking, selection
 from recsys.report.report_data import ReportData
 from recsys.stats.change_points import MIN_NIGHTS
 from recsys.types import Ids, Registry, count_entries
 
 MOST_ITEMS = 1200
+_MOST_PANELS = 8
 _MOST_GROUPS = 9  # of the map; the others are one
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A chart, its caption and its numbers as a table."""
+class Drawing:
+    """A chart, its caption and its numbers as tables; a wide one takes the whole width of the page."""
 
     title: str
     chart: Chart
-    table: HtmlTable | None = None
+    tables: Sequence[HtmlTable] = ()
+    wide: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,11 +47,14 @@ class Section:
 
     lead: str = ""
     tables: Sequence[HtmlTable] = ()
-    pictures: Sequence[Picture] = ()
+    pictures: Sequence[Drawing] = ()
     notes: Sequence[str] = ()
     findings: Sequence[Mapping[str, Any]] = ()
     users: Mapping[str, Any] = field(default_factory=dict)
+    selection: Mapping[str, Any] = field(default_factory=dict)  # what can be chosen for its first table
     more_tables: Sequence[HtmlTable] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)  # to be copied, by title; folded
+    printed: bool = False  # whether more_tables, which are folded on the screen, are printed
     key: str = ""
     title: str = ""
     short: str = ""  # the title in the navigation
@@ -71,6 +78,15 @@ class SectionEntry(NamedTuple):
 SECTIONS: Registry[SectionEntry] = Registry("section", "recsys.sections")
 
 
+def given_by(*names: str) -> str:
+    """How inputs are given: on the command line, and in Python.
+
+    >>> given_by("train", "items")
+    '--train and --items (in Python train= and items=)'
+    """
+    return f"{' and '.join(f'--{n}' for n in names)} (in Python {' and '.join(f'{n}=' for n in names)})"
+
+
 def section(
     key: str, title: str, *, order: int = 150, needs: str = "", short: str = ""
 ) -> Callable[[Maker], Maker]:
@@ -83,7 +99,7 @@ def section(
         key: its anchor on the page.
         title: its heading.
         order: sections are sorted by it; by default after the audit, before conventions and provenance.
-        needs: the inputs without which it cannot be made, such as "lists= and train=".
+        needs: the inputs without which it cannot be made, such as "the lists of every model"; see `given_by`.
         short: the title in the navigation, if not `title`.
     """
 
@@ -94,10 +110,12 @@ def section(
     return register
 
 
-def sections_of(data: ReportData) -> list[Section]:
-    """All sections in their order, including those that cannot be made."""
+def sections_of(data: ReportData, only: Sequence[str] | None = None) -> list[Section]:
+    """All sections (or only those of these keys) in their order, including those that cannot be made."""
     sections = []
     for entry in sorted(SECTIONS.load_plugins().values(), key=lambda entry: entry.order):
+        if only is not None and entry.key not in only:
+            continue
         made = entry.make(data)
         if not isinstance(made, Section):
             made = Section(needs=made or entry.needs)
@@ -105,48 +123,67 @@ def sections_of(data: ReportData) -> list[Section]:
     return sections
 
 
-@section("summary", "Summary", order=10)
+_LISTS = "list files instead of saved results (in Python lists=)"
+
+
+@section("summary", "Models", order=10)
 def _summary(data: ReportData) -> Section:
-    first, rest = headline(data)
-    lead = "Values with their 95 % intervals."
-    if data.baseline is not None:
-        lead += (
-            f" Lifts are over {data.baseline}: ▲ better and ▼ worse where the difference holds after "
-            "correction for all comparisons, ≈ where none is clear."
-        )
-    return Section(lead, [first], more_tables=rest)
+    first, rest = overview(data)
+    lead = "Best first, with 95 % intervals. Bars are shares of the largest value of their column."
+    if data.comparison is None:
+        return Section(lead, [first], more_tables=rest)
+    lead += " ▲ better and ▼ worse: a clear difference, corrected over all pairs; ≈ none is clear."
+    held = "corrected over all pairs, so every choice of metric, cut-off and baseline in this page holds."
+    notes = [f"{data.comparison.family.rpartition(', ')[0]}, {correction_name(data)}: {held}"]
+    beyond = [m for m in section_numbers.main_metrics(data) if data.is_beyond_accuracy(m)]
+    if beyond and len(beyond) < len(data.metrics):
+        listed = f"what the lists are like ({', '.join(beyond)}), beyond accuracy: no merit as such."
+        notes.insert(0, f"Right of the rule: {listed}")
+    return Section(lead, [ranking(data), first], notes=notes, selection=selection(data), more_tables=rest)
 
 
 @section("differences", "Differences", order=20, needs="a second model to compare with")
 def _differences(data: ReportData) -> Section | None:
-    if data.comparison is None:
+    if data.comparison is None or data.baseline is None:
         return None
-    titled_charts, table = differences(data)
-    pictures = [Picture(title, chart) for title, chart in titled_charts]
-    lead = f"Lift over {data.baseline} with its 95 % interval, users paired one by one; grey crosses zero."
-    notes = [data.comparison.family, *data.comparison.table.notes]
-    return Section(lead, [], pictures, notes=notes, more_tables=[table])
+    values: dict[str, Mapping[str, Any]] = {}
+    units: dict[str, str] = {}
+    for metric in section_numbers.main_metrics(data)[:_MOST_PANELS]:
+        rows = {n: data.rows.get((n, data.baseline, metric)) for n in data.names}
+        known = {n: r for n, r in rows.items() if r is not None and np.isfinite(r.interval.low)}
+        if known:
+            values[metric], units[metric] = section_numbers.lifts_or_differences(known)
+    pictures = []
+    if values:
+        title = f"lift over {data.baseline}" if all(units.values()) else f"against {data.baseline}"
+        lower = [m for m in values if data.lower_is_better(m)]
+        chart = charts.forest(
+            values, unit=units, title=title, lower=lower, baseline=data.baseline, order=data.names
+        )
+        pictures.append(Drawing(title[0].upper() + title[1:], chart, wide=True))
+    lead = f"Each model against {data.baseline}, users paired one by one: an axis of its own for each metric."
+    return Section(lead, [], pictures, notes=data.comparison.table.notes, more_tables=comparisons(data))
 
 
 @section(
     "curves", "By cut-off", order=30, short="Cut-offs",
-    needs="a metric at several cut-offs, such as ndcg@5, ndcg@10 and ndcg@20, or lists= and truth=",
+    needs="a metric at several cut-offs, such as ndcg@5, ndcg@10 and ndcg@20, "
+    f"or {_LISTS} and {given_by('truth')}",
 )  # fmt: skip
 def _curves(data: ReportData) -> Section | None:
     curves = section_numbers.curves(data)
     if not curves:
         return None
-    pictures = [
-        Picture(f"{family}@k", charts.curve(values, metric=f"{family}@k", baseline=data.baseline),
-                table_by_model(f"curve-{family}", f"{family} at each cut-off", values))
-        for family, values in list(curves.items())[:6]
-    ]  # fmt: skip
-    return Section("How the metrics grow with the length of the list.", [], pictures)
+    drawn = dict(list(curves.items())[:_MOST_PANELS])
+    numbers = [table_by_model(f"curve-{f}", f"{f} at each cut-off", values) for f, values in drawn.items()]
+    chart = charts.cutoffs(drawn, baseline=data.baseline, order=data.names)
+    picture = Drawing("Metrics by cut-off", chart, numbers, wide=True)
+    return Section("How the metrics grow with the length of the list.", [], [picture])
 
 
 @section(
     "tradeoff", "Accuracy and coverage", order=40, short="Coverage",
-    needs="a coverage metric, or lists= of every model",
+    needs=f"a coverage metric, or {_LISTS}",
 )  # fmt: skip
 def _tradeoff(data: ReportData) -> Section | str | None:
     coverage = section_numbers.coverage(data)
@@ -156,11 +193,11 @@ def _tradeoff(data: ReportData) -> Section | str | None:
     points = {n: (values[n], data.value(n, data.metric)) for n in data.names}
     if name == data.metric or not np.isfinite(list(points.values())).all():
         return "a metric of accuracy with a value"
-    chart = charts.tradeoff(points, x=name, y=data.metric, baseline=data.baseline)
+    chart = charts.tradeoff(points, x=name, y=data.metric, baseline=data.baseline, order=data.names)
     rows = [(n, *point) for n, point in points.items()]
     table = table_of_rows("tradeoff", "Accuracy and coverage", ("model", name, data.metric), rows)
     lead = "Coverage is the share of the catalogue that anyone is recommended. Up and to the right is better."
-    return Section(lead, [], [Picture(f"{data.metric} and {name}", chart, table)])
+    return Section(lead, [], [Drawing(f"{data.metric} and {name}", chart, [table])])
 
 
 @section(
@@ -170,20 +207,33 @@ def _tradeoff(data: ReportData) -> Section | str | None:
 def _distribution(data: ReportData) -> Section | None:
     if data.metric not in data.per_case_metrics:
         return None
-    columns = {n: data.per_case[n].columns[data.metric] for n in data.names}
-    chart = charts.distribution(columns, metric=data.metric, baseline=data.baseline)
     spread = section_numbers.spread(data)
-    columns_of_spread = {"model": list(spread)} | {
+    columns = {"model": list(spread)} | {
         q: [row[q] for row in spread.values()] for q in next(iter(spread.values()))
     }
-    lead = "A mean hides how it is spread: how many users get nothing, how many get nearly everything."
-    table = html_table("distribution", f"{data.metric} across users", columns_of_spread)
-    return Section(lead, [], [Picture(f"{data.metric} per user", chart, table)])
+    table = html_table("distribution", f"{data.metric} across users", columns)
+    shares = section_numbers.hit_shares(data)
+    if shares is None:
+        halves = {n: {"0": row["share at 0"], "more": 1 - row["share at 0"]} for n, row in spread.items()}
+        best, other = data.best, data.names[-1]
+        lead = f"{spread[best]['share at 0']:.0%} of the users have a {data.metric} of 0 with {best}"
+        lead += f", {spread[other]['share at 0']:.0%} with {other}." if other != best else "."
+        picture = Drawing(f"Users by their {data.metric}", charts.headtail(halves), [table])
+        return Section(lead, [], [picture])
+    k = data.requests[data.metric].k or 10
+    none, places = f"{shares[data.best][0]:.0%} of the users", f"the first {k} places"
+    lead = f"{none} find nothing relevant in {places} of {data.best}"
+    lead += f", {shares[data.rival][0]:.0%} in those of {data.rival}." if data.rival is not None else "."
+    kinds = ("no hit", "1 hit", "2+ hits")
+    by_model = {n: dict(zip(kinds, row, strict=True)) for n, row in shares.items()}
+    title = f"Users with 0, 1 and 2 or more relevant items in the first {k} places"
+    picture = Drawing(title, charts.hits(shares, k=k), [table_by_model("hits", title, by_model)])
+    return Section(lead, [], [picture], more_tables=[table])
 
 
 @section(
     "strata", "Groups of users", order=60, short="Groups",
-    needs="train= or truth=, or evaluations made with by=",
+    needs=f"{given_by('train')} or {given_by('truth')}, or evaluations made with by=",
 )  # fmt: skip
 def _strata(data: ReportData) -> Section | None:
     strata = section_numbers.all_strata(data)
@@ -193,10 +243,15 @@ def _strata(data: ReportData) -> Section | None:
     for stratum in strata:
         values, sizes = stratum.values, stratum.sizes
         chart = charts.strata(
-            values, metric=data.metric, sizes=sizes, title=stratum.title, baseline=data.baseline
+            values,
+            metric=data.metric,
+            sizes=sizes,
+            title=stratum.title,
+            baseline=data.baseline,
+            order=data.names,
         )
         table = table_by_model(f"strata-{stratum.name.replace(' ', '-')}", stratum.caption, values, sizes)
-        pictures.append(Picture(f"By {stratum.name}", chart, table))
+        pictures.append(Drawing(f"By {stratum.name}", chart, [table]))
     notes = []
     if data.train is not None:
         users = Ids(np.unique(data.users))
@@ -212,7 +267,10 @@ def _strata(data: ReportData) -> Section | None:
     return Section("Who is served well, and who is not.", [], pictures, notes)
 
 
-@section("headtail", "Popular and rare items", order=70, short="Tail", needs="lists= and train=")
+@section(
+    "headtail", "Popular and rare items", order=70, short="Tail",
+    needs=f"{given_by('train')} and {_LISTS}",
+)  # fmt: skip
 def _head_tail(data: ReportData) -> Section | None:
     head_and_tail = section_numbers.head_and_tail(data)
     if head_and_tail is None:
@@ -220,13 +278,13 @@ def _head_tail(data: ReportData) -> Section | None:
     shares, found = head_and_tail
     k = data.requests[data.metric].k or 10
     pictures = [
-        Picture(f"Who gets the first {k} places", charts.headtail(shares),
-                table_by_model("head-tail", "Share of places", shares, first="of"))
+        Drawing(f"Who gets the first {k} places", charts.headtail(shares),
+                [table_by_model("head-tail", "Share of places", shares, first="of")])
     ]  # fmt: skip
     if found:
         table = table_by_model("head-tail-found", "Relevant items found", found)
-        chart = charts.bars(found, baseline=data.baseline, title="share found")
-        pictures.append(Picture(f"Share of relevant items found in the first {k} places", chart, table))
+        chart = charts.bars(found, baseline=data.baseline, title="share found", order=data.names)
+        pictures.append(Drawing(f"Share of relevant items found in the first {k} places", chart, [table]))
     lead = (
         "The head is the most popular fifth of the items in training, cut between two levels of popularity; "
         "the tail is all others. Shares are of all places and of all relevant items, not means over users."
@@ -236,24 +294,25 @@ def _head_tail(data: ReportData) -> Section | None:
 
 @section("winloss", "Wins and losses", order=80, short="Wins", needs="a second model to compare with")
 def _duels(data: ReportData) -> Section | None:
-    base = data.baseline
+    base, best = data.baseline, data.best
     if base is None or data.comparison is None or data.metric not in data.per_case_metrics:
         return None
-    rows = [r for r in data.comparison.rows if r.metric == data.metric]
-    counts = {r.model: (r.wins, r.ties, r.losses) for r in rows}
+    rows = {n: data.rows.get((n, base, data.metric)) for n in data.names if n != base}
+    counts = {n: (r.wins, r.ties, r.losses) for n, r in rows.items() if r is not None}
     lines = [(model, *outcomes) for model, outcomes in counts.items()]
     title = f"Users won and lost on {data.metric}"
     table = table_of_rows("wins", title, ("model", "won", "tied", "lost"), lines)
     pictures = [
-        Picture(f"Users won, tied and lost against {base}", charts.winloss(counts, baseline=base), table)
+        Drawing(f"Users won, tied and lost against {base}", charts.winloss(counts, baseline=base), [table])
     ]
-    values = data.aligned.tables
-    models = [data.best] + [n for n in counts if n != data.best]
-    for name in models[:3]:
-        pair = values[base][data.metric], values[name][data.metric]
-        chart = charts.duel(*pair, names=(base, name), metric=data.metric)
-        pictures.append(Picture(f"{name} against {base}, user by user", chart))
-    lead = f"Above the dashed line a user is served better than by {base}, below it worse."
+    for other in dict.fromkeys([data.names[1], data.rival or data.names[1]]):
+        gaps = data.aligned.differences(best, other, data.metric)
+        chart = charts.sorted_differences(
+            gaps, names=(other, best), metric=data.metric, lower=data.lower_is_better(data.metric)
+        )
+        word = "the next best" if other == data.names[1] else "the baseline"
+        pictures.append(Drawing(f"{best} against {other}, {word}: users sorted by their difference", chart))
+    lead = f"A mean is made of users: how many {best} wins, and how many pay for it."
     return Section(lead, [], pictures)
 
 
@@ -264,7 +323,7 @@ def _failures(data: ReportData) -> Section | None:
     if data.metric not in data.per_case_metrics:
         return None
     worst = example_users.failures(data)
-    base = data.baseline if data.baseline not in (None, data.best) else None
+    base = data.rival
     columns: dict[str, list[Any]] = {"user": [w["user"] for w in worst]}
     columns[data.best] = [w["value"] for w in worst]
     if base is not None:
@@ -284,7 +343,7 @@ def _failures(data: ReportData) -> Section | None:
     return Section(lead, failures, users=example_users.inspector_users(data))
 
 
-@section("map", "Map of items", order=100, short="Map", needs="embeddings=")
+@section("map", "Map of items", order=100, short="Map", needs=given_by("embeddings"))
 def _map(data: ReportData) -> Section | str | None:
     if data.embeddings is None:
         return None
@@ -309,26 +368,28 @@ def _map(data: ReportData) -> Section | str | None:
     titles = [example_users.short(data.items.title(i)) for i in ids]
     chart = charts.embedding(places, labels=titles, groups=groups, sizes=sizes)
     notes = [f"{len(ids):,} of {n_items:,} items are drawn."] if len(ids) < n_items else []
-    return Section(lead, [], [Picture("Items by embedding", chart)], notes)
+    return Section(lead, [], [Drawing("Items by embedding", chart)], notes)
 
 
 @section(
     "history", "Over time", order=110, short="Time",
-    needs="history= (a folder of results kept by recsys run)",
+    needs=f"{given_by('history')}, a folder of results kept by recsys run",
 )  # fmt: skip
 def _history(data: ReportData) -> Section | None:
     if not data.histories:
         return None
     pictures = []
     for metric, history in list(data.histories.items())[:3]:
-        chart = charts.history(history.by_model, metric=metric, changes=history.changes)
+        chart = charts.history(
+            history.by_model, metric=metric, changes=history.changes, baseline=data.baseline, order=data.names
+        )
         table = html_table(f"history-{metric}", metric, history.columns)
-        pictures.append(Picture(f"{metric} over time", chart, table))
+        pictures.append(Drawing(f"{metric} over time", chart, [table]))
     lead = f"Dashed lines mark a change of level beyond the noise; to tell one takes {MIN_NIGHTS} nights."
     return Section(lead, [], pictures)
 
 
-@section("audit", "Audit", order=120, needs="audit= (what recsys audit found)")
+@section("audit", "Audit", order=120, needs=f"{given_by('audit')}: what recsys audit found")
 def _audit(data: ReportData) -> Section | None:
     if not data.findings:
         return None
@@ -356,7 +417,16 @@ def _conventions(data: ReportData) -> Section:
     if any(r[3] for r in rows):
         columns["default"] = ["no" if r[3] else "yes" for r in rows]
     lead = "The decisions behind the numbers. Other libraries decide differently; recsys explain says how."
-    return Section(lead, [html_table("conventions", f"Conventions: {conventions}", columns)])
+    table = html_table("conventions", f"Conventions: {conventions}", columns)
+    return Section(lead, more_tables=[table], printed=True)
+
+
+@section("methods", "Methods for a paper", order=205, short="Methods")
+def _methods(data: ReportData) -> Section:
+    """A methods paragraph and its references, to be copied."""
+    made = methods_paragraph(data.comparison or data.first(data.names[0]))
+    lead = "How these numbers were made, to be copied; TO ADD marks what the results do not know."
+    return Section(lead, texts={"Methods paragraph": str(made), "BibTeX": made.bibtex})
 
 
 @section("provenance", "Provenance", order=210)
@@ -391,9 +461,9 @@ def _provenance(data: ReportData) -> Section:
     ]
     return Section(
         "The same inputs under the same conventions give a result with the same fingerprint, on any machine.",
-        [_facts_table("runs", "Result, versions and machine", facts)],
         notes=footnotes,
-        more_tables=more_tables,
+        more_tables=[_facts_table("runs", "Result, versions and machine", facts), *more_tables],
+        printed=True,
     )
 
 

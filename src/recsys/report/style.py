@@ -1,13 +1,15 @@
-"""What all pictures share: colours, shapes and dashes of models, and the preparation of their data.
+"""What all pictures share: colours, shapes and dashes, and how numbers are counted into bins.
 
-The colours can be distinguished with colour-vision deficiencies and have a contrast of 3:1 or more on white
-and on near-black; shape and dash repeat what the colour says, so no chart depends on colour alone.
+One colour has one meaning. Models have COLOURS, by their place in the order of the page, and the baseline is
+grey; better and worse have a pair of their own; shares of items and of users have shades of a warm grey. All
+can be distinguished with colour-vision deficiencies; marks have a contrast of 3:1 or more on white and on
+near-black; shape and dash repeat what the colour of a model says.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,34 +20,19 @@ from recsys.types import Array, Float
 GREY = "#7d8590"
 COLOURS = (
     "#2f7fd6", "#d9650a", "#159a78", "#8e583a", "#6b5b95",
-    "#c0395e", "#4b91a8", "#8a8a14", "#d264a6", "#5b6ee1",
+    "#b8860b", "#4b91a8", "#c2453d", "#5b6ee1", "#a05a9c",
 )  # fmt: skip
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-MARKERS = {
-    "circle": "o",
-    "square": "s",
-    "triangle-up": "^",
-    "diamond": "D",
-    "cross": "P",
-    "triangle-down": "v",
-}
 DASHES: tuple[tuple[int, ...], ...] = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3))
-BETTER, SAME, WORSE = "#2f7fd6", "#9aa2ad", "#d9650a"
+BETTER, SAME, WORSE = "#3d9a14", "#b4bac2", "#cf2a80"
 OUTCOMES = {"won": BETTER, "tied": SAME, "lost": WORSE}
-SIDES = {"better": BETTER, "unclear": GREY, "worse": WORSE}
-RAMP = ("#b9d3f3", "#4a90e0", "#1a56a6")
-STEPS = (RAMP[2], "#5b9be6", "#a3c4ee", "#d3e2f6")
+STEPS = ("#5f5a52", "#8f887d", "#bab3a7", "#ddd8cf")
+INK, RULE = "#6b7280", "#a8b0bb"
 N_BINS = 20
 
 
-def colours(names: Sequence[str], baseline: str | None = None) -> list[str]:
-    """One colour per model, in order; the baseline is grey."""
-    numbers = iter(range(len(names)))
-    return [GREY if name == baseline else COLOURS[next(numbers) % len(COLOURS)] for name in names]
-
-
 def steps(n: int) -> list[str]:
-    """Shades of one colour, the darkest first; more than STEPS has lie between those of STEPS.
+    """Shades of one neutral colour, the darkest first; more than STEPS has lie between those of STEPS.
 
     >>> steps(2) == list(STEPS[:2]), len(set(steps(7)))
     (True, 7)
@@ -58,23 +45,18 @@ def steps(n: int) -> list[str]:
     return ["#{:02x}{:02x}{:02x}".format(*colour) for colour in mixed.tolist()]
 
 
-def heat_decimals(values: Any) -> int:
-    """How many decimals the cells of a heat map show: none where all are whole numbers."""
-    return 3 if (_finite(values) % 1).any() else 0
+def letters_on(colour: str) -> str:
+    """The colour of letters that can be read on a colour.
 
-
-def shapes(names: Sequence[str]) -> list[str]:
-    """One shape per model, in order."""
-    return [SHAPES[i % len(SHAPES)] for i in range(len(names))]
-
-
-def dashes(names: Sequence[str]) -> list[tuple[int, ...]]:
-    """One dash pattern per model: three models share a pattern, the first three have full lines."""
-    return [DASHES[(i // 3) % len(DASHES)] for i in range(len(names))]
+    >>> letters_on("#5f5a52"), letters_on("#ddd8cf")
+    ('#ffffff', '#111827')
+    """
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return "#ffffff" if 0.3 * red + 0.59 * green + 0.11 * blue < 140 else "#111827"
 
 
 def short(name: object, max_length: int = 28) -> str:
-    """A name cut to a length that fits a legend or a tick.
+    """A name cut to a length that fits a label.
 
     >>> short("a name that goes on and on", 10)
     'a name th…'
@@ -95,32 +77,9 @@ def value_and_interval(value: Any) -> tuple[float, float, float]:
     return float(value), math.nan, math.nan
 
 
-def triples(values: Iterable[Any]) -> Float:
-    """Values as a matrix with the columns value, low and high."""
-    return np.array([value_and_interval(value) for value in values]).reshape(-1, 3)
-
-
-def value_fields(value: Any) -> dict[str, float]:
-    """The fields value and, where there is an interval, low and high."""
-    middle, low, high = value_and_interval(value)
-    return {"value": middle} | ({} if math.isnan(low) else {"low": low, "high": high})
-
-
 def keys_of(values: Mapping[Any, Mapping[Any, Any]]) -> list[Any]:
     """The keys of {model: {key: value}} over all models, in the order they first occur."""
     return list(dict.fromkeys(key for row in values.values() for key in row))
-
-
-def long_rows(
-    values: Mapping[str, Mapping[Any, Any]], key: str, first: str = "model"
-) -> list[dict[str, Any]]:
-    """{model: {key: value}} as rows with model, key, value, low and high; NaN values are left out."""
-    rows = [
-        {first: str(model), key: key_value} | value_fields(entry)
-        for model, values_by_key in values.items()
-        for key_value, entry in values_by_key.items()
-    ]
-    return [row for row in rows if math.isfinite(row["value"])]
 
 
 def iso_time(when: Any) -> str:
@@ -138,10 +97,9 @@ def points(coordinates: Any) -> Float:
 
 def histograms(values: Mapping[str, Any], n_bins: int = N_BINS) -> tuple[Float, dict[str, Float]]:
     """Shared edges and, for each model, the share of its values in each bin; NaN is left out."""
-    finite = {name: _finite(array) for name, array in values.items()}
-    low, high = _range(list(finite.values()))
-    edges = np.linspace(low, high, n_bins + 1)
-    shares = {name: np.histogram(array, edges)[0] / max(len(array), 1) for name, array in finite.items()}
+    known = {name: finite(array) for name, array in values.items()}
+    edges = np.linspace(*_range(list(known.values())), n_bins + 1)
+    shares = {name: np.histogram(array, edges)[0] / max(len(array), 1) for name, array in known.items()}
     return edges, shares
 
 
@@ -165,16 +123,11 @@ def interval_side(low: float, high: float, *, lower_is_better: bool) -> str:
     return up if low > 0 else down if high < 0 else "unclear"
 
 
-def dark_threshold(values: Any) -> float:
-    """The value above which a cell of the ramp is too dark for dark letters."""
-    finite = _finite(values)
-    return float(finite.min() + 0.7 * (finite.max() - finite.min())) if len(finite) else math.inf
-
-
-def _finite(array: Any) -> Float:
+def finite(array: Any) -> Float:
+    """The values that are neither NaN nor infinite."""
     values = np.asarray(array, dtype=np.float64)
-    finite: Float = values[np.isfinite(values)]
-    return finite
+    known: Float = values[np.isfinite(values)]
+    return known
 
 
 def _range(arrays: Sequence[Float]) -> tuple[float, float]:

@@ -112,6 +112,7 @@ class Strategy:
 
 
 STRATEGIES: Registry[Strategy] = Registry("way to split", "recsys.splits")
+"""Every way to split, by name; `@strategy(...)` adds one."""
 _Function = TypeVar("_Function", bound=Callable[..., Split | Folds])
 
 

@@ -47,6 +47,14 @@ EFFECTS: dict[str, Callable[..., Effect]] = {
     "cliffs_delta": cliffs_delta,
     "rank_biserial": rank_biserial,
 }
+_EFFECT_WORDS = {
+    "d_z": "the mean difference in standard deviations of the differences",
+    "d": "the difference in standard deviations, of both models together",
+    "hedges_g": "the difference in standard deviations, of both models together and without their bias",
+    "glass_delta": "the difference in standard deviations of the baseline",
+    "cliffs_delta": "how much more often a value of the model is above one of the baseline than below",
+    "rank_biserial": "the ranks of the users won less those of the users lost, of all",
+}
 _ROW_FIELDS = (
     "model", "baseline", "metric", "value", "baseline_value", "difference", "standard_error", "relative",
     "statistic", "p_value", "adjusted_p", "wins", "ties", "losses", "n_cases", "n_units", "test", "verdict",
@@ -279,7 +287,7 @@ def display_columns(table: ComparisonTable) -> Columns:
         "model": [r.model for r in rows],
         "metric": [r.metric for r in rows],
         "value": [r.value for r in rows],
-        "against": [r.baseline for r in rows],
+        "baseline": [r.baseline for r in rows],
         "its value": [r.baseline_value for r in rows],
         "won/tied/lost": [f"{r.wins:,}/{r.ties:,}/{r.losses:,}" if r.effect.name else "-" for r in rows],
     }
@@ -292,10 +300,42 @@ def display_columns(table: ComparisonTable) -> Columns:
     return columns | {"verdict": [r.verdict for r in rows]}
 
 
+def columns_by_metric(table: ComparisonTable) -> tuple[list[str], Columns]:
+    """The metric of each row, and the columns a reader sees: metric by metric, the best model first.
+
+    A baseline that all others are compared with has a row of its own; of several pairs, each is a row.
+    """
+    columns = display_columns(table)
+    metrics = columns.pop("metric")
+    place = {(r.model, r.metric): number for number, r in enumerate(table.rows)}
+    against = {(r.metric, r.baseline, r.baseline_value) for r in table.rows}
+    if len(against) > len(set(metrics)) or len(place) < len(table.rows):
+        order = sorted(range(len(metrics)), key=lambda row: [*dict.fromkeys(metrics)].index(metrics[row]))
+        return [metrics[row] for row in order], {
+            n: [cells[row] for row in order] for n, cells in columns.items()
+        }
+    del columns["baseline"], columns["its value"]
+    sections: list[str] = []
+    ordered: Columns = {name: [] for name in columns}
+    for metric, baseline, value in sorted(against, key=lambda one: metrics.index(one[0])):
+        own_row = {"model": baseline, "value": value, "verdict": "baseline"}
+        for model in table.ranking(metric):
+            row = place.get((model, metric))
+            for name, cells in columns.items():
+                ordered[name].append(own_row.get(name, "") if row is None else cells[row])
+            sections.append(metric)
+    return sections, ordered
+
+
 def footnotes(table: ComparisonTable) -> list[str]:
-    """The family of the correction, the notes of the table, then each note of a row once."""
+    """The family of the correction, what the words mean, the notes of the table, each note of a row once."""
+    names = dict.fromkeys(row.effect.name for row in table.rows if row.effect.name)
+    words = [f"{name}: {_EFFECT_WORDS[table.options.effect]}" for name in names]
+    if table.options.correction != "none":
+        words.append(f"p_{table.options.correction}: p corrected for all comparisons")
     return [
         table.family,
+        *(["; ".join(words)] if words else []),
         *table.notes,
         *merge_notes((row.metric, note) for row in table.rows for note in row.notes),
     ]

@@ -33,7 +33,7 @@ from recsys.stats.resampling import has_spread
 from recsys.stats.spread import SummedSpread
 from recsys.types import Array, Float
 
-STANDARDISED = ((0.2, "small (negligible)"), (0.5, "small"), (0.8, "medium"))
+STANDARDISED = ((0.2, "negligible"), (0.5, "small"), (0.8, "medium"))
 DOMINANCE = ((0.147, "negligible"), (0.33, "small"), (0.474, "medium"))
 
 

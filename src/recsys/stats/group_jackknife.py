@@ -41,7 +41,6 @@ from recsys.stats.resampling import Words
 from recsys.types import Float, Int, cached_property
 
 Statistic = Callable[[Float], float]
-ESTIMAND = "the value expected from a test set of this size drawn from the same users"
 # With fewer users per group, the groups differ too much to stand for each other.
 _MIN_USERS_PER_GROUP = 3
 # With fewer degrees of freedom, the variance is too uncertain to trust.
@@ -303,7 +302,8 @@ class Jackknife:
     def estimate(self, confidence: float = 0.95) -> Estimate:
         """Value, standard error and interval."""
         n = len(self.without)
-        notes: tuple[str, ...] = (f"jackknife over {n} groups: estimates {ESTIMAND}",)
+        left_out = f"one of {n} groups of users at a time (jackknife)"
+        notes: tuple[str, ...] = (f"the interval leaves out {left_out}, for a test set of this size",)
         # Few groups change the value if nearly every item is shown to many users.
         n_changing = int(np.count_nonzero(self.without != self.value))
         variance = self.variance()

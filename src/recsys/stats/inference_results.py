@@ -340,6 +340,6 @@ def caution(category: type[StatisticsWarning], text: str) -> str:
     return text
 
 
-def caution_small_sample(n: int, consequence: str) -> str:
+def caution_small_sample(n: int, consequence: str, noun: str = "unit") -> str:
     """Warn about a small sample and say what it does to the number; return the text as a note."""
-    return caution(SmallSampleWarning, f"only {n} unit{'' if n == 1 else 's'}: {consequence}")
+    return caution(SmallSampleWarning, f"only {plural(n, noun)}: {consequence}")

@@ -94,7 +94,7 @@ def units_interval(
         error, df = float(units.standard_errors()[0]), math.inf
     notes: tuple[str, ...] = ()
     if n < 3:
-        notes += (caution_small_sample(n, "an interval means little here"),)
+        notes += (caution_small_sample(n, "an interval means little here", noun),)
     is_thin = uneven or bool(heavy)
     if bounds is not None and (n_rare is not None or (is_thin and all(map(math.isfinite, bounds)))):
         weights = units.weights[0, present]

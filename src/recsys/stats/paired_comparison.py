@@ -697,7 +697,7 @@ def _jackknife_row(
         model_mean.df,
         options.confidence,
     )
-    notes = (estimate.notes[0], *(f"{triple[2]}: {note}" for note in estimate.notes[1:]))
+    notes = tuple(f"{triple[2]}: {note}" for note in estimate.notes)
     if options.adjusts:
         notes += (f"{triple[2]}: not adjusted, it is not a mean over users",)
     row = Row(

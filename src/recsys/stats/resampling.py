@@ -21,6 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recsys.errors import InputError, UnknownNameError
+from recsys.kernels.keyed_random import GOLDEN_RATIO
+from recsys.kernels.keyed_random import unit_keys as unit_keys  # noqa: PLC0414 - a name of this module too
 from recsys.stats.inference_results import (
     Alternative,
     check_alternative,
@@ -36,7 +38,6 @@ Words = npt.NDArray[np.uint64]
 Scheme = Literal["auto", "poisson", "multinomial"]
 Rng = int | np.random.Generator
 Progress = Callable[[int, int], None]
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _ROUNDS = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
 _PANEL = 8192
 _STRIP = 256
@@ -64,14 +65,6 @@ def _scramble(words: Words) -> Words:
 
 def _digest(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
-
-
-def unit_keys(ids: Array) -> Words:
-    """A stable 64-bit key per id: the same in every process, shard and row order."""
-    ids = np.asarray(ids)
-    if ids.dtype.kind in "iub":
-        return _scramble(ids.astype(np.int64).view(np.uint64) + GOLDEN)
-    return np.fromiter((_digest(str(label)) for label in ids.tolist()), dtype=np.uint64, count=len(ids))
 
 
 def groups_of(ids: Array, n_groups: int = 64) -> npt.NDArray[np.int64]:
@@ -334,7 +327,8 @@ class Resampler:
         panel = np.empty((height, width))
         for start in range(0, self.n_resamples, width):
             stop = min(start + width, self.n_resamples)
-            counters = np.arange(start // per_word, (start + width) // per_word, dtype=np.uint64) * GOLDEN
+            first, last = start // per_word, (start + width) // per_word
+            counters = np.arange(first, last, dtype=np.uint64) * GOLDEN_RATIO
             for top in range(0, n, height):
                 bottom = min(top + height, n)
                 for row in range(top, bottom, _STRIP):

@@ -79,7 +79,7 @@ def load_model(
     else:
         raise FileError(f"there is no model at {source}.", hint="Name a folder, or a file of matrices.")
     if is_model_file(source):
-        pair = _network_factors(source)
+        pair = _model_factors(source)
     else:
         for file in files:
             arrays.update(read_arrays(file))
@@ -114,17 +114,23 @@ def load_model(
 load_cf_model = load_model
 
 
-def _network_factors(path: Path) -> FactorPair:
-    """Factors whose products are the scores of a network of `recsys train`, output weights included."""
-    from recsys.models import load_model as load_network
+def _model_factors(path: Path) -> FactorPair:
+    """Factors whose products are the scores of a model of `recsys train`, with weights and biases."""
+    from recsys.models.model_files import describe_model
+    from recsys.models.model_files import load_model as load_source
+    from recsys.ranks.sources import Factors
 
-    network = load_network(path)
-    if not hasattr(network, "user_factors"):
+    source = load_source(path)
+    if not isinstance(source, Factors):
         raise FileError(
-            f"{path} holds a {type(network).__name__}, whose scores are no products of factors.",
+            f"{path} holds a model of the kind {describe_model(path)['kind']!r}, whose scores are no "
+            "products of factors.",
             hint="recsys.models.load_model(path) reads it, and recsys.evaluate takes that.",
         )
-    return FactorPair(network.user_factors, network.item_factors)
+    if source.item_bias is None:
+        return FactorPair(source.users, source.items)
+    one = np.ones((len(source.users), 1), dtype=source.users.dtype)
+    return FactorPair(np.hstack([source.users, one]), np.hstack([source.items, source.item_bias[:, None]]))
 
 
 def _pick_matrix(

@@ -18,6 +18,7 @@ from recsys.cf.evaluation.arguments import SAMPLES, TEXT_OR_NUMBER, explained
 from recsys.errors import InputError
 from recsys.stats.comparison_table import Options
 from recsys.stats.effects import (
+    STANDARDISED,
     Effect,
     d_z,
     deviation,
@@ -41,6 +42,9 @@ from recsys.stats.paired_tests import (
     wilcoxon,
 )
 from recsys.stats.pairing import Differences, pair, tables_of
+
+# The document calls whatever is below 0.5 small.
+_STEPS = ((0.2, "small (negligible)"), *STANDARDISED[1:])
 
 
 @explained(models=SAMPLES)
@@ -279,7 +283,7 @@ class StatisticalTester:
         return {
             name: value,
             "d": value,
-            "interpretation": label_of(result.value) if math.isfinite(result.value) else "undefined",
+            "interpretation": label_of(result.value, _STEPS) if math.isfinite(result.value) else "undefined",
             "confidence_interval": (result.interval.low, result.interval.high),
             "n": result.n,
             "warnings": [*sample_pairs.notes, *effect_notes(result)],

@@ -27,6 +27,7 @@ from recsys.errors import FileError, InputError, MissingExtraError, RecsysError,
 from recsys.evaluation import tables
 from recsys.evaluation.evaluate import evaluate
 from recsys.evaluation.results import Evaluation
+from recsys.evaluation.run import is_model_path, load_ranking
 from recsys.inputs.files import read_file
 from recsys.inputs.files.formats import files_of, is_glob
 from recsys.metrics.registry import Request, parse_all
@@ -39,6 +40,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
+_COUNTED = ("popularity", "recent", "random")  # baselines that rank for users without a history, too
 _TABLE_HEADER = re.compile(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?$")
 _KEY = re.compile(r"\s*([\w\-.\"']+)\s*=")
 
@@ -132,6 +134,7 @@ def read_protocol(path: str | Path) -> Protocol:
     ):
         with protocol.errors_at(table):
             check()
+    _check_baselines(protocol)
     return protocol
 
 
@@ -244,6 +247,7 @@ def _check_models(protocol: Protocol) -> None:
         "user_ids": "factors",
         "item_ids": "factors",
         "half_life": "baseline",
+        "settings": "baseline",
         "unit": "half_life",
     }
     for name, model in protocol.content["models"].items():
@@ -255,6 +259,22 @@ def _check_models(protocol: Protocol) -> None:
                 f"models.{name}: the baseline 'recent' needs half_life, such as \"7d\" or a number in the "
                 "unit of the times, and no other has one."
             )
+
+
+def _check_baselines(protocol: Protocol) -> None:
+    """Check that each baseline exists and has the settings given to it."""
+    from recsys.models.trainable import TRAINABLE
+
+    for name, model in protocol.content["models"].items():
+        if "baseline" not in model:
+            continue
+        with protocol.errors_at("models", name, "baseline"):
+            known = TRAINABLE.find(model["baseline"]).settings
+        known = {} if model["baseline"] in _COUNTED else known
+        for setting in model.get("settings", {}):
+            if setting not in known:
+                with protocol.errors_at("models", name, "settings"):
+                    raise UnknownNameError(f"setting of {model['baseline']}", setting, known)
 
 
 @dataclass(frozen=True)
@@ -275,7 +295,8 @@ class Outcome:
         columns |= {name: [result[name] for result in results.values()] for name in metrics}
         parts = [tables.printable(self.protocol.title), "", tables.text(columns)]
         if self.comparison is not None:
-            return "\n".join([*parts, "", str(self.comparison)])  # which has the cautions of the models, too
+            # It has the cautions of the models, too.
+            return "\n".join([*parts, "", self.comparison.to_text()])
         cautions = [str(caution) for result in results.values() for caution in result.cautions]
         return "\n".join([*parts, *(["", *cautions] if cautions else [])])
 
@@ -329,7 +350,7 @@ def run_protocol(
     for name, model in protocol.content["models"].items():
         say(f"evaluating {name}")
         never = candidates.get("never")
-        if "lists" in model:
+        if "lists" in model and not is_model_path(model["lists"]):
             if never:
                 say(f"{name}: candidates.never was not applied, its lists are taken as they are")
             never = None
@@ -454,10 +475,10 @@ def _check_relevance(protocol: Protocol, test: Interactions) -> None:
 def _read_model(
     protocol: Protocol, model: dict[str, Any], train: Interactions | None, test: Interactions
 ) -> Any:
-    """Lists, factors or a baseline, as the protocol describes the model."""
+    """Lists, a model of `recsys train`, factors or a baseline, as the protocol describes the model."""
     ids = protocol.content["data"].get("ids", "str")
     if "lists" in model:
-        return read_file(protocol.at(model["lists"]), "lists", columns=model.get("columns"), ids=ids)
+        return load_ranking(protocol.at(model["lists"]), model.get("columns"), ids=ids)
     if "factors" in model:
         from recsys.ranks.sources import read_factors
 
@@ -469,6 +490,10 @@ def _read_model(
             "a baseline is made from the training data, and [data] names none.",
             hint="Add train = 'train.csv'.",
         )
+    if model["baseline"] not in _COUNTED:
+        from recsys.models.trainable import train_model
+
+        return train_model(model["baseline"], train, seed=protocol.seed, **model.get("settings", {}))
     from recsys.models.baselines import popularity, shuffled, training_counts
 
     users = test.cases.values.tolist()

@@ -54,6 +54,7 @@ _Finding = tuple[list[str], _Table, list[str], Callable[[], Any]]
 _Function = Callable[[Setting, int], _Finding]
 
 STUDIES: dict[str, str] = {}
+"""The studies: {name: question}."""
 _FUNCTIONS: dict[str, _Function] = {}
 SIGMAS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0)
 _NOISY_RANKING = ("precision@10", "recall@10", "ndcg@10", "map@10", "mrr", "auc")

@@ -19,7 +19,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     write_bytes(path, text.encode())
 
 
-def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+def write_bytes(path: str | os.PathLike[str], data: bytes | memoryview) -> None:
     """Write bytes; the file at `path` changes at once or not at all."""
     target = Path(path)
     if target.is_symlink():

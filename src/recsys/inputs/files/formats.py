@@ -178,6 +178,7 @@ class Format:
 
 
 FORMATS: Registry[Format] = Registry("file format", "recsys.formats")
+"""Every file format, by name; a `Format` set under its name is one more."""
 
 
 def add_format(entry: Format) -> None:
@@ -294,7 +295,7 @@ def _refuse_unsafe(head: bytes, name: str) -> None:
         raise FileError(
             f"{name} holds NumPy arrays, not a table.",
             hint="Factors are read by recsys.read_factors(U, V) or evaluate --factors U V, "
-            "a network of recsys train by recsys.models.load_model.",
+            "a model of recsys train by recsys.models.load_model.",
         )
     if is_zip:
         raise FileError(f"{name} is a zip archive.", hint="Unpack it, and name the table in it.")

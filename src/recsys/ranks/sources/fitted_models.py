@@ -12,6 +12,7 @@ follows from the memory: a small first pass measures the bytes per pair. Any oth
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
@@ -53,7 +54,7 @@ def from_model(
     `predict(users, items)`. The last two need `n_users` and `n_items`, or ids.
 
     Args:
-        model: the fitted model.
+        model: the fitted model, or the path of one that `recsys train` or `recsys.models.save_model` wrote.
         user_ids: the id of each row of users; default: the model's attribute of this name, else row numbers.
         item_ids: the same for items.
         n_users: the number of users; default: the model's attribute, else the number of ids.
@@ -63,6 +64,10 @@ def from_model(
     Raises:
         InputError: the model offers no scores, or the number of users or items is unknown.
     """
+    if isinstance(model, str | os.PathLike):
+        from recsys.ranks.sources.source_files import load_model
+
+        return load_model(model, user_ids=user_ids, item_ids=item_ids)
     user_ids = getattr(model, "user_ids", None) if user_ids is None else user_ids
     item_ids = getattr(model, "item_ids", None) if item_ids is None else item_ids
     n_users = getattr(model, "n_users", None) if n_users is None else n_users

@@ -48,11 +48,12 @@ class Scores(UsersByItems):
             if n_users is None or n_items is None:
                 raise InputError("a function of scores needs its shape.", hint="Pass n_users= and n_items=.")
             self._score_rows: Callable[[Int], Any] = scores
+            self.matrix: Array | None = None
             shape = (n_users, n_items)
         else:
-            matrix = as_matrix(scores, "scores")
-            self._score_rows = partial(_matrix_rows, matrix)
-            shape = (matrix.shape[0], matrix.shape[1])
+            self.matrix = as_matrix(scores, "scores")
+            self._score_rows = partial(_matrix_rows, self.matrix)
+            shape = (self.matrix.shape[0], self.matrix.shape[1])
         self.user_rows = IdRows(shape[0], user_ids, what="user")
         self.item_rows = IdRows(shape[1], item_ids, what="item")
 

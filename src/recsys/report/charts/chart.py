@@ -1,4 +1,4 @@
-"""What all Vega-Lite charts share: the Chart class, the configuration, and common encodings.
+"""Pictures as Vega-Lite specifications: plain dictionaries that a report, a notebook or vl-convert draws.
 
 Field names are ours and names of models are only data, so none is read as an expression.
 """
@@ -6,19 +6,22 @@ Field names are ours and names of models are only data, so none is read as an ex
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from recsys.errors import InputError, MissingExtraError
+from recsys.report.pictures.vocabulary import SPACING, Axis, Mark, Panel, Picture
+from recsys.report.style import INK, RULE
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 MIME = "application/vnd.vegalite.v5+json"
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif"
-INK, RULE = "#6b7280", "#a8b0bb"
 _CONFIG: dict[str, Any] = {
     "font": _FONT,
     "background": None,
@@ -49,14 +52,18 @@ _CONFIG: dict[str, Any] = {
         "symbolOpacity": 1,
         "title": None,
     },
-    "title": {"color": INK, "fontSize": 13, "fontWeight": 600, "anchor": "start", "offset": 10},
+    "title": {
+        "color": INK,
+        "fontSize": 12,
+        "fontWeight": 500,
+        "subtitleColor": INK,
+        "anchor": "start",
+        "offset": 8,
+        "frame": "group",
+        "limit": 420,
+    },
     "aria": False,
 }
-# Of layers that draw intervals: leaves out rows without one; chart_of drops the layer if no row has one.
-WITH_INTERVAL = [{"filter": "isValid(datum.low)"}]
-LOW_TO_HIGH = {"y": {"field": "low", "type": "quantitative"}, "y2": {"field": "high"}}
-VALUE_TIPS = (("value", ".4f"), ("low", ".4f"), ("high", ".4f"))
-LEVEL_LABELS: dict[str, Any] = {"labelAngle": 0, "labelOverlap": True}
 # Members of every JavaScript object.
 _JAVASCRIPT_MEMBERS = re.compile(
     r'"(constructor|hasOwnProperty|isPrototypeOf|propertyIsEnumerable|toLocaleString|toString|valueOf|__\w+__)"'
@@ -113,103 +120,151 @@ def vl_convert() -> Any:
     return vl
 
 
-def chart_of(
-    rows: Iterable[Mapping[str, Any]],
-    layers: list[dict[str, Any]],
-    says: str,
-    *,
-    height: int = 260,
-    pick: bool = False,
-    field: str = "model",
-) -> Chart:
-    """A chart of layers over rows; with `pick`, a click on the legend highlights a value of `field`."""
-    values = round_floats(rows)
-    if not any("low" in row for row in values):
-        layers = [layer for layer in layers if layer.get("transform") != WITH_INTERVAL]
-    if pick:
-        selection = {"name": "pick", "select": {"type": "point", "fields": [field]}, "bind": "legend"}
-        layers = [{**layers[0], "params": [selection]}, *layers[1:]]
-    spec = {
-        "$schema": SCHEMA,
-        "description": says,
-        "width": 560,
-        "height": height,
-        "autosize": {"type": "fit-x", "contains": "padding"},
-        "data": {"values": values},
-        "layer": layers,
-        "config": _CONFIG,
-    }
+_TYPES = {"interval": "rule", "cell": "rect"}  # of marks that have another name in Vega-Lite
+_SIZES = {
+    "line": "strokeWidth",
+    "interval": "strokeWidth",
+    "rule": "strokeWidth",
+    "point": "size",
+    "text": "fontSize",
+}
+
+
+def chart_of(picture: Picture) -> Chart:
+    """The picture in Vega-Lite.
+
+    Several panels are a concatenation. A page sets its columns and the width of the panels: `usermeta` says
+    how wide a panel wants to be at least, and what its labels take beside the plot.
+    """
+    views = [_view(panel) for panel in picture.panels]
+    spec: dict[str, Any] = {"$schema": SCHEMA, "description": picture.says, "config": _CONFIG}
+    if len(views) == 1:
+        width = max(560, picture.panels[0].width)
+        spec |= views[0] | {"width": width, "autosize": {"type": "fit-x", "contains": "padding"}}
+    else:
+        width = max((panel.width for panel in picture.panels), default=0)
+        beside = math.ceil(max((panel.beside for panel in picture.panels), default=0))
+        spec |= {
+            "concat": [view | {"width": width} for view in views],
+            "columns": picture.columns(1000),
+            "spacing": SPACING,
+            "resolve": {"scale": dict.fromkeys(("color", "shape", "strokeDash"), "independent")},
+            "usermeta": {"panel": round(0.7 * width), "beside": beside},
+        }
     # Names that Vega cannot handle become others that look the same. Its expression parser refuses U+2028 and
     # U+2029 inside quotes: they become spaces. A member of every JavaScript object (constructor) is taken for
     # a known name: a zero-width space is added.
     text = json.dumps(spec, ensure_ascii=False).translate({0x2028: " ", 0x2029: " "})
-    return Chart(json.loads(_JAVASCRIPT_MEMBERS.sub('"\\1\u200b"', text)), says)
+    return Chart(json.loads(_JAVASCRIPT_MEMBERS.sub('"\\1\u200b"', text)), picture.says)
 
 
-def round_floats(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows with floats at six significant digits: enough for a picture, at half the size."""
-    return [
-        {name: float(f"{value:.6g}") if isinstance(value, float) else value for name, value in row.items()}
-        for row in rows
-    ]
+def _view(panel: Panel) -> dict[str, Any]:
+    """One panel: its title (or that of its y axis, which stands above it), rows and layers."""
+    drawn = [mark for mark in panel.marks if mark.drawn(panel)]
+    layers = [_layer(mark, panel) for mark in drawn or panel.marks[:1]]  # the axes are drawn in any case
+    if panel.series.legend:
+        selection = {"type": "point", "fields": [panel.series.field]}
+        layers[0]["params"] = [{"name": "pick", "select": selection, "bind": "legend"}]
+    title: dict[str, Any] = {}
+    if panel.title:
+        title = {"title": {"text": panel.title, "fontWeight": 600, "fontSize": 13}}
+    elif panel.y.title:
+        title = {"title": panel.y.title}
+    return title | {"height": panel.height, "data": {"values": _plain(panel.rows)}, "layer": layers}
 
 
-def number_axis(field: str, title: str, *, zero: bool = False) -> dict[str, Any]:
-    """A quantitative axis."""
-    return {
-        "field": field,
-        "type": "quantitative",
-        "title": title,
-        "scale": {"zero": zero},
-        "axis": {"tickCount": 6},
+def _layer(mark: Mark, panel: Panel) -> dict[str, Any]:
+    """One mark: how it looks, and which fields place it."""
+    look: dict[str, Any] = {"type": _TYPES.get(mark.kind, mark.kind)}
+    if mark.kind in _SIZES:
+        look[_SIZES[mark.kind]] = {"expr": f"datum.{mark.size}"} if isinstance(mark.size, str) else mark.size
+    if mark.kind == "point":
+        look["filled"] = True
+    if mark.kind == "text":
+        moved = {"dx": "datum.dx || 0", "dy": "datum.dy || 0", "align": "datum.anchor || 'center'"}
+        look |= {"baseline": "middle"} | {name: {"expr": expression} for name, expression in moved.items()}
+    look |= {"interpolate": "step-after"} if mark.step else {}
+    look |= {"strokeDash": list(mark.dash)} if mark.dash else {}
+    encoding: dict[str, Any] = {
+        c: _axis(getattr(panel, c), f, c, dodge=panel.dodge) for c in ("x", "y") if (f := getattr(mark, c))
     }
+    encoding |= {c: {"field": f} for c in ("x2", "y2", "text") if (f := getattr(mark, c))}
+    if panel.dodge:
+        encoding["xOffset"] = {"field": panel.series.field, "scale": {"domain": list(panel.series.names)}}
+    if mark.tips:
+        encoding["tooltip"] = [_tip(name, form) for name, form in mark.tips]
+    layer: dict[str, Any] = {"mark": look | _colour(mark, panel, encoding), "encoding": encoding}
+    if mark.kind == "text" and not mark.colour.startswith("#"):
+        layer["name"] = "inside"  # letters that stand on a mark; the page leaves their colour alone
+    if mark.rows is not None:
+        layer["data"] = {"values": _plain(mark.rows)}
+    elif len(mark.drawn(panel)) < len(panel.rows):
+        layer["transform"] = [{"filter": " && ".join(f"isValid(datum.{field})" for field in mark.fields)}]
+    return layer
 
 
-def name_axis(field: str, names: Iterable[Any], title: str | None = None, **axis: Any) -> dict[str, Any]:
-    """An axis of names in their order; `axis` has the settings of its labels."""
-    encoding = {"field": field, "type": "nominal", "scale": ordered_scale(names), "title": title}
-    return encoding | ({"axis": axis} if axis else {})
+def _colour(mark: Mark, panel: Panel, encoding: dict[str, Any]) -> dict[str, Any]:
+    """The colour and opacity of a mark; what depends on the row or its series is added to the encoding."""
+    series = panel.series
+    if mark.colour.startswith("#"):
+        return {"color": mark.colour, "opacity": mark.opacity}
+    if mark.colour:
+        return {"color": {"expr": f"datum.{mark.colour}"}, "opacity": mark.opacity}
+    # A dash would break the outlines of the legend's filled symbols.
+    filled = any(other.kind == "point" for other in panel.marks)
+    legend = {"orient": series.legend, "symbolStrokeWidth": 0 if filled else 2} if series.legend else None
+    looks: dict[str, Sequence[Any]] = {"color": series.colours}
+    looks |= {"shape": series.shapes} if mark.kind == "point" and series.shapes else {}
+    looks |= {"strokeDash": series.dashes} if mark.kind == "line" and series.dashes and not mark.dash else {}
+    for channel, values in looks.items():
+        scale = {"domain": list(series.names), "range": list(values)}
+        encoding[channel] = {"field": series.field, "type": "nominal", "scale": scale, "legend": legend}
+    if not series.legend:
+        return {"opacity": mark.opacity}
+    picked = {"param": "pick", "value": mark.opacity}
+    encoding["opacity"] = {"condition": picked, "value": 0.12 * mark.opacity}
+    return {}
 
 
-def ordered_scale(names: Iterable[Any]) -> dict[str, Any]:
-    """A scale that keeps the order of the names."""
-    return {"domain": [str(name) for name in names]}
+def _axis(axis: Axis, field: str, channel: str, *, dodge: bool) -> dict[str, Any]:
+    """The encoding of a place; the titles of y axes stand above the plot."""
+    encoding: dict[str, Any] = {
+        "field": field,
+        "title": axis.title if channel == "x" and axis.title else None,
+    }
+    if axis.kind == "names":
+        labels = {"labelExpr": r"split(datum.label, '\n')", "ticks": False, "domain": channel == "x"}
+        x = {"labelAngle": 0, "labelOverlap": True}
+        labels |= x if channel == "x" else {"labelLimit": 200, "labelPadding": 7}
+        names = {"domain": list(axis.ticks)} | ({"paddingInner": 0.35} if dodge else {})
+        return encoding | {"type": "nominal", "scale": names, "axis": labels}
+    if axis.kind == "time":
+        parts = ("year", "month", "day", "hour", "minute", "second")
+        words = ("year", "month", "date", "hours", "minutes", "seconds")
+        ends = [{w: getattr(end, part) for w, part in zip(words, parts, strict=True)} for end in axis.domain]
+        labels = {"grid": axis.grid, "labelOverlap": True, "tickCount": 6}
+        return encoding | {"type": "temporal", "scale": {"domain": ends, "nice": False}, "axis": labels}
+    labels = {"values": list(axis.ticks), "format": axis.format, "grid": axis.grid, "labelOverlap": True,
+              "labelExpr": "datum.value == 0 ? '0' : datum.label"}  # fmt: skip
+    kind = "log" if axis.kind == "log" else "linear"
+    scale = {"type": kind, "domain": list(axis.domain), "nice": False, "zero": False}
+    shown = None if axis.kind == "none" else labels
+    return encoding | {"type": "quantitative", "scale": scale, "axis": shown, "stack": None}
 
 
-def looks_encoding(
-    names: Sequence[str], looks: Sequence[Any], *, field: str = "model", legend: Any = True
-) -> dict[str, Any]:
-    """A colour, shape or dash pattern for each name.
-
-    Args:
-        names: of models or groups; a single one has no legend.
-        looks: the colours, shapes or dash patterns, one per name.
-        field: the field that holds the name.
-        legend: whether there is a legend, or its settings.
-    """
-    scale = {"domain": [str(name) for name in names], "range": looks}
-    encoding: dict[str, Any] = {"field": field, "type": "nominal", "scale": scale}
-    if len(names) < 2 or legend is False:
-        return encoding | {"legend": None}
-    return encoding if legend is True else encoding | {"legend": legend}
+def _tip(name: str, form: str | None) -> dict[str, str]:
+    tip = {"field": name, "title": name}
+    if form is None:
+        return tip
+    return tip | {"format": form, "type": "temporal" if form.startswith("%") else "quantitative"}
 
 
-def fade_unpicked(full: float = 1.0, faded: float = 0.12) -> dict[str, Any]:
-    """Opacity: full where the selection of the legend holds, faded elsewhere."""
-    return {"opacity": {"condition": {"param": "pick", "value": full}, "value": faded}}
+def _plain(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows as JSON holds them: floats with six significant digits, enough for a picture at half the size."""
 
+    def plain(value: Any) -> Any:
+        if isinstance(value, float):
+            return float(f"{value:.6g}")
+        return value.isoformat() if isinstance(value, datetime) else value
 
-def point_mark(size: int) -> dict[str, Any]:
-    """A filled mark."""
-    return {"type": "point", "filled": True, "size": size, "opacity": 1}
-
-
-def tooltip(*fields: tuple[str, str | None]) -> list[dict[str, Any]]:
-    """The fields a tooltip shows, with their formats."""
-    return [{"field": name, "title": name, **({"format": form} if form else {})} for name, form in fields]
-
-
-def list_names(names: Iterable[str]) -> str:
-    """The first four names, and how many more there are."""
-    texts = [str(name) for name in names]
-    return ", ".join(texts[:4]) + (f" and {len(texts) - 4} more" if len(texts) > 4 else "")
+    return [{name: plain(value) for name, value in row.items() if value is not None} for row in rows]

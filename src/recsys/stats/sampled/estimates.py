@@ -63,6 +63,7 @@ from recsys.stats.sampled.sampled_ranks import (
 from recsys.types import Array, Float, Int
 
 METHODS = ("uncorrected", "rank", "cls", "bv", "mle")
+"""The names that `method=` of `estimate` takes."""
 _N_ITERATIONS = 500
 _N_REPLICATES = 100
 _UNSEEN_RANKS = (1, 2, 3, sys.maxsize)  # the last stands for the worst; a metric's extremes are among these

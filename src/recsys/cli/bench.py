@@ -1,0 +1,398 @@
+"""bench(): from a table of interactions to a decision between recommenders, and its price.
+
+The plan says what the table is and how it is split (`bench_plan`). Every recommender of `TRAINABLE` is tuned
+on the validation part, fitted again on everything before the test, and ranks the whole catalogue for the
+users of the test, beside the models that are handed over. The decision is that of the report.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recsys.audit import Audit, Finding, audit
+from recsys.cli.bench_plan import BenchPlan, Remark, make_plan, plan_of_folder
+from recsys.comparison.compare import Comparison, compare
+from recsys.conventions.decisions import Conventions
+from recsys.errors import InputError, MissingExtraError, SplitError, TieWarning
+from recsys.evaluation import tables
+from recsys.evaluation.evaluate import evaluate, recommend
+from recsys.evaluation.results import Evaluation
+from recsys.evaluation.run import load_ranking
+from recsys.inputs.files.reader import read_table
+from recsys.inputs.ids import IdKind
+from recsys.metrics.registry import metric_set, set_requests
+from recsys.models.trainable import TRAINABLE, Trainable, tune
+from recsys.report.decision import Decision, decide
+from recsys.report.report_data import ReportData, gather_report_data, verdict_word
+from recsys.stats.inference_results import notes_only
+from recsys.types import Interactions, Lists, cached_property
+
+__all__ = ["Bench", "bench"]
+
+BASELINE = "popularity"
+_K, _OTHER_CUTS, _LIST_LENGTH = 10, (5, 20), 20
+_FEWEST_USERS = 20
+Progress = Callable[[int, int, str], object]
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a recommender was trained: its settings, how many were tried, and the seconds all of it took."""
+
+    settings: Mapping[str, Any]
+    trials: int
+    seconds: float
+
+    def __str__(self) -> str:
+        settings = ", ".join(f"{name}={value}" for name, value in self.settings.items())
+        return f"{settings or 'as they are'} (of {self.trials} trials)"
+
+
+@dataclass(eq=False, repr=False)
+class Bench(tables.Tabled):
+    """What `bench` found: prints the decision, the models by merit, and how it came about.
+
+    Attributes:
+        plan: what the data is and how it was split.
+        headline: the metric that decides.
+        test: what was to be found.
+        history: what the models learnt from in the end: everything before the test.
+        evaluations: {model: evaluation} on the test, best first.
+        lists: {model: its lists}.
+        training: {model: settings, trials and seconds} of the models that were trained here.
+        left_out: {model: why it was not trained}.
+        notes: what else there is to say: (heading, sentence) each.
+    """
+
+    plan: BenchPlan
+    headline: str
+    test: Interactions
+    history: Interactions
+    evaluations: dict[str, Evaluation] = field(default_factory=dict)
+    lists: dict[str, Lists] = field(default_factory=dict)
+    training: dict[str, Training] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    notes: list[Remark] = field(default_factory=list)
+
+    @property
+    def best(self) -> str:
+        """The model with the best headline metric."""
+        return next(iter(self.evaluations))
+
+    @cached_property
+    def catalogue(self) -> list[Any]:
+        """The items that occur before the test."""
+        items: list[Any] = self.history.items.values[np.unique(self.history.codes)].tolist()
+        return items
+
+    def add(self, name: str, source: Any, requests: Sequence[str], conventions: Conventions) -> None:
+        """Evaluate lists, or what ranks the catalogue, for the users of the test."""
+        is_ready = isinstance(source, Lists)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TieWarning)
+            self.evaluations[name] = evaluate(
+                source, self.test, requests, seen=self.history, train=self.history, conventions=conventions,
+                catalogue=self.catalogue if is_ready else None,
+            )  # fmt: skip
+        users = self.test.cases.values
+        self.lists[name] = (
+            source if is_ready else recommend(source, _LIST_LENGTH, users=users, seen=self.history)
+        )
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """Every model against popularity."""
+        with notes_only():
+            return compare(self.evaluations, BASELINE)
+
+    @cached_property
+    def audit(self) -> Audit:
+        """What is wrong with the split, or with the lists of the best model."""
+        conventions = self.evaluations[self.best].conventions
+        return audit(self.history, self.test, self.lists[self.best], conventions=conventions)
+
+    @cached_property
+    def _report_data(self) -> ReportData:
+        return gather_report_data(self.evaluations, **self._report_inputs())
+
+    def _report_inputs(self) -> dict[str, Any]:
+        how = [Finding(heading, "info", sentence) for heading, sentence in self._remarks()]
+        return {
+            "baseline": BASELINE,
+            "metric": self.headline,
+            "audit": [*self.audit, *how],
+            "lists": self.lists,
+            "truth": self.test,
+            "train": self.history,
+        }
+
+    @cached_property
+    def decision(self) -> Decision:
+        """What to ship, what it gains, what it costs and what would change it, as the report says it."""
+        return decide(self._report_data)
+
+    def to_text(self) -> str:
+        """The decision, the table and the notes below it."""
+        said = self.decision
+        lines = [f"{said.heading}.", said.says]
+        for tile in said.tiles:
+            number = "" if tile.text.startswith(tile.number) else f"{tile.number}, "
+            small = f" ({tile.small.removesuffix('.')})" if tile.small else ""
+            lines.append(f"{tile.label[0].upper()}{tile.label[1:]}: {number}{tile.text}{small}.")
+        lines += [f"Price: {'; '.join(said.price)}."] if said.price else []
+        lines += said.causes
+        text = [tables.note_text(line.replace("\u00a0", " ")) for line in lines]
+        return "\n".join([*text, "", super().to_text()])
+
+    def __repr__(self) -> str:
+        return self.to_text()
+
+    def _columns(self) -> tables.Columns:
+        requests = next(iter(self.evaluations.values())).requests
+        columns: dict[str, list[Any]] = {"model": list(self.evaluations)}
+        for name in (str(request) for request in requests if request.k == _K):
+            columns[name] = [result[name] for result in self.evaluations.values()]
+        rows = [self._report_data.rows.get((model, BASELINE, self.headline)) for model in self.evaluations]
+        columns[f"against {BASELINE}"] = [
+            f"{verdict_word(row)}{f' {row.relative:+.0%}' if math.isfinite(row.relative) else ''}"
+            if row
+            else ""
+            for row in rows
+        ]
+        columns["seconds"] = [
+            f"{self.training[model].seconds:.1f}" if model in self.training else ""
+            for model in self.evaluations
+        ]
+        return columns
+
+    def _footnotes(self) -> list[str]:
+        return [f"{heading}: {sentence}" for heading, sentence in self._remarks()]
+
+    def _remarks(self) -> list[Remark]:
+        """How it came about, and what was not run."""
+        chosen = [f"{model}: {training}" for model, training in self.training.items() if training.trials]
+        settings = [("Settings", f"{'; '.join(chosen)}, by {self.headline} on validation.")] if chosen else []
+        left_out = [("Not run", f"{model}, as {why}") for model, why in self.left_out.items()]
+        return [*self.plan.explain(), *self.notes, *settings, *left_out]
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """The decision, every value, and how it came about."""
+        said = self.decision
+        document = {
+            "decision": {"heading": said.heading, "says": said.says, "price": list(said.price)},
+            "headline": self.headline,
+            "models": {model: dict(result) for model, result in self.evaluations.items()},
+            "training": {
+                model: {"settings": dict(t.settings), "trials": t.trials, "seconds": t.seconds}
+                for model, t in self.training.items()
+            },
+            "left_out": self.left_out,
+            "notes": self._footnotes(),
+            "split": {"how": self.plan.how, **self.plan.parameters},
+            "relevant_from": self.plan.ratings.relevant_from,
+            "comparison": json.loads(self.comparison.to_json()),
+            "audit": self.audit.to_dict(),
+        }
+        return json.dumps(document, indent=indent, ensure_ascii=False)
+
+    def write(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
+        """Write the report; how it came about and what was not run stand among its findings.
+
+        Raises:
+            MissingExtraError: a package of the extra `report` is not installed.
+        """
+        from recsys.report import write_report
+
+        return write_report(path, self.evaluations, title=title, **self._report_inputs())
+
+
+def bench(
+    data: Any = None,
+    *,
+    models: Mapping[str, Any] | None = None,
+    output: str | os.PathLike[str] | None = None,
+    split: str | os.PathLike[str] | None = None,
+    baselines: Sequence[str] | None = None,
+    trials: int = 8,
+    relevant_from: float | None = None,
+    columns: Mapping[str, str | None] | None = None,
+    ids: IdKind = "str",
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Bench:
+    """Compare recommenders on a table of interactions: what to ship, and what it costs.
+
+    The columns, the meaning of the ratings and a split that leaks as little as the data allows are read off
+    the table, and the result says why. Baselines are tuned on the validation part and trained on all that
+    comes before the test.
+
+    Args:
+        data: a pandas, polars or Arrow table with columns of users and items, and if possible of times and
+            ratings; or the path of a file, whose ids are read as text.
+        models: {name: model} to stand beside the baselines, as evaluate takes them: lists for the users of
+            the test, Factors, Scores, a fitted model. They must not have seen the test: train them on the
+            parts of `split`.
+        output: also write the report here (.html).
+        split: instead of data, a folder that `recsys bench --split-to` or `recsys split` wrote.
+        baselines: names in `recsys.models.trainable.TRAINABLE`; by default all. Popularity is always there.
+        trials: how many settings of each baseline are tried at most.
+        relevant_from: the rating from which on an item is relevant; by default the ratings decide.
+        columns: the column of each role ("user", "item", "time", "grade") that is not recognised; None for
+            a role that is not to be read.
+        ids: how the ids of files are read: "str" as text, "int" as whole numbers.
+        seed: of random splits and of training.
+        progress: called with (steps done, steps in all, what is being done).
+
+    Returns:
+        The results; `print` shows the decision, the table of models and how it came about.
+
+    Raises:
+        InputError: there is one user or one item only, or the data is no table.
+        SplitError: no user has enough rows.
+
+    >>> import pandas as pd
+    >>> events = pd.DataFrame([(u, (u * 7 + t * t) % 13, t) for u in range(40) for t in range(6)])
+    >>> events.columns = ["user", "item", "time"]
+    >>> result = bench(events.drop_duplicates(["user", "item"]), baselines=["item-knn"], trials=2)
+    >>> sorted(result.evaluations), result.plan.how
+    (['item-knn', 'popularity'], 'leave_last')
+    """
+    plan = _read_plan(data, split, ids, columns=columns, relevant_from=relevant_from, seed=seed)
+    test = plan.held_out("test")
+    if test is None:
+        raise SplitError(
+            "no user of the test has a history, so nothing can be predicted.",
+            hint="Users need a row to learn from and a row to predict.",
+        )
+    requests = set_requests("bench", _K)
+    result = Bench(plan, requests[0], test, plan.history("train", "validation"))
+    in_curves = set(metric_set("bench")) & set(metric_set("headline"))
+    requests += tuple(f"{m.name}@{k}" for m in metric_set("bench") if m in in_curves for k in _OTHER_CUTS)
+    conventions = Conventions().but(relevant_from=plan.ratings.relevant_from)
+    entries = {name: TRAINABLE.find(name) for name in _baseline_names(baselines, models)}
+    before, validation = plan.history("train"), plan.held_out("validation")
+    most_trials = 0 if validation is None else trials
+    n_trials = {name: min(most_trials, len(entry.trials)) for name, entry in entries.items()}
+    total, done = sum(n_trials.values()) + len(entries) + len(models or ()), 0
+    tell: Progress = progress or (lambda *_: None)
+
+    def train(name: str) -> Any:
+        """A fitted baseline; its settings are those that do best on validation."""
+        began, settings, first_step = time.perf_counter(), {}, done
+        if validation is not None and n_trials[name]:
+            tuned = tune(
+                name, before, validation, metric=result.headline, trials=n_trials[name], seed=seed,
+                conventions=conventions, progress=lambda at, _: tell(first_step + at, total, name),
+            )  # fmt: skip
+            settings = dict(tuned.settings)
+        source = entries[name].fit(result.history, seed=seed, **settings)
+        result.training[name] = Training(settings, n_trials[name], time.perf_counter() - began)
+        return source
+
+    for name in [*entries, *(models or ())]:
+        tell(done, total, name)
+        why_not = _why_not(entries[name], result) if name in entries else None
+        if why_not is None:
+            try:
+                source = train(name) if name in entries else load_ranking((models or {})[name])
+                result.add(name, source, requests, conventions)
+            except (MissingExtraError, MemoryError) as error:
+                why_not = str(error) or "the memory does not suffice."
+        if why_not is not None:
+            result.left_out[name] = why_not
+            result.training.pop(name, None)
+        done += 1 + n_trials.get(name, 0)
+    tell(total, total, "comparing")
+    by_merit = sorted(result.evaluations, key=lambda name: -result.evaluations[name][result.headline])
+    result.evaluations = {name: result.evaluations[name] for name in by_merit}
+    result.notes += _warnings(result, given=bool(models), has_split=split is not None)
+    if output is not None:
+        result.write(output)
+    return result
+
+
+def _read_plan(data: Any, split: str | os.PathLike[str] | None, ids: IdKind, **options: Any) -> BenchPlan:
+    """The plan of a table, of a file or of a folder of parts."""
+    if (data is None) == (split is None):
+        raise InputError(
+            "bench takes a table or split=, a folder of parts; one of the two.",
+            hint="Pass a table with user and item columns.",
+        )
+    if split is not None:
+        del options["seed"]
+        return plan_of_folder(split, ids=ids, **options)
+    if isinstance(data, str | os.PathLike):
+        named = {role: name for role, name in (options["columns"] or {}).items() if name is not None}
+        data, _ = read_table(data, columns=named or None, ids=ids)
+    return make_plan(data, **options)
+
+
+def _baseline_names(baselines: Sequence[str] | None, models: Mapping[str, Any] | None) -> list[str]:
+    """The baselines to run, popularity among them; a model of the same name is an error."""
+    names = list(TRAINABLE.load_plugins()) if baselines is None else [BASELINE, *baselines]
+    for name in models or ():
+        if name in names:
+            raise InputError(f"a model is called {name!r}, as a baseline is.", hint="Give it another name.")
+    return list(dict.fromkeys(names))
+
+
+def _why_not(entry: Trainable, result: Bench) -> str | None:
+    """Why a baseline cannot be trained here; None if it can."""
+    if entry.needs_times and result.history.times is None:
+        return "there are no times."
+    if entry.extra is not None and not entry.installed:
+        return str(MissingExtraError(entry.extra, entry.extra, "It"))
+    free = free_memory()
+    if entry.memory is None or free is None:
+        return None
+    n_items = len(result.catalogue)
+    needed = entry.memory(n_items)
+    if needed <= free / 2:
+        return None
+    return (
+        f"{n_items:,} items would take {needed / 1e9:.1f} GB, and half of the free memory is "
+        f"{free / 2e9:.1f} GB."
+    )
+
+
+def free_memory() -> int | None:
+    """The bytes that this process may still take; None where the system does not tell."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, ValueError, StopIteration):
+        return None
+    with suppress(OSError, ValueError):  # of a container
+        group = Path("/sys/fs/cgroup")
+        limit, used = (int((group / f"memory.{name}").read_text("ascii")) for name in ("max", "current"))
+        free = min(free, max(limit - used, 0))
+    return free
+
+
+def _warnings(result: Bench, *, given: bool, has_split: bool) -> list[Remark]:
+    """What weakens the result: few users, and models that may know the test."""
+    remarks = []
+    n_users = result.evaluations[result.best].n_cases[result.headline]
+    if n_users < _FEWEST_USERS:
+        words = tables.count_with_noun(n_users, "user|users")
+        remarks.append(
+            ("Few users", f"{words} with something relevant in the test, too few to tell models apart.")
+        )
+    if given and not has_split:
+        sentence = (
+            "they must not have learnt from the test: --split-to FOLDER writes the parts to train on, "
+            "--split FOLDER evaluates on them."
+        )
+        remarks.append(("Models that were handed over", sentence))
+    return remarks

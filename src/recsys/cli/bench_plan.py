@@ -1,0 +1,414 @@
+"""What a table of interactions says of itself: its columns, what its ratings mean, how to split it and why.
+
+Nothing is trained here: `recsys bench` evaluates by the plan, `recsys init` writes it down as a protocol.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from recsys.errors import ColumnError, FileError, InputError, SplitError
+from recsys.inputs import read_interactions
+from recsys.inputs.files.reader import read_table
+from recsys.inputs.frames import as_frame, column_array, find_columns
+from recsys.inputs.timestamps import Clock
+from recsys.splits import Split, split
+from recsys.splits.split_result import format_count
+from recsys.splits.split_table import FrameTable
+from recsys.types import Array, Bool, Int, Interactions
+
+_ROLES = {"user": "users", "item": "items", "time": "times", "grade": "ratings"}
+_PARTS = ("train", "validation", "test")
+_TOP_SHARE = 0.8  # relevant is what reaches this share of the highest rating: 4 of 5, 8 of 10
+_HIGHEST_STAR = 10.0  # whole numbers beyond it are counts, unless they crowd at the upper end
+_HELD_OUT_SHARE = 0.1  # of the rows, for test and for validation
+_KNOWN_SHARE, _FEWEST_KNOWN = 0.5, 20  # of the users of a test, those a border in time must leave a history
+_LONG_HISTORY, _LONG_TEST = 30, 5  # users with so many rows can spare five for the test
+
+
+Remark = tuple[str, str]  # a heading and a sentence
+
+
+class Ratings(NamedTuple):
+    """From which rating on an item is relevant (None: every row is), and why."""
+
+    relevant_from: float | None
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class BenchPlan:
+    """A table with its roles, the meaning of its ratings, and its parts.
+
+    Attributes:
+        table: the rows that are used.
+        columns: the column of each role; None for a role that is not read.
+        ratings: what counts as relevant, and why.
+        how: the way to split, by its name in `recsys.splits`, and `parameters`, what it is called with.
+        why: the reason for this way.
+        masks: which rows are train, validation and test.
+        split: the split itself; None if the parts came from a folder.
+        remarks: what else was seen, such as rows that were left out: (heading, sentence) each.
+    """
+
+    table: FrameTable
+    columns: Mapping[str, Any]
+    ratings: Ratings
+    how: str
+    parameters: Mapping[str, Any]
+    why: str
+    masks: Mapping[str, Bool]
+    split: Split | None
+    remarks: tuple[Remark, ...]
+
+    def history(self, *parts: str) -> Interactions:
+        """All rows of these parts together."""
+        return self._read(np.logical_or.reduce([self.masks[part] for part in parts]), parts[0])
+
+    def held_out(self, part: str) -> Interactions | None:
+        """The rows of a part whose users occur in the parts before it; None if there are none."""
+        mask = self.masks[part] & self._known("user", part)
+        return self._read(mask, part) if mask.any() else None
+
+    def _read(self, mask: Bool, name: str) -> Interactions:
+        return read_interactions(self.table.take(mask), columns=self.columns, table=name)
+
+    def _known(self, role: str, part: str) -> Bool:
+        """Of each row, whether its user (or item) occurs in the parts before this one."""
+        ids, codes = self.table.ids(role)
+        known = np.zeros(len(ids), dtype=bool)
+        for before in _PARTS[: _PARTS.index(part)]:
+            known[codes[self.masks[before]]] = True
+        return np.asarray(known[codes])
+
+    def explain(self) -> list[Remark]:
+        """The plan in sentences, each with its heading."""
+        sizes = [
+            format_count(n, noun)
+            for n, noun in (
+                (len(self.table), "row"),
+                (len(self.table.ids("user")[0]), "user"),
+                (len(self.table.ids("item")[0]), "item"),
+            )
+        ]
+        named = [f"{_ROLES[role]} {name!r}" for role, name in self.columns.items() if name is not None]
+        unused = [name for name in self.table.names if name not in self.columns.values()]
+        named += [f"not used: {', '.join(unused)}"] if unused else []
+        parts = [f"{int(mask.sum()):,} {part}" for part, mask in self.masks.items() if mask.any()]
+        return [
+            ("Data", f"{', '.join(sizes)}. Columns: {'; '.join(named)}."),
+            ("Relevance", self.ratings.why),
+            ("Split", f"{self.why} Rows: {', '.join(parts)}."),
+            *self.remarks,
+            *self._strangers(),
+        ]
+
+    def _strangers(self) -> list[Remark]:
+        """How many users and items of the test are new to training, in words."""
+        remarks = []
+        for role, consequence in (
+            ("user", "left out, as there is nothing to go by"),
+            ("item", "these count as misses for a model that cannot recommend them"),
+        ):
+            codes = self.table.ids(role)[1]
+            is_new = self.masks["test"] & ~self._known(role, "test")
+            if is_new.any():
+                n_new, n_all = (len(np.unique(codes[mask])) for mask in (is_new, self.masks["test"]))
+                rows = format_count(int(is_new.sum()), "row")
+                sentence = f"{n_new:,} of {n_all:,} {role}s ({rows}); {consequence}."
+                remarks.append(("New in the test", sentence))
+        return remarks
+
+
+def make_plan(
+    data: Any,
+    *,
+    columns: Mapping[str, str | None] | None = None,
+    relevant_from: float | None = None,
+    seed: int = 0,
+) -> BenchPlan:
+    """Read what a table is, and propose how to evaluate recommenders on it.
+
+    Args:
+        data: a pandas, polars or Arrow table with columns of users and items, if possible of times and
+            ratings too.
+        columns: the column of each role ("user", "item", "time", "grade") that is not recognised; None for a
+            role that is not to be read.
+        relevant_from: the rating from which on an item is relevant; by default the ratings decide.
+        seed: of a random split.
+
+    Raises:
+        InputError: the data is no table, or has a single user or item.
+        SplitError: no user has enough rows.
+    """
+    table, roles, remarks, _ = _read_roles(data, columns)
+    ratings = read_ratings(table, roles["grade"], relevant_from)
+    roles["grade"] = roles["grade"] if ratings.relevant_from is not None else None
+    table = FrameTable(table.frame, roles)
+    how, parameters, why = _choose_split(table, roles["time"])
+    try:
+        made = cast("Split", split(table, how, seed=seed, **parameters))
+    except SplitError as error:
+        raise SplitError(
+            f"no user has enough rows for a test, a validation and something to learn from: {error.message}",
+            hint="Users need at least three rows; check which column is the user.",
+        ) from error
+    n_short = made.notes.get("users_too_short", 0)
+    if n_short:
+        sentence = f"{format_count(n_short, 'user')} with too few rows for a test."
+        remarks.append(("Only trained on", sentence))
+    masks = {part: made.mask(part) for part in _PARTS}
+    return BenchPlan(table, roles, ratings, how, parameters, why, masks, made, tuple(remarks))
+
+
+def plan_of_folder(
+    folder: str | os.PathLike[str],
+    *,
+    columns: Mapping[str, str | None] | None = None,
+    relevant_from: float | None = None,
+    **reading: Any,
+) -> BenchPlan:
+    """The plan of parts that `recsys split` or `recsys bench --split-to` wrote; other arguments as make_plan.
+
+    Args:
+        folder: with train and test, and perhaps validation, and the manifest.
+        columns: as for make_plan.
+        relevant_from: as for make_plan.
+        reading: how files are read, as `read_table` takes it.
+    """
+    import pandas as pd
+
+    from recsys.splits import read_manifest
+
+    place = Path(folder)
+    manifest = read_manifest(place / "manifest.json")
+    named = {role: name for role, name in (columns or {}).items() if name is not None}
+    frames = {}
+    for part in _PARTS:
+        file = next((f for f in sorted(place.glob(f"{part}.*"))), None)
+        if file is not None:
+            frames[part] = read_table(file, columns=named or None, **reading)[0]
+        elif part != "validation":
+            raise FileError(
+                f"{place} has no file of the part {part!r}.", hint="Name a folder that recsys split wrote."
+            )
+    side = np.repeat(list(frames), [len(frame) for frame in frames.values()])
+    whole = pd.concat(frames.values(), ignore_index=True)
+    table, roles, remarks, rows = _read_roles(whole, columns, repeats=True)
+    ratings = read_ratings(table, roles["grade"], relevant_from)
+    roles["grade"] = roles["grade"] if ratings.relevant_from is not None else None
+    masks = {part: side[rows] == part for part in _PARTS}
+    if not masks["validation"].any():
+        remarks.append(("Not tuned", "there is no validation part."))
+    parameters = {key: value for key, value in manifest["parameters"].items() if key != "columns"}
+    why = f"as {place.name} has it."
+    return BenchPlan(
+        FrameTable(table.frame, roles), roles, ratings, manifest["how"], parameters, why, masks, None,
+        tuple(remarks),
+    )  # fmt: skip
+
+
+def _read_roles(
+    data: Any, columns: Mapping[str, str | None] | None, *, repeats: bool = False
+) -> tuple[FrameTable, dict[str, Any], list[Remark], Int]:
+    """The rows that can be used, the column of each role, what was left out in words, and the rows' numbers.
+
+    Args:
+        data: the table.
+        columns: the columns that were named.
+        repeats: keep rows that repeat a user and an item.
+    """
+    frame = as_frame(data)
+    if frame is None:
+        raise InputError(
+            f"the data came as {type(data).__name__}.",
+            table="data",
+            hint="Expected a pandas, polars or Arrow table, or the path of a file.",
+        )
+    if len(frame) == 0:
+        raise InputError("the data has no rows.", table="data", hint="Check the filter or the file.")
+    given: Any = columns
+    found = find_columns(list(frame.columns), tuple(_ROLES), given, "data")
+    roles: dict[str, Any] = {role: found.get(role) for role in _ROLES}
+    remarks: list[Remark] = []
+    table, rows = FrameTable(frame, roles), np.arange(len(frame))
+    for role, read in (("time", _missing_times), ("grade", _missing_ratings)):
+        name = roles[role]
+        if name is None:
+            continue
+        missing = read(table, name)
+        if missing.all():
+            roles[role] = None
+            remarks.append(("Not read", f"the column {name!r}, which is empty."))
+        elif missing.any():
+            table = FrameTable(as_frame(table.take(~missing)), roles)
+            rows = rows[~missing]
+            n = format_count(int(missing.sum()), "row")
+            remarks.append(("Left out", f"{n} without a {'time' if role == 'time' else 'rating'}."))
+    (users, user), (items, item) = table.ids("user"), table.ids("item")
+    for role, ids, needed in (
+        ("user", users, "what users have in common is what a recommender learns"),
+        ("item", items, "there is nothing to rank"),
+    ):
+        if len(ids) == 1:
+            raise InputError(
+                f"all {format_count(len(table), 'row')} are of one {role}, {ids.name(0)!r}: {needed}.",
+                table="data",
+                column=roles[role],
+                hint=f"Expected two or more. Check the file, or name the column: columns={{{role!r}: ...}}.",
+            )
+    time = roles["time"]
+    order = np.arange(len(table)) if time is None else table.clock(time, None).values
+    pair = user.astype(np.int64) * len(items) + item
+    by_pair = np.lexsort((order, pair))
+    first = np.ones(len(pair), dtype=bool)
+    first[by_pair[1:]] = pair[by_pair][1:] != pair[by_pair][:-1]
+    if not first.all() and not repeats:
+        n_repeats = format_count(int((~first).sum()), "row")
+        sentence = f"{n_repeats} of a user and an item that occurred before: the first counts."
+        remarks.append(("Left out", sentence))
+        table, rows = FrameTable(as_frame(table.take(first)), roles), rows[first]
+    return table, roles, remarks, rows
+
+
+def _missing_times(table: FrameTable, name: str) -> Bool:
+    return table.clock(name, None).missing
+
+
+def _missing_ratings(table: FrameTable, name: str) -> Bool:
+    values = column_array(table.column(name))
+    if values.dtype.kind not in "iufb":
+        try:
+            values = values.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ColumnError(
+                f"the ratings are no numbers ({error}).",
+                table="data",
+                column=name,
+                hint="Convert them, name another column: columns={'grade': ...}, or leave the column out.",
+            ) from None
+    return np.isnan(values.astype(np.float64))
+
+
+def read_ratings(table: FrameTable, column: str | None, relevant_from: float | None = None) -> Ratings:
+    """What the ratings mean: stars, counts, labels, or only that something happened.
+
+    >>> import pandas as pd
+    >>> events = pd.DataFrame({"user": [1, 1, 2, 3], "item": [5, 6, 5, 7], "rating": [4.0, 5.0, 2.5, 3.0]})
+    >>> read_ratings(FrameTable(as_frame(events), None), "rating").why
+    'ratings 2.5 to 5: 4 and more count as relevant; relevant_from= sets another border.'
+    """
+    if column is None:
+        if relevant_from is not None:
+            raise InputError(
+                f"relevance from {relevant_from:g} on needs ratings, and no column was recognised as them.",
+                hint="Name it: columns={'grade': ...}.",
+            )
+        return Ratings(None, "there are no ratings, so every row is relevant.")
+    values = column_array(table.column(column)).astype(np.float64)
+    levels, sizes = np.unique(values, return_counts=True)
+    low, high = float(levels[0]), float(levels[-1])
+    scale = f"{low:g} to {high:g}"
+    if relevant_from is not None:
+        if not levels[levels >= relevant_from].size:
+            raise InputError(
+                f"no rating is {relevant_from:g} or more: they go from {scale}.",
+                hint="Choose a lower border.",
+            )
+        share = sizes[levels >= relevant_from].sum() / len(values)
+        return Ratings(
+            float(relevant_from),
+            f"ratings {scale}: {relevant_from:g} and more count as relevant, as asked for ({share:.0%}).",
+        )
+    if low < 0:
+        raise InputError(
+            f"the ratings go from {scale}, and grades start at 0.",
+            table="data",
+            column=column,
+            hint="Add what makes the lowest one 0, or leave the ratings out: columns={'grade': None}.",
+        )
+    if len(levels) == 1:
+        return Ratings(None, f"all ratings are {low:g}, so every row is relevant.")
+    is_whole = bool((levels == np.floor(levels)).all())
+    # Of counts most are the smallest; of stars most lie in the upper half.
+    is_count = is_whole and low >= 1 and (sizes[0] > len(values) / 2 or high > _HIGHEST_STAR)
+    if (is_count or high > _HIGHEST_STAR) and np.median(values) < high / 2:
+        what = "counts" if is_whole else "amounts"
+        return Ratings(
+            None,
+            f"{column!r} holds {what} ({scale}), so every row is relevant; relevant_from= sets a border.",
+        )
+    border = float(levels[levels >= _TOP_SHARE * high][0])
+    return Ratings(
+        border,
+        f"ratings {scale}: {border:g} and more count as relevant; relevant_from= sets another border.",
+    )
+
+
+def _choose_split(table: FrameTable, time: str | None) -> tuple[str, dict[str, Any], str]:
+    """The way to split, its parameters, and why."""
+    sizes = np.bincount(table.ids("user")[1])
+    if time is None:
+        parameters = {"test": 2 * _HELD_OUT_SHARE, "validation": _HELD_OUT_SHARE, "short": "train"}
+        return "per_user_ratio", parameters, (
+            "there are no times (columns={'time': ...} names them), so a fifth of each user's rows is drawn "
+            "for the test and a tenth for validation. Nothing can be said about the future: models may learn "
+            "from what came after the test."
+        )  # fmt: skip
+    n = _LONG_TEST if np.median(sizes) >= _LONG_HISTORY else 1
+    last = {"n": n, "validation": n, "short": "train"}
+    rows = f"{n} rows" if n > 1 else "row"
+    per_user = f"each user's last {rows} are the test" if n > 1 else "each user's last row is the test"
+    per_user += f", the {rows} before {'are' if n > 1 else 'is'} validation"
+    clock = table.clock(time, None)
+    if _counts_within_users(clock, table.ids("user")[1]):
+        return "leave_last", last, (
+            f"{time!r} counts the rows of each user, so there is no common time: {per_user}. It leaks across "
+            "users: a model may learn from what others did later."
+        )  # fmt: skip
+    whole = {"test": _HELD_OUT_SHARE, "validation": _HELD_OUT_SHARE}
+    known, n_users = _known_users(table, whole)
+    if all(k >= max(_FEWEST_KNOWN, _KNOWN_SHARE * of) for k, of in zip(known, n_users, strict=True)):
+        return "global_temporal", whole, (
+            f"one border in time for all: the newest {_HELD_OUT_SHARE:.0%} of the rows are the test, as much "
+            f"before them is validation; nothing is learnt from the future. {known[1]:,} of {n_users[1]:,} "
+            "users of the test have a history."
+        )  # fmt: skip
+    return "leave_last", last, (
+        f"a border in time for all would leave {known[0]:,} of {n_users[0]:,} users of the validation and "
+        f"{known[1]:,} of {n_users[1]:,} of the test with a history, so {per_user}. It leaks across users: a "
+        "model may learn from what others did later."
+    )  # fmt: skip
+
+
+def _counts_within_users(clock: Clock, user: Array) -> bool:
+    """Whether times are places in the history of each user: most begin with the same, and none is large."""
+    if clock.kind != "number":
+        return False
+    first = np.full(int(user.max()) + 1, clock.values.max())
+    np.minimum.at(first, user, clock.values)
+    _, same = np.unique(first, return_counts=True)
+    spread = clock.values.max() - clock.values.min()
+    return bool(2 * same.max() >= len(first) and spread < 2 * np.bincount(user).max())
+
+
+def _known_users(table: FrameTable, parameters: Mapping[str, float]) -> tuple[list[int], list[int]]:
+    """Of a border in time: the users of validation and of test with a history, and all of them."""
+    try:
+        made = cast("Split", split(table, "global_temporal", **parameters))
+    except SplitError:
+        return [0, 0], [1, 1]
+    user = table.ids("user")[1]
+    before, known, n_users = np.unique(user[made.mask("train")]), [], []
+    for part in ("validation", "test"):
+        users = np.unique(user[made.mask(part)])
+        known.append(int(np.isin(users, before).sum()))
+        n_users.append(len(users))
+        before = np.union1d(before, users)
+    return known, n_users

@@ -1,0 +1,272 @@
+"""From a file of interactions to a decision, `recsys bench`, or to a protocol file, `recsys init`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from recsys.cli import shared_options
+from recsys.cli.error_messages import note, print_warnings
+from recsys.cli.option_sections import VerbCommand
+from recsys.cli.output import check_target, print_json, print_page, progress_bar, screen
+from recsys.cli.shared_options import FileOptions, column_option, combine_options, format_option
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+_MATRICES = (".npz", ".safetensors", ".pt")
+
+_data_options = combine_options(
+    column_option("user", "users"),
+    column_option("item", "items"),
+    column_option("time", "times"),
+    column_option("grade", "ratings"),
+    click.option("--relevant-from", type=float, metavar="RATING",
+                 help="From which rating on an item is relevant; by default the ratings decide."),
+    shared_options.ids_option,
+    format_option("--format", "form", which="read_whole", help="Of FILE, if its name does not say"),
+    shared_options.encoding_option,
+)  # fmt: skip
+
+
+class BenchCommand(VerbCommand):
+    """Takes several files after one --models."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Write --models before each of its files, as click has it."""
+        spread: list[str] = []
+        is_model = False
+        for arg in args:
+            if arg.startswith("-") and arg != "-":
+                is_model = arg == "--models"
+                if is_model:
+                    continue
+            spread += ["--models", arg] if is_model else [arg]
+        if args and args[-1] == "--models":
+            spread.append("--models")  # without a file: click says what is missing
+        return super().parse_args(ctx, spread)
+
+
+@click.command("bench", cls=BenchCommand)
+@click.argument("file", metavar="[FILE]", required=False)
+@click.option("--models", multiple=True, metavar="FILE…",
+              help="Your own: of `recsys train`, factors, or lists for the users of the test.")  # fmt: skip
+@click.option(
+    "--baselines", metavar="NAMES", help="Only these, separated by commas; popularity is always there."
+)
+@click.option("--trials", type=click.IntRange(min=1), default=8, show_default=True,
+              help="Settings of each baseline that are tried on validation, at most.")  # fmt: skip
+@click.option("--split-to", "target", type=_FOLDER, metavar="FOLDER",
+              help="Only write the parts of the split here, to train your own models on.")  # fmt: skip
+@click.option("--split", "folder", type=_FOLDER, metavar="FOLDER",
+              help="Use the parts in this folder instead of FILE.")  # fmt: skip
+@click.option("-o", "--output", type=_FILE, metavar="FILE", default=Path("recsys-report", "bench.html"),
+              show_default=True, help="The report.")  # fmt: skip
+@click.option("--no-report", is_flag=True, help="Write no report.")
+@click.option("--title", help="The report's heading.")
+@_data_options
+@shared_options.seed_option
+@shared_options.json_option
+@shared_options.quiet_option
+def bench_command(
+    *,
+    file: str | None,
+    models: tuple[str, ...],
+    baselines: str | None,
+    trials: int,
+    target: Path | None,
+    folder: Path | None,
+    output: Path,
+    no_report: bool,
+    title: str | None,
+    user: str | None,
+    item: str | None,
+    time: str | None,
+    grade: str | None,
+    relevant_from: float | None,
+    ids: Literal["str", "int", "auto"],
+    form: str | None,
+    encoding: str,
+    seed: int,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Compare recommenders on the interactions in FILE: what to ship, and what it costs.
+
+    Columns, the meaning of ratings and a split are read off FILE, and the output says why. Baselines are
+    tuned on validation, trained on what comes before the test, and rank the whole catalogue.
+
+    recsys bench ratings.csv --split-to parts, then recsys bench --split parts --models mine.npz lists.csv
+    """
+    from recsys.cli.bench import bench
+    from recsys.errors import MissingExtraError
+    from recsys.inputs.files.reader import read_table
+
+    if (file is None) == (folder is None):
+        raise click.UsageError(
+            "name a FILE of interactions before --models, or --split FOLDER with the parts of one; not both."
+        )
+    named = {"user": user, "item": item, "time": time, "grade": grade}
+    columns = {role: name for role, name in named.items() if name is not None} or None
+    reading: dict[str, Any] = {"columns": columns, "ids": ids, "format": form, "encoding": encoding}
+    if target is not None:
+        if file is None:
+            raise click.UsageError("--split-to writes the parts of a FILE; --split FOLDER has them already.")
+        with print_warnings(quiet=quiet):
+            _write_parts(file, target, reading, relevant_from, seed, quiet=quiet)
+        return
+    if not no_report:
+        check_target(output, "output", inputs=(file, *models), makes_folder=True)
+    paths = _names_of_models(models)
+    files = FileOptions(
+        user=None, item=None, score=None, rank=None, grade=None, case=None, truth_user=None, truth_item=None,
+        ids=ids, form=None, encoding=encoding,
+    )  # fmt: skip
+    with print_warnings(quiet=quiet), _steps(quiet=quiet) as progress:
+        result = bench(
+            None if file is None else read_table(file, **reading)[0],
+            models={
+                name: files.read_model(path, None, None)
+                if Path(path).suffix.lower() in _MATRICES
+                else files.read(path, "lists", quiet=quiet)
+                for name, path in paths.items()
+            },
+            split=folder,
+            baselines=None if baselines is None else [name.strip() for name in baselines.split(",")],
+            trials=trials,
+            relevant_from=relevant_from,
+            columns=columns,
+            ids=ids,
+            seed=seed,
+            progress=progress,
+        )
+        n_before = len(result.history.codes)
+        for name, path in paths.items():
+            n_learnt = _data_of_model(path).get("interactions", 0)
+            if n_learnt > n_before:
+                sentence = f"{name} learnt from {n_learnt:,} rows, and {n_before:,} come before the test."
+                result.notes.append(("Leak", sentence))
+        text = result.to_json() if as_json else ""
+    if as_json:
+        print_json(text)
+    else:
+        print_page(result)
+    if no_report:
+        return
+    try:
+        written = result.write(output, title=title or f"Bench of {Path(file or str(folder)).name}")
+    except MissingExtraError as error:
+        note(f"no report: {error}")
+        return
+    if not quiet:
+        note(f"report {written}")
+
+
+def _write_parts(
+    file: str, target: Path, reading: dict[str, Any], relevant_from: float | None, seed: int, *, quiet: bool
+) -> None:
+    """Write the parts of the proposed split, and say what to do with them."""
+    from recsys.cli.bench_plan import make_plan
+    from recsys.evaluation import tables
+    from recsys.inputs.files.reader import read_table
+    from recsys.splits import save
+
+    plan = make_plan(
+        read_table(file, **reading)[0], columns=reading["columns"], relevant_from=relevant_from, seed=seed
+    )
+    save([] if plan.split is None else plan.split, target, ending=".csv")
+    if quiet:
+        return
+    with screen():
+        click.echo("\n".join(tables.note_text(f"{head}: {line}") for head, line in plan.explain()))
+    click.echo(
+        f"Written to {target}. Train your models on train.csv (and validation.csv in the end), then:\n"
+        f"recsys bench --split {target} --models MINE…"
+    )
+
+
+@contextmanager
+def _steps(*, quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
+    """A progress bar that names what is being done; lines where standard error is no terminal."""
+    with progress_bar("reading", quiet=quiet) as bar:
+        named: list[str] = []
+
+        def show(done: int, total: int, what: str) -> None:
+            if bar is not None:
+                bar(done, total, what)
+            elif not quiet and named[-1:] != [what]:
+                note(f"{what} (step {min(done + 1, total)} of {total})")
+            named.append(what)
+
+        yield show
+
+
+def _names_of_models(paths: Sequence[str]) -> dict[str, str]:
+    """{name: file} of models; one that is called as a baseline keeps the ending of its file."""
+    from recsys.cli.compare_verb import ModelFile
+    from recsys.models.trainable import TRAINABLE
+
+    names: dict[str, str] = {}
+    for path in paths:
+        candidates = (ModelFile(path, None).stem, Path(path).name, path)
+        name = next((n for n in candidates if n not in names and n not in TRAINABLE), None)
+        if name is None:
+            raise click.UsageError(f"--models {path} is named twice.")
+        names[name] = path
+    return names
+
+
+def _data_of_model(path: str) -> Mapping[str, Any]:
+    """What a model that `recsys train` wrote says about the data it learnt from."""
+    from recsys.models.model_files import describe_model, is_model_file
+
+    data = describe_model(path).get("data") if is_model_file(path) else None
+    return data if isinstance(data, Mapping) else {}
+
+
+@click.command("init", cls=VerbCommand)
+@click.argument("file", metavar="FILE")
+@click.option("-o", "--output", type=_FILE, metavar="FILE", default=Path("protocol.toml"), show_default=True,
+              help="The protocol, a new file.")  # fmt: skip
+@_data_options
+@shared_options.seed_option
+@shared_options.quiet_option
+def init_command(
+    *,
+    file: str,
+    output: Path,
+    user: str | None,
+    item: str | None,
+    time: str | None,
+    grade: str | None,
+    relevant_from: float | None,
+    ids: Literal["str", "int", "auto"],
+    form: str | None,
+    encoding: str,
+    seed: int,
+    quiet: bool,
+) -> None:
+    """Write a protocol file for the interactions in FILE, with the reasons, for `recsys run` to execute.
+
+    The columns, the split, what counts as relevant, the metrics and the baselines are read off FILE.
+    """
+    from recsys.cli.bench_plan import make_plan
+    from recsys.cli.protocol.draft import protocol_text
+    from recsys.inputs.files import write_text
+    from recsys.inputs.files.reader import read_table
+
+    if output.exists():
+        raise click.UsageError(f"--output {output}: it is there already; name a new file.")
+    check_target(output, "protocol", inputs=(file,))
+    named = {"user": user, "item": item, "time": time, "grade": grade}
+    columns = {role: name for role, name in named.items() if name is not None} or None
+    with print_warnings(quiet=quiet):
+        frame, _ = read_table(file, columns=columns, ids=ids, format=form, encoding=encoding)
+        plan = make_plan(frame, columns=columns, relevant_from=relevant_from, seed=seed)
+        write_text(output, protocol_text(plan, file, output, ids=ids, seed=seed))
+    click.echo(str(output))
+    if not quiet:
+        note(f"recsys run {output} executes it")

@@ -1,0 +1,376 @@
+"""`recsys train NAME FILE -o model.npz`: a file of interactions in, the file of a model out.
+
+Every row of TRAINABLE is a command with its settings as --set; `ncf` trains networks and has its own options.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from recsys.cli import shared_options
+from recsys.cli.error_messages import note, print_warnings
+from recsys.cli.option_sections import VerbCommand, renamed_option
+from recsys.cli.output import check_target, print_result, progress_bar
+
+if TYPE_CHECKING:
+    from recsys.models.trainable import Trainable
+    from recsys.types import Interactions
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_SUFFIXES = (".npz", ".safetensors")
+_output_option = renamed_option(
+    "-o", "--output", was="--out", required=True, type=_FILE, metavar="FILE",
+    help="Where the model goes: .npz or .safetensors.",
+)  # fmt: skip
+_reading_options = shared_options.combine_options(
+    shared_options.column_option("user", "users"),
+    shared_options.column_option("item", "items"),
+    shared_options.column_option("time", "times"),
+    shared_options.ids_option,
+)
+
+
+class _ModelGroup(click.Group):
+    """Its commands are the rows of TRAINABLE, and those that are added to it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        from recsys.models.trainable import TRAINABLE
+
+        return [*TRAINABLE.load_plugins(), *super().list_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        from recsys.models.trainable import TRAINABLE
+
+        own = super().get_command(ctx, cmd_name)
+        if own is None and cmd_name in TRAINABLE.load_plugins():
+            return _model_command(cmd_name, TRAINABLE[cmd_name])
+        return own
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.list_commands(ctx)
+        if args[0] not in known and not ctx.resilient_parsing:
+            matches = get_close_matches(args[0], known, n=1)
+            nearest = f" Did you mean {matches[0]!r}?" if matches else ""
+            ctx.fail(f"there is no model {args[0]!r}.{nearest} There are {', '.join(known)}.")
+        return super().resolve_command(ctx, args)
+
+
+@click.group("train", cls=_ModelGroup, subcommand_metavar="NAME FILE -o MODEL [OPTIONS]")
+def train_command() -> None:
+    """Train a model on the interactions in FILE, and keep it in a file that every verb reads.
+
+    recsys train item-knn train.csv -o knn.npz --set neighbours=50
+
+    recsys evaluate knn.npz test.csv --train train.csv
+    """
+
+
+def _model_command(name: str, entry: Trainable) -> click.Command:
+    """The command of one row of TRAINABLE."""
+    settings = ", ".join(f"{key}={_shown(default)}" for key, default in entry.settings.items())
+
+    @click.command(
+        name, cls=VerbCommand, help=f"{entry.help}\n\nSettings and their defaults: {settings or 'none'}."
+    )
+    @click.argument("file", metavar="FILE")
+    @_output_option
+    @click.option(
+        "--set", "changes", multiple=True, metavar="SETTING=VALUE", help="Change one setting; repeatable."
+    )
+    @click.option("--items", metavar="FILE",
+                  help="Table of all items, to rank those that nobody had, too.")  # fmt: skip
+    @shared_options.seed_option
+    @_reading_options
+    @shared_options.format_option("--format", "form", help="Of FILE, if its name does not say")
+    @shared_options.encoding_option
+    @shared_options.quiet_option
+    def command(
+        *,
+        file: str,
+        output: Path,
+        changes: tuple[str, ...],
+        items: str | None,
+        seed: int,
+        user: str | None,
+        item: str | None,
+        time: str | None,
+        ids: Literal["str", "int", "auto"],
+        form: str | None,
+        encoding: str,
+        quiet: bool,
+    ) -> None:
+        from recsys.models.model_files import fingerprint, save_model
+        from recsys.models.trainable import train_model
+
+        chosen = entry.settings | _read_settings(name, entry.settings, changes)
+        _check_output(output, (file, items))
+        with print_warnings(quiet=quiet):
+            columns = {"user": user, "item": item, "time": time}
+            history = _read_history(file, columns, ids=ids, form=form, encoding=encoding)
+            catalogue = None
+            if items is not None:
+                catalogue = _read_catalogue(items, history, item, ids=ids, encoding=encoding)
+            if entry.memory is not None:
+                n_items = len(history.items if catalogue is None else catalogue)
+                _check_memory(name, n_items, entry.memory(n_items))
+            began = clock.perf_counter()
+            source = train_model(name, history, catalogue=catalogue, seed=seed, **chosen)
+            seconds = round(clock.perf_counter() - began, 3)
+            about = {
+                "name": name,
+                "settings": chosen,
+                "seed": seed,
+                "seconds": seconds,
+                "data": fingerprint(history),
+            }
+            save_model(output, source, about)
+        if not quiet:
+            note(f"{output}: {name} of {source.user_rows.size:,} users and {source.n_items:,} items, "
+                 f"trained in {seconds:.1f} s")  # fmt: skip
+
+    return command
+
+
+def _shown(default: Any) -> str:
+    return "none" if default is None else str(default)
+
+
+def _read_settings(name: str, defaults: Mapping[str, Any], changes: tuple[str, ...]) -> dict[str, Any]:
+    """What --set says, each value of the type that its default has."""
+    from recsys.errors import UnknownNameError
+
+    settings: dict[str, Any] = {}
+    for change in changes:
+        setting, sign, text = (part.strip() for part in change.partition("="))
+        if not sign:
+            raise click.UsageError(f"--set {change} is not SETTING=VALUE.")
+        if setting not in defaults:
+            raise UnknownNameError(f"setting of {name}", setting, defaults)
+        default = defaults[setting]
+        try:
+            settings[setting] = (
+                text if isinstance(default, str) else int(text) if isinstance(default, int) else float(text)
+            )
+        except ValueError:
+            if default is None:  # a number or a text, such as 604800 or 7d
+                settings[setting] = None if text.lower() == "none" else text
+                continue
+            what = "a whole number" if isinstance(default, int) else "a number"
+            raise click.UsageError(f"--set {change}: {setting} is {what}, such as {default}.") from None
+    return settings
+
+
+def _check_output(output: Path, inputs: tuple[str | None, ...]) -> None:
+    """Refuse a file that cannot be written, before anything is trained."""
+    if output.suffix.lower() not in _SUFFIXES:
+        raise click.UsageError(f"--output {output}: the name must end in {' or '.join(_SUFFIXES)}.")
+    check_target(output, "model", inputs=inputs)
+
+
+def _check_memory(name: str, n_items: int, needed: int) -> None:
+    """Refuse a model that does not fit into the memory, before the system ends the process."""
+    from recsys.cli.bench import free_memory
+    from recsys.errors import InputError
+    from recsys.inputs.byte_sizes import format_memory
+
+    free = free_memory()
+    if free is not None and needed > free:
+        raise InputError(
+            f"{name} of {n_items:,} items takes {format_memory(needed)}, and {format_memory(free)} are free.",
+            hint="Leave out rare items, or train item-knn, which needs far less.",
+        )
+
+
+def _read_history(
+    path: str,
+    columns: Mapping[str, str | None],
+    *,
+    ids: Literal["str", "int", "auto"],
+    form: str | None = None,
+    encoding: str = "utf-8",
+) -> Interactions:
+    """The interactions of a file; without a header they are user, item, rating and time."""
+    from recsys.inputs.files import read_file
+    from recsys.inputs.files.ncf import has_no_header
+
+    if form is None and path != "-" and Path(path).is_file() and has_no_header(path):
+        form = "ratings"
+    named = {role: name for role, name in columns.items() if name is not None}
+    return read_file(path, "truth", columns=named or None, format=form, ids=ids, encoding=encoding)
+
+
+def _read_catalogue(
+    path: str, history: Interactions, item: str | None, *, ids: Literal["str", "int", "auto"], encoding: str
+) -> list[Any]:
+    """The ids of all items: those of a table, and those of the history."""
+    from recsys.inputs.frames import find_columns
+    from recsys.inputs.ids import convert_ids, encode_strings
+
+    frame = shared_options.read_cells(path, encoding)
+    names = [str(name) for name in frame.columns]
+    named = {"item": item} if item in names and item is not None else None
+    column = find_columns(names, ("item",), named, path, needed=("item",))["item"]
+    texts = frame[column].astype(str).to_numpy(dtype=object)
+    listed, codes = encode_strings(texts, table=path, column=column)
+    kind: Literal["str", "int"] = "int" if "int" in (ids, history.items.kind) else "str"
+    listed, _ = convert_ids(listed, codes, kind, f"item ids of {path}", lambda row: f", row {row}")
+    return sorted({*listed.values.tolist(), *history.items.values[history.codes].tolist()})
+
+
+@train_command.command(
+    "ncf", cls=VerbCommand, short_help="A network: GMF, MLP, NeuMF or matrix factorisation."
+)
+@click.argument("file", metavar="FILE")
+@_output_option
+@click.option("--model", "kind", type=click.Choice(["gmf", "mlp", "neumf", "mf", "biased_mf"]), default="gmf",
+              show_default=True)  # fmt: skip
+@click.option("--factors", type=click.IntRange(min=1), default=16, show_default=True, help="Of all but mlp.")
+@click.option("--layers", default="64,32,16,8", show_default=True, help="Widths, the input's first.")
+@click.option("--dropout", type=click.FloatRange(0, 0.99), default=0.0, show_default=True)
+@click.option("--epochs", type=click.IntRange(min=1), default=20, show_default=True, help="At most.")
+@click.option("--negatives", type=click.IntRange(min=0), default=4, show_default=True,
+              help="Drawn anew for each interaction in every epoch.")  # fmt: skip
+@click.option("--batch", type=click.IntRange(min=1), default=4096, show_default=True)
+@click.option("--learning-rate", type=click.FloatRange(min=0, min_open=True), default=3e-3, show_default=True)
+@click.option("--weight-decay", type=click.FloatRange(min=0), default=0.0, show_default=True)
+@click.option("--patience", type=click.IntRange(min=1), default=2, show_default=True,
+              help="Epochs without a better value before stopping.")  # fmt: skip
+@click.option("-m", "--metric", default="ndcg@10", show_default=True, help="What stopping looks at.")
+@click.option("--all-epochs", is_flag=True, help="Train for all --epochs and hold nothing out.")
+@click.option("--device", default="auto", show_default=True, help="cpu, cuda, mps or auto.")
+@shared_options.seed_option
+@click.option("--test", nargs=2, metavar="RATING NEGATIVE", default=None,
+              help="Positives and negatives (NCF's files, or tables), evaluated once.")  # fmt: skip
+@_reading_options
+@shared_options.json_option
+@shared_options.quiet_option
+def ncf_command(
+    *,
+    file: str,
+    output: Path,
+    kind: str,
+    factors: int,
+    layers: str,
+    dropout: float,
+    epochs: int,
+    negatives: int,
+    batch: int,
+    learning_rate: float,
+    weight_decay: float,
+    patience: int,
+    metric: str,
+    all_epochs: bool,
+    device: str,
+    seed: int,
+    test: tuple[str, str] | None,
+    user: str | None,
+    item: str | None,
+    time: str | None,
+    ids: Literal["str", "int", "auto"],
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Train a network on the interactions in FILE and keep it in a file.
+
+    Each user's last interaction is set aside to choose the number of epochs; the model is then trained anew
+    on everything. FILE is a table with user, item and time, or NCF's .train.rating.
+    """
+    from recsys.models import NeuMF, network, save_model, train
+    from recsys.models.callbacks import FinalTest, Fitted, fit
+    from recsys.models.model_files import fingerprint
+
+    _check_output(output, (file, *(test or ())))
+    try:
+        deep: dict[str, Any] = {"layers": [int(width) for width in layers.split(",")], "dropout": dropout}
+    except ValueError:
+        raise click.UsageError(f"--layers {layers} is not a list of widths such as 64,32,16,8.") from None
+    shapes: dict[str, dict[str, Any]] = {"mlp": deep, "neumf": {"factors": factors, **deep}}
+    training: dict[str, Any] = {
+        "epochs": epochs, "batch": batch, "negatives": negatives, "learning_rate": learning_rate,
+        "weight_decay": weight_decay, "device": device, "seed": seed,
+    }  # fmt: skip
+    settings = {**shapes.get(kind, {"factors": factors}), **training}
+
+    def fit_network(part: str, make: Callable[[str], Any]) -> Any:
+        def note_epoch(epoch: int, result: Any) -> None:
+            values = ", ".join(f"{name} {value:.4f}" for name, value in result.items())
+            note(f"{part}, epoch {epoch}: {values} (held out)")
+
+        with progress_bar(f"training {part}", quiet=quiet) as bar:
+            if all_epochs:
+                model = make("final")
+                return Fitted(model, model, None, train(model, pairs, progress=bar, **training))
+            return fit(
+                make, pairs, patience=patience, metric=metric, progress=bar,
+                told=None if quiet else note_epoch, **training,
+            )  # fmt: skip
+
+    def fit_new(part: str) -> Any:
+        shape = shapes.get(part, {"factors": factors})
+        return fit_network(part, lambda _: network(part, pairs.n_users, pairs.n_items, seed=seed, **shape))
+
+    with print_warnings(quiet=quiet):
+        history = _read_history(file, {"user": user, "item": item, "time": time}, ids=ids)
+        pairs, candidates = _pairs_and_candidates(history, test)
+        if pairs.tied_last() and not all_epochs and not quiet:
+            note(f"{pairs.tied_last():,} users have several last items; of these the highest id was held out")
+        began = clock.perf_counter()
+        if kind == "neumf":  # it starts from a GMF and an MLP, and needs smaller steps from there on
+            parts = [fit_new("gmf"), fit_new("mlp")]
+            training["learning_rate"] /= 6
+            attribute = {"tuned": "tuned", "final": "model"}
+            fitted = fit_network(
+                kind, lambda stage: NeuMF.of(*(getattr(part, attribute[stage]) for part in parts))
+            )
+        else:
+            fitted = fit_new(kind)
+        seconds = round(clock.perf_counter() - began, 3)
+        model = fitted.model
+        model.user_ids, model.item_ids = pairs.user_ids, pairs.item_ids
+        save_model(
+            output,
+            model,
+            {"name": kind, "settings": settings, "seconds": seconds, "data": fingerprint(history)},
+        )
+        result = None if candidates is None else FinalTest(candidates).evaluate(model)
+    if not quiet:
+        note(f"{output}: {kind} of {pairs.n_users:,} users and {pairs.n_items:,} items, "
+             f"trained in {seconds:.1f} s")  # fmt: skip
+    if result is not None:
+        print_result(result, as_json=as_json, as_csv=False, quiet=quiet)
+
+
+def _pairs_and_candidates(history: Interactions, test_files: tuple[str, str] | None) -> tuple[Any, Any]:
+    """The training pairs, and the test cases as rows of the same tables."""
+    import numpy as np
+
+    from recsys.evaluation.candidates import Candidates
+    from recsys.inputs.files import read_ncf_files
+    from recsys.inputs.timestamps import to_seconds
+    from recsys.models import Pairs
+
+    users = np.repeat(history.cases.values, history.sizes)
+    items = history.items.values[history.codes]
+    order = None if history.times is None else to_seconds(history.times)
+    if test_files is None:
+        return Pairs.of_ids(users, items, order=order), None
+    test = read_ncf_files(*test_files)
+
+    def as_in_history(numbers: Any, known: Any) -> Any:
+        return numbers.astype(str).astype(object) if known.kind == "str" else numbers
+
+    test_users = as_in_history(test.users, history.cases)
+    positives = as_in_history(test.items, history.items)
+    negatives = [as_in_history(row, history.items) for row in test.negatives]
+    test_items = np.concatenate([positives, *negatives])
+    pairs = Pairs.of_ids(users, items, order=order, more_users=test_users, more_items=test_items)
+    rows = [pairs.rows_of(row, "items") for row in negatives]
+    return pairs, Candidates.of(pairs.rows_of(test_users, "users"), pairs.rows_of(positives, "items"), rows)

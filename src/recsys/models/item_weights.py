@@ -1,0 +1,124 @@
+"""Items x items weights, learnt from who had what: item-kNN and EASE.
+
+A user's score of an item is the sum of the weights between it and the items the user had, so one such matrix
+is the whole model (`recsys.ranks.sources.HistoryScores`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from recsys.errors import InputError, UnknownNameError
+from recsys.types import Array, Float
+
+WEIGHTINGS = ("cosine", "tf-idf")
+_BLOCK_BYTES = 64 << 20
+
+
+def knn_weights(
+    history: Any, *, neighbours: int = 100, weighting: str = "cosine", shrinkage: float = 0.0
+) -> Any:
+    """The similarity of each item to its nearest items, sparse; column i holds the neighbours of item i.
+
+    The similarity of two items is the cosine of the users who had them. Of equally similar items the one with
+    the smaller row is nearer.
+
+    Args:
+        history: users x items, sparse, one 1 for each item a user had.
+        neighbours: how many of the nearest items count; those that share no user never do.
+        weighting: "cosine", or "tf-idf" where a user who had n of the N items counts log(1 + N / n).
+        shrinkage: added to the product of the norms, so that items with few users are less similar.
+
+    >>> from scipy.sparse import csr_array
+    >>> knn_weights(csr_array([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]]), neighbours=1).toarray().round(2).tolist()
+    [[0.0, 0.71, 0.71], [0.71, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    from scipy.sparse import csr_array, diags_array, vstack
+
+    if weighting not in WEIGHTINGS:
+        raise UnknownNameError("weighting", weighting, WEIGHTINGS)
+    if neighbours < 1 or not shrinkage >= 0:
+        raise InputError(
+            f"neighbours={neighbours} and shrinkage={shrinkage} make no item-kNN.",
+            hint="Use at least 1 neighbour and a shrinkage of 0 or more.",
+        )
+    users: Any = csr_array(history, dtype=np.float64)
+    n_items = users.shape[1]
+    if weighting == "tf-idf":
+        users = diags_array(np.log1p(n_items / np.maximum(np.diff(users.indptr), 1))) @ users
+    items = csr_array(users.T)
+    norms = np.sqrt(items.multiply(items).sum(axis=1))
+    step = max(1, _BLOCK_BYTES // (16 * max(1, n_items)))
+    blocks = []
+    for start in range(0, n_items, step):
+        block = csr_array(items[start : start + step] @ users)
+        block.sort_indices()
+        row = np.repeat(np.arange(start, start + block.shape[0]), np.diff(block.indptr))
+        block.data /= norms[row] * norms[block.indices] + shrinkage
+        block.data[block.indices == row] = 0.0
+        blocks.append(_largest_of_rows(block, neighbours))
+    nearest = vstack(blocks, format="csr") if blocks else csr_array((0, 0))
+    return csr_array(nearest.T)
+
+
+def _largest_of_rows(rows: Any, n: int) -> Any:
+    """The n largest positive entries of each row of a CSR matrix; of equal ones the first."""
+    for start, stop in zip(rows.indptr[:-1].tolist(), rows.indptr[1:].tolist(), strict=True):
+        if stop - start <= n:
+            continue
+        values = rows.data[start:stop]
+        least = np.partition(values, stop - start - n)[stop - start - n]
+        ties = np.flatnonzero(values == least)
+        values[ties[n - int((values > least).sum()) :]] = 0.0
+        values[values < least] = 0.0
+    rows.eliminate_zeros()
+    return rows
+
+
+def ease_bytes(n_items: int) -> int:
+    """The memory that fitting and using EASE on so many items takes, in bytes."""
+    return 24 * n_items**2
+
+
+def ease_weights(history: Any, *, regularisation: float = 100.0) -> Array:
+    """The weights of EASE (Steck, 2019): least squares with a zero diagonal, in closed form; float32.
+
+    With P the inverse of X'X + regularisation * I, the weights are I - P / diag(P). The inverse is computed
+    in float64 and in place.
+
+    >>> from scipy.sparse import csr_array
+    >>> ease_weights(csr_array([[1.0, 1.0], [1.0, 1.0]]), regularisation=2.0).tolist()
+    [[0.0, 0.5], [0.5, 0.0]]
+    """
+    from scipy.linalg import lapack
+    from scipy.sparse import csr_array
+
+    if not regularisation > 0:
+        raise InputError(f"regularisation={regularisation} is not above 0.", hint="Such as 100.")
+    users = csr_array(history, dtype=np.float64)
+    items, n_items = csr_array(users.T), users.shape[1]
+    # LAPACK works in place on columns; the matrix is symmetric, so that rows can be filled as columns.
+    inverse: Float = np.empty((n_items, n_items), order="F")
+    step = max(1, _BLOCK_BYTES // (16 * max(1, n_items)))
+    for start in range(0, n_items, step):
+        inverse[:, start : start + step] = (items[start : start + step] @ users).toarray().T
+    inverse[np.diag_indices(n_items)] += regularisation
+    inverse, failed = lapack.dpotrf(inverse, lower=1, overwrite_a=1, clean=0)
+    if not failed:
+        inverse, failed = lapack.dpotri(inverse, lower=1, overwrite_c=1)
+    if failed:
+        raise InputError(
+            f"EASE has no solution with regularisation={regularisation}.", hint="Use a larger one."
+        )
+    weights = np.empty((n_items, n_items), dtype=np.float32)
+    scale = -1.0 / np.diagonal(inverse)
+    for start in range(0, n_items, step):
+        stop = min(start + step, n_items)
+        part = inverse[start:stop, :stop].copy()  # the lower triangle holds the inverse
+        part[:, start:] = np.tril(part[:, start:]) + np.tril(part[:, start:], -1).T
+        weights[start:stop, :stop] = part * scale[:stop]
+        weights[:start, start:stop] = (part[:, :start] * scale[start:stop, None]).T
+    weights[np.diag_indices(n_items)] = 0.0
+    return weights

@@ -1,0 +1,294 @@
+"""Models in files: what a source needs to score, the ids of its rows and where it comes from; never a pickle.
+
+`.npz` needs NumPy alone; `.safetensors` (extra `safetensors`) is the format to share. A file is a set of
+arrays and a description in JSON, which says what the arrays are.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recsys.errors import FileError, IdTypeError, InputError, MissingExtraError, RecsysError
+from recsys.inputs.files.atomic_write import write_bytes
+from recsys.inputs.files.matrices import read_arrays
+from recsys.inputs.ids import IdKind, convert_ids, encode_strings
+from recsys.kernels.keyed_random import digest, id_keys, pair_keys
+from recsys.ranks.sources.factors import Factors
+from recsys.ranks.sources.history_scores import HistoryScores
+from recsys.ranks.sources.random_scores import RandomScores
+from recsys.ranks.sources.scores import Scores
+from recsys.ranks.sources.source import IdRows
+from recsys.types import Array, Interactions
+
+_DESCRIPTION = "recsys"
+_FORMAT = 1
+_SIDES = ("user", "item")
+_WRITTEN_BY = "It must have been written by `recsys train` or recsys.models.save_model."
+
+
+def is_model_file(path: str | os.PathLike[str]) -> bool:
+    """Whether `recsys train` or `recsys.models.save_model` wrote a file, judged by its table of contents."""
+    file = Path(path)
+    try:
+        if file.suffix.lower() == ".npz":
+            with zipfile.ZipFile(file) as archive:
+                return f"{_DESCRIPTION}.npy" in archive.namelist()
+        return file.suffix.lower() == ".safetensors" and _DESCRIPTION in _safetensors_metadata(file)
+    except (OSError, ValueError, zipfile.BadZipFile):  # whoever reads the file says what is wrong with it
+        return False
+
+
+def write_model_file(
+    path: str | os.PathLike[str],
+    kind: str,
+    arrays: Mapping[str, Array],
+    *,
+    ids: Mapping[str, Any],
+    about: Mapping[str, Any] | None = None,
+    **facts: Any,
+) -> Path:
+    """Write arrays, {"user": ids, "item": ids} and a description, wholly or not at all; returns the path.
+
+    Args:
+        path: .npz or .safetensors.
+        kind: what the arrays are; `load_model` knows how to score with them.
+        arrays: numbers only.
+        ids: the ids of the rows, None where they have none.
+        about: where the model comes from, kept as it is (JSON).
+        facts: what else the kind needs to score.
+    """
+    target, arrays = Path(path), dict(arrays)
+    description: dict[str, Any] = {"format": _FORMAT, "model": kind, **facts, "about": dict(about or {})}
+    for what, given in ids.items():
+        values = None if given is None else np.asarray(given)
+        if values is not None and values.dtype.kind in "iu":
+            arrays[f"ids.{what}_ids"] = values.astype(np.int64)
+        elif values is not None:
+            description[f"{what}_ids"] = [str(value) for value in values.tolist()]
+    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    text = json.dumps(description, ensure_ascii=False, sort_keys=True)
+    suffix = target.suffix.lower()
+    if suffix == ".safetensors":
+        try:
+            from safetensors.numpy import save
+        except ImportError as error:
+            raise MissingExtraError(
+                "safetensors", "safetensors", "Keeping a model as .safetensors"
+            ) from error
+        write_bytes(target, save(contiguous, {_DESCRIPTION: text}))
+    elif suffix == ".npz":
+        contiguous[_DESCRIPTION] = np.frombuffer(text.encode(), dtype=np.uint8)
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w") as archive:  # np.savez would stamp the time of day into every entry
+            for name, array in contiguous.items():
+                with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as entry:
+                    np.lib.format.write_array(entry, array, allow_pickle=False)
+        write_bytes(target, file.getbuffer())
+    else:
+        raise FileError(
+            f"{target.name}: models are kept as .safetensors or .npz.", hint="Use one of these suffixes."
+        )
+    return target
+
+
+def save_source(path: str | os.PathLike[str], source: Any, about: Mapping[str, Any] | None = None) -> Path:
+    """Write factors, a matrix of scores, weights with their histories, or a seed; see `write_model_file`."""
+    facts: dict[str, Any] = {}
+    if isinstance(source, Factors):
+        kind, arrays = "factors", {"users": source.users, "items": source.items}
+        if source.item_bias is not None:
+            arrays["item_bias"] = source.item_bias
+    elif isinstance(source, HistoryScores):
+        kind, arrays = "history", _sparse_arrays("history", source.history)
+        if hasattr(source.weights, "tocsr"):
+            arrays |= _sparse_arrays("weights", source.weights)
+        else:
+            arrays["weights"] = source.weights
+    elif isinstance(source, RandomScores):
+        kind, arrays, facts = "random", {}, {"seed": source.seed}
+        facts |= {"n_users": source.user_rows.size, "n_items": source.n_items}
+    elif isinstance(source, Scores) and source.matrix is not None:
+        kind, arrays = "scores", {"scores": source.matrix}
+    else:
+        problem = f"a {type(source).__name__} is no model that can be kept in a file"
+        if isinstance(source, Scores):
+            problem = "a function of scores cannot be kept in a file"
+        raise InputError(
+            f"{problem}.",
+            hint="Save recsys.Factors(U, V), recsys.Scores(matrix) or a network of recsys.models.",
+        )
+    ids = {rows.what: _ids_of_rows(rows) for rows in (source.user_rows, source.item_rows)}
+    return write_model_file(path, kind, arrays, ids=ids, about=about, **facts)
+
+
+def load_model(
+    path: str | os.PathLike[str],
+    *,
+    ids: IdKind | None = None,
+    user_ids: Iterable[Any] | None = None,
+    item_ids: Iterable[Any] | None = None,
+) -> Factors | Scores:
+    """The model in a file, ready to rank: what `recsys train` and `recsys.models.save_model` write.
+
+    Args:
+        path: .npz or .safetensors.
+        ids: "str" reads the ids of its rows as text, "int" as whole numbers; by default they stay as kept.
+        user_ids: other ids of the rows of users, instead of those in the file.
+        item_ids: the same for items.
+
+    Raises:
+        FileError: the file is missing, damaged, of another kind or of a later version.
+    """
+    file = Path(path)
+    arrays, description = _read_model_file(file)
+    names: dict[str, Any] = {"user_ids": user_ids, "item_ids": item_ids}
+    try:
+        for what in _SIDES:
+            kept = arrays.pop(f"ids.{what}_ids", description.get(f"{what}_ids"))
+            if names[f"{what}_ids"] is None:
+                names[f"{what}_ids"] = None if kept is None else _converted(kept, ids, what, file)
+        source = _build_source(description["model"], arrays, description, names)
+    except (FileError, IdTypeError):
+        raise
+    except (RecsysError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+        what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        raise FileError(
+            f"{file.name} does not fit its own description: {what.rstrip('.')}.",
+            hint="Train or copy it again.",
+        ) from error
+    if ids != "str":
+        return source
+    numbers = [
+        None if rows.named else [str(row) for row in range(rows.size)]
+        for rows in (source.user_rows, source.item_rows)
+    ]
+    return source.with_ids(*numbers)
+
+
+def describe_model(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a model was saved with (of `recsys train`: name, settings, seed, seconds, data), and its kind."""
+    description = _read_model_file(Path(path))[1]
+    return {**description.get("about", {}), "kind": description.get("model"), "format": description["format"]}
+
+
+def fingerprint(history: Interactions) -> dict[str, Any]:
+    """What tells training data from others: counts, and a hash of its pairs that no order of rows changes."""
+    users = np.repeat(id_keys(history.cases, 0, purpose="user"), history.sizes)
+    items = id_keys(history.items, 0, purpose="item")[history.codes]
+    return {
+        "users": int((history.sizes > 0).sum()),
+        "items": len(np.unique(history.codes)),
+        "interactions": len(history.codes),
+        "pairs": digest(pair_keys(users, items)),
+    }
+
+
+def read_network_file(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, Any]]:
+    """The weights and the description of a network's file, with `user_ids` and `item_ids` in the latter."""
+    arrays, description = _read_model_file(Path(path))
+    for what in _SIDES:
+        kept = arrays.pop(f"ids.{what}_ids", description.get(f"{what}_ids"))
+        description[f"{what}_ids"] = np.array(kept, dtype=object) if isinstance(kept, list) else kept
+    return arrays, description
+
+
+def _read_model_file(file: Path) -> tuple[dict[str, Array], dict[str, Any]]:
+    """The arrays of a model file, and its description; an error says what a foreign file holds."""
+    arrays = read_arrays(file)
+    try:
+        if file.suffix.lower() == ".npz":
+            text: Any = bytes(arrays.pop(_DESCRIPTION))
+        else:
+            text = _safetensors_metadata(file)[_DESCRIPTION]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        found = ", ".join(sorted(arrays)[:5]) or "nothing"
+        raise FileError(
+            f"{file.name} is no model file: it holds {found}.",
+            hint=f"{_WRITTEN_BY} Factors are read by recsys.read_factors(U, V) or evaluate --factors U V.",
+        ) from error
+    try:
+        description = dict(json.loads(text))
+        version = description["format"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise FileError(
+            f"{file.name} is no model file: its description cannot be read ({error}).", hint=_WRITTEN_BY
+        ) from error
+    if version != _FORMAT:
+        raise FileError(
+            f"{file.name} is a model of format {version!r}, and this version reads format {_FORMAT}.",
+            hint="Update recsys-evaluation, or train it again.",
+        )
+    return arrays, description
+
+
+def _build_source(
+    kind: str, arrays: dict[str, Array], facts: Mapping[str, Any], ids: Mapping[str, Any]
+) -> Factors | Scores:
+    if kind == "factors":
+        return Factors(arrays["users"], arrays["items"], item_bias=arrays.get("item_bias"), **ids)
+    if kind == "scores":
+        return Scores(arrays["scores"], **ids)
+    if kind == "random":
+        n_users = int(facts["n_users"])
+        users = np.arange(n_users) if ids["user_ids"] is None else ids["user_ids"]
+        seed, n_items = int(facts["seed"]), int(facts["n_items"])
+        return RandomScores(n_items, seed=seed, user_ids=users, item_ids=ids["item_ids"])
+    if kind == "history":
+        weights: Any = arrays["weights"] if "weights" in arrays else _sparse_matrix("weights", arrays, None)
+        history = _sparse_matrix("history", arrays, weights.shape[0])
+        return HistoryScores(history, weights, **ids)
+    from recsys.ranks.sources.network_scores import NETWORK_KINDS, network_source
+
+    if kind in NETWORK_KINDS:
+        return network_source(kind, arrays, **ids)
+    raise FileError(
+        f"the file holds a model of the kind {kind!r}, which this version does not know.",
+        hint="Update recsys-evaluation, or train it again.",
+    )
+
+
+def _sparse_arrays(name: str, matrix: Any) -> dict[str, Array]:
+    """The arrays of a CSR matrix."""
+    return {f"{name}.{part}": getattr(matrix, part) for part in ("data", "indices", "indptr")}
+
+
+def _sparse_matrix(name: str, arrays: Mapping[str, Array], n_columns: int | None) -> Any:
+    """The CSR matrix of such arrays, by default square; every index is checked: SciPy's product does not."""
+    from scipy.sparse import csr_array
+
+    data, indices, indptr = (arrays[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
+    n_rows = len(indptr) - 1
+    matrix = csr_array((data, indices, indptr), shape=(n_rows, n_rows if n_columns is None else n_columns))
+    matrix.check_format(full_check=True)
+    return matrix
+
+
+def _ids_of_rows(rows: IdRows) -> Array | None:
+    return rows.ids.values[rows.rank] if rows.named else None
+
+
+def _converted(kept: Any, ids: IdKind | None, what: str, file: Path) -> Array:
+    """The ids of a file as text or whole numbers; by default as they are."""
+    is_text = isinstance(kept, list)
+    if ids in (None, "auto") or ids == ("str" if is_text else "int"):
+        return np.array(kept, dtype=object) if is_text else kept
+    texts = np.array([str(name) for name in (kept if is_text else kept.tolist())], dtype=object)
+    known, codes = encode_strings(texts, table=file.name, column=what)
+    known, codes = convert_ids(known, codes, ids, f"{what} ids of {file.name}", lambda row: f", row {row}")
+    return known.values[codes]
+
+
+def _safetensors_metadata(file: Path) -> dict[str, str]:
+    with file.open("rb") as stream:
+        size = min(int.from_bytes(stream.read(8), "little"), file.stat().st_size)
+        header = json.loads(stream.read(size))
+    metadata = header.get("__metadata__") if isinstance(header, dict) else None
+    return metadata if isinstance(metadata, dict) else {}

@@ -1,0 +1,336 @@
+"""The tables of the models: one metric against one baseline, all main metrics, every comparison.
+
+`selection` holds the same numbers for every metric, baseline and group a reader may choose in the page: they
+are computed here, and the page's script only shows them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from recsys.report.decision import correction_name
+from recsys.report.html_tables import Cell, Forest, HtmlTable, cell, table_of_rows
+from recsys.report.report_data import ReportData, verdict_word
+from recsys.report.section_numbers import (
+    Triple,
+    all_strata,
+    group_row,
+    lifts_or_differences,
+    main_metrics,
+    value_with_interval,
+)
+from recsys.stats.comparison_table import Row
+
+_MOST_COLUMNS = 10
+_MOST_MODELS_IN_FULL = 12  # of more, only the main metrics can be chosen: pairs grow with the square
+_SIGNS = {"better": "▲", "worse": "▼", "higher": "▲", "lower": "▼"}
+
+
+def verdict_shown(data: ReportData, row: Row) -> str:
+    """The word of a verdict; a metric of what is shown is higher or lower, not better or worse."""
+    word = verdict_word(row)
+    if word in {"better", "worse"} and data.is_beyond_accuracy(row.metric):
+        return "higher" if row.difference > 0 else "lower"
+    return word
+
+
+def _mark(word: str) -> str:
+    """A verdict with its sign."""
+    return f"{_SIGNS.get(word, '≈')} {word}"
+
+
+def _tone(word: str) -> str:
+    return word if word in {"better", "worse"} else "unclear"
+
+
+def _p_cell(p: float) -> Cell:
+    return Cell("" if math.isnan(p) else "< 0.0001" if p < 1e-4 else f"{p:.2g}", p)
+
+
+def ranking(data: ReportData) -> HtmlTable:
+    """The models on the headline metric, best first, each against the baseline."""
+    metric, base = data.metric, data.baseline
+    values = {n: value_with_interval(data, n, metric) for n in data.names}
+    tied = data.ties_with_best(metric)
+    rows = {n: data.rows[n, base, metric] for n in data.names if base and (n, base, metric) in data.rows}
+    lifts, unit = lifts_or_differences(rows) if rows else ({}, "")
+    ends = [v for triple in lifts.values() for v in triple if math.isfinite(v)] + [0.0]
+    low, high = min(ends), max(ends)
+    lines = []
+    for name in data.names:
+        line = [_name_cell(data, name, tied), _value_cell(values[name], values)]
+        row = rows.get(name)
+        if rows and row is None:
+            line += [Cell("", math.nan)] * 4
+        elif row is not None:
+            line += _comparison_cells(row, verdict_shown(data, row), lifts[name], unit, (low, high))
+        lines.append(line)
+    heads = ["model", metric]
+    if rows:
+        heads += [
+            f"{'lift over' if unit else 'difference from'} {base}",
+            "adjusted p",
+            "d_z",
+            "won / tied / lost",
+        ]
+    columns: dict[str, list[Any]] = {"model": data.names}
+    columns |= {h: [values[n][i] for n in data.names] for i, h in enumerate((metric, "low", "high"))}
+    if rows:
+        columns |= {
+            "verdict": [verdict_shown(data, rows[n]) if n in rows else "" for n in data.names],
+            "lift": [rows[n].relative if n in rows else None for n in data.names],
+            "adjusted p": [rows[n].adjusted_p if n in rows else None for n in data.names],
+        }
+    title = f"The models on {metric}" + (f", against {base}" if rows else "")
+    return HtmlTable("ranking", title, heads, lines, [False, *(True for _ in heads[1:])], columns)
+
+
+def _name_cell(data: ReportData, name: str, tied: Sequence[str]) -> Cell:
+    notes = ["baseline"] if name == data.baseline else []
+    if name in tied:
+        notes.append("ties with the best")
+    return Cell(
+        name, None, "\n".join(notes), "first" if name == data.best else "tied" if name in tied else ""
+    )
+
+
+def _value_cell(value: Triple, values: Mapping[str, Triple]) -> Cell:
+    """A value with its interval and a bar, whose length is its share of the largest value."""
+    number = cell(value[0])
+    interval = f"[{value[1]:.4f}, {value[2]:.4f}]" if math.isfinite(value[1]) else ""
+    top = max((v[0] for v in values.values() if math.isfinite(v[0])), default=0.0)
+    is_drawn = top > 0 and value[0] >= 0
+    return replace(
+        number,
+        text=number.text or "n/a",
+        small=interval,
+        bar=round(100 * value[0] / top, 1) if is_drawn else None,
+    )
+
+
+def _comparison_cells(row: Row, word: str, lift: Triple, unit: str, ends: tuple[float, float]) -> list[Cell]:
+    """The lift drawn on an axis that all rows share, p, effect and the users won, tied and lost."""
+    percent = 100.0 if unit else 1.0
+    form, sign = ("+.1f", " %") if unit else ("+.4f", "")
+    text = f"{percent * lift[0]:{form}}{sign}" if math.isfinite(lift[0]) else "n/a"
+    interval = f"[{percent * lift[1]:{form}}, {percent * lift[2]:{form}}]" if math.isfinite(lift[1]) else ""
+    span = ends[1] - ends[0] or 1.0
+    places = [round(100 * (v - ends[0]) / span, 1) if math.isfinite(v) else None for v in (*lift, 0.0)]
+    forest = Forest(*places) if places[0] is not None else None
+    cells = [
+        Cell(text, lift[0], f"{interval}\n{_mark(word)}".strip(), _tone(word), forest=forest),
+        _p_cell(row.adjusted_p),
+    ]
+    if not row.effect.name:
+        return [*cells, Cell("", math.nan), Cell("", math.nan)]
+    counts = (row.wins, row.ties, row.losses)
+    total = max(sum(counts), 1)
+    shares = tuple(round(100 * n / total, 1) for n in counts)
+    won = Cell(" / ".join(f"{n:,}" for n in counts), row.wins / total, outcomes=shares)
+    return [*cells, Cell(f"{row.effect.value:.2f}", row.effect.value), won]
+
+
+def overview(data: ReportData) -> tuple[HtmlTable, list[HtmlTable]]:
+    """The main metrics, one row per model; and every metric, one row per model and metric.
+
+    The best value of a metric of accuracy is marked, and what no test separates from it; metrics of what is
+    shown stand apart, with no mark.
+    """
+    metrics = main_metrics(data)[:_MOST_COLUMNS]
+    values = {m: {n: value_with_interval(data, n, m) for n in data.names} for m in data.metrics}
+    rows = [[Cell(model, None, "", "first" if model == data.best else "")] for model in data.names]
+    for m in metrics:
+        beyond = data.is_beyond_accuracy(m)
+        tied = [] if beyond else data.ties_with_best(m)
+        best = "" if beyond or len({v[0] for v in values[m].values()}) < 2 else data.ranked(m)[0]
+        is_first_beyond = beyond and m == next(b for b in metrics if data.is_beyond_accuracy(b))
+        for name, line in zip(data.names, rows, strict=True):
+            made = _value_cell(values[m][name], values[m])
+            word = "best" if name == best else "ties with the best" if name in tied and best else ""
+            tone = (
+                f"{'best' if word == 'best' else 'tied' if word else ''} {'apart' if is_first_beyond else ''}"
+            )
+            small = "\n".join(filter(None, [made.small, "≈ ties" if word.startswith("ties") else ""]))
+            line.append(replace(made, small=small, tone=tone.strip(), spoken=word, quiet=beyond))
+    columns: dict[str, list[Any]] = {"model": data.names}
+    for m in metrics:
+        columns[m], low, high = ([values[m][n][i] for n in data.names] for i in range(3))
+        if any(map(math.isfinite, low)):
+            columns |= {f"{m} low": low, f"{m} high": high}
+    numeric = [False, *(True for _ in metrics)]
+    summary = HtmlTable("summary", "Models and metrics", ["model", *metrics], rows, numeric, columns)
+    heads = ("model", "metric", "value", "low", "high", "users")
+    lines = [
+        (model, m, *values[m][model], data.first(model).n_cases.get(m))
+        for m in data.metrics
+        for model in data.ranked(m)
+    ]
+    return summary, [table_of_rows("values", "Every value, one line each", heads, lines)]
+
+
+def comparisons(data: ReportData) -> list[HtmlTable]:
+    """Every metric against the baseline; and every pair of models on the headline metric."""
+    metrics = [] if data.comparison is None else list(dict.fromkeys(r.metric for r in data.comparison.rows))
+    against = [
+        data.rows[n, data.baseline, m]
+        for m in metrics
+        for n in data.ranked(m)
+        if data.baseline is not None and n != data.baseline and (n, data.baseline, m) in data.rows
+    ]
+    tables = [_comparison_table(data, "comparison", "Every comparison in full", against)]
+    if len(data.names) > 2 and data.metric in metrics:
+        names = data.names
+        pairs = [
+            data.rows[a, b, data.metric]
+            for i, a in enumerate(names)
+            for b in names[i + 1 :]
+            if (a, b, data.metric) in data.rows
+        ]
+        tables.append(_comparison_table(data, "pairs", f"Every pair of models on {data.metric}", pairs))
+    return tables
+
+
+def _comparison_table(data: ReportData, name: str, title: str, rows: Sequence[Row]) -> HtmlTable:
+    """Few columns to read; the files hold every number in a column of its own."""
+    columns: dict[str, list[Any]] = {
+        "metric": [r.metric for r in rows],
+        "model": [r.model for r in rows],
+        "value": [r.value for r in rows],
+        "against": [r.baseline for r in rows],
+        "its value": [r.baseline_value for r in rows],
+        "difference": [r.difference for r in rows],
+        "low": [r.interval.low for r in rows],
+        "high": [r.interval.high for r in rows],
+        "lift %": [100.0 * r.relative for r in rows],
+        "p": [r.p_value for r in rows],
+        "adjusted p": [r.adjusted_p for r in rows],
+        "effect": [r.effect.value for r in rows],
+        "won": [r.wins for r in rows],
+        "tied": [r.ties for r in rows],
+        "lost": [r.losses for r in rows],
+        "verdict": [verdict_shown(data, r) for r in rows],
+    }
+    formats = {"p": "p", "adjusted p": "p", "lift %": "+.1f", "effect": ".2f"}
+    heads = [
+        "metric",
+        "model",
+        "against",
+        "difference",
+        "lift",
+        "adjusted p",
+        "effect",
+        "won / tied / lost",
+        "verdict",
+    ]
+    lines = []
+    for r in rows:
+        word, lift = verdict_shown(data, r), r.relative_interval
+        has_lift = math.isfinite(r.relative)
+        lines.append([
+            Cell(r.metric),
+            Cell(r.model, None, f"{r.value:.4f}"),
+            Cell(r.baseline, None, f"{r.baseline_value:.4f}"),
+            Cell(f"{r.difference:+.4f}", r.difference,
+                 f"[{r.interval.low:+.4f}, {r.interval.high:+.4f}]" if math.isfinite(r.interval.low) else ""),
+            Cell(f"{100 * r.relative:+.1f} %" if has_lift else "", r.relative,
+                 f"[{100 * lift.low:+.1f}, {100 * lift.high:+.1f}]"
+                 if has_lift and math.isfinite(lift.low + lift.high) else ""),
+            _p_cell(r.adjusted_p),
+            cell(r.effect.value if r.effect.name else math.nan, ".2f"),
+            Cell(f"{r.wins:,} / {r.ties:,} / {r.losses:,}" if r.effect.name else "", r.wins),
+            Cell(_mark(word), None, "", _tone(word)),
+        ])  # fmt: skip
+    return HtmlTable(name, title, heads, lines, [h in heads[3:8] for h in heads], columns, formats)
+
+
+def selection(data: ReportData) -> dict[str, Any]:
+    """What the page's script shows for every choice: values, comparisons in both directions, and groups.
+
+    A comparison is [lift, low, high, difference, low, high, adjusted p, effect, won, tied, lost, verdict],
+    rounded as it is shown, lifts in percent;
+    those of a metric stand at model times the number of models plus baseline.
+    """
+    names, words = data.names, ["better", "worse"]
+    is_full = len(names) <= _MOST_MODELS_IN_FULL
+    chosen = data.metrics if is_full else main_metrics(data)
+    metrics = []
+    for m in data.metrics:
+        request = data.requests[m]
+        rows: list[Any] = []
+        for model in names if m in chosen else ():
+            for base in names:
+                row = data.rows.get((model, base, m))
+                rows.append(None if row is None else _numbers(row, verdict_shown(data, row), words))
+        metrics.append({
+            "name": m, "family": m.rsplit("@", 1)[0] if request.k is not None else m, "k": request.k,
+            "beyond": data.is_beyond_accuracy(m),
+            "order": [names.index(n) for n in data.ranked(m)],
+            "tied": [names.index(n) for n in data.ties_with_best(m)],
+            "values": [[_as_shown(v) for v in value_with_interval(data, n, m)] for n in names],
+            "rows": rows if any(rows) else None,
+        })  # fmt: skip
+    return {
+        "models": names, "baseline": None if data.baseline is None else names.index(data.baseline),
+        "headline": data.metrics.index(data.metric), "metrics": metrics,
+        "groups": _groups(data) if is_full else [],
+        "words": words, "correction": correction_name(data),
+    }  # fmt: skip
+
+
+def _groups(data: ReportData) -> list[dict[str, Any]]:
+    """The headline metric within each group: intervals without tests, since there are many groups."""
+    groups = []
+    for stratum in all_strata(data):
+        for label, mask in stratum.masks.items():
+            pairs = {
+                (a, b): group_row(data, a, b, mask)
+                for i, a in enumerate(data.names)
+                for b in data.names[i + 1 :]
+            }
+            rows: list[Any] = []
+            for model in data.names:
+                for base in data.names:
+                    won = pairs.get((model, base))
+                    lost = pairs.get((base, model))
+                    if won is not None:
+                        gap, counts = won.difference, (won.wins, won.ties, won.losses)
+                    elif lost is not None:
+                        gap = (-lost.difference[0], -lost.difference[2], -lost.difference[1])
+                        counts = (lost.losses, lost.ties, lost.wins)
+                    else:
+                        rows.append(None)
+                        continue
+                    rows.append([None, None, None, *map(_as_shown, gap), None, None, *counts, None])
+            values = [stratum.values[n][label] for n in data.names]
+            sign = data.sign(data.metric)
+            merits = [-math.inf if math.isnan(v[0]) else sign * v[0] for v in values]
+            order = sorted(range(len(values)), key=lambda i: -merits[i])
+            groups.append({
+                "by": stratum.title, "name": label, "n": stratum.sizes[label], "order": order,
+                "values": [[_as_shown(v) for v in value] for value in values], "rows": rows,
+            })  # fmt: skip
+    return groups
+
+
+def _numbers(row: Row, word: str, words: list[str]) -> list[Any]:
+    if word not in words:
+        words.append(word)
+    lift, gap = row.relative_interval, row.interval
+    counts = (row.wins, row.ties, row.losses) if row.effect.name else (None, None, None)
+    effect = row.effect.value if row.effect.name else math.nan
+    lifts = (100 * row.relative, 100 * lift.low, 100 * lift.high)
+    gaps = (row.difference, gap.low, gap.high)
+    p = 0.0 if row.adjusted_p < 1e-4 else row.adjusted_p  # shown as < 0.0001
+    shown = [*(_as_shown(v, ".1f") for v in lifts), *map(_as_shown, gaps)]
+    return [*shown, _as_shown(p, ".2g"), _as_shown(effect, ".2f"), *counts, words.index(word)]
+
+
+def _as_shown(value: float, form: str = ".4f") -> float | int | None:
+    """A number rounded as it is shown; None where there is none."""
+    if not math.isfinite(value):
+        return None
+    short = float(format(value, form))
+    return int(short) if short == int(short) else short

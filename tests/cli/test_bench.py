@@ -1,0 +1,578 @@
+"""`recsys bench` and `recsys init`: what they read off a table, what they run, and what they say."""
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import recsys
+from recsys.cli import bench as bench_module
+from recsys.cli.app import cli
+from recsys.cli.bench_plan import make_plan, plan_of_folder, read_ratings
+from recsys.errors import InputError, MissingExtraError, SplitError, UnknownNameError
+from recsys.inputs.frames import as_frame
+from recsys.models import trainable
+from recsys.models.trainable import TRAINABLE, Trainable, train_model, tune
+from recsys.splits.split_table import FrameTable
+
+FAST = ["item-knn", "recent", "random"]
+
+
+def events(n_users=90, n_rows=12, n_items=40, seed=0, **columns):
+    """Two tastes: users of one prefer the items of one half, the earlier numbers more; all at all times."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for user in range(n_users):
+        half = n_items // 2
+        weights = 1.0 / np.arange(1, half + 1)
+        liked = rng.choice(half, size=n_rows, replace=False, p=weights / weights.sum()) + half * (user % 2)
+        rows += [(f"u{user}", f"i{item}") for item in liked]
+    frame = pd.DataFrame(rows, columns=["user", "item"])
+    frame["timestamp"] = rng.permutation(len(frame))
+    return frame.assign(**columns)
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(cli, ["bench", *map(str, arguments)], prog_name="recsys")
+
+
+@pytest.fixture(scope="module")
+def result():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return recsys.bench(events(), baselines=FAST, trials=3)
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A folder with ratings.csv."""
+    monkeypatch.chdir(tmp_path)
+    events().to_csv("ratings.csv", index=False)
+    return tmp_path
+
+
+# What is read off a table
+
+
+def test_one_border_in_time_where_users_survive_it():
+    plan = make_plan(events())
+    assert plan.how == "global_temporal"
+    time = plan.table.column("timestamp").to_numpy()
+    assert time[plan.masks["train"]].max() < time[plan.masks["validation"]].min()
+    assert time[plan.masks["validation"]].max() < time[plan.masks["test"]].min()
+    assert "nothing is learnt from the future" in str(plan.explain())
+
+
+def test_users_and_items_that_training_does_not_know_are_counted():
+    frame = events()
+    late = [("new", "i1", 10**6), ("new", "i2", 10**6), ("u1", "never seen", 10**6)]
+    frame = pd.concat([frame, pd.DataFrame(late, columns=frame.columns)], ignore_index=True)
+    plan = make_plan(frame)
+    text = str(plan.explain())
+    assert "1 of " in text
+    assert "users (2 rows); left out" in text
+    assert "items (1 row); these count as misses" in text
+    test = plan.held_out("test")
+    assert "new" not in test.cases.values
+    assert "never seen" in test.items.values
+
+
+def test_each_users_last_rows_where_users_come_and_go():
+    frame = events()
+    frame["timestamp"] = np.arange(len(frame))  # one user after the other
+    plan = make_plan(frame)
+    assert plan.how == "leave_last"
+    assert plan.parameters["n"] == 1
+    assert "It leaks across users" in str(plan.explain())
+    assert len(plan.held_out("test").codes) == 90
+
+
+def test_long_histories_spare_five_rows():
+    frame = events(n_users=40, n_rows=35, n_items=80)
+    frame["timestamp"] = np.arange(len(frame))
+    assert make_plan(frame).parameters["n"] == 5
+
+
+def test_places_in_a_history_are_no_common_time():
+    frame = events()
+    frame["timestamp"] = frame.groupby("user").cumcount()
+    plan = make_plan(frame)
+    assert plan.how == "leave_last"
+    assert "counts the rows of each user" in plan.why
+
+
+def test_without_times_nothing_is_said_about_the_future():
+    plan = make_plan(events().drop(columns="timestamp"))
+    assert plan.how == "per_user_ratio"
+    assert "Nothing can be said about the future" in plan.why
+    assert plan.columns["time"] is None
+
+
+@pytest.mark.parametrize(
+    ("values", "relevant_from", "words"),
+    [
+        ([1, 2, 3, 4, 5, 5, 4], 4.0, "ratings 1 to 5: 4 and more"),
+        ([0.5, 3.5, 4.0, 4.5, 5.0], 4.0, "ratings 0.5 to 5: 4 and more"),
+        ([1, 7, 8, 9, 10], 8.0, "8 and more"),
+        ([40, 70, 85, 90, 100], 85.0, "85 and more"),
+        ([0, 1, 1, 0], 1.0, "ratings 0 to 1: 1 and more"),
+        ([1, 1, 1, 1, 2, 3], None, "counts (1 to 3)"),
+        ([1, 2, 5, 800], None, "counts (1 to 800)"),
+        ([1.5, 20.25, 3600.0], None, "amounts"),
+        ([3, 3, 3], None, "all ratings are 3"),
+    ],
+)
+def test_what_ratings_mean(values, relevant_from, words):
+    frame = pd.DataFrame({"user": range(len(values)), "item": range(len(values)), "rating": values})
+    ratings = read_ratings(FrameTable(as_frame(frame), None), "rating")
+    assert ratings.relevant_from == relevant_from
+    assert words in ratings.why
+
+
+def test_ratings_that_grade_nothing_are_not_read():
+    frame = events(rating=3.0)
+    assert make_plan(frame).columns["grade"] is None
+    assert make_plan(frame).held_out("test").grades is None
+
+
+def test_a_border_can_be_asked_for():
+    frame = events(rating=np.tile([1, 2, 3, 4, 5, 5], 180))
+    plan = make_plan(frame, relevant_from=2)
+    assert plan.ratings.relevant_from == 2.0
+    assert "as asked for (83%)" in plan.ratings.why
+    with pytest.raises(InputError, match="no rating is 6 or more"):
+        make_plan(frame, relevant_from=6)
+    with pytest.raises(InputError, match="needs ratings"):
+        make_plan(events(), relevant_from=4)
+
+
+def test_repeated_and_incomplete_rows_are_left_out_and_counted():
+    frame = events().astype({"timestamp": float})
+    later = frame.iloc[:7].assign(timestamp=1e6)
+    frame = pd.concat([later, frame, frame.iloc[:2].assign(item="x", timestamp=np.nan)], ignore_index=True)
+    plan = make_plan(frame)
+    text = str(plan.explain())
+    assert "7 rows of a user and an item that occurred before: the first counts" in text
+    assert "2 rows without a time." in text
+    assert plan.table.column("timestamp").to_numpy().max() < 1e6  # the first of each counts
+    assert len(plan.table) == len(events())
+
+
+def test_two_columns_for_one_role_must_be_told_apart():
+    frame = events()
+    frame["date"] = frame["timestamp"]
+    with pytest.raises(recsys.errors.ColumnError, match="could all be the time"):
+        make_plan(frame)
+    assert make_plan(frame, columns={"time": "date"}).columns["time"] == "date"
+
+
+# What is run
+
+
+def test_the_models_stand_by_merit_and_popularity_is_the_baseline(result):
+    values = [e["ndcg@10"] for e in result.evaluations.values()]
+    assert values == sorted(values, reverse=True)
+    assert result.best == "item-knn"
+    assert {row.baseline for row in result.comparison} == {"popularity"}
+    assert set(result.evaluations) == {"popularity", *FAST}
+    assert result.left_out == {}
+
+
+def test_settings_are_chosen_on_validation_and_fitted_on_all_before_the_test(result):
+    plan = result.plan
+    chosen = tune("item-knn", plan.history("train"), plan.held_out("validation"), trials=3)
+    training = result.training["item-knn"]
+    assert training.settings == chosen.settings
+    assert training.trials == 3
+    history = plan.history("train", "validation")
+    assert len(history.codes) == int((plan.masks["train"] | plan.masks["validation"]).sum())
+    model = train_model("item-knn", history, **chosen.settings)
+    again = recsys.evaluate(model, plan.held_out("test"), ["ndcg@10", "coverage@10"], seen=history)
+    for metric in again:
+        assert again[metric] == result.evaluations["item-knn"][metric]
+
+
+def test_the_decision_comes_first_and_is_that_of_the_report(result, tmp_path):
+    lines = str(result).splitlines()
+    assert lines[0] == f"{result.decision.heading}."
+    assert "item-knn" in lines[0]
+    table = next(at for at, line in enumerate(lines) if line.startswith("model "))
+    assert [line.split()[0] for line in lines[table + 2 :][: len(result.evaluations)]] == list(
+        result.evaluations
+    )
+    against = [line.split()[-3:-1] for line in lines[table + 2 :] if line.startswith("item-knn ")]
+    assert against[0][0] == "better"
+    page = result.write(tmp_path / "bench.html").read_text("utf-8")
+    assert result.decision.heading in page
+    assert "by ndcg@10 on validation" in page
+
+
+def test_relevance_reaches_every_number():
+    rating = np.tile([1, 5, 5, 2, 4, 5], 180)
+    result = recsys.bench(events(rating=rating), baselines=["item-knn"], trials=1)
+    assert all(e.conventions.relevant_from == 4 for e in result.evaluations.values())
+    test, history = result.test, result.history
+    model = train_model("popularity", history)
+    strict = recsys.evaluate(model, test, "recall@10", seen=history, conventions={"relevant_from": 4})
+    assert result.evaluations["popularity"]["recall@10"] == strict["recall@10"]
+
+
+def test_what_cannot_run_is_left_out_with_the_reason(monkeypatch):
+    monkeypatch.setattr(trainable, "find_spec", lambda _: None)
+    monkeypatch.setattr(bench_module, "free_memory", lambda: 2 * 24 * 40**2 - 2)
+    frame = events().drop(columns="timestamp")
+    result = recsys.bench(frame, trials=1)
+    assert list(result.evaluations) == ["item-knn", "popularity", "random"]
+    assert result.left_out["recent"] == "there are no times."
+    assert "pip install" in result.left_out["als"]
+    assert set(result.left_out) == {"recent", "ease", "als", "bpr"}
+    assert result.left_out["ease"].startswith("40 items would take")
+    text = str(result)
+    assert all(f"Not run: {name}, as " in text for name in result.left_out)
+
+
+def test_ease_runs_where_half_of_the_free_memory_suffices(monkeypatch):
+    monkeypatch.setattr(bench_module, "free_memory", lambda: 2 * TRAINABLE["ease"].memory(40))
+    assert "ease" in recsys.bench(events(), baselines=["ease"], trials=1).evaluations
+
+
+def test_free_memory_is_a_plausible_number():
+    free = bench_module.free_memory()
+    assert free is None or 1 << 20 < free < 1 << 50
+
+
+def test_memory_that_runs_out_leaves_a_model_out(monkeypatch):
+    def fail(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setitem(TRAINABLE, "random", Trainable(fail))
+    result = recsys.bench(events(), baselines=["random"])
+    assert result.left_out == {"random": "the memory does not suffice."}
+
+
+def test_another_recommender_of_the_registry_is_run(monkeypatch):
+    monkeypatch.setitem(TRAINABLE, "mine", Trainable(TRAINABLE["popularity"].fit))
+    result = recsys.bench(events(), baselines=["mine"])
+    assert result.evaluations["mine"]["ndcg@10"] == result.evaluations["popularity"]["ndcg@10"]
+
+
+def test_an_unknown_baseline_is_an_error():
+    with pytest.raises(UnknownNameError, match="item-knn"):
+        recsys.bench(events(), baselines=["item-kn"])
+
+
+def test_own_models_stand_beside_the_baselines():
+    frame = events()
+    plan = make_plan(frame)
+    test, history = plan.held_out("test"), plan.history("train", "validation")
+    cheat = frame[plan.masks["test"]].groupby("user")["item"].agg(list).to_dict()
+    result = recsys.bench(
+        frame, models={"oracle": cheat, "copy": train_model("popularity", history)}, baselines=["random"]
+    )
+    assert result.best == "oracle"
+    assert result.evaluations["oracle"]["recall@10"] == 1.0
+    assert result.evaluations["copy"]["ndcg@10"] == result.evaluations["popularity"]["ndcg@10"]
+    assert result.evaluations["oracle"].counts["cases"] == len(test.cases)
+    assert "must not have learnt from the test" in str(result)
+    with pytest.raises(InputError, match="called 'random', as a baseline is"):
+        recsys.bench(frame, models={"random": cheat})
+
+
+def test_numbers_as_ids_are_not_a_range(monkeypatch):
+    """Items that do not occur between the numbers that do are no part of the catalogue."""
+    frame = events()
+    frame["item"] = frame["item"].str[1:].astype(int) * 3
+    frame["user"] = frame["user"].str[1:].astype(int)
+    plan = make_plan(frame)
+    history, test = plan.history("train", "validation"), plan.held_out("test")
+    assert history.items.is_range
+    lists = recsys.recommend(train_model("popularity", history), 10, users=test.cases.values, seen=history)
+    monkeypatch.setattr(bench_module, "free_memory", lambda: 2 * TRAINABLE["ease"].memory(40))
+    result = recsys.bench(frame, models={"copy": lists}, baselines=["ease"], trials=1)
+    assert set(result.evaluations) == {"popularity", "ease", "copy"}
+    values = [dict(result.evaluations[name]) for name in ("popularity", "copy")]
+    assert values[0]["coverage@10"] == values[1]["coverage@10"]
+    assert values[0]["ndcg@10"] == values[1]["ndcg@10"]
+
+
+def test_progress_goes_from_the_first_step_to_the_last():
+    steps = []
+    recsys.bench(events(), baselines=["recent"], trials=2, progress=lambda *step: steps.append(step))
+    done = [at for at, _, _ in steps]
+    assert done == sorted(done)
+    assert steps[0] == (0, 4, "popularity")
+    assert steps[-1] == (4, 4, "comparing")
+    assert {name for _, _, name in steps} == {"popularity", "recent", "comparing"}
+
+
+@pytest.mark.parametrize("kind", ["polars", "pyarrow"])
+def test_tables_of_other_libraries_give_the_same(kind, result):
+    library = pytest.importorskip(kind)
+    frame = events()
+    table = library.from_pandas(frame) if kind == "polars" else library.Table.from_pandas(frame)
+    again = recsys.bench(table, baselines=FAST, trials=3)
+    assert {n: dict(e) for n, e in again.evaluations.items()} == {
+        n: dict(e) for n, e in result.evaluations.items()
+    }
+
+
+def test_a_path_is_read_and_a_dict_is_no_table(place):
+    assert recsys.bench("ratings.csv", baselines=["random"]).plan.how == "global_temporal"
+    with pytest.raises(InputError, match="came as dict"):
+        recsys.bench({"ann": ["a"]})
+    with pytest.raises(InputError, match="one of the two"):
+        recsys.bench(events(), split="parts")
+
+
+def test_when_nothing_is_found_it_says_so():
+    frame = events(n_users=60)
+    frame["timestamp"] = frame.groupby("user").cumcount()
+    last = frame["timestamp"] == 11
+    frame.loc[last, "item"] = [f"only {at}" for at in range(int(last.sum()))]
+    result = recsys.bench(frame, baselines=["item-knn"], trials=1)
+    assert result.decision.heading == "No model found anything"
+    assert str(result).startswith("No model found anything.")
+    assert "nan" not in str(result)
+
+
+def test_few_users_get_a_word():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = recsys.bench(events(n_users=6), baselines=["random"])
+        assert "too few to tell models apart" in str(result)
+
+
+# What the command does with bad input
+
+
+BAD = {
+    "empty": ("", "is empty"),
+    "header only": ("user,item,rating\n", "header and no rows"),
+    "one user": ("user,item\n" + "".join(f"ann,{i}\n" for i in range(9)), "are of one user, 'ann'"),
+    "one item": ("user,item\n" + "".join(f"{u},a\n" for u in range(9)), "are of one item, 'a'"),
+    "times": ("user,item,time\na,x,monday\na,y,1\nb,x,2\n", "the time 'monday' cannot be read"),
+    "ratings": ("user,item,rating\na,x,good\nb,y,3\n", "the grade 'good' is not a number"),
+    "below 0": ("user,item,rating\na,x,-1\na,y,1\nb,y,1\n", "grades start at 0"),
+    "too short": ("user,item\na,x\nb,y\nc,x\nc,y\n", "no user has enough rows"),
+    "no user": ("who,item\na,x\nb,y\n", "no column was recognised as the user"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("verb", ["bench", "init"])
+def test_bad_input_gets_a_clear_word(name, verb, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    content, words = BAD[name]
+    Path("bad.csv").write_text(content)
+    done = CliRunner().invoke(cli, [verb, "bad.csv"], prog_name="recsys")
+    assert done.exit_code == 3, done.output
+    assert words in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.csv"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda frame: frame.drop(columns="timestamp"), "--time COLUMN"),
+        (lambda frame: frame.assign(rating=5), "all ratings are 5"),
+        (
+            lambda frame: pd.concat([frame, frame.iloc[:3]]),
+            "3 rows of a user and an item that occurred before",
+        ),
+        (lambda frame: frame.assign(rating=np.resize([1, 2, 3, 4, 5], len(frame))), "--relevant-from sets"),
+    ],
+)
+def test_what_is_odd_but_usable_is_said(change, words, place):
+    change(events()).to_csv("ratings.csv", index=False)
+    done = invoke("ratings.csv", "--baselines", "random", "--no-report")
+    assert done.exit_code == 0, done.output
+    assert words in " ".join(done.stdout.split())
+    assert not Path("recsys-report").exists()
+
+
+# The command
+
+
+def test_the_command_prints_the_decision_and_writes_the_report(place):
+    done = invoke("ratings.csv", "--baselines", "item-knn,random", "--trials", 2)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[0].endswith("item-knn.")
+    assert "note: item-knn (step 2 of 5)" in done.stderr
+    assert "note: report recsys-report/bench.html" in done.stderr
+    assert "Bench of ratings.csv" in Path("recsys-report/bench.html").read_text("utf-8")
+    quiet = invoke("ratings.csv", "--baselines", "random", "-q", "-o", "other.html")
+    assert quiet.stderr == ""
+    assert Path("other.html").exists()
+
+
+def test_json_has_every_value(place):
+    done = invoke("ratings.csv", "--baselines", "item-knn", "--trials", 1, "--json", "--no-report", "-q")
+    document = json.loads(done.stdout)
+    assert list(document["models"]) == ["item-knn", "popularity"]
+    assert document["split"]["how"] == "global_temporal"
+    assert document["training"]["item-knn"]["trials"] == 1
+    assert document["decision"]["heading"]
+
+
+def test_train_on_the_parts_and_come_back(place):
+    direct = invoke("ratings.csv", "--baselines", "random", "--no-report", "--json", "-q")
+    done = invoke("ratings.csv", "--split-to", "parts")
+    assert done.exit_code == 0, done.output
+    assert "recsys bench --split parts --models MINE…" in done.stdout
+    names = {"train.csv", "validation.csv", "test.csv", "manifest.json"}
+    assert {path.name for path in Path("parts").iterdir()} == names
+    before = pd.concat([pd.read_csv("parts/train.csv"), pd.read_csv("parts/validation.csv")])
+    model = train_model("popularity", before)
+    recsys.models.save_model("popularity.npz", model)
+    test = pd.read_csv("parts/test.csv")
+    recsys.recommend(model, 20, users=test["user"].unique(), seen=before).to_frame().to_csv("lists.csv")
+    done = invoke(
+        "--split", "parts", "--models", "popularity.npz", "lists.csv", "--baselines", "random", "--json",
+        "--no-report", "-q",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    values = {name: e["ndcg@10"] for name, e in json.loads(done.stdout)["models"].items()}
+    assert set(values) == {"popularity", "popularity.npz", "lists", "random"}
+    assert values["popularity"] == values["popularity.npz"] == values["lists"]
+    assert values["popularity"] == json.loads(direct.stdout)["models"]["popularity"]["ndcg@10"]
+    again = invoke("ratings.csv", "--split-to", "parts")
+    assert again.exit_code == 3
+    assert "already exists" in again.stderr
+
+
+def test_a_model_that_learnt_from_the_whole_file_is_told_apart(place):
+    train = CliRunner().invoke(cli, ["train", "popularity", "ratings.csv", "-o", "mine.npz", "-q"])
+    assert train.exit_code == 0, train.output
+    invoke("ratings.csv", "--split-to", "parts", "-q")
+    arguments = ["train", "popularity", "parts/train.csv", "-o", "fair.npz", "-q"]
+    assert CliRunner().invoke(cli, arguments).exit_code == 0
+    done = invoke(
+        "--split", "parts", "--models", "mine.npz", "fair.npz", "--baselines", "random", "--no-report"
+    )
+    assert done.exit_code == 0, done.output
+    assert "Leak: mine learnt from 1,080 rows, and 972 come before the test." in done.stdout
+    assert "fair learnt" not in done.stdout
+
+
+def test_parts_without_validation_are_not_tuned(place):
+    recsys.splits.save(recsys.splits.global_temporal(events(), test=0.2), "parts", ending=".csv")
+    plan = plan_of_folder("parts", ids="str")
+    assert plan.held_out("validation") is None
+    result = recsys.bench(split="parts", baselines=["item-knn"])
+    assert result.training["item-knn"].trials == 0
+    assert "no validation part" in str(result)
+    Path("parts/test.csv").unlink()
+    with pytest.raises(recsys.errors.FileError, match="no file of the part 'test'"):
+        plan_of_folder("parts")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "name a FILE"),
+        (("ratings.csv", "--split", "parts"), "not both"),
+        (("--models", "a.csv", "ratings.csv"), "name a FILE"),
+        (("--split-to", "x", "--split", "parts"), "--split-to writes the parts of a FILE"),
+        (("ratings.csv", "--models"), "--models"),
+        (("ratings.csv", "--baselines", "ndcg"), "ndcg"),
+        (("ratings.csv", "-o", "report.txt"), ".html"),
+        (("ratings.csv", "--models", "lists.csv", "lists.csv", "lists.csv"), "twice"),
+    ],
+)
+def test_wrong_usage(arguments, words, place):
+    Path("lists.csv").write_text("user,item\nu1,i1\n")
+    done = invoke(*arguments)
+    assert done.exit_code == 2, done.output
+    assert words in done.stderr
+
+
+def test_an_interrupt_leaves_no_half_file(place, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(TRAINABLE, "random", Trainable(stop))
+    done = invoke("ratings.csv", "--baselines", "random")
+    assert done.exit_code == 130
+    assert sorted(path.name for path in place.iterdir()) == ["ratings.csv"]
+
+
+def test_without_the_extra_report_the_rest_is_printed(place, monkeypatch):
+    def missing(*_, **__):
+        raise MissingExtraError("jinja2", "report", "The report")
+
+    monkeypatch.setattr("recsys.report.write_report", missing)
+    done = invoke("ratings.csv", "--baselines", "random")
+    assert done.exit_code == 0
+    assert "popularity" in done.stdout
+    assert "recsys-evaluation[report]" in done.stderr
+
+
+# A protocol from what is seen
+
+
+@pytest.mark.parametrize("kind", ["border in time", "last rows", "no times", "dates and stars"])
+def test_init_writes_a_protocol_that_runs_on_the_same_test(kind, place):
+    frame = events()
+    if kind == "last rows":
+        frame["timestamp"] = np.arange(len(frame))
+    elif kind == "no times":
+        frame = frame.drop(columns="timestamp")
+    elif kind == "dates and stars":
+        frame["timestamp"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(frame["timestamp"], unit="h")
+        frame["rating"] = np.resize([2, 5, 4, 3, 5], len(frame))
+    frame.to_csv("ratings.csv", index=False)
+    done = CliRunner().invoke(cli, ["init", "ratings.csv"], prog_name="recsys")
+    assert done.exit_code == 0, done.output
+    assert done.stdout == "protocol.toml\n"
+    text = Path("protocol.toml").read_text("utf-8")
+    assert "# Split: " in text
+    assert ("[models.recent]" in text) == (kind != "no times")
+    assert ("[relevance]" in text) == (kind == "dates and stars")
+    ran = CliRunner().invoke(cli, ["run", "protocol.toml", "--json", "-q"], prog_name="recsys")
+    assert ran.exit_code == 0, ran.output
+    models = json.loads(ran.stdout)["result"]["models"]
+    assert {"popularity", "random", "item-knn", "ease"} <= set(models)
+    direct = recsys.bench("ratings.csv", baselines=["random"])
+    stored = recsys.load(next(Path("results").glob("*-popularity-*.json")))
+    assert stored["ndcg@10"] == direct.evaluations["popularity"]["ndcg@10"]
+    assert stored["ndcg@10"] > 0
+
+
+def test_init_names_the_file_from_its_own_folder_and_overwrites_nothing(place):
+    Path("study").mkdir()
+    done = CliRunner().invoke(cli, ["init", "ratings.csv", "-o", "study/p.toml", "-q"], prog_name="recsys")
+    assert done.exit_code == 0, done.output
+    assert 'interactions = "../ratings.csv"' in Path("study/p.toml").read_text("utf-8")
+    checked = CliRunner().invoke(cli, ["run", "study/p.toml", "--check"], prog_name="recsys")
+    assert checked.exit_code == 0, checked.output
+    again = CliRunner().invoke(cli, ["init", "ratings.csv", "-o", "study/p.toml"], prog_name="recsys")
+    assert again.exit_code == 2
+    assert "there already" in again.stderr
+
+
+def test_a_protocol_trains_a_baseline_with_settings(place):
+    CliRunner().invoke(cli, ["init", "ratings.csv", "-q"], prog_name="recsys")
+    text = Path("protocol.toml").read_text("utf-8")
+    changed = text.replace('baseline = "item-knn"', 'baseline = "item-knn"\nsettings = {neighbours = 1}')
+    outcomes = {}
+    for name, content in (("first", text), ("second", changed)):
+        Path("protocol.toml").write_text(content, "utf-8")
+        done = CliRunner().invoke(cli, ["run", "protocol.toml", "--json", "-q"], prog_name="recsys")
+        assert done.exit_code == 0, done.output
+        outcomes[name] = json.loads(done.stdout)["result"]["models"]
+    assert outcomes["first"]["item-knn"] != outcomes["second"]["item-knn"]
+    assert outcomes["first"]["popularity"] == outcomes["second"]["popularity"]
+    Path("protocol.toml").write_text(changed.replace("neighbours", "neighbors"), "utf-8")
+    done = CliRunner().invoke(cli, ["run", "protocol.toml"], prog_name="recsys")
+    line = changed.splitlines().index("settings = {neighbours = 1}") + 1
+    assert f"protocol.toml, line {line}" in done.stderr
+    assert "neighbours" in done.stderr
+
+
+def test_the_errors_of_a_plan_are_errors_of_the_package():
+    with pytest.raises(SplitError, match="at least three rows"):
+        make_plan(pd.DataFrame({"user": [1, 2, 2], "item": [1, 1, 2]}))
