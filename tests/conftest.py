@@ -24,6 +24,9 @@ settings.register_profile("dev", deadline=None, max_examples=100)
 settings.register_profile("deep", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
+# Workers of xdist say that a terminal is 80 wide; what is printed into a pipe is as wide everywhere.
+os.environ.pop("COLUMNS", None)
+
 # PySpark 4.3 says this at every call that might meet pandas.
 SPARK_AND_PANDAS_3 = "ignore:PySpark does not yet fully support pandas:FutureWarning"
 

@@ -15,7 +15,8 @@ from recsys.cli.app import cli
 from recsys.cli.bench_plan import make_plan, plan_of_folder, read_ratings
 from recsys.errors import InputError, MissingExtraError, SplitError, UnknownNameError
 from recsys.inputs.frames import as_frame
-from recsys.models import trainable
+from recsys.models import save_model, trainable
+from recsys.models.model_files import fingerprint
 from recsys.models.trainable import TRAINABLE, Trainable, train_model, tune
 from recsys.splits.split_table import FrameTable
 
@@ -162,6 +163,57 @@ def test_repeated_and_incomplete_rows_are_left_out_and_counted():
     assert len(plan.table) == len(events())
 
 
+def test_a_file_with_empty_ratings_is_read_as_its_table_is(place):
+    rating = np.resize([2.0, 5.0, np.nan, 4.0, 5.0], 1080)
+    events(rating=rating).to_csv("ratings.csv", index=False)
+    done = invoke("ratings.csv", "--baselines", "random", "--json", "--no-report", "-q")
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    assert "Left out: 216 rows without a rating." in document["notes"]
+    in_python = recsys.bench(pd.read_csv("ratings.csv"), baselines=["random"])
+    values = {name: dict(e) for name, e in in_python.evaluations.items()}
+    assert document["models"] == values
+    by_path = recsys.bench("ratings.csv", baselines=["random"])
+    assert {name: dict(e) for name, e in by_path.evaluations.items()} == values
+    text = Path("ratings.csv").read_text().replace(",5.0", ",good", 1)
+    Path("ratings.csv").write_text(text)
+    done = invoke("ratings.csv", "-q")
+    assert done.exit_code == 3
+    assert "ratings.csv: the grade 'good' is not a number. Mend the cell" in done.stderr
+
+
+@pytest.mark.parametrize("equal", ["for all", "of each user"])
+def test_times_that_order_nothing_are_not_read(equal):
+    frame = events()
+    frame["timestamp"] = 7 if equal == "for all" else frame["user"].str[1:].astype(int) * 1000
+    plan = make_plan(frame)
+    assert plan.how == "per_user_ratio"
+    assert plan.columns["time"] is None
+    assert "the column 'timestamp': its times do not order the rows of a user." in str(plan.explain())
+
+
+def test_few_users_are_the_reason_for_a_split_by_user():
+    plan = make_plan(events(n_users=10))
+    assert plan.how == "leave_last"
+    assert "too few users with a history (8 in the validation and 8 in the test; it takes 20)" in plan.why
+
+
+@pytest.mark.parametrize("worst", [-1.0, 1e308, np.inf])
+def test_ratings_that_are_no_grades_can_be_left_out(worst, place):
+    frame = events(rating=np.resize([3.0, 4.0, worst], 1080))
+    frame.to_csv("ratings.csv", index=False)
+    done = invoke("ratings.csv", "--no-report")
+    assert done.exit_code == 3
+    assert "leave the ratings out: --grade None" in done.stderr
+    assert "--set" not in done.stderr
+    done = invoke("ratings.csv", "--grade", "None", "--baselines", "random", "--no-report", "-q")
+    assert done.exit_code == 0, done.output
+    assert "there are no ratings" in done.stdout
+    with pytest.raises(InputError, match="'grade': None"):
+        make_plan(frame)
+    assert make_plan(frame, columns={"grade": None}).ratings.relevant_from is None
+
+
 def test_two_columns_for_one_role_must_be_told_apart():
     frame = events()
     frame["date"] = frame["timestamp"]
@@ -233,6 +285,13 @@ def test_what_cannot_run_is_left_out_with_the_reason(monkeypatch):
     assert result.left_out["ease"].startswith("40 items would take")
     text = str(result)
     assert all(f"Not run: {name}, as " in text for name in result.left_out)
+    assert "Not run: als, as it needs" in text
+    assert "(of 1 trial)" in text
+    told = []
+    recsys.bench(frame, trials=1, progress=lambda _, total, name: told.append((total, name)))
+    assert list(dict.fromkeys(told)) == [
+        (4, name) for name in ("popularity", "random", "item-knn", "comparing")
+    ]
 
 
 def test_ease_runs_where_half_of_the_free_memory_suffices(monkeypatch):
@@ -243,6 +302,15 @@ def test_ease_runs_where_half_of_the_free_memory_suffices(monkeypatch):
 def test_free_memory_is_a_plausible_number():
     free = bench_module.free_memory()
     assert free is None or 1 << 20 < free < 1 << 50
+
+
+def test_a_container_has_its_limit_and_cached_files_are_free(tmp_path):
+    for name, text in (("max", "5000"), ("current", "4500"), ("stat", "anon 1\ninactive_file 1200\n")):
+        (tmp_path / f"memory.{name}").write_text(text)
+    if bench_module.free_memory(tmp_path) is not None:  # without /proc nothing is known
+        assert bench_module.free_memory(tmp_path) == 1700
+        (tmp_path / "memory.max").write_text("max")
+        assert bench_module.free_memory(tmp_path) > 5000
 
 
 def test_memory_that_runs_out_leaves_a_model_out(monkeypatch):
@@ -280,6 +348,96 @@ def test_own_models_stand_beside_the_baselines():
     assert "must not have learnt from the test" in str(result)
     with pytest.raises(InputError, match="called 'random', as a baseline is"):
         recsys.bench(frame, models={"random": cheat})
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        (("train", "validation", "test"), "learnt from 1,080 rows, and 972 come before the test"),
+        (("test",), "learnt from the rows of test"),
+        (("train", "test"), "learnt from the rows of train and test"),
+        (("train",), None),
+        (("train", "validation"), None),
+    ],
+)
+@pytest.mark.parametrize("given", ["model", "path"])
+def test_a_model_that_learnt_from_the_test_is_an_error_of_the_audit(parts, words, given, tmp_path):
+    frame = events()
+    learnt = make_plan(frame).history(*parts)
+    about = {"name": "item-knn", "data": fingerprint(learnt)}
+    path = save_model(tmp_path / "mine.npz", train_model("item-knn", learnt), about)
+    model = path if given == "path" else recsys.models.load_model(path)
+    result = recsys.bench(frame, models={"mine": model}, baselines=["random"])
+    errors = [finding.message for finding in result.audit.errors]
+    if words is None:
+        assert errors == []
+        return
+    assert errors == [f"mine {words}."]
+    assert f"Leak: mine {words}." in " ".join(str(result).split())
+    assert result.best != "mine" or result.decision.heading == "mine leads, but the audit found errors"
+    assert json.loads(result.to_json())["audit"]["passed"] is False
+    if parts == ("train", "validation", "test"):
+        assert result.best == "mine"
+
+
+def test_rows_that_are_left_out_are_no_leak(tmp_path):
+    frame = events()
+    plan = make_plan(frame)
+    often = pd.concat([frame[plan.masks["train"]]] * 3)
+    data = {"interactions": len(often), "pairs": "0"}
+    model = train_model("popularity", plan.history("train"))
+    path = save_model(tmp_path / "mine.npz", model, {"data": data})
+    repeated = pd.concat([often, frame[~plan.masks["train"]]], ignore_index=True)
+    assert not recsys.bench(repeated, models={"mine": path}, baselines=[]).leaks
+    assert recsys.bench(frame, models={"mine": path}, baselines=[]).leaks
+
+
+def test_another_metric_decides_and_chooses_the_settings(place):
+    result = recsys.bench(events(), baselines=["item-knn"], trials=2, headline="recall@3")
+    assert result.headline == "recall@3"
+    plan = result.plan
+    best = tune("item-knn", plan.history("train"), plan.held_out("validation"), metric="recall@3", trials=2)
+    assert result.training["item-knn"].settings == best.settings
+    values = [e["recall@3"] for e in result.evaluations.values()]
+    assert values == sorted(values, reverse=True)
+    assert "highest recall@3" in str(result)
+    assert "by recall@3 on validation" in " ".join(str(result).split())
+    down = recsys.bench(events(), baselines=["random"], headline="gini@10")
+    assert list(down.evaluations) == ["random", "popularity"]  # the lower the better
+    done = invoke("ratings.csv", "--baselines", "item-knn", "-m", "recall@3", "--json", "--no-report", "-q")
+    assert json.loads(done.stdout)["headline"] == "recall@3"
+    assert invoke("ratings.csv", "-m", "recal@3").exit_code == 2
+
+
+def test_titles_and_what_is_known_of_the_split_reach_the_report(place):
+    pd.DataFrame({"item": ["i0", "i1"], "title": ["First Film", "Second Film"]}).to_csv("items.csv")
+    done = invoke("ratings.csv", "--baselines", "random", "--items", "items.csv", "-q", "-o", "r.html")
+    assert done.exit_code == 0, done.output
+    page = Path("r.html").read_text("utf-8")
+    assert "First Film" in page
+    methods = page.partition("Methods paragraph")[2].partition("</pre>")[0]
+    assert "by the strategy global_temporal of recsys (test=0.1, validation=0.1, seed=0) into 864" in methods
+    assert "without sampling, but for the items that the user had before the test." in methods
+    assert methods.count("TO ADD") == 1  # the name of the data
+    titles = {"i0": "First Film"}
+    page = recsys.bench(events(), baselines=[], items=titles).write("t.html").read_text("utf-8")
+    assert "First Film" in page
+
+
+def test_an_own_model_may_lack_users_and_be_a_file(tmp_path):
+    frame = events()
+    frame["item"], frame["user"] = (frame[name].str[1:].astype(int) for name in ("item", "user"))
+    plan = make_plan(frame)
+    known = plan.history("train", "validation")
+    half = known.cases.values[known.sizes > 0][::2]
+    items = np.unique(frame["item"])
+    mine = recsys.Scores(np.ones((len(half), 1)) * items, user_ids=half, item_ids=items)
+    path = save_model(tmp_path / "mine.npz", mine)
+    result = recsys.bench(frame, models={"mine": mine, "file": path}, baselines=[], ids="int")
+    test = plan.held_out("test").cases.values
+    assert result.lists["mine"].cases.values.tolist() == [user for user in test if user in set(half)]
+    assert result.evaluations["mine"].counts["without_list"] == len(test) - len(result.lists["mine"].cases)
+    assert dict(result.evaluations["file"]) == dict(result.evaluations["mine"])
 
 
 def test_numbers_as_ids_are_not_a_range(monkeypatch):
@@ -540,6 +698,26 @@ def test_init_writes_a_protocol_that_runs_on_the_same_test(kind, place):
     stored = recsys.load(next(Path("results").glob("*-popularity-*.json")))
     assert stored["ndcg@10"] == direct.evaluations["popularity"]["ndcg@10"]
     assert stored["ndcg@10"] > 0
+
+
+def test_init_says_what_run_needs(place, monkeypatch):
+    done = CliRunner().invoke(cli, ["init", "ratings.csv", "-o", "a.toml"], prog_name="recsys")
+    assert "pip install" not in done.stderr
+    monkeypatch.setattr("recsys.cli.bench_verbs.find_spec", lambda _: None)
+    done = CliRunner().invoke(cli, ["init", "ratings.csv", "-o", "b.toml"], prog_name="recsys")
+    assert "recsys run b.toml executes it; it needs pip install 'recsys-evaluation[cli]'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "words"),
+    [((), 3, "the grade '' is not a number"), (("--grade", "none"), 2, "take the column out")],
+)
+def test_init_refuses_what_run_cannot_read(options, code, words, place):
+    events(rating=np.resize([2.0, 5.0, np.nan], 1080)).to_csv("ratings.csv", index=False)
+    done = CliRunner().invoke(cli, ["init", "ratings.csv", *options], prog_name="recsys")
+    assert done.exit_code == code, done.output
+    assert words in done.stderr
+    assert not Path("protocol.toml").exists()
 
 
 def test_init_names_the_file_from_its_own_folder_and_overwrites_nothing(place):

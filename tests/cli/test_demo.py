@@ -108,6 +108,8 @@ def test_the_command_compares_six_models_and_writes_the_report(tmp_path, monkeyp
     assert len(page) > 100_000
     rows = {line[:15].strip(): line.split() for line in done.stdout.splitlines()}
     ndcg = {name: rows[name][len(name.split())] for name in ("popularity", "hybrid")}
+    by_merit = ["hybrid", "als", "bpr", "item similarity", "popularity", "random"]
+    assert [name for name in rows if name in by_merit] == by_merit
     assert f"ndcg@10 {ndcg['hybrid']} (popularity {ndcg['popularity']})" in page  # the audit says the same
     assert '<span class="count">0</span>' not in page
     assert 'class="caution"' not in page

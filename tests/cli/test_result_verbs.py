@@ -18,6 +18,7 @@ from click.testing import CliRunner
 
 import recsys
 from recsys.cli.app import cli
+from recsys.models.trainable import TRAINABLE
 from worlds.report import evaluations, world
 
 
@@ -341,6 +342,26 @@ def test_lists_and_everything_about_them_become_a_page(folder):
     assert "Item number 3" in text
     assert "Not in this report" in text
     assert 'id="map"' in text
+
+
+@pytest.mark.parametrize("verb", ["report", "compare"])
+def test_the_lists_of_models_are_in_their_report(verb, folder):
+    history = recsys.read_file("train.csv", "truth")
+    for name in ("popularity", "random"):
+        recsys.models.save_model(f"{name}.npz", TRAINABLE[name].fit(history))
+    done = CliRunner().invoke(cli, [
+        verb, "popularity.npz", "random.npz", "--truth", "truth.csv", "--train", "train.csv", "-m", "ndcg@10",
+        "-o" if verb == "report" else "--report", "page.html",
+    ])  # fmt: skip
+    assert done.exit_code == 0, done.output
+    text = Path("page.html").read_text(encoding="utf-8")
+    for section in ("curves", "tradeoff", "strata", "headtail"):
+        assert f'<section id="{section}"' in text
+    held = json.loads(re.search(r'id="data">(.*?)</script>', text)[1])["inspector"]
+    had = {str(u): set(map(str, own)) for u, own in pd.read_csv("train.csv").groupby("user_id")["item_id"]}
+    for user in held["users"]:
+        shown = [{held["items"][n][0] for n in own} for own in user["lists"] if own]
+        assert all(len(own) >= 10 and not own & had.get(user["id"], set()) for own in shown)
 
 
 def test_ids_may_be_whole_numbers(folder):

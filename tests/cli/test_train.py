@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 import recsys
 from recsys.cli.app import cli
+from recsys.cli.protocol import run_protocol
 from recsys.inputs.files import write_ncf_files
 from recsys.models import TRAINABLE, describe_model, load_model, load_network, train_model
 
@@ -306,6 +307,32 @@ def test_the_command_gives_the_number_of_the_fitted_source(world, name, suffix):
     by_path = recsys.evaluate(out, world / "test.csv", metrics, seen=world / "train.csv")
     assert dict(by_path) == dict(fitted)
     assert recsys.recommend(str(out), 3).codes.tolist() == recsys.recommend(source, 3).codes.tolist()
+
+
+@pytest.mark.parametrize("name", ["popularity", "random"])
+def test_a_protocols_baseline_is_the_trained_model_also_for_new_users(world, tmp_path, name):
+    cold = tmp_path / "cold.csv"
+    cold.write_text((world / "test.csv").read_text() + "new,01,999\nnewer,13,999\n")
+    (tmp_path / "protocol.toml").write_text(
+        f"""seed = 4
+[data]
+train = {str(world / "train.csv")!r}
+test = {str(cold)!r}
+[candidates]
+seen = "exclude"
+[metrics]
+names = ["ndcg", "mrr", "coverage"]
+k = [5]
+[models.{name}]
+baseline = "{name}"
+"""
+    )
+    expected = run_protocol(tmp_path / "protocol.toml").evaluations[name]
+    assert (expected.counts["cases"], expected.counts.get("without_list", 0)) == (42, 0)
+    out = train_by_command(world, name, "--seed", "4")
+    asked = [option for metric in expected for option in ("-m", metric)]
+    done = call("evaluate", out, cold, "--train", world / "train.csv", *asked, "--json", "-q")
+    assert printed_values(done) == dict(expected)
 
 
 @pytest.mark.parametrize("name", ["ease", "bpr"])

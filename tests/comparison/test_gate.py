@@ -143,8 +143,9 @@ def test_bad_input():
     with pytest.raises(InputError, match="recall@7"):
         recsys.gate(same_model(), old_model(), {"recall@7": "1%"})
     shown = recsys.evaluate({1: [1]}, {1: {1}}, ["coverage@1"])
-    with pytest.raises(NotDefinedError, match="no value for each user"):
-        recsys.gate(shown, shown, {"coverage@1": "1%"})
+    assert not recsys.gate(shown, shown, {"coverage@1": "1%"})  # of one user nothing is known
+    with pytest.raises(InputError, match=r"no confidence of 0\.5"):
+        recsys.gate(shown, shown, {"coverage@1": "1%"}, confidence=0.5)
     stranger = recsys.evaluate({-1: [1]}, {-1: {1}}, ["hit@1"])
     with pytest.raises(InputError, match="no user"):
         recsys.gate(stranger, old_model(), {"hit@1": "1%"})
@@ -191,11 +192,34 @@ def test_pooled_ratings_are_gated_as_reported_and_what_is_never_compared_is_refu
             recsys.gate(new, old, {name: "1%"})
 
 
-def test_a_geometric_mean_has_no_values_to_pair():
-    truth = {u: {1} for u in range(20)}
-    one = recsys.evaluate({u: [u % 3, 1] for u in truth}, truth, ["gmap@2"])
-    with pytest.raises(NotDefinedError, match="gmap@2 is one number of all lists"):
-        recsys.gate(one, one, {"gmap@2": "1%"})
+def test_a_number_of_all_lists_is_gated_by_the_interval_of_compare():
+    metrics = ["hit@5", "coverage@5", "gini@5", "gmap@5"]
+    truth = {u: {u % 60} for u in range(400)}
+
+    def result(n_items, seed, n_catalogue=2000):
+        rng = np.random.default_rng(seed)
+        lists = {u: rng.permutation(n_items)[:5].tolist() for u in truth}
+        return recsys.evaluate(lists, truth, metrics, catalogue=n_catalogue)
+
+    old, same, narrow = result(1500, 1), result(1500, 2), result(1100, 3)
+    margins = {"coverage@5": "5%", "hit@5": 0.05, "gini@5": 0.05, "gmap@5": "60%"}
+    passed = recsys.gate(same, old, margins)
+    assert [check.metric for check in passed.checks] == list(margins)
+    assert passed, str(passed)
+    failed = {check.metric: check for check in recsys.gate(narrow, old, margins).checks}
+    assert not failed["coverage@5"].passed
+    assert not failed["gini@5"].passed  # less even is worse: lower is better
+    row = recsys.compare({"old": old, "new": narrow}, "old", ["coverage@5"], confidence=0.9)
+    strict = recsys.gate(narrow, old, {"coverage@5": 0}).checks[0]
+    assert strict.bound == pytest.approx(row["new", "coverage@5"].interval.low, rel=1e-12)
+    assert strict.change == pytest.approx(narrow["coverage@5"] / old["coverage@5"] - 1, rel=1e-12)
+    assert recsys.gate(old, narrow, {"coverage@5": 0})
+    assert not recsys.gate(old, old, {"coverage@5": 0})
+    assert recsys.gate(old, old, {"coverage@5": "1%"})
+    notes = recsys.gate(result(1500, 2, 1800), old, {"coverage@5": "5%"}).notes
+    assert notes == (
+        "catalogues differ (new 1,800, old 2,000 items): evaluate all models with the same catalogue=",
+    )
 
 
 def test_a_relative_margin_is_a_share_of_the_mean_where_users_lie_on_both_sides_of_zero():

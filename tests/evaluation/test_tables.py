@@ -178,3 +178,10 @@ def test_what_a_comparison_says_is_in_every_form_of_it(baseline):
         assert f"{row.value:.4f}" in grouped
         assert f"{row.baseline_value:.4f}" in grouped
     assert "d_z: the mean difference in standard deviations of the differences" in plain
+
+
+def test_a_verdict_has_the_colour_of_its_word():
+    columns = {"verdict": ["better: +1%", "worse: -1%", "higher: +1%"]}
+    with tables.fitted(80, colour=True):
+        _, _, *lines = tables.text(columns).split("\n")
+    assert lines == ["\x1b[32mbetter: +1%\x1b[0m", "\x1b[31mworse: -1%\x1b[0m", "\x1b[2mhigher: +1%\x1b[0m"]

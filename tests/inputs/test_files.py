@@ -292,6 +292,12 @@ def test_ids_as_numbers(put):
             read_file(put("c.csv", "user,item\n" + content), ids="int")
 
 
+def test_a_saved_result_is_no_file_of_lists(tmp_path):
+    recsys.evaluate({"u": ["a"]}, {"u": ["a"]}, "mrr").save(tmp_path / "als.json")
+    with pytest.raises(FileError, match=r"als\.json is a result that recsys saved"):
+        read_file(tmp_path / "als.json")
+
+
 def test_json_ids(put):
     path = put("a.json", '{"1": [3, 4]}')
     assert lists_of(read_file(path)) == {"1": ["3", "4"]}

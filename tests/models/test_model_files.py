@@ -8,13 +8,14 @@ import sys
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array, csr_array
 
 import recsys
 from recsys.errors import FileError, IdTypeError, InputError
-from recsys.models import describe_model, load_model, save_model
+from recsys.models import describe_model, load_model, load_network, save_model
 from recsys.models.model_files import fingerprint, is_model_file
 from recsys.ranks.sources import HistoryScores, RandomScores
+from recsys.ranks.sources.source_files import write_model_file
 
 IDS = {"user_ids": ["b", "a", "ü"], "item_ids": [7, 3, -1, 40]}
 RNG = np.random.default_rng(3)
@@ -27,6 +28,19 @@ SOURCES = {
     "dense": HistoryScores(csr_array(RNG.random((3, 4)) < 0.5, dtype=np.float32), RNG.random((4, 4)), **IDS),
     "sparse": HistoryScores(csr_array(RNG.random((3, 4)) < 0.5, dtype=float), csr_array(WEIGHTS), **IDS),
     "random": RandomScores(4, seed=8, **IDS),
+}  # fmt: skip
+MLP = {
+    "users.weight": np.ones((3, 2)), "items.weight": np.ones((4, 2)),
+    "layers.0.weight": np.ones((3, 4)), "layers.0.bias": np.ones(3),
+    "layers.2.weight": np.ones((2, 3)), "layers.2.bias": np.ones(2),
+}  # fmt: skip
+NETWORKS = {
+    "mlp": {**MLP, "output.weight": np.ones((1, 2)), "output.bias": np.ones(1)},
+    "neumf": {
+        **{f"mlp.{name}": array for name, array in MLP.items()},
+        "gmf.users.weight": np.ones((3, 2)), "gmf.items.weight": np.ones((4, 2)),
+        "output.weight": np.ones((1, 4)), "output.bias": np.ones(1),
+    },
 }  # fmt: skip
 
 
@@ -100,10 +114,21 @@ def test_a_path_is_a_model_wherever_lists_are(tmp_path):
         ("sparse", {"history.indptr": 1}, "does not fit its own description"),
         ("dense", {"weights": np.ones(4)}, "does not fit its own description"),
         ("random", {"description seed": "x"}, "does not fit its own description"),
+        ("random", {"ids.item_ids": None, "description n_items": 2**31 - 1}, "does not fit its own"),
+        ("factors", {"users": np.ones((2**31 - 1, 0)), "items": np.ones((4, 0))}, "the shape"),
+        ("factors", {"description others": 3}, "row 3 is none of the 3 rows"),
+        ("mlp", {"layers.2.weight": np.ones((2, 9))}, r"the shapes .* do not follow each other"),
+        ("mlp", {"output.weight": np.ones((1, 7))}, r"the shapes .* do not follow each other"),
+        ("neumf", {"gmf.users.weight": np.ones((2, 2))}, r"the shapes .* do not follow each other"),
     ],
 )
 def test_a_damaged_model_is_refused(tmp_path, source, change, words):
-    path = save_model(tmp_path / "m.npz", SOURCES[source])
+    path = tmp_path / "m.npz"
+    if source in ("mlp", "neumf"):
+        write_model_file(path, source, NETWORKS[source], ids={})
+        assert recsys.recommend(load_model(path), 1).codes.shape == (3,)
+    else:
+        save_model(path, SOURCES[source])
     with np.load(path) as archive:
         arrays = {name: archive[name] for name in archive.files}
     description = json.loads(bytes(arrays.pop("recsys")))
@@ -118,6 +143,31 @@ def test_a_damaged_model_is_refused(tmp_path, source, change, words):
     np.savez(path, recsys=np.frombuffer(json.dumps(description).encode(), np.uint8), **arrays)
     with pytest.raises(FileError, match=words):
         load_model(path)
+
+
+def test_a_description_of_any_shape_is_no_crash(tmp_path):
+    def write(text):
+        arrays = {"users": np.ones((2, 2)), "items": np.ones((3, 2))}
+        np.savez(tmp_path / "m.npz", recsys=np.frombuffer(text.encode(), np.uint8), **arrays)
+        return tmp_path / "m.npz"
+
+    with pytest.raises(FileError, match="its description cannot be read"):
+        load_model(write("[" * 100_000))
+    odd = write('{"format": 1, "model": "factors", "about": [1]}')
+    assert describe_model(odd) == {"kind": "factors", "format": 1}
+    assert load_model(odd).n_items == 3
+    pytest.importorskip("torch")
+    for text in ('{"format": 1}', '{"format": 1, "model": ["mf"]}'):
+        with pytest.raises(FileError, match="which is no network"):
+            load_network(write(text))
+    claims = {"n_users": 10**12, "n_items": 10**12, "factors": 10**6}  # no memory is taken for them
+    with pytest.raises(FileError, match="does not fit its own description"):
+        load_network(write(json.dumps({"format": 1, "model": "mf", "shape": claims})))
+
+
+def test_sparse_weights_of_any_layout_come_back(tmp_path):
+    source = HistoryScores(csc_array(np.eye(4)[:3]), csc_array(WEIGHTS))
+    assert np.array_equal(load_model(save_model(tmp_path / "m.npz", source)).weights.toarray(), WEIGHTS)
 
 
 def test_a_foreign_file_says_what_it_holds(tmp_path):

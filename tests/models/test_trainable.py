@@ -10,8 +10,9 @@ import pytest
 
 import recsys
 from recsys.errors import InputError, UnknownNameError
-from recsys.models import TRAINABLE, train_model, tune
+from recsys.models import TRAINABLE, load_model, save_model, train_model, tune
 from recsys.models import item_weights as item_weights_module
+from recsys.models.baselines import shuffled
 from recsys.models.item_weights import ease_bytes, ease_weights, knn_weights
 
 NAMES = list(TRAINABLE)
@@ -191,6 +192,31 @@ def test_a_catalogue_adds_items_and_changes_no_order(events, history, name):
         assert listed[0] == listed[1]
     with pytest.raises(InputError, match="items of the history are not in the catalogue, 107 for one"):
         train_model(name, history, catalogue=[100])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_who_has_no_history_gets_what_needs_none(events, history, name, tmp_path):
+    source = fitted(name, history)
+    known, strangers = [3, 5, 7], [1, 2, 1000]
+    serves_anybody = name in ("popularity", "recent", "random")
+    for model in (source, load_model(save_model(tmp_path / "m.npz", source))):
+        truth = {user: [107] for user in known + strangers}
+        result = recsys.evaluate(model, truth, ["average_rank", "hit@5", "auc"])
+        assert result.counts["without_list"] == (0 if serves_anybody else 3)
+        assert model.user_rows.size == history.sizes[history.sizes > 0].size
+        if not serves_anybody:
+            with pytest.raises(InputError, match="user 1 is unknown to the model"):
+                recsys.recommend(model, 5, users=strangers)
+            continue
+        lists = recsys.recommend(model, 5, users=[*strangers, 3]).to_frame().groupby("user")["item"].agg(list)
+        if name == "random":
+            assert len({tuple(items) for items in lists}) == 4
+            again = shuffled(users=strangers, item_ids=model.catalogue.values)
+            assert recsys.recommend(again, 5).to_frame()["item"].tolist() == [
+                item for items in lists[strangers] for item in items
+            ]
+        else:
+            assert all(items == lists[3] for items in lists)
 
 
 @pytest.mark.parametrize("name", NAMES)

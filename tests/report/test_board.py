@@ -127,10 +127,17 @@ def test_what_does_not_open_is_listed_with_its_reason(page):
     assert listed["older"] == "a folder with 1 JSON file, which is not searched. Name it as well."
 
 
+def test_a_folder_of_something_else_is_named_in_words(tmp_path):
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "manifest.json").write_text('{"format": "another"}')
+    with pytest.raises(recsys.errors.InputError, match="it lacks 'recsys'"):
+        write_board(tmp_path / "board.html", tmp_path / "parts")
+
+
 def test_rows_in_a_folder_are_a_run_and_files_can_be_named_alone(tmp_path):
     truth = pd.DataFrame({"user": range(20), "item": 1})
     lists = truth.assign(rank=1)
-    recsys.evaluate(lists, truth, ["mrr"], memory="1GB", per_user=tmp_path / "rows")
+    recsys.evaluate(lists, truth, ["mrr"], memory="4GB", per_user=tmp_path / "rows")
     save(tmp_path, "alone", recsys.evaluate(lists, truth, ["mrr"]))
     whole = data_of(write_board(tmp_path / "board.html", tmp_path).read_text(encoding="utf-8"))
     assert {run[0] for run in whole["runs"]} == {"rows", "alone.json"}
@@ -387,9 +394,11 @@ def test_two_runs_side_by_side_say_where_they_answer_different_questions(browser
             assert float(share.replace("\u2212", "-")) == pytest.approx(
                 100 * difference / first[name], abs=0.06
             )
-        assert visit.page.locator("#two code").inner_text() == f"recsys compare same.json {file}.json"
+        command = f"recsys compare {folder}/same.json {folder}/{file}.json"
+        assert visit.page.locator("#two code").inner_text() == command
         visit.page.get_by_role("button", name="Swap").click()
-        assert visit.page.locator("#two code").inner_text() == f"recsys compare {file}.json same.json"
+        command = f"recsys compare {folder}/{file}.json {folder}/same.json"
+        assert visit.page.locator("#two code").inner_text() == command
 
 
 def test_a_caution_of_the_page_is_one_of_recsys_compare(folder):

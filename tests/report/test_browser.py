@@ -61,7 +61,7 @@ def test_it_loads_without_a_word_on_the_console_or_the_network_and_draws_every_c
         assert visit.messages == []
         assert visit.requests == [report.as_uri()]
         assert visit.count(".plot") == visit.count(".plot svg") > 10
-        assert visit.count(".plot.paper") == visit.count("figure.wide") == 2
+        assert visit.count(".plot.paper") == visit.count("figure.wide:not(#map figure)") == 2
         empty = visit.page.evaluate(
             "[...document.querySelectorAll('.plot svg')]"
             ".filter(s => !s.querySelector('.role-mark path, .role-mark line, .role-mark text')).length"
@@ -144,7 +144,7 @@ def test_the_table_shows_what_was_chosen_and_the_numbers_are_those_computed(brow
         assert last.locator("th").inner_text() == "model 0"
         text = last.inner_text()
         assert f"{results['model 0']['recall@5']:.4f}" in text
-        assert f"{100 * (row.baseline_value / row.value - 1):+.1f} %" in text
+        assert f"{100 * (row.baseline_value / row.value - 1):+.1f}%" in text
         assert f"{row.losses} / {row.ties} / {row.wins}" in text
         assert "▼ worse" in text
         assert "corrected over all pairs" in visit.page.locator("#chosen").inner_text()

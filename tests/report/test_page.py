@@ -111,7 +111,7 @@ def test_the_card_says_which_model_by_how_much_and_how_surely(full):
     card = full[full.index('id="decision"') : full.index("<nav")]
     text = Page(card).text
     assert "model 2 leads, but the audit found errors" in text
-    assert f"over model 0, the baseline {100 * row.relative:+.1f} %" in text
+    assert f"over model 0, the baseline {100 * row.relative:+.1f}%" in text
     assert "over model 1, the next best" in text
     assert (
         f"{row.losses:,} of {row.n_units:,} users are served worse than by model 0, {row.wins:,} better"
@@ -122,6 +122,83 @@ def test_the_card_says_which_model_by_how_much_and_how_surely(full):
     quiet = Page(report_html(evaluations(lists, truth))).text
     assert "Ship model 2" in quiet
     assert "Not audited" in quiet
+
+
+def test_the_card_says_of_what_its_interval_and_its_p_are():
+    lists, truth, *_ = world()
+    results = evaluations(lists, truth, k=(10,))
+    tile = decide(gather_report_data(results)).tiles[0]
+    row = recsys.compare(results)["model 2", "model 0", "ndcg@10"]
+    ends = f"{100 * row.relative_interval.low:+.1f} to {100 * row.relative_interval.high:+.1f}%"
+    assert f"95% interval {ends} (this pair alone), p" in tile.small
+    assert "(Holm, corrected over all pairs)" in tile.small
+    bare = recsys.compare(results, correction="none", confidence=0.9, effect="cliffs_delta")
+    data = gather_report_data(bare, baseline="model 0")
+    assert decide(data).tiles[0].small.startswith("90% interval")
+    assert "(not corrected), Cliff's delta" in decide(data).tiles[0].small
+    assert ranking(data).heads[4] == selection(data)["effect"] == "Cliff's delta"
+    assert "not corrected: intervals are of one value or one pair alone." in Page(report_html(bare)).text
+
+
+def test_a_lift_without_an_interval_is_shown_with_that_of_the_difference():
+    lists, truth, *_ = world()
+    first, second, other = (
+        recsys.evaluate(lists[f"model {n}"], truth, ["ndcg@10"], cautions="ignore") for n in range(3)
+    )
+    data = gather_report_data({"a": [first, second], "b": [second, other]})
+    row = data.rows["b", "a", "ndcg@10"]
+    assert not math.isfinite(row.relative_interval.high)
+    ends = f"{row.interval.low:+.4f} to {row.interval.high:+.4f}"
+    assert f"95% interval of the difference {ends} (this pair alone)" in decide(data).tiles[0].small
+    assert ranking(data).heads[2] == "difference from a"
+    assert "inf" not in "".join(cell.small for line in ranking(data).rows for cell in line)
+
+
+def test_a_price_where_less_is_better_says_how_much_more_it_is():
+    truth = {u: {u, 100 + u} for u in range(40)}
+    narrow = {u: [u, 100 + u, *range(200, 208)] for u in truth}
+    wide = {u: [u, *range(300 + 9 * u, 309 + 9 * u)] for u in truth}
+    items, metrics = list(range(1400)), ["ndcg@10", "gini@10", "coverage@10"]
+    results = {
+        n: recsys.evaluate(own, truth, metrics, catalogue=items)
+        for n, own in {"narrow": narrow, "wide": wide}.items()
+    }
+    more, less = results["narrow"]["gini@10"], results["wide"]["gini@10"]
+    (gini,) = (one for one in price(gather_report_data(results)) if one.label == "gini@10")
+    assert gini.says == f"gini@10 {more:.2f}, {more / less:.1f} times wide's {less:.2f}"
+    assert gini.leader == "wide"
+    covered = decide(gather_report_data(results, metric="coverage@10"))
+    assert covered.heading == "wide leads on coverage@10"  # which is no merit as such, so nothing is shipped
+    assert covered.price == [f"gini@10 {less:.2f}: nobody has less"]
+    twice = {"a": [results["wide"]] * 2, "b": [results["wide"]] * 2}
+    same = decide(gather_report_data(twice, metric="coverage@10"))
+    assert same.heading == "a and b have the same coverage@10"
+    assert same.says.startswith("All 2 models have coverage@10 0.2")
+
+
+@pytest.mark.filterwarnings("ignore::recsys.stats.SmallSampleWarning")
+def test_one_user_and_names_that_are_numbers_make_a_card():
+    results = {n: recsys.evaluate({7: [n, 2]}, {7: {2, 3}}, ["ndcg@2", "recall@2"]) for n in (3, 4)}
+    compared = recsys.compare(results, baseline=4, cautions="ignore")
+    card = decide(gather_report_data(compared))
+    assert card.heading == "Nothing separates 3 and 4"
+    assert [tile.label for tile in card.tiles][:2] == ["over 4, the baseline and the next best", "who loses"]
+    assert compared.chart.forest().spec["concat"]
+    assert card.says.endswith("over 1 user. No test separates 4 from it: evaluate with more users.")
+    assert "More users: the two best differ for 1 of 1 only." in card.changes
+    assert not {"nan", "inf"} & set(re.split(r"\W+", Page(report_html(compared)).text))
+
+
+def test_a_value_that_is_missing_has_the_least_merit():
+    lists, truth, train, _ = world()
+    results = evaluations(lists, truth, metrics=("ndcg", "average_popularity"), k=(10,), train=train)
+    data = gather_report_data(results)
+    assert data.merit(math.nan, "average_popularity@10") == -math.inf
+    assert data.merit(2.0, "average_popularity@10") < data.merit(1.0, "average_popularity@10")
+    nobody = recsys.evaluate(lists["model 0"], {u: set() for u in truth}, ["ndcg@10"])
+    some = gather_report_data({"none": nobody, "some": results["model 1"]})
+    assert decide(some).says.endswith("Without a value of it: none.")
+    assert decide(gather_report_data({"a": nobody, "b": nobody})).heading == "No model has a value of ndcg@10"
 
 
 def test_every_pair_is_compared_and_corrected_over_all_of_them(full):
@@ -222,12 +299,79 @@ def test_where_nothing_was_found_the_page_stops_with_likely_causes():
     page = report_html(results, lists={"a": lists, "b": lists}, truth=truth, audit=AUDIT)
     text = Page(page).text
     assert "No model found anything" in text
-    assert "0 of the 30 items of the truth occur in the lists of a; the ids do not match" in text
-    assert "users of the truth occur" not in text  # all of them do, so that is no cause
+    assert (
+        "Items: 0 of the 30 relevant ones occur in the lists of a: they are new, or their ids are written "
+        "in another way."
+    ) in text
+    assert "of the truth have a list" not in text  # all of them do, so that is no cause
+    assert "exchanged" not in text
+    assert "The grades" not in text  # every user has relevant items
     assert data_of(page)["charts"] == {}
     sections = {a["id"] for tag, a in Page(page).tags if tag == "section"}
     assert sections == {"audit", "conventions", "provenance", "words"}
     assert "Not in this report" not in text
+
+
+def test_the_causes_where_nothing_was_found_are_those_the_inputs_show():
+    lists = {u: [100 + u, 200 + u] for u in range(30)}
+    truth = {u: {u} for u in range(30)}
+
+    def causes(shown, wanted, **inputs):
+        result = recsys.evaluate(shown, wanted, ["ndcg@2"])
+        return " ".join(decide(gather_report_data({"a": result}, **inputs)).causes)
+
+    train = {u: {(u + 1) % 30, 100 + u} for u in range(30)}
+    said = causes(lists, truth, lists={"a": lists}, truth=truth, train=train)
+    assert "Items: 0 of the 30 relevant ones occur in the lists of a; the ids match, as 30 of them" in said
+    new = {u: {1000 + u} for u in range(30)}
+    said = causes(lists, new, lists={"a": lists}, truth=new, train=train)
+    assert "occur in the lists of a, nor in training: they are new, or" in said
+    further = {u: [100 + u, 200 + u, u] for u in range(30)}
+    said = causes(further, truth, lists={"a": further}, truth=truth)
+    assert said == "The cut-off: only the first 2 places count; 30 relevant items stand further down."
+    assert "Ids that do not match" in causes(lists, truth)  # without lists and truth that may be
+    assert "Ids that do not match" not in causes(further, truth)  # but not where items were found
+
+
+def test_a_caution_of_the_comparison_names_what_it_is_about():
+    truth = {u: {u} for u in range(300)}
+    lists = {
+        f"m{n}": {u: [u] if u < 6 * n else [-1, -2, -3, u] if u < 20 * n else [-1] for u in truth}
+        for n in range(6)
+    }
+    results = {n: recsys.evaluate(own, truth, ["ndcg@10", "mrr@10"]) for n, own in lists.items()}
+    cautions = gather_report_data(results).warnings
+    about = [line for line in cautions if "too skewed" in line]
+    assert len(about) == 1
+    assert re.match(r"m\d against m\d on (ndcg|mrr)@10 and \d+ more comparisons: differences are", about[0])
+
+
+def test_groups_count_the_users_that_are_in_their_means():
+    lists, truth, train, _ = world()
+    empty = list(truth)[::4]
+    judged = {u: dict.fromkeys(row, 0 if u in empty else 1) for u, row in truth.items()}
+    results = {n: recsys.evaluate(own, judged, ["ndcg@10"]) for n, own in lists.items()}
+    data = gather_report_data(results, lists=lists, truth=judged, train=train)
+    n_measured = data.first(data.best).n_cases["ndcg@10"]
+    assert n_measured == len(truth) - len(empty)
+    activity = {s.name: s for s in section_numbers.all_strata(data)}["activity"]
+    assert sum(activity.sizes.values()) == n_measured
+    for group in selection(data)["groups"]:
+        rows = [row for row in group["rows"] if row]
+        assert {sum(row[8:11]) for row in rows} == {group["n"]}
+    page = report_html(results, lists=lists, truth=judged, train=train)
+    left_out = f"{len(empty)} of {len(truth)} users have no relevant items"
+    assert f"{left_out}: they are in no mean" in Page(page).text
+
+
+def test_the_inspector_drops_what_a_browser_or_terminal_obeys():
+    lists, truth, train, _ = world()
+    titles = {i: f"film \u202e{i}\x1b[31m" for row in lists["model 0"].values() for i in row}
+    page = report_html(evaluations(lists, truth), lists=lists, truth=truth, train=train, items=titles)
+    shown = json.dumps(data_of(page)["inspector"], ensure_ascii=False)
+    assert "film " in shown
+    assert "\u202e" not in shown
+    assert "\\u001b" not in shown
 
 
 def test_every_word_of_statistics_is_explained_once_and_linked(full):
@@ -553,8 +697,13 @@ def test_several_runs_several_cases_and_weights_are_reported():
     clustered = evaluations(lists, truth, clusters={u: f"c{u // 2}" for u in truth})
     text = Page(report_html(clustered, truth=truth)).text
     assert "120 cases of 60 users" in text
+    assert "over 120 cases." in text
     weighted = evaluations(lists, truth, case_weights={u: 1.0 + u % 3 for u in truth})
     assert f"{weighted['model 1']['ndcg@10']:.4f}" in Page(report_html(weighted)).text
+    spread = section_numbers.spread(gather_report_data(weighted))
+    assert spread["model 1"]["mean"] == pytest.approx(weighted["model 1"]["ndcg@10"])
+    covered = recsys.evaluate(lists["model 0"], truth, ["coverage@10"], catalogue=range(60))
+    assert "120 users 1 model" in Page(report_html(covered)).text
 
 
 def test_groups_of_an_evaluation_are_a_stratum():
@@ -671,6 +820,18 @@ def test_the_comparison_given_decides_the_headline_unless_a_metric_is_named():
     assert "has the highest recall@10" in page
     assert "3 comparisons (3 pairs of models x 1 metric)" in page
     assert "has the highest mrr@5" in Page(report_html(comparison, metric="mrr@5")).text
+
+
+def test_accuracy_and_coverage_say_which_way_is_better():
+    lists, truth, *_ = world()
+    whole = {n: {u: [*own[u], *(set(range(60)) - set(own[u]))] for u in own} for n, own in lists.items()}
+    results = {
+        n: recsys.evaluate(own, truth, ["average_rank", "ndcg@10", "coverage@10"], complete=True)
+        for n, own in whole.items()
+    }
+    assert "Lower is more accurate" in Page(report_html(results, headline="average_rank")).text
+    assert "Higher is more accurate" in Page(report_html(results)).text
+    assert "coverage needs a metric of accuracy" in Page(report_html(results, headline="coverage@10")).text
 
 
 def test_a_metric_that_is_better_when_lower_is_read_that_way():

@@ -385,9 +385,23 @@ def test_a_comparison_draws_its_differences(results):
     assert [axes.get_title("left") for axes in panels] == [
         m for m in results["model 0"] if m.endswith(("@1", "@5", "@10"))
     ]
-    assert comparison.plot.winloss() is not None
+    assert comparison.chart.winloss().spec["data"]["values"] == users  # of the headline metric
     pairs = recsys.compare(results)
     assert "model 2 – model 1" in [r["label"] for r in pairs.chart.forest("mrr@10").spec["data"]["values"]]  # noqa: RUF001
+
+
+def test_bars_hold_by_default_what_one_axis_can():
+    lists, truth, train, _ = world()
+    metrics = ["ndcg@10", "novelty@10", "coverage@10"]
+    results = {n: recsys.evaluate(own, truth, metrics, train=train) for n, own in lists.items()}
+    compared = recsys.compare(results, baseline="model 0")
+    ticks = [tick.get_text() for tick in compared.plot.bars().get_xticklabels()]
+    assert ticks == ["ndcg@10", "coverage@10"]
+    assert [tick.get_text() for tick in compared.plot.bars("novelty@10").get_xticklabels()] == ["novelty@10"]
+    rows = compared.chart.winloss().spec["data"]["values"]
+    assert {row["who"] for row in rows} == {"model 1", "model 2"}
+    with pytest.raises(InputError, match="no value for each user"):
+        compared.plot.winloss("coverage@10")
 
 
 def test_what_cannot_be_drawn_is_refused(results):
@@ -486,6 +500,28 @@ def test_no_two_models_of_twelve_look_alike():
     series = model_series([f"m{i}" for i in range(12)])
     looks = list(zip(series.colours, series.shapes, series.dashes, strict=True))
     assert len(set(looks)) == len(series.names)
+
+
+def test_eight_models_and_the_baseline_differ_in_colour_and_in_shape():
+    seen = [lab(linear(c)) for c in (style.GREY, *style.COLOURS[:8])]
+    assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)) > 25
+    assert len(set(style.SHAPES[:8])) == 8
+
+
+def test_of_a_crowd_the_first_and_the_baseline_are_named():
+    names = [f"model {i}" for i in range(50)]
+    by_model = {name: {5: 0.01 * i, 10: 0.02 * i} for i, name in enumerate(names)}
+    picture = PICTURES["cutoffs"]({"ndcg": by_model}, baseline="model 49", order=names)
+    (panel,) = picture.panels
+    named = [*names[: style.N_OF_CROWD], "model 49"]
+    assert panel.series.told_apart == named
+    text = next(mark for mark in panel.marks if mark.kind == "text")
+    assert sorted(row["label"] for row in text.rows) == sorted(named)
+    assert {row["model"] for row in panel.rows} == set(names)  # all are drawn
+    groups = {name: {"old": 0.2, "new": 0.1} for name in names}
+    legend = json.dumps(charts.strata(groups, baseline="model 49", order=names).spec)
+    assert json.dumps({"values": named})[1:-1] in legend
+    assert len(figures.strata(groups, baseline="model 49").get_legend().get_texts()) == len(named)
 
 
 def test_one_colour_has_one_meaning():
@@ -595,7 +631,7 @@ def test_a_crowd_of_points_has_no_label_over_another():
     axes = figures.tradeoff(crowd)
     axes.figure.draw_without_rendering()
     assert overlaps(text_boxes(axes)) == []
-    assert 15 < len(axes.texts) < len(crowd)
+    assert 3 < len(axes.texts) <= style.N_OF_CROWD
     assert len(charts.tradeoff(crowd).spec["data"]["values"]) == len(crowd)
 
 

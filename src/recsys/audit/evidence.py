@@ -289,7 +289,7 @@ def has_row(rows: Any, ids: Ids) -> Bool:
     if rows.named:
         if rows.ids.kind != ids.kind:
             return np.zeros(len(ids), dtype=bool)
-        return np.asarray(rows.ids.code_of(ids.values) >= 0)
+        return np.asarray(rows.row_of(ids.values) >= 0)
     if ids.kind != "int":
         return np.zeros(len(ids), dtype=bool)
     return np.asarray((ids.values >= 0) & (ids.values < rows.size))

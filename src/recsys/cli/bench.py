@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from recsys.audit import Audit, Finding, audit
-from recsys.cli.bench_plan import BenchPlan, Remark, make_plan, plan_of_folder
+from recsys.cli.bench_plan import PARTS, BenchPlan, Remark, make_plan, plan_of_folder, read_events
 from recsys.comparison.compare import Comparison, compare
 from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError, MissingExtraError, SplitError, TieWarning
@@ -29,9 +29,9 @@ from recsys.evaluation import tables
 from recsys.evaluation.evaluate import evaluate, recommend
 from recsys.evaluation.results import Evaluation
 from recsys.evaluation.run import load_ranking
-from recsys.inputs.files.reader import read_table
 from recsys.inputs.ids import IdKind
-from recsys.metrics.registry import metric_set, set_requests
+from recsys.metrics.registry import Request, metric_set, set_requests
+from recsys.models.model_files import fingerprint
 from recsys.models.trainable import TRAINABLE, Trainable, tune
 from recsys.report.decision import Decision, decide
 from recsys.report.report_data import ReportData, gather_report_data, verdict_word
@@ -41,6 +41,7 @@ from recsys.types import Interactions, Lists, cached_property
 __all__ = ["Bench", "bench"]
 
 BASELINE = "popularity"
+_LEAK = "trained_on_test"
 _K, _OTHER_CUTS, _LIST_LENGTH = 10, (5, 20), 20
 _FEWEST_USERS = 20
 Progress = Callable[[int, int, str], object]
@@ -56,7 +57,7 @@ class Training:
 
     def __str__(self) -> str:
         settings = ", ".join(f"{name}={value}" for name, value in self.settings.items())
-        return f"{settings or 'as they are'} (of {self.trials} trials)"
+        return f"{settings or 'as they are'} (of {tables.count_with_noun(self.trials, 'trial|trials')})"
 
 
 @dataclass(eq=False, repr=False)
@@ -72,6 +73,8 @@ class Bench(tables.Tabled):
         lists: {model: its lists}.
         training: {model: settings, trials and seconds} of the models that were trained here.
         left_out: {model: why it was not trained}.
+        leaks: of each model that was trained on rows of the test, a finding of the audit.
+        items: titles of items for the report.
         notes: what else there is to say: (heading, sentence) each.
     """
 
@@ -83,6 +86,8 @@ class Bench(tables.Tabled):
     lists: dict[str, Lists] = field(default_factory=dict)
     training: dict[str, Training] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
+    leaks: list[Finding] = field(default_factory=list)
+    items: Any = None
     notes: list[Remark] = field(default_factory=list)
 
     @property
@@ -105,10 +110,12 @@ class Bench(tables.Tabled):
                 source, self.test, requests, seen=self.history, train=self.history, conventions=conventions,
                 catalogue=self.catalogue if is_ready else None,
             )  # fmt: skip
+        if is_ready:
+            self.lists[name] = source
+            return
         users = self.test.cases.values
-        self.lists[name] = (
-            source if is_ready else recommend(source, _LIST_LENGTH, users=users, seen=self.history)
-        )
+        known = users[source.user_rows.row_of(users) >= 0]  # the others are misses of the evaluation
+        self.lists[name] = recommend(source, _LIST_LENGTH, users=known, seen=self.history)
 
     @cached_property
     def comparison(self) -> Comparison:
@@ -118,9 +125,10 @@ class Bench(tables.Tabled):
 
     @cached_property
     def audit(self) -> Audit:
-        """What is wrong with the split, or with the lists of the best model."""
+        """What is wrong with the split, with the lists of the best model, or with what models learnt from."""
         conventions = self.evaluations[self.best].conventions
-        return audit(self.history, self.test, self.lists[self.best], conventions=conventions)
+        found = audit(self.history, self.test, self.lists[self.best], conventions=conventions)
+        return Audit([*self.leaks, *found], [_LEAK, *found.checked], found.skipped, found.facts)
 
     @cached_property
     def _report_data(self) -> ReportData:
@@ -135,6 +143,7 @@ class Bench(tables.Tabled):
             "lists": self.lists,
             "truth": self.test,
             "train": self.history,
+            "items": self.items,
         }
 
     @cached_property
@@ -161,7 +170,7 @@ class Bench(tables.Tabled):
     def _columns(self) -> tables.Columns:
         requests = next(iter(self.evaluations.values())).requests
         columns: dict[str, list[Any]] = {"model": list(self.evaluations)}
-        for name in (str(request) for request in requests if request.k == _K):
+        for name in (str(r) for r in requests if r.k == _K or str(r) == self.headline):
             columns[name] = [result[name] for result in self.evaluations.values()]
         rows = [self._report_data.rows.get((model, BASELINE, self.headline)) for model in self.evaluations]
         columns[f"against {BASELINE}"] = [
@@ -177,7 +186,8 @@ class Bench(tables.Tabled):
         return columns
 
     def _footnotes(self) -> list[str]:
-        return [f"{heading}: {sentence}" for heading, sentence in self._remarks()]
+        leaks = [("Leak", finding.message) for finding in self.leaks]
+        return [f"{heading}: {sentence}" for heading, sentence in [*leaks, *self._remarks()]]
 
     def _remarks(self) -> list[Remark]:
         """How it came about, and what was not run."""
@@ -214,7 +224,19 @@ class Bench(tables.Tabled):
         """
         from recsys.report import write_report
 
-        return write_report(path, self.evaluations, title=title, **self._report_inputs())
+        return write_report(
+            path, self.evaluations, title=title, methods=self._methods_facts(), **self._report_inputs()
+        )
+
+    def _methods_facts(self) -> dict[str, Any]:
+        """What the results do not know of how they were made, and the plan does."""
+        plan = self.plan
+        rows = {part: int(mask.sum()) for part, mask in plan.masks.items()}
+        parameters = {**plan.parameters, **({} if plan.seed is None else {"seed": plan.seed})}
+        return {
+            "split": {"how": plan.how, "parameters": parameters, "counts": {"rows": rows}},
+            "candidates": "but for the items that the user had before the test",
+        }
 
 
 def bench(
@@ -224,6 +246,8 @@ def bench(
     output: str | os.PathLike[str] | None = None,
     split: str | os.PathLike[str] | None = None,
     baselines: Sequence[str] | None = None,
+    headline: str | None = None,
+    items: Any = None,
     trials: int = 8,
     relevant_from: float | None = None,
     columns: Mapping[str, str | None] | None = None,
@@ -241,11 +265,13 @@ def bench(
         data: a pandas, polars or Arrow table with columns of users and items, and if possible of times and
             ratings; or the path of a file, whose ids are read as text.
         models: {name: model} to stand beside the baselines, as evaluate takes them: lists for the users of
-            the test, Factors, Scores, a fitted model. They must not have seen the test: train them on the
-            parts of `split`.
+            the test, Factors, Scores, a fitted model, the path of either. They must not have seen the test:
+            train them on the parts of `split`. A model of `recsys train` that has is an error of the audit.
         output: also write the report here (.html).
         split: instead of data, a folder that `recsys bench --split-to` or `recsys split` wrote.
         baselines: names in `recsys.models.trainable.TRAINABLE`; by default all. Popularity is always there.
+        headline: the metric that decides, and that settings are chosen by; by default ndcg@10.
+        items: {item: title}, or a table with item and title columns, for the report.
         trials: how many settings of each baseline are tried at most.
         relevant_from: the rating from which on an item is relevant; by default the ratings decide.
         columns: the column of each role ("user", "item", "time", "grade") that is not recognised; None for
@@ -276,11 +302,17 @@ def bench(
             hint="Users need a row to learn from and a row to predict.",
         )
     requests = set_requests("bench", _K)
-    result = Bench(plan, requests[0], test, plan.history("train", "validation"))
+    asked = Request.parse(headline or requests[0])
+    requests = tuple(dict.fromkeys((str(asked), *requests)))
+    result = Bench(plan, str(asked), test, plan.history("train", "validation"), items=items)
     in_curves = set(metric_set("bench")) & set(metric_set("headline"))
     requests += tuple(f"{m.name}@{k}" for m in metric_set("bench") if m in in_curves for k in _OTHER_CUTS)
+    requests = tuple(dict.fromkeys(requests))
     conventions = Conventions().but(relevant_from=plan.ratings.relevant_from)
-    entries = {name: TRAINABLE.find(name) for name in _baseline_names(baselines, models)}
+    named = {name: TRAINABLE.find(name) for name in _baseline_names(baselines, models)}
+    reasons = {name: _why_not(entry, result) for name, entry in named.items()}
+    result.left_out = {name: why for name, why in reasons.items() if why is not None}
+    entries = {name: entry for name, entry in named.items() if name not in result.left_out}
     before, validation = plan.history("train"), plan.held_out("validation")
     most_trials = 0 if validation is None else trials
     n_trials = {name: min(most_trials, len(entry.trials)) for name, entry in entries.items()}
@@ -302,19 +334,18 @@ def bench(
 
     for name in [*entries, *(models or ())]:
         tell(done, total, name)
-        why_not = _why_not(entries[name], result) if name in entries else None
-        if why_not is None:
-            try:
-                source = train(name) if name in entries else load_ranking((models or {})[name])
-                result.add(name, source, requests, conventions)
-            except (MissingExtraError, MemoryError) as error:
-                why_not = str(error) or "the memory does not suffice."
-        if why_not is not None:
-            result.left_out[name] = why_not
+        try:
+            source = train(name) if name in entries else _read_model((models or {})[name], ids)
+            result.add(name, source, requests, conventions)
+            result.leaks += _find_leak(name, source, result)
+        except (MissingExtraError, MemoryError) as error:
+            result.left_out[name] = str(error) or "the memory does not suffice."
             result.training.pop(name, None)
         done += 1 + n_trials.get(name, 0)
     tell(total, total, "comparing")
-    by_merit = sorted(result.evaluations, key=lambda name: -result.evaluations[name][result.headline])
+    sign = 1.0 if asked.metric.better == "lower" else -1.0
+    values = {name: sign * evaluation[result.headline] for name, evaluation in result.evaluations.items()}
+    by_merit = sorted(values, key=lambda name: (math.isnan(values[name]), values[name]))
     result.evaluations = {name: result.evaluations[name] for name in by_merit}
     result.notes += _warnings(result, given=bool(models), has_split=split is not None)
     if output is not None:
@@ -333,9 +364,34 @@ def _read_plan(data: Any, split: str | os.PathLike[str] | None, ids: IdKind, **o
         del options["seed"]
         return plan_of_folder(split, ids=ids, **options)
     if isinstance(data, str | os.PathLike):
-        named = {role: name for role, name in (options["columns"] or {}).items() if name is not None}
-        data, _ = read_table(data, columns=named or None, ids=ids)
+        data = read_events(data, columns=options["columns"], ids=ids)
     return make_plan(data, **options)
+
+
+def _read_model(model: Any, ids: IdKind) -> Any:
+    """Lists, or what ranks the catalogue; the ids of files are read as those of the data."""
+    return load_ranking(model, ids=ids if isinstance(model, str | os.PathLike) else None)
+
+
+def _find_leak(name: str, model: Any, result: Bench) -> list[Finding]:
+    """A finding if a model from a file was trained on rows of the test, as far as the file tells."""
+    about = getattr(model, "about", {}).get("data")
+    data = about if isinstance(about, Mapping) else {}
+    n_learnt, pairs, plan = data.get("interactions"), data.get("pairs"), result.plan
+    n_before = len(result.history.codes)
+    learnt = None
+    # What the plan leaves out, such as repeated rows, may have been learnt from.
+    if isinstance(n_learnt, int) and n_learnt > n_before + plan.n_left_out:
+        learnt = f"{n_learnt:,} rows, and {n_before:,} come before the test"
+    elif pairs is not None:
+        for parts in (("test",), ("train", "test"), ("validation", "test"), PARTS):
+            if fingerprint(plan.history(*parts))["pairs"] == pairs:
+                learnt = f"the rows of {' and '.join(parts)}"
+                break
+    if learnt is None:
+        return []
+    todo = "Train it on train and validation of recsys bench FILE --split-to FOLDER."
+    return [Finding(_LEAK, "error", f"{name} learnt from {learnt}.", todo=todo, area="leakage")]
 
 
 def _baseline_names(baselines: Sequence[str] | None, models: Mapping[str, Any] | None) -> list[str]:
@@ -352,7 +408,7 @@ def _why_not(entry: Trainable, result: Bench) -> str | None:
     if entry.needs_times and result.history.times is None:
         return "there are no times."
     if entry.extra is not None and not entry.installed:
-        return str(MissingExtraError(entry.extra, entry.extra, "It"))
+        return str(MissingExtraError(entry.extra, entry.extra, "it"))
     free = free_memory()
     if entry.memory is None or free is None:
         return None
@@ -366,16 +422,20 @@ def _why_not(entry: Trainable, result: Bench) -> str | None:
     )
 
 
-def free_memory() -> int | None:
-    """The bytes that this process may still take; None where the system does not tell."""
+def free_memory(group: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """The bytes that this process may still take; None where the system does not tell.
+
+    `group` is the folder of the container's limits; pages of files that the system would hand back are free.
+    """
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
     except (OSError, ValueError, StopIteration):
         return None
-    with suppress(OSError, ValueError):  # of a container
-        group = Path("/sys/fs/cgroup")
+    with suppress(OSError, ValueError, StopIteration):
         limit, used = (int((group / f"memory.{name}").read_text("ascii")) for name in ("max", "current"))
+        lines = (group / "memory.stat").read_text("ascii").splitlines()
+        used -= next(int(line.split()[1]) for line in lines if line.startswith("inactive_file "))
         free = min(free, max(limit - used, 0))
     return free
 
@@ -383,7 +443,7 @@ def free_memory() -> int | None:
 def _warnings(result: Bench, *, given: bool, has_split: bool) -> list[Remark]:
     """What weakens the result: few users, and models that may know the test."""
     remarks = []
-    n_users = result.evaluations[result.best].n_cases[result.headline]
+    n_users = result.evaluations[result.best].n_cases.get(result.headline, _FEWEST_USERS)
     if n_users < _FEWEST_USERS:
         words = tables.count_with_noun(n_users, "user|users")
         remarks.append(

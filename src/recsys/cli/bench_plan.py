@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -15,8 +15,9 @@ import numpy as np
 
 from recsys.errors import ColumnError, FileError, InputError, SplitError
 from recsys.inputs import read_interactions
+from recsys.inputs.files.formats import open_file
 from recsys.inputs.files.reader import read_table
-from recsys.inputs.frames import as_frame, column_array, find_columns
+from recsys.inputs.frames import as_frame, column_array, detect_columns, find_columns
 from recsys.inputs.timestamps import Clock
 from recsys.splits import Split, split
 from recsys.splits.split_result import format_count
@@ -24,11 +25,13 @@ from recsys.splits.split_table import FrameTable
 from recsys.types import Array, Bool, Int, Interactions
 
 _ROLES = {"user": "users", "item": "items", "time": "times", "grade": "ratings"}
-_PARTS = ("train", "validation", "test")
+PARTS = ("train", "validation", "test")
 _TOP_SHARE = 0.8  # relevant is what reaches this share of the highest rating: 4 of 5, 8 of 10
 _HIGHEST_STAR = 10.0  # whole numbers beyond it are counts, unless they crowd at the upper end
 _HELD_OUT_SHARE = 0.1  # of the rows, for test and for validation
 _KNOWN_SHARE, _FEWEST_KNOWN = 0.5, 20  # of the users of a test, those a border in time must leave a history
+_FEWEST_ROWS = 3  # of a user: to learn from, to validate and to test
+_HIGHEST_GRADE = 1e300  # as conventions have it
 _LONG_HISTORY, _LONG_TEST = 30, 5  # users with so many rows can spare five for the test
 
 
@@ -55,6 +58,8 @@ class BenchPlan:
         masks: which rows are train, validation and test.
         split: the split itself; None if the parts came from a folder.
         remarks: what else was seen, such as rows that were left out: (heading, sentence) each.
+        n_left_out: how many rows were left out.
+        seed: of the split.
     """
 
     table: FrameTable
@@ -66,6 +71,8 @@ class BenchPlan:
     masks: Mapping[str, Bool]
     split: Split | None
     remarks: tuple[Remark, ...]
+    n_left_out: int = 0
+    seed: int | None = None
 
     def history(self, *parts: str) -> Interactions:
         """All rows of these parts together."""
@@ -83,7 +90,7 @@ class BenchPlan:
         """Of each row, whether its user (or item) occurs in the parts before this one."""
         ids, codes = self.table.ids(role)
         known = np.zeros(len(ids), dtype=bool)
-        for before in _PARTS[: _PARTS.index(part)]:
+        for before in PARTS[: PARTS.index(part)]:
             known[codes[self.masks[before]]] = True
         return np.asarray(known[codes])
 
@@ -147,14 +154,22 @@ def make_plan(
         InputError: the data is no table, or has a single user or item.
         SplitError: no user has enough rows.
     """
+    frame = as_frame(data)
+    data = data if frame is None else frame
     table, roles, remarks, _ = _read_roles(data, columns)
+    n_left_out, time = len(data) - len(table), roles["time"]
     ratings = read_ratings(table, roles["grade"], relevant_from)
     roles["grade"] = roles["grade"] if ratings.relevant_from is not None else None
     table = FrameTable(table.frame, roles)
-    how, parameters, why = _choose_split(table, roles["time"])
+    how, parameters, why = _choose_split(table, time)
     try:
         made = cast("Split", split(table, how, seed=seed, **parameters))
     except SplitError as error:
+        if time is not None and np.bincount(table.ids("user")[1]).max() >= _FEWEST_ROWS:
+            untimed: Any = {**(columns or {}), "time": None}
+            plan = make_plan(data, columns=untimed, relevant_from=relevant_from, seed=seed)
+            not_read = ("Not read", f"the column {time!r}: its times do not order the rows of a user.")
+            return replace(plan, remarks=(not_read, *plan.remarks))
         raise SplitError(
             f"no user has enough rows for a test, a validation and something to learn from: {error.message}",
             hint="Users need at least three rows; check which column is the user.",
@@ -163,8 +178,10 @@ def make_plan(
     if n_short:
         sentence = f"{format_count(n_short, 'user')} with too few rows for a test."
         remarks.append(("Only trained on", sentence))
-    masks = {part: made.mask(part) for part in _PARTS}
-    return BenchPlan(table, roles, ratings, how, parameters, why, masks, made, tuple(remarks))
+    masks = {part: made.mask(part) for part in PARTS}
+    return BenchPlan(
+        table, roles, ratings, how, parameters, why, masks, made, tuple(remarks), n_left_out, seed
+    )
 
 
 def plan_of_folder(
@@ -188,12 +205,11 @@ def plan_of_folder(
 
     place = Path(folder)
     manifest = read_manifest(place / "manifest.json")
-    named = {role: name for role, name in (columns or {}).items() if name is not None}
     frames = {}
-    for part in _PARTS:
+    for part in PARTS:
         file = next((f for f in sorted(place.glob(f"{part}.*"))), None)
         if file is not None:
-            frames[part] = read_table(file, columns=named or None, **reading)[0]
+            frames[part] = read_events(file, columns=columns, **reading)
         elif part != "validation":
             raise FileError(
                 f"{place} has no file of the part {part!r}.", hint="Name a folder that recsys split wrote."
@@ -203,15 +219,46 @@ def plan_of_folder(
     table, roles, remarks, rows = _read_roles(whole, columns, repeats=True)
     ratings = read_ratings(table, roles["grade"], relevant_from)
     roles["grade"] = roles["grade"] if ratings.relevant_from is not None else None
-    masks = {part: side[rows] == part for part in _PARTS}
+    masks = {part: side[rows] == part for part in PARTS}
     if not masks["validation"].any():
         remarks.append(("Not tuned", "there is no validation part."))
     parameters = {key: value for key, value in manifest["parameters"].items() if key != "columns"}
     why = f"as {place.name} has it."
     return BenchPlan(
         FrameTable(table.frame, roles), roles, ratings, manifest["how"], parameters, why, masks, None,
-        tuple(remarks),
+        tuple(remarks), len(whole) - len(table), manifest.get("seed"),
     )  # fmt: skip
+
+
+def read_events(
+    path: str | os.PathLike[str], *, columns: Mapping[str, str | None] | None = None, **reading: Any
+) -> Any:
+    """The table in a file; where cells of ratings are empty, they are missing.
+
+    Args:
+        path: the file.
+        columns: as for make_plan.
+        reading: how it is read, as `read_table` takes it.
+    """
+    source, named = open_file(path), dict[str, Any](columns or {})
+    try:
+        return read_table(source, columns=named or None, **reading)[0]
+    except FileError:
+        unrated: Any = {**named, "grade": None}  # whose cells stay text
+        table, _ = read_table(source, columns=unrated, **reading)
+        name = detect_columns(list(table.columns), ("grade",), named, source.name).get("grade")
+        if name is None or "" not in set(table[name]):
+            raise
+        ratings = []
+        for cell in table[name]:
+            try:
+                ratings.append(float(cell) if cell else np.nan)
+            except ValueError:
+                raise FileError(
+                    f"{source.name}: the grade {cell!r} is not a number.",
+                    hint="Mend the cell, or name another column: columns={'grade': ...}.",
+                ) from None
+        return table.assign(**{name: ratings})
 
 
 def _read_roles(
@@ -326,12 +373,13 @@ def read_ratings(table: FrameTable, column: str | None, relevant_from: float | N
             float(relevant_from),
             f"ratings {scale}: {relevant_from:g} and more count as relevant, as asked for ({share:.0%}).",
         )
-    if low < 0:
+    problem = "and grades start at 0" if low < 0 else "which is too much for a grade"
+    if low < 0 or not high < _HIGHEST_GRADE:
         raise InputError(
-            f"the ratings go from {scale}, and grades start at 0.",
+            f"the ratings go from {scale}, {problem}.",
             table="data",
             column=column,
-            hint="Add what makes the lowest one 0, or leave the ratings out: columns={'grade': None}.",
+            hint="Change their scale, or leave the ratings out: columns={'grade': None}.",
         )
     if len(levels) == 1:
         return Ratings(None, f"all ratings are {low:g}, so every row is relevant.")
@@ -357,9 +405,9 @@ def _choose_split(table: FrameTable, time: str | None) -> tuple[str, dict[str, A
     if time is None:
         parameters = {"test": 2 * _HELD_OUT_SHARE, "validation": _HELD_OUT_SHARE, "short": "train"}
         return "per_user_ratio", parameters, (
-            "there are no times (columns={'time': ...} names them), so a fifth of each user's rows is drawn "
-            "for the test and a tenth for validation. Nothing can be said about the future: models may learn "
-            "from what came after the test."
+            "there are no times to go by (columns={'time': ...} names them), so a fifth of each user's rows "
+            "is drawn for the test and a tenth for validation. Nothing can be said about the future: models "
+            "may learn from what came after the test."
         )  # fmt: skip
     n = _LONG_TEST if np.median(sizes) >= _LONG_HISTORY else 1
     last = {"n": n, "validation": n, "short": "train"}
@@ -379,6 +427,15 @@ def _choose_split(table: FrameTable, time: str | None) -> tuple[str, dict[str, A
             f"one border in time for all: the newest {_HELD_OUT_SHARE:.0%} of the rows are the test, as much "
             f"before them is validation; nothing is learnt from the future. {known[1]:,} of {n_users[1]:,} "
             "users of the test have a history."
+        )  # fmt: skip
+    if all(k >= _KNOWN_SHARE * of for k, of in zip(known, n_users, strict=True)):
+        few = " and ".join(
+            f"{k:,} in the {part}" for k, part in zip(known, ("validation", "test"), strict=True)
+        )
+        return "leave_last", last, (
+            f"a border in time for all would leave too few users with a history ({few}; it takes "
+            f"{_FEWEST_KNOWN}), so {per_user}. It leaks across users: a model may learn from what others did "
+            "later."
         )  # fmt: skip
     return "leave_last", last, (
         f"a border in time for all would leave {known[0]:,} of {n_users[0]:,} users of the validation and "

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -13,13 +15,58 @@ from recsys.cli import shared_options
 from recsys.cli.error_messages import note, print_warnings
 from recsys.cli.option_sections import VerbCommand
 from recsys.cli.output import check_target, print_json, print_page, progress_bar, screen
-from recsys.cli.shared_options import FileOptions, column_option, combine_options, format_option
+from recsys.cli.shared_options import FileOptions, column_option, format_option, gather_options
+
+if TYPE_CHECKING:
+    from recsys.cli.bench_plan import BenchPlan
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _MATRICES = (".npz", ".safetensors", ".pt")
 
-_data_options = combine_options(
+
+@dataclass(frozen=True)
+class DataOptions:
+    """How a file of interactions is read: the columns of its roles, what is relevant, ids and format."""
+
+    user: str | None
+    item: str | None
+    time: str | None
+    grade: str | None
+    relevant_from: float | None
+    ids: Literal["str", "int", "auto"]
+    form: str | None
+    encoding: str
+
+    @property
+    def columns(self) -> dict[str, str | None] | None:
+        """The columns that were named; None for times or ratings that are not to be read."""
+        named = {role: getattr(self, role) for role in ("user", "item", "time", "grade")}
+        given = {role: name for role, name in named.items() if name is not None}
+        unread = [role for role in ("time", "grade") if given.get(role, "").lower() == "none"]
+        return {**given, **dict.fromkeys(unread)} or None
+
+    def read(self, file: str, *, strict: bool = False) -> Any:
+        """The table in the file; with `strict`, a row without a rating is an error."""
+        from recsys.cli.bench_plan import read_events
+        from recsys.inputs.files.reader import read_table
+
+        options: dict[str, Any] = {"columns": self.columns, "ids": self.ids, "format": self.form}
+        if strict:
+            return read_table(file, encoding=self.encoding, **options)[0]
+        return read_events(file, encoding=self.encoding, **options)
+
+    def plan(self, file: str, seed: int, *, strict: bool = False) -> BenchPlan:
+        """What the file says of itself."""
+        from recsys.cli.bench_plan import make_plan
+
+        table = self.read(file, strict=strict)
+        return make_plan(table, columns=self.columns, relevant_from=self.relevant_from, seed=seed)
+
+
+_data_options = gather_options(
+    "data",
+    DataOptions,
     column_option("user", "users"),
     column_option("item", "items"),
     column_option("time", "times"),
@@ -57,6 +104,9 @@ class BenchCommand(VerbCommand):
 @click.option(
     "--baselines", metavar="NAMES", help="Only these, separated by commas; popularity is always there."
 )
+@click.option("-m", "--metric", "--headline", "headline", metavar="METRIC", default="ndcg@10",
+              show_default=True, help="The metric that decides, also between settings.")  # fmt: skip
+@click.option("--items", metavar="FILE", help="Table of items with their titles, for the report.")
 @click.option("--trials", type=click.IntRange(min=1), default=8, show_default=True,
               help="Settings of each baseline that are tried on validation, at most.")  # fmt: skip
 @click.option("--split-to", "target", type=_FOLDER, metavar="FOLDER",
@@ -76,20 +126,15 @@ def bench_command(
     file: str | None,
     models: tuple[str, ...],
     baselines: str | None,
+    headline: str,
+    items: str | None,
     trials: int,
     target: Path | None,
     folder: Path | None,
     output: Path,
     no_report: bool,
     title: str | None,
-    user: str | None,
-    item: str | None,
-    time: str | None,
-    grade: str | None,
-    relevant_from: float | None,
-    ids: Literal["str", "int", "auto"],
-    form: str | None,
-    encoding: str,
+    data: DataOptions,
     seed: int,
     as_json: bool,
     quiet: bool,
@@ -103,31 +148,27 @@ def bench_command(
     """
     from recsys.cli.bench import bench
     from recsys.errors import MissingExtraError
-    from recsys.inputs.files.reader import read_table
 
     if (file is None) == (folder is None):
         raise click.UsageError(
             "name a FILE of interactions before --models, or --split FOLDER with the parts of one; not both."
         )
-    named = {"user": user, "item": item, "time": time, "grade": grade}
-    columns = {role: name for role, name in named.items() if name is not None} or None
-    reading: dict[str, Any] = {"columns": columns, "ids": ids, "format": form, "encoding": encoding}
     if target is not None:
         if file is None:
             raise click.UsageError("--split-to writes the parts of a FILE; --split FOLDER has them already.")
         with print_warnings(quiet=quiet):
-            _write_parts(file, target, reading, relevant_from, seed, quiet=quiet)
+            _write_parts(data.plan(file, seed), target, quiet=quiet)
         return
     if not no_report:
-        check_target(output, "output", inputs=(file, *models), makes_folder=True)
+        check_target(output, "output", inputs=(file, items, *models), makes_folder=True)
     paths = _names_of_models(models)
     files = FileOptions(
         user=None, item=None, score=None, rank=None, grade=None, case=None, truth_user=None, truth_item=None,
-        ids=ids, form=None, encoding=encoding,
+        ids=data.ids, form=None, encoding=data.encoding,
     )  # fmt: skip
     with print_warnings(quiet=quiet), _steps(quiet=quiet) as progress:
         result = bench(
-            None if file is None else read_table(file, **reading)[0],
+            None if file is None else data.read(file),
             models={
                 name: files.read_model(path, None, None)
                 if Path(path).suffix.lower() in _MATRICES
@@ -136,19 +177,15 @@ def bench_command(
             },
             split=folder,
             baselines=None if baselines is None else [name.strip() for name in baselines.split(",")],
+            headline=headline,
+            items=files.read_attributes(items, "item"),
             trials=trials,
-            relevant_from=relevant_from,
-            columns=columns,
-            ids=ids,
+            relevant_from=data.relevant_from,
+            columns=data.columns,
+            ids=data.ids,
             seed=seed,
             progress=progress,
         )
-        n_before = len(result.history.codes)
-        for name, path in paths.items():
-            n_learnt = _data_of_model(path).get("interactions", 0)
-            if n_learnt > n_before:
-                sentence = f"{name} learnt from {n_learnt:,} rows, and {n_before:,} come before the test."
-                result.notes.append(("Leak", sentence))
         text = result.to_json() if as_json else ""
     if as_json:
         print_json(text)
@@ -165,18 +202,11 @@ def bench_command(
         note(f"report {written}")
 
 
-def _write_parts(
-    file: str, target: Path, reading: dict[str, Any], relevant_from: float | None, seed: int, *, quiet: bool
-) -> None:
+def _write_parts(plan: BenchPlan, target: Path, *, quiet: bool) -> None:
     """Write the parts of the proposed split, and say what to do with them."""
-    from recsys.cli.bench_plan import make_plan
     from recsys.evaluation import tables
-    from recsys.inputs.files.reader import read_table
     from recsys.splits import save
 
-    plan = make_plan(
-        read_table(file, **reading)[0], columns=reading["columns"], relevant_from=relevant_from, seed=seed
-    )
     save([] if plan.split is None else plan.split, target, ending=".csv")
     if quiet:
         return
@@ -219,14 +249,6 @@ def _names_of_models(paths: Sequence[str]) -> dict[str, str]:
     return names
 
 
-def _data_of_model(path: str) -> Mapping[str, Any]:
-    """What a model that `recsys train` wrote says about the data it learnt from."""
-    from recsys.models.model_files import describe_model, is_model_file
-
-    data = describe_model(path).get("data") if is_model_file(path) else None
-    return data if isinstance(data, Mapping) else {}
-
-
 @click.command("init", cls=VerbCommand)
 @click.argument("file", metavar="FILE")
 @click.option("-o", "--output", type=_FILE, metavar="FILE", default=Path("protocol.toml"), show_default=True,
@@ -238,14 +260,7 @@ def init_command(
     *,
     file: str,
     output: Path,
-    user: str | None,
-    item: str | None,
-    time: str | None,
-    grade: str | None,
-    relevant_from: float | None,
-    ids: Literal["str", "int", "auto"],
-    form: str | None,
-    encoding: str,
+    data: DataOptions,
     seed: int,
     quiet: bool,
 ) -> None:
@@ -253,20 +268,18 @@ def init_command(
 
     The columns, the split, what counts as relevant, the metrics and the baselines are read off FILE.
     """
-    from recsys.cli.bench_plan import make_plan
     from recsys.cli.protocol.draft import protocol_text
     from recsys.inputs.files import write_text
-    from recsys.inputs.files.reader import read_table
 
     if output.exists():
         raise click.UsageError(f"--output {output}: it is there already; name a new file.")
+    if None in (data.columns or {}).values():
+        raise click.UsageError("a protocol reads times and ratings where FILE has them: take the column out.")
     check_target(output, "protocol", inputs=(file,))
-    named = {"user": user, "item": item, "time": time, "grade": grade}
-    columns = {role: name for role, name in named.items() if name is not None} or None
     with print_warnings(quiet=quiet):
-        frame, _ = read_table(file, columns=columns, ids=ids, format=form, encoding=encoding)
-        plan = make_plan(frame, columns=columns, relevant_from=relevant_from, seed=seed)
-        write_text(output, protocol_text(plan, file, output, ids=ids, seed=seed))
+        plan = data.plan(file, seed, strict=True)  # as `recsys run` reads it
+        write_text(output, protocol_text(plan, file, output, ids=data.ids, seed=seed))
     click.echo(str(output))
     if not quiet:
-        note(f"recsys run {output} executes it")
+        needed = "" if find_spec("jsonschema") else "; it needs pip install 'recsys-evaluation[cli]'"
+        note(f"recsys run {output} executes it{needed}")

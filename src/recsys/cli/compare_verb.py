@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from recsys.comparison.compare import Comparison
     from recsys.evaluation.results import Evaluation
 
+_SHORTEST_LIST = 20  # of a model, for its report
+
 
 @click.command("compare", cls=VerbCommand)
 @click.argument("paths", nargs=-1, required=True, metavar="A B …")
@@ -122,9 +124,9 @@ def compare_command(
     if (users is None) == any(columns.values()):
         raise click.UsageError("--covariate COLUMN and --strata COLUMN go with --users FILE, which has them.")
     with print_warnings(quiet=quiet), progress_bar("resampling", quiet=quiet) as progress:
-        results, _ = evaluate_files(
+        results, tables = evaluate_files(
             models, truth=truth, metrics=metrics, files=files, seen=seen, catalogue=catalogue,
-            complete=complete, train=train, cautions=cautions, quiet=quiet,
+            complete=complete, train=train, cautions=cautions, reports=report is not None, quiet=quiet,
         )  # fmt: skip
         with notes_only() if table_form is None else nullcontext():  # the table has the notes below it
             comparison = compare(
@@ -143,7 +145,7 @@ def compare_command(
                 rng=seed,
                 **{key: files.read_attributes(users, "user", own) for key, own in columns.items() if own},
             )
-    _write_pages(comparison, baseline, report, methods, quiet=quiet)
+    _write_pages(comparison, tables | {"baseline": baseline}, report, methods, quiet=quiet)
     if table_form is None:
         print_page(comparison)
     elif table_form == "json":
@@ -158,14 +160,14 @@ def compare_command(
 
 
 def _write_pages(
-    comparison: Comparison, baseline: str | None, report: Path | None, methods: Path | None, *, quiet: bool
+    comparison: Comparison, options: Any, report: Path | None, methods: Path | None, *, quiet: bool
 ) -> None:
     """Write what was asked for beside the table, and say where it is."""
     said = []
     if report is not None:
         from recsys.report import write_report
 
-        said.append(f"report {write_report(report, comparison, baseline=baseline)}")
+        said.append(f"report {write_report(report, comparison, **options)}")
     if methods is not None:
         paragraph = comparison.methods()
         said.append(f"methods {' and '.join(map(str, paragraph.write(methods)))}")
@@ -239,10 +241,14 @@ def evaluate_files(
     complete: bool,
     train: str | None,
     cautions: str | list[str] | None = None,
+    reports: bool,
     quiet: bool,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """{model: evaluation} of list files and saved results, and {model: lists} of the list files."""
-    from recsys.evaluation.evaluate import evaluate
+    """{model: evaluation} of list files, models and saved results; and what a report shows besides.
+
+    That is lists, truth and train by these names; a model gets lists only where it `reports`.
+    """
+    from recsys.evaluation.evaluate import evaluate, recommend
     from recsys.evaluation.run import is_model_path
     from recsys.inputs.files.formats import open_file
     from recsys.types import Lists
@@ -253,10 +259,10 @@ def evaluate_files(
         # A pipe is read once only.
         if path != "-" and (Path(path).is_file() or not Path(path).exists()) and not is_model_path(path):
             open_file(path)  # a misspelt name is reported before anything else that is missing
+    if list_paths and truth is None:
+        raise click.UsageError(f"{list_paths[0]} holds lists: say what was relevant with --truth FILE.")
     context: dict[str, Any] = {}
-    if list_paths:
-        if truth is None:
-            raise click.UsageError(f"{list_paths[0]} holds lists: say what was relevant with --truth FILE.")
+    if list_paths or reports:
         named = {"truth": truth, "seen": None if seen in ("", "none") else seen, "train": train or None}
         context = {name: files.read(path, "truth", quiet=quiet) for name, path in named.items()}
     results, lists = {}, {}
@@ -276,7 +282,12 @@ def evaluate_files(
             ranked, metrics=requests, conventions=conventions, catalogue=catalogue, complete=complete,
             cautions=cautions, **own,
         )  # fmt: skip
-    return results, lists
+        if reports and name not in lists:
+            users = context["truth"].cases.values
+            known = users[ranked.user_rows.row_of(users) >= 0]
+            length = max(_SHORTEST_LIST, *(request.k or 0 for request in requests))
+            lists[name] = recommend(ranked, length, users=known, seen=own["seen"])
+    return results, {"lists": lists or None, "truth": context.get("truth"), "train": context.get("train")}
 
 
 def _is_result(path: str) -> bool:

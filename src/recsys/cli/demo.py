@@ -76,14 +76,14 @@ class Showcase:
     left_out: list[str] = field(default_factory=list)
     comparison: Comparison | None = None
 
-    def __str__(self) -> str:
-        columns: dict[str, list[Any]] = {"model": list(self.evaluations)}
-        columns |= {m: [result[m] for result in self.evaluations.values()] for m in _SHOWN}
-        rows = [row for row in self.comparison or () if row.metric == "ndcg@10"]
-        columns[f"ndcg@10 against {_BASELINE}"] = [
-            next((row.verdict for row in rows if row.model == name), "") for name in self.evaluations
-        ]
-        return "\n".join([_describe_world(self.world), "", tables.text(columns), *self.left_out])
+    def to_text(self) -> str:
+        by_merit = sorted(self.evaluations, key=lambda name: self.evaluations[name][_SHOWN[0]], reverse=True)
+        columns: dict[str, list[Any]] = {"model": by_merit}
+        columns |= {m: [self.evaluations[name][m] for name in by_merit] for m in _SHOWN}
+        verdicts = {row.model: row.verdict for row in self.comparison or () if row.metric == _SHOWN[0]}
+        columns["verdict"] = [verdicts.get(name, "baseline") for name in by_merit]
+        notes = [f"verdict: on {_SHOWN[0]}, against {_BASELINE}", *self.left_out]
+        return "\n".join([tables.note_text(_describe_world(self.world)), "", tables.page(columns, notes)])
 
     def write(self, path: Path) -> Path:
         """Write the report and return its path."""
@@ -130,7 +130,7 @@ def showcase(seed: int = 0) -> Showcase:
         near = content(history, vectors, users=users, item_ids=known)
         sources["hybrid"] = blend(als_factors, near, 0.8)
     except MissingExtraError as error:
-        result.left_out += ["", f"als, bpr and the hybrid are left out: {error}"]
+        result.left_out.append(f"als, bpr and the hybrid are left out: {error}")
     for name, source in sources.items():
         result.lists[name] = recommend(source, 20, seen=history)
         result.evaluations[name] = evaluate(

@@ -187,7 +187,7 @@ def report_command(
     complete: bool,
     quiet: bool,
 ) -> None:
-    """Write a page about RESULT…: saved results (.json), or list files with --truth. Prints its path.
+    """Write a page about RESULT…: saved results (.json), or lists or models with --truth. Prints its path.
 
     recsys report als.json bpr.json --baseline als --items items.csv
     """
@@ -199,24 +199,21 @@ def report_command(
     inputs = (*paths, truth, train, items, embeddings, audit, seen)
     check_target(output, "output", inputs=inputs, makes_folder=True)
     with print_warnings(quiet=quiet):
-        results, lists = evaluate_files(
+        results, tables = evaluate_files(
             models, truth=truth, metrics=metrics, files=files, seen=seen, catalogue=catalogue,
-            complete=complete, train=train, quiet=quiet,
+            complete=complete, train=train, reports=True, quiet=quiet,
         )  # fmt: skip
-        quiet = quiet or bool(lists)  # then these files were read above, and their notes were printed
         page = write_report(
             output,
             results,
             baseline=baseline_name(baseline, models),
             headline=headline,
             title=title,
-            lists=lists or None,
-            truth=files.read(truth, "truth", quiet=quiet),
-            train=files.read(train, "truth", quiet=quiet),
             items=None if items is None else _read_item_table(items, files),
             embeddings=None if embeddings is None else _read_embeddings(embeddings),
             audit=None if audit is None else _read_audit(audit),
             history=None if nights is None else history(nights),
+            **tables,
         )
     click.echo(str(page))
 

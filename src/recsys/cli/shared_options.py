@@ -282,7 +282,7 @@ def combine_options(*options: Callable[[Any], Any]) -> Callable[[_Function], _Fu
     return decorate
 
 
-def _gather_options(
+def gather_options(
     keyword: str, group: type[Any], *options: Callable[[Any], Any]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Several options as one decorator, which hands them to the verb as one object."""
@@ -358,7 +358,7 @@ seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all random draws."
 )
 
-metric_options = _gather_options(
+metric_options = gather_options(
     "metrics",
     MetricOptions,
     click.option(
@@ -373,7 +373,7 @@ metric_options = _gather_options(
     ),
 )  # fmt: skip
 
-memory_options = _gather_options(
+memory_options = gather_options(
     "beyond",
     MemoryOptions,
     click.option(
@@ -390,7 +390,7 @@ memory_options = _gather_options(
 
 def file_options_for(lists: str, truth: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """The options of files, for a verb that calls its lists and its truth so."""
-    return _gather_options(
+    return gather_options(
         "files",
         FileOptions,
         column_option("user", "users"),

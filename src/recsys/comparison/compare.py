@@ -324,7 +324,22 @@ def compare_results(
         name: [loaded(one) for one in (e if isinstance(e, Sequence) and not isinstance(e, str) else [e])]
         for name, e in by_name.items()
     }
-    _check_runs(runs)
+    if len(runs) < 2:
+        raise InputError(
+            f"a comparison needs at least two models, got {list(runs)}.",
+            hint=_TWO_MODELS,
+        )
+    for name, model_runs in runs.items():
+        if not model_runs:
+            raise InputError(f"{name!r} has no run.", hint="Pass at least one evaluation of each model.")
+        for result in model_runs:
+            if not isinstance(result, Evaluation):
+                raise InputError(
+                    f"{name!r} is {type(result).__name__}, and results are compared.",
+                    hint="Evaluate each first: recsys.compare({name: recsys.evaluate(lists, truth, metrics) "
+                    "for name, lists in models.items()}).",
+                )
+            check_rows(name, result)
     requests = _requests_to_compare(runs, metrics)
     (first_name, first), *others = [(repr(name), e.conventions) for name, of in runs.items() for e in of]
     for other in others:
@@ -338,8 +353,17 @@ def compare_results(
     table = _compare_rows(runs, requests, baseline, choices, make_sums)
     notes = (*table.notes, *_notes(runs, requests, named=metrics is not None))
     finds = {str(r) for r in requests if r.metric.population == "relevant" and r.metric.better == "higher"}
-    rows = tuple(_found_nothing(row) if row.metric in finds else row for row in table.rows)
-    return Comparison(replace(table, rows=rows, notes=notes), runs, silenced=silenced_codes(cautions))
+    rows = tuple(
+        replace(row, verdict=f"both found nothing: the value is 0 for all {row.n_units} units")
+        if row.metric in finds
+        and not (row.value or row.baseline_value)
+        and row.verdict.startswith("identical")
+        else row
+        for row in table.rows
+    )
+    beyond = frozenset(str(r) for r in requests if r.metric.population == "listed")
+    table = replace(table, rows=rows, notes=notes, beyond_accuracy=beyond)
+    return Comparison(table, runs, silenced=silenced_codes(cautions))
 
 
 def _compare_rows(
@@ -417,22 +441,11 @@ def _why_in_memory(runs: Mapping[str, list[Evaluation]], options: Options) -> st
     return why_in_memory(results)
 
 
-def _found_nothing(row: Row) -> Row:
-    """The row of a metric of relevant items; where both models have 0 for everybody, its verdict says so."""
-    if row.value or row.baseline_value or not row.verdict.startswith("identical"):
-        return row
-    return replace(row, verdict=f"both found nothing: the value is 0 for all {row.n_units} units")
-
-
 def _notes(
     runs: Mapping[str, list[Evaluation]], requests: Sequence[Request], *, named: bool
 ) -> Iterator[str]:
     """What a reader must know besides the table: unlike catalogues, early stops, metrics without pairs."""
-    catalogues = {name: model_runs[0].partial.catalogue for name, model_runs in runs.items()}
-    sizes = {name: one.n for name, one in catalogues.items() if one is not None}
-    if any(r.metric.kind == "catalogue" for r in requests) and len(set(sizes.values())) > 1:
-        sizes_text = ", ".join(f"{name} {n:,}" for name, n in sizes.items())
-        yield f"catalogues differ ({sizes_text} items): evaluate all models with the same catalogue="
+    yield from unlike_catalogues({name: model_runs[0] for name, model_runs in runs.items()}, requests)
     early = ", ".join(stopped_early(runs))
     if early:
         text = (
@@ -444,6 +457,15 @@ def _notes(
     for request in () if named else first.requests:
         if request.metric.unpaired and all(str(request) in e.overall for e in others):
             yield f"not compared: {request}, {request.metric.unpaired}"
+
+
+def unlike_catalogues(results: Mapping[str, Evaluation], requests: Sequence[Request]) -> Iterator[str]:
+    """A note if metrics of the catalogue are compared over catalogues of different sizes."""
+    catalogues = {name: result.partial.catalogue for name, result in results.items()}
+    sizes = {name: one.n for name, one in catalogues.items() if one is not None}
+    if any(r.metric.kind == "catalogue" for r in requests) and len(set(sizes.values())) > 1:
+        sizes_text = ", ".join(f"{name} {n:,}" for name, n in sizes.items())
+        yield f"catalogues differ ({sizes_text} items): evaluate all models with the same catalogue="
 
 
 def stopped_early(runs: Mapping[str, Sequence[Evaluation]]) -> list[str]:
@@ -507,25 +529,6 @@ def value_ranges(
         is_value = not any(name in e.partial.terms for e in evaluations)
         ranges[name] = (min(lows), max(highs)) if is_value else (-math.inf, math.inf)
     return ranges
-
-
-def _check_runs(runs: Mapping[str, list[Evaluation]]) -> None:
-    if len(runs) < 2:
-        raise InputError(
-            f"a comparison needs at least two models, got {list(runs)}.",
-            hint=_TWO_MODELS,
-        )
-    for name, model_runs in runs.items():
-        if not model_runs:
-            raise InputError(f"{name!r} has no run.", hint="Pass at least one evaluation of each model.")
-        for result in model_runs:
-            if not isinstance(result, Evaluation):
-                raise InputError(
-                    f"{name!r} is {type(result).__name__}, and results are compared.",
-                    hint="Evaluate each first: recsys.compare({name: recsys.evaluate(lists, truth, metrics) "
-                    "for name, lists in models.items()}).",
-                )
-            check_rows(name, result)
 
 
 def json_number(value: Any) -> Any:

@@ -3,7 +3,9 @@
 A gate reverses a significance test: the burden of proof is on "no worse", so with too few users it fails
 instead of passing. Users who do not differ prove little: where fewer than 20 do, or large losses are rare,
 the bound allows for losses that were not seen (Gaffke's bound, from the range of the metric), and a note says
-how many more users it would take. Every metric must pass, so none of the tests needs a correction.
+how many more users it would take. A metric that is one number of all lists, such as coverage, has no value
+for each user: its bound leaves out groups of users, as that of `compare` does. Every metric must pass, so
+none of the tests needs a correction.
 """
 
 from __future__ import annotations
@@ -17,7 +19,13 @@ from decimal import Decimal
 from numbers import Real
 from typing import Any, NamedTuple
 
-from recsys.comparison.compare import json_number, mean_columns, stopped_early, value_ranges
+from recsys.comparison.compare import (
+    json_number,
+    mean_columns,
+    stopped_early,
+    unlike_catalogues,
+    value_ranges,
+)
 from recsys.comparison.row_pieces import (
     check_rows,
     folder_of,
@@ -30,10 +38,10 @@ from recsys.errors import InputError, NoRowsError, NotDefinedError
 from recsys.evaluation import tables
 from recsys.evaluation.cautions import Caution, comparison_cautions
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.uncertainty import needs_jackknife
+from recsys.evaluation.uncertainty import group_jackknife, needs_jackknife
 from recsys.metrics.registry import Request, check_same_decisions
 from recsys.stats.comparison_table import merge_notes
-from recsys.stats.inference_results import check_confidence, notes_only
+from recsys.stats.inference_results import check_confidence, notes_only, t_ratio, t_tail
 from recsys.stats.paired_sums import Paired, SumsOfPieces
 from recsys.stats.paired_tests import paired_t, rare_mean_test
 from recsys.stats.pairing import Aligned, Differences, align
@@ -224,7 +232,11 @@ def gate(
     evaluated = {str(r): r for r in result.requests}
     requests = [evaluated.get(str(request), request) for request in map(Request.parse, margins)]
     for at, request in enumerate(requests):
-        _check_pairable(request)
+        if request.metric.unpaired:
+            raise NotDefinedError(
+                f"there is no gate on {request}: {request.metric.unpaired}.",
+                hint="Name other metrics, such as rmse, mae or user_auc.",
+            )
         if str(request) in map(str, requests[:at]):
             raise InputError(f"{request} has two margins.", hint="Name each metric once.")
         for name, side in (("new result", result), ("result it is compared with", other)):
@@ -240,28 +252,21 @@ def gate(
         str(request): _Demand(request, *_parse_margin(str(request), margin), confidence)
         for request, margin in zip(requests, margins.values(), strict=True)
     }
+    sides = {"new": result, "old": other}
+    of_users = {name: demand for name, demand in demands.items() if not needs_jackknife(demand.request)}
     with notes_only():
-        checks, notes = _check_rows({"new": result, "old": other}, demands, ranges)
+        checks, notes = _check_rows(sides, of_users, ranges) if of_users else ((), [])
+        by_name = {check.metric: check for check in checks}
+        for name, demand in demands.items():
+            by_name[name] = by_name.get(name) or _check_whole(result, other, demand)
+    notes += unlike_catalogues(sides, requests)
     early = stopped_early({"the new result": [result], "the one it is compared with": [other]})
     if early:
         how = "stopped early, and the bounds take the number of users for fixed beforehand"
         notes.append(f"{' and '.join(early)} {how}")
     cautions = comparison_cautions({"the old result": [other], "the new one": [result]})
-    return Gate(checks, confidence, tuple(note for note in notes if note), cautions)
-
-
-def _check_pairable(request: Request) -> None:
-    """Refuse metrics that are no mean over users: they have no value per user to pair."""
-    if needs_jackknife(request):
-        raise NotDefinedError(
-            f"{request} is one number of all lists, no mean: there is no value for each user to pair.",
-            hint="recsys.compare says whether it differs; gate on metrics with a value for each user.",
-        )
-    if request.metric.unpaired:
-        raise NotDefinedError(
-            f"there is no gate on {request}: {request.metric.unpaired}.",
-            hint="Name other metrics, such as rmse, mae or user_auc.",
-        )
+    in_order = tuple(by_name[name] for name in demands)
+    return Gate(in_order, confidence, tuple(note for note in notes if note), cautions)
 
 
 def _check_rows(
@@ -442,6 +447,35 @@ def _check_metric(shifted: Paired, demand: _Demand, means: _Means, bounds: tuple
         users=means.users,
         passed=test.p_value <= 1 - confidence,
         notes=test.notes,
+    )
+
+
+def _check_whole(new: Evaluation, old: Evaluation, demand: _Demand) -> GateCheck:
+    """A metric that is one number of all lists against its margin, by leaving out groups of users."""
+    request, margin, relative, confidence = demand
+    if not confidence > 0.5:
+        raise InputError(f"a gate on {request} has no confidence of {confidence:g}.", hint="Try 0.95.")
+    first, second = (
+        group_jackknife(side.partial, request, side.conventions).times(demand.sign) for side in (new, old)
+    )
+    base, shift = second.value, 0.0 if relative else margin
+    moved = first - second.times(1.0 - demand.share(base))
+    estimate = moved.estimate(2.0 * confidence - 1.0)  # its lower end alone has the confidence of the gate
+    bound = estimate.interval.low + shift
+    scale = abs(base) if base else math.nan
+    p_value = t_tail(t_ratio(estimate.value + shift, estimate.standard_error), moved.df, "greater")
+    return GateCheck(
+        metric=str(request),
+        value=demand.sign * first.value,
+        against=demand.sign * base,
+        change=(first.value - base) / scale,
+        bound=(bound - margin * abs(base)) / scale if relative else bound - margin,
+        margin=margin,
+        relative=relative,
+        p_value=math.nan if moved.is_constant else p_value,
+        users=int(second.sizes.sum()),
+        passed=bound > 0,
+        notes=estimate.notes,
     )
 
 

@@ -148,8 +148,20 @@ def history(
             skipped.append(str(error))
             continue
         available |= {f"{result.name or path.name}: {metric}" for metric in result}
-        if name is None or result.name == name:
-            nights += _nights(result, requested, path.name)
+        if name is not None and result.name != name:
+            continue
+        for metric, value in result.items():
+            if (requested is not None and metric not in requested) or math.isnan(value):
+                continue
+            with warnings.catch_warnings():
+                # Warnings about a single night do not matter here.
+                warnings.simplefilter("ignore", StatisticsWarning)
+                estimate = result.intervals(metrics=[metric])[metric]
+            known = math.isfinite(estimate.standard_error)
+            low, high = (estimate.interval.low, estimate.interval.high) if known else (value, value)
+            finished, n_users = str(result.run.get("finished", "")), result.n_cases.get(metric, 0)
+            model = result.name or path.name
+            nights.append(Night(finished, model, metric, value, low, high, n_users, path.name))
     if not nights:
         if available:
             more = f" and {len(available) - 8} more" if len(available) > 8 else ""
@@ -200,21 +212,3 @@ def record(folder: str | Path, evaluation: Evaluation, name: str, **facts: Any) 
     finally:
         temporary.unlink(missing_ok=True)
     raise FileError(f"{directory} holds a thousand results of this second.", hint="Use another folder.")
-
-
-def _nights(result: Evaluation, requested: Sequence[str] | None, path: str) -> list[Night]:
-    out = []
-    for metric, value in result.items():
-        if (requested is not None and metric not in requested) or value != value:  # noqa: PLR0124 - NaN
-            continue
-        with warnings.catch_warnings():
-            # Warnings about a single night do not matter here.
-            warnings.simplefilter("ignore", StatisticsWarning)
-            estimate = result.intervals(metrics=[metric])[metric]
-        known = math.isfinite(estimate.standard_error)
-        low, high = (estimate.interval.low, estimate.interval.high) if known else (value, value)
-        out.append(
-            Night(str(result.run.get("finished", "")), result.name or path, metric, value, low, high,
-                  result.n_cases.get(metric, 0), path)
-        )  # fmt: skip
-    return out

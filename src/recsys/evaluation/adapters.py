@@ -6,7 +6,7 @@ the rest: objects and arrays whose meaning only their library knows. None of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Unpack
 
 import numpy as np
@@ -145,18 +145,15 @@ def scorer(
     def score(estimator: Any, users: Any, y: Any) -> float:
         if hasattr(estimator, "user_factors") or not hasattr(estimator, "recommend"):
             return float(evaluate(estimator, y, [metric], seen=seen, **options)[metric])
-        lists = {user: estimator.recommend(user, k) for user in _user_ids(users)}
+        if isinstance(users, Mapping | Interactions):
+            raise InputError(
+                "X holds the users to recommend to, one per row.", hint="Pass a list or an array of ids."
+            )
+        ids = users if isinstance(users, list) else np.asarray(users).ravel().tolist()
+        lists = {user: estimator.recommend(user, k) for user in ids}
         return float(evaluate(lists, y, [metric], seen=seen, **options)[metric])
 
     return score
-
-
-def _user_ids(users: Any) -> Sequence[Any]:
-    if isinstance(users, Mapping | Interactions):
-        raise InputError(
-            "X holds the users to recommend to, one per row.", hint="Pass a list or an array of ids."
-        )
-    return np.asarray(users).ravel().tolist() if not isinstance(users, list) else users
 
 
 def _on_cpu(values: Any) -> Any:

@@ -282,18 +282,15 @@ class PieceStore:
                 columns, *facts = stored["rows"]
                 written = WrittenPiece(tuple(Column(*column) for column in columns), *facts)
                 if written.rows:
-                    _link(self.folder / written.file, self._writer.path / written.file)
+                    # The same file under a second name: the checkpoint stays whole.
+                    file, copy = self.folder / written.file, self._writer.path / written.file
+                    try:
+                        os.link(file, copy)
+                    except OSError:  # another disk
+                        shutil.copyfile(file, copy)
                 self._writer.add(written)
         except (OSError, AttributeError, KeyError, TypeError, ValueError, zlib.error) as error:
             hint = f"Remove {name} from the folder: the same call then evaluates this piece again."
             raise self._damaged(name, error, hint) from error
         if len(self._waiting) == _JOINED_AT_ONCE:
             self._join()
-
-
-def _link(file: Path, copy: Path) -> None:
-    """The same file under a second name, or a copy on another disk; the checkpoint stays whole."""
-    try:
-        os.link(file, copy)
-    except OSError:
-        shutil.copyfile(file, copy)

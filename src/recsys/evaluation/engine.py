@@ -357,12 +357,21 @@ def summarise(
             out[name] = catalogue_value(partial, request, rules) if mask is None else math.nan
             continue
         if mask is None and name in partial.sums and request.metric.summary is None:
-            out[name] = _value_from_sums(partial.sums[name], request)
+            from recsys.stats.sums import mean_from
+
+            sums = partial.sums[name]
+            out[name] = mean_from(sums)
+            if "y" in sums.moments and sums.n_cases.any():
+                out[name] = request.metric.combine(out[name], mean_from(sums, "y"), **request.own_params)
             continue
         if partial.per_case is None:
             raise NoRowsError(name)
         column = partial.per_case.columns[name]
-        in_mean, any_case = _cases_in_mean(column, mask)
+        in_mean: Any = slice(None)
+        any_case = True
+        if mask is not None or not len(column) or math.isnan(column.min()):
+            in_mean = ~np.isnan(column) if mask is None else mask & ~np.isnan(column)
+            any_case = bool(in_mean.any())
         weights = partial.per_case.weights
         case_weights = None if weights is None else weights[in_mean]
         if name in partial.terms:
@@ -373,14 +382,6 @@ def summarise(
         else:
             out[name] = _mean(column[in_mean], case_weights, within=request.metric.bounds)
     return out
-
-
-def _value_from_sums(sums: Sums, request: Request) -> float:
-    from recsys.stats.sums import mean_from
-
-    if "y" not in sums.moments or not sums.n_cases.any():
-        return mean_from(sums)
-    return request.metric.combine(mean_from(sums), mean_from(sums, "y"), **request.own_params)
 
 
 def without_rows(partial: Partial, *, whole_users: bool = True) -> Partial:
@@ -409,14 +410,6 @@ def without_rows(partial: Partial, *, whole_users: bool = True) -> Partial:
     return replace(partial, per_case=None, terms={}, strata=strata, sums=sums_of(partial, groups))
 
 
-def _cases_in_mean(column: Float, mask: Bool | None) -> tuple[Any, bool]:
-    """Which cases are in the mean (a slice if all are), and whether there are any."""
-    if mask is None and len(column) and not math.isnan(column.min()):
-        return slice(None), True
-    inside = ~np.isnan(column) if mask is None else mask & ~np.isnan(column)
-    return inside, bool(inside.any())
-
-
 def _mean(values: Float, weights: Float | None, *, within: tuple[float, float] | None = None) -> float:
     if weights is None:
         largest = math.inf if within is None else max(map(abs, within))
@@ -428,7 +421,22 @@ def _mean(values: Float, weights: Float | None, *, within: tuple[float, float] |
 def merge(parts: Sequence[Partial]) -> Partial:
     """The result over the cases of all Partials; a case in two of them is an error."""
     first = parts[0]
-    rows, terms, sums = (_merge_sums if first.per_case is None else _merge_rows)(parts)
+    metrics = [[*(p.sums if first.per_case is None else p.rows.columns), *p.exposure] for p in parts]
+    for other in metrics:
+        if other != metrics[0]:
+            raise MergeError(
+                f"the parts hold different metrics: {metrics[0]} and {other}.",
+                hint="Evaluate every part with the same metrics.",
+            )
+    rows: PerCase | None = None
+    terms: dict[str, tuple[Float, Float]] = {}
+    sums: dict[str, Sums] = {}
+    if first.per_case is None:
+        from recsys.stats.sums import add_sums
+
+        sums = {name: add_sums([p.sums[name] for p in parts]) for name in first.sums}
+    else:
+        rows, terms = _merge_rows(parts)
     names = dict.fromkeys(n for p in parts for n in p.counts)
     counts = {n: sum(p.counts.get(n, 0) for p in parts) for n in names}
     if not first.exposure:
@@ -440,30 +448,8 @@ def merge(parts: Sequence[Partial]) -> Partial:
     return Partial(rows, terms, counts, exposure, catalogue, first.context, strata, sums)
 
 
-_Merged = tuple[PerCase | None, dict[str, tuple[Float, Float]], dict[str, Sums]]
-
-
-def _check_same_metrics(first: Sequence[Any], other: Sequence[Any]) -> None:
-    if [*first] != [*other]:
-        raise MergeError(
-            f"the parts hold different metrics: {[*first]} and {[*other]}.",
-            hint="Evaluate every part with the same metrics.",
-        )
-
-
-def _merge_sums(parts: Sequence[Partial]) -> _Merged:
-    from recsys.stats.sums import add_sums
-
-    for part in parts[1:]:
-        _check_same_metrics([*parts[0].sums, *parts[0].exposure], [*part.sums, *part.exposure])
-    return None, {}, {name: add_sums([p.sums[name] for p in parts]) for name in parts[0].sums}
-
-
-def _merge_rows(parts: Sequence[Partial]) -> _Merged:
-    for part in parts[1:]:
-        _check_same_metrics(
-            [*parts[0].rows.columns, *parts[0].exposure], [*part.rows.columns, *part.exposure]
-        )
+def _merge_rows(parts: Sequence[Partial]) -> tuple[PerCase, dict[str, tuple[Float, Float]]]:
+    """The rows of all parts in ascending order of ids, and the terms of metrics that have them."""
     parts = [part for part in parts if len(part.rows)] or parts[:1]  # without rows, ids are of no kind
     first = parts[0]
     for part in parts[1:]:
@@ -491,7 +477,7 @@ def _merge_rows(parts: Sequence[Partial]) -> _Merged:
         for name in first.terms
     }
     clusters = concatenate([p.rows.clusters for p in parts], "users")
-    return PerCase(ids, columns, clusters, concatenate([p.rows.weights for p in parts], "weights")), terms, {}
+    return PerCase(ids, columns, clusters, concatenate([p.rows.weights for p in parts], "weights")), terms
 
 
 def _merge_strata(parts: Sequence[Partial], catalogue: Catalogue | None) -> dict[Any, Stratum]:

@@ -133,10 +133,19 @@ def groups_from_name(by: str, context: Context) -> Groups:
     if name in _BUILT_IN_GROUPS:
         make, known, value = _BUILT_IN_GROUPS[name]
         if bracket:
-            param, _, number = (part.strip() for part in inside.removesuffix(")").partition("="))
+            param, _, text = (part.strip() for part in inside.removesuffix(")").partition("="))
             if param != known:
                 raise UnknownNameError(f"parameter of {name}", param, [known])
-            value = _parse_parameter(by, name, known, number)
+            try:
+                value = float(text)
+            except ValueError:
+                value = math.nan
+            if not (1 <= value <= _MAX_BINS if param == "bins" else 0 <= value < math.inf):
+                raise InputError(
+                    f"by={by!r}: {param} is {text!r}.",
+                    hint=f"Write a number, such as by='{name}({param}=4)'"
+                    + (f"; at most {_MAX_BINS:,}." if param == "bins" else "."),
+                )
         return make(context, value)
     name = by.strip()
     side, _, column = name.rpartition(":")
@@ -154,21 +163,6 @@ def groups_from_name(by: str, context: Context) -> Groups:
     raise UnknownNameError(
         "group", by, [*_BUILT_IN_GROUPS, *names], hint="Pass users= or items= with such a column."
     )
-
-
-def _parse_parameter(by: str, name: str, param: str, text: str) -> float:
-    """The number in "activity(bins=4)"; groups are few."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not (1 <= value <= _MAX_BINS if param == "bins" else 0 <= value < math.inf):
-        raise InputError(
-            f"by={by!r}: {param} is {text!r}.",
-            hint=f"Write a number, such as by='{name}({param}=4)'"
-            + (f"; at most {_MAX_BINS:,}." if param == "bins" else "."),
-        )
-    return value
 
 
 def _activity(context: Context, bins: float) -> Groups:

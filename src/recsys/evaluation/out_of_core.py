@@ -44,7 +44,7 @@ from recsys.inputs.files.text import delimiter_of
 from recsys.inputs.frames import find_columns
 from recsys.metrics.registry import Metrics, Request, parse_all
 from recsys.ranks.sources import Source, UsersByItems, from_model
-from recsys.types import Ids, Partial
+from recsys.types import Ids
 
 _OF_USERS = ("lists", "truth", "seen", "eligible")
 _QUERIES = ("select", "from", "with", "values")
@@ -93,10 +93,6 @@ def evaluate_beyond_memory(
     )
 
 
-def _is_relation(data: Any) -> bool:
-    return type(data).__name__ == "DuckDBPyRelation"
-
-
 def _evaluate_tables(
     lists: Any,
     truth: Any,
@@ -126,7 +122,10 @@ def _evaluate_tables(
             ids=options.ids,
             **shared,
         )
-        role, whole_users = _cut_role(tables, options)
+        # Users are cut by id if every table names them: a piece then holds all cases of its users.
+        names_both = [{"case", "user"} <= table.column_of.keys() for table in tables.values()]
+        role = "user" if all(names_both) else "case"
+        whole_users = all(names_both) or not (any(names_both) or options.clusters is not None)
         per_row = _BYTES_PER_TEXT_ROW if any(t.is_text for t in tables.values()) else _BYTES_PER_ROW
         most_rows = max(1, int(_SHARE_OF_PIECE * storage.left() / per_row))
         if store.keeps:
@@ -136,21 +135,22 @@ def _evaluate_tables(
         ranges.cut(n_rows)
         for number in range(len(ranges)):
             if not store.has(number):
-                partial, run = _evaluate_piece(evaluator, ranges.read(number))
+                rows = ranges.read(number)
+                try:
+                    partial, run = evaluator.partial(
+                        rows["lists"],
+                        rows["truth"],
+                        **{name: rows[name] for name in ("seen", "eligible") if name in rows},
+                    )
+                except RecsysError as error:
+                    name_row(error, rows)
+                    raise
+                del rows
                 store.add(number, partial, run, conventions, whole_users=whole_users)
                 del partial, run
             if options.progress is not None:
                 options.progress(number + 1, len(ranges))
         return store.result(evaluator.inputs, conventions, len(ranges))
-
-
-def _evaluate_piece(evaluator: Evaluator, rows: Mapping[str, Any]) -> tuple[Partial, EvaluationRun]:
-    histories = {name: rows[name] for name in ("seen", "eligible") if name in rows}
-    try:
-        return evaluator.partial(rows["lists"], rows["truth"], **histories)
-    except RecsysError as error:
-        name_row(error, rows)
-        raise
 
 
 def _evaluate_model(
@@ -272,7 +272,10 @@ class _InputTable:
         for role, column in column_of.items():
             wanted = types[column]
             if role in ("case", "user", "item"):
-                wanted = _id_type(wanted, options.ids)
+                if options.ids == "str" and _is_whole(wanted):
+                    wanted = "VARCHAR"
+                elif options.ids == "int" and wanted == "VARCHAR":
+                    wanted = "BIGINT"
             elif is_text:
                 wanted = "DOUBLE"
             quoted = _quoted(column)
@@ -307,7 +310,7 @@ class _InputTable:
 
 def _relation_of(connection: Any, name: str, data: Any) -> tuple[Any, bool, bool]:
     """The data as a relation, whether all its cells are text, and whether its columns are read singly."""
-    if _is_relation(data):
+    if type(data).__name__ == "DuckDBPyRelation":
         return data, False, False
     if not isinstance(data, str | os.PathLike):
         if not hasattr(data, "__arrow_c_stream__"):
@@ -346,13 +349,6 @@ def _relation_of(connection: Any, name: str, data: Any) -> tuple[Any, bool, bool
     return connection.read_csv(files, header=True, all_varchar=True, delimiter=delimiter), True, False
 
 
-def _id_type(found: str, ids: str | None) -> str:
-    """The type that an id column gets: its own, or the one that `ids=` asks for."""
-    if ids == "str" and _is_whole(found):
-        return "VARCHAR"
-    return "BIGINT" if ids == "int" and found == "VARCHAR" else found
-
-
 def _is_whole(kind: str) -> bool:
     """Whether a type of DuckDB is one of whole numbers."""
     return kind.removeprefix("U") in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
@@ -367,14 +363,6 @@ def _highest_grade(truth: _InputTable) -> float | None:
         return None
     grade = f"cast({_quoted(truth.column_of['grade'])} as double)"
     return highest_of(*truth.relation.aggregate(f"min({grade}), max({grade})").fetchall()[0])
-
-
-def _cut_role(tables: Mapping[str, _InputTable], options: EvaluationOptions) -> tuple[str, bool]:
-    """The role by which users are cut, and whether a piece then holds all cases of its users."""
-    if all({"case", "user"} <= table.column_of.keys() for table in tables.values()):
-        return "user", True
-    has_clusters = any({"case", "user"} <= table.column_of.keys() for table in tables.values())
-    return "case", not has_clusters and options.clusters is None
 
 
 class _Ranges:
@@ -463,7 +451,11 @@ class _Ranges:
                 relation = relation.limit(0) if files is None else self._connection.read_parquet(files)
                 relation = relation.project(", ".join(map(_quoted, table.relation.columns)))
             if folders is None or low not in (None, *folders) or high not in (None, *folders):
-                relation = relation.filter(_condition(self._keys[name], low, high))
+                key = self._keys[name]
+                from_low = "true" if low is None else f"{key} >= {_literal(low)}"
+                # A row without a user is in the last range, which refuses it.
+                upwards = f"or {key} is null" if high is None else f"and {key} < {_literal(high)}"
+                relation = relation.filter(f"{from_low} {upwards}")
             rows[name] = relation.to_arrow_table()
         if folders is not None and not self._store.keeps and high in (None, *folders):
             place = 0 if low is None else bisect.bisect_right(folders, low)
@@ -474,13 +466,6 @@ class _Ranges:
 
 def _literal(key: int | str) -> str:
     return str(key) if isinstance(key, int) else _quoted(key, "'")
-
-
-def _condition(key: str, low: int | str | None, high: int | str | None) -> str:
-    """The users from `low` to below `high`; a row without a user is in the last range, which refuses it."""
-    from_low = "true" if low is None else f"{key} >= {_literal(low)}"
-    below_high = "true" if high is None else f"{key} < {_literal(high)}"
-    return f"({from_low} and {below_high})" + (f" or {key} is null" if high is None else "")
 
 
 def _range_number(key: str, edges: Sequence[int | str], first: int = 0) -> str:

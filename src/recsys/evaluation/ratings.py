@@ -107,7 +107,29 @@ def evaluate_ratings(
     actual = finite_numbers(rows.grade, rows, "rating")
     predicted = finite_numbers(rows.score, rows, "prediction")
     if check_flag("clip", clip) or scale is not None:
-        predicted = _apply_scale(rows, actual, predicted, scale, clip=clip, counts=counts)
+        hint = "Pass the lowest and highest rating: (1, 5)."
+        if scale is None:
+            raise InputError(
+                "clip= moves predictions to the border of a scale.", hint="Pass scale=(1, 5) too."
+            )
+        ends = to_floats(scale, "scale", hint)
+        if ends.shape != (2,) or not ends[0] < ends[1]:
+            raise InputError(f"scale={scale!r} is no scale.", hint=hint)
+        low, high = ends.tolist()
+        off_scale = (actual < low) | (actual > high)
+        if off_scale.any():
+            row = int(np.argmax(off_scale))
+            raise InputError(
+                f"the rating {actual[row]:g} in {rows.name(row)} lies outside the scale from {low:g} to "
+                f"{high:g} ({int(off_scale.sum())} such rows).",
+                table=rows.table,
+                column="rating",
+                row=row,
+                hint="Mend the data, or state the scale it really has.",
+            )
+        n_outside = int(((predicted < low) | (predicted > high)).sum())
+        counts["clipped" if clip else "outside_scale"] = n_outside
+        predicted = np.clip(predicted, low, high) if clip else predicted
     used = np.unique(rows.case)  # a user without any remaining row has no values
     cases = Ids(rows.cases.values[used])
     rated = RatingRows.sorted(cases, np.searchsorted(used, rows.case), actual, predicted)
@@ -135,38 +157,6 @@ def parse_ratings(metrics: Metrics) -> list[Request]:
     if not requests:
         raise InputError("no metric was asked for.", hint='Ask for one, such as "rmse".')
     return list(requests.values())
-
-
-def _apply_scale(
-    rows: Rows,
-    actual: Float,
-    predicted: Float,
-    scale: tuple[float, float] | None,
-    *,
-    clip: bool,
-    counts: dict[str, int],
-) -> Float:
-    hint = "Pass the lowest and highest rating: (1, 5)."
-    if scale is None:
-        raise InputError("clip= moves predictions to the border of a scale.", hint="Pass scale=(1, 5) too.")
-    ends = to_floats(scale, "scale", hint)
-    if ends.shape != (2,) or not ends[0] < ends[1]:
-        raise InputError(f"scale={scale!r} is no scale.", hint=hint)
-    low, high = ends.tolist()
-    off_scale = (actual < low) | (actual > high)
-    if off_scale.any():
-        row = int(np.argmax(off_scale))
-        raise InputError(
-            f"the rating {actual[row]:g} in {rows.name(row)} lies outside the scale from {low:g} to {high:g} "
-            f"({int(off_scale.sum())} such rows).",
-            table=rows.table,
-            column="rating",
-            row=row,
-            hint="Mend the data, or state the scale it really has.",
-        )
-    n_outside = int(((predicted < low) | (predicted > high)).sum())
-    counts["clipped" if clip else "outside_scale"] = n_outside
-    return np.clip(predicted, low, high) if clip else predicted
 
 
 @dataclass(frozen=True, eq=False)

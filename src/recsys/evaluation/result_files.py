@@ -181,7 +181,8 @@ def _read_document(
     except FileError:
         raise
     except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
-        raise FileError(f"{path} is no result that recsys saved ({error!r}).", hint=_HOW_TO_SAVE) from error
+        why = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        raise FileError(f"{path} is no result that recsys saved: {why}.", hint=_HOW_TO_SAVE) from error
     if document["cases_sha256"] != fingerprint(document["cases"]):
         raise FileError(
             f"{path}: the part about users does not match its checksum.",

@@ -288,8 +288,9 @@ class RowFolder:
         try:
             return cls(folder, json.loads(text))
         except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
+            why = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
             raise FileError(
-                f"{folder / _MANIFEST} is no manifest of values per user, or was changed ({error!r}).",
+                f"{folder / _MANIFEST} is no manifest of values per user, or was changed: {why}.",
                 hint=_WRITE_AGAIN,
             ) from error
 

@@ -34,7 +34,15 @@ def hash_rows(batch: Any, columns: Sequence[tuple[str, str]]) -> str:
         block = batch.slice(start, _BLOCK)
         hashes = np.repeat(_STARTS[:, None], block.num_rows, axis=1)
         for name, kind in sorted(columns):
-            hashes = mix_bits(hashes + _cell_bits(block.column(name), kind))
+            cells = block.column(name)
+            if kind == "str":
+                bits = _text_bits(cells)
+            else:
+                values = cells.to_numpy(zero_copy_only=False)
+                bits = values.view(np.uint64)
+                if kind == "float" and (is_nan := np.isnan(values)).any():
+                    bits = np.where(is_nan, _NAN, bits)
+            hashes = mix_bits(hashes + bits)
         sums += hashes.sum(axis=1, dtype=np.uint64)
     return _to_hex(sums)
 
@@ -59,16 +67,6 @@ def hash_table(columns: Sequence[tuple[str, ...]], n_rows: int, rows: str) -> st
 
 def _to_hex(sums: Keys) -> str:
     return sums.astype(">u8").tobytes().hex()
-
-
-def _cell_bits(cells: Any, kind: str) -> Keys:
-    """64 bits for each cell of an Arrow array; of texts, two rows of them."""
-    if kind == "str":
-        return _text_bits(cells)
-    values = cells.to_numpy(zero_copy_only=False)
-    bits: Keys = values.view(np.uint64)
-    is_nan = np.isnan(values) if kind == "float" else np.zeros(0, dtype=bool)
-    return np.where(is_nan, _NAN, bits) if is_nan.any() else bits
 
 
 def _text_bits(texts: Any) -> Keys:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -37,14 +36,10 @@ def rows_in_step(
         for name, piece in waiting.items():
             found[name] = none[name]
             if piece is not None:
-                found[name], waiting[name] = _cut_after(piece, last, streams[name])
+                ids = piece.rows.ids
+                cut = int(np.searchsorted(ids, np.array([last], dtype=ids.dtype), side="right")[0])
+                if cut == len(ids):
+                    found[name], waiting[name] = piece, next(streams[name], None)
+                else:
+                    found[name], waiting[name] = piece.take(slice(0, cut)), piece.take(slice(cut, None))
         yield found
-
-
-def _cut_after(piece: Piece, last: Any, following: Iterator[Piece]) -> tuple[Piece, Piece | None]:
-    """The rows up to an id, and those after it, or the next piece if there are none."""
-    ids = piece.rows.ids
-    cut = int(np.searchsorted(ids, np.array([last], dtype=ids.dtype), side="right")[0])
-    if cut == len(ids):
-        return piece, next(following, None)
-    return piece.take(slice(0, cut)), piece.take(slice(cut, None))

@@ -521,7 +521,15 @@ def load_ranking(
     if isinstance(lists, str | Path):
         ready = _read_lists_file(lists, "lists", columns, ids)
     else:
-        _refuse_scores(lists)
+        if hasattr(lists, "detach") or (isinstance(lists, np.ndarray) and lists.dtype.kind == "f"):
+            values = as_array(lists)
+            if values.dtype.kind == "f" and (np.isfinite(values) & (values != np.floor(values))).any():
+                raise InputError(
+                    f"lists came as {type(lists).__name__} of shape {values.shape} that holds fractions; "
+                    "items are whole numbers or text.",
+                    table="lists",
+                    hint="Did you mean recsys.Scores(matrix)? It ranks all items by their scores.",
+                )
         ready = read_lists(lists, columns=columns_for("lists", columns), may_be_empty=may_be_empty)
         _check_id_kind(ready, "lists", ids)
     _refuse_row_ids(user_ids, item_ids, f"ready lists ({type(lists).__name__})")
@@ -555,20 +563,6 @@ def _check_id_kind(data: _Data, table: str, ids: IdKind | None) -> _Data:
 def _is_data(lists: Any) -> bool:
     """Whether it is a container or a table, which may have a column of any name."""
     return isinstance(lists, np.ndarray | dict | list | tuple) or hasattr(lists, "__dataframe__")
-
-
-def _refuse_scores(lists: Any) -> None:
-    """Raise an error if an array or a tensor holds fractions: scores of a model, not items."""
-    if not (isinstance(lists, np.ndarray) and lists.dtype.kind == "f") and not hasattr(lists, "detach"):
-        return
-    values = as_array(lists)
-    if values.dtype.kind == "f" and (np.isfinite(values) & (values != np.floor(values))).any():
-        raise InputError(
-            f"lists came as {type(lists).__name__} of shape {values.shape} that holds fractions; items "
-            "are whole numbers or text.",
-            table="lists",
-            hint="Did you mean recsys.Scores(matrix)? It ranks all items by their scores.",
-        )
 
 
 def _refuse_row_ids(user_ids: Any, item_ids: Any, what: str) -> None:

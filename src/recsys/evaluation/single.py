@@ -24,6 +24,7 @@ from recsys.metrics.registry import Request, check_needs
 from recsys.ranks.ranked_truth import match_truth
 from recsys.types import Context, Hits
 
+_parse_request = lru_cache(maxsize=1024)(Request.parse)
 _USUAL_GRADES = {int, float, np.float64}  # any other kind of number is read by the engine
 
 
@@ -125,11 +126,6 @@ def _value_without_truth(request: Request, rules: Conventions) -> float:
     if rules.no_truth == "error":
         raise InputError("nothing is relevant.", hint="Leave such users out, or set no_truth='skip'.")
     return value_without_truth(request.metric, "zero")  # one list is in no mean that could leave it out
-
-
-@lru_cache(maxsize=1024)
-def _parse_request(metric: str) -> Request:
-    return Request.parse(metric)
 
 
 def _hits(listed: list[Any], grades: Mapping[Any, float], *, complete: bool) -> Hits:

@@ -255,7 +255,7 @@ def metric_set(name: str) -> list[Metric]:
     "sampling" (checks of the audit), and "bench" (recsys.bench, its headline first).
 
     >>> [metric.name for metric in metric_set("headline")]
-    ['ndcg', 'map', 'mrr', 'recall', 'hit']
+    ['ndcg', 'map', 'mrr', 'recall', 'hit', 'rmse', 'user_rmse']
     """
     members = [m for registry in (METRICS, RATINGS) for m in registry.values() if name in m.sets]
     return sorted(members, key=lambda m: m.sets[name])

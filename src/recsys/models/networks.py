@@ -278,15 +278,17 @@ def load_network(path: str | os.PathLike[str]) -> Any:
     """
     source = Path(path)
     arrays, metadata = read_network_file(source)
-    if metadata["model"] not in NETWORKS:
+    if metadata.get("model") not in list(NETWORKS):
         raise FileError(
-            f"{source.name} holds a model of the kind {metadata['model']!r}, which is no network.",
+            f"{source.name} holds a model of the kind {metadata.get('model')!r}, which is no network.",
             hint="recsys.models.load_model(path) reads it.",
         )
     try:
-        model = network(metadata["model"], **metadata["shape"])
-        model.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in arrays.items()})
-    except (RuntimeError, TypeError, KeyError) as error:
+        with torch.device("meta"):  # no memory for what the description only claims to be there
+            model = network(metadata["model"], **metadata["shape"])
+        tensors = {name: torch.from_numpy(np.array(value, np.float32)) for name, value in arrays.items()}
+        model.load_state_dict(tensors, assign=True)
+    except (InputError, RuntimeError, TypeError, ValueError, KeyError) as error:
         raise FileError(f"{source.name} does not fit its own description: {error}") from error
     for what in ("user_ids", "item_ids"):
         if metadata[what] is not None:

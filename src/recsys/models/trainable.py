@@ -207,14 +207,14 @@ def _in_catalogue(history: Interactions, catalogue: Sequence[Any] | None) -> Int
 def _by_popularity(history: Interactions, **weighting: Any) -> Factors:
     from recsys.models.baselines import popularity, training_counts
 
-    return popularity(training_counts(history, **weighting), users=history.cases.values)
+    return popularity(training_counts(history, **weighting), users=history.cases.values).for_anybody()
 
 
 @_trainable("popularity", "What most users had.")
 def fit_popularity(
     history: Interactions, *, catalogue: Sequence[Any] | None = None, seed: int = 0
 ) -> Factors:
-    """The same ranking for everyone, by how often an item was taken."""
+    """The same ranking for everyone, users without a history too, by how often an item was taken."""
     del seed
     return _by_popularity(_in_catalogue(history, catalogue))
 
@@ -234,7 +234,7 @@ def fit_recent(
     unit: str | None = None,
     share: float = 0.1,
 ) -> Factors:
-    """Popularity where old events count less.
+    """Popularity where old events count less; for everyone, as popularity.
 
     Args:
         history: with times.
@@ -260,11 +260,11 @@ def fit_recent(
 
 @_trainable("random", "A random order of all items for each user.")
 def fit_random(history: Interactions, *, catalogue: Sequence[Any] | None = None, seed: int = 0) -> Scores:
-    """A random ranking for each user."""
+    """A random ranking for each user, those without a history too."""
     from recsys.models.baselines import shuffled
 
     known = _in_catalogue(history, catalogue)
-    return shuffled(users=known.cases.values, item_ids=known.items.values, seed=seed)
+    return shuffled(users=known.cases.values, item_ids=known.items.values, seed=seed).for_anybody()
 
 
 @_trainable(

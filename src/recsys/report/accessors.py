@@ -37,9 +37,15 @@ class EvaluationPictures:
         return getattr(self._module, name)(*values, **(own | options))
 
     def bars(self, metrics: Any = None, **style: Any) -> Any:
-        """Metrics side by side, with their intervals."""
+        """Metrics side by side, with their intervals.
+
+        Args:
+            metrics: by default those with values between 0 and 1, which one axis can hold.
+            style: passed on to the chart or figure.
+        """
         if metrics is None:
-            keys = self._data.metrics
+            bounds = {m: self._data.requests[m].metric.bounds for m in self._data.metrics}
+            keys = [m for m, ends in bounds.items() if ends == (0.0, 1.0)] or [self._data.metric]
         else:
             keys = [self._key(m) for m in ([metrics] if isinstance(metrics, str) else metrics)]
         values = {
@@ -119,9 +125,10 @@ class EvaluationPictures:
 class ComparisonPictures(EvaluationPictures):
     """The pictures of its models, and of their differences: forest, winloss, sorted_differences, tradeoff."""
 
-    def __init__(self, results: Comparison, renderer: str) -> None:
-        super().__init__(results, renderer)
-        self._rows = results.rows
+    @property
+    def _rows(self) -> tuple[Row, ...]:
+        compared = self._data.compared  # the comparison given, with names as the data has them
+        return () if compared is None else compared.rows
 
     def forest(self, metric: str | None = None, **style: Any) -> Any:
         """Lifts (differences where there is no lift) with their intervals, one panel per metric."""
@@ -142,8 +149,8 @@ class ComparisonPictures(EvaluationPictures):
         return self._draw("forest", values, **({"unit": units, "title": word, "lower": lower} | style))
 
     def winloss(self, metric: str | None = None, **style: Any) -> Any:
-        """Users won, tied and lost, one bar per comparison."""
-        rows = self._labelled_rows(metric)
+        """Users won, tied and lost on a metric (the headline by default), one bar per comparison."""
+        rows = self._labelled_rows(self._per_user_key(metric))
         bases = {r.baseline for r in rows.values()}
         counts = {label: (r.wins, r.ties, r.losses) for label, r in rows.items()}
         return self._module.winloss(counts, baseline=next(iter(bases)) if len(bases) == 1 else None, **style)

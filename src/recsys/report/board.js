@@ -1,19 +1,10 @@
-"use strict";
 (() => {
-  const root = document.documentElement;
-  const data = JSON.parse(document.getElementById("data").textContent);
+  const { root, data, make } = frame;
   const get = (id) => document.getElementById(id);
-  const make = (tag, text, name) => {
-    const made = document.createElement(tag);
-    if (text !== undefined) made.textContent = text;
-    if (name) made.className = name;
-    return made;
-  };
   const table = get("table");
 
   // The runs in the order of the rows; values are packed as 64-bit floats, one metric after the other.
-  const bytes = (packed) => Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
-  const values = new Float64Array(bytes(data.values).buffer);
+  const values = new Float64Array(frame.bytes(data.values).buffer);
   const metrics = data.metrics.map((metric) => metric.name);
   const heads = ["run", "finished", "hash", "users", "conventions", ...metrics];
   const fixed = heads.length - metrics.length;
@@ -128,7 +119,7 @@
 
   // Two runs side by side. Nothing is tested here: the command that does is shown.
   const quoted = (file) => {
-    const safe = file.startsWith("-") ? `./${file}` : file;
+    const path = data.folder + file, safe = path.startsWith("-") ? `./${path}` : path;
     return /^[\w@%+=:,./-]+$/.test(safe) ? safe : `'${safe.replaceAll("'", "'\\''")}'`;
   };
   const differences = (a, b) => {
@@ -227,9 +218,8 @@
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
   };
 
-  // Over time. The charts and their library travel compressed; expressions are interpreted (ast), not evaluated.
+  // Over time. The charts travel compressed.
   const plot = get("plot"), over = get("over"), who = get("who");
-  const unpack = (packed) => new Response(new Blob([bytes(packed)]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
   // One name alone: its points and labels, and the rules of its own changes. Charts write some names with other blanks.
   const plain = (text) => text.replaceAll("\u200b", "").replace(/\s+/g, " ").trim();
   const alone = (spec, name, moments) => {
@@ -237,7 +227,6 @@
     if (spec.data) spec.data.values = spec.data.values.filter(kept);
     for (const layer of spec.layer ?? []) alone(layer, name, moments);
   };
-  let library;
   const draw = async () => {
     const metric = over.value = Object.hasOwn(data.charts, state.over) ? state.over : Object.keys(data.charts)[0];
     const changes = [...document.querySelectorAll("#changes tbody tr")];
@@ -247,28 +236,17 @@
     get("level").textContent = some.length ? "" : `No change of level of ${metric} beyond the noise.`;
     if (get("changes")) get("changes").hidden = !some.length;
     if (!window.DecompressionStream) return;
-    library ??= unpack(get("vega").textContent).then((text) => document.head.append(make("script", text)));
-    await library;
-    const columns = Math.max(2, Math.floor(plot.clientWidth / 140));
-    const legend = { ...data.config.legend, columns, labelLimit: Math.floor(plot.clientWidth / columns) - 45 };
-    const made = JSON.parse(await unpack(data.charts[metric]));
+    await frame.load();
+    const made = JSON.parse(await frame.unpack(data.charts[metric]));
     if (over.value !== metric || who.value !== name) return;
     if (name) alone(made, name, some.map((row) => row.cells[2].textContent.replace(" ", "T")));
-    await window.vegaEmbed(plot, made, {
-      ast: true, actions: false, renderer: "svg", defaultStyle: false, config: { ...data.config, legend },
-      tooltip: { disableDefaultStyle: true, theme: "page" },
-    });
-    plot.querySelector("svg").setAttribute("aria-hidden", "true");
+    await frame.embed(plot, made, data.config, plot.clientWidth);
     plot.setAttribute("aria-label", `${metric} over time of ${name || "each name"}.`);
     root.dataset.drawn = `${metric} ${name}`.trim();
   };
 
-  const paint = () => {
-    if (state.theme === "auto") delete root.dataset.theme; else root.dataset.theme = state.theme;
-    get("theme").textContent = `Theme: ${state.theme}`;
-  };
   const showAll = () => {
-    paint();
+    frame.paint(state.theme);
     if (table) for (const show of [showColumns, showRows, showTicks]) show();
     if (over) draw();
   };
@@ -316,9 +294,7 @@
   }
   over?.addEventListener("change", () => change({ over: over.value }, draw));
   who?.addEventListener("change", () => change({ who: who.value }, draw));
-  const themes = ["auto", "light", "dark"];
-  get("theme").hidden = false;
-  get("theme").addEventListener("click", () => change({ theme: themes[(themes.indexOf(state.theme) + 1) % 3] }, paint));
+  frame.theme((theme) => change({ theme }));
   // Links within the page must not overwrite what the address keeps.
   for (const link of document.querySelectorAll('a[href^="#"]')) {
     link.addEventListener("click", (event) => {

@@ -107,6 +107,15 @@ class _StoredRuns:
         return f"Results in {self._places[0].resolve().name}" if len(self._places) == 1 else None
 
     @property
+    def folder(self) -> str:
+        """What stands before the names of the files, such as "results/"; nothing where they are paths."""
+        if len(self._places) > 1:
+            return ""
+        place = self._places[0]
+        folder = (place.parent if [*self._opened] == [place] else place).as_posix()
+        return "" if folder == "." else f"{folder.rstrip('/')}/"
+
+    @property
     def runs(self) -> list[Run]:
         return [run for _, run in self._opened.values() if isinstance(run, Run)]
 
@@ -185,6 +194,7 @@ def write_board(
     'board.html'
     """
     unopened: list[tuple[str, str]] = []
+    folder = ""
     named = _in_memory(results)
     if named:
         runs = [Run.of(result, "", name) for name, result in named]
@@ -192,13 +202,14 @@ def write_board(
         stored = _StoredRuns(cast("Places", results))
         stored.look()
         runs, unopened, title = stored.runs, stored.unopened, title or stored.title
+        folder = stored.folder
     if not runs:
         reason = f": {unopened[0][1]}" if unopened else "."
         hint = "recsys evaluate … --save FILE saves one."
         raise InputError(f"there is no result to show{reason}", hint=hint)
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    write_text(target, board_html(runs, unopened, title=title, refresh=refresh))
+    write_text(target, board_html(runs, unopened, title=title, refresh=refresh, folder=folder))
     return target
 
 
@@ -230,8 +241,14 @@ def watch_board(
     first = True
     while True:
         if stored.look() or first:
-            heading = title or stored.title
-            write_text(target, board_html(stored.runs, stored.unopened, title=heading, refresh=refresh))
+            text = board_html(
+                stored.runs,
+                stored.unopened,
+                title=title or stored.title,
+                refresh=refresh,
+                folder=stored.folder,
+            )
+            write_text(target, text)
             yield len(stored.runs), len(stored.unopened)
             first = False
         time.sleep(every)
@@ -243,8 +260,9 @@ def board_html(
     *,
     title: str | None = None,
     refresh: float | None = None,
+    folder: str = "",
 ) -> str:
-    """The board as text; see write_board."""
+    """The board as text; see write_board. `folder` stands before the files in the commands it shows."""
     if refresh is not None and not refresh > 0:
         raise InputError(f"refresh={refresh!r} is no time to wait.", hint="Pass a number of seconds above 0.")
     runs = sorted(runs, key=lambda run: (run.finished, run.file), reverse=True)
@@ -271,6 +289,7 @@ def board_html(
         "charts": over_time.charts,
         "config": over_time.config,
         "refresh": refresh,
+        "folder": folder,
     }  # fmt: skip
     facts = [
         tables.count_with_noun(len(runs), "run|runs"),
@@ -320,8 +339,7 @@ def _over_time(runs: Sequence[Run], metrics: Mapping[str, Metric]) -> _OverTime:
         points = {name: [(n.finished, n.value) for n in nights] for name, nights in by_name.items()}
         chart = charts.history(points, metric=metric, changes=list(dict.fromkeys(moments)))
         config = chart.spec["config"]
-        spec = {k: v for k, v in chart.spec.items() if k not in {"config", "$schema", "description"}}
-        text = json.dumps(spec | {"width": "container"}, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(chart.page_spec, ensure_ascii=False, separators=(",", ":"))
         packed[metric] = base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode("ascii")
     changes = [
         [name, metric, _day_and_time(night.finished), f"{change.before:.4f}", f"{change.after:.4f}",

@@ -7,6 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
+from recsys.evaluation import tables
 from recsys.report.report_data import ReportData, verdict_word
 from recsys.report.section_numbers import (
     all_strata,
@@ -21,9 +24,10 @@ from recsys.stats.inference_results import format_p
 from recsys.types import Ids
 
 _FRACTIONS = {
-    4 / 5: "four fifths of", 3 / 4: "three quarters of", 2 / 3: "two thirds of", 1 / 2: "half of",
-    1 / 3: "a third of", 1 / 4: "a quarter of", 1 / 5: "a fifth of", 1 / 6: "a sixth of",
-    1 / 7: "a seventh of", 1 / 8: "an eighth of", 1 / 9: "a ninth of", 1 / 10: "a tenth of",
+    4 / 5: "four fifths of", 3 / 4: "three quarters of", 2 / 3: "two thirds of", 3 / 5: "three fifths of",
+    1 / 2: "half of", 2 / 5: "two fifths of", 1 / 3: "a third of", 1 / 4: "a quarter of",
+    1 / 5: "a fifth of", 1 / 6: "a sixth of", 1 / 7: "a seventh of", 1 / 8: "an eighth of",
+    1 / 9: "a ninth of", 1 / 10: "a tenth of",
 }  # fmt: skip
 _MIN_GROUP, _MOST_GROUPS_NAMED, _NEAR_BORDER = 20, 3, 0.01
 
@@ -68,27 +72,37 @@ def decide(data: ReportData, n_cautions: int = 0) -> Decision:
     if data.nothing_found or math.isnan(value):
         return _nothing_found(data)
     n = data.first(best).n_cases.get(metric)
-    over = f" over {n:,} users" if n else ""
+    over = f" over {tables.count_with_noun(n, data.case_noun)}" if n else ""
     interval = f" [{low:.4f}, {high:.4f}]" if math.isfinite(low) else ""
     trust = _trust(data, n_cautions)
     if len(data.names) == 1:
         says = (
-            f"{best} has a mean of {value:.4f}{interval}{over}. There is no second model to compare it with."
+            f"{best} has {metric} {value:.4f}{interval}{over}. There is no second model to compare it with."
         )
-        small = f"95 % interval {interval.strip()}" if interval else ""
+        small = f"95% interval {interval.strip()}" if interval else ""
         tile = Tile(metric, f"{value:.4f}", f"{best}{over}", small)
-        return Decision(f"{best} reaches {metric} {value:.4f}", says, [tile, *trust])
-    extreme = {"higher": "highest", "lower": "lowest", "zero": "smallest"}[
-        data.requests[metric].metric.better
-    ]
+        return Decision(f"{best} reaches {metric} {value:.4f}", says, [tile, trust])
     tied = data.ties_with_best(metric)
-    says = f"Of {len(data.names)} models, {best} has the {extreme} {metric}, {value:.4f}{interval}{over}."
-    if tied:
-        says += f" No test separates {_and(tied)} from it: choose by the price, or with more users."
-    tiles = [*_lifts(data), *_who_loses(data), *trust]
+    tiles = [*_lifts(data), *_who_loses(data), trust]
     prices = price(data)
+    if _same_values(data):
+        says = f"All {len(data.names)} models have {metric} {value:.4f}{interval}{over}."
+    else:
+        extremes = {"higher": "highest", "lower": "lowest", "zero": "smallest"}
+        extreme = extremes[data.requests[metric].metric.better]
+        says = f"Of {len(data.names)} models, {best} has the {extreme} {metric}, {value:.4f}{interval}{over}."
+        if tied:
+            advice = f"{'choose by the price, or ' if prices else ''}evaluate with more users"
+            says += f" No test separates {_and(tied)} from it: {advice}."
+    unknown = [n for n in data.names if math.isnan(data.value(n, metric))]
+    if unknown:
+        says += f" Without a value of it: {_and(unknown)}."
     changes = [*_changes(data, tied), *_other_goals(data, prices)]
     return Decision(_heading(data, tied), says, tiles, [one.says for one in prices], changes)
+
+
+def _same_values(data: ReportData) -> bool:
+    return len({data.value(n, data.metric) for n in data.names}) == 1
 
 
 def _heading(data: ReportData, tied: Sequence[str]) -> str:
@@ -96,27 +110,33 @@ def _heading(data: ReportData, tied: Sequence[str]) -> str:
     rows = [data.rows.get((best, other, metric)) for other in data.names[1:]]
     if all(row is not None and verdict_word(row).startswith("identical") for row in rows):
         return f"{_and(data.names)} are identical on {metric}"
+    if _same_values(data):
+        return f"{_and(data.names)} have the same {metric}"
     if not any(rows):
         return f"{best} leads on {metric}, untested"
     if tied:
         return f"Nothing separates {_and([best, *tied])}"
     if any(finding["severity"] == "error" for finding in data.findings):
         return f"{best} leads, but the audit found errors"
+    if data.is_beyond_accuracy(metric):  # which is no merit as such
+        return f"{best} leads on {metric}"
     return f"Keep {best}: nothing beats it" if best == data.baseline else f"Ship {best}"
 
 
 def _lifts(data: ReportData) -> Iterator[Tile]:
     """The best against the baseline and against the next best."""
     next_best = data.names[1]
-    titles = {name: "the baseline" for name in (data.baseline,) if name not in (None, data.best)}
+    titles: dict[str, str] = {}
+    if data.baseline is not None and data.baseline != data.best:
+        titles[data.baseline] = "the baseline"
     titles[next_best] = "the baseline and the next best" if next_best in titles else "the next best"
     for other, title in titles.items():
-        row = data.rows.get((data.best, str(other), data.metric))
+        row = data.rows.get((data.best, other, data.metric))
         if row is None:
             continue
         word = verdict_word(row)
         tone = word if word in {"better", "worse"} else "unclear"
-        number = f"{100 * row.relative:+.1f} %" if math.isfinite(row.relative) else f"{row.difference:+.4f}"
+        number = f"{100 * row.relative:+.1f}%" if math.isfinite(row.relative) else f"{row.difference:+.4f}"
         text = f"{data.metric} {row.value:.4f} against {row.baseline_value:.4f}"
         if tone == "unclear":
             text += f": {word if word != 'both found nothing' else 'no hit'}"
@@ -124,54 +144,67 @@ def _lifts(data: ReportData) -> Iterator[Tile]:
 
 
 def _small_print(row: Row, data: ReportData) -> str:
-    """Interval, p and effect of a comparison."""
+    """Interval, p and effect of a comparison; the interval is of this pair alone, p is corrected over all."""
     parts = []
-    lift = row.relative_interval
-    if math.isfinite(row.relative) and math.isfinite(lift.low) and math.isfinite(lift.high):
-        parts.append(f"95 % interval {100 * lift.low:+.1f} to {100 * lift.high:+.1f} %")
-    elif math.isfinite(row.interval.low):
-        parts.append(f"95 % interval {row.interval.low:+.4f} to {row.interval.high:+.4f}")
+    lift, gap = row.relative_interval, row.interval
+    ends = f"{100 * lift.low:+.1f} to {100 * lift.high:+.1f}%"
+    if not math.isfinite(row.relative + lift.low + lift.high):
+        unit = " of the difference" if math.isfinite(row.relative) else ""  # the number above is a lift
+        ends = f"{unit} {gap.low:+.4f} to {gap.high:+.4f}".lstrip() if math.isfinite(gap.low) else ""
+    if ends and gap.low < gap.high:
+        alone = " (this pair alone)" if math.isfinite(row.adjusted_p) else ""
+        parts.append(f"{100 * gap.confidence:.4g}% interval {ends}{alone}")
     if math.isfinite(row.adjusted_p):
-        parts.append(f"{p_text(row.adjusted_p)} ({correction_name(data)}, corrected over all pairs)")
-    if row.effect.name:
+        parts.append(f"{_p_text(row.adjusted_p)} ({correction_words(data)})")
+    if row.effect.name and math.isfinite(row.effect.value):
         parts.append(f"{row.effect.name} {row.effect.value:.2f}")
     return ", ".join(parts)
 
 
-def p_text(p: float) -> str:
+def _p_text(p: float) -> str:
     """A p-value with non-breaking spaces."""
     return format_p(p, "none").replace("1e-4", "0.0001").replace(" ", "\u00a0")
 
 
-def correction_name(data: ReportData) -> str:
-    """The correction of the comparison as it is written in a sentence."""
+def correction_words(data: ReportData) -> str:
+    """How the comparison corrects p-values, such as "Holm, corrected over all pairs"."""
     name = "none" if data.comparison is None else data.comparison.table.options.correction
-    return {"max-t": "max-T", "bh": "Benjamini-Hochberg", "by": "Benjamini-Yekutieli"}.get(name, name.title())
+    if name == "none":
+        return "not corrected"
+    names = {"max-t": "max-T", "bh": "Benjamini-Hochberg", "by": "Benjamini-Yekutieli"}
+    return f"{names.get(name, name.title())}, corrected over all pairs"
+
+
+def effect_name(data: ReportData) -> str:
+    """The effect size of the comparison, such as d_z."""
+    rows = () if data.comparison is None else data.comparison.rows
+    return next((row.effect.name for row in rows if row.effect.name), "effect")
 
 
 def _who_loses(data: ReportData) -> Iterator[Tile]:
     """How many users the rival serves better, and in which group they are most frequent."""
-    rival = data.rival
-    row = data.rows.get((data.best, str(rival), data.metric))
+    rival = data.rival or data.best
+    row = data.rows.get((data.best, rival, data.metric))
     if row is None or not row.effect.name or not row.n_units:
         return
     share = row.losses / row.n_units
     groups = []
     for stratum in all_strata(data):
         for label, mask in stratum.masks.items():
-            result = group_row(data, data.best, str(rival), mask)
+            result = group_row(data, data.best, rival, mask)
             n = result.wins + result.ties + result.losses
             if n >= _MIN_GROUP:
                 groups.append((result.losses / n, result.losses, n, f"{stratum.title}: {label}"))
     small = ""
     if groups and row.losses:
         most, losses, n, label = max(groups)
-        small = f"Most often where {label} ({100 * most:.0f} %, {losses:,} of {n:,})."
+        of = tables.count_with_noun(n, data.case_noun)
+        small = f"Most often where {label} ({100 * most:.0f}%, {losses:,} of {of})."
     text = f"{row.losses:,} of {row.n_units:,} users are served worse than by {rival}, {row.wins:,} better"
-    yield Tile("who loses", f"{100 * share:.0f} %" if share == 0 or share >= 0.005 else "< 1 %", text, small)
+    yield Tile("who loses", f"{100 * share:.0f}%" if share == 0 or share >= 0.005 else "< 1%", text, small)
 
 
-def _trust(data: ReportData, n_cautions: int) -> list[Tile]:
+def _trust(data: ReportData, n_cautions: int) -> Tile:
     """What the audit found, and how many cautions there are."""
     counts = {s: sum(f["severity"] == s for f in data.findings) for s in ("error", "warning")}
     parts = [f"{n} audit {word}{'s' if n > 1 else ''}" for word, n in counts.items() if n]
@@ -185,14 +218,15 @@ def _trust(data: ReportData, n_cautions: int) -> list[Tile]:
         small = "Not audited: --audit (audit= in Python) adds what recsys audit found."
     tone = "worse" if counts["error"] else "unclear" if total else ""
     href = "#cautions" if n_cautions and not named else "#audit" if data.findings else ""
-    return [Tile("to be careful about", str(total), text, small, tone, href)]
+    return Tile("to be careful about", str(total), text, small, tone, href)
 
 
 def price(data: ReportData) -> list[Price]:
     """What the best gives up, against the best of each among the models that come near it in accuracy."""
     best, metric = data.best, data.metric
     top = data.value(best, metric)
-    near = [n for n in data.names if data.lower_is_better(metric) or data.value(n, metric) >= top / 2]
+    is_share = data.requests[metric].metric.better == "higher" and top > 0
+    near = [n for n in data.names if not is_share or data.value(n, metric) >= top / 2]
     contenders = near if len(near) > 1 else data.names
     facts: dict[str, Mapping[str, float]] = {}
     covered = coverage(data)
@@ -206,6 +240,7 @@ def price(data: ReportData) -> list[Price]:
     for name in main_metrics(data):
         if data.is_beyond_accuracy(name) and data.requests[name].metric.better != "zero":
             facts.setdefault(name, {n: data.value(n, name) for n in contenders})
+    facts.pop(metric, None)
     prices = []
     for label, values in facts.items():
         known = {n: values[n] for n in contenders if math.isfinite(values[n])}
@@ -213,28 +248,33 @@ def price(data: ReportData) -> list[Price]:
             continue
         is_lower = label in data.requests and data.lower_is_better(label)
         leader = (min if is_lower else max)(known, key=lambda n: known[n])
-        first, second = (known[leader], known[best]) if is_lower else (known[best], known[leader])
-        ratio = first / second if second > 0 else 1.0
         unit = " bits" if label in data.requests and "in bits" in data.requests[label].metric.meaning else ""
+        mine, other = f"{label} {_short(known[best])}{unit}", f"{_of(leader)} {_short(known[leader])}{unit}"
         if known[leader] == known[best]:
-            leader = best
-        words = _in_words(ratio, leader, best, f"{_short(known[leader])}{unit}")
-        prices.append(Price(ratio, label, leader, f"{label} {_short(known[best])}{unit}{words}"))
+            prices.append(Price(1.0, label, best, f"{mine}: nobody has {'less' if is_lower else 'more'}"))
+            continue
+        less, more = sorted((known[leader], known[best]))
+        ratio = less / more if less >= 0 else 0.0
+        words = _in_words(ratio, is_more=is_lower) if less > 0 else "against"
+        prices.append(Price(ratio, label, leader, f"{mine}, {words} {other}"))
     return sorted(prices, key=lambda one: one.ratio)
 
 
-def _in_words(ratio: float, leader: str, best: str, value: str) -> str:
-    """How a value stands to the best one: "half of bpr's 0.62"."""
-    if leader == best:
-        return ": nobody has more" if ratio == 1.0 else ""
+def _in_words(ratio: float, *, is_more: bool) -> str:
+    """How a value stands to another, by the smaller as a share of the larger: "half of", "2.0 times"."""
     if ratio > 0.97:
-        return f", much the same as {leader}'s {value}"
+        return "much the same as"
     if ratio > 0.87:
-        return f", a little behind {leader}'s {value}"
+        return "a little more than" if is_more else "a little behind"
+    if is_more:
+        return f"{1 / ratio:.1f} times"
     if ratio < 0.08:
-        return f", less than a tenth of {leader}'s {value}"
-    fraction = min(_FRACTIONS, key=lambda f: abs(math.log(f / ratio)))
-    return f", {_FRACTIONS[fraction]} {leader}'s {value}"
+        return "less than a tenth of"
+    return _FRACTIONS[min(_FRACTIONS, key=lambda f: abs(math.log(f / ratio)))]
+
+
+def _of(name: str) -> str:
+    return f"{name}'" if name.endswith("s") else f"{name}'s"
 
 
 def _short(value: float) -> str:
@@ -255,26 +295,28 @@ def _changes(data: ReportData, tied: Sequence[str]) -> Iterator[str]:
     for leader, metrics in ahead.items():
         yield f"Another metric or cut-off: {leader} is ahead on {_and(metrics)}."
     if accuracy and not ahead:
-        yield f"No other metric of accuracy: {best} leads on the other {len(accuracy)} as well."
+        others = f"other {len(accuracy)}" if len(accuracy) > 1 else "other"
+        yield f"No other metric of accuracy: {best} leads on the {others} as well."
     elif not accuracy:
-        yield "Another metric or cut-off may: only this one was evaluated."
+        yield "Another metric or cut-off may: no other metric of accuracy was evaluated."
     yield from _other_groups(data)
     next_row = data.rows.get((best, data.names[1], metric))
     if next_row is None or not next_row.effect.name:
         return
     if next_row.n_differing is not None:
-        yield f"More users: only {next_row.n_differing:,} of {next_row.n_units:,} tell the two best apart."
+        differing, units = next_row.n_differing, next_row.n_units
+        yield f"More users: the two best differ for {differing:,} of {units:,} only."
     elif tied and next_row.difference and next_row.runs is None and next_row.standard_error > 0:
         # As many as the correction asks for: it leaves this comparison a part of the error rate.
         part = next_row.p_value / next_row.adjusted_p if next_row.adjusted_p > 0 else 1.0
-        needed = next_row.users_needed(alpha=0.05 * min(part, 1.0))
+        needed = next_row.users_needed(alpha=(1.0 - next_row.interval.confidence) * min(part, 1.0))
         if needed is not None and needed > next_row.n_units:
             yield (
                 f"More users: if the difference from {data.names[1]} is real, about {needed:,} would show "
                 f"it; there are {next_row.n_units:,}."
             )
     elif not tied and next_row.adjusted_p > _NEAR_BORDER:
-        p = p_text(next_row.adjusted_p)
+        p = _p_text(next_row.adjusted_p)
         yield f"Other users: the lead over {data.names[1]} is close to the border, {p}."
 
 
@@ -294,69 +336,91 @@ def _other_groups(data: ReportData) -> Iterator[str]:
     lines = []
     for stratum in all_strata(data):
         for label, mask in stratum.masks.items():
-            values = {n: stratum.values[n][label][0] for n in data.names}
-            leader = min(values, key=lambda n: -data.sign(data.metric) * values[n])
+            leader = max(data.names, key=lambda n: data.merit(stratum.values[n][label][0], data.metric))
             if leader == data.best or stratum.sizes[label] < _MIN_GROUP:
                 continue
-            difference, low, high = group_row(data, leader, data.best, mask).difference
-            if math.isfinite(low) and low * high > 0 and difference:
+            _, low, high = group_row(data, leader, data.best, mask).difference
+            if min(data.sign(data.metric) * end for end in (low, high)) > 0:
                 lines.append(f"{leader} where {stratum.title}: {label}")
     if lines:
         more = f" and {len(lines) - _MOST_GROUPS_NAMED} more" if len(lines) > _MOST_GROUPS_NAMED else ""
         named = "; ".join(lines[:_MOST_GROUPS_NAMED])
-        yield f"Who your users are: in some groups another model is ahead ({named}{more})."
+        where = f"in some groups another model is ahead ({named}{more})"
+        yield f"Who your users are: {where}, by intervals of each group alone."
 
 
 def _nothing_found(data: ReportData) -> Decision:
     """Where every value is 0 or there is none: the likely causes, with the counts that point at one."""
     values = [data.value(n, data.metric) for n in data.names]
-    heading = "No model found anything" if len(values) > 1 else f"{data.best} found nothing"
-    says = f"{data.metric} is 0 for everybody: no relevant item stands in the places that count."
+    subject = "No model" if len(values) > 1 else data.best
     if all(map(math.isnan, values)):
+        heading = f"{subject} has {'a' if len(values) > 1 else 'no'} value of {data.metric}"
         says = f"{data.best} has no value of {data.metric}: no user is in its mean."
+    else:
+        heading = f"{subject} found {'anything' if len(values) > 1 else 'nothing'}"
+        says = f"{data.metric} is 0 for everybody: no relevant item stands in the places that count."
     return Decision(heading, says, causes=list(_causes(data)))
 
 
 def _causes(data: ReportData) -> Iterator[str]:
-    counts = data.first(data.best).counts
-    lists = data.lists.get(data.best)
-    if lists is not None and data.truth is not None:
-        for what, shown, known in (
-            ("users", lists.cases, data.truth.cases), ("items", lists.items, data.truth.items)
-        ):  # fmt: skip
-            n = _shared(shown, known)
-            if n < len(known):
-                yield (
-                    f"Ids: {n:,} of the {len(known):,} {what} of the truth occur in the lists of {data.best}"
-                    f"{'; the ids do not match' if n == 0 else ''}."
-                )
-    else:
-        yield "Ids that do not match: '7' as text and 7 as a number, blanks, another numbering."
+    """What can be the cause, by what is known of the results, the lists and the truth."""
+    first, k = data.first(data.best), data.requests[data.metric].k
+    counts, n_found = first.counts, first.counts.get("found")
+    known = list(_what_differs(data))
+    if not known and not n_found and None in (data.lists.get(data.best), data.truth):
+        known = ["Ids that do not match: '7' as text and 7 as a number, blanks, another numbering."]
+    if "lists_and_truth_swapped" in {caution.code for caution in first.cautions}:
+        known.append("The two files exchanged: recommendations first, the truth second.")
     if counts.get("without_list"):
-        yield f"Users without a list: {counts['without_list']:,} of {counts.get('cases', 0):,}."
+        known.append(f"Users without a list: {counts['without_list']:,} of {counts.get('cases', 0):,}.")
     if counts.get("without_truth"):
-        yield f"Users without anything relevant: {counts['without_truth']:,} of {counts.get('cases', 0):,}."
+        of = f"{counts['without_truth']:,} of {counts.get('cases', 0):,}"
+        known.append(f"Users without anything relevant: {of}.")
     if counts.get("not_candidates"):
         n = counts["not_candidates"]
-        yield f"Relevant items that no model could rank: {n:,} (new, or left out as seen)."
-    yield "The wrong files, or the two exchanged: recommendations first, the truth second."
-    yield "Relevant items that were left out as seen: the training data must not hold the test."
-    k = data.requests[data.metric].k
+        known.append(f"Relevant items that no model could rank: {n:,} (new, or left out as seen).")
     if k is not None:
-        yield f"The cut-off: only the first {k} places count; a larger one shows what stands further down."
-    floor = data.first(data.best).conventions.relevant_from
-    yield (
-        f"The grades: relevant is what has a grade of relevant_from={floor} or more."
-        if floor
-        else ("The grades: a grade of 0 is not relevant.")
-    )
+        below = f"{n_found:,} relevant items stand further down" if n_found else "a larger one shows more"
+        known.append(f"The cut-off: only the first {k} places count; {below}.")
+    floor = first.conventions.relevant_from
+    if floor or counts.get("without_truth"):
+        border = f"of {floor:g} or more is relevant" if floor else "of 0 is not relevant"
+        known.append(f"The grades: a grade {border}.")
+    yield from known or ["None that the counts show: recsys inspect shows single users."]
+
+
+def _what_differs(data: ReportData) -> Iterator[str]:
+    """Users and items of the truth that the lists of the best do not have, and whether ids match at all."""
+    lists, truth, train = data.lists.get(data.best), data.truth, data.train
+    if lists is None or truth is None:
+        return
+    kinds = "the ids do not match: text on one side, numbers on the other"
+    users, wanted = Ids(truth.cases.values[truth.sizes > 0]), Ids(truth.items.values[np.unique(truth.codes)])
+    listed, shown = Ids(lists.cases.values[lists.sizes > 0]), Ids(lists.items.values[np.unique(lists.codes)])
+    n = _shared(listed, users)
+    if n < len(users):
+        why = "" if n else f"; {kinds if _differ_in_kind(listed, users) else 'other users, or other ids'}"
+        yield f"Users: {n:,} of the {len(users):,} of the truth have a list of {data.best}{why}."
+    n = _shared(shown, wanted)
+    if n < len(wanted):
+        why = ""
+        if n == 0 and _differ_in_kind(shown, wanted):
+            why = f"; {kinds}"
+        elif n == 0 and train is not None and (n_old := _shared(train.items, wanted)):
+            why = f"; the ids match, as {n_old:,} of them occur in training"
+        elif n == 0:
+            unseen = "" if train is None else ", nor in training"
+            why = f"{unseen}: they are new, or their ids are written in another way"
+        yield f"Items: {n:,} of the {len(wanted):,} relevant ones occur in the lists of {data.best}{why}."
+
+
+def _differ_in_kind(first: Ids, second: Ids) -> bool:
+    return first.values.dtype.kind != second.values.dtype.kind
 
 
 def _shared(first: Ids, second: Ids) -> int:
     """How many ids of the second also occur in the first; ids of another kind never do."""
-    if first.values.dtype.kind != second.values.dtype.kind:
-        return 0
-    return int((first.code_of(second.values) >= 0).sum())
+    return 0 if _differ_in_kind(first, second) else int((first.code_of(second.values) >= 0).sum())
 
 
 def _and(names: Sequence[str]) -> str:

@@ -71,7 +71,7 @@ def inspector_users(data: ReportData) -> dict[str, Any]:
     # [title, id] of each item; the id is left out where it is the title.
     names = ((short(data.items.title(item)), short(str(item))) for item in numbers)
     items = [[title] if title == name else [title, name] for title, name in names]
-    return {"users": users, "items": items, "models": [short(n) for n in data.names], "k": _MAX_SHOWN}
+    return {"users": users, "items": items, "models": [short(n) for n in data.names]}
 
 
 def failures(data: ReportData, n: int = 12) -> list[dict[str, Any]]:

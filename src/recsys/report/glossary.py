@@ -13,14 +13,14 @@ from typing import Any
 from recsys.metrics.registry import Request
 
 WORDS: dict[str, str] = {
-    "interval": "The 95 % interval: where the value or the difference may lie, given how much users differ.",
+    "interval": "Where the value or the difference may lie, given how much users differ. It is of this value "
+    "or this pair alone, without the correction over all pairs.",
     "p": "How often chance alone would make a difference this large, if the two models were equally good.",
     "adjusted p": "p after the correction for the number of comparisons: below 0.05 it counts as clear.",
     "Holm": "A correction of p-values that keeps false alarms rare over all comparisons of the page at once.",
     "max-T": "A correction of p-values over all comparisons that uses how strongly they go together.",
     "d_z": "The difference per user over its spread between users: 0.2 is small, 0.5 medium, 0.8 large.",
-    "effect": "The difference per user over its spread between users (d_z): 0.2 small, 0.8 large.",
-    "lift": "The difference as a share of the baseline's value: +50 % is half as much again.",
+    "lift": "The difference as a share of the baseline's value: +50% is half as much again.",
     "baseline": "The model the others are held against, usually what runs today or something very simple.",
     "tie": "No test separates the two models: with these users either could be the better one.",
     "won / tied / lost": "How many users the model serves better than the baseline, as well, and worse.",
@@ -39,9 +39,9 @@ WORDS: dict[str, str] = {
     "corrected for all of these comparisons together, so any choice in the page holds.",
 }
 _IN_PROSE = re.compile(
-    r"\b(Holm|max-T|d_z|bits|p(?=[\s\u00a0][<=>≥])|corrected over all pairs|95 % interval|beyond accuracy)"
+    r"\b(Holm|max-T|d_z|bits|p(?=[\s\u00a0][<=>≥])|corrected over all pairs|95% interval|beyond accuracy)"
 )
-_SAME = {"95 % interval": "interval", "low": "interval", "high": "interval"}
+_SAME = {"95% interval": "interval", "low": "interval", "high": "interval"}
 
 
 @dataclass(frozen=True)

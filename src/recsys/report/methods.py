@@ -165,6 +165,7 @@ class MethodsFacts(TypedDict, total=False):
 
     data: str | None
     split: Any
+    candidates: str | None
     intervals: Intervals | None
 
 
@@ -173,6 +174,7 @@ def methods_paragraph(
     *,
     data: str | None = None,
     split: Any = None,
+    candidates: str | None = None,
     intervals: Intervals | None = None,
 ) -> Methods:
     """A methods paragraph about a result, a comparison, or {model: result}.
@@ -181,6 +183,7 @@ def methods_paragraph(
         results: what evaluate or compare returned, or `recsys.load` read.
         data: the data set in your words, such as "MovieLens 1M".
         split: how training and test data were parted: what recsys.split returned, its manifest, or words.
+        candidates: which items were none, such as "but for the items of the training data".
         intervals: those you report beside one result; by default what `result.intervals()` gives.
 
     What is missing is marked in the text, and listed in `to_add`.
@@ -207,7 +210,7 @@ def methods_paragraph(
         how = iter(())
     sentences = [
         *_data_sentences(first, data, split),
-        *_candidate_sentences(first, cites),
+        *_candidate_sentences(first, candidates, cites),
         *_metric_sentences(first, comparison, cites),
         *how,
         *_run_sentences(models, cites),
@@ -296,11 +299,13 @@ def _split_sentence(split: Any) -> str:
     return f"It was split by the strategy {manifest['how']} of recsys ({settings}) into {parts}."
 
 
-def _candidate_sentences(models: Mapping[str, Evaluation], cites: _Citations) -> Iterator[str]:
+def _candidate_sentences(
+    models: Mapping[str, Evaluation], candidates: str | None, cites: _Citations
+) -> Iterator[str]:
     """What was ranked: the whole catalogue, sampled candidates, or lists of which nothing more is known."""
     if any("rows" in e.counts for e in models.values()):
         return
-    words = {name: _candidate_words(e, cites) for name, e in models.items()}
+    words = {name: _candidate_words(e, candidates, cites) for name, e in models.items()}
     yield f"{_sentence_start(_by_model(words))}."
     catalogues = {n: e.partial.catalogue for n, e in models.items() if e.partial.catalogue is not None}
     if catalogues:
@@ -312,7 +317,7 @@ def _candidate_sentences(models: Mapping[str, Evaluation], cites: _Citations) ->
         yield f"The catalogue has {_by_model(sizes)}."
 
 
-def _candidate_words(evaluation: Evaluation, cites: _Citations) -> str:
+def _candidate_words(evaluation: Evaluation, candidates: str | None, cites: _Citations) -> str:
     if isinstance(evaluation.notes.get("sampled"), str):
         return f"{evaluation.notes['sampled']}{cites.method('sampled')}"
     if "repeated_items" in evaluation.counts:  # which only lists can have
@@ -324,6 +329,8 @@ def _candidate_words(evaluation: Evaluation, cites: _Citations) -> str:
     seen = evaluation.notes.get("seen")
     if isinstance(seen, str) and "-inf" not in seen:  # a model may rule items out by their score
         return f"{words}; items of the training data were not left out"
+    if candidates is not None:
+        return f"{words}, {candidates.rstrip('.')}"
     return f"{words} {_to_add('which items were no candidates, such as those of the training data')}"
 
 

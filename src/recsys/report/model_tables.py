@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from recsys.report.decision import correction_name
+from recsys.report.decision import correction_words, effect_name
 from recsys.report.html_tables import Cell, Forest, HtmlTable, cell, table_of_rows
 from recsys.report.report_data import ReportData, verdict_word
 from recsys.report.section_numbers import (
@@ -46,6 +46,11 @@ def _tone(word: str) -> str:
     return word if word in {"better", "worse"} else "unclear"
 
 
+def _effect(row: Row) -> float:
+    """The effect size; NaN for a metric of the catalogue, and where all users differ by the same."""
+    return row.effect.value if row.effect.name and math.isfinite(row.effect.value) else math.nan
+
+
 def _p_cell(p: float) -> Cell:
     return Cell("" if math.isnan(p) else "< 0.0001" if p < 1e-4 else f"{p:.2g}", p)
 
@@ -73,7 +78,7 @@ def ranking(data: ReportData) -> HtmlTable:
         heads += [
             f"{'lift over' if unit else 'difference from'} {base}",
             "adjusted p",
-            "d_z",
+            effect_name(data),
             "won / tied / lost",
         ]
     columns: dict[str, list[Any]] = {"model": data.names}
@@ -114,7 +119,7 @@ def _value_cell(value: Triple, values: Mapping[str, Triple]) -> Cell:
 def _comparison_cells(row: Row, word: str, lift: Triple, unit: str, ends: tuple[float, float]) -> list[Cell]:
     """The lift drawn on an axis that all rows share, p, effect and the users won, tied and lost."""
     percent = 100.0 if unit else 1.0
-    form, sign = ("+.1f", " %") if unit else ("+.4f", "")
+    form, sign = ("+.1f", "%") if unit else ("+.4f", "")
     text = f"{percent * lift[0]:{form}}{sign}" if math.isfinite(lift[0]) else "n/a"
     interval = f"[{percent * lift[1]:{form}}, {percent * lift[2]:{form}}]" if math.isfinite(lift[1]) else ""
     span = ends[1] - ends[0] or 1.0
@@ -130,7 +135,7 @@ def _comparison_cells(row: Row, word: str, lift: Triple, unit: str, ends: tuple[
     total = max(sum(counts), 1)
     shares = tuple(round(100 * n / total, 1) for n in counts)
     won = Cell(" / ".join(f"{n:,}" for n in counts), row.wins / total, outcomes=shares)
-    return [*cells, Cell(f"{row.effect.value:.2f}", row.effect.value), won]
+    return [*cells, cell(_effect(row), ".2f"), won]
 
 
 def overview(data: ReportData) -> tuple[HtmlTable, list[HtmlTable]]:
@@ -207,7 +212,7 @@ def _comparison_table(data: ReportData, name: str, title: str, rows: Sequence[Ro
         "lift %": [100.0 * r.relative for r in rows],
         "p": [r.p_value for r in rows],
         "adjusted p": [r.adjusted_p for r in rows],
-        "effect": [r.effect.value for r in rows],
+        "effect": [_effect(r) for r in rows],
         "won": [r.wins for r in rows],
         "tied": [r.ties for r in rows],
         "lost": [r.losses for r in rows],
@@ -221,7 +226,7 @@ def _comparison_table(data: ReportData, name: str, title: str, rows: Sequence[Ro
         "difference",
         "lift",
         "adjusted p",
-        "effect",
+        effect_name(data),
         "won / tied / lost",
         "verdict",
     ]
@@ -235,11 +240,11 @@ def _comparison_table(data: ReportData, name: str, title: str, rows: Sequence[Ro
             Cell(r.baseline, None, f"{r.baseline_value:.4f}"),
             Cell(f"{r.difference:+.4f}", r.difference,
                  f"[{r.interval.low:+.4f}, {r.interval.high:+.4f}]" if math.isfinite(r.interval.low) else ""),
-            Cell(f"{100 * r.relative:+.1f} %" if has_lift else "", r.relative,
+            Cell(f"{100 * r.relative:+.1f}%" if has_lift else "", r.relative,
                  f"[{100 * lift.low:+.1f}, {100 * lift.high:+.1f}]"
                  if has_lift and math.isfinite(lift.low + lift.high) else ""),
             _p_cell(r.adjusted_p),
-            cell(r.effect.value if r.effect.name else math.nan, ".2f"),
+            cell(_effect(r), ".2f"),
             Cell(f"{r.wins:,} / {r.ties:,} / {r.losses:,}" if r.effect.name else "", r.wins),
             Cell(_mark(word), None, "", _tone(word)),
         ])  # fmt: skip
@@ -276,7 +281,7 @@ def selection(data: ReportData) -> dict[str, Any]:
         "models": names, "baseline": None if data.baseline is None else names.index(data.baseline),
         "headline": data.metrics.index(data.metric), "metrics": metrics,
         "groups": _groups(data) if is_full else [],
-        "words": words, "correction": correction_name(data),
+        "words": words, "correction": correction_words(data), "effect": effect_name(data),
     }  # fmt: skip
 
 
@@ -305,9 +310,7 @@ def _groups(data: ReportData) -> list[dict[str, Any]]:
                         continue
                     rows.append([None, None, None, *map(_as_shown, gap), None, None, *counts, None])
             values = [stratum.values[n][label] for n in data.names]
-            sign = data.sign(data.metric)
-            merits = [-math.inf if math.isnan(v[0]) else sign * v[0] for v in values]
-            order = sorted(range(len(values)), key=lambda i: -merits[i])
+            order = sorted(range(len(values)), key=lambda i: -data.merit(values[i][0], data.metric))
             groups.append({
                 "by": stratum.title, "name": label, "n": stratum.sizes[label], "order": order,
                 "values": [[_as_shown(v) for v in value] for value in values], "rows": rows,
@@ -320,12 +323,11 @@ def _numbers(row: Row, word: str, words: list[str]) -> list[Any]:
         words.append(word)
     lift, gap = row.relative_interval, row.interval
     counts = (row.wins, row.ties, row.losses) if row.effect.name else (None, None, None)
-    effect = row.effect.value if row.effect.name else math.nan
     lifts = (100 * row.relative, 100 * lift.low, 100 * lift.high)
     gaps = (row.difference, gap.low, gap.high)
     p = 0.0 if row.adjusted_p < 1e-4 else row.adjusted_p  # shown as < 0.0001
     shown = [*(_as_shown(v, ".1f") for v in lifts), *map(_as_shown, gaps)]
-    return [*shown, _as_shown(p, ".2g"), _as_shown(effect, ".2f"), *counts, words.index(word)]
+    return [*shown, _as_shown(p, ".2g"), _as_shown(_effect(row), ".2f"), *counts, words.index(word)]
 
 
 def _as_shown(value: float, form: str = ".4f") -> float | int | None:

@@ -28,7 +28,9 @@ _SVG_STYLE = (
 
 
 def offline_page(name: str, data: Any, *, draws: bool = False, **values: Any) -> str:
-    """A page from name.html, name.css and name.js; the style of the report, page.css, comes first.
+    """A page from name.html, name.css and name.js, within the frame that all pages share.
+
+    The style of the report, page.css, comes before its own, and frame.js before its script.
 
     Args:
         name: of the three files beside this module.
@@ -41,7 +43,7 @@ def offline_page(name: str, data: Any, *, draws: bool = False, **values: Any) ->
     except ImportError as error:
         raise MissingExtraError("jinja2", "report", "Writing a report") from error
     style = "\n".join(_asset(f"{sheet}.css") for sheet in dict.fromkeys(("page", name)))
-    script = _asset(f"{name}.js")
+    script = f"{_asset('frame.js')}\n{_asset(f'{name}.js')}"
     vega, vega_hash = _vega() if draws else ("", "")
     scripts = f"{_csp_hash(script)} {vega_hash}".strip()
     style_hash = _csp_hash(style)
@@ -50,10 +52,14 @@ def offline_page(name: str, data: Any, *, draws: bool = False, **values: Any) ->
         f"style-src-attr {_SVG_STYLE}; img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=jinja2.FunctionLoader(_asset),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     written = dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
-    text: str = environment.from_string(_asset(f"{name}.html")).render(
+    text: str = environment.get_template(f"{name}.html").render(
         style=style, script=script, vega=vega, data=json_for_script(data), policy=policy,
         version=library_version(), written=written, **values,
     )  # fmt: skip

@@ -1,19 +1,7 @@
-"use strict";
 (() => {
-  const root = document.documentElement;
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const make = (tag, text, name) => {
-    const made = document.createElement(tag);
-    if (text !== undefined) made.textContent = text;
-    if (name) made.className = name;
-    return made;
-  };
+  const { root, data, make, vega } = frame;
 
-  // Charts. Expressions are interpreted (ast), so the page needs no eval.
-  const options = {
-    mode: "vega-lite", ast: true, actions: false, renderer: "svg", defaultStyle: false,
-    tooltip: { disableDefaultStyle: true, theme: "page" },
-  };
+  // Charts.
   const take = (href, name) => {
     const link = make("a");
     link.href = href;
@@ -41,13 +29,9 @@
   };
   const paper = 680; // the width of a printed page
   const views = [];
-  const embed = async (plot, spec, width, least) => {
-    const columns = Math.max(2, Math.floor(width / 140));
-    const legend = { ...data.config.legend, columns, labelLimit: Math.floor(width / columns) - 45 };
-    const config = { ...data.config, legend, axis: { ...data.config.axis, titleLimit: width - 80 } };
-    const made = await window.vegaEmbed(plot, fit(spec, width, least), { ...options, config });
-    plot.querySelector("svg").setAttribute("aria-hidden", "true");
-    return made.view;
+  const embed = (plot, spec, width, least) => {
+    const axis = { ...data.config.axis, titleLimit: width - 80 };
+    return frame.embed(plot, fit(spec, width, least), { ...data.config, axis }, width);
   };
   const draw = async () => {
     for (const plot of document.querySelectorAll(".plot")) {
@@ -79,22 +63,14 @@
     resize(0);
     for (const one of folds) one.open = false;
   });
-  // The chart library travels compressed; the policy lets it run because it knows its hash.
-  const unpack = async (packed) => {
-    const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-    const library = make("script", await new Response(stream).text());
-    document.head.append(library);
-  };
-  // A browser too old to unpack it keeps every table open instead.
-  const vega = document.getElementById("vega");
+  // A browser too old to unpack the chart library keeps every table open instead.
   if (!vega || window.DecompressionStream) {
     root.classList.add("js");
     // The numbers of a chart that stands alone have room beside it.
     const beside = matchMedia("(min-width: 72rem)").matches ? ":not(.charts.one > figure:not(.wide) > details)" : "";
     for (const one of document.querySelectorAll(`details[open]${beside}`)) one.open = false;
   }
-  if (vega && window.DecompressionStream) unpack(vega.textContent).then(draw);
+  if (vega && window.DecompressionStream) frame.load().then(draw);
 
   // Sorting: a click on a heading, numbers by value, text by letters; empty cells stay last.
   const key = (row, at) => row.cells[at].dataset.key ?? row.cells[at].textContent.trim().toLowerCase();
@@ -216,7 +192,7 @@
       const place = (value) => `${((100 * (value - low)) / reach).toFixed(1)}%`;
       const top = Math.max(...of.values.map((value) => value[0] ?? 0));
       const tied = new Set(group ? [] : metric.tied);
-      const heads = [held.models.length ? "model" : "", metric.name, `${unit ? "lift over" : "difference from"} ${held.models[base]}`, "adjusted p", "d_z", "won / tied / lost"];
+      const heads = ["model", metric.name, `${unit ? "lift over" : "difference from"} ${held.models[base]}`, "adjusted p", held.effect, "won / tied / lost"];
       const lines = of.order.map((model, at) => {
         const line = make("tr", undefined, at === 0 ? "leader" : "");
         const name = make("th", undefined, at === 0 ? "first" : tied.has(model) ? "tied" : "");
@@ -242,7 +218,7 @@
         if (left !== null && right !== null) forest.append(bit("reach", { left: place(left), width: `${((100 * (right - left)) / reach).toFixed(1)}%` }));
         if (middle !== null) forest.append(bit("dot", { left: place(middle) }));
         const mark = word ? `${{ better: "▲", worse: "▼", higher: "▲", lower: "▼" }[word] || "≈"} ${word}` : "";
-        line.append(cell(heads[2], middle === null ? "n/a" : `${write(middle)}${unit ? " %" : ""}`, [left === null || right === null ? "" : `[${write(left)}, ${write(right)}]`, mark], forest, middle ?? "nan", tone));
+        line.append(cell(heads[2], middle === null ? "n/a" : `${write(middle)}${unit ? "%" : ""}`, [left === null || right === null ? "" : `[${write(left)}, ${write(right)}]`, mark], forest, middle ?? "nan", tone));
         const p = one[6];
         line.append(cell(heads[3], p === null ? "" : p < 1e-4 ? "< 0.0001" : String(Number(p.toPrecision(2))), [], null, p ?? "nan"));
         line.append(cell(heads[4], one[7] === null ? "" : one[7].toFixed(2), [], null, one[7] ?? "nan"));
@@ -280,7 +256,7 @@
         ? `${first} is ahead on ${metric.name} for the ${whole(group.n)} users where ${groupName(group)}. Groups have intervals and no tests: among many groups some differ by chance.`
         : metric.beyond
           ? `${metric.name} describes what is shown; more of it is not better as such.`
-          : `${first} is ahead on ${metric.name}${ties.length ? `; ${ties.join(", ")} ${ties.length > 1 ? "tie" : "ties"} with it` : ", clearly above every other"}. ${held.correction}, corrected over all pairs.`;
+          : `${first} is ahead on ${metric.name}${ties.length ? `; ${ties.join(", ")} ${ties.length > 1 ? "tie" : "ties"} with it` : ", clearly ahead of every other"}. ${held.correction}.`;
     };
     const isDefault = () => pick.metric.value === headline.family && pick.k.value === String(headline.k ?? "") && held.models.indexOf(pick.baseline.value) === held.baseline && pick.group.value === everyone;
     const remember = (section) => {
@@ -438,16 +414,7 @@
   if (data.inspector && data.inspector.users.length) inspect(data.inspector);
 
   // Theme, and which section is being read.
-  const theme = document.getElementById("theme");
-  if (theme) {
-    const kinds = ["auto", "light", "dark"];
-    theme.hidden = false;
-    theme.addEventListener("click", () => {
-      const next = kinds[(kinds.indexOf(root.dataset.theme || "auto") + 1) % 3];
-      if (next === "auto") delete root.dataset.theme; else root.dataset.theme = next;
-      theme.textContent = `Theme: ${next}`;
-    });
-  }
+  frame.theme();
   const links = new Map([...document.querySelectorAll("nav a")].map((link) => [link.hash.slice(1), link]));
   const watcher = new IntersectionObserver((seen) => {
     for (const one of seen) {

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
 from recsys.errors import InputError
+from recsys.evaluation import tables
 from recsys.evaluation.cautions import comparison_cautions, unique_cautions
 from recsys.inputs.files import write_text
 from recsys.report.charts.chart import Chart
@@ -51,6 +52,7 @@ class ReportOptions(TypedDict, total=False):
     truth: Any
     train: Any
     embeddings: Any
+    methods: Mapping[str, Any] | None
 
 
 def write_report(
@@ -68,6 +70,7 @@ def write_report(
     truth: Any = None,
     train: Any = None,
     embeddings: Any = None,
+    methods: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write a report about one or many models as one HTML file that opens from disk, offline.
 
@@ -86,6 +89,8 @@ def write_report(
         truth: what was relevant, as for evaluate.
         train: what the models learnt from, as for evaluate's seen=.
         embeddings: {item: vector}, a table, or an array in the order of `items`; two columns are coordinates.
+        methods: what the methods paragraph is to say beside the results: data, split, candidates, as
+            `methods_paragraph` takes them.
 
     Returns:
         The path of the file.
@@ -103,6 +108,7 @@ def write_report(
     text = report_html(
         results, baseline=baseline, headline=headline, metric=metric, title=title, audit=audit,
         history=history, items=items, lists=lists, truth=truth, train=train, embeddings=embeddings,
+        methods=methods,
     )  # fmt: skip
     target.parent.mkdir(parents=True, exist_ok=True)
     write_text(target, text)
@@ -157,10 +163,7 @@ def _render(page: _Page) -> str:
     config: Mapping[str, Any] = {}
     for section in page.sections:
         for number, picture in enumerate(section.pictures):
-            spec = {
-                k: v for k, v in picture.chart.spec.items() if k not in {"config", "$schema", "description"}
-            }
-            specs[f"{section.key}-{number}"] = spec if "concat" in spec else spec | {"width": "container"}
+            specs[f"{section.key}-{number}"] = picture.chart.page_spec
             config = picture.chart.spec["config"]
     users = next((s.users for s in page.sections if s.users), None)
     selection = next((s.selection for s in page.sections if s.selection), None)
@@ -172,15 +175,12 @@ def _render(page: _Page) -> str:
 
 def _facts(data: ReportData) -> list[Fact]:
     """The line of facts below the title."""
-    n_cases = len(data.aligned.ids) if data.per_case_metrics else 0
-    clusters = data.aligned.clusters if data.per_case_metrics else None
-    users = (
-        f"{n_cases:,} users"
-        if clusters is None
-        else f"{n_cases:,} cases of {len(set(clusters.tolist())):,} users"
-    )
-    count = len(data.names)
-    facts = [Fact(users), Fact(f"{count} model{'s' if count > 1 else ''}")]
+    has_cases = bool(data.per_case_metrics)
+    n_cases = len(data.aligned.ids) if has_cases else data.first(data.best).counts.get("cases", 0)
+    users = tables.count_with_noun(n_cases, data.case_noun)
+    if has_cases and data.aligned.clusters is not None:
+        users += f" of {len(set(data.aligned.clusters.tolist())):,} users"
+    facts = [Fact(users), Fact(tables.count_with_noun(len(data.names), "model|models"))]
     facts.append(Fact(f"headline metric {data.metric}", data.metric))
     if data.baseline is not None:
         facts.append(Fact(f"baseline {data.baseline}", "baseline"))

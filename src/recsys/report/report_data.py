@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -73,6 +73,7 @@ class ReportData:
     embeddings: Any = None
     findings: Sequence[Mapping[str, Any]] = ()
     histories: Mapping[str, MetricHistory] = field(default_factory=dict)
+    methods: Mapping[str, Any] = field(default_factory=dict)  # as methods_paragraph takes them
     cache: dict[Any, Any] = field(default_factory=dict)  # what is computed once per report
 
     @property
@@ -125,7 +126,8 @@ class ReportData:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             comparison = _compare_all_pairs(self.models, self.compared, self.metric)
-        return comparison, tuple(dict.fromkeys(str(w.message) for w in caught))
+        texts = list(dict.fromkeys(str(w.message) for w in caught))
+        return comparison, tuple(_named_warnings(texts, () if comparison is None else comparison.rows))
 
     @property
     def comparison(self) -> Comparison | None:
@@ -137,7 +139,7 @@ class ReportData:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The warnings of the comparison."""
+        """The warnings of the comparison, each with the comparisons it is about."""
         return self._compared_with_warnings[1]
 
     @cached_property
@@ -149,15 +151,13 @@ class ReportData:
 
     def ranked(self, metric: str) -> list[str]:
         """The models by a metric, best first and those without a value last; equals in their order."""
+        return sorted(self.names, key=lambda n: self.merit(self.value(n, metric), metric), reverse=True)
+
+    def merit(self, value: float, metric: str) -> float:
+        """A value turned so that more is better; least where there is none."""
         better = self.requests[metric].metric.better
-
-        def merit(name: str) -> float:
-            value = self.value(name, metric)
-            if math.isnan(value):
-                return -math.inf
-            return value if better == "higher" else -value if better == "lower" else -abs(value)
-
-        return sorted(self.names, key=merit, reverse=True)
+        turned = value if better == "higher" else -value if better == "lower" else -abs(value)
+        return -math.inf if math.isnan(value) else turned
 
     def ties_with_best(self, metric: str) -> list[str]:
         """The models that no test separates from the best of a metric, without the best itself."""
@@ -215,6 +215,12 @@ class ReportData:
         """All models over the same cases, NaN where a model has no value."""
         return align(dict(self.per_case), self.per_case_metrics)
 
+    @property
+    def case_noun(self) -> str:
+        """What a case is called, singular and plural: a user, unless users have several."""
+        has_users = not self.per_case_metrics or self.aligned.clusters is None
+        return "user|users" if has_users else "case|cases"
+
     @cached_property
     def users(self) -> Array:
         """The user of each case of `aligned`."""
@@ -234,6 +240,7 @@ def gather_report_data(
     embeddings: Any = None,
     audit: Any = None,
     history: Any = None,
+    methods: Mapping[str, Any] | None = None,
 ) -> ReportData:
     """Read and check the inputs of a report; the arguments are those of write_report."""
     models, comparison = _read_results(results)
@@ -255,6 +262,7 @@ def gather_report_data(
         embeddings,
         findings_of(audit),
         history_by_metric(history),
+        methods or {},
     )
     return replace(data, models={name: models[name] for name in data.ranked(headline)})
 
@@ -266,7 +274,9 @@ def _read_results(results: Any) -> tuple[dict[str, list[Evaluation]], Comparison
                 "this comparison does not hold the evaluations it was made from.",
                 hint="Make it with recsys.compare, or pass {name: evaluation}.",
             )
-        return {n: list(runs) for n, runs in results.evaluations.items()}, results
+        by_name = {str(n): list(runs) for n, runs in results.evaluations.items()}
+        rows = tuple(replace(r, model=str(r.model), baseline=str(r.baseline)) for r in results.rows)
+        return by_name, Comparison(replace(results.table, rows=rows), by_name, silenced=results.silenced)
     if isinstance(results, Evaluation):
         return {results.name or "model": [results]}, None
     if isinstance(results, Mapping):
@@ -326,6 +336,23 @@ def _compare_all_pairs(
     ]
     silenced = frozenset[str]() if given is None else given.silenced
     return compare(dict(models), None, metrics, cautions=silenced) if metrics else None
+
+
+def _named_warnings(texts: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:
+    """Warnings that begin alike as one, after the first of the comparisons they are about."""
+    alike: dict[str, list[str]] = {}
+    for text in texts:
+        alike.setdefault(text.partition("; ")[0], []).append(text)
+    for start, same in alike.items():
+        about = [row for row in rows if not set(same).isdisjoint(row.notes)]
+        if not about:
+            yield from same
+            continue
+        first, n_more = about[0], len(about) - 1
+        more = f" and {n_more:,} more comparison{'s' * (n_more > 1)}" if n_more else ""
+        named = f"{first.model} against {first.baseline} on {first.metric}{more}"
+        end = next(note for note in first.notes if note in same).removeprefix(start)
+        yield f"{named}: {start}{end if len(same) == 1 else end.replace('; ', '; of the first: ', 1)}"
 
 
 def verdict_word(row: Row) -> str:

@@ -36,7 +36,10 @@ _MIN_USERS_FOR_INTERVAL = 5
 
 @dataclass(frozen=True, eq=False)
 class GroupValues:
-    """A metric by group of users: one value with its interval per model and group, and the group sizes."""
+    """A metric by group of users: a value with its interval per model and group.
+
+    Sizes are of the cases in the means; those without relevant items are in none.
+    """
 
     name: str
     title: str
@@ -77,10 +80,9 @@ def value_with_interval(data: ReportData, name: str, metric: str) -> Triple:
 
 def lifts_or_differences(rows: Mapping[str, Row]) -> tuple[dict[str, Triple], str]:
     """The lifts of a comparison and the unit "%"; where one is not defined, the differences and no unit."""
-    if all(math.isfinite(r.relative) and math.isfinite(r.relative_interval.low) for r in rows.values()):
-        return {
-            n: (r.relative, r.relative_interval.low, r.relative_interval.high) for n, r in rows.items()
-        }, "%"
+    lifts = {n: (r.relative, r.relative_interval.low, r.relative_interval.high) for n, r in rows.items()}
+    if all(math.isfinite(sum(lift)) for lift in lifts.values()):
+        return lifts, "%"
     return {n: (r.difference, r.interval.low, r.interval.high) for n, r in rows.items()}, ""
 
 
@@ -183,9 +185,12 @@ def spread(data: ReportData) -> dict[str, dict[str, float]]:
     """Mean, quantiles and the share of zeros of the headline metric, per model."""
     rows = {}
     for name in data.names:
-        column = data.per_case[name].columns[data.metric]
-        values = column[~np.isnan(column)]
-        row = {"mean": float(values.mean()), "share at 0": float((values == 0).mean())}
+        rows_of_model = data.per_case[name]
+        known = ~np.isnan(rows_of_model.columns[data.metric])
+        values = rows_of_model.columns[data.metric][known]
+        weights = None if rows_of_model.weights is None else rows_of_model.weights[known]
+        mean = float(np.average(values, weights=weights))
+        row = {"mean": mean, "share at 0": float((values == 0).mean())}
         quantiles = np.quantile(values, QUANTILES).tolist()
         rows[name] = row | {f"{q:.0%}": v for q, v in zip(QUANTILES, quantiles, strict=True)}
     return rows
@@ -198,7 +203,7 @@ def all_strata(data: ReportData) -> list[GroupValues]:
     if "strata" in data.cache:
         known: list[GroupValues] = data.cache["strata"]
         return known
-    users = Ids(data.users)
+    users, measured = Ids(data.users), measured_cases(data, data.metric)
     strata: list[GroupValues | None] = []
     values, sizes = evaluated_groups(data, data.metric)
     if values:
@@ -209,7 +214,9 @@ def all_strata(data: ReportData) -> list[GroupValues]:
         strata.append(GroupValues("group of the evaluation", "group", sizes, values, caption, masks))
     if data.train is not None:
         n_train = count_entries(data.train, users)
-        strata.append(_values_by_group(data, "activity", "training interactions", *_ranges(n_train)))
+        strata.append(
+            _values_by_group(data, "activity", "training interactions", *_ranges(n_train, measured))
+        )
         if (n_train == 0).any() and (n_train > 0).any():
             strata.append(
                 _values_by_group(data, "cold and warm users", "history in training",
@@ -219,7 +226,9 @@ def all_strata(data: ReportData) -> list[GroupValues]:
     if data.truth is not None:
         n_relevant = count_entries(data.truth, Ids(data.aligned.ids))
         strata.append(
-            _values_by_group(data, "relevant items", "relevant items in the truth", *_ranges(n_relevant))
+            _values_by_group(
+                data, "relevant items", "relevant items in the truth", *_ranges(n_relevant, measured)
+            )
         )
     data.cache["strata"] = [stratum for stratum in strata if stratum is not None]
     return list(data.cache["strata"])
@@ -294,13 +303,19 @@ def _found(truth: Interactions, lists: Lists, k: int) -> Bool:
     return np.searchsorted(shown, relevant, "right") > np.searchsorted(shown, relevant, "left")
 
 
-def _ranges(counts: Int) -> tuple[Int, list[str]]:
-    """The group of each count and the names of the groups: quarters, named by their ends, such as 1-12."""
-    edges = np.unique(np.quantile(counts, [0.25, 0.5, 0.75], method="inverted_cdf").astype(np.int64))
+def _ranges(counts: Int, measured: Bool) -> tuple[Int, list[str]]:
+    """The group of each count and the names of the groups: quarters, named by their ends, such as 1-12.
+
+    Quarters and ends are those of the measured cases.
+    """
+    if not measured.any():
+        return np.zeros(len(counts), dtype=np.int64), []
+    quarters = np.quantile(counts[measured], [0.25, 0.5, 0.75], method="inverted_cdf")
+    edges = np.unique(quarters.astype(np.int64))
     group = np.searchsorted(edges, counts, side="left")
     labels = []
     for g in range(len(edges) + 1):
-        members = counts[group == g]
+        members = counts[measured & (group == g)]
         if len(members) == 0:
             labels.append("")
         elif members.min() == members.max():
@@ -331,7 +346,10 @@ def _by_item_popularity(data: ReportData, users: Ids) -> GroupValues | None:
 
 
 def evaluated_groups(data: ReportData, metric: str) -> tuple[dict[str, dict[str, Triple]], dict[str, int]]:
-    """{model: {group: value}} by the groups of the evaluations, and their sizes; empty where these differ."""
+    """{model: {group: value}} by the groups of the evaluations, and how many cases are in these means.
+
+    Both are empty where the evaluations have other groups.
+    """
     first = data.first(data.names[0])
     if not first.by or any(list(data.first(n).by) != list(first.by) for n in data.names):
         return {}, {}
@@ -346,13 +364,17 @@ def evaluated_groups(data: ReportData, metric: str) -> tuple[dict[str, dict[str,
             )
             for group in first.by
         }  # fmt: skip
-    return values, {str(g): n for g, n in first.by_sizes.items()}
+    column = first.per_case.columns.get(metric)
+    if column is None:
+        return values, {str(g): n for g, n in first.by_sizes.items()}
+    masks = first.group_masks
+    return values, {str(g): int((masks[g] & ~np.isnan(column)).sum()) for g in first.by}
 
 
 def group_values(
     data: ReportData, metric: str, masks: Mapping[str, Bool]
 ) -> tuple[dict[str, dict[str, Triple]], dict[str, int]]:
-    """{model: {group: mean over the cases of its mask}}, and the sizes of the groups."""
+    """{model: {group: mean over the cases of its mask}}, and how many cases are in these means."""
     aligned, bounds = data.aligned, data.requests[metric].metric.bounds
     values: dict[str, dict[str, Triple]] = {}
     for name in data.names:
@@ -363,7 +385,15 @@ def group_values(
             weights = None if aligned.weights is None else aligned.weights[present]
             mean = float(np.average(column[present], weights=weights)) if present.any() else math.nan
             values[name][group] = _group_interval(mean, column, aligned, inside, bounds)
-    return values, {group: int(np.count_nonzero(inside)) for group, inside in masks.items()}
+    measured = measured_cases(data, metric)
+    return values, {group: int((inside & measured).sum()) for group, inside in masks.items()}
+
+
+def measured_cases(data: ReportData, metric: str) -> Bool:
+    """Which cases of `ReportData.aligned` are in a mean: those of which some model has a value."""
+    columns = [table[metric] for table in data.aligned.tables.values()]
+    measured: Bool = np.any(~np.isnan(columns), axis=0)
+    return measured
 
 
 def _values_by_group(
@@ -372,7 +402,7 @@ def _values_by_group(
     """The headline metric by group; None with fewer than two groups."""
     metric = data.metric
     # A group is left out if none of its users has a value.
-    measured = np.any([~np.isnan(columns[metric]) for columns in data.aligned.tables.values()], axis=0)
+    measured = measured_cases(data, metric)
     masks = {label: group == g for g, label in enumerate(labels) if label and measured[group == g].any()}
     if len(masks) < 2:
         return None

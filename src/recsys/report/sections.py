@@ -18,7 +18,7 @@ from recsys.evaluation import tables
 from recsys.evaluation.result_files import run_facts
 from recsys.report import charts, example_users, section_numbers
 from recsys.report.charts import Chart
-from recsys.report.decision import correction_name
+from recsys.report.decision import correction_words
 from recsys.report.html_tables import HtmlTable, html_table, table_by_model, table_of_rows
 from recsys.report.methods import methods_paragraph
 from recsys.report.model_tables import comparisons, overview, ranking, selection
@@ -123,18 +123,22 @@ def sections_of(data: ReportData, only: Sequence[str] | None = None) -> list[Sec
     return sections
 
 
-_LISTS = "list files instead of saved results (in Python lists=)"
+_LISTS = "files of lists or models instead of saved results (in Python lists=)"
 
 
 @section("summary", "Models", order=10)
 def _summary(data: ReportData) -> Section:
     first, rest = overview(data)
-    lead = "Best first, with 95 % intervals. Bars are shares of the largest value of their column."
+    lead = "Best first, with 95% intervals. Bars are shares of the largest value of their column."
     if data.comparison is None:
         return Section(lead, [first], more_tables=rest)
-    lead += " ▲ better and ▼ worse: a clear difference, corrected over all pairs; ≈ none is clear."
-    held = "corrected over all pairs, so every choice of metric, cut-off and baseline in this page holds."
-    notes = [f"{data.comparison.family.rpartition(', ')[0]}, {correction_name(data)}: {held}"]
+    correction = correction_words(data)
+    lead += f" ▲ better and ▼ worse: a clear difference, {correction}; ≈ none is clear."
+    held = "every choice of metric, cut-off and baseline in this page holds"
+    note = "intervals are of one value or one pair alone"
+    if "over all pairs" in correction:
+        note = f"{held}; {note} and may leave out 0 where p is not small"
+    notes = [f"{data.comparison.family.rpartition(', ')[0]}, {correction}: {note}."]
     beyond = [m for m in section_numbers.main_metrics(data) if data.is_beyond_accuracy(m)]
     if beyond and len(beyond) < len(data.metrics):
         listed = f"what the lists are like ({', '.join(beyond)}), beyond accuracy: no merit as such."
@@ -191,12 +195,14 @@ def _tradeoff(data: ReportData) -> Section | str | None:
         return None
     name, values = coverage
     points = {n: (values[n], data.value(n, data.metric)) for n in data.names}
-    if name == data.metric or not np.isfinite(list(points.values())).all():
+    if data.is_beyond_accuracy(data.metric) or not np.isfinite(list(points.values())).all():
         return "a metric of accuracy with a value"
     chart = charts.tradeoff(points, x=name, y=data.metric, baseline=data.baseline, order=data.names)
     rows = [(n, *point) for n, point in points.items()]
     table = table_of_rows("tradeoff", "Accuracy and coverage", ("model", name, data.metric), rows)
-    lead = "Coverage is the share of the catalogue that anyone is recommended. Up and to the right is better."
+    better = "Lower" if data.lower_is_better(data.metric) else "Higher"
+    lead = "Coverage is the share of the catalogue that anyone is recommended. "
+    lead += f"{better} is more accurate, further right shows more of the catalogue."
     return Section(lead, [], [Drawing(f"{data.metric} and {name}", chart, [table])])
 
 
@@ -253,6 +259,13 @@ def _strata(data: ReportData) -> Section | None:
         table = table_by_model(f"strata-{stratum.name.replace(' ', '-')}", stratum.caption, values, sizes)
         pictures.append(Drawing(f"By {stratum.name}", chart, [table]))
     notes = []
+    measured = section_numbers.measured_cases(data, data.metric)
+    if not measured.all():
+        n, noun = int((~measured).sum()), data.case_noun.partition("|")[2]
+        have = "no relevant items" if n == data.first(data.best).counts.get("without_truth") else "no value"
+        notes.append(
+            f"{n:,} of {len(measured):,} {noun} have {have}: they are in no mean and in no count here."
+        )
     if data.train is not None:
         users = Ids(np.unique(data.users))
         cold = int((count_entries(data.train, users) == 0).sum())
@@ -368,7 +381,7 @@ def _map(data: ReportData) -> Section | str | None:
     titles = [example_users.short(data.items.title(i)) for i in ids]
     chart = charts.embedding(places, labels=titles, groups=groups, sizes=sizes)
     notes = [f"{len(ids):,} of {n_items:,} items are drawn."] if len(ids) < n_items else []
-    return Section(lead, [], [Drawing("Items by embedding", chart)], notes)
+    return Section(lead, [], [Drawing("Items by embedding", chart, wide=True)], notes)
 
 
 @section(
@@ -424,7 +437,7 @@ def _conventions(data: ReportData) -> Section:
 @section("methods", "Methods for a paper", order=205, short="Methods")
 def _methods(data: ReportData) -> Section:
     """A methods paragraph and its references, to be copied."""
-    made = methods_paragraph(data.comparison or data.first(data.names[0]))
+    made = methods_paragraph(data.comparison or data.first(data.names[0]), **data.methods)
     lead = "How these numbers were made, to be copied; TO ADD marks what the results do not know."
     return Section(lead, texts={"Methods paragraph": str(made), "BibTeX": made.bibtex})
 

@@ -15,19 +15,24 @@ from typing import Any
 import numpy as np
 
 from recsys.errors import InputError
+from recsys.evaluation.tables import printable
 from recsys.types import Array, Float
 
 GREY = "#7d8590"
 COLOURS = (
     "#2f7fd6", "#d9650a", "#159a78", "#8e583a", "#6b5b95",
-    "#b8860b", "#4b91a8", "#c2453d", "#5b6ee1", "#a05a9c",
+    "#b8860b", "#c3283c", "#8c3fd9", "#4b91a8", "#5b6ee1",
 )  # fmt: skip
-SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+SHAPES = (
+    "circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left",
+)  # fmt: skip
 DASHES: tuple[tuple[int, ...], ...] = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3))
 BETTER, SAME, WORSE = "#3d9a14", "#b4bac2", "#cf2a80"
 OUTCOMES = {"won": BETTER, "tied": SAME, "lost": WORSE}
 STEPS = ("#5f5a52", "#8f887d", "#bab3a7", "#ddd8cf")
 INK, RULE = "#6b7280", "#a8b0bb"
+OTHERS = "#c3c8cf"  # the models of a crowd that are not told apart
+CROWD, N_OF_CROWD = 12, 7  # more models are a crowd, and so many of it are told apart
 N_BINS = 20
 
 
@@ -56,12 +61,12 @@ def letters_on(colour: str) -> str:
 
 
 def short(name: object, max_length: int = 28) -> str:
-    """A name cut to a length that fits a label.
+    r"""A name cut to a length that fits a label, without what terminals and browsers obey.
 
-    >>> short("a name that goes on and on", 10)
-    'a name th…'
+    >>> short("a name that goes on and on", 10), short("\u202etxt.exe\x1b")
+    ('a name th…', 'txt.exe')
     """
-    text = str(name)
+    text = printable(str(name))
     return text if len(text) <= max_length else text[: max_length - 1] + "…"
 
 

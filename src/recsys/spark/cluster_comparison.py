@@ -62,22 +62,13 @@ class ClusterSums(SumsOfPieces):
                 else PairedSums.from_states([part["counted"][number] for part in found])
             )
 
-    def look_again(self, wants_pairs: Sequence[Triple] = ()) -> None:
-        """A second pass for what the first could not tell."""
-        for triple in wants_pairs:
-            self.values[triple].wants_pairs = True
-        triples = [
-            t for t in self.values if self.values[t].needs_second_look or self.counted[t].needs_second_look
-        ]
-        if triples:
-            sums = {t: (self.values[t], self.counted[t]) for t in triples}
-            found = self._ask(triples, partial(_second_look, sums))
-            for number, triple in enumerate(triples):
-                self.values[triple].take_looks([part["values"][number] for part in found])
-                if self.counted[triple] is not self.values[triple]:
-                    self.counted[triple].take_looks([part["counted"][number] for part in found])
-        for triple in wants_pairs:
-            self.values[triple].pair_levels()
+    def _look_at(self, triples: Sequence[Triple]) -> None:
+        sums = {t: (self.values[t], self.counted[t]) for t in triples}
+        found = self._ask(triples, partial(_second_look, sums))
+        for number, triple in enumerate(triples):
+            self.values[triple].take_looks([part["values"][number] for part in found])
+            if self.counted[triple] is not self.values[triple]:
+                self.counted[triple].take_looks([part["counted"][number] for part in found])
 
     def _ask(self, triples: Sequence[Triple], look: Any) -> list[dict[str, Any]]:
         """What each partition of the users finds."""

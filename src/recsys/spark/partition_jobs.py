@@ -22,7 +22,6 @@ from recsys.ranks.sources import Factors, RankingOptions
 from recsys.spark.cluster_frames import split_rows
 from recsys.spark.exposure_rows import ShownRows, without_exposure
 from recsys.spark.item_factors import ItemFactors
-from recsys.types import Lists
 
 ERROR_MARK = "recsys error: "
 _ROWS_AT_ONCE = 1 << 16
@@ -129,8 +128,15 @@ class ShardJob:
             tables = split_rows(rows.filter(pc.equal(rows.column("shard"), number)).to_batches(), self.sent)
             if not tables["user_factors"].num_rows:
                 continue
+            shard, options = slice(self.edges[number], self.edges[number + 1]), self.options
             try:
-                best = self._best(tables, slice(self.edges[number], self.edges[number + 1]))
+                model = self.items.model(tables["user_factors"], shard)
+                if "seen" in tables:
+                    seen = read_interactions(
+                        tables["seen"], columns=self.sent["seen"], table="seen", bare=True, may_be_empty=True
+                    )
+                    options = replace(options, seen=seen)
+                best = model.top(None, self.k, options)
             except RecsysError as error:  # its rows are lists, so the words of Spark's own error carry it
                 raise RuntimeError(ERROR_MARK + json.dumps(_describe_error(error, tables))) from error
             columns = {
@@ -139,16 +145,6 @@ class ShardJob:
                 "score": best.scores,
             }
             yield from pa.table(columns).to_batches(_ROWS_AT_ONCE)
-
-    def _best(self, tables: Mapping[str, Any], shard: slice) -> Lists:
-        """The best items of one shard for all users of a piece."""
-        model, options = self.items.model(tables["user_factors"], shard), self.options
-        if "seen" in tables:
-            seen = read_interactions(
-                tables["seen"], columns=self.sent["seen"], table="seen", bare=True, may_be_empty=True
-            )
-            options = replace(options, seen=seen)
-        return model.top(None, self.k, options)
 
 
 def _describe_error(error: RecsysError, tables: Mapping[str, Any]) -> dict[str, Any]:

@@ -256,13 +256,17 @@ def with_verdict(row: Row, adjusted_p: float, margin_p: tuple[float, float], opt
 
 @dataclass(frozen=True)
 class ComparisonTable:
-    """All rows, the family that p-values are corrected over, and the cases each model lacks."""
+    """All rows, the family that p-values are corrected over, and the cases each model lacks.
+
+    More of a metric `beyond_accuracy` is no merit as such: its verdict is shown as higher or lower.
+    """
 
     rows: tuple[Row, ...]
     family: str
     options: Options
     missing: Mapping[str, Array] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    beyond_accuracy: frozenset[str] = frozenset()
 
     def __getitem__(self, key: tuple[str, str]) -> Row:
         """The first row of (model, metric)."""
@@ -297,7 +301,13 @@ def display_columns(table: ComparisonTable) -> Columns:
         ]
     requested = _margin_and_rope_columns(rows)
     columns |= {heading: requested[name] for name, heading in _HEADINGS.items() if name in requested}
-    return columns | {"verdict": [r.verdict for r in rows]}
+    verdicts = []
+    for row in rows:
+        word, colon, numbers = row.verdict.partition(":")
+        if word in ("better", "worse") and row.metric in table.beyond_accuracy:
+            word = "higher" if row.difference > 0 else "lower"
+        verdicts.append(word + colon + numbers)
+    return columns | {"verdict": verdicts}
 
 
 def columns_by_metric(table: ComparisonTable) -> tuple[list[str], Columns]:

@@ -85,7 +85,9 @@ def units_interval(
     present = units.weights[0] != 0
     means, counts = units.means(), None if units.counts is None else units.counts[present]
     n_rare, uneven = count_rare(means, counts), n_heavy < min(FEW, n / 2)
-    words = heavy = _heavy_words(units)
+    differing = units.n_differing()[:1]
+    (share,), (effective,), (is_heavy,) = heavy_tails(units.residuals()[:1], differing, units.counts)
+    words = heavy = tail_words(share, effective, int(differing[0]), "value") if is_heavy else ""
     if uneven:
         words = f"the weight lies on few {noun}s, as on {n_heavy:.0f} of equal weight"
     if n_rare is not None:
@@ -116,13 +118,6 @@ def units_interval(
         low, high = replicates.limits(method, confidence)[0]
         interval = Interval(float(low), float(high), confidence, method)
     return Estimate(value, error, interval, n, notes)
-
-
-def _heavy_words(units: Units) -> str:
-    """That few values make up the spread; empty if that is not so."""
-    differing = units.n_differing()[:1]
-    (share,), (effective,), (is_heavy,) = heavy_tails(units.residuals()[:1], differing, units.counts)
-    return tail_words(share, effective, int(differing[0]), "value") if is_heavy else ""
 
 
 def _bounded_interval(

@@ -367,62 +367,48 @@ def _rows_of_pairs(
     rows: dict[Triple, Row] = {}
     errors = units.small_sample_errors().tolist()
     parts = zip(triples, paired, counted_pairs, few, tests, intervals, errors, strict=True)
-    for triple, differences, counts, n_differing, test, interval, error in parts:
-        row = _mean_row(
-            triple, differences, counts, test=test, interval=interval, error=error, options=options
+    for triple, differences, counted, n_differing, test, interval, error in parts:
+        model, baseline, metric = triple
+        sides = differences.side_estimates()
+        n_above, ties, n_below = counted.wins_ties_losses(options.tie)
+        wins, losses = (n_below, n_above) if metric in options.lower_is_better else (n_above, n_below)
+        lift, lift_interval = _relative_lift(sides, options.confidence)
+        notes = differences.notes
+        if not sides.second > 0:
+            notes = (*notes, f"{metric}: no lift, {baseline} is not above 0")
+        row = Row(
+            model,
+            baseline,
+            metric,
+            value=sides.first,
+            baseline_value=sides.second,
+            difference=sides.first - sides.second,
+            interval=interval,
+            relative=lift,
+            relative_interval=lift_interval,
+            statistic=test.statistic,
+            p_value=test.p_value,
+            adjusted_p=math.nan,
+            effect=EFFECTS[options.effect](differences, confidence=options.confidence),
+            wins=wins,
+            ties=ties,
+            losses=losses,
+            n_cases=differences.n_cases,
+            n_units=n_above + ties + n_below,
+            test=test.method,
+            standard_error=error,
+            notes=notes + tuple(note for note in test.notes if note not in notes),
         )
+        if not (options.margin is None and options.no_worse_than is None and options.rope is None):
+            estimate = difference_estimate(differences, options.confidence)
+            row = _with_margin_tests(row, estimate, differences.spread().df, options)
         if n_differing is not None or row.equivalence is not None or row.non_inferiority is not None:
-            row = _allow_for_unseen(row, differences, n_differing, ranges.get(triple[2]), options)
+            row = _allow_for_unseen(row, differences, n_differing, ranges.get(metric), options)
         if n_differing is None and row.wins + row.losses < FEW:
             words = differing_words(row.wins + row.losses, row.n_units)
-            row = replace(row, notes=(*row.notes, f"{row.metric}: {words}, few for a test of their mean"))
+            row = replace(row, notes=(*row.notes, f"{metric}: {words}, few for a test of their mean"))
         rows[triple] = row
     return rows, max_t_p
-
-
-def _mean_row(
-    triple: Triple,
-    d: Paired,
-    counted: Paired,
-    *,
-    test: TestResult,
-    interval: Interval,
-    error: float,
-    options: Options,
-) -> Row:
-    """The row of a test; wins and losses are counted on `counted`."""
-    _, baseline, metric = triple
-    sides = d.side_estimates()
-    value, baseline_value = sides.first, sides.second
-    n_above, ties, n_below = counted.wins_ties_losses(options.tie)
-    wins, losses = (n_below, n_above) if metric in options.lower_is_better else (n_above, n_below)
-    lift, lift_interval = _relative_lift(sides, options.confidence)
-    notes = d.notes if baseline_value > 0 else (*d.notes, f"{metric}: no lift, {baseline} is not above 0")
-    row = Row(
-        *triple,
-        value=value,
-        baseline_value=baseline_value,
-        difference=value - baseline_value,
-        interval=interval,
-        relative=lift,
-        relative_interval=lift_interval,
-        statistic=test.statistic,
-        p_value=test.p_value,
-        adjusted_p=math.nan,
-        effect=EFFECTS[options.effect](d, confidence=options.confidence),
-        wins=wins,
-        ties=ties,
-        losses=losses,
-        n_cases=d.n_cases,
-        n_units=n_above + ties + n_below,
-        test=test.method,
-        standard_error=error,
-        notes=notes + tuple(note for note in test.notes if note not in notes),
-    )
-    if options.margin is None and options.no_worse_than is None and options.rope is None:
-        return row
-    estimate = difference_estimate(d, options.confidence)
-    return _with_margin_tests(row, estimate, d.spread().df, options)
 
 
 def _few_differing(d: Paired) -> int | None:

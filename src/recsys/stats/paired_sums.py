@@ -320,14 +320,19 @@ class SumsOfPieces:
         triples = [
             t for t in self.values if self.values[t].needs_second_look or self.counted[t].needs_second_look
         ]
-        for values, counted in self._pieces(_metrics_of(triples)) if triples else ():
+        if triples:
+            self._look_at(triples)
+        for triple in wants_pairs:
+            self.values[triple].pair_levels()
+
+    def _look_at(self, triples: Sequence[Triple]) -> None:
+        """Show the pieces once more to the sums that need it."""
+        for values, counted in self._pieces(_metrics_of(triples)):
             for triple in triples:
                 sides = ((self.values[triple], values), (self.counted[triple], counted))
                 for sums, aligned in sides if sides[0][0] is not sides[1][0] else sides[:1]:
                     if sums.needs_second_look:
                         sums.look_again(*_sides(aligned, triple, aligned.paired(*triple)[0]))
-        for triple in wants_pairs:
-            self.values[triple].pair_levels()
 
     def note(self) -> str:
         """A sentence on the cases each model lacks; empty if none is missing."""

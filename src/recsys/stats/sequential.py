@@ -133,7 +133,15 @@ def betting_limits(
     sums, missing_sums = np.cumsum(weighted), np.cumsum(weight_missing)
     sums_before, missing_before = sums - weighted, missing_sums - weight_missing
     n_unseen = n_total - np.arange(t, dtype=np.float64)
-    stakes = _stakes(weighted, weight, alpha)
+    # The stake of each bet comes from the values before it. Missing weight carries no information on the
+    # spread; the running mean stands in for it.
+    running_mean = (0.5 + sums) / (1.0 + np.cumsum(weight))
+    filled = weighted + weight_missing * running_mean
+    place = np.arange(1, t + 1, dtype=np.float64)
+    means = (0.5 + np.cumsum(filled)) / (place + 1.0)
+    variances = (0.25 + np.cumsum((filled - means) ** 2)) / (place + 1.0)
+    earlier = np.concatenate([[0.25], variances[:-1]])
+    stakes = np.sqrt(2.0 * math.log(2.0 / alpha) / (earlier * place * np.log1p(place)))
     max_weight = n_total - float(missing_sums[-1])
     certain_low = float(sums[-1]) / max_weight
     certain_high = certain_low + (n_total - t) / max_weight
@@ -170,18 +178,6 @@ def _bisect(end: float, centre: float, ruled_out: Callable[[float], bool]) -> fl
         else:
             inside = middle
     return outside
-
-
-def _stakes(weighted: Float, weight: Float, alpha: float) -> Float:
-    """The stake of each bet, from the values before it."""
-    # Missing weight carries no information on the spread; the running mean stands in for it.
-    running_mean = (0.5 + np.cumsum(weighted)) / (1.0 + np.cumsum(weight))
-    filled = weighted + (1.0 - weight) * running_mean
-    t = np.arange(1, len(filled) + 1, dtype=np.float64)
-    means = (0.5 + np.cumsum(filled)) / (t + 1.0)
-    variances = (0.25 + np.cumsum((filled - means) ** 2)) / (t + 1.0)
-    earlier = np.concatenate([[0.25], variances[:-1]])
-    return np.sqrt(2.0 * math.log(2.0 / alpha) / (earlier * t * np.log1p(t)))
 
 
 @dataclass(frozen=True)

@@ -72,22 +72,19 @@ class UserGroups:
         for a, b in itertools.combinations_with_replacement(columns, 2):
             moments[a + b] = _sums_by_group(columns[a] * columns[b], sizes)
         units = histogram_of([*columns.values()])
+        extremes = {}
+        for name, column in columns.items():
+            present = column[column > 0] if name == "w" else column
+            extremes[name] = float(present.min(initial=math.inf)), float(present.max(initial=-math.inf))
         return Sums(
             n_cases,
             n_units if self.whole_users or self.user is None else None,
             moments,
             _powers(columns) if units is None else {},
-            {
-                name: _extremes(column[column > 0] if name == "w" else column)
-                for name, column in columns.items()
-            },
+            extremes,
             histogram_of(values_and_weights) if len(columns) > 1 else None,
             units,
         )
-
-
-def _extremes(column: Float) -> tuple[float, float]:
-    return float(column.min(initial=math.inf)), float(column.max(initial=-math.inf))
 
 
 def _units_of_users(columns: Mapping[str, Float], user: Int, group: Int) -> tuple[dict[str, Float], Int]:
@@ -138,13 +135,6 @@ def _powers(columns: Mapping[str, Float], counts: Int | None = None) -> dict[str
     return {p: float((math.prod((columns[name] for name in p), start=times)).sum()) for p in products}
 
 
-def _powers_of(sums: Sums) -> Mapping[str, float]:
-    """The sums of higher products, which the histogram holds as long as there is one."""
-    if sums.units is None:
-        return sums.powers
-    return _powers(dict(zip(sums.extremes, sums.units.rows.T, strict=True)), sums.units.counts)
-
-
 def histogram_of(columns: Sequence[Float], most: int = _MOST_DISTINCT) -> Histogram | None:
     """The distinct rows of the columns and how often each occurs; None if there are more than `most`."""
     import pandas as pd
@@ -188,11 +178,24 @@ def add_sums(parts: Sequence[Sums]) -> Sums:
             )
     n_units = [part.n_units for part in parts if part.n_units is not None]
     units = add_histograms([part.units for part in parts])
-    powers = [_powers_of(part) for part in parts] if units is None else [{}]
+    powers: list[Mapping[str, float]] = [{}]
+    if units is None:  # as long as there is a histogram, it holds the sums of higher products
+        powers = [
+            part.powers
+            if part.units is None
+            else _powers(dict(zip(part.extremes, part.units.rows.T, strict=True)), part.units.counts)
+            for part in parts
+        ]
+    moments = {}
+    for name in first.moments:
+        exact = [part.moments[name] for part in parts]
+        shift = max(one.shift for one in exact)
+        shifted = ([number << (shift - one.shift) for number in one.groups] for one in exact)
+        moments[name] = ExactSums(tuple(map(sum, zip(*shifted, strict=True))), shift)
     return Sums(
         np.sum([part.n_cases for part in parts], axis=0),
         np.sum(n_units, axis=0) if len(n_units) == len(parts) else None,
-        {name: _add_exact([part.moments[name] for part in parts]) for name in first.moments},
+        moments,
         {name: math.fsum(of_part[name] for of_part in powers) for name in powers[0]},
         {
             name: (
@@ -204,12 +207,6 @@ def add_sums(parts: Sequence[Sums]) -> Sums:
         add_histograms([part.values for part in parts]),
         units,
     )
-
-
-def _add_exact(parts: Sequence[ExactSums]) -> ExactSums:
-    shift = max(part.shift for part in parts)
-    shifted = ([number << (shift - part.shift) for number in part.groups] for part in parts)
-    return ExactSums(tuple(map(sum, zip(*shifted, strict=True))), shift)
 
 
 def _total(sums: Sums, name: str) -> Fraction:
@@ -324,20 +321,17 @@ def _interval_from_moments(
     if sums.extremes.keys() == {"x"}:
         low, high = sums.extremes["x"]
         share = max(value - low, high - value) ** 2 / square
-        effective = square**2 / _fourth(sums, value)
+        powers = [_total(sums, "w"), _total(sums, "x"), _total(sums, "xx")]
+        powers += [Fraction(sums.powers["xxx"]), Fraction(sums.powers["xxxx"])]
+        # The sum of the fourth powers of the distances from the mean.
+        fourth = sum(math.comb(4, k) * Fraction(-value) ** (4 - k) * powers[k] for k in range(5))
+        effective = square**2 / float(fourth)
         if share > 0.5 or effective < 10:
             notes += [caution(SkewWarning, f"{tail_words(share, effective, n, 'value')}: {TOO_NARROW}")]
     else:
         notes += ["whether few users make up the spread cannot be told without the values per user"]
     interval = t_interval(value, error, df, estimate.interval.confidence)
     return Estimate(value, error, interval, n, tuple(notes))
-
-
-def _fourth(sums: Sums, centre: float) -> float:
-    """The sum of the fourth powers of the distances from the centre."""
-    known = {0: _total(sums, "w"), 1: _total(sums, "x"), 2: _total(sums, "xx")}
-    known |= {3: Fraction(sums.powers["xxx"]), 4: Fraction(sums.powers["xxxx"])}
-    return float(sum(math.comb(4, k) * Fraction(-centre) ** (4 - k) * known[k] for k in known))
 
 
 def _uneven_error(

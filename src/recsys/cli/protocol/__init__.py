@@ -40,7 +40,6 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_COUNTED = ("popularity", "recent", "random")  # baselines that rank for users without a history, too
 _TABLE_HEADER = re.compile(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?$")
 _KEY = re.compile(r"\s*([\w\-.\"']+)\s*=")
 
@@ -270,7 +269,7 @@ def _check_baselines(protocol: Protocol) -> None:
             continue
         with protocol.errors_at("models", name, "baseline"):
             known = TRAINABLE.find(model["baseline"]).settings
-        known = {} if model["baseline"] in _COUNTED else known
+        known = {} if model["baseline"] == "recent" else known  # it has half_life and unit
         for setting in model.get("settings", {}):
             if setting not in known:
                 with protocol.errors_at("models", name, "settings"):
@@ -356,7 +355,7 @@ def run_protocol(
             never = None
         start = time.perf_counter()
         with protocol.errors_at("models", name):
-            source = _read_model(protocol, model, train, test)
+            source = _read_model(protocol, model, train)
             results[name] = evaluate(
                 source, test, protocol.requests, conventions=protocol.conventions, seen=seen, train=train,
                 never=never, cautions=cautions,
@@ -472,9 +471,7 @@ def _check_relevance(protocol: Protocol, test: Interactions) -> None:
         )
 
 
-def _read_model(
-    protocol: Protocol, model: dict[str, Any], train: Interactions | None, test: Interactions
-) -> Any:
+def _read_model(protocol: Protocol, model: dict[str, Any], train: Interactions | None) -> Any:
     """Lists, a model of `recsys train`, factors or a baseline, as the protocol describes the model."""
     ids = protocol.content["data"].get("ids", "str")
     if "lists" in model:
@@ -490,14 +487,10 @@ def _read_model(
             "a baseline is made from the training data, and [data] names none.",
             hint="Add train = 'train.csv'.",
         )
-    if model["baseline"] not in _COUNTED:
-        from recsys.models.trainable import train_model
+    from recsys.models.trainable import train_model
 
-        return train_model(model["baseline"], train, seed=protocol.seed, **model.get("settings", {}))
-    from recsys.models.baselines import popularity, shuffled, training_counts
-
-    users = test.cases.values.tolist()
-    if model["baseline"] == "random":
-        return shuffled(users=users, item_ids=train.items.values.tolist(), seed=protocol.seed)
-    unit = model.get("unit", protocol.content.get("split", {}).get("unit"))
-    return popularity(training_counts(train, half_life=model.get("half_life"), unit=unit), users=users)
+    settings = dict(model.get("settings", {}))
+    if "half_life" in model:
+        unit = model.get("unit", protocol.content.get("split", {}).get("unit"))
+        settings |= {"half_life": model["half_life"], "unit": unit}
+    return train_model(model["baseline"], train, seed=protocol.seed, **settings)

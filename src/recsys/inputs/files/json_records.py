@@ -33,6 +33,11 @@ def _read(source: FileContent, options: ReadOptions, *, lines: bool) -> Lists | 
     if isinstance(content, dict):
         if not content:
             raise FileError(f"{name} holds no users.", hint=_EXPECTED)
+        if content.keys() >= {"result", "cases", "run"}:
+            raise FileError(
+                f"{name} is a result that recsys saved, which holds values and no lists.",
+                hint="Name the lists, or the model, that it is a result of.",
+            )
         data: Any = _users_to_dict(content.items(), options.ids, name)
     elif isinstance(content, list) and content and all(isinstance(row, dict) for row in content):
         data = _rows_to_table(content, name, options)

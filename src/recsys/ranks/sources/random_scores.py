@@ -11,7 +11,7 @@ import numpy as np
 from recsys.inputs.ids import ids_from_sequence
 from recsys.kernels.keyed_random import GOLDEN_RATIO, Keys, mix_bits, unit_floats, unit_keys
 from recsys.ranks.sources.scores import Scores
-from recsys.types import Float, Int
+from recsys.types import Array, Float, Int
 
 
 class RandomScores(Scores):
@@ -26,20 +26,23 @@ class RandomScores(Scores):
         seed: int = 0,
     ) -> None:
         users, items = list(user_ids), None if item_ids is None else list(item_ids)
-        self.seed = seed
+        self.seed = int(seed)
         names = (
             np.arange(n_items) if items is None else ids_from_sequence(items, table="items", column="item")
         )
-        user_keys = unit_keys(ids_from_sequence(users, table="users", column="user"))
-        user_keys = user_keys + unit_keys(np.array([seed], dtype=np.int64))
+        seed_key = unit_keys(np.array([seed], dtype=np.int64))
         super().__init__(
-            partial(_random_floats, user_keys, unit_keys(names) * GOLDEN_RATIO),
+            partial(_random_floats, seed_key, unit_keys(names) * GOLDEN_RATIO),
             n_users=len(users),
             n_items=n_items,
             user_ids=users,
             item_ids=items,
         )
 
+    def _scores_of(self, users: Array, rows: Int) -> Any:
+        del rows
+        return self._score_rows(users)
 
-def _random_floats(user_keys: Keys, item_keys: Keys, rows: Int) -> Float:
-    return unit_floats(mix_bits(user_keys[rows][:, None] + item_keys))
+
+def _random_floats(seed_key: Keys, item_keys: Keys, users: Array) -> Float:
+    return unit_floats(mix_bits((unit_keys(users) + seed_key)[:, None] + item_keys))

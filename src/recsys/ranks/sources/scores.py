@@ -129,7 +129,8 @@ class Scores(UsersByItems):
         n_blocks = -(-len(known) // step)
         for number in range(n_blocks):
             block_cases = known[number * step : (number + 1) * step]
-            scores = self._check_scores(self._score_rows(rows[block_cases]), cases, block_cases)
+            block_scores = self._scores_of(cases.values[block_cases], rows[block_cases])
+            scores = self._check_scores(block_scores, cases, block_cases)
             candidate = scores != -np.inf
             if eligible is not None:
                 candidate &= _item_mask(eligible, block_cases, scores.shape[1])
@@ -140,6 +141,11 @@ class Scores(UsersByItems):
             yield _ScoreBlock(block_cases, scores, candidate)
             if options.progress is not None:
                 options.progress(number + 1, n_blocks)
+
+    def _scores_of(self, users: Array, rows: Int) -> Any:
+        """The scores of these users, who have these rows."""
+        del users
+        return self._score_rows(rows)
 
     def _check_scores(self, block: Any, cases: Ids, block_cases: Int) -> Array:
         scores = as_array(block)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from copy import copy
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -90,6 +91,7 @@ class IdRows:
         self.size = int(size)
         self.what = what
         self.named = ids is not None
+        self.others: int | None = None  # the row of ids that have none of their own
         self._codes: Codes | None = None
         if ids is None:
             return
@@ -118,7 +120,7 @@ class IdRows:
         return self._codes is None or bool((self._codes[1:] > self._codes[:-1]).all())
 
     def row_of(self, values: Array) -> Int:
-        """The row of each id, -1 for an unknown id."""
+        """The row of each id; of an unknown id that of `others`, or -1."""
         if len(values) == 0:
             return np.zeros(0, dtype=np.int64)
         if not self.named:
@@ -127,11 +129,12 @@ class IdRows:
             return np.where((values >= 0) & (values < self.size), values, -1).astype(np.int64)
         self.ids.same_kind(Ids(values), what=self.what)
         codes = self.ids.code_of(values)
+        unknown = -1 if self.others is None else self.others
         if self.sorted:
-            return codes
+            return codes if unknown < 0 else np.where(codes >= 0, codes, unknown)
         row_of_code = np.empty(self.size, dtype=np.int64)
         row_of_code[self.rank] = np.arange(self.size)
-        return np.where(codes >= 0, row_of_code[codes], -1)
+        return np.where(codes >= 0, row_of_code[codes], unknown)
 
     def check_ids(self, ids: Ids, *, table: str, codes: Codes | None = None) -> None:
         """Raise an error if the rows have no ids of their own and an id of a table is no row number.
@@ -200,6 +203,8 @@ class UsersByItems:
 
     user_rows: IdRows
     item_rows: IdRows
+    about: Mapping[str, Any] = MappingProxyType({})
+    """What the file says that it was read from, as `describe_model` reads it: name, settings, data."""
 
     @property
     def catalogue(self) -> Ids | None:
@@ -230,6 +235,15 @@ class UsersByItems:
                 )
             if ids is not None:
                 setattr(out, name, IdRows(rows.size, ids, what=rows.what))
+        return out
+
+    def for_anybody(self, row: int = 0) -> Self:
+        """The same model, which ranks for users without a row as for this row."""
+        if not 0 <= row < self.user_rows.size or not self.user_rows.named:
+            raise InputError(f"row {row} is none of the {self.user_rows.size:,} rows of users with ids.")
+        out = copy(self)
+        out.user_rows = copy(self.user_rows)
+        out.user_rows.others = row
         return out
 
     def check_ids(self, data: Interactions | Lists, table: str, *, users: bool = True) -> None:

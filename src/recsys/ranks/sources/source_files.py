@@ -25,7 +25,6 @@ from recsys.ranks.sources.factors import Factors
 from recsys.ranks.sources.history_scores import HistoryScores
 from recsys.ranks.sources.random_scores import RandomScores
 from recsys.ranks.sources.scores import Scores
-from recsys.ranks.sources.source import IdRows
 from recsys.types import Array, Interactions
 
 _DESCRIPTION = "recsys"
@@ -42,8 +41,8 @@ def is_model_file(path: str | os.PathLike[str]) -> bool:
             with zipfile.ZipFile(file) as archive:
                 return f"{_DESCRIPTION}.npy" in archive.namelist()
         return file.suffix.lower() == ".safetensors" and _DESCRIPTION in _safetensors_metadata(file)
-    except (OSError, ValueError, zipfile.BadZipFile):  # whoever reads the file says what is wrong with it
-        return False
+    except (OSError, ValueError, RecursionError, zipfile.BadZipFile):
+        return False  # whoever reads the file says what is wrong with it
 
 
 def write_model_file(
@@ -114,7 +113,6 @@ def save_source(path: str | os.PathLike[str], source: Any, about: Mapping[str, A
             arrays["weights"] = source.weights
     elif isinstance(source, RandomScores):
         kind, arrays, facts = "random", {}, {"seed": source.seed}
-        facts |= {"n_users": source.user_rows.size, "n_items": source.n_items}
     elif isinstance(source, Scores) and source.matrix is not None:
         kind, arrays = "scores", {"scores": source.matrix}
     else:
@@ -125,7 +123,13 @@ def save_source(path: str | os.PathLike[str], source: Any, about: Mapping[str, A
             f"{problem}.",
             hint="Save recsys.Factors(U, V), recsys.Scores(matrix) or a network of recsys.models.",
         )
-    ids = {rows.what: _ids_of_rows(rows) for rows in (source.user_rows, source.item_rows)}
+    # A seed has no rows but its ids: these are written even where they are row numbers.
+    ids = {
+        rows.what: rows.ids.values[rows.rank] if rows.named or kind == "random" else None
+        for rows in (source.user_rows, source.item_rows)
+    }
+    if source.user_rows.others is not None:
+        facts["others"] = source.user_rows.others
     return write_model_file(path, kind, arrays, ids=ids, about=about, **facts)
 
 
@@ -137,6 +141,8 @@ def load_model(
     item_ids: Iterable[Any] | None = None,
 ) -> Factors | Scores:
     """The model in a file, ready to rank: what `recsys train` and `recsys.models.save_model` write.
+
+    Its attribute `about` is what `describe_model` reads: how it was trained, and on which data.
 
     Args:
         path: .npz or .safetensors.
@@ -156,6 +162,8 @@ def load_model(
             if names[f"{what}_ids"] is None:
                 names[f"{what}_ids"] = None if kept is None else _converted(kept, ids, what, file)
         source = _build_source(description["model"], arrays, description, names)
+        if description.get("others") is not None:
+            source = source.for_anybody(int(description["others"]))
     except (FileError, IdTypeError):
         raise
     except (RecsysError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
@@ -164,6 +172,7 @@ def load_model(
             f"{file.name} does not fit its own description: {what.rstrip('.')}.",
             hint="Train or copy it again.",
         ) from error
+    source.about = _about(description)
     if ids != "str":
         return source
     numbers = [
@@ -175,8 +184,17 @@ def load_model(
 
 def describe_model(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What a model was saved with (of `recsys train`: name, settings, seed, seconds, data), and its kind."""
-    description = _read_model_file(Path(path))[1]
-    return {**description.get("about", {}), "kind": description.get("model"), "format": description["format"]}
+    return _about(_read_model_file(Path(path))[1])
+
+
+def _about(description: Mapping[str, Any]) -> dict[str, Any]:
+    """What a model was saved with, and its kind."""
+    about = description.get("about")
+    return {
+        **(about if isinstance(about, dict) else {}),
+        "kind": description.get("model"),
+        "format": description["format"],
+    }
 
 
 def fingerprint(history: Interactions) -> dict[str, Any]:
@@ -203,12 +221,19 @@ def read_network_file(path: str | os.PathLike[str]) -> tuple[dict[str, Array], d
 def _read_model_file(file: Path) -> tuple[dict[str, Array], dict[str, Any]]:
     """The arrays of a model file, and its description; an error says what a foreign file holds."""
     arrays = read_arrays(file)
+    n_bytes = file.stat().st_size
+    for name, array in arrays.items():
+        if array.size == 0 and max(array.shape) > n_bytes:  # rows without columns take no room in a file
+            raise FileError(
+                f"{file.name} has {n_bytes:,} bytes, and its {name} the shape {array.shape}.",
+                hint=_WRITTEN_BY,
+            )
     try:
         if file.suffix.lower() == ".npz":
             text: Any = bytes(arrays.pop(_DESCRIPTION))
         else:
             text = _safetensors_metadata(file)[_DESCRIPTION]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         found = ", ".join(sorted(arrays)[:5]) or "nothing"
         raise FileError(
             f"{file.name} is no model file: it holds {found}.",
@@ -217,7 +242,7 @@ def _read_model_file(file: Path) -> tuple[dict[str, Array], dict[str, Any]]:
     try:
         description = dict(json.loads(text))
         version = description["format"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise FileError(
             f"{file.name} is no model file: its description cannot be read ({error}).", hint=_WRITTEN_BY
         ) from error
@@ -237,10 +262,7 @@ def _build_source(
     if kind == "scores":
         return Scores(arrays["scores"], **ids)
     if kind == "random":
-        n_users = int(facts["n_users"])
-        users = np.arange(n_users) if ids["user_ids"] is None else ids["user_ids"]
-        seed, n_items = int(facts["seed"]), int(facts["n_items"])
-        return RandomScores(n_items, seed=seed, user_ids=users, item_ids=ids["item_ids"])
+        return RandomScores(len(ids["item_ids"]), seed=int(facts["seed"]), **ids)
     if kind == "history":
         weights: Any = arrays["weights"] if "weights" in arrays else _sparse_matrix("weights", arrays, None)
         history = _sparse_matrix("history", arrays, weights.shape[0])
@@ -256,8 +278,9 @@ def _build_source(
 
 
 def _sparse_arrays(name: str, matrix: Any) -> dict[str, Array]:
-    """The arrays of a CSR matrix."""
-    return {f"{name}.{part}": getattr(matrix, part) for part in ("data", "indices", "indptr")}
+    """The arrays of a sparse matrix as CSR."""
+    rows = matrix.tocsr()
+    return {f"{name}.{part}": getattr(rows, part) for part in ("data", "indices", "indptr")}
 
 
 def _sparse_matrix(name: str, arrays: Mapping[str, Array], n_columns: int | None) -> Any:
@@ -269,10 +292,6 @@ def _sparse_matrix(name: str, arrays: Mapping[str, Array], n_columns: int | None
     matrix = csr_array((data, indices, indptr), shape=(n_rows, n_rows if n_columns is None else n_columns))
     matrix.check_format(full_check=True)
     return matrix
-
-
-def _ids_of_rows(rows: IdRows) -> Array | None:
-    return rows.ids.values[rows.rank] if rows.named else None
 
 
 def _converted(kept: Any, ids: IdKind | None, what: str, file: Path) -> Array:

@@ -82,6 +82,12 @@ class Chart:
         del include, exclude
         return {MIME: self.spec, "text/plain": f"Chart: {self.says}"}
 
+    @property
+    def page_spec(self) -> dict[str, Any]:
+        """The specification without what a page holds once; as wide as its place, unless it has panels."""
+        spec = {k: v for k, v in self.spec.items() if k not in {"config", "$schema", "description"}}
+        return spec if "concat" in spec else spec | {"width": "container"}
+
     def to_json(self, *, indent: int | None = 2) -> str:
         return json.dumps(self.spec, indent=indent, ensure_ascii=False)
 
@@ -212,7 +218,10 @@ def _colour(mark: Mark, panel: Panel, encoding: dict[str, Any]) -> dict[str, Any
         return {"color": {"expr": f"datum.{mark.colour}"}, "opacity": mark.opacity}
     # A dash would break the outlines of the legend's filled symbols.
     filled = any(other.kind == "point" for other in panel.marks)
-    legend = {"orient": series.legend, "symbolStrokeWidth": 0 if filled else 2} if series.legend else None
+    legend: dict[str, Any] | None = None
+    if series.legend:
+        legend = {"orient": series.legend, "symbolStrokeWidth": 0 if filled else 2}
+        legend |= {} if series.told_apart == list(series.names) else {"values": series.told_apart}
     looks: dict[str, Sequence[Any]] = {"color": series.colours}
     looks |= {"shape": series.shapes} if mark.kind == "point" and series.shapes else {}
     looks |= {"strokeDash": series.dashes} if mark.kind == "line" and series.dashes and not mark.dash else {}

@@ -48,6 +48,8 @@ _MARKERS = {
     "diamond": "D",
     "cross": "P",
     "triangle-down": "v",
+    "triangle-right": ">",
+    "triangle-left": "<",
 }
 
 
@@ -152,7 +154,7 @@ def _legend_handles(panel: Panel) -> list[Any]:
     """What the legend shows of each series: a line with its marker, or a patch of its colour."""
     kinds = {mark.kind for mark in panel.marks if not mark.colour}
     handles: list[Any] = []
-    for name in panel.series.names:
+    for name in panel.series.told_apart:
         look = _look(panel, panel.marks[0], name)
         if kinds & {"bar", "area", "cell"}:
             handles.append(_matplotlib("patches").Patch(color=look["color"], label=look["label"]))

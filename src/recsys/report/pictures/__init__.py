@@ -3,7 +3,8 @@
 `recsys.report.charts` draws it as Vega-Lite, `recsys.report.figures` with matplotlib, both by its name. A
 value is a number or (value, low, high). Everything is aggregated before it is described: a picture of a
 million users holds as many numbers as one of a hundred. `order` lists all models of the page, so that each
-has the same colour in every picture; `baseline` is grey.
+has the same colour in every picture; `baseline` is grey. Of more than twelve models, the first seven and the
+baseline have a look and a name in the picture; the others are pale, and pointing at them tells their names.
 """
 
 from __future__ import annotations
@@ -180,15 +181,18 @@ def tradeoff(
 ) -> Picture:
     """One point per model: accuracy against coverage, or any two numbers.
 
-    A name that would cover another in a crowd is left out; pointing at the chart tells it.
+    A name that would cover another is left out; pointing at the chart tells it.
     """
+    series = model_series(points, baseline, order)
     rows: list[Row] = [
-        {"model": str(name), "x": float(across), "y": float(up), "label": style.short(name, 22)}
+        {"model": str(name), "x": float(across), "y": float(up)}
+        | ({"label": style.short(name, 22), "size": 130} if str(name) in series.told_apart else {"size": 40})
         for name, (across, up) in points.items()
         if math.isfinite(across) and math.isfinite(up)
     ]
-    point = Mark("point", "x", "y", size=130, tips=(("model", None), ("x", ".4f"), ("y", ".4f")))
-    panel = _labelled_points(rows, point, model_series(points, baseline, order), 300)
+    rows.sort(key=lambda row: "label" in row)  # these are drawn over the others
+    point = Mark("point", "x", "y", size="size", tips=(("model", None), ("x", ".4f"), ("y", ".4f")))
+    panel = _labelled_points(rows, point, series, 300)
     panel = replace(panel, x=replace(panel.x, title=x), y=replace(panel.y, title=y))
     return Picture(f"{y} against {x} of {_listed(points)}.", [panel])
 
@@ -508,6 +512,7 @@ def _line_panel(
     ]
     if len(series.names) <= 5:
         marks.insert(0, Mark("area", "x", "low", y2="high", opacity=0.14))
+    rows.sort(key=lambda row: row["model"] in series.told_apart)  # these are drawn over the others
     panel = Panel(rows, marks, along, upward, series, **options)
     beside = 20 + max((text_width(number_text(tick, upward.format)) for tick in upward.ticks), default=0)
     last = {row["model"]: row for row in sorted(rows, key=lambda row: row["x"])}
@@ -515,12 +520,13 @@ def _line_panel(
         return replace(panel, beside=beside)
     (low, high), (start, end) = upward.domain, along.domain
     edge = end * (end / start) ** 0.07 if along.kind == "log" else end + (end - start) * 0.07
-    ends = spread([row["value"] for row in last.values()], 14 * (high - low) / panel.height, low, high)
+    named = {name: row for name, row in last.items() if name in series.told_apart}
+    ends = spread([row["value"] for row in named.values()], 14 * (high - low) / panel.height, low, high)
     names = [
         {"model": name, "x": edge, "at": at, "label": style.short(name, 22), "dx": 4, "anchor": "left"}
-        for name, at in zip(last, ends, strict=True)
+        for name, at in zip(named, ends, strict=True)
     ]
-    leaders = [{"model": name, "x": row["x"], "at": row["value"]} for name, row in last.items()]
+    leaders = [{"model": name, "x": row["x"], "at": row["value"]} for name, row in named.items()]
     marks += [
         Mark("line", "x", "at", size=1, opacity=0.6, dash=(1, 0), rows=[*leaders, *names]),
         Mark("text", "x", "at", text="label", colour=style.INK, size=12, rows=names),

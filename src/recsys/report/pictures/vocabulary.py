@@ -57,6 +57,12 @@ class Series:
     dashes: Sequence[tuple[int, ...]] = ()
     legend: str = ""  # where it is: "bottom" or "top" of the picture; none where the labels are direct
 
+    @property
+    def told_apart(self) -> list[str]:
+        """The names with a look of their own; the others of a crowd share one."""
+        looks = zip(self.names, self.colours, strict=True)
+        return [name for name, colour in looks if colour != style.OTHERS]
+
 
 @dataclass(frozen=True)
 class Mark:
@@ -129,17 +135,22 @@ def model_series(
     field: str = "model",
     legend: str = "",
 ) -> Series:
-    """The looks of models by their places in `order` (by default that of the names); the baseline is grey."""
+    """The looks of models by their places in `order` (by default that of the names); the baseline is grey.
+
+    Of a crowd, the first and the baseline are told apart.
+    """
     texts = [str(name) for name in names]
     everyone = list(dict.fromkeys([*map(str, order), *texts]))
     at = [everyone.index(text) for text in texts]
-    colours = [style.COLOURS[i % len(style.COLOURS)] for i in at]
+    n_looks = len(everyone) if len(everyone) <= style.CROWD else style.N_OF_CROWD
+    colours = [style.COLOURS[i % len(style.COLOURS)] if i < n_looks else style.OTHERS for i in at]
     colours = [
         style.GREY if baseline is not None and t == str(baseline) else c
         for t, c in zip(texts, colours, strict=True)
     ]
-    shapes = [style.SHAPES[i % len(style.SHAPES)] for i in at]
-    dashes = [style.DASHES[(i // 3) % len(style.DASHES)] for i in at]
+    places = [0 if colour == style.OTHERS else i for i, colour in zip(at, colours, strict=True)]
+    shapes = [style.SHAPES[i % len(style.SHAPES)] for i in places]
+    dashes = [style.DASHES[(i // 3) % len(style.DASHES)] for i in places]
     return Series(field, texts, colours, shapes, dashes, legend if len(texts) > 1 else "")
 
 

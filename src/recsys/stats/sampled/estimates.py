@@ -210,7 +210,10 @@ def _estimates(
     fitted = fit_ranks(cases)
     tail = 0.5 - confidence / 2
     n_replicates = max(_N_REPLICATES, math.ceil(1 / tail))
-    unseen_ranks = () if _many_ranks_differ(cases) else _UNSEEN_RANKS
+    # Ranks that were not seen are allowed for unless 20 users (or cases) differ from the most common one.
+    differs = (cases.above != np.bincount(cases.above).argmax()) | (cases.tied > 1)
+    units = np.arange(len(cases)) if cases.clusters is None else cases.clusters
+    unseen_ranks = () if len(np.unique(units[differs])) >= FEW else _UNSEEN_RANKS
     resampled = resampled_metrics(cases, metrics, n_replicates, seed, unseen_ranks)
     for metric, values in zip(metrics, resampled, strict=True):
         # Of n replicates, the k-th smallest is the quantile k / (n + 1).
@@ -219,13 +222,6 @@ def _estimates(
         limits = min(float(low.min()), value), max(float(high.max()), value)
         results.append(SampledEstimate(str(metric), "mle", value, *limits, confidence, len(cases), None))
     return results
-
-
-def _many_ranks_differ(cases: Cases) -> bool:
-    """Whether at least 20 users (or cases) have a sampled rank other than the most common one."""
-    differs = (cases.above != np.bincount(cases.above).argmax()) | (cases.tied > 1)
-    units = np.arange(len(cases)) if cases.clusters is None else cases.clusters
-    return len(np.unique(units[differs])) >= FEW
 
 
 def check_correction(gamma: float, prior: str) -> None:
