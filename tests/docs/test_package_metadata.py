@@ -64,6 +64,29 @@ def test_without_an_address_there_are_no_links(metadata):
     assert metadata[""].get_all("Project-URL") is None
 
 
+@pytest.mark.parametrize(
+    ("origin", "address"),
+    [
+        ("https://git.example.org/us/recsys.git", SOURCE),
+        ("https://me:secret@git.example.org/us/recsys", SOURCE),
+        ("git@git.example.org:us/recsys.git", SOURCE),
+        ("ssh://git@git.example.org/us/recsys.git", SOURCE),
+        ("/srv/recsys", ""),
+        ("../recsys.git", ""),
+        ("file:///srv/recsys", ""),
+    ],
+)
+def test_the_address_is_that_of_the_clone(tmp_path, monkeypatch, origin, address):
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    from package_metadata import source_address
+
+    config = tmp_path / "config"
+    config.write_text(f'[core]\n\tbare = false\n[remote "origin"]\n\tfetch = +x:y\n\turl = {origin}\n')
+    assert source_address(None, config) == address
+    assert source_address(f"{SOURCE}/", config) == SOURCE
+    assert source_address("", config) == source_address(None, tmp_path / "none") == ""
+
+
 def test_the_command_is_core_and_all_is_small(metadata):
     needs = metadata[""].get_all("Requires-Dist")
     core = {re.match(r"[\w-]+", need).group() for need in needs if "extra ==" not in need}

@@ -616,7 +616,7 @@ def test_a_long_board_shows_some_rows_first_and_sorts_all(browser, thousand):
 
 
 def test_the_page_reads_its_file_again_only_if_it_was_asked_to(browser, folder, tmp_path):
-    asked = write_board(tmp_path / "asked.html", folder, refresh=0.2)
+    asked = write_board(tmp_path / "asked.html", folder, refresh=1)
     still = write_board(tmp_path / "still.html", folder)
     with Visit(browser, asked, fragment="#find=same") as visit, Visit(browser, still) as other:
         for path in (asked, still):

@@ -241,6 +241,9 @@ def test_models_come_by_merit_and_what_ties_with_the_best_is_marked():
     assert data.ties_with_best("ndcg@10") == [data.names[1]]
     decision = decide(data)
     assert decision.heading == f"Nothing separates {data.names[0]} and {data.names[1]}"
+    leak = {"name": "leak", "severity": "error", "message": "The test was trained on."}
+    warned = gather_report_data(results, baseline="worst", audit=[leak])
+    assert decide(warned).heading == f"{decision.heading}, and the audit found errors"
     table = ranking(data)
     assert [row[0].text for row in table.rows] == data.names
     assert "ties with the best" in table.rows[1][0].small

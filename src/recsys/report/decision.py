@@ -114,9 +114,12 @@ def _heading(data: ReportData, tied: Sequence[str]) -> str:
         return f"{_and(data.names)} have the same {metric}"
     if not any(rows):
         return f"{best} leads on {metric}, untested"
+    has_errors = any(finding["severity"] == "error" for finding in data.findings)
     if tied:
-        return f"Nothing separates {_and([best, *tied])}"
-    if any(finding["severity"] == "error" for finding in data.findings):
+        return f"Nothing separates {_and([best, *tied])}" + (
+            ", and the audit found errors" if has_errors else ""
+        )
+    if has_errors:
         return f"{best} leads, but the audit found errors"
     if data.is_beyond_accuracy(metric):  # which is no merit as such
         return f"{best} leads on {metric}"
