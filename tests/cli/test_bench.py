@@ -404,9 +404,11 @@ def test_another_metric_decides_and_chooses_the_settings(place):
     assert "by recall@3 on validation" in " ".join(str(result).split())
     down = recsys.bench(events(), baselines=["random"], headline="gini@10")
     assert list(down.evaluations) == ["random", "popularity"]  # the lower the better
-    done = invoke("ratings.csv", "--baselines", "item-knn", "-m", "recall@3", "--json", "--no-report", "-q")
+    done = invoke(
+        "ratings.csv", "--baselines", "item-knn", "--headline", "recall@3", "--json", "--no-report", "-q"
+    )
     assert json.loads(done.stdout)["headline"] == "recall@3"
-    assert invoke("ratings.csv", "-m", "recal@3").exit_code == 2
+    assert invoke("ratings.csv", "--headline", "recal@3").exit_code == 2
 
 
 def test_titles_and_what_is_known_of_the_split_reach_the_report(place):

@@ -616,12 +616,13 @@ def test_a_long_board_shows_some_rows_first_and_sorts_all(browser, thousand):
 
 
 def test_the_page_reads_its_file_again_only_if_it_was_asked_to(browser, folder, tmp_path):
+    sync_api = pytest.importorskip("playwright.sync_api")
     asked = write_board(tmp_path / "asked.html", folder, refresh=1)
     still = write_board(tmp_path / "still.html", folder)
     with Visit(browser, asked, fragment="#find=same") as visit, Visit(browser, still) as other:
         for path in (asked, still):
             write_board(path, folder, title="Newer")
-        visit.page.wait_for_function("document.title === 'Newer'")
+        sync_api.expect(visit.page).to_have_title("Newer", timeout=20_000)
         assert names(visit) == ["same"]
         assert other.page.title() == f"Results in {folder.name}"
         assert other.requests == [still.as_uri()]

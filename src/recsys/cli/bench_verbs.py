@@ -104,8 +104,8 @@ class BenchCommand(VerbCommand):
 @click.option(
     "--baselines", metavar="NAMES", help="Only these, separated by commas; popularity is always there."
 )
-@click.option("-m", "--metric", "--headline", "headline", metavar="METRIC", default="ndcg@10",
-              show_default=True, help="The metric that decides, also between settings.")  # fmt: skip
+@click.option("--headline", metavar="METRIC", default="ndcg@10", show_default=True,
+              help="The metric that decides, also between settings.")  # fmt: skip
 @click.option("--items", metavar="FILE", help="Table of items with their titles, for the report.")
 @click.option("--trials", type=click.IntRange(min=1), default=8, show_default=True,
               help="Settings of each baseline that are tried on validation, at most.")  # fmt: skip
