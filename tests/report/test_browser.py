@@ -353,6 +353,13 @@ def test_a_printed_page_is_not_shrunk_and_its_letters_can_be_read(browser, repor
             parseFloat(getComputedStyle(text).fontSize) * svg.clientWidth / svg.viewBox.baseVal.width)))"""
         )
         assert 0.75 * least >= 8  # points
+        tallest = visit.page.evaluate(
+            """Math.max(...[...document.querySelectorAll('section')]
+            .filter((one) => one.querySelector('figure') && !one.querySelector('table'))
+            .map((one) => one.querySelector('figure').getBoundingClientRect().bottom
+                          - one.getBoundingClientRect().top))"""
+        )
+        assert 0 < tallest < 940  # of the 950 pixels of a letter page, or the heading stands alone
 
 
 def test_the_scripts_in_the_file_are_those_of_the_policy(report):

@@ -245,6 +245,8 @@ class Comparison(tables.Tabled, Sequence[Row]):
         sections, columns = columns_by_metric(self.table)
         return tables.page(columns, self._footnotes(), sections=sections)
 
+    __repr__ = to_text
+
     def _repr_html_(self) -> str:
         sections, columns = columns_by_metric(self.table)
         return tables.html(columns, self._footnotes(), sections=sections)

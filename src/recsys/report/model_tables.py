@@ -205,7 +205,7 @@ def _comparison_table(data: ReportData, name: str, title: str, rows: Sequence[Ro
         "model": [r.model for r in rows],
         "value": [r.value for r in rows],
         "against": [r.baseline for r in rows],
-        "its value": [r.baseline_value for r in rows],
+        "value against": [r.baseline_value for r in rows],
         "difference": [r.difference for r in rows],
         "low": [r.interval.low for r in rows],
         "high": [r.interval.high for r in rows],

@@ -43,7 +43,7 @@
           // Columns cannot change when the page is printed, so paper has a picture of its own.
           const copy = make("div", undefined, "plot paper");
           plot.after(copy);
-          const rows = Math.max(1, Math.floor(880 / (spec.concat[0].height + 70)));
+          const rows = Math.max(1, Math.floor(780 / (spec.concat[0].height + 90))); // below the headings of a page
           await embed(copy, spec, paper, Math.max(Math.min(2, spec.concat.length), Math.ceil(spec.concat.length / rows)));
         } else views.push([plot, view]);
       } catch (error) {

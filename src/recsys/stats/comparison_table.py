@@ -291,8 +291,7 @@ def display_columns(table: ComparisonTable) -> Columns:
         "model": [r.model for r in rows],
         "metric": [r.metric for r in rows],
         "value": [r.value for r in rows],
-        "baseline": [r.baseline for r in rows],
-        "its value": [r.baseline_value for r in rows],
+        "against": [f"{r.baseline} {r.baseline_value:.4f}" for r in rows],
         "won/tied/lost": [f"{r.wins:,}/{r.ties:,}/{r.losses:,}" if r.effect.name else "-" for r in rows],
     }
     if table.options.adjusts:
@@ -324,7 +323,7 @@ def columns_by_metric(table: ComparisonTable) -> tuple[list[str], Columns]:
         return [metrics[row] for row in order], {
             n: [cells[row] for row in order] for n, cells in columns.items()
         }
-    del columns["baseline"], columns["its value"]
+    del columns["against"]
     sections: list[str] = []
     ordered: Columns = {name: [] for name in columns}
     for metric, baseline, value in sorted(against, key=lambda one: metrics.index(one[0])):
