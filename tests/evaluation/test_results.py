@@ -155,7 +155,7 @@ def test_comparisons_of_three_name_both_sides():
         for name, every in (("a", 2), ("b", 3), ("c", 5))
     }
     found = recsys.compare(models)
-    assert [line.split()[3] for line in str(found).split("\n")[2:5]] == ["a", "a", "b"]
+    assert [line.split()[2] for line in str(found).split("\n")[3:6]] == ["a", "a", "b"]
     assert found["c", "b", "hit@1"].baseline == "b"
     assert found["b", "hit@1"].baseline == "a"
     with pytest.raises(InputError, match="compared with 'a', 'b'"):
