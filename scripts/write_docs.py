@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import json
 import sys
+import textwrap
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -13,10 +15,20 @@ from types import ModuleType
 from typing import Any
 
 import recsys
-from recsys.cli.reference_verbs import all_metrics, all_presets, bounds_text, choices, decisions
+from recsys.cli.reference_verbs import (
+    all_metrics,
+    all_presets,
+    bounds_text,
+    choices,
+    decisions,
+    metric_facts,
+)
+from recsys.comparison.standard import VERSION, families, family_of, standard_metrics
 from recsys.conventions.decisions import DECISIONS, Conventions, describe
 from recsys.evaluation.cautions import CAUTIONS
 from recsys.inputs.files import FORMATS, write_text
+from recsys.metrics import METRICS, Metric
+from recsys.metrics.registry import NEEDS
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 MADE = "<!-- Written by scripts/write_docs.py; do not edit. -->"
@@ -388,7 +400,190 @@ def recipes_page() -> str:
     return "\n".join(lines)
 
 
+# What the words of a decision leave open for somebody who implements it.
+EFFECTS = {
+    "gain": "Only relevant items have a gain. A table of gains may take the place of a name, in the "
+    "vectors a list of `[grade, gain]`; a relevant item whose grade is not in the table is an error.",
+    "discount": "The weight of place r is 1 / discount. The weights of places 1, 2, … may take the place "
+    "of a name, in the vectors a list of numbers; places beyond its end weigh 0.",
+    "ideal": "The gains of all relevant items, listed or not, are sorted, highest first; the ideal is "
+    "the sum over the first m of them of gain / discount(r), r = 1 … m. `reachable`: m = min(k, "
+    "relevant). `list`: m = min(k, relevant, length). `all`: m = relevant. `k`: the sum over r = 1 … k of "
+    "1 / discount(r), whatever is relevant; a relevant item of any case, listed or not, with a gain above 1 "
+    "is then an error, so `gain=binary` goes with it.",
+    "precision_over": "Without a cut-off, `min` is min(length, relevant).",
+    "recall_over": "Without a cut-off, `min` is relevant.",
+    "ap_over": "Without a cut-off, `min` is relevant and `list` is min(length, relevant). Under `hits`, "
+    "and `ties=expected`, numerator and divisor belong to the same order: the value is the mean of the "
+    "quotients.",
+    "f1_of": "`means`: the formula of f is applied once, to the mean precision and the mean recall of "
+    "the cases in the mean. The values of the cases stay those of `case`.",
+    "no_truth": "[Who is in the mean](index.md#who-is-in-the-mean) has the exact order of the rules.",
+    "no_list": "[Who is in the mean](index.md#who-is-in-the-mean) has the exact order of the rules. A "
+    "list that `judged_only` emptied is empty, but was given: this decision does not apply to it.",
+    "ties": "[Equal scores](index.md#equal-scores) defines the last three. `given` is the order of the run.",
+    "duplicates": "Under `all` every entry counts, also as an item shown; a case whose value leaves the "
+    "bounds of the metric because of that, by more than rounding, is an error. `error` refuses a run in "
+    "which any list repeats an item, beyond k too.",
+    "unknown_items": "Only if the catalogue is given as ids. It is about every judged item, relevant or not, "
+    "but those of a negative grade. Like `negative_grades` it is done to the truth before any metric: "
+    "`error` refuses the input for every metric.",
+    "seen_truth": "Only if `seen` is given. It is about every judged item, relevant or not, but those of a "
+    "negative grade. `error` refuses the input for every metric.",
+    "average": "For metrics that are a ratio; the values of the cases stay the same. A case whose value is "
+    "set to 0 ([who is in the mean](index.md#who-is-in-the-mean)) has the numerator 0 and the "
+    "denominator that the formula gives.",
+    "judged_only": "`yes`: an entry whose item is not in the truth of its case, as steps 2 to 4 left it, "
+    "is taken out of the list; the others move up, and the length is the number that is left.",
+    "negative_grades": "`unjudged`: such items are taken out of the truth; inf_ap alone remembers them.",
+    "accuracy_over": "`k`: FP = k - TP; `list`: FP = min(k, length) - TP.",
+    "rank_gaps": "Only for a run of ranks. `closed`: the entry of the lowest rank has place 1, the next one "
+    "place 2, and so on. `kept`: the place of an entry is its rank, and the length is the highest rank; "
+    "places in between are empty. An empty place counts wherever places, entries or the length are counted, "
+    "as an entry that is no hit, no judged item and no item shown (but not for valid). `kept` is an error "
+    "with `complete` if a rank is left out, and `judged_only=yes` closes the gaps. Ranks are whole "
+    "numbers from 1 on; others are an error.",
+    "gini_over": "`catalogue`: n is the size of the catalogue. "
+    "`recommended`: n counts the items whose exposure is above 0.",
+    "relevant_from": "`null` is the default. A grade of 0 or less is never relevant.",
+    "max_grade": "`null`, the default, is the highest grade of the whole truth, before anything is dropped.",
+}
+
+
+def standard_decisions_page() -> str:
+    """Every decision of the standard: its values, its exact effect, and who reads it."""
+    metrics = standard_metrics()
+    lines = [
+        MADE,
+        "",
+        f"# Decisions of the standard, version {VERSION}",
+        "",
+        "What a metric's name leaves open. The first value of each decision is the default. Words such as k,",
+        "hit and relevant are [defined](index.md#words-of-the-formulas); [the steps](index.md#the-steps) say",
+        "when each decision is read.",
+        "",
+    ]
+    for name in NAMES:
+        default = getattr(Conventions(), name)
+        readers = [metric.name for metric in metrics if name in metric.reads]
+        ordered = sorted(choices(name).items(), key=lambda pair: pair[0] not in (default, "none"))
+        lines += [f"## {name}", "", *(f"- `{value}`: {words}" for value, words in ordered), ""]
+        lines += [*textwrap.wrap(EFFECTS[name], 118, break_long_words=False, break_on_hyphens=False), ""]
+        lines += textwrap.wrap(f"Read by {', '.join(readers)}.", 118, break_on_hyphens=False)
+        lines.append("")
+    return "\n".join(lines)
+
+
+def standard_metrics_page() -> str:
+    """Every metric of the standard, with all that is needed to implement it."""
+    metrics = standard_metrics()
+    lines = [
+        MADE,
+        "",
+        f"# Metrics of the standard, version {VERSION}",
+        "",
+        "A metric is given by its formula, in [words that are defined](index.md#words-of-the-formulas).",
+        "x / 0 is 0 unless it is said otherwise. [Who is in the mean](index.md#who-is-in-the-mean) says what",
+        "becomes of a case with an empty list or without relevant items.",
+        "",
+    ]
+    for family in dict.fromkeys(map(family_of, metrics)):
+        file = f"vectors/{family}.json"
+        lines += [f"## Family {family}", "", f"Vectors: [{file}]({file}).", ""]
+        for metric in (m for m in metrics if family_of(m) == family):
+            if family != "predictions" or not metric.name.startswith("user_"):
+                lines += _standard_section(metric)
+    return "\n".join(lines)
+
+
+def _standard_section(metric: Metric) -> list[str]:
+    predicted = "predictions" in metric.needs
+    name = f"{metric.name} of predictions" if predicted and metric.name in METRICS else metric.name
+    paragraphs = [metric.meaning, metric.details]
+    lines = [f"### {name}", "", f"    {metric.formula}", ""]
+    for paragraph in filter(None, paragraphs):
+        lines += [*textwrap.wrap(paragraph, 118, break_long_words=False, break_on_hyphens=False), ""]
+    facts = metric_facts(metric)
+    better = {"higher": "higher is better", "lower": "lower is better", "zero": "0 is best"}[metric.better]
+    lines.append(f"- bounds: {bounds_text(facts)}; {better}")
+    if predicted:
+        if metric.kind == "derived":
+            lines.append(
+                f"- `{metric.name}` is over all rows at once, `user_{metric.name}` the mean over the users "
+                "of the value of their own rows; a user without a value is left out"
+            )
+        else:
+            lines.append("- over all users as the formula says; a user without a value is left out")
+    else:
+        cut = {"never": "none: it reads the whole list", "required": "required", "optional": "optional"}
+        lines.append(f"- cut-off: {cut[metric.at_k]}")
+        lines.append(f"- overall: {_overall_words(metric)}")
+        if metric.kind != "catalogue":
+            empty = metric.empty
+            words = "what the formula gives" if empty is None else f"{empty:g}".replace("nan", "left out")
+            about = {
+                "relevant": "is about relevant items",
+                "judged": "is about judged items",
+                "listed": "is about the items shown: it does not ask for relevant items",
+            }
+            lines.append(f"- value for an empty list: {words}; it {about[metric.population]}")
+        lines.append(f"- `ties=expected`: {_expected_words(metric)}")
+    for parameter, default in metric.params.items():
+        words = metric.choices.get(parameter, ())
+        named = all(isinstance(word, str) for word in words) and words
+        one_of = f", one of {', '.join(f'`{word}`' for word in words)}" if named else ""
+        value = f"`{default:g}`" if isinstance(default, float) else f"`{default}`"
+        not_set = "null, the only column" if parameter in ("by", "of") and "items" in metric.needs else "null"
+        lines.append(f"- parameter `{parameter}`: default {not_set if default is None else value}{one_of}")
+    if metric.needs and not predicted:
+        needs = [NEEDS[need].words for need in metric.needs if need != "lists"]
+        lines += [f"- needs {need}" for need in needs]
+    if metric.reads:
+        lines.append("- decisions: " + ", ".join(f"[{n}](decisions.md#{n})" for n in metric.reads))
+    return [*lines, ""]
+
+
+def _overall_words(metric: Metric) -> str:
+    if metric.kind == "catalogue":
+        return "one number over all cases, and none per case"
+    if metric.combine_if == "always":
+        return "always pooled: sum of numerators / sum of denominators of the cases in the mean"
+    if metric.summary is not None:
+        return "as the formula says"
+    words = "the mean of the cases"
+    if metric.combine_if is not None:
+        decision, value = metric.combine_if
+        how = "as the formula says" if metric.kind == "derived" else "sum of numerators / sum of denominators"
+        words += f"; under `{decision}={value}`: {how}"
+    return words
+
+
+def _expected_words(metric: Metric) -> str:
+    if metric.ties == "refuse":
+        return "refused where any list has a tie"
+    return "the order by id" if metric.ties == "shown" else "the mean over all orders"
+
+
+def vectors_file(family: str) -> str:
+    """One file of test vectors: an input and a vector per line."""
+    file = families()[family]
+
+    def lines(rows: Iterable[str]) -> str:
+        return ",\n".join(rows)
+
+    inputs = (f"{json.dumps(name)}: {json.dumps(one)}" for name, one in file["inputs"].items())
+    head = f'{{"standard": {file["standard"]}, "family": {json.dumps(family)},'
+    vectors = map(json.dumps, file["vectors"])
+    return f'{head}\n"inputs": {{\n{lines(inputs)}\n}},\n"vectors": [\n{lines(vectors)}\n]}}\n'
+
+
 PAGES = {
+    "standard/decisions.md": standard_decisions_page,
+    "standard/metrics.md": standard_metrics_page,
+    **{
+        f"standard/vectors/{name}.json": partial(vectors_file, name)
+        for name in dict.fromkeys(map(family_of, standard_metrics()))
+    },
     "cautions.md": cautions_page,
     "files.md": files_page,
     "metrics.md": metrics_page,
@@ -406,7 +601,7 @@ def main() -> int:
         print("\n".join(f"docs/{name} is stale: run make docs" for name in stale) or "docs are up to date")
         return 1 if stale else 0
     for name in stale:
-        (DOCS / name).parent.mkdir(exist_ok=True)
+        (DOCS / name).parent.mkdir(exist_ok=True, parents=True)
         write_text(DOCS / name, PAGES[name]())
         print(f"wrote docs/{name}")
     return 0

@@ -4,9 +4,12 @@ It is one module and the entry points that name it. Each addition is then found 
 listings and in the command.
 """
 
+import re
+import shutil
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -256,3 +259,86 @@ def test_a_verb_is_in_the_help_and_called(run):
 def test_help_imports_no_verb_of_ours(run):
     code = "; import sys; print([m for m in sys.modules if m.endswith(('_verb', '_verbs'))])"
     assert run(command("--help") + code).endswith("[]\n")
+
+
+# The package of examples/plugin, installed as a user would install it.
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "plugin"
+ITS_METRICS = re.findall(r'@recsys\.metric\(\n    "(\w+)"', (EXAMPLE / "recsys_more_metrics.py").read_text())
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """Code run in a new process that has the installed example; what it printed. Nothing is downloaded."""
+    folder = tmp_path_factory.mktemp("example")
+    shutil.copytree(
+        EXAMPLE, folder / "source", ignore=shutil.ignore_patterns("__pycache__", "build", "*.egg-info")
+    )
+    pip = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-build-isolation", "--no-index", "-q"]
+    done = subprocess.run(
+        [*pip, "--target", folder / "site", folder / "source"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    shutil.rmtree(folder / "source")
+
+    def printed(code):
+        start = f"import sys; sys.path.insert(0, {str(folder / 'site')!r})\n"
+        done = subprocess.run(
+            [sys.executable, "-c", start + textwrap.dedent(code)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return printed
+
+
+def test_the_example_is_installed_and_imported_only_when_it_is_asked_for(installed):
+    code = """
+        import recsys
+        from recsys.metrics import METRICS
+        recsys.evaluate({1: [3]}, {1: [3]}, ["ndcg@1"])
+        print("recsys_more_metrics" in sys.modules, "efd" in METRICS)
+        print(recsys.evaluate({1: [3]}, {1: [3]}, ["aclt@1"], train={1: [4], 2: [3]})["aclt@1"])
+        print("recsys_more_metrics" in sys.modules, recsys.metrics.lookup("r_score")[0].name)
+    """
+    assert installed(code) == "False False\n0.0\nTrue half_life_utility\n"
+
+
+def test_all_metrics_of_the_example_are_listed_and_documented(installed):
+    listed = installed(command("metrics"))
+    assert len(ITS_METRICS) == 12
+    assert [name for name in ITS_METRICS if name not in listed.split()] == []
+    assert "Breese" in installed(command("metrics", "r_score"))
+    code = """
+        import math
+        from recsys.metrics import METRICS
+        METRICS.load_plugins()
+        for metric in METRICS.values():
+            if metric.body.__module__ == "recsys_more_metrics":
+                limits = all(map(math.isfinite, metric.bounds)) or metric.kind == "catalogue" or metric.range
+                words = metric.meaning.endswith(".") and metric.formula and metric.reference
+                print(metric.name, bool(words and limits))
+    """
+    assert installed(code).split() == [word for name in ITS_METRICS for word in (name, "True")]
+
+
+def test_the_page_of_the_example_prints_what_it_shows(installed):
+    page = (EXAMPLE / "README.md").read_text()
+    code, shown = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL).groups()
+    assert installed(code).strip() == shown.strip()
+    assert [name for name in ITS_METRICS if f"`{name}`" not in page] == []
+
+
+def test_the_tests_of_the_example_pass_where_it_is_installed(installed):
+    file = EXAMPLE / "tests" / "test_more_metrics.py"
+    arguments = [
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--noconftest",
+        f"--rootdir={file.parent}",
+        "-c",
+        "/dev/null",
+        str(file),
+    ]
+    assert "passed" in installed(f"import pytest; sys.exit(pytest.main({arguments!r}))")

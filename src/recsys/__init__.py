@@ -12,14 +12,17 @@ if TYPE_CHECKING:
     from recsys.audit import audit
     from recsys.cli.bench import bench
     from recsys.comparison.compare import Comparison, compare
+    from recsys.comparison.conformance import Conformance, conform
     from recsys.comparison.explain import explain
     from recsys.comparison.gate import gate
     from recsys.comparison.history import history
+    from recsys.comparison.identify import Identification, identify
     from recsys.comparison.race import Race, race
     from recsys.conventions.decisions import Conventions
     from recsys.evaluation.candidates import Candidates, evaluate_candidates
     from recsys.evaluation.evaluate import evaluate, recommend
     from recsys.evaluation.evaluator import Evaluator
+    from recsys.evaluation.fusion_tuning import FusionTuning, tune_fusion
     from recsys.evaluation.ratings import evaluate_ratings
     from recsys.evaluation.results import Evaluation, load
     from recsys.evaluation.single import score_list
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from recsys.inputs.files import read_file
     from recsys.kernels import show_backends
     from recsys.metrics import metric
+    from recsys.ranks.fusion import fuse
     from recsys.ranks.sources import Factors, Scores, from_model, read_factors
     from recsys.splits import split
     from recsys.stats.online_experiments import ab
@@ -40,10 +44,13 @@ _T = TypeVar("_T")
 _HOMES = {
     "Candidates": "recsys.evaluation.candidates",
     "Comparison": "recsys.comparison.compare",
+    "Conformance": "recsys.comparison.conformance",
     "Conventions": "recsys.conventions.decisions",
     "Evaluation": "recsys.evaluation.results",
     "Evaluator": "recsys.evaluation.evaluator",
     "Factors": "recsys.ranks.sources",
+    "FusionTuning": "recsys.evaluation.fusion_tuning",
+    "Identification": "recsys.comparison.identify",
     "Interactions": "recsys.types",
     "Lists": "recsys.types",
     "Race": "recsys.comparison.race",
@@ -53,13 +60,16 @@ _HOMES = {
     "audit": "recsys.audit",
     "bench": "recsys.cli.bench",
     "compare": "recsys.comparison.compare",
+    "conform": "recsys.comparison.conformance",
     "evaluate": "recsys.evaluation.evaluate",
     "evaluate_candidates": "recsys.evaluation.candidates",
     "evaluate_ratings": "recsys.evaluation.ratings",
     "explain": "recsys.comparison.explain",
     "from_model": "recsys.ranks.sources",
+    "fuse": "recsys.ranks.fusion",
     "gate": "recsys.comparison.gate",
     "history": "recsys.comparison.history",
+    "identify": "recsys.comparison.identify",
     "load": "recsys.evaluation.results",
     "metric": "recsys.metrics",
     "race": "recsys.comparison.race",
@@ -71,6 +81,7 @@ _HOMES = {
     "score_list": "recsys.evaluation.single",
     "show_backends": "recsys.kernels",
     "split": "recsys.splits",
+    "tune_fusion": "recsys.evaluation.fusion_tuning",
 }
 
 # Modules with a vocabulary of their own: `recsys.splits.leave_last` needs no import beside recsys.
@@ -98,10 +109,13 @@ _ROOMS = {
 __all__ = [
     "Candidates",
     "Comparison",
+    "Conformance",
     "Conventions",
     "Evaluation",
     "Evaluator",
     "Factors",
+    "FusionTuning",
+    "Identification",
     "Interactions",
     "Lists",
     "Race",
@@ -111,13 +125,16 @@ __all__ = [
     "audit",
     "bench",
     "compare",
+    "conform",
     "evaluate",
     "evaluate_candidates",
     "evaluate_ratings",
     "explain",
     "from_model",
+    "fuse",
     "gate",
     "history",
+    "identify",
     "load",
     "metric",
     "race",
@@ -129,6 +146,7 @@ __all__ = [
     "score_list",
     "show_backends",
     "split",
+    "tune_fusion",
 ]
 
 

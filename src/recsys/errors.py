@@ -38,6 +38,7 @@ __all__ = [
     "SplitError",
     "SwappedFactorsWarning",
     "TieWarning",
+    "TunedOnItselfWarning",
     "UnknownNameError",
     "verb",
     "warn",
@@ -230,6 +231,10 @@ class FloatIdWarning(RecsysWarning):
 
 class SwappedFactorsWarning(RecsysWarning):
     """The user matrix holds the items and vice versa; the two were exchanged."""
+
+
+class TunedOnItselfWarning(RecsysWarning):
+    """Runs are fused with parameters that were chosen on them, so their metrics are too good to be true."""
 
 
 def verb(function: Callable[P, R]) -> Callable[P, R]:

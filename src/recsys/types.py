@@ -174,6 +174,18 @@ class Interactions:
             counts=None if self.counts is None else self.counts[keep],
         )
 
+    def to_frame(self) -> Any:
+        """A pandas table that evaluate reads as the same: user, item, and grades and times if there are."""
+        import pandas as pd
+
+        columns: dict[str, Array] = {"user": np.repeat(self.cases.values, self.sizes)}
+        if self.clusters is not None:
+            columns = {"case": columns["user"], "user": np.repeat(self.clusters, self.sizes)}
+        columns["item"] = self.items.values[self.codes]
+        columns |= {"grade": self.grades} if self.grades is not None else {}
+        columns |= {"timestamp": self.times} if self.times is not None else {}
+        return pd.DataFrame(columns)
+
     def __repr__(self) -> str:
         has = [name for name in ("grades", "times") if getattr(self, name) is not None]
         return _short_repr(self, f", with {' and '.join(has)}" if has else "")
@@ -190,6 +202,7 @@ class Lists:
     scores: Float | None = None
     clusters: Array | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
+    ranks: Int | None = None  # as they were given, if some are left out
 
     @property
     def sizes(self) -> Int:
@@ -203,7 +216,9 @@ class Lists:
         if self.clusters is not None:
             columns = {"case": columns["user"], "user": np.repeat(self.clusters, self.sizes)}
         columns["item"] = self.items.values[self.codes]
-        if self.scores is None:
+        if self.ranks is not None:
+            columns["rank"] = self.ranks
+        elif self.scores is None:
             columns["rank"] = positions(np.ones(len(self.cases), dtype=np.int64), self.sizes)
         else:
             columns["score"] = self.scores
@@ -270,6 +285,7 @@ class Hits:
     One entry per judged item that was found, sorted by case, then rank. `rank` is 1 + the number of items
     strictly above, `tied` the number of items with its score (None: no ties are left), `repeat` marks an item
     that its list has shown before. `truth_grade` has the grades of the truth per case, highest first.
+    `given_none` marks cases that were given no list, if items were taken out of the lists of others.
     """
 
     n_cases: int
@@ -285,6 +301,7 @@ class Hits:
     weight: Float | None = None
     truth_weight: Float | None = None
     n_candidates: Int | None = None
+    given_none: Bool | None = None
 
     @property
     def n_judged(self) -> Int:
@@ -294,7 +311,8 @@ class Hits:
         """The hits of the cases from `start` to `stop`, which are numbered from 0 again."""
         entries = slice(*np.searchsorted(self.case, (start, stop)).tolist())
         cases, truth = slice(start, stop), slice(*self.truth_indptr[[start, stop]].tolist())
-        slices = {"n_listed": cases, "n_candidates": cases, "truth_grade": truth, "truth_weight": truth}
+        slices = dict.fromkeys(("n_listed", "n_candidates", "given_none"), cases)
+        slices |= {"truth_grade": truth, "truth_weight": truth}
         columns = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "n_cases"}
         part: dict[str, Any] = {
             name: None if c is None else c[slices.get(name, entries)] for name, c in columns.items()
@@ -375,6 +393,8 @@ class Context:
     seen: Interactions | None = None
     eligible: Interactions | None = None
     never: Ids | None = None
+    pooled: Int | None = None
+    """Pairs (case code times number of items, plus item code) of a negative grade: pooled and not judged."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,6 +79,16 @@ def test_cuts_conventions_and_changes(run):
     assert (decisions["gain"], decisions["relevant_from"], decisions["ties"]) == ("exp2", 2.0, "by_id_desc")
 
 
+def test_an_aggregate_of_the_users(run):
+    arguments = ("evaluate", "lists.csv", "truth.csv", "-m", "ndcg@2", "--aggregate")
+    document = json.loads(run(*arguments, "median", "--json").stdout)["result"]
+    lowest, highest = (json.loads(run(*arguments, name, "--json").stdout)["result"] for name in ("p1", "p99"))
+    assert document["aggregate"] == "median"
+    assert document["metrics"] == lowest["metrics"] != highest["metrics"]
+    assert "value: the median over users" in run(*arguments, "median").stdout
+    assert_failed(run(*arguments, "mode"), 2, "aggregate", "trimmed(0.1)")
+
+
 def test_csv_has_every_digit(run):
     result = run("evaluate", "lists.csv", "truth.csv", "-m", "ndcg@3", "--csv")
     (row,) = csv.DictReader(io.StringIO(result.stdout))
@@ -114,12 +124,14 @@ def test_columns_ids_and_seen(run, tmp_path):
 
 def test_standard_input_and_formats(run, tmp_path):
     (tmp_path / "qrels").write_text("q 0 d1 1\nq 0 d2 -1\n")
-    result = run("evaluate", "-", "qrels", "-m", "mrr", "--csv", input="q Q0 d2 1 0.9 t\nq Q0 d1 2 0.5 t\n")
+    found = "q Q0 d2 1 0.9 t\nq Q0 d1 2 0.5 t\n"
+    remedy = ("--set", "negative_grades=unjudged")
+    assert_failed(run("evaluate", "-", "qrels", "-m", "mrr", input=found), 3, " ".join(remedy))
+    arguments = ("evaluate", "-", "qrels", "-m", "mrr", "--csv", *remedy)
+    result = run(*arguments, input=found)
     assert result.stdout == "metric,value,cases\nmrr,0.5,1\n"
-    assert result.stderr == "note: qrels: rows without a judgement (-1) left out: 1\n"
-    result = run(
-        "evaluate", "-", "qrels", "-m", "mrr", "--csv", "-q", "--format", "trec", input="q Q0 d1 1 0.9 t\n"
-    )
+    assert result.stderr == f"note: qrels: negative grades, which {' '.join(remedy)} leaves out: 1\n"
+    result = run(*arguments, "-q", "--format", "trec", input="q Q0 d1 1 0.9 t\n")
     assert (result.stdout, result.stderr) == ("metric,value,cases\nmrr,1.0,1\n", "")
 
 
@@ -349,8 +361,8 @@ def test_groups_by_a_column_of_users_are_in_every_form(run, tmp_path):
 
 def test_the_help_of_most_verbs_needs_no_numpy():
     # The others list file formats, ways to split, tests or models, which are declared beside their functions.
-    of_files = {"audit", "bench", "compare", "evaluate", "explain", "init", "inspect", "report", "split"}
-    verbs = sorted(set(VERBS) - of_files - {"train"})
+    of_files = {"audit", "bench", "compare", "evaluate", "explain", "fuse", "init", "inspect", "report"}
+    verbs = sorted(set(VERBS) - of_files - {"split", "train"})
     code = (
         "import sys; from recsys.cli.app import cli\n"
         f"for verb in {verbs}: cli([verb, '--help'], standalone_mode=False)\n"

@@ -96,6 +96,18 @@ def test_it_does_what_the_same_calls_do(place):
     assert len(list((place / "results").glob("*.json"))) == 4
 
 
+def test_an_aggregate_is_that_of_evaluate(place):
+    text = PROTOCOL.replace("k = [2, 5]", 'k = [2, 5]\naggregate = "p75"')
+    (place / "protocol.toml").write_text(text)
+    found = run_protocol(place / "protocol.toml").evaluations["listed"]
+    values = np.sort(found.values_of("ndcg@5"))[: found.n_cases["ndcg@5"]]
+    assert found.aggregate.name == "p75"
+    assert found["ndcg@5"] == values[int(np.ceil(0.75 * len(values))) - 1]
+    (place / "protocol.toml").write_text(text.replace("p75", "mode"))
+    with pytest.raises(RecsysError, match=r"protocol.toml, line \d+: unknown aggregate 'mode'"):
+        read_protocol(place / "protocol.toml")
+
+
 def test_twice_the_same_result_bytes(place):
     first, second = (json.loads(run_protocol(place / "protocol.toml").to_json()) for _ in range(2))
     assert json.dumps(first["result"]) == json.dumps(second["result"])

@@ -119,6 +119,18 @@ def test_every_parameter_has_an_option():
     assert set(DEFAULTS) - {"columns"} <= options
 
 
+def test_folds_of_last_rows_and_pairs_that_train_has(run, tmp_path):
+    rows = [(u, i, 10 * u + i) for u in range(3) for i in range(4)] + [(0, 0, 99)]
+    lines = ["user,item,time", *(",".join(map(str, row)) for row in rows)]
+    (tmp_path / "again.csv").write_text("\n".join(lines) + "\n")
+    done = run("again.csv", "--how", "leave_last_folds", "--folds", "2", "--new-pairs", "-o", "out")
+    assert done.exit_code == 0, done.output
+    assert "excluded: 1 row, user has the item in train" in done.stdout
+    tests = [(tmp_path / "out" / f"fold-{at}" / "test.csv").read_text().split()[1:] for at in (1, 2)]
+    assert tests == [["0,3,3", "1,2,12", "2,2,22"], ["1,3,13", "2,3,23"]]
+    assert run("r.csv", "--how", "leave_last", "--short", "test", "-o", "short").exit_code == 0
+
+
 def test_windows_and_unseen_users(run, tmp_path):
     done = run("r.csv", "--how", "rolling_windows", "--length", "10", "--windows", "2", "-o", "out")
     assert done.exit_code == 0, done.output

@@ -240,11 +240,13 @@ for peer, number in (("rectools", 0), ("torchmetrics", 2), ("evidently", 4)):
     CHECKS[peer, number] = lambda peer=peer: the_truth_keeps_its_size(peer)
 
 
-@shows("rectools", 1)
-def rectools_short_lists():
+def test_a_short_list_of_rectools_has_k_places():
     """One item of ten is shown, the relevant one: nothing is wrong, and RecTools has an accuracy of 0.9."""
-    assert value("rectools", "accuracy@2", {1: [1]}, {1: {1}}, catalogue=10) == 1
-    assert value("rectools", "mcc@2", {1: [1]}, {1: {1}}, catalogue=10) == 1
+    lists, truth = {1: [1]}, {1: {1}}
+    assert value("default", "accuracy@2", lists, truth, catalogue=10) == 1
+    assert value("rectools", "accuracy@2", lists, truth, catalogue=10) == 0.9
+    assert value("rectools", "accuracy(over=list)@2", lists, truth, catalogue=10) == 1
+    assert value("rectools", "mcc@2", lists, truth, catalogue=10) == pytest.approx(8 / (2 * 9 * 8) ** 0.5)
 
 
 @shows("replay", 0)

@@ -178,7 +178,10 @@ VALUES = [
         "infinite grade", lambda: run(truth=truth_frame(grade=[1.0, INF])), InputError, ("grade", "1", "inf")
     ),
     Bad(
-        "negative grade", lambda: run(truth=truth_frame(grade=[1.0, -2.0])), InputError, ("grade", "1", "-2")
+        "negative grade",
+        lambda: run(truth=truth_frame(grade=[1.0, -2.0])),
+        InputError,
+        ("grade", "-2", "user"),
     ),
     Bad("negative grade in a dict", lambda: run(truth={1: {"a": -2}}), InputError, ("grade", "-2")),
     Bad("nan grade in a dict", lambda: run(truth={1: {"a": NAN}}), InputError, ("grade", "nan")),
@@ -677,10 +680,13 @@ def test_every_metric_of_every_emptiness(side, name):
         assert math.isnan(value) == (side in ("truth only", "nothing"))
         return
     if metric.population == "listed":
-        assert math.isnan(value) == (ranks and side in ("truth only", "nothing"))
+        no_pair = name == "ils"  # of one item
+        assert math.isnan(value) == (no_pair or (ranks and side in ("truth only", "nothing")))
         return
     if side in ("lists only", "nothing") or (side == "truth only" and ranks):
         assert math.isnan(value)
+    elif name == "ee_l" and side != "both":  # all that the relevant item is due
+        assert result.values_of(request)[0 if side == "truth only" else 1] == 1.0
     elif name == "accuracy" and side != "both":  # of 9 items one is relevant, and this user was shown none
         assert result.values_of(request)[0 if side == "truth only" else 1] == pytest.approx(8 / 9)
     elif side == "truth only":

@@ -92,7 +92,8 @@ NEEDS: dict[str, Any] = {
 def whole_registry(k: int) -> list[str]:
     """Every metric without a cut-off and with one, if it may have one."""
     values = {name: f"{name}(of=price)" for name in ("value", "shown_value")}
-    kinds = {n: f"{n}(by=kind)" for n in ("miscalibration", "kinds", "exposure_gap", "exposure_ratio")}
+    grouped = ("miscalibration", "kinds", "exposure_gap", "exposure_ratio", "awrf")
+    kinds = {n: f"{n}(by=kind)" for n in grouped}
     named = {name: (values | kinds).get(name, name) for name in METRICS}
     plain = [named[n] for n, m in METRICS.items() if m.at_k != "required"]
     return plain + [f"{named[n]}@{k}" for n, m in METRICS.items() if m.at_k != "never"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -134,6 +135,39 @@ def test_gauc_weighs_each_users_auc(rows, weight):
     got = evaluate_ratings(frame, metrics=f"gauc(weight={weight})")
     assert list(got) == ["gauc" if weight == "impressions" else "gauc(weight=clicks)"]
     assert next(iter(got.values())) == pytest.approx(total / weights if weights else math.nan, nan_ok=True)
+
+
+def plain_fcp(rows, over):
+    """Concordant over all pairs of different ratings of one user, pair by pair."""
+    right, wrong = {}, {}
+    for (user, rating, said), (other, lower, said_lower) in itertools.permutations(rows, 2):
+        if user == other and rating > lower:
+            counts = right if said > said_lower else wrong
+            counts[user] = counts.get(user, 0) + 1
+    n_right, n_wrong = sum(right.values()), sum(wrong.values())
+    if over == "users":
+        n_right, n_wrong = n_right / max(len(right), 1), n_wrong / max(len(wrong), 1)
+    return n_right / (n_right + n_wrong) if n_right + n_wrong else math.nan
+
+
+@settings(max_examples=60)
+@given(rows=RATED, over=st.sampled_from(["users", "pairs"]))
+def test_fcp_counts_pairs_of_one_user(rows, over):
+    got = evaluate_ratings(table(rows), metrics=[f"fcp(over={over})", "user_fcp", "fcp"])
+    request = "fcp(over=pairs)" if over == "pairs" else "fcp"
+    assert got[request] == pytest.approx(plain_fcp(rows, over), abs=1e-12, nan_ok=True)
+    own = {u: plain_fcp([row for row in rows if row[0] == u], over) for u in {row[0] for row in rows}}
+    assert got.per_user["fcp"].to_dict() == pytest.approx(own, abs=1e-12, nan_ok=True)
+    values = [v for v in own.values() if not math.isnan(v)]
+    assert got["user_fcp"] == pytest.approx(np.mean(values) if values else math.nan, nan_ok=True)
+
+
+def test_fcp_of_many_ratings_of_one_user_and_of_other_words():
+    rng = np.random.default_rng(0)
+    rows = [(0, a, b) for a, b in zip(rng.integers(1, 6, 300), rng.integers(0, 40, 300), strict=True)]
+    assert evaluate_ratings(table(rows), metrics=["fcp"])["fcp"] == pytest.approx(plain_fcp(rows, "users"))
+    with pytest.raises(RecsysError, match="over='rows'"):
+        evaluate_ratings(table(rows), metrics=["fcp(over=rows)"])
 
 
 def test_calibration_bins_are_scikit_learns():
@@ -288,7 +322,7 @@ def test_models_are_compared_on_pooled_and_on_user_metrics():
 
 
 def test_the_rating_registry_is_complete_and_apart():
-    assert {*ERRORS, *CLICKS, "gauc"} == {n for n in RATINGS if not n.startswith("user_")}
+    assert {*ERRORS, *CLICKS, "gauc", "fcp"} == {n for n in RATINGS if not n.startswith("user_")}
     assert not set(METRICS) & (set(RATINGS) - {"auc", "gauc"})
     for metric in RATINGS.values():
         assert metric.meaning

@@ -164,13 +164,85 @@ def test_arrow_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
             read(path)
 
 
+NAMES_THERE = {
+    ".inter": {"user": "user_id:token", "item": "item_id:token", "rating": "rating:float"},
+    ".qrels": {"rating": "grade"},
+}
+
+
 @pytest.mark.parametrize("suffix", [f.suffixes[0] for f in FORMATS.values() if f.write is not None])
 def test_tables_come_back_as_they_were_written(tmp_path, suffix):
-    frame = pd.DataFrame({"user": [7, 8], "item": ["a", "b"], "rating": [1.0, 2.5]})
+    ratings = [1.0, 2.0] if suffix == ".qrels" else [1.0, 2.5]
+    frame = pd.DataFrame({"user": [7, 8], "item": ["a", "b"], "rating": ratings})
     write_table(tmp_path / f"t{suffix}", frame)
+    frame = frame.rename(columns=NAMES_THERE.get(suffix, {}))
     pd.testing.assert_frame_equal(read_table(tmp_path / f"t{suffix}")[0], frame, check_dtype=False)
     with pytest.raises(UnknownNameError, match="ending"):
         write_table(tmp_path / "t.xls", frame)
+
+
+IDS = st.text("aZ09_-.é/", min_size=1, max_size=4)
+GRADES = st.dictionaries(IDS, st.dictionaries(IDS, st.integers(0, 4), min_size=1), min_size=1)
+SCORES = st.dictionaries(IDS, st.dictionaries(IDS, st.floats(-9, 9), min_size=1), min_size=1)
+
+
+@given(grades=GRADES, scores=SCORES)
+def test_judgements_and_runs_come_back_from_trec_and_recbole_files(tmp_path_factory, grades, scores):
+    folder = tmp_path_factory.mktemp("written")
+    truth, lists = (
+        read_interactions(grades),
+        read_lists({user: [*rows.items()] for user, rows in scores.items()}),
+    )
+    for name, data, kind in (
+        ("t.qrels", truth, "truth"), ("t.inter", truth, "truth"), ("t.run", lists, "lists"),
+        ("t.trec", lists, "lists"), ("l.inter", lists, "lists"),
+    ):  # fmt: skip
+        write_table(folder / name, data)
+        again = read_file(folder / name, kind)
+        pd.testing.assert_frame_equal(again.to_frame(), data.to_frame(), check_dtype=False, check_exact=True)
+
+
+def test_what_trec_and_recbole_programs_find_in_their_files(tmp_path):
+    truth = pd.DataFrame({"uid": ["b", "a"], "item": [7, 8], "rating": [2, 0]})
+    write_table(tmp_path / "t.qrels", truth)
+    assert (tmp_path / "t.qrels").read_text() == "b 0 7 2\na 0 8 0\n"
+    write_table(tmp_path / "one.qrel", truth.drop(columns="rating"))
+    assert (tmp_path / "one.qrel").read_text() == "b 0 7 1\na 0 8 1\n"
+    ranked = pd.DataFrame({"user": ["b", "a", "b"], "item": ["x", "y", "z"], "rank": [2, 1, 1]})
+    write_table(tmp_path / "r.run", ranked)
+    assert (tmp_path / "r.run").read_text() == "b Q0 z 1 2 recsys\nb Q0 x 2 1 recsys\na Q0 y 1 2 recsys\n"
+    write_table(tmp_path / "s.run", ranked.assign(score=[0.1, 5.0, 1 / 3]))
+    assert (tmp_path / "s.run").read_text().splitlines()[0] == "b Q0 z 1 0.3333333333333333 recsys"
+    write_table(tmp_path / "t.inter", truth.assign(when=[1, 2], note=["p", "q r"], clicks=[1, 2]))
+    header, first, _ = (tmp_path / "t.inter").read_text().splitlines()
+    assert header == "user_id:token\titem_id:token\trating:float\twhen:float\tnote:token\tclicks:float"
+    assert first == "b\t7\t2\t1\tp\t1"
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("t.qrels", {"user": ["a b", "c"]}, "'a b' cannot be written .* no blanks"),
+        ("t.qrels", {"item": ["", "c"]}, "'' cannot be written .* empty"),
+        ("t.qrels", {"user": ["#a", "c"]}, "begins with #"),
+        ("t.qrels", {"item": [None, "c"]}, "'' cannot be written .* no empty ids"),
+        ("t.qrels", {"grade": [0.5, 1]}, "grade 0.5 of item 'x' .* whole numbers"),
+        ("t.qrels", {"time": [1, 2]}, "column 'time' has no place"),
+        ("t.run", {}, "'grade' has no place"),
+        ("t.run", {"grade": None}, "neither scores nor ranks"),
+        ("t.run", {"grade": None, "score": [1.0, np.nan]}, "score nan cannot be written"),
+        ("t.run", {"grade": None, "user": ["a", "a"], "rank": [1, 2], "score": [1, 2]}, "'a' disagree"),
+        ("t.run", {"grade": None, "score": [1, 2], "item": ["a\u00a0b", "c"]}, "no blanks"),
+        ("t.inter", {"user": ["", "c"]}, "'' cannot be written .* no empty ids"),
+        ("t.inter", {"item": ["a\tb", "c"]}, "no tabs or line breaks"),
+    ],
+)  # fmt: skip
+def test_what_a_format_cannot_hold_is_refused_and_nothing_is_written(tmp_path, name, change, words):
+    rows = {"user": ["u", "v"], "item": ["x", "y"], "grade": [1, 2], **change}
+    table = pd.DataFrame({column: cells for column, cells in rows.items() if cells is not None})
+    with pytest.raises(FileError, match=words):
+        write_table(tmp_path / name, table)
+    assert not (tmp_path / name).exists()
 
 
 def test_a_format_of_another_package_is_found_everywhere(put, tmp_path, monkeypatch):
@@ -248,13 +320,15 @@ def test_trec_orders_by_score_and_keeps_the_ties_for_the_conventions(put):
     assert lists.scores.tolist() == [0.9, 0.5, 0.5]
 
 
-def test_unjudged_rows_are_dropped_and_counted_in_judgements_only(put):
+def test_negative_grades_are_kept_for_the_conventions_and_counted(put):
     truth = read_file(put("a.qrels", "# 2020\nq 0 d1 2\nq 0 d2 -1\nq 0 d3 0\nr 0 d1 -2\n"), "truth")
-    assert lists_of(truth) == {"q": ["d1", "d3"]}
-    assert truth.grades.tolist() == [2.0, 0.0]
-    assert (truth.notes["unjudged"], truth.notes["comments"]) == (2, 1)
-    with pytest.raises(InputError, match="negative"):
-        read_file(put("a.csv", "user,item,grade\nq,d1,-1\n"), "truth")
+    assert lists_of(truth) == {"q": ["d1", "d2", "d3"], "r": ["d1"]}
+    assert truth.grades.tolist() == [2.0, -1.0, 0.0, -2.0]
+    assert (truth.notes["negative_grades"], truth.notes["comments"]) == (2, 1)
+    table = read_file(put("a.csv", "user,item,grade\nq,d1,-1\n"), "truth")
+    assert table.notes["negative_grades"] == 1
+    with pytest.raises(InputError, match="the grade -1 of item 'd1' for user 'q' is negative"):
+        read_interactions(table)
 
 
 def test_grades_and_times(put):
@@ -342,14 +416,11 @@ FAULTS = {
     "nan.csv": ("user,item,score\nu,a,1\nu,b,nan\n", "line 3: the score nan"),
     "rank.csv": ("user,item,rank\nu,a,0\n", "line 2: the rank 0"),
     "ranks.csv": ("user,item,rank\nu,a,1\n\nu,b,1\n", "line 4: .*another item of that user"),
-    "grade.csv": ("user,item,grade\nu,a,1\nu,b,-3\n", "line 3: the grade -3"),
     "twice.csv": ("user,user,item\nu,v,a\n", "'user' occurs twice"),
     "nothing.csv": ("1,2,3\n4,5,6\n", "no column was recognised as the user"),
     "short.run": ("q Q0 d 1 0.5 t\nq Q0 d 1 0.5\n", "line 2: 5 columns, expected 6"),
     "score.run": ("q Q0 d 1 0.5 t\nq Q0 e 2 x t\n", "line 2: the score 'x'"),
     "wrong.run": ("q 0 d 1\n", "looks like judgements"),
-    "low.qrels": ("q 0 d 1\nq 0 e -7\n", "line 2: the judgement -7"),
-    "none.qrels": ("q 0 d -1\n", "no judgement"),
     "run.qrels": ("q Q0 d 1 0.5 t\n", "looks like a run"),
     "cut.json": ('{"u": ["a", "b"', "line 1: not valid JSON"),
     "twice.json": ('{"u": ["a"], "u": ["b"]}', "'u' occurs twice"),
@@ -371,7 +442,7 @@ def test_a_fault_names_its_file_and_line(put, name, arrow, monkeypatch):
     content, words = FAULTS[name]
     if not arrow:
         monkeypatch.setitem(sys.modules, "pyarrow", None)
-    kind = "truth" if "qrels" in name or name == "grade.csv" else "lists"
+    kind = "truth" if "qrels" in name else "lists"
     with pytest.raises(InputError, match=words) as caught:
         read_file(put(name, content), kind)
     assert name in str(caught.value)

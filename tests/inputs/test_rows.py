@@ -8,11 +8,14 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import recsys
 from recsys.errors import InputError
 from recsys.inputs import rows
 from recsys.kernels.exact_sums import exact_mean, exact_sum
+from recsys.metrics.registry import METRICS
 from recsys.types import Ids
 
 
@@ -156,6 +159,49 @@ def test_gaps_between_ranks_are_reported(ranks, who):
     result = recsys.evaluate(table, {1: [7], 2: [8]}, ["mrr"])
     assert f"lists closed up where the ranks of {who} places out" in str(result)
     assert result["mrr"] == (1 / 3 + 1) / 2
+
+
+PLACES_ONLY = sorted(
+    {"optional": f"{name}@4", "required": f"{name}@4", "never": name}[metric.at_k]
+    for name, metric in METRICS.items()
+    if not metric.needs and metric.kind != "catalogue"
+)
+
+
+@settings(max_examples=settings.default.max_examples // 4)
+@given(data=st.data())
+def test_gaps_that_are_kept_are_places_of_items_nobody_wants(data):
+    """A list with empty places is one with an unjudged item at each of them, up to its last rank."""
+    ranks = {user: data.draw(st.sets(st.integers(1, 9), min_size=1, max_size=4)) for user in (1, 2, 3)}
+    rows = [(user, 10 * user + rank, rank) for user, some in ranks.items() for rank in some]
+    table = pd.DataFrame(data.draw(st.permutations(rows)), columns=["user", "item", "rank"])
+    filled = {user: [10 * user + place for place in range(1, max(some) + 1)] for user, some in ranks.items()}
+    grades = st.integers(0, 3)
+    truth = {user: {item: data.draw(grades) for _, item, _ in rows if item // 10 == user} for user in ranks}
+    truth[1][99] = 2
+    kept = recsys.evaluate(table, truth, PLACES_ONLY, conventions={"rank_gaps": "kept"})
+    again = recsys.read_lists(table).to_frame()
+    for same in (
+        recsys.evaluate(filled, truth, PLACES_ONLY),
+        recsys.evaluate(again, truth, PLACES_ONLY, conventions={"rank_gaps": "kept"}),
+    ):
+        for name in kept:
+            np.testing.assert_array_equal(same.values_of(name), kept.values_of(name), err_msg=name)
+
+
+def test_gaps_that_are_kept_reach_everything_that_reads_places():
+    table = pd.DataFrame({"user": [1, 1, 2], "item": [5, 6, 8], "rank": [2, 5, 1]})
+    truth, rules = {1: [5, 6], 2: [8]}, {"rank_gaps": "kept"}
+    result = recsys.evaluate(table, truth, ["mrr", "coverage@2", "precision(over=list)@3"], conventions=rules)
+    assert result["mrr"] == (1 / 2 + 1) / 2
+    assert result["coverage@2"] == 2 / 3
+    assert result["precision(over=list)@3"] == (1 / 3 + 1) / 2
+    assert "lists with empty places where the ranks of 1 user leaves places out" in str(result)
+    assert recsys.evaluate(table, truth, "mrr", conventions={**rules, "judged_only": "yes"})["mrr"] == 1.0
+    with pytest.raises(InputError, match="do not rank every candidate"):
+        recsys.evaluate(table, truth, "auc", complete=True, conventions=rules)
+    with pytest.raises(InputError, match="rank of 999,999,999"):
+        recsys.evaluate(table.assign(rank=[2, 999_999_999, 1]), truth, "mrr", conventions=rules)
 
 
 def test_ranks_without_gaps_are_not_reported():

@@ -125,6 +125,10 @@ def spoilt(draw: st.DrawFn, value: Any) -> Any:
             return draw(st.sampled_from([parts[:1], (), parts[0], (*parts, parts[0]), None, "pair"]))
         parts[at] = draw(spoilt(parts[at]))
         return tuple(parts)
+    if isinstance(value, dict):
+        key, put = draw(st.sampled_from([*value, "new", "\ud800", 7])), draw(st.sampled_from(SCALARS))
+        old = value.get(key)
+        return {**value, key: draw(spoilt(old)) if isinstance(old, dict) and draw(st.booleans()) else put}
     if isinstance(value, np.ndarray):
         at, put, fault = (
             draw(st.integers(0, 50)),
@@ -160,6 +164,8 @@ WORDS = np.array([f"w{i % 37}" for i in range(90)], dtype=object)
 ENCODED = [word.encode() for word in WORDS]
 OFFSETS = np.cumsum([0, *map(len, ENCODED)])
 TEXT = np.frombuffer(b"".join(ENCODED), np.uint8)
+RUN = {f"q{q}": {f"é{n}": float(n % 3) for n in range(q, 3 * q)} for q in range(25)}
+JUDGED = {f"q{q}": {f"é{n}": n % 4 for n in range(2 * q)} for q in range(24, 0, -2)}
 SCAN = {
     "users": USERS,
     "items": ITEMS,
@@ -209,6 +215,9 @@ PUBLIC: dict[str, dict[str, Any]] = {
         "cpu_level": None,
     },
     "code_strings": {"values": WORDS},
+    "rank_dicts": {"run": RUN, "truth": JUDGED, "shared": False, "keep": True, "float32": False},
+    "hold_truth": {"truth": JUDGED},
+    "dict_rows": {"names": list("abc"), "keys": list("xy"), "rows": RNG.random((3, 2))},
     "sum_slices": {"values": RNG.random(90), "first": 1.5 * 2.0**23, "second": 1.5 * 2.0**-7},
 }
 NATIVE: dict[str, dict[str, Any]] = {
@@ -235,6 +244,9 @@ NATIVE: dict[str, dict[str, Any]] = {
     },
     "code_text": {"offsets": OFFSETS, "bytes": TEXT},
     "code_objects": {"array": WORDS},
+    "rank_dicts": {"run": RUN, "truth": JUDGED, "shared": False, "keep": True, "float32": False},
+    "hold_truth": {"truth": JUDGED},
+    "dict_rows": {"names": list("abc"), "keys": list("xy"), "rows": RNG.random((3, 2))},
     "sum_slices": {"values": RNG.random(90), "first": 1.5 * 2.0**23, "second": 1.5 * 2.0**-7},
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from fractions import Fraction
 
 import numpy as np
@@ -16,6 +17,7 @@ from recsys.errors import IdTypeError, RecsysError
 from recsys.inputs import ids
 from recsys.kernels import native_backend
 from recsys.kernels.exact_sums import exact_sum
+from recsys.types import Ids
 from worlds.kernels import LEVELS
 
 native = pytest.mark.skipif(not kernels.backends().native, reason="the compiled kernels are not installed")
@@ -206,10 +208,74 @@ def test_many_strings_of_every_length():
     words = ["".join(rng.choice(list("abé"), n)) for n in rng.integers(0, 30, 20_000)]
     found = kernels.code_strings(np.array(words, dtype=object))
     assert found is not None
-    codes, firsts = found
-    assert [words[i] for i in firsts.tolist()] == sorted(set(words))
-    assert [words[i] for i in firsts[codes].tolist()] == words
-    assert firsts.tolist() == [words.index(w) for w in sorted(set(words))]
+    codes, texts = found
+    distinct = texts.strings()
+    assert distinct == sorted(set(words))
+    assert [distinct[code] for code in codes.tolist()] == words
+
+
+@native
+@settings(max_examples=200, deadline=None)
+@given(st.lists(text, min_size=1, max_size=30), st.lists(text, min_size=1, max_size=30))
+def test_two_sets_of_text_are_united_as_ids_are(one, other):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native_backend, "SHORT_CUT_MIN_ROWS", 0)
+        coded = [
+            ids.encode(np.array(words, dtype=object), table="lists", column="item")[0]
+            for words in (one, other)
+        ]
+    plain = [Ids(np.array(sorted(set(words)), dtype=object)) for words in (one, other)]
+    mine, theirs = (a.union(b, what="item") for a, b in (coded, plain))
+    assert isinstance(coded[0], ids.TextIds)
+    assert mine[0].values.tolist() == theirs[0].values.tolist()
+    for found, expected in zip(mine[1:], theirs[1:], strict=True):
+        assert (found is None) == (expected is None)
+        assert found is None or found.tolist() == expected.tolist()
+
+
+@native
+def test_ids_of_text_can_be_copied_and_meet_other_ids(monkeypatch):
+    monkeypatch.setattr(native_backend, "SHORT_CUT_MIN_ROWS", 0)
+    found, _ = ids.encode(np.array(["b", "é", "a"], dtype=object), table="lists", column="user")
+    assert copy.deepcopy(found).values.tolist() == found.values.tolist() == ["a", "b", "é"]
+    assert (found.kind, len(found), found.name(1)) == ("str", 3, "b")
+    few = Ids(np.array(["b", "c"], dtype=object))
+    assert found.union(few, what="user")[0].values.tolist() == ["a", "b", "c", "é"]
+    assert few.union(found, what="user")[0].values.tolist() == ["a", "b", "c", "é"]
+    with pytest.raises(IdTypeError):
+        found.union(Ids(np.arange(3)), what="user")
+
+
+@native
+def test_arrow_text_that_is_no_utf8_is_refused_at_once(monkeypatch):
+    pa = pytest.importorskip("pyarrow")
+    monkeypatch.setattr(native_backend, "SHORT_CUT_MIN_ROWS", 0)
+    damaged = pa.Array.from_buffers(
+        pa.string(), 2, [None, pa.py_buffer(np.array([0, 1, 2], np.int32)), pa.py_buffer(b"a\xff")]
+    )
+    with pytest.raises(IdTypeError, match="not valid Unicode"):
+        ids.encode_strings(damaged, table="lists", column="user")
+
+
+@native
+@pytest.mark.parametrize("order", native_backend.ORDERS)
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_codes_are_placed_as_wider_numbers_are(order, shuffled):
+    case, item, rank = grouped_rows(np.array([3, 1, 2000, 5, 4000]), 1)
+    by = np.random.default_rng(0).permutation(len(case)) if shuffled else slice(None)
+    columns = [column[by] for column in (case, item, rank)]
+    wide = kernels.place_rows(*columns, order=order, limit=2**20)
+    narrow = kernels.place_rows(
+        *(c.astype(np.int32) for c in columns[:2]), columns[2], order=order, limit=2**20
+    )
+    assert wide is not None
+    assert narrow is not None
+    assert [part.tolist() for part in wide[:3]] == [part.tolist() for part in narrow[:3]]
+    assert (wide[3], narrow[3], narrow.items.dtype) == (wide[3], wide[3], np.int32)
+    below = [np.where(np.arange(len(case)) == 7, -1, c).astype(np.int32) for c in columns[1:2]]
+    assert (
+        kernels.place_rows(columns[0].astype(np.int32), *below, columns[2], order=order, limit=2**20) is None
+    )
 
 
 @native

@@ -83,6 +83,20 @@ def value(
         ("rbp", 3, {}, 0.2 * 0.8**2),
         ("err", None, {}, (1 / 2) / 3 + (1 / 4) / 4),
         ("bpref", None, {}, 2 / 3),
+        ("iprec", None, {}, 2 / 4),
+        ("eleven_point", None, {}, 8 * (1 / 2) / 11),  # 0.7 x 3 + 0.9 is a little less than 3
+        ("set_precision", None, {}, 2 / 5),
+        ("set_recall", None, {}, 2 / 3),
+        ("set_f", None, {}, 1 / 2),
+        ("set_map", None, {}, 4 / 15),
+        ("set_relative_precision", None, {}, 2 / 3),
+        ("inf_ap", None, {}, (1 / 3 + 1 / 4 + (1 / 4) * (1.00001 / 1.00002)) / 3),
+        ("bpm", 10, {}, 1 / 3),
+        ("bpm", 2, {}, 0),
+        ("sdcg", 2, {}, 0),
+        ("sdcg", 3, {}, (1 / 2) / (1 + 1 / math.log2(3) + 1 / 2)),
+        ("sdcg", 3, {"max_grade": 4}, (1 / 8) / (1 + 1 / math.log2(3) + 1 / 2)),
+        ("graded_rbp", 3, {}, 0.2 * 0.8**2),
     ],
 )
 def test_one_list_worked_out_on_paper(name, k, rules, expected):
@@ -93,6 +107,28 @@ def test_parameters_of_a_metric_move_its_value():
     assert value("f", k=5, own={"beta": 2}) == pytest.approx(5 * (2 / 5) * (2 / 3) / (4 * 2 / 5 + 2 / 3))
     assert value("rbp", own={"p": 0.5}) == 0.5 * (0.25 + 0.125)
     assert score("map", {"over": "hits"}, 5, LIST, TRUTH, PLAIN) == pytest.approx(5 / 12)
+    assert value("iprec", own={"recall": 0}) == value("iprec", own={"recall": 0.6}) == 1 / 2
+    assert value("iprec", own={"recall": 0.8}) == 0
+    assert value("set_f", own={"beta": 4}) == value("f", own={"beta": 2})
+    assert value("bpm", k=10, own={"target": 2}) == 2 / 4
+    assert value("graded_rbp", truth={3: 1, 8: 3}, own={"p": 0.5}) == 0.5 * (0.25 + 3 * 0.125)
+
+
+def test_adaptive_readers_and_ideal_lists():
+    # going on from places 1, 2, 3 with (2/3)^2, (3/4)^2, (3/4)^2: at the third one of two wanted is found
+    looked_at = [1, 4 / 9, 1 / 4, 9 / 64]
+    by_hand = (looked_at[2] + looked_at[3]) / sum(looked_at)
+    assert value("inst", own={"depth": 4}) == pytest.approx(by_hand, rel=1e-14)
+    # the ideal list is 8, 3, 10: both hold one item at depth 3, and two from depth 4 on
+    graded, p = {3: 1, 8: 2, 10: 1}, 0.95
+    common = p**2 * (1 / 3) * 1 + p**3 * (2 / 4) + p**4 * (2 / 5)
+    best = 1 + p + p**2 + p**3 * (3 / 4) + p**4 * (3 / 5)
+    assert value("compat", truth=graded) == pytest.approx(common / best, rel=1e-14)
+    weights = 1 + p + p**2 + p**3 + p**4
+    assert value("compat", truth=graded, own={"over": "weights"}) == pytest.approx(
+        common / weights, rel=1e-14
+    )
+    assert value("compat", truth=graded, k=3) == pytest.approx(p**2 / 3 / (1 + p + p**2), rel=1e-14)
 
 
 def test_croft_metzler_strohman_average_precision():
@@ -233,6 +269,13 @@ def test_confusion_of_the_cut():
     truth = {"a": 1, "b": 1, "z": 1}
     assert value("accuracy", list("abcd"), truth, 4, n_items=10) == 7 / 10
     assert value("mcc", list("abcd"), truth, 4, n_items=10) == pytest.approx(8 / math.sqrt(4 * 3 * 7 * 6))
+    # of six places asked for, the four that were filled: two more are wrong if empty places count
+    assert value("accuracy", list("abcd"), truth, 6, n_items=10) == 7 / 10
+    assert value("accuracy", list("abcd"), truth, 6, n_items=10, accuracy_over="k") == 5 / 10
+    with_empty = 2 * 3 - 4 * 1
+    assert value("mcc", list("abcd"), truth, 6, n_items=10, accuracy_over="k") == pytest.approx(
+        with_empty / math.sqrt(6 * 3 * 7 * 4)
+    )
     assert value("mcc", list("abcd"), dict.fromkeys("abcd", 1), 4, n_items=4) == 0
     assert value("mcc", list("ab"), dict.fromkeys("ab", 1), 2, n_items=4) == 1
     with pytest.raises(RefusedError):
@@ -366,6 +409,20 @@ def test_items_outside_the_catalogue():
         evaluate(lists, truth, recall, PLAIN.but(unknown_items="error"), catalogue="abc")
 
 
+def test_measures_of_trec_eval():
+    ranking, truth = ["x", "a", "y", "b"], {"a": 2, "b": 1, "c": 1, "y": 0}
+    third, fifth = 1 / math.log2(3), 1 / math.log2(5)
+    for what, expected in (("listed", 4), ("relevant", 3), ("not_relevant", 1)):
+        assert score("count", {"what": what}, None, ranking, truth, PLAIN) == expected
+    assert score("utility", {"missed": -2.0}, None, ranking, truth, PLAIN) == 2 - 2 - 2
+    assert score("r_precision_at", {"multiple": 1.0}, None, ranking, truth, PLAIN) == pytest.approx(1 / 3)
+    assert value("binary_g", ranking, truth, None) == pytest.approx((third + 1 / 2) / 3)
+    assert value("g", ranking, truth, None) == pytest.approx((2 * third + 1 / 2) / 4)
+    ends = 2 * third / (2 + third), (2 * third + fifth) / (2 + third + 1 / 2)
+    assert value("ndcg_rel", ranking, truth, None) == pytest.approx((ends[0] + 2 * ends[1]) / 3)
+    assert value("r_ndcg", ranking, truth, None) == pytest.approx((0 + 2 * third / (2 + third + 1 / 2)) / 2)
+
+
 def test_a_preset_may_decide_per_metric():
     rules = Conventions(per_metric={"map": {"ap_over": "hits"}})
     assert score("map", {}, 5, LIST, TRUTH, rules) == pytest.approx(5 / 12)
@@ -379,7 +436,7 @@ def test_every_metric_has_a_paper_value():
 
 @given(world=worlds(repeats=False, complete=True))
 def test_the_oracle_keeps_within_bounds(world):
-    for name in sorted(NAMES - {"hits", "dcg", "average_rank"}):
+    for name in sorted(NAMES - {"hits", "dcg", "average_rank", "graded_rbp", "count", "utility"}):
         whole = {"complete": True, "n_items": len(world.item_weights) + 9}
         k = None if name in NEED_CANDIDATES - {"pauc"} else world.k
         overall, per_case = evaluate(world.lists, world.truth, Request(name, k), PLAIN, **whole)

@@ -312,3 +312,63 @@ def test_partial_auc_of_rectools() -> None:
 )
 def test_auc_of_mymedialite(relevant, number) -> None:
     assert value({0: [1, 2, 3, 4]}, {0: relevant}, "auc", complete=True) == pytest.approx(number, abs=EXACT)
+
+
+# expeval (Diaz et al., 2020), run unnormalised under RBP: a query with grades and one without.
+EXPEVAL = {"q1": ["d", "a", "c", "e"], "q2": ["b", "a", "e"]}
+EXPEVAL_TRUTH = {"q1": {"a": 2, "b": 1, "c": 1, "d": 0}, "q2": {"b": 1, "e": 1}}
+
+
+@pytest.mark.parametrize(
+    ("request_", "numbers"),
+    [
+        ("ee_d", [1.328125, 1.312500]), ("ee_r", [0.593750, 0.937500]), ("ee_l", [1.421875, 0.562500]),
+        ("ee_d(p=0.8)", [2.311744, 2.049600]), ("ee_r(p=0.8)", [1.260800, 1.476000]),
+        ("ee_l(p=0.8)", [1.826944, 0.717600]),
+    ],
+)  # fmt: skip
+def test_expeval(request_, numbers) -> None:
+    assert values_by_user(EXPEVAL, EXPEVAL_TRUTH, request_) == pytest.approx(numbers, abs=5e-7)
+
+
+@pytest.mark.parametrize(
+    ("request_", "number"),
+    [
+        ("awrf(by=author, target=F:0.4|M:0.6)", 0.11428571428571432),
+        ("awrf(by=author, target=F:4|M:6, weight=log2_max2)", 0.019906233284065766),
+    ],
+)
+def test_attention_weighted_rank_fairness_of_raj_and_ekstrand(request_, number) -> None:
+    """The code of their comparison of fair ranking metrics (2022): two groups, one book without an author."""
+    items = {"author": {"i": "M", "j": "F", "k": "M"}}
+    assert value({1: ["i", "j", "k", "l"]}, {1: ["i"]}, request_, items=items) == pytest.approx(
+        number, abs=EXACT
+    )
+
+
+ELLIOT = {1: [13, 15, 14], 2: [11, 14, 12], 3: [13, 12, 14], 4: [13, 12, 15]}
+ELLIOT_TRUTH = {1: [13, 14], 2: [11, 12], 3: [15, 13], 4: [12]}
+ELLIOT_TRAIN = {1: [10, 11, 12], 2: [10, 13], 3: [10, 11], 4: [11, 14, 10]}
+
+
+@pytest.mark.parametrize(
+    ("k", "numbers"),
+    [
+        (2, [0.45986039457409383, 0.15328679819136462, 0.45986039457409383, 0.29013960542590617]),
+        (3, [0.5279385667756011, 0.2932992037642228, 0.3519590445170674, 0.22206143322439892]),
+    ],
+)
+def test_epc_of_elliot(k, numbers) -> None:
+    ours = values_by_user(ELLIOT, ELLIOT_TRUTH, f"epc@{k}", train=ELLIOT_TRAIN)
+    assert ours == pytest.approx(numbers, abs=EXACT)
+
+
+def test_popularity_counted_in_events() -> None:
+    """A user who had an item twice is one user and two events, in tables and in dicts."""
+    rows = [(1, 3), (1, 3), (2, 3), (2, 5), (2, 5), (2, 5)]
+    for train in (pd.DataFrame(rows, columns=["user", "item"]), {1: [3, 3], 2: [3, 5, 5, 5]}):
+        assert value({1: [3]}, {1: [3]}, "average_popularity@1", train=train) == 2.0
+        assert value({1: [3]}, {1: [3]}, "average_popularity(over=events)@1", train=train) == 3.0
+        assert value({1: [3, 5]}, {1: [3]}, "average_popularity(over=events)@2", train=train) == 3.0
+    with pytest.raises(recsys.errors.NotDefinedError, match="train="):
+        value({1: [3]}, {1: [3]}, "average_popularity(over=events)@1", popularity={3: 2})

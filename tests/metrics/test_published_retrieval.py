@@ -72,6 +72,10 @@ def test_levels_of_relevance(level, precision, recall, success) -> None:
     [
         ("map", [0.7087, 0.7438, 0.3068]), ("mrr", [1, 1, 0.1667]), ("precision@20", [0.25, 0.3, 0.2]),
         ("rbp(p=0.9)", [0.3501, 0.3996, 0.1988]), ("ndcg(gain=binary, ideal=k)@10", [0.5645, 0.6531, 0.2848]),
+        ("sdcg(max_grade=1)@10", [0.5645, 0.6531, 0.2848]), ("bpm(max_grade=1)@20", [1, 1, 0.1667]),
+        ("bpm(target=2, max_grade=1)@10", [0.6667, 1, 0.2857]),
+        ("inst(max_grade=1)", [0.7934, 0.9226, 0.0888]),
+        ("inst(target=2, max_grade=1)", [0.5994, 0.6924, 0.1397]),
     ],
 )  # fmt: skip
 def test_cwl_eval(request_, numbers) -> None:

@@ -38,7 +38,9 @@ def names_at(k: int) -> list[str]:
     names += [f"miscalibration(by=kind, divergence={one})" for one in VARIANTS["miscalibration"]]
     names += ["miscalibration(by=kind, alpha=0.3)", "novelty(over=events)", "average_popularity(over=users)"]
     names += ["dcg(gain=exp2)", "dcg(gain=binary, discount=reciprocal)", "nnrbp(alpha=0.9, beta=0.9)"]
-    return [f"{name}@{k}" for name in names]
+    uncut = ["count", "utility", *(f"count(what={what})" for what in ("relevant", "not_relevant"))]
+    uncut += ["utility(missed=-2, rest=1)"]
+    return [f"{name}@{k}" for name in names if name not in uncut] + uncut
 
 
 def assert_within(result: recsys.Evaluation) -> None:

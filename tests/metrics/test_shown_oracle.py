@@ -29,7 +29,19 @@ MORE_PARAMETERS: dict[str, list[dict[str, Any]]] = {
     "unexpectedness": [{"missing": "zero"}],
     "novelty": [{"cold": "drop"}, {"cold": "zero"}, {"cold": "drop", "over": "events"}],
     "surprisal": [{"over": "k"}],
-    "average_popularity": [{"over": "users"}],
+    "average_popularity": [{"over": "users"}, {"over": "events"}],
+    "epc": [
+        {"relevance": "no"}, {"weight": "none"}, {"relevance": "no", "weight": "geometric", "p": 0.5},
+        {"users": 8.0},
+    ],
+    "ils": [{"missing": "zero"}],
+    "ee_d": [{}, {"weight": "log2"}, {"by": "kind", "p": 0.8}],
+    "ee_r": [{}, {"weight": "log2_max2"}, {"by": "kind", "weight": "reciprocal"}],
+    "ee_l": [{}, {"weight": "none"}, {"by": "kind", "p": 0.8}],
+    "awrf": [
+        {"by": "kind", "target": "train"}, {"by": "kind", "target": "equal", "distance": "js"},
+        {"by": "kind", "target": "a:1|b:3", "distance": "hellinger", "weight": "log2"},
+    ],
     "tail_share": [{"head": 0.5}],
     "ild": [
         {"distance": "euclidean"}, {"distance": "bounded_euclidean"}, {"distance": "jaccard"},
@@ -113,9 +125,7 @@ def test_every_metric_agrees_with_its_oracle(world, given_catalogue, duplicates)
     requests = all_requests(world)
     if duplicates == "all":  # counting repeats takes these above what they may be
         requests = [r for r in requests if METRICS[r.name].population == "listed"]
-        requests = [
-            r for r in requests if r.name not in ("overlap", "average_overlap", "rbo", "personalisation")
-        ]
+        requests = [r for r in requests if r.name not in ("overlap", "average_overlap", "rbo")]
     assert_agrees(world, requests, Conventions(duplicates=duplicates), known)
 
 
@@ -132,9 +142,12 @@ def test_equal_scores_are_shown_in_the_order_asked_for(ties, world):
     no_truth=st.sampled_from(["skip", "zero", "unjudged"]),
     no_list=st.sampled_from(["empty", "skip"]),
     relevant_from=st.sampled_from([None, 2.0]),
+    judged_only=st.sampled_from(["no", "yes"]),
 )
-def test_who_is_in_the_mean(world, no_truth, no_list, relevant_from):
-    rules = Conventions(no_truth=no_truth, no_list=no_list, relevant_from=relevant_from)
+def test_who_is_in_the_mean(world, no_truth, no_list, relevant_from, judged_only):
+    rules = Conventions(
+        no_truth=no_truth, no_list=no_list, relevant_from=relevant_from, judged_only=judged_only
+    )
     assert_agrees(world, all_requests(world), rules, known_of(world))
 
 

@@ -8,7 +8,7 @@ and parameters, not its definition), so that agreement of the two is evidence. T
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
@@ -35,8 +35,13 @@ ALIASES = {
     "fbeta": "f",
     "rprec": "r_precision",
     "mean_rank": "average_rank",
+    "set_p": "set_precision",
+    "infap": "inf_ap",
 }
-OVER = {"precision": "precision_over", "recall": "recall_over", "map": "ap_over", "gmap": "ap_over"}
+OVER = {
+    "precision": "precision_over", "recall": "recall_over", "map": "ap_over", "gmap": "ap_over",
+    "accuracy": "accuracy_over", "mcc": "accuracy_over",
+}  # fmt: skip
 COLUMNS = {"by": "kind", "of": "price"}  # what a parameter that names a column of items= is given
 TOGETHER = {("ideal", "k"): {"gain": "binary"}}  # what a value of a decision asks for
 
@@ -72,6 +77,7 @@ class Case:
     n_items: int | None = None
     max_grade: float | None = None
     weights: Mapping[Any, float] | None = None
+    pooled: Collection[Any] = ()
 
     @property
     def length(self) -> int:
@@ -112,6 +118,8 @@ def gain(grade: float, rules: Conventions) -> float:
     if rules.gain == "exp2_next":
         return 2 ** (grade + 1) - 1
     if isinstance(rules.gain, tuple):
+        if grade not in dict(rules.gain):
+            raise RefusedError(f"the table has no gain for {grade}")
         return dict(rules.gain)[grade]
     return float(rules.gain(grade))
 
@@ -268,6 +276,75 @@ def bpref(case: Case) -> Any:
     return share(total, n_relevant)
 
 
+def count(case: Case) -> int:
+    what = case.params.get("what", "listed")
+    if what == "not_relevant":
+        listed = [item for item in case.places if item in case.truth]
+        return sum(not is_relevant(case.truth[item], case.rules) for item in listed)
+    return case.length if what == "listed" else case.n_relevant
+
+
+def utility(case: Case) -> float:
+    tp = len(case.hit_places())
+    fp, fn = case.length - tp, case.n_relevant - tp
+    weights = [case.params.get(n, 0.0) for n in ("missed", "rest")]
+    others = weights[0] * fn + weights[1] * ((case.n_items or 0) - tp - fp - fn)
+    return case.params.get("a", 1.0) * tp + case.params.get("b", -1.0) * fp + others
+
+
+def r_precision_at(case: Case) -> Any:
+    cut = int(case.params.get("multiple", 1.0) * case.n_relevant + 0.9)
+    return share(len(case.hit_places(cut)), cut)
+
+
+def first_hits(case: Case) -> list[tuple[int, float]]:
+    """Place and gain of every relevant item that was found, at its first place only."""
+    firsts = {case.places[place - 1]: place for place in reversed(case.hit_places())}
+    return sorted((place, gain(case.truth[item], case.rules)) for item, place in firsts.items())
+
+
+def best_gains(case: Case) -> list[float]:
+    grades = [grade for grade in case.truth.values() if is_relevant(grade, case.rules)]
+    return sorted((gain(grade, case.rules) for grade in grades), reverse=True)
+
+
+def binary_g(case: Case) -> float:
+    places = case.hit_places()
+    total = math.fsum(1 / math.log2(2 + place - number) for number, place in enumerate(places, start=1))
+    return share(total, case.n_relevant)
+
+
+def g_measure(case: Case) -> float:
+    best, total, so_far = best_gains(case), 0.0, 0.0
+    for place, own in first_hits(case):
+        so_far += own
+        cost = math.fsum(max(1, one) for one in best[:place]) + max(0, place - len(best))
+        total += own / math.log2(2 + cost - so_far)
+    return share(total, math.fsum(best))
+
+
+def ndcg_after(case: Case, place: int, ideal_places: int) -> float:
+    found = math.fsum(own / math.log2(at + 1) for at, own in first_hits(case) if at <= place)
+    best = best_gains(case)[:ideal_places]
+    return share(found, math.fsum(own / math.log2(at + 1) for at, own in enumerate(best, start=1)))
+
+
+def ndcg_rel(case: Case) -> float:
+    places = [place for place, _ in first_hits(case)]
+    values = [ndcg_after(case, place, place) for place in places]
+    values += [ndcg_after(case, case.length, case.n_relevant)] * (case.n_relevant - len(places))
+    return share(math.fsum(values), case.n_relevant)
+
+
+def r_ndcg(case: Case) -> float:
+    best = best_gains(case)
+    ends = [at for at in range(1, len(best) + 1) if at == len(best) or best[at] < best[at - 1]]
+    values = [ndcg_after(case, end, end) for end in ends]
+    if case.length >= len(best) + 2:
+        values.append(ndcg_after(case, case.length, len(best)))
+    return share(math.fsum(values), len(values))
+
+
 def rank_terms(case: Case) -> tuple[Any, Any]:
     return sum(case.hit_places()), len(case.hit_places())
 
@@ -305,10 +382,12 @@ def gauc_terms(case: Case) -> tuple[Any, Any]:
 
 
 def confusion(case: Case) -> tuple[int, int, int, int]:
+    shown = case.k if case.rules.accuracy_over == "k" else case.cut
     tp = len(case.hit_places())
-    fp = case.cut - tp
-    fn = case.n_relevant - tp
-    return tp, fp, fn, case.n_items - case.cut - fn
+    fn = max(case.n_relevant - tp, 0)
+    if case.n_items < shown + fn:
+        raise RefusedError("more items are shown or relevant than there are")
+    return tp, shown - tp, case.n_relevant - tp, case.n_items - shown - (case.n_relevant - tp)
 
 
 def accuracy(case: Case) -> Any:
@@ -319,6 +398,105 @@ def accuracy(case: Case) -> Any:
 def mcc(case: Case) -> float:
     tp, fp, fn, tn = confusion(case)
     return share(float(tp * tn - fp * fn), math.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)))
+
+
+def precisions_from(case: Case, recall: float) -> list[Fraction]:
+    """Precision at every place by which enough hits for this recall have been seen."""
+    needed = int(recall * case.n_relevant + 0.9)
+    hits_by = [len(case.hit_places(place)) for place in range(1, case.length + 1)]
+    return [Fraction(n, place) for place, n in enumerate(hits_by, start=1) if n >= needed]
+
+
+def iprec(case: Case) -> Any:
+    return max(precisions_from(case, case.params.get("recall", 0.5)), default=0)
+
+
+def eleven_point(case: Case) -> Any:
+    return sum(max(precisions_from(case, tenths / 10), default=0) for tenths in range(11)) / Fraction(11)
+
+
+def hits_of_set(case: Case) -> int:
+    return len(case.hit_places(case.length))
+
+
+def set_f(case: Case) -> Any:
+    root = math.sqrt(case.params.get("beta", 1))  # f of the same weight
+    n = hits_of_set(case)
+    return f_of(float(share(n, case.length)), float(share(n, case.n_relevant)), root)
+
+
+def inf_ap(case: Case) -> float:
+    """Each hit counts itself and the relevant items above it, as the judged ones suggest, over its place."""
+    total, relevant, other, pooled = 0.0, 0, set(), 0
+    for place, item in enumerate(case.places, start=1):
+        if case.relevant_at(place):
+            judged = relevant + len(other)
+            inferred = (judged + pooled) * (relevant + 1e-5) / (judged + 2e-5)
+            total += (1 + inferred) / place
+            relevant += 1
+        elif item in case.truth:
+            other.add(item)
+        elif item in case.pooled:
+            pooled += 1
+    return share(total, case.n_relevant)
+
+
+def compat(case: Case) -> float:
+    p = case.params.get("p", 0.95)
+    wanted = [item for item, grade in case.truth.items() if is_relevant(grade, case.rules)]
+    places = [*case.places]
+    found = {item: places.index(item) if item in places else len(places) for item in wanted}
+    ideal = sorted(wanted, key=lambda item: (-case.truth[item], found[item]))
+    depth = max(len(places), len(ideal)) if case.k is None else case.k
+
+    def overlap(one: Sequence[Any], other: Sequence[Any]) -> float:
+        common = [len(set(one[:d]) & set(other[:d])) / d for d in range(1, depth + 1)]
+        return math.fsum(p ** (d - 1) * part for d, part in enumerate(common, start=1))
+
+    if case.params.get("over") == "weights":
+        return share(overlap(places, ideal), math.fsum(p**d for d in range(depth)))
+    return share(overlap(places, ideal), overlap(ideal, ideal))
+
+
+def gain_at(case: Case, place: int) -> float:
+    """From 0 for the least grade to 1 for the highest one."""
+    if place > case.length or not case.relevant_at(place):
+        return 0.0
+    least, grade = case.params.get("min_grade", 0.0), case.truth[case.places[place - 1]]
+    if case.max_grade <= least:
+        raise RefusedError("the highest grade is not above the lowest")
+    return (min(max(grade, least), case.max_grade) - least) / (case.max_grade - least)
+
+
+def inst(case: Case) -> float:
+    target, depth = case.params.get("target", 1.0), int(case.params.get("depth", 1000))
+    gains = [gain_at(case, place) for place in range(1, depth + 1)]
+    reach, seen = [1.0], 0.0
+    for place in range(1, depth):
+        seen += gains[place - 1]
+        missing = target - seen
+        reach.append(reach[-1] * ((place + target + missing - 1) / (place + target + missing)) ** 2)
+    return math.fsum(w * g for w, g in zip(reach, gains, strict=True)) / math.fsum(reach)
+
+
+def bpm(case: Case) -> float:
+    gained = 0.0
+    for place in range(1, case.k + 1):
+        gained += gain_at(case, place)
+        if gained >= case.params.get("target", 1.0):
+            break
+    return gained / place
+
+
+def sdcg(case: Case) -> float:
+    weights = {place: 1 / math.log2(place + 1) for place in range(1, case.k + 1)}
+    return math.fsum(gain_at(case, r) * w for r, w in weights.items()) / math.fsum(weights.values())
+
+
+def graded_rbp(case: Case) -> float:
+    p = case.params.get("p", 0.8)
+    shown = [(place, case.truth[case.places[place - 1]]) for place in case.hit_places()]
+    return (1 - p) * math.fsum(gain(grade, case.rules) * p ** (place - 1) for place, grade in shown)
 
 
 VALUES: dict[str, Callable[[Case], Any]] = {
@@ -335,10 +513,30 @@ VALUES: dict[str, Callable[[Case], Any]] = {
     "err": err,
     "r_precision": r_precision,
     "bpref": bpref,
+    "count": count,
+    "utility": utility,
+    "r_precision_at": r_precision_at,
+    "binary_g": binary_g,
+    "g": g_measure,
+    "ndcg_rel": ndcg_rel,
+    "r_ndcg": r_ndcg,
     "auc": auc,
     "pauc": pauc,
     "accuracy": accuracy,
     "mcc": mcc,
+    "iprec": iprec,
+    "eleven_point": eleven_point,
+    "set_precision": lambda case: share(hits_of_set(case), case.length),
+    "set_recall": lambda case: share(hits_of_set(case), case.n_relevant),
+    "set_f": set_f,
+    "set_map": lambda case: share(hits_of_set(case) ** 2, case.length * case.n_relevant),
+    "set_relative_precision": lambda case: share(hits_of_set(case), min(case.length, case.n_relevant)),
+    "inf_ap": inf_ap,
+    "compat": compat,
+    "inst": inst,
+    "bpm": bpm,
+    "sdcg": sdcg,
+    "graded_rbp": graded_rbp,
 }
 RATIOS: dict[str, Callable[[Case], tuple[Any, Any]]] = {
     "precision": precision_terms,
@@ -354,6 +552,7 @@ NAMES = frozenset(VALUES) | frozenset(RATIOS)
 NEED_CANDIDATES = frozenset(name for name in NAMES if "candidates" in METRICS[name].needs)
 NEED_CATALOGUE = frozenset(name for name in NAMES if "catalogue" in METRICS[name].needs)
 NO_EXPECTATION = frozenset(name for name in NAMES if METRICS[name].ties == "refuse")
+NO_ORDER = frozenset(name for name in VALUES if METRICS[name].tie_order == "unknown")
 ALWAYS_POOLED = ("gauc", "expected_percentile_rank")
 WEIGHABLE = frozenset(name for name in NAMES if METRICS[name].weighted)
 
@@ -381,7 +580,9 @@ def _apply_changes(conventions: Conventions, name: str, changes: tuple[tuple[str
     return conventions.for_metric(name).but(**dict(changes))
 
 
-def resolve(ranking: Sequence[Any], truth: Mapping[Any, float], rules: Conventions) -> list[list[Any]]:
+def resolve(
+    ranking: Sequence[Any], truth: Mapping[Any, float], rules: Conventions, pooled: Collection[Any] = ()
+) -> list[list[Any]]:
     """Every order the ranking may stand for, all equally likely: one, unless ties are left open."""
     if not ranking or not isinstance(ranking[0], tuple):
         return [list(ranking)]
@@ -389,15 +590,36 @@ def resolve(ranking: Sequence[Any], truth: Mapping[Any, float], rules: Conventio
     groups = [[item for item, _ in tied] for _, tied in groupby(best_first, key=lambda pair: pair[1])]
     if rules.ties in ("expected", "best", "worst"):
         # Unjudged items are interchangeable; each distinct arrangement stands for equally many orders.
-        known = [[item if item in truth else UNJUDGED for item in group] for group in groups]
+        known = [[i if i in truth or i in pooled else UNJUDGED for i in group] for group in groups]
         arrangements = [set(permutations(group)) for group in known]
         return [[item for group in order for item in group] for order in product(*arrangements)]
     return [[item for group in groups for item in order_of_ties(group, rules)]]
 
 
+def judged_part(ranking: Sequence[Any], truth: Mapping[Any, float], rules: Conventions) -> Sequence[Any]:
+    """The ranking as places are given: without unjudged items, if the rules take them out."""
+    if rules.judged_only == "no":
+        return ranking
+    return [entry for entry in ranking if (entry[0] if isinstance(entry, tuple) else entry) in truth]
+
+
+def without_negatives(truth: Mapping[Any, Any], rules: Conventions) -> dict[Any, dict[Any, float]]:
+    """The truth of all cases; a negative grade is refused, or is no judgement."""
+    if rules.negative_grades == "error" and any(g < 0 for grades in truth.values() for g in grades.values()):
+        raise RefusedError("a negative grade")
+    return {case: {i: g for i, g in grades.items() if g >= 0} for case, grades in truth.items()}
+
+
 def has_ties(ranking: Sequence[Any]) -> bool:
     scores = [entry[1] for entry in ranking if isinstance(entry, tuple)]
     return len(set(scores)) < len(scores)
+
+
+def refuse_ties(name: str, ranking: Sequence[Any], rules: Conventions) -> None:
+    if name in NO_EXPECTATION and rules.ties == "expected" and has_ties(ranking):
+        raise RefusedError(f"{name} has no expectation over ties")
+    if name in NO_ORDER and rules.ties in ("best", "worst") and has_ties(ranking):
+        raise RefusedError(f"nothing is known of the best and the worst order of {name}")
 
 
 def order_of_ties(group: list[Any], rules: Conventions) -> list[Any]:
@@ -421,6 +643,13 @@ def count_repeats(order: list[Any], rules: Conventions) -> list[Any]:
     return places
 
 
+def refuse_small_catalogue(name: str, k: int | None, rules: Conventions, n_items: int | None) -> None:
+    if name in NEED_CATALOGUE and n_items is None:
+        raise RefusedError(f"{name} needs the size of the catalogue")
+    if OVER.get(name) == "accuracy_over" and rules.accuracy_over == "k" and k > n_items:
+        raise RefusedError(f"{name} cannot show more items than there are")
+
+
 def terms(
     name: str,
     params: Mapping[str, Any],
@@ -433,25 +662,25 @@ def terms(
     complete: bool = False,
     max_grade: float | None = None,
     item_weights: Mapping[Any, float] | None = None,
+    pooled: Collection[Any] = (),
 ) -> tuple[Any, tuple[Any, Any]] | None:
     """The value of one case and, for a ratio, its numerator and denominator; None leaves the case out."""
     rules, own = request_conventions(name, params, conventions)
+    given_none, ranking = not ranking, judged_part(ranking, truth, rules)
     if name in NEED_CANDIDATES and not complete:
         raise RefusedError(f"{name} needs the whole ranking")
-    if name in NEED_CATALOGUE and n_items is None:
-        raise RefusedError(f"{name} needs the size of the catalogue")
-    if name in NO_EXPECTATION and rules.ties == "expected" and has_ties(ranking):
-        raise RefusedError(f"{name} has no expectation over ties")
+    refuse_small_catalogue(name, k, rules, n_items)
+    refuse_ties(name, ranking, rules)
     if item_weights is not None and name not in WEIGHABLE:
         raise RefusedError(f"{name} takes no item weights")
     top = rules.max_grade if rules.max_grade is not None else max_grade
     if top is None:
         top = max(truth.values(), default=0)
     cases = [
-        Case(count_repeats(order, rules), truth, k, rules, own, n_items, top, item_weights)
-        for order in resolve(ranking, truth, rules)
+        Case(count_repeats(order, rules), truth, k, rules, own, n_items, top, item_weights, pooled)
+        for order in resolve(ranking, truth, rules, pooled)
     ]
-    empty = population(cases[0], name, rules)
+    empty = population(cases[0], name, rules, given_none=given_none)
     if empty is None:
         return None
     if rules.ties in ("best", "worst"):
@@ -478,23 +707,23 @@ def extreme_case(cases: list[Case], name: str, rules: Conventions) -> Case:
     return (max if highest else min)(cases, key=value)
 
 
-def population(case: Case, name: str, rules: Conventions) -> bool | None:
+def population(case: Case, name: str, rules: Conventions, *, given_none: bool) -> bool | None:
     """None: not in the mean. True: in it, with the value 0. False: in it, with its own value."""
     no_truth, no_list = case.n_relevant == 0, case.length == 0
-    if name == "judged":  # it counts every judgement, also those that are not relevant
+    if METRICS[name].population == "judged":  # it counts every judgement, also those that are not relevant
         no_truth = not case.truth
-    if (no_truth and rules.no_truth == "error") or (no_list and rules.no_list == "error"):
+    if (no_truth and rules.no_truth == "error") or (given_none and rules.no_list == "error"):
         raise RefusedError("a case without relevant items or without a list")
     if rules.no_truth == "unjudged" and not case.truth:
         return None
-    if (no_truth and rules.no_truth == "skip") or (no_list and rules.no_list == "skip"):
+    if (no_truth and rules.no_truth == "skip") or (given_none and rules.no_list == "skip"):
         return None
     if name in NEED_CANDIDATES:
         n_hits = len(case.hit_places(case.length))
         pairs_needed = name in ("auc", "gauc", "pauc")
         if n_hits == 0 or (pairs_needed and n_hits == case.length):
             return None
-    return no_truth or (no_list and name not in ("accuracy", "mcc"))  # those two have a value without a list
+    return no_truth or (no_list and METRICS[name].empty is not None)  # some have a value without a list
 
 
 def mean(values: Iterable[Any], weights: Iterable[float] | None = None) -> Any:
@@ -549,6 +778,8 @@ def evaluate(
 ) -> tuple[float | None, dict[Any, float | None]]:
     """The value over all cases and of each case, None for what is not in the mean."""
     rules, own = request_conventions(request.name, request.params, conventions)
+    pooled = {case: {i for i, g in grades.items() if g < 0} for case, grades in truth.items()}
+    truth = without_negatives(truth, rules)
     max_grade = max((g for grades in truth.values() for g in grades.values()), default=0)
     known = None if catalogue is None else set(catalogue)
     if known is not None:
@@ -558,10 +789,15 @@ def evaluate(
         "n_items": n_items, "complete": complete, "max_grade": max_grade, "item_weights": item_weights,
     }  # fmt: skip
 
+    cases = [
+        (case, lists.get(case, ()), truth.get(case, {}), pooled.get(case, ()))
+        for case in sorted(set(lists) | set(truth))
+    ]
+
     def over_cases(name: str, params: Mapping[str, Any], under: Conventions) -> dict[Any, Any]:
         return {
-            case: terms(name, params, request.k, lists.get(case, ()), truth.get(case, {}), under, **options)
-            for case in sorted(set(lists) | set(truth))
+            case: terms(name, params, request.k, listed, grades, under, pooled=unjudged, **options)
+            for case, listed, grades, unjudged in cases
         }
 
     if request.name == "ndcg" and rules.ideal == "k":

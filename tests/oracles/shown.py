@@ -13,7 +13,14 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
-from oracles.ranking import Request, discount, is_relevant, request_conventions
+from oracles.ranking import (
+    Request,
+    discount,
+    is_relevant,
+    judged_part,
+    request_conventions,
+    without_negatives,
+)
 from recsys.conventions.decisions import Conventions
 from recsys.metrics.registry import METRICS
 
@@ -63,6 +70,7 @@ class List:
     rules: Conventions
     params: Mapping[str, Any]
     known: Known
+    given_none: bool = False
 
     @property
     def first(self) -> list[Any]:
@@ -127,8 +135,113 @@ def surprisal(x: List) -> float:
 
 
 def average_popularity(x: List) -> float:
+    if x.param("over", "none") == "events":
+        return mean([sum(list(had).count(i) for had in x.known.train.values()) for i in x.shown])
     over = x.known.n_users if x.param("over", "none") == "users" else 1
     return mean([x.known.popularity(i) for i in x.shown]) / max(over, 1)
+
+
+def attention(x: List, place: int, *, weight: str, p: float) -> float:
+    """The weight of a place by the name and the p of the request, else by these."""
+    weight, p = x.param("weight", weight), x.param("p", p)
+    named = {"none": lambda _: 1.0, "geometric": lambda r: p ** (r - 1)}
+    return (named.get(weight) or (lambda r: discount(r, x.rules.but(discount=weight))))(place)
+
+
+def epc(x: List) -> float:
+    users = x.param("users", None) or x.known.n_users
+    weights = [attention(x, r, weight="log2", p=0.85) for r, _ in x.places]
+    total = math.fsum(
+        w * (1 - x.known.popularity(i) / max(users, 1))
+        for w, (_, i) in zip(weights, x.places, strict=True)
+        if x.param("relevance", "yes") == "no" or i in x.relevant
+    )
+    return total / math.fsum(weights) if weights else 0.0
+
+
+def mean_popularities(x: List) -> tuple[float, float] | None:
+    """Of the items shown and of those the user had; None if there are none on one side."""
+    had = set(x.known.train.get(x.case, ()))
+    if not had or not x.shown:
+        return None
+    return mean([x.known.popularity(i) for i in x.shown]), mean([x.known.popularity(i) for i in had])
+
+
+def popularity_lift(x: List) -> float | None:
+    means = mean_popularities(x)
+    return None if means is None else means[0] / means[1] - 1
+
+
+def group_amounts(x: List, amounts: Mapping[Any, float]) -> dict[Any, float]:
+    """Amounts of items summed by group, if the request names a column; in equal parts for each of several."""
+    if x.param("by", None) is None:
+        return dict(amounts)
+    out: Counter[str] = Counter()
+    for item, amount in amounts.items():
+        for label in x.known.labels(item):
+            out[label] += amount / len(x.known.labels(item))
+    return dict(out)
+
+
+def exposures(x: List) -> tuple[dict[Any, float], dict[Any, float]]:
+    """What the list gives to each item or group, and what it is due: the mean over all best rankings."""
+    system: Counter[Any] = Counter()
+    for r, i in x.places:
+        system[i] += attention(x, r, weight="geometric", p=0.5)
+    target: dict[Any, float] = {}
+    for grade in {x.truth[i] for i in x.relevant}:
+        above = sum(x.truth[i] > grade for i in x.relevant)
+        equal = [i for i in x.relevant if x.truth[i] == grade]
+        places = range(above + 1, above + len(equal) + 1)
+        weights = [attention(x, r, weight="geometric", p=0.5) for r in places if x.k is None or r <= x.k]
+        target |= dict.fromkeys(equal, math.fsum(weights) / len(equal))
+    return group_amounts(x, system), group_amounts(x, target)
+
+
+def ee_d(x: List) -> float:
+    return math.fsum(v * v for v in exposures(x)[0].values())
+
+
+def ee_r(x: List) -> float:
+    system, target = exposures(x)
+    return math.fsum(v * target.get(i, 0.0) for i, v in system.items())
+
+
+def ee_l(x: List) -> float:
+    system, target = exposures(x)
+    return math.fsum((system.get(i, 0.0) - target.get(i, 0.0)) ** 2 for i in {*system, *target})
+
+
+def awrf(x: List) -> float | None:
+    amounts: Counter[Any] = Counter()
+    for r, i in x.places:
+        amounts[i] += attention(x, r, weight="geometric", p=0.5)
+    shares = to_shares(group_amounts(x, amounts))
+    if not shares:
+        return None
+    target = x.param("target", "catalogue")
+    if ":" in target:
+        due = {part.split(":")[0]: float(part.split(":")[1]) for part in target.split("|")}
+    else:
+        population = x.known.kinds if x.known.catalogue is None else x.known.catalogue
+        each = {i: x.known.popularity(i) if target == "train" else 1.0 for i in population}
+        due = group_amounts(x, each)
+        if target == "equal":
+            due = {g: 1.0 for g, v in due.items() if v}
+    due = to_shares(due)
+    pairs = [(shares.get(g, 0.0), due.get(g, 0.0)) for g in {*shares, *due}]
+    name = x.param("distance", "total_variation")
+    if name == "total_variation":
+        return math.fsum(abs(a - b) for a, b in pairs) / 2
+    if name == "hellinger":
+        return math.sqrt(math.fsum((math.sqrt(a) - math.sqrt(b)) ** 2 for a, b in pairs) / 2)
+    parts = [(one, (a + b) / 2) for a, b in pairs for one in (a, b) if one]
+    return math.fsum(v * math.log2(v / m) for v, m in parts) / 2
+
+
+def to_shares(amounts: Mapping[Any, float]) -> dict[Any, float]:
+    total = math.fsum(amounts.values())
+    return {g: v / total for g, v in amounts.items()} if total else {}
 
 
 def popularity_percentile(x: List) -> float:
@@ -189,6 +302,15 @@ def ild(x: List) -> float:
     return mean([distance(a, b) for a, b in combinations([v for v in vectors if v is not None], 2)])
 
 
+def ils(x: List) -> float | None:
+    pairs = combinations(
+        [i for i in x.shown if i in x.known.embeddings or x.param("missing", "drop") == "zero"], 2
+    )
+    zero = [0.0] * len(next(iter(x.known.embeddings.values())))
+    near = [cosine(x.known.embeddings.get(a, zero), x.known.embeddings.get(b, zero)) for a, b in pairs]
+    return mean(near) if near else None
+
+
 def alignment(x: List) -> float | None:
     had = [
         x.known.embeddings[i] for i in sorted(set(x.known.train.get(x.case, ()))) if i in x.known.embeddings
@@ -241,8 +363,7 @@ def overlap(x: List) -> float:
 
 def shared_at(x: List, depth: int) -> int:
     """How many items are in the first places of both lists; a repeat takes a place and does not count."""
-    mine = [i for r, i in x.places if r <= depth]
-    return len(set(mine) & set(other_list(x)[:depth]))
+    return sum(i in other_list(x)[:depth] for r, i in x.places if r <= depth)
 
 
 def average_overlap(x: List) -> float:
@@ -328,7 +449,9 @@ def popularity_serendipity(x: List) -> float:
         own = x.known.popularity(item)
         return (n + 1 - levels.index(own) - 1) / n if own else 0.0
 
-    return math.fsum(max((n + 1 - r) / n - usual(i), 0) for r, i in x.hits) / (x.k or 1)
+    total = math.fsum(max((n + 1 - r) / n - usual(i), 0) for r, i in x.hits)
+    size = len(x.shown) if x.param("over", "k") == "list" else x.k or 1
+    return total / size if size else 0.0
 
 
 def intents(x: List) -> dict[Any, list[str]]:
@@ -423,6 +546,13 @@ PER_CASE: dict[str, Callable[[List], float | None]] = {
     "novelty": novelty,
     "surprisal": surprisal,
     "average_popularity": average_popularity,
+    "epc": epc,
+    "popularity_lift": popularity_lift,
+    "ee_d": ee_d,
+    "ee_r": ee_r,
+    "ee_l": ee_l,
+    "awrf": awrf,
+    "ils": ils,
     "popularity_percentile": popularity_percentile,
     "tail_share": tail_share,
     "unseen": unseen,
@@ -452,7 +582,9 @@ PER_CASE: dict[str, Callable[[List], float | None]] = {
     "subtopic_recall": per_intent(lambda x, relevant: float(any(i in relevant for _, i in x.places))),
 }
 ABOUT_TRUTH = frozenset(name for name in PER_CASE if METRICS[name].population != "listed")
-LEFT_OUT = frozenset(name for name in PER_CASE if math.isnan(METRICS[name].empty))
+LEFT_OUT = frozenset(
+    name for name in PER_CASE if METRICS[name].empty is not None and math.isnan(METRICS[name].empty)
+)
 
 
 @dataclass(frozen=True)
@@ -511,11 +643,8 @@ def cold_coverage(s: AllLists) -> float:
 
 
 def personalisation(s: AllLists) -> float:
-    lists = [x.shown for x in s.lists if x.shown]
-    similar = [
-        sum(a == b for a in one for b in other) / math.sqrt(len(one) * len(other))
-        for one, other in combinations(lists, 2)
-    ]
+    lists = [set(x.shown) for x in s.lists if x.shown]
+    similar = [len(one & other) / math.sqrt(len(one) * len(other)) for one, other in combinations(lists, 2)]
     return 1 - mean(similar) if similar else 0.0
 
 
@@ -567,22 +696,24 @@ def evaluate(
 ) -> tuple[float | None, dict[Any, float | None]]:
     """The value over all cases and, for a metric per case, of each case; None for what is left out."""
     rules = request_conventions(
-        request.name, {n: v for n, v in request.params.items() if n == "gini_over"}, conventions
+        request.name, {n: v for n, v in request.params.items() if n in ("gini_over", "average")}, conventions
     )[0]
+    truth = without_negatives(truth, rules)
     cases = [
         List(
             case,
-            ordered(lists.get(case, ()), rules),
+            judged_part(ordered(lists.get(case, ()), rules), truth.get(case, {}), rules),
             truth.get(case, {}),
             request.k,
             rules,
             request.params,
             known,
+            given_none=not lists.get(case),
         )
         for case in sorted(set(lists) | set(truth))
     ]
     if request.name in CATALOGUE:
-        items = {i for x in cases for i in (*x.listed, *x.truth)} | {
+        items = {i for x in cases for i in (*ordered(lists.get(x.case, ()), rules), *x.truth)} | {
             i for h in known.train.values() for i in h
         }
         catalogue = sorted(items) if known.catalogue is None else sorted(known.catalogue)
@@ -590,14 +721,20 @@ def evaluate(
         return (CATALOGUE[request.name](AllLists(cases, catalogue)) if anything else None), {}
     per_case = {x.case: one_case(x, request.name) for x in cases}
     values = [v for v in per_case.values() if v is not None]
+    if request.name == "popularity_lift" and rules.average == "pooled" and values:
+        shown, had = zip(*filter(None, map(mean_popularities, cases)), strict=True)
+        return mean(shown) / mean(had) - 1, per_case
     return (mean(values) if values else None), per_case
 
 
 def one_case(x: List, name: str) -> float | None:
     if name in ABOUT_TRUTH and not x.relevant:
         if x.rules.no_truth == "zero" or (x.rules.no_truth == "unjudged" and x.truth):
-            return None if x.rules.no_list == "skip" and not x.listed else 0.0
+            return None if x.rules.no_list == "skip" and x.given_none else 0.0
         return None
     if not x.listed:
-        return None if name in LEFT_OUT or x.rules.no_list == "skip" else 0.0
+        skipped = x.rules.no_list == "skip" and x.given_none
+        if name == "ee_l" and not skipped:
+            return ee_l(x)  # what is due and not given
+        return None if name in LEFT_OUT or skipped else 0.0
     return PER_CASE[name](x)

@@ -52,13 +52,47 @@ def per_user(users, test, validation, order, *, on_tie="together", breaker=None,
         left = [r for r in rest if r not in validation_rows]
         if not left or not test_rows or (validation and not validation_rows):
             for r in rows:
-                side[r] = "excluded" if short == "exclude" else "train"
+                side[r] = "excluded" if short == "exclude" else short
             continue
         for r in test_rows:
             side[r] = "test"
         for r in validation_rows:
             side[r] = "validation"
     return side
+
+
+def last_folds(rows, n_folds=3, n=1, validation=0, on_tie="together"):
+    """For each fold, one side per row: what the later folds test is left out, then the last n are tested."""
+    order, breaker = _by_time(rows), [row.item for row in rows].__getitem__
+    sides_by_fold = []
+    for fold in range(n_folds):
+        left = list(range(len(rows)))
+        for user in {row.user for row in rows}:
+            for _ in range(n_folds - 1 - fold):
+                own = [at for at in left if rows[at].user == user]
+                later = last_of(own, n, order, on_tie, breaker)
+                left = [at for at in left if at not in later]
+        inside = per_user(
+            [rows[at].user for at in left], n, validation, lambda place, left=left: order(left[place]),
+            on_tie=on_tie, breaker=lambda place, left=left: breaker(left[place]),
+        )  # fmt: skip
+        sides_by_fold.append(["excluded"] * len(rows))
+        for at, side in zip(left, inside, strict=True):
+            sides_by_fold[-1][at] = side
+    return sides_by_fold
+
+
+def seen_pairs(sides, pairs):
+    """The sides with a held-out row excluded where train, or what is known, has its pair already."""
+    had = {
+        pair
+        for side, pair in zip(sides, pairs, strict=True)
+        if side in ("train", "known", "validation_known")
+    }
+    return [
+        "excluded" if side in ("test", "validation") and pair in had else side
+        for side, pair in zip(sides, pairs, strict=True)
+    ]
 
 
 def whole(size, test, validation, order, *, on_tie="together", breaker=None):
@@ -173,6 +207,7 @@ SIDES = {
     "leave_last": lambda rows, n=1, validation=0, on_tie="together": _one_per_user(
         rows, n, validation, _by_time(rows), on_tie=on_tie, breaker=[row.item for row in rows].__getitem__
     ),
+    "leave_last_folds": last_folds,
     "per_user_temporal": lambda rows, test=0.2, validation=0: _one_per_user(
         rows, test, validation, _by_time(rows)
     ),

@@ -33,6 +33,11 @@ OF = {
     "SetP": "precision",
     "SetR": "recall",
     "SetF": "f1",
+    "SetAP": "set_map",
+    "SetRelP": "set_relative_precision",
+    "IPrec@0.3": "iprec(recall=0.3)",
+    "IPrec@1.0": "iprec(recall=1)",
+    "infAP": "inf_ap",
 }
 # Asked for in a call of its own: beside a plain nDCG the two get each other's values.
 EXP2 = {"nDCG(gains={0:0,1:1,2:3,3:7})@5": "ndcg(gain=exp2)@5"}
@@ -84,13 +89,41 @@ def test_err_with_a_highest_grade_of_four(seed):
     compare(numbered, {"ERR@3": "err@3", "ERR@10": "err@10"}, within=5.1e-6)
 
 
-def test_rbp_over_relevant_items():
-    cwl = pytest.importorskip("cwl.cwl_eval", reason="cwl-eval computes RBP for ir_measures")
+COMPAT = {"Compat": "compat", "Compat(p=0.8)": "compat(p=0.8)"}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_compatibility(seed):
+    """Without ties: of equal scores its ideal list has the order of the judgements, ours that of the list."""
+    world = make_world(seed, judged=5, without_list=0.1)
+    not_normalised = {"Compat(p=0.9,normalize=False)": "compat(p=0.9, over=weights)"}
+    compare(world, {**COMPAT, **not_normalised}, RULES.but(ties="by_id"))
+
+
+@THOROUGH
+@given(worlds(judged=2))
+def test_compatibility_of_small_worlds(world):
+    compare(world, COMPAT, RULES.but(ties="by_id"))
+
+
+OF_CWL_EVAL = {
+    "RBP(p=0.8,rel=1)": "rbp",
+    "RBP(p=0.5,rel=1)": "rbp(p=0.5)",
+    "INST(max_rel=3)": "inst(max_grade=3)",
+    "INST(T=2.0,min_rel=1,max_rel=2)": "inst(target=2, min_grade=1, max_grade=2)",
+    "BPM(max_rel=3)@5": "bpm(max_grade=3)@5",
+    "BPM(T=2.0,max_rel=4)@10": "bpm(target=2)@10",
+    "SDCG(max_rel=3)@10": "sdcg(max_grade=3)@10",
+    "SDCG(min_rel=1,max_rel=2)@10": "sdcg(min_grade=1, max_grade=2)@10",
+}
+
+
+def test_models_of_readers():
+    cwl = pytest.importorskip("cwl.cwl_eval", reason="cwl-eval computes these for ir_measures")
     if "min_gain" not in inspect.signature(cwl.RankingMaker).parameters:
         pytest.skip("ir_measures asks for a newer cwl-eval than this one")
     for seed in SEEDS:
-        world = make_world(seed, n_users=50)
-        compare(world, {"RBP(p=0.8,rel=1)": "rbp", "RBP(p=0.5,rel=1)": "rbp(p=0.5)"})
+        compare(make_world(seed, n_users=50, judged=3), OF_CWL_EVAL)
 
 
 def test_two_kinds_of_gain_asked_for_at_once_are_each_what_it_says_of_them_alone():

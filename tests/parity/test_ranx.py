@@ -49,8 +49,10 @@ def test_a_few_hundred_users(seed, levels):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_rbp_of_binary_truth(seed):
+def test_rbp(seed):
     compare(make_world(seed, grades=1, without_list=0.1), {"rbp.80": "rbp", "rbp.50": "rbp(p=0.5)"})
+    graded = {"rbp.80": "graded_rbp", "rbp.50": "graded_rbp(p=0.5)"}
+    compare(make_world(seed, grades=3, without_list=0.1), graded)
 
 
 def test_its_rbp_of_graded_truth_passes_one_and_ours_does_not():

@@ -59,9 +59,16 @@ def test_surprise(seed):
     accuracy = peer("surprise.accuracy")
     table = rated(seed)
     rows = [(u, i, r, p, {}) for u, i, r, p in table.itertuples(index=False)]
-    got = evaluate_ratings(table, metrics=["rmse", "mse", "mae"])
-    for name in ("rmse", "mse", "mae"):
+    names = ["rmse", "mse", "mae", "fcp"]
+    got = evaluate_ratings(table, metrics=names)
+    for name in names:
         assert got[name] == pytest.approx(getattr(accuracy, name)(rows, verbose=False), abs=1e-12)
+    # With few rows a user often has no concordant, or no discordant, pair; many predictions are equal.
+    coarse = table.assign(prediction=table.prediction.round())[:120]
+    rows = [(u, i, r, p, {}) for u, i, r, p in coarse.itertuples(index=False)]
+    assert evaluate_ratings(coarse, metrics=["fcp"])["fcp"] == pytest.approx(
+        accuracy.fcp(rows, verbose=False), abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)

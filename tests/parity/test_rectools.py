@@ -61,9 +61,10 @@ def test_small_worlds(world):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_accuracy_and_mcc_of_lists_that_reach_k(seed):
-    """On a shorter list RecTools counts the missing places as false positives, which nobody was shown."""
-    world = make_world(seed, length=(10, 15))
+@pytest.mark.parametrize("shortest", [1, 10])
+def test_accuracy_and_mcc(seed, shortest):
+    """A shorter list than k is one of k places there, and so it is for a user without a list."""
+    world = make_world(seed, length=(shortest, 15), without_list=0.1)
     lists, truth = frames(world)
     catalogue = [f"i{i:03}" for i in range(world.n_items)]
     asked = {
@@ -77,6 +78,16 @@ def test_accuracy_and_mcc_of_lists_that_reach_k(seed):
     )
     for request, metric in asked.items():
         agree(result, request, metric.calc_per_user(lists, truth, catalogue).to_dict())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_gaps_in_the_rank_column_are_empty_places(seed):
+    lists, truth = frames(make_world(seed, n_users=50))
+    lists = lists[~lists["rank"].isin([1, 3]) | (lists["user_id"] < "u0025")]
+    asked = {request: metric for k in (3, 10) for request, metric in ways(k).items()}
+    result = recsys.evaluate(lists, truth, list(asked), conventions="rectools")
+    for request, metric in asked.items():
+        agree(result, request, metric.calc_per_user(lists, truth).to_dict())
 
 
 @pytest.mark.parametrize("seed", SEEDS)

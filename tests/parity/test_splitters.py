@@ -40,6 +40,20 @@ def test_rectools_last_n(ratings, n):
     same(splits.leave_last(ratings, n, on_tie="row_order", short="train"), train, test)
 
 
+@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("seen", [False, True])
+def test_rectools_folds_of_last_n_and_its_filter_of_seen_pairs(ratings, n, seen):
+    """Every other user comes back to an item at the end."""
+    selection, dataset = peer("rectools.model_selection"), peer("rectools.dataset")
+    last = ratings.drop_duplicates("user_id")[::2].assign(datetime=ratings["datetime"].max())
+    again = pd.concat([ratings, last], ignore_index=True)
+    options = {**COLD, "filter_already_seen": seen}
+    theirs = selection.LastNSplitter(n, 3, **options).split(dataset.Interactions(again.drop(columns="row")))
+    ours = splits.leave_last_folds(again, 3, n, on_tie="row_order", short="train", new_pairs=seen)
+    for (train, test, _), split in zip(theirs, ours, strict=True):
+        same(split, train, test)
+
+
 @pytest.mark.parametrize("warm", [False, True])
 def test_rectools_windows(ratings, warm):
     selection, dataset = peer("rectools.model_selection"), peer("rectools.dataset")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 import recsys
-from worlds.parity import SEEDS, THOROUGH, World, agree, make_world, peer, worlds
+from worlds.parity import SEEDS, THOROUGH, World, agree, make_world, peer, per_user, worlds
 
 pytrec_eval = peer("pytrec_eval")
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]
@@ -29,7 +29,22 @@ OF = {
     "Rprec": "r_precision",
     "bpref": "bpref",
     "num_rel_ret": "hits",
+    "set_P": "set_precision",
+    "set_recall": "set_recall",
+    "set_F": "set_f",
+    "set_map": "set_map",
+    "set_relative_P": "set_relative_precision",
+    "infAP": "inf_ap",
+    "11pt_avg": "eleven_point",
+    **{
+        f"iprec_at_recall_{level / 10:.2f}": f"iprec(recall={level / 10:g})"
+        for level in range(11)
+        if level != 5
+    },
+    "iprec_at_recall_0.50": "iprec",
 }
+# Whole numbers and simple quotients: equal to the last bit.
+TO_THE_BIT = [name for name in OF if name.startswith(("set_", "iprec", "infAP", "11pt"))]
 MEASURES = {
     "P.3,10",
     "recall.3,10",
@@ -43,6 +58,14 @@ MEASURES = {
     "bpref",
     "num_rel_ret",
     "gm_map",
+    "set_P",
+    "set_recall",
+    "set_F",
+    "set_map",
+    "set_relative_P",
+    "infAP",
+    "11pt_avg",
+    "iprec_at_recall",
 }
 
 
@@ -53,6 +76,8 @@ def compare(world: World) -> None:
     result = recsys.evaluate(world.lists, world.truth, requests, conventions="trec_eval")
     for measure, request in OF.items():
         agree(result, request, {user: values[measure] for user, values in theirs.items()})
+        if measure in TO_THE_BIT:
+            assert per_user(result, request) == {user: values[measure] for user, values in theirs.items()}
     if theirs:
         logs = [values["gm_map"] for values in theirs.values()]
         assert result["gmap"] == pytest.approx(np.exp(np.mean(logs)), rel=0, abs=1e-12)
@@ -88,6 +113,30 @@ def test_scores_are_compared_as_float32():
     assert evaluator.evaluate({"u": run})["u"]["recip_rank"] == 1.0
     ours = recsys.evaluate({"u": list(run.items())}, {"u": {"b": 1}}, ["mrr"], conventions="trec_eval")
     assert ours["mrr"] == 0.5
+
+
+def test_a_number_of_hits_for_a_recall_is_rounded_up_from_a_tenth_on():
+    truth = {"u": {f"i{n:02}": 1 for n in range(13)}}
+    run = {"u": {f"{kind}{n:02}": 1000.0 - n * (n + 3) - (kind == "x") for n in range(13) for kind in "ix"}}
+    lists = {"u": sorted(run["u"].items(), key=lambda row: -row[1])}
+    for level in range(0, 101, 5):
+        (theirs,) = (
+            pytrec_eval.RelevanceEvaluator(truth, {f"iprec_at_recall_{level / 100:.2f}"})
+            .evaluate(run)["u"]
+            .values()
+        )
+        request = f"iprec(recall={level / 100})"
+        assert recsys.score_list([item for item, _ in lists["u"]], truth["u"], request) == theirs, request
+
+
+@pytest.mark.parametrize("beta", [0.5, 2.0, 4.0])
+def test_the_weight_of_set_f_is_not_squared(beta):
+    world = make_world(3)
+    run = {user: dict(rows) for user, rows in world.lists.items()}
+    theirs = pytrec_eval.RelevanceEvaluator(world.truth, {f"set_F.{beta}"}).evaluate(run)
+    request = str(recsys.metrics.registry.Request.parse(f"set_f(beta={beta})"))
+    result = recsys.evaluate(world.lists, world.truth, [request], conventions="trec_eval")
+    assert per_user(result, request) == {user: values["set_F"] for user, values in theirs.items()}
 
 
 @pytest.mark.parametrize("seed", SEEDS)

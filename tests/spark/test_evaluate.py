@@ -91,6 +91,17 @@ def test_values_are_those_of_one_process(spark, tmp_path, text, partitions):
     assert_same_rows(loaded, expected)
 
 
+@pytest.mark.filterwarnings("ignore::recsys.stats.inference_results.ZeroVarianceWarning")
+@pytest.mark.parametrize("aggregate", ["median", "trimmed(0.1)"])
+def test_an_aggregate_is_that_of_one_process(spark, aggregate):
+    made = tables(text=False)
+    data = frames(spark, made)
+    expected = recsys.evaluate(made["lists"], made["truth"], SIX, aggregate=aggregate)
+    found = recsys.spark.evaluate(data["lists"], data["truth"], SIX, aggregate=aggregate, partitions=5)
+    assert_same(found, expected)
+    assert found.aggregate == expected.aggregate
+
+
 @pytest.mark.parametrize(("given", "by"), [(None, "user"), (400, "item"), ("ids", "item")])
 def test_catalogue_metrics_and_groups_are_those_of_one_process(spark, given, by):
     made = tables(text=given is None)

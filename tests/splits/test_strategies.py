@@ -72,7 +72,7 @@ def expected_or_error(make, sides, needed):
     st.sampled_from(TIES),
     st.integers(1, 3),
     st.integers(0, 2),
-    st.sampled_from(["exclude", "train"]),
+    st.sampled_from(["exclude", "train", "test"]),
 )
 def test_leave_last_is_the_oracles(frame, on_tie, n, validation, short):
     key = draws(frame)
@@ -221,12 +221,44 @@ def test_warm_filters_exclude_what_is_not_in_train_and_nothing_else(frame, users
     )
 
 
+@given(frames(), st.sampled_from(["leave_last", "random_ratio", "unseen_users"]))
+def test_pairs_that_train_has_are_excluded_and_counted(frame, how):
+    try:
+        plain = recsys.split(frame, how, validation=1)
+    except SplitError:
+        return
+    expected = oracle.seen_pairs(sides_of(plain), list(zip(frame["user"], frame["item"], strict=True)))
+    n_seen = expected.count("excluded") - sides_of(plain).count("excluded")
+    expected_or_error(lambda: recsys.split(frame, how, validation=1, new_pairs=True), expected, plain.names)
+    if all(name in expected for name in plain.names):
+        split = recsys.split(frame, how, validation=1, new_pairs=True)
+        assert split.reasons.get("user has the item in train", 0) == n_seen
+        assert (split.new_pairs()._side == split._side).all()
+        assert split.parameters["new_pairs"]
+
+
+@pytest.mark.parametrize(("short", "sides"), [
+    ("exclude", {"excluded": 1}), ("train", {"train": 1}), ("test", {"test": 1}),
+])  # fmt: skip
+def test_folds_of_last_rows_are_leave_last_of_what_came_before(short, sides):
+    rows = [("ann", i, i) for i in range(5)] + [("bob", 0, 7), ("bob", 1, 8)]
+    frame = pd.DataFrame(rows, columns=["user", "item", "time"])
+    folds = splits.leave_last_folds(frame, 2, short=short)
+    assert sides_of(folds[1]) == sides_of(splits.leave_last(frame))
+    assert sides_of(folds[0])[:6] == ["train", "train", "train", "test", "excluded", *sides]
+    assert folds[0].notes["users_too_short"] == 1
+    assert "users_too_short" not in folds[1].notes  # each fold counts its own
+    with pytest.raises(SplitError, match="for example 'bob'"):
+        splits.leave_last_folds(frame, 2, short="error")[0]
+
+
 # Options that strategies are called with; those that are not here get none. What must hold of a strategy is
 # tested for everything in the registry.
 OPTIONS = {
     "per_user_ratio": {"test": 0.3},
     "leave_one_out": {"which": "random"},
     "leave_last": {"on_tie": "by_item"},
+    "leave_last_folds": {"on_tie": "by_item", "n": 2, "validation": 1},
     "global_temporal": {"test": 0.3},
     "rolling_windows": {"length": 300},
     "unseen_users": {"test": 0.3, "known": 0.5},

@@ -33,6 +33,7 @@ _OWN_VERBS = {
         ("split", "split_verb", "Split interactions into parts that do not leak."),
         ("audit", "diagnostic_verbs", "Look for leaks and biases in a split and its recommendations."),
         ("train", "train_verb", "Train a baseline or a small network on a file."),
+        ("fuse", "fusion_verb", "Make one list per user from those of several recommenders."),
     ),
     "Score": (
         ("evaluate", "scoring_verbs", "Score recommendation lists against the truth."),
@@ -43,6 +44,8 @@ _OWN_VERBS = {
         ("compare", "compare_verb", "Say whether models differ, by how much and how surely."),
         ("gate", "result_verbs", "Pass or fail a new result against the one in force."),
         ("explain", "result_verbs", "Say why two numbers differ, decision by decision."),
+        ("identify", "identification_verb", "Say which conventions an evaluator in any language follows."),
+        ("conform", "conformance_verb", "Score an evaluator in any language against the standard."),
     ),
     "Show": (
         ("report", "result_verbs", "Write the report of one or many models as one HTML file."),

@@ -12,6 +12,7 @@ _SECTIONS = {
     "Input": (
         "--lists", "--model", "--factors", "--user-ids", "--item-ids", "--truth", "--train", "--seen",
         "--test", "--against", "--items", "--users", "--reference", "--embeddings", "--audit", "--history",
+        "--tune-on",
         "--catalogue", "--complete", "--sampled",
     ),
     "Columns and file formats": (
@@ -19,8 +20,8 @@ _SECTIONS = {
         "--truth-user", "--truth-item", "--ids", "--format", "--encoding", "--unit", "--bad-rows",
     ),
     "Metrics and conventions": (
-        "--metric", "-k", "--conventions", "--set", "--headline", "--by", "--bounds", "--intervals",
-        "--cautions",
+        "--metric", "-k", "--conventions", "--set", "--headline", "--by", "--aggregate", "--bounds",
+        "--intervals", "--cautions",
     ),
     "Statistics and chance": (
         "--baseline", "--statistic", "--correction", "--effect", "--confidence", "--margin",

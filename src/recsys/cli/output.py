@@ -111,7 +111,12 @@ def print_table(columns: Mapping[str, Sequence[Any]]) -> None:
 
 
 def check_target(
-    path: Path, option: str, *, inputs: Iterable[str | None] = (), makes_folder: bool = False
+    path: Path,
+    option: str,
+    *,
+    inputs: Iterable[str | None] = (),
+    makes_folder: bool = False,
+    suffixes: Sequence[str] | None = None,
 ) -> None:
     """Refuse a file that cannot be written, before the work is done.
 
@@ -120,8 +125,9 @@ def check_target(
         option: the option that named it, without dashes.
         inputs: the files that are read, which it must not overwrite.
         makes_folder: whether a missing folder will be created.
+        suffixes: how its name may end, if not as the option's files do; none if whoever writes it checks.
     """
-    suffixes = _SUFFIXES.get(option, ())
+    suffixes = _SUFFIXES.get(option, ()) if suffixes is None else suffixes
     if suffixes and path.suffix.lower() not in suffixes:
         raise click.UsageError(f"--{option} {path}: the name must end in {', '.join(suffixes)}.")
     if not makes_folder and not path.parent.is_dir():

@@ -38,6 +38,8 @@ _csv_option = click.option(
 @click.option("--by", metavar="GROUP",
               help="Per group: activity, cold_user, popularity, cold_item, item_age, a column of items or "
                    "users.")  # fmt: skip
+@click.option("--aggregate", metavar="NAME",
+              help="The number over all users: mean (the default), median, p90 or trimmed(0.1).")  # fmt: skip
 @click.option("--bounds", is_flag=True, help="Also print the best attainable value and the floor of chance.")
 @click.option("--intervals", is_flag=True, help="Print every 95% interval, also those that take a while.")
 @_per_user_option
@@ -69,6 +71,7 @@ def evaluate_command(
     users: str | None,
     reference: str | None,
     by: str | None,
+    aggregate: str | None,
     bounds: bool,
     intervals: bool,
     per_user: Path | None,
@@ -131,6 +134,7 @@ def evaluate_command(
                 catalogue=catalogue,
                 complete=complete,
                 by=by,
+                aggregate=aggregate,
                 cautions=cautions,
                 progress=progress,
                 **beyond.keywords(files),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _NUMERIC_DECISIONS = ("relevant_from", "max_grade")
 _NOTE_WORDS = {
     "comments": "comment lines skipped",
-    "unjudged": "rows without a judgement (-1) left out",
+    "negative_grades": "negative grades, which --set negative_grades=unjudged leaves out",
     "padded_user_ids": "user ids that begin or end with a blank",
     "padded_item_ids": "item ids that begin or end with a blank",
 }

@@ -52,11 +52,12 @@ _amounts = combine_options(
                    help="Share to test (0.2), or number of rows (or users)."),
     _value_option("validation", "Share or number for validation.", "SHARE"),
     click.option("-n", "n_last", type=click.IntRange(min=1), metavar="N",
-                 help="leave_last: how many rows of each user."),
+                 help="leave_last, leave_last_folds: how many rows of each user."),
     click.option("--which", type=click.Choice(["last", "random"]), help="leave_one_out: which row."),
     _value_option("at", "global_temporal: when the test begins: a date, or a number.", "TIME"),
     _value_option("validation-at", "global_temporal: when the validation begins.", "TIME"),
-    click.option("--folds", type=click.IntRange(min=2), metavar="N", help="k_fold: how many."),
+    click.option("--folds", type=click.IntRange(min=1), metavar="N",
+                 help="k_fold, leave_last_folds: how many."),
     renamed_option("--split-by", was="--by", metavar="WHAT",
                    help="k_fold: rows, user_rows or users. unseen_users: random or time."),
     _value_option("length", "rolling_windows: how long a test window is: 7d, or a number.", "LENGTH"),
@@ -73,7 +74,7 @@ _rules = combine_options(
                  help="Equal times at a border: together, train, by_item, random, row_order or error."),
     click.option("--rounding", metavar="RULE", help="Of shares: down (but at least 1), nearest or up."),
     click.option("--short", metavar="RULE",
-                 help="Users with too few rows: exclude, train or error."),
+                 help="Users with too few rows: exclude, train, test or error."),
     click.option("--bad-rows", metavar="RULE",
                  help="Rows without time or rating, or off the scale: error or exclude."),
     click.option("--scale", nargs=2, type=float, metavar="LOW HIGH", help="The lowest and highest rating."),
@@ -82,6 +83,8 @@ _rules = combine_options(
     click.option("--min-item", type=int, metavar="N", help="Rows every item must have (k-core)."),
     click.option("--warm-users", is_flag=True, default=None, help="Exclude users that are not in train."),
     click.option("--warm-items", is_flag=True, default=None, help="Exclude items that are not in train."),
+    click.option("--new-pairs", is_flag=True, default=None,
+                 help="Exclude tested rows whose user has the item in train."),
 )  # fmt: skip
 
 

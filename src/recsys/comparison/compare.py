@@ -275,7 +275,8 @@ def compare(
     """Test whether models differ, and estimate by how much, paired user by user.
 
     Results whose values per user lie in folders (`evaluate(..., per_user=)`) are compared piece by piece,
-    without holding the values; a note says where they had to be read into memory.
+    without holding the values; a note says where they had to be read into memory. Means are compared, also of
+    results with another aggregate; a note says so.
 
     Where fewer than 20 users differ, p is that of all sign flips, intervals allow for users who were not seen
     (anywhere in the range of the metric), and a note says how many more users would be needed.
@@ -342,7 +343,7 @@ def compare_results(
                     "for name, lists in models.items()}).",
                 )
             check_rows(name, result)
-    requests = _requests_to_compare(runs, metrics)
+    requests = means_of(_requests_to_compare(runs, metrics))
     (first_name, first), *others = [(repr(name), e.conventions) for name, of in runs.items() for e in of]
     for other in others:
         check_same_decisions(requests, (first_name, first), other)
@@ -448,6 +449,7 @@ def _notes(
 ) -> Iterator[str]:
     """What a reader must know besides the table: unlike catalogues, early stops, metrics without pairs."""
     yield from unlike_catalogues({name: model_runs[0] for name, model_runs in runs.items()}, requests)
+    yield from aggregate_notes(e for model_runs in runs.values() for e in model_runs)
     early = ", ".join(stopped_early(runs))
     if early:
         text = (
@@ -459,6 +461,18 @@ def _notes(
     for request in () if named else first.requests:
         if request.metric.unpaired and all(str(request) in e.overall for e in others):
             yield f"not compared: {request}, {request.metric.unpaired}"
+
+
+def means_of(requests: Sequence[Request]) -> list[Request]:
+    """The same metrics without an aggregate: users are paired, and the mean difference is tested."""
+    return [replace(request, aggregate=None) for request in requests]
+
+
+def aggregate_notes(results: Iterable[Evaluation]) -> Iterator[str]:
+    """A note if results state another number than the means that are compared."""
+    stated = dict.fromkeys(result.aggregate.words for result in results if result.aggregate is not None)
+    if stated:
+        yield f"means over users are compared; results state the {' or the '.join(stated)}"
 
 
 def unlike_catalogues(results: Mapping[str, Evaluation], requests: Sequence[Request]) -> Iterator[str]:

@@ -126,6 +126,9 @@ def _remarks(a: Any, b: Any) -> tuple[str, ...]:
             )
     if set(a) != set(b):
         remarks.append(f"different metrics: {', '.join(sorted(set(a) ^ set(b)))} are in one result only")
+    if a.aggregate != b.aggregate:
+        stated = [one.aggregate.words if one.aggregate else "mean" for one in (a, b)]
+        remarks.append(f"different aggregates: the {stated[0]} and the {stated[1]} over users")
     if a.conventions == b.conventions and not remarks and not all(_equal(a[m], b[m]) for m in a if m in b):
         remarks.append("same decisions and same users: the lists or the truth differ")
     return tuple(remarks)

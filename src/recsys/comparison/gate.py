@@ -20,8 +20,10 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 from recsys.comparison.compare import (
+    aggregate_notes,
     json_number,
     mean_columns,
+    means_of,
     stopped_early,
     unlike_catalogues,
     value_ranges,
@@ -230,7 +232,7 @@ def gate(
             raise InputError(f"a gate got {type(side).__name__}.", hint="Pass what recsys.evaluate returned.")
         check_rows(name, side)
     evaluated = {str(r): r for r in result.requests}
-    requests = [evaluated.get(str(request), request) for request in map(Request.parse, margins)]
+    requests = means_of([evaluated.get(str(request), request) for request in map(Request.parse, margins)])
     for at, request in enumerate(requests):
         if request.metric.unpaired:
             raise NotDefinedError(
@@ -259,7 +261,7 @@ def gate(
         by_name = {check.metric: check for check in checks}
         for name, demand in demands.items():
             by_name[name] = by_name.get(name) or _check_whole(result, other, demand)
-    notes += unlike_catalogues(sides, requests)
+    notes += [*unlike_catalogues(sides, requests), *aggregate_notes(sides.values())]
     early = stopped_early({"the new result": [result], "the one it is compared with": [other]})
     if early:
         how = "stopped early, and the bounds take the number of users for fixed beforehand"

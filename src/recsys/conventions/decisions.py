@@ -49,6 +49,10 @@ DECISIONS: dict[str, dict[str, str]] = {
         "k": "average precision divides by k",
         "list": "average precision divides by min(k, relevant, length of the list)",
     },
+    "accuracy_over": {
+        "list": "accuracy and mcc take a list shorter than k for one that shows fewer items",
+        "k": "accuracy and mcc count k items as shown, however short the list",
+    },
     "f1_of": {
         "case": "F is taken per case, then averaged",
         "means": "F is taken of the average precision and the average recall",
@@ -64,7 +68,7 @@ DECISIONS: dict[str, dict[str, str]] = {
         "error": "a case without relevant items is an error",
     },
     "no_list": {
-        "empty": "a case without recommendations gets the metric's worst value (accuracy, mcc: by formula)",
+        "empty": "a case without recommendations gets the metric's value for an empty list, mostly 0",
         "skip": "a case without recommendations is left out of the mean",
         "error": "a case without recommendations is an error",
     },
@@ -81,6 +85,10 @@ DECISIONS: dict[str, dict[str, str]] = {
         "all": "an item listed twice counts twice",
         "error": "an item listed twice is an error",
     },
+    "rank_gaps": {
+        "closed": "places are counted without the ranks that a list leaves out",
+        "kept": "a rank that a list leaves out is an empty place",
+    },
     "unknown_items": {
         "miss": "a relevant item outside the catalogue stays in the truth, as a miss",
         "drop": "a relevant item outside the catalogue is taken out of the truth",
@@ -90,6 +98,14 @@ DECISIONS: dict[str, dict[str, str]] = {
         "miss": "a relevant item the user had already seen stays in the truth",
         "drop": "a relevant item the user had already seen is taken out of the truth",
         "error": "a relevant item the user had already seen is an error",
+    },
+    "judged_only": {
+        "no": "a list keeps the items nobody judged: they take their places as misses",
+        "yes": "items without a judgement are taken out of the lists before places are given",
+    },
+    "negative_grades": {
+        "error": "a negative grade is an error",
+        "unjudged": "an item with a negative grade counts as unjudged",
     },
     "average": {
         "macro": "every case weighs the same",
@@ -124,14 +140,18 @@ class Conventions:
     recall_over: str = "relevant"
     precision_over: str = "k"
     ap_over: str = "min"
+    accuracy_over: str = "list"
     f1_of: str = "case"
     gini_over: str = "catalogue"
     no_truth: str = "skip"
     no_list: str = "empty"
     ties: str = "by_id"
     duplicates: str = "first"
+    rank_gaps: str = "closed"
     unknown_items: str = "miss"
     seen_truth: str = "miss"
+    judged_only: str = "no"
+    negative_grades: str = "error"
     average: str = "macro"
     per_metric: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = field(default=(), repr=False)
 

@@ -86,22 +86,29 @@ _ROWS = (
         facts=(
             "A user without a list is an error unless make_comparable is set; this row counts 0, as then.",
             "A run is a dict, so an item cannot be listed twice.",
-            "ndcg_burges is ndcg(gain=exp2).",
+            "ndcg_burges is ndcg(gain=exp2); RBP of a graded truth is graded_rbp.",
         ),
     ),
     Preset(
         "trec_eval", "pytrec-eval-terrier", "0.5.11",
-        Conventions(ap_over="relevant", no_truth="unjudged", no_list="skip", ties="by_id_desc"),
+        Conventions(
+            ap_over="relevant", no_truth="unjudged", no_list="skip", ties="by_id_desc",
+            negative_grades="unjudged",
+        ),
         aliases=("pytrec_eval", "pytrec_eval_terrier", "trec"),
         facts=(
             "Ids are text and equal scores are ordered by it: pass ids as str to get its order for 9 and 10.",
             "Scores are kept as float32, so two that differ beyond that are tied.",
             "recip_rank has no cut-off: ask for mrr without @k.",
+            "Its option -J is judged_only='yes'.",
         ),
     ),
     Preset(
         "ir_measures", "ir-measures", "0.4.3",
-        Conventions(ap_over="relevant", max_grade=4.0, no_truth="unjudged", ties="by_id_desc"),
+        Conventions(
+            ap_over="relevant", max_grade=4.0, no_truth="unjudged", ties="by_id_desc",
+            negative_grades="unjudged",
+        ),
         aliases=("irmeasures",),
         defects=(
             "RR@k and Judged@k order equal scores by ascending id, all others by descending id.",
@@ -114,13 +121,14 @@ _ROWS = (
     ),
     Preset(
         "rectools", "rectools", "0.19.0",
-        Conventions(ap_over="relevant", ideal="k", gain="binary", ties="given", duplicates="all"),
-        defects=(
-            "An item listed twice also enters the truth twice, so recall of one hit in two is 2/3.",
-            "Accuracy and MCC count the places that a short list leaves empty as wrong recommendations.",
+        Conventions(
+            ap_over="relevant", ideal="k", gain="binary", accuracy_over="k", ties="given", duplicates="all",
+            rank_gaps="kept",
         ),
+        defects=("An item listed twice also enters the truth twice, so recall of one hit in two is 2/3.",),
         facts=(
-            "The order is that of the rank column; a gap in it is an empty place there, and closed here.",
+            "The order is that of the rank column; a gap in it is an empty place.",
+            "Accuracy and MCC take the places that a short list leaves empty for wrong recommendations.",
             "r_precision=True is precision(over=min), divide_by_k=True is map(over=k).",
             "divide_by_achievable=True is ndcg(ideal=reachable).",
             "Its cross-validation takes cold items out of the truth by default: unknown_items='drop'.",

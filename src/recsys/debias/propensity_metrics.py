@@ -107,7 +107,7 @@ def evaluate(
     ranked = load_ranking(lists, None, user_ids, item_ids)
     history = None if seen is None else read_interactions(seen, table="seen")
     if isinstance(ranked, Lists):
-        judged: Any = match_truth(ranked, observed, complete=complete)
+        judged: Any = match_truth(ranked, observed, complete=complete, rank_gaps=base.rank_gaps)
         # The cases of the ranking: users who only have a list have no items in the truth.
         observed = Interactions(
             judged.cases, judged.items, judged.truth_indptr, judged.judged, judged.grades,
@@ -123,6 +123,12 @@ def evaluate(
     for request in requests:
         decisions = request.conventions(base)
         check_needs(request, Context(complete=complete))
+        if decisions.judged_only == "yes":
+            raise ConventionError(
+                "these estimates are about items nobody judged, and judged_only='yes' takes them out of the "
+                "lists.",
+                hint="Leave out judged_only.",
+            )
         if decisions.ties in ("best", "worst") and judged.has_ties:
             raise ConventionError(
                 f"there is no {decisions.ties} order of equal scores for a weighted sum whose weights are "

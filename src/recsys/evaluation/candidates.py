@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
-from recsys.errors import InputError, TieWarning, verb, warn
+from recsys.errors import ConventionError, InputError, TieWarning, verb, warn
 from recsys.evaluation.engine import measure
 from recsys.evaluation.results import Evaluation
 from recsys.metrics import METRICS
@@ -110,6 +110,11 @@ def evaluate_counted(
     notes = {"sampled": f"each positive was ranked among {span} candidates, not among the whole catalogue"}
 
     def run(under: Conventions) -> Evaluation:
+        if any(request.conventions(under).judged_only == "yes" for request in requests):
+            raise ConventionError(
+                "nobody judged the negatives, so judged_only='yes' would leave every positive first.",
+                hint="Leave out judged_only.",
+            )
         partial = measure(counted, requests, under, Context(complete=True))
         if tied:
             partial = replace(partial, counts={**partial.counts, "tied": tied})

@@ -68,10 +68,17 @@ def measure(
     for request in requests:
         metric, rules = request.metric, request.conventions(conventions)
         check_needs(request, context)
-        if rules.ties == "expected" and metric.ties == "refuse" and judged.has_ties:
+        if rules.ties == "expected" and metric.ties == "refuse" and readings.ranked(rules).has_ties:
             raise ConventionError(
                 f"{metric.name} has no expectation over tied scores here.",
                 hint="Use ties='best' or ties='worst'.",
+            )
+        no_order = metric.tie_order == "unknown" and metric.population != "listed"
+        if rules.ties in _ORDERS_OF_A_METRIC and no_order and readings.ranked(rules).has_ties:
+            raise ConventionError(
+                f"nothing is known of how the order of equal scores moves {metric.name}, so it has no "
+                f"{rules.ties} one.",
+                hint=f"Use ties='by_id', or per_metric={{'{metric.name}': {{'ties': 'by_id'}}}}.",
             )
         if judged.item_weights is not None and not metric.weighted and "lists" not in metric.needs:
             raise ConventionError(
@@ -88,7 +95,7 @@ def measure(
     counts = _counts(judged, requests, conventions, readings)
     if not exposure:
         return Partial(rows, columns.terms, counts)
-    listed = readings.any_of(None).listed.item
+    listed = judged.shown("given").codes
     catalogue = resolve_catalogue(context, [(judged.items, listed), (judged.items, judged.judged)])
     return Partial(rows, columns.terms, counts, exposure, catalogue, catalogue_context(requests, context))
 
@@ -182,7 +189,7 @@ def apply_case_rules(
     no_truth, no_list = reading.without_truth(metric.population), reading.without_list
     for mask, rule, what in (
         (no_truth, "no_truth", "relevant items"),
-        (no_list, "no_list", "recommendations"),
+        (reading.given_no_list, "no_list", "recommendations"),
     ):
         if mask is not None and getattr(rules, rule) == "error":
             raise InputError(
@@ -196,8 +203,8 @@ def apply_case_rules(
         out = np.where(no_truth, value_without_truth(metric, rules.no_truth), out)
         if rules.no_truth == "unjudged":
             out = np.where(reading.hits.n_judged == 0, math.nan, out)
-    if no_list is not None and rules.no_list == "skip":
-        out = np.where(no_list, math.nan, out)
+    if reading.given_no_list is not None and rules.no_list == "skip":
+        out = np.where(reading.given_no_list, math.nan, out)
     if judged.restricted and metric.population == "listed" and not metric.zero_of_none:
         out = np.where(reading.n_shown(request.k) == 0, math.nan, out)
     return _check_range(request, out, judged, repeats=rules.duplicates == "all")
@@ -250,7 +257,8 @@ def _exposures(
             rules = request.conventions(conventions)
             key = exposure_key(request, rules)
             if key not in out:
-                weight = key[1].split("/")[0]
+                weight, _, repeats = key[1].split("/")[:3]
+                rules = replace(rules, duplicates=repeats)
                 if rules.ties in _ORDERS_OF_A_METRIC:
                     from recsys.metrics.tie_orders import check_one_order
 
@@ -273,7 +281,7 @@ def _counts(
     counts = {
         "cases": len(judged.cases),
         "without_truth": int(np.count_nonzero(reading.n_relevant == 0)),
-        "without_list": int(np.count_nonzero(reading.n_listed == 0)),
+        "without_list": 0 if reading.given_no_list is None else int(reading.given_no_list.sum()),
         "judged": len(judged.judged),
         "found": len(reading.hits.case),
     }
@@ -296,7 +304,7 @@ def _counts(
 
 
 class Readings:
-    """One Reading for all metrics that agree on ties, relevance and repeats."""
+    """One Reading for all metrics that agree on ties, relevance, repeats and unjudged items."""
 
     def __init__(self, judged: RankedTruth, context: Context) -> None:
         self._judged = judged
@@ -305,16 +313,25 @@ class Readings:
         # No reading refers back to its owner: the memory of a call is freed when the call ends, without the
         # garbage collector.
         self._shown = cache(judged.shown)
+        self._of_judged: RankedTruth | None = None
         self._readings: dict[tuple[Any, ...], Reading] = {}
 
+    def ranked(self, rules: Conventions) -> RankedTruth:
+        """The rankings, without unjudged items if the rules take them out."""
+        if rules.judged_only == "no":
+            return self._judged
+        if self._of_judged is None:
+            self._of_judged = self._judged.of_judged()
+        return self._of_judged
+
     def under(self, rules: Conventions) -> Reading:
-        key = (rules.ties, rules.relevant_from, rules.duplicates)
+        key = (rules.ties, rules.relevant_from, rules.duplicates, rules.judged_only)
         if key not in self._readings:
-            hits = self._judged.hits(rules.ties, rules.duplicates)
-            clusters = self._judged.clusters
-            users = self._judged.cases if clusters is None else Ids(clusters)
-            judged, grades = self._judged.judged, self._judged.grades
-            beyond = ListContext(users, self._facts, partial(self._shown, rules.ties), judged, grades)
+            ranked = self.ranked(rules)
+            hits = ranked.hits(rules.ties, rules.duplicates)
+            users = ranked.cases if ranked.clusters is None else Ids(ranked.clusters)
+            shown = partial(self._shown if ranked is self._judged else ranked.shown, rules.ties)
+            beyond = ListContext(users, self._facts, cache(shown), ranked.judged, ranked.grades)
             self._readings[key] = Reading(hits, rules.relevant_from, rules.duplicates, self._context, beyond)
         return self._readings[key]
 
@@ -322,7 +339,7 @@ class Readings:
         """The readings so far for a range of cases; they know the ranks and nothing of the lists."""
         part = Readings(self._judged, self._context)
         for key, reading in self._readings.items():
-            _, relevant_from, duplicates = key
+            _, relevant_from, duplicates, _ = key
             hits = reading.hits.of_cases(start, stop)
             part._readings[key] = Reading(hits, relevant_from, duplicates, self._context)
         return part
@@ -341,6 +358,27 @@ def combines(metric: Metric, rules: Conventions) -> bool:
     return rule is not None and (rule == "always" or getattr(rules, rule[0]) == rule[1])
 
 
+def is_aggregated(partial: Partial, request: Request) -> bool:
+    """Whether the number is an aggregate of the values per case other than their mean."""
+    name = str(request)
+    combined = name in partial.terms or (name in partial.sums and "y" in partial.sums[name].moments)
+    return request.aggregate is not None and request.summary is request.aggregate and not combined
+
+
+def _value_from_sums(partial: Partial, request: Request) -> float:
+    """The number of a metric whose rows were added up."""
+    from recsys.stats.sums import mean_from
+
+    sums = partial.sums[str(request)]
+    if is_aggregated(partial, request):
+        aggregate: Any = request.aggregate
+        return float(aggregate.value_from(sums))
+    mean = mean_from(sums)
+    if "y" in sums.moments and sums.n_cases.any():
+        return request.metric.combine(mean, mean_from(sums, "y"), **request.own_params)
+    return mean
+
+
 def summarise(
     partial: Partial,
     requests: Sequence[Request],
@@ -357,13 +395,12 @@ def summarise(
             out[name] = catalogue_value(partial, request, rules) if mask is None else math.nan
             continue
         if mask is None and name in partial.sums and request.metric.summary is None:
-            from recsys.stats.sums import mean_from
-
-            sums = partial.sums[name]
-            out[name] = mean_from(sums)
-            if "y" in sums.moments and sums.n_cases.any():
-                out[name] = request.metric.combine(out[name], mean_from(sums, "y"), **request.own_params)
-            continue
+            try:
+                out[name] = _value_from_sums(partial, request)
+                continue
+            except NoRowsError:
+                if partial.per_case is None:
+                    raise
         if partial.per_case is None:
             raise NoRowsError(name)
         column = partial.per_case.columns[name]
@@ -377,8 +414,8 @@ def summarise(
         if name in partial.terms:
             first, second = (_mean(t[in_mean], case_weights) for t in partial.terms[name])
             out[name] = request.metric.combine(first, second, **request.own_params) if any_case else math.nan
-        elif request.metric.summary is not None:
-            out[name] = request.metric.summary(column[in_mean], case_weights, **request.own_params)
+        elif request.summary is not None:
+            out[name] = request.summary(column[in_mean], case_weights, **request.own_params)
         else:
             out[name] = _mean(column[in_mean], case_weights, within=request.metric.bounds)
     return out

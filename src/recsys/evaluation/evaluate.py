@@ -10,7 +10,7 @@ from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import CutoffError, InputError, verb
 from recsys.evaluation.options import EvaluationOptions
 from recsys.evaluation.results import Evaluation
-from recsys.evaluation.run import EvaluationRun, exclude_items, load_optional_interactions
+from recsys.evaluation.run import CommonInputs, exclude_items, load_optional_interactions
 from recsys.inputs.ids import IdKind
 from recsys.metrics.registry import Metrics
 from recsys.ranks.sources import RankingOptions, UsersByItems
@@ -19,6 +19,8 @@ from recsys.types import Lists
 if TYPE_CHECKING:
     from recsys.evaluation.stopping import StopWhen
     from recsys.ranks.sources import Source
+
+_MANY_USERS = 32  # with fewer, reading nested dicts the general way takes no time
 
 
 @verb
@@ -39,6 +41,7 @@ def evaluate(
     clusters: Mapping[Any, Any] | None = None,
     case_weights: Mapping[Any, float] | None = None,
     item_weights: Mapping[Any, float] | None = None,
+    aggregate: str | None = None,
     never: Iterable[Any] | None = None,
     exclude: Iterable[Any] | None = None,
     eligible: Any = None,
@@ -90,6 +93,9 @@ def evaluate(
         clusters: user of each case, if users have several cases.
         case_weights: weight of each user in the means.
         item_weights: weight of each relevant item (recall, hits, dcg, ndcg).
+        aggregate: what makes one number of the values per user: "mean" (the default), "median", a percentile
+            such as "p90", or "trimmed(0.1)", the mean without the lowest and the highest tenth. Metrics that
+            are one number of all users stay as they are.
         never: items no user may be recommended (factors and scores).
         exclude: another name for `never`.
         eligible: the only items each user may be recommended, like `truth` (factors and scores).
@@ -146,6 +152,7 @@ def evaluate(
         clusters=clusters,
         case_weights=case_weights,
         item_weights=item_weights,
+        aggregate=aggregate,
         never=never,
         exclude=exclude,
         eligible=eligible,
@@ -165,7 +172,14 @@ def evaluate(
         cautions=cautions,
     )
     if memory is None and per_user is None and checkpoint is None:
-        run = EvaluationRun.read(lists, truth, metrics, options)
+        inputs = CommonInputs(metrics, options)
+        if _are_nested_dicts(lists, truth):
+            from recsys.evaluation.nested_dicts import read_dicts
+
+            dicts = read_dicts(lists, truth, inputs)
+            if dicts is not None:
+                return dicts.evaluate(Conventions.of(conventions), stop_when)
+        run = inputs.run_of(lists, truth, row_ids=(options.user_ids, options.item_ids))
         return run.evaluate(Conventions.of(conventions), stop_when)
     from recsys.evaluation.out_of_core import evaluate_beyond_memory
 
@@ -173,6 +187,14 @@ def evaluate(
         raise InputError("stop_when= draws from all users at once, and memory= takes them in order.")
     storage = {"memory": memory, "per_user": per_user, "checkpoint": checkpoint}
     return evaluate_beyond_memory(lists, truth, metrics, Conventions.of(conventions), options, **storage)
+
+
+def _are_nested_dicts(lists: Any, truth: Any) -> bool:
+    """Whether both are {user: {item: number}}, of enough users for a walk over them to pay."""
+    return all(
+        isinstance(side, dict) and len(side) >= _MANY_USERS and isinstance(next(iter(side.values())), dict)
+        for side in (lists, truth)
+    )
 
 
 @verb

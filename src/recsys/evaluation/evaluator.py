@@ -135,8 +135,8 @@ class Evaluator:
         """Take over the users of another Evaluator of the same metrics and conventions."""
         if not isinstance(other, Evaluator):
             raise MergeError(f"an Evaluator merges with another one, not with {type(other).__name__}.")
-        if [*map(str, other.requests)] != [*map(str, self.requests)] or other.conventions != self.conventions:
-            raise MergeError("the two evaluators differ in metrics or conventions.")
+        if other.requests != self.requests or other.conventions != self.conventions:
+            raise MergeError("the two evaluators differ in metrics, conventions or aggregate.")
         if other._parts:
             self._add(other._parts)
         self._remarks = self._remarks.join(other._remarks)

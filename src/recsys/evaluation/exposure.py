@@ -14,10 +14,9 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError, NotDefinedError, OutOfBoundsError
 from recsys.metrics import CatalogueReading
-from recsys.metrics.catalogue import check_weight
+from recsys.metrics.catalogue import check_weight, place_weights
 from recsys.metrics.readings import Reading
 from recsys.metrics.registry import Request
-from recsys.metrics.weights import discount_weights, geometric_weights
 from recsys.types import (
     Array,
     Bool,
@@ -69,8 +68,7 @@ def entry_weights(weight: str, place: Int, n_shown: Int) -> tuple[Int, float]:
     else:
         name, _, p = weight.partition(":")
         longest = int(place.max(initial=1))
-        table = geometric_weights(float(p), longest) if p else discount_weights(name, longest)
-        amount = table[place - 1]
+        amount = place_weights(name, float(p or 1.0), longest)[place - 1]
     return np.rint(amount / _UNIT).astype(np.int64), _UNIT
 
 
@@ -164,7 +162,10 @@ def exposure_key(request: Request, rules: Conventions) -> ExposureKey:
         check_weight(request.metric.name, weight, params["p"])
     if weight == "geometric":
         weight += f":{params['p']!r}"
-    return request.k, f"{weight}/{rules.ties}/{rules.duplicates}"
+    judged = "/judged" if rules.judged_only == "yes" else ""
+    # Lists are compared with one another as sets of items.
+    repeats = "first" if weight == "list" and rules.duplicates == "all" else rules.duplicates
+    return request.k, f"{weight}/{rules.ties}/{repeats}{judged}"
 
 
 def catalogue_context(requests: Sequence[Request], context: Context) -> Context:

@@ -45,6 +45,7 @@ class BatchKeywords(ContextKeywords, total=False):
     clusters: Mapping[Any, Any] | None
     case_weights: Mapping[Any, float] | None
     item_weights: Mapping[Any, float] | None
+    aggregate: str | None
     never: Iterable[Any] | None
     exclude: Iterable[Any] | None
     eligible: Any
@@ -94,6 +95,7 @@ class EvaluationOptions:
     clusters: Mapping[Any, Any] | None = None
     case_weights: Mapping[Any, float] | None = None
     item_weights: Mapping[Any, float] | None = None
+    aggregate: str | None = None
     never: Iterable[Any] | None = None
     exclude: Iterable[Any] | None = None
     eligible: Any = None

@@ -180,8 +180,8 @@ class RatingRows:
     def pooled(self, mask: Bool | None = None) -> Predictions:
         """One group of all rows, or of those of the users in a mask."""
         keep: Any = slice(None) if mask is None else mask[self.case]
-        actual = self.actual[keep]
-        return Predictions(np.zeros(len(actual), dtype=np.int64), 1, actual, self.predicted[keep])
+        actual, user = self.actual[keep], self.case[keep]
+        return Predictions(np.zeros(len(actual), dtype=np.int64), 1, actual, self.predicted[keep], user)
 
 
 class RatingEvaluation(Evaluation):

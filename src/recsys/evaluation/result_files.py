@@ -68,6 +68,8 @@ def document_of(result: Evaluation) -> dict[str, Any]:
         "counts": dict(result.counts),
         "conventions": result.conventions.to_dict(),
     }
+    if result.aggregate is not None:
+        numbers["aggregate"] = str(result.aggregate)
     if partial.catalogue is not None:
         numbers["catalogue"] = {"items": partial.catalogue.n, "known_by": partial.catalogue.how}
     return {
@@ -160,6 +162,10 @@ def _read_document(
         conventions = Conventions.of({**stated, "per_metric": {m: dict(r) for m, r in stated["per_metric"]}})
         find_metric = lookup_rating if "rows" in result["counts"] else lookup
         requests = [Request.parse(row["metric"], find_metric) for row in result["metrics"]]
+        if "aggregate" in result:
+            from recsys.stats.aggregates import Aggregate
+
+            requests = [replace(request, aggregate=Aggregate.of(result["aggregate"])) for request in requests]
         groups, notes = cases["by"] or None, cases["notes"]
         partial = cases["partial"]
         if folder is not None:
@@ -176,6 +182,10 @@ def _read_document(
             run=document["run"],
         )
         recomputed = json.loads(json.dumps(document_of(evaluation)))
+        own, stated = recomputed["result"]["conventions"], document["result"]["conventions"]
+        if len(stated) < len(own):  # saved before some decisions had a name; it has their defaults
+            recomputed["result"]["conventions"] = {name: own[name] for name in own if name in stated}
+            recomputed["sha256"] = fingerprint(recomputed["result"])
         document.setdefault("cautions", [])  # not in the files of version 0.1.0
         same = all(recomputed[part] == document[part] for part in ("result", "sha256", "cautions"))
     except FileError:

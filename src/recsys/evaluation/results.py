@@ -11,14 +11,14 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import InputError, MergeError, NoRowsError, NotDefinedError, RecsysError
 from recsys.evaluation import tables
-from recsys.evaluation.engine import merge, summarise
+from recsys.evaluation.engine import is_aggregated, merge, summarise
 from recsys.evaluation.exposure import catalogue_value, exposure_by_group, exposure_key
 from recsys.metrics import lookup
 from recsys.metrics.ranges import Range, union_ranges
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from recsys.evaluation.uncertainty import Intervals
     from recsys.report.methods import Methods, MethodsFacts
     from recsys.report.page import ReportOptions
+    from recsys.stats.aggregates import Aggregate
     from recsys.stats.inference_results import Estimate
     from recsys.stats.intervals import Method
     from recsys.stats.resampling import Rng
@@ -100,6 +101,11 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         if key not in self.overall:
             raise KeyError(f"{name!r} was not evaluated; this result holds {', '.join(self.overall)}.")
         return key
+
+    @property
+    def aggregate(self) -> Aggregate | None:
+        """What makes one number of the values per case, where `aggregate=` was given; None for the mean."""
+        return cast("Aggregate | None", self.requests[0].aggregate)
 
     @property
     def per_case(self) -> PerCase:
@@ -226,7 +232,7 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
     def _is_mean(self, request: Request) -> bool:
         """Whether the number is a mean over cases, and higher or lower is better."""
         name, metric = str(request), request.metric
-        is_mean = metric.kind != "catalogue" and name not in self.partial.terms and metric.summary is None
+        is_mean = metric.kind != "catalogue" and name not in self.partial.terms and request.summary is None
         return is_mean and metric.better != "zero"
 
     def _request(self, name: str) -> Request:
@@ -270,7 +276,8 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         Args:
             confidence: how often such intervals hold what they estimate.
             method: "t", "normal", "studentised", "bca" or "percentile", for means over users; metrics of the
-                catalogue have a jackknife over 64 groups of users.
+                catalogue have a jackknife over 64 groups of users, percentiles that of order statistics and
+                trimmed means that of the winsorised variance.
             metrics: which metrics; all by default.
             n_resamples: how often the bootstraps draw.
             rng: a seed or a numpy Generator.
@@ -362,6 +369,12 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
                 raise MergeError(
                     f"the results have different conventions: {self.conventions} and {other.conventions}.",
                     hint="recsys.explain(a, b) says what differs.",
+                )
+            if other.aggregate != self.aggregate:
+                raise MergeError(
+                    f"the results have different aggregates: {self.aggregate or 'mean'} and "
+                    f"{other.aggregate or 'mean'}.",
+                    hint="Evaluate every part with the same aggregate=.",
                 )
         from recsys.evaluation.cautions import unique_cautions
 
@@ -640,12 +653,22 @@ class Evaluation(tables.Tabled, Mapping[str, float]):
         notes = tables.footnotes(
             self.counts, self.conventions, self.notes, n_users=self.n_users, catalogue=self.partial.catalogue
         )
-        return [*notes, *map(str, self.cautions)]
+        return [*self._aggregate_note(), *notes, *map(str, self.cautions)]
+
+    def _aggregate_note(self) -> list[str]:
+        """What the values are, where they are not means over cases."""
+        if self.aggregate is None:
+            return []
+        others = [str(r) for r in self.requests if not is_aggregated(self.partial, r)]
+        unit = "users" if self.n_users is None else "cases"
+        stays = f"; {', '.join(others)} {'is' if len(others) == 1 else 'are'} of all {unit} together"
+        return [f"value: the {self.aggregate.words} over {unit}{stays if others else ''}"]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Evaluation):
             return NotImplemented if not isinstance(other, Mapping) else dict(self) == dict(other)
         same = list(self.overall) == list(other.overall) and self.conventions == other.conventions
+        same = same and self.aggregate == other.aggregate
         mine, theirs = self.partial.per_case, other.partial.per_case
         if mine is None or theirs is None:
             from recsys.evaluation.result_files import document_of

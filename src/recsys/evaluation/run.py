@@ -33,13 +33,14 @@ from recsys.evaluation.results import Evaluation
 from recsys.inputs import read_interactions, read_lists
 from recsys.inputs.containers import as_array
 from recsys.inputs.ids import ID_KINDS, IdKind, encode, ids_to_array
+from recsys.inputs.rows import refuse_negative_grades
 from recsys.kernels import BACKENDS
 from recsys.metrics.attributes import read_context, read_reference
 from recsys.metrics.ranges import DataLimits, metric_range
 from recsys.metrics.registry import Metrics, Request, largest_k, max_place_read, parse_all
 from recsys.ranks.ranked_truth import RankedTruth, match_truth
 from recsys.ranks.sources import RankingOptions, UsersByItems
-from recsys.types import Array, Bool, Context, Ids, Interactions, Lists, Partial, cached_property
+from recsys.types import Array, Bool, Context, Ids, Int, Interactions, Lists, Partial, cached_property
 
 if TYPE_CHECKING:
     from recsys.evaluation.bounds import Bounds
@@ -200,23 +201,15 @@ class EvaluationRun:
             partial = with_strata(
                 partial, judged, self.requests, conventions=conventions, context=context, by=self.by
             )
-        found, undecided = judged.n_undecided()
-        if not undecided:
-            return partial
-        if conventions.ties in ("by_id", "by_id_desc", "given"):
-            warn(
-                TieWarning,
-                f"{undecided:,} of {found:,} judged items found ({undecided / found:.1%}) share their score "
-                f"with another item, so the result depends on how ties are ordered (here: {conventions.ties})"
-                ". ties='expected' gives the mean over all orders, ties='best' and ties='worst' the range.",
-            )
-        return replace(partial, counts={**partial.counts, "tied": undecided})
+        return with_undecided(partial, judged, conventions)
 
     def rank_truth(self, conventions: Conventions) -> tuple[RankedTruth, Context]:
         """The places of the judged items, and the context of the metrics."""
         ranking, how = self.ranking, self.ranking_options
         catalogue = self.catalogue if isinstance(ranking, Lists) else ranking.catalogue
         truth, counts = apply_truth_rules(self.truth, catalogue, how.seen, conventions)
+        if any(request.conventions(conventions).judged_only == "yes" for request in self.requests):
+            how = replace(how, deepest=None)  # places among judged items need every place
         if self.clusters is not None:  # they stand for those of the tables
             truth = replace(truth, clusters=None)
             ranking = replace(ranking, clusters=None) if isinstance(ranking, Lists) else ranking
@@ -229,6 +222,7 @@ class EvaluationRun:
                 backend=how.backend,
                 threads=how.threads,
                 shared=self.shared,
+                rank_gaps=conventions.rank_gaps,
                 counts=counts,
             )
         else:
@@ -254,6 +248,9 @@ class EvaluationRun:
             case_weights=weights,
             complete=self.complete or not isinstance(ranking, Lists),
         )
+        negatives = negative_pairs(self.truth, conventions)
+        if negatives is not None:
+            context = replace(context, pooled=pooled_pairs(judged, negatives))
         return judged, context
 
     def bounds(self, conventions: Conventions, values: Mapping[str, float]) -> Bounds:
@@ -310,6 +307,11 @@ class CommonInputs:
             raise UnknownNameError("value of ids", options.ids, ID_KINDS)
         self.options = options
         self.requests = parse_all(metrics, options.k)
+        if options.aggregate is not None:
+            from recsys.stats.aggregates import Aggregate
+
+            aggregate = Aggregate.of(options.aggregate)
+            self.requests = [replace(request, aggregate=aggregate) for request in self.requests]
         self.never = exclude_items(options.never, options.exclude)
 
     @cached_property
@@ -589,13 +591,14 @@ def load_interactions(
     if isinstance(data, str | Path):
         from recsys.inputs.files import read_file
 
-        return read_file(data, "truth", columns=columns_for(table, columns), ids=ids or "str")
+        data = read_file(data, "truth", columns=columns_for(table, columns), ids=ids or "str")
     interactions = read_interactions(
         data,
         table=table,
         columns=columns_for(table, columns),
         bare=table in _PAIRS_ONLY,
         may_be_empty=may_be_empty,
+        negatives=table == "truth",
     )
     return _check_id_kind(interactions, table, ids)
 
@@ -667,8 +670,12 @@ def parse_catalogue(catalogue: int | Iterable[Any] | None) -> tuple[Ids | None, 
 def apply_truth_rules(
     truth: Interactions, catalogue: Ids | None, seen: Interactions | None, conventions: Conventions
 ) -> tuple[Interactions, dict[str, int]]:
-    """Count truth items outside the catalogue or already seen, and drop them if the conventions say so."""
+    """Count truth items of a negative grade, outside the catalogue or already seen; drop or refuse them."""
     counts = {n: truth.notes[n] for n in ("repeated_rows", "conflicting_grades") if truth.notes.get(n)}
+    negatives = negative_pairs(truth, conventions)
+    if negatives is not None:
+        counts["negative_grades"] = int(negatives.indptr[-1])
+        truth = truth.kept(np.asarray(truth.grades) >= 0)
     for name, reference in (("unknown_items", catalogue), ("seen_truth", seen)):
         if reference is None:
             continue
@@ -693,6 +700,22 @@ def apply_truth_rules(
     return truth, counts
 
 
+def negative_pairs(truth: Interactions, conventions: Conventions) -> Interactions | None:
+    """The part of the truth with negative grades, None if there is none; an error if they are refused."""
+    if truth.grades is None or not truth.notes.get("negative_grades"):
+        return None
+    if conventions.negative_grades == "error":
+        refuse_negative_grades(truth, "truth")
+    return truth.kept(truth.grades < 0)
+
+
+def pooled_pairs(judged: RankedTruth, negatives: Interactions) -> Int:
+    """Pairs of a negative grade as metrics find them: the code of the case times all items, plus the item."""
+    case = np.repeat(judged.cases.code_of(negatives.cases.values), negatives.sizes)
+    item = judged.items.code_of(negatives.items.values)[negatives.codes]
+    return np.asarray((case * len(judged.items) + item)[(case >= 0) & (item >= 0)])
+
+
 def _in_history(truth: Interactions, seen: Interactions) -> Bool:
     seen.cases.same_kind(truth.cases, what="user")
     seen.items.same_kind(truth.items, what="item")
@@ -707,6 +730,25 @@ def _in_history(truth: Interactions, seen: Interactions) -> Bool:
     # The pairs of a history are sorted.
     at = np.minimum(np.searchsorted(seen_pairs, truth_pairs), len(seen_pairs) - 1)
     return np.asarray(known & (seen_pairs[at] == truth_pairs))
+
+
+def with_undecided(partial: Partial, judged: RankedTruth, conventions: Conventions) -> Partial:
+    """The result with the number of judged items whose place depends on the order of equal scores.
+
+    Warns:
+        TieWarning: the conventions put equal scores in some order.
+    """
+    found, undecided = (judged.of_judged() if conventions.judged_only == "yes" else judged).n_undecided()
+    if not undecided:
+        return partial
+    if conventions.ties in ("by_id", "by_id_desc", "given"):
+        warn(
+            TieWarning,
+            f"{undecided:,} of {found:,} judged items found ({undecided / found:.1%}) share their score "
+            f"with another item, so the result depends on how ties are ordered (here: {conventions.ties})"
+            ". ties='expected' gives the mean over all orders, ties='best' and ties='worst' the range.",
+        )
+    return replace(partial, counts={**partial.counts, "tied": undecided})
 
 
 def check_user_ids(ranked: Source, truth: Interactions) -> None:

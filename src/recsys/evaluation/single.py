@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +18,7 @@ from recsys.conventions.decisions import AnyConventions, Conventions
 from recsys.errors import IdTypeError, InputError, NotDefinedError, UnknownNameError, verb
 from recsys.evaluation.engine import measure, summarise, value_without_truth
 from recsys.evaluation.options import check_flag, check_n_items
+from recsys.evaluation.run import negative_pairs, pooled_pairs
 from recsys.inputs import read_interactions, read_lists
 from recsys.metrics import Terms
 from recsys.metrics.readings import Reading
@@ -51,6 +53,7 @@ def score_list(
     listed = recommended if type(recommended) is list else _read_list(recommended)
     grades = _read_relevant(relevant)
     rules = request.conventions(chosen) if request.params or chosen.per_metric else chosen
+    listed, all_grades, grades = _without_unjudged(listed, grades, rules)
     context = Context(n_items=check_n_items(catalogue), complete=check_flag("complete", complete))
     check_needs(request, context)
     if "lists" in request.metric.needs:
@@ -64,8 +67,9 @@ def score_list(
         else:
             _check_ids(listed, grades)
         return _value_without_truth(request, rules)
-    if scored or rules.duplicates == "error" or not {*map(type, grades.values())} <= _USUAL_GRADES:
-        return _score_with_engine(listed, grades, request, chosen, context)
+    usual = len(all_grades) == len(grades) and {*map(type, grades.values())} <= _USUAL_GRADES
+    if scored or rules.duplicates == "error" or not usual:
+        return _score_with_engine(listed, all_grades, request, chosen, context)
     _check_ids(listed, grades)
     reading = Reading(
         _hits(listed, grades, complete=complete), rules.relevant_from, rules.duplicates, context
@@ -83,8 +87,20 @@ def score_list(
         return _value_without_truth(request, rules)
     low, high = request.metric.bounds
     if value > high or value < low or math.isinf(value):
-        return _score_with_engine(listed, grades, request, chosen, context)
+        return _score_with_engine(listed, all_grades, request, chosen, context)
     return value
+
+
+def _without_unjudged(
+    listed: list[Any], grades: Mapping[Any, Any], rules: Conventions
+) -> tuple[list[Any], Mapping[Any, float], Mapping[Any, float]]:
+    """The list as the rule for unjudged items leaves it; all grades, and those that are judgements."""
+    all_grades = grades
+    if rules.negative_grades == "unjudged":
+        grades = {i: g for i, g in grades.items() if not (isinstance(g, int | float | np.number) and g < 0)}
+    if rules.judged_only == "yes":
+        listed = [entry for entry in listed if (entry[0] if isinstance(entry, tuple) else entry) in grades]
+    return listed, all_grades, grades
 
 
 def _read_list(recommended: Any) -> list[Any]:
@@ -180,10 +196,14 @@ def _score_with_engine(
     listed: list[Any], grades: Mapping[Any, float], request: Request, chosen: Conventions, context: Context
 ) -> float:
     """Score the list with the ordinary engine: for scores, strict duplicates, and full error messages."""
-    truth = read_interactions({0: dict(grades)})
+    truth = read_interactions({0: dict(grades)}, negatives=True)
+    negatives = negative_pairs(truth, chosen)
+    truth = truth if negatives is None else truth.kept(np.asarray(truth.grades) >= 0)
     if "max_grade" in request.metric.conventions and chosen.max_grade is None:
         chosen = chosen.but(max_grade=1.0 if truth.grades is None else float(truth.grades.max(initial=0.0)))
     paired = match_truth(read_lists({0: listed}), truth, complete=context.complete)
+    if negatives is not None:
+        context = replace(context, pooled=pooled_pairs(paired, negatives))
     partial = measure(paired, [request], chosen.but(no_truth="skip"), context)
     value = summarise(partial, [request])[str(request)]
     return _value_without_truth(request, chosen) if math.isnan(value) else value

@@ -188,7 +188,7 @@ def restrict_to_cases(data: Data, cases: Ids) -> Data:
         "indptr": np.concatenate([[0], np.cumsum(sizes)]),
         "codes": data.codes[at],
     }
-    for name in ("grades", "times", "counts", "scores"):
+    for name in ("grades", "times", "counts", "scores", "ranks"):
         values = getattr(data, name, None)
         if values is not None:
             changes[name] = values[at]
@@ -207,7 +207,7 @@ def watched_metrics(models: Sequence[SteppedEvaluation], stop: StopWhen) -> tupl
     means = [
         str(r)
         for r in first.requests
-        if str(r) in partial.rows.columns and str(r) not in partial.terms and r.metric.summary is None
+        if str(r) in partial.rows.columns and str(r) not in partial.terms and r.summary is None
     ]
     limited = [name for name in means if all(np.isfinite(model.ranges[name]).all() for model in models)]
     refused = [name for name in chosen or [] if name not in limited]

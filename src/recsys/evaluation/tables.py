@@ -46,6 +46,7 @@ _COUNT_NOTES = {
     "conflicting_grades": "pair|pairs with conflicting grades (the highest was kept)",
     "unknown_items": "relevant item|items outside the catalogue",
     "seen_truth": "relevant item|items the users had already seen",
+    "negative_grades": "item|items of a negative grade read as unjudged",
     "not_candidates": "relevant item|items that is|are no candidate|candidates"
     " (seen, ineligible, unknown or not ranked)",
     "without_vector": "item|items shown that has|have no vector",
@@ -448,6 +449,8 @@ def footnotes(
     if counts.get("found") == 0 and counts.get("judged"):
         lines.append("no listed item is in its user's truth: check that both sides use the same item ids")
     read = notes.get("lists", {}).get("read", {})
+    if conventions.rank_gaps == "kept" and "gaps" in read:
+        read = {**read, "gaps": read["gaps"].replace("closed up", "with empty places", 1)}
     lines += [f"lists {read[what]}" for what in ("order", "gaps") if what in read]
     lines += ["lists in the order of their rows"] if read.get("rows") == "grouped" else []
     lines += notes.get("stopped", {}).get("says", "").splitlines()

@@ -17,6 +17,7 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import NoRowsError
 from recsys.evaluation import tables
+from recsys.evaluation.engine import is_aggregated
 from recsys.evaluation.exposure import N_GROUPS, catalogue_value, exposure_key
 from recsys.metrics.registry import Request, quotient
 from recsys.stats.group_jackknife import Jackknife, coverage_jackknife_from_pairs, jackknife
@@ -212,20 +213,27 @@ def estimate(
         own = tuple(f"{request}: {note}" for note in jackknifed.notes)
         return clip_interval(replace(jackknifed, notes=own), request.metric.bounds)
     limits = request.metric.bounds if bounds is None else bounds
+    aggregate: Any = request.aggregate if is_aggregated(partial, request) else None
     found: Estimate | None = None
-    if str(request) in partial.sums and (method in ("t", "normal") or partial.per_case is None):
+    if str(request) in partial.sums and (aggregate or method in ("t", "normal") or partial.per_case is None):
+        sums = partial.sums[str(request)]
         try:
-            found = _estimate_from_sums(
-                partial.sums[str(request)], request, method=method, confidence=confidence, bounds=limits
-            )
+            if aggregate is not None:
+                found = aggregate.estimate_from(sums, confidence)
+            else:
+                found = _estimate_from_sums(
+                    sums, request, method=method, confidence=confidence, bounds=limits
+                )
         except NoRowsError:
             if partial.per_case is None:
                 raise
+    if found is None and aggregate is not None:
+        found = aggregate.estimate(partial.rows, partial.rows.columns[str(request)], confidence)
     if found is None:
         options = {"method": method, "n_resamples": n_resamples, "rng": rng}
         found = _estimate_from_rows(partial, request, confidence=confidence, bounds=limits, **options)
     new = tuple(note if note.startswith("only ") else f"{request}: {note}" for note in found.notes)
-    return clip_interval(replace(found, notes=new), request.metric.bounds)
+    return clip_interval(replace(found, notes=new), limits if aggregate else request.metric.bounds)
 
 
 def _estimate_from_sums(sums: Sums, request: Request, *, confidence: float, **options: Any) -> Estimate:

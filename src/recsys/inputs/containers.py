@@ -23,7 +23,7 @@ from recsys.inputs.ids import (
     refuse_inexact_floats,
     refuse_masked,
 )
-from recsys.inputs.rows import Rows, no_rows, to_interactions, to_lists
+from recsys.inputs.rows import Rows, no_rows, refuse_negative_grades, to_interactions, to_lists
 from recsys.types import Array, Codes, Ids, Interactions, Lists
 
 _EXPECTED = (
@@ -58,12 +58,19 @@ def read_interactions(
     table: str = "truth",
     bare: bool = False,
     may_be_empty: bool = False,
+    negatives: bool = False,
 ) -> Interactions:
-    """Truth, training data or seen items from a table or container; `bare`: without grades and times."""
+    """Truth, training data or seen items from a table or container; `bare`: without grades and times.
+
+    A negative grade is an error; `negatives` keeps them, for the conventions of an evaluation to decide.
+    """
     if isinstance(data, Interactions):
+        if not negatives and not bare:
+            refuse_negative_grades(data, table)
         return data
     roles = ("case", "user", "item") if bare else ("case", "user", "item", "grade", "time")
-    return to_interactions(_read_rows(data, roles, columns, table, may_be_empty=may_be_empty))
+    rows = _read_rows(data, roles, columns, table, may_be_empty=may_be_empty)
+    return to_interactions(rows, negatives=negatives)
 
 
 def _read_rows(

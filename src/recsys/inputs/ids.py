@@ -16,7 +16,7 @@ import numpy as np
 
 from recsys.errors import FloatIdWarning, IdTypeError, InputError, warn
 from recsys.kernels import code_strings
-from recsys.types import MAX_IDS, Array, Bool, Codes, Ids
+from recsys.types import MAX_IDS, Array, Bool, Codes, Ids, cached_property
 
 _RANGE_SPARSITY = 4  # whole numbers below this many times the rows stand for themselves
 _SMALL = 1 << 14  # values; importing Arrow does not pay for fewer
@@ -29,6 +29,40 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _CANONICAL_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _AS_TEXT_HINT = "Read the ids as text: ids='str'."
 _ID_TYPES_HINT = "Ids are whole numbers or strings; convert the column, for example with .astype(str)."
+
+
+class TextIds(Ids):
+    """Ids of text as the kernel keeps them; Python's strings are made when somebody looks at them."""
+
+    def __init__(self, texts: Any) -> None:
+        self.__dict__["texts"] = texts
+        if not texts.is_ascii():
+            _ = self.values  # bytes that are no UTF-8 are an error now
+
+    @cached_property
+    def values(self) -> Array:
+        return np.array(self.__dict__["texts"].strings(), dtype=object)
+
+    @property
+    def kind(self) -> str:
+        return "str"
+
+    def __len__(self) -> int:
+        return len(self.__dict__["texts"])
+
+    def __reduce__(self) -> Any:
+        return Ids, (self.values,)
+
+    def union(self, other: Ids, *, what: str) -> tuple[Ids, Codes | None, Codes | None]:
+        if not isinstance(other, TextIds) or other is self:
+            return super().union(other, what=what)
+        own, others = self.__dict__["texts"], other.__dict__["texts"]
+        if own.equals(others):
+            return self, None, None
+        of_self, of_other, texts = own.merge(others)
+        if len(texts) == len(self):
+            return self, None, of_other
+        return (other, of_self, None) if len(texts) == len(other) else (TextIds(texts), of_self, of_other)
 
 
 def encode(values: Array, *, table: str, column: str, as_range: bool = False) -> tuple[Ids, Codes]:
@@ -243,7 +277,7 @@ def _encode_by_kernel(values: Any) -> tuple[Ids, Codes] | None:
     """Strings coded by the compiled kernel; None if it is missing or does not take these values."""
     if isinstance(values, np.ndarray):
         encoded = code_strings(values)
-        return None if encoded is None else (Ids(values[encoded[1]]), encoded[0])
+        return None if encoded is None else (TextIds(encoded[1]), encoded[0])
     # The kernel takes one contiguous buffer; what is too much for one array stays in chunks.
     array = values.combine_chunks() if hasattr(values, "combine_chunks") else values
     if not hasattr(array, "num_chunks") and str(array.type) == "string_view":
@@ -258,9 +292,7 @@ def _encode_by_kernel(values: Any) -> tuple[Ids, Codes] | None:
         np.zeros(1, np.uint8) if text is None or text.size == 0 else np.frombuffer(text, dtype=np.uint8)
     )
     encoded = code_strings((starts, text_bytes))
-    if encoded is None:
-        return None
-    return Ids(array.take(encoded[1]).to_numpy(zero_copy_only=False)), encoded[0]
+    return None if encoded is None else (TextIds(encoded[1]), encoded[0])
 
 
 def object_array(values: list[Any]) -> Array:

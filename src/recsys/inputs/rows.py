@@ -21,6 +21,7 @@ _SMALL = 1 << 15  # rows; a plain sort is fast enough for them
 # SciPy sorts more rows faster than NumPy does, but importing it takes longer than sorting fewer.
 _MANY_ROWS, _MANY_PAIRS = 1 << 20, 1 << 18
 _FLOAT_INT_LIMIT = 2.0**53  # floats from here on are not exact integers
+_NO_NEGATIVES = "Grades start at 0 (judged, not relevant); shift them, or drop such rows."
 WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]+\s*")
 
 
@@ -82,6 +83,7 @@ def no_rows(table: str, notes: dict[str, Any] | None = None) -> Rows:
 def to_lists(rows: Rows) -> Lists:
     """Rankings: by rank, by descending score, or in the order of the rows."""
     scores: Float | None = None
+    ranks: Int | None = None
     notes = rows.notes
     if rows.score is None:
         ordered = _kernel_order(rows, "given" if rows.rank is None else "by_rank")
@@ -89,7 +91,7 @@ def to_lists(rows: Rows) -> Lists:
             users = _user_of_case(rows)
             return Lists(rows.cases, rows.items, ordered.indptr, ordered.items, None, users, rows.notes)
     if rows.rank is not None:
-        codes, notes = _items_by_rank(rows, rows.rank)
+        codes, ranks, notes = _items_by_rank(rows, rows.rank)
     else:
         order = None if rows.indptr is not None else _stable_order(rows.case, len(rows.cases))
         if rows.score is not None:
@@ -97,18 +99,21 @@ def to_lists(rows: Rows) -> Lists:
             order = _order_by_score(rows, scores, order)
             scores = scores if order is None else scores[order]
         codes = _take(rows.item, order)
-    return Lists(rows.cases, rows.items, rows.starts, codes, scores, _user_of_case(rows), notes)
+    return Lists(rows.cases, rows.items, rows.starts, codes, scores, _user_of_case(rows), notes, ranks)
 
 
-def to_interactions(rows: Rows) -> Interactions:
-    """Truth or history: one entry per (case, item), items ascending; repeated rows are merged and counted."""
+def to_interactions(rows: Rows, *, negatives: bool = False) -> Interactions:
+    """Truth or history: one entry per (case, item), items ascending; repeated rows are merged and counted.
+
+    A negative grade is an error, unless `negatives` keeps them (and counts them in the notes) for the
+    conventions to decide.
+    """
     grade = None if rows.grade is None else finite_numbers(rows.grade, rows, "grade")
-    if grade is not None and len(grade) and grade.min() < 0:
+    notes = dict(rows.notes)
+    if not negatives and grade is not None and len(grade) and grade.min() < 0:
         row = int(np.argmin(grade))
         problem = f"the grade {grade[row]:g} in {rows.name(row)} is negative."
-        hint = "Grades start at 0 (judged, not relevant); shift them, or drop such rows."
-        raise rows.error(problem, "grade", row, hint=hint)
-    notes = dict(rows.notes)
+        raise rows.error(problem, "grade", row, hint=_NO_NEGATIVES)
     indptr, item, time, counts = rows.starts, rows.item, rows.time, None
     # Items that are ascending and unique in every case are ready.
     if rows.indptr is None or not (rows.ordered or _holds_within_cases(item[1:] > item[:-1], indptr)):
@@ -119,7 +124,24 @@ def to_interactions(rows: Rows) -> Interactions:
             indptr, item, grade, time, counts = _merge_repeats(rows, grade, notes)
     if grade is not None and (grade == 1).all():
         grade = None
+    if negatives and grade is not None and len(grade) and grade.min() < 0:
+        notes["negative_grades"] = int((grade < 0).sum())
     return Interactions(rows.cases, rows.items, indptr, item, grade, time, counts, _user_of_case(rows), notes)
+
+
+def refuse_negative_grades(data: Interactions, table: str) -> None:
+    """Raise an error that names the lowest of the negative grades, if there is one."""
+    if data.grades is not None and data.notes.get("negative_grades"):
+        at = int(np.argmin(data.grades))
+        user = data.cases.name(np.searchsorted(data.indptr, at, side="right") - 1)
+        raise InputError(
+            f"the grade {data.grades[at]:g} of item {data.items.name(data.codes[at])!r} for user {user!r} is "
+            "negative.",
+            table=table,
+            column="grade",
+            hint=_NO_NEGATIVES
+            + (" negative_grades='unjudged' reads them as trec_eval does." if table == "truth" else ""),
+        )
 
 
 def _kernel_order(rows: Rows, order: kernels.Order) -> kernels.PlacedRows | None:
@@ -272,11 +294,11 @@ def _stable_order(codes: Codes, n_codes: int) -> Array | None:
     return np.asarray(csr_array((ones, (codes, rows)), shape=(n_codes, len(codes))).indices)
 
 
-def _items_by_rank(rows: Rows, rank: Array) -> tuple[Codes, dict[str, Any]]:
-    """Items in the order of their ranks, and notes that mention gaps between the ranks."""
+def _items_by_rank(rows: Rows, rank: Array) -> tuple[Codes, Int | None, dict[str, Any]]:
+    """Items in the order of their ranks; these ranks and notes that mention it if some are left out."""
     integer_ranks = rank.dtype.kind in "iu"
     if rows.indptr is not None and integer_ranks and _is_consecutive(rank, rows.indptr):
-        return rows.item, rows.notes
+        return rows.item, None, rows.notes
     if not integer_ranks:
         rank = finite_numbers(rank, rows, "rank")
         not_whole = (rank != np.floor(rank)) | (rank >= _FLOAT_INT_LIMIT)
@@ -293,7 +315,7 @@ def _items_by_rank(rows: Rows, rank: Array) -> tuple[Codes, dict[str, Any]]:
         items_by_place = np.full(len(target), -1, dtype=np.int32)
         items_by_place[target] = rows.item
         if not len(items_by_place) or items_by_place.min() >= 0:
-            return items_by_place, rows.notes
+            return items_by_place, None, rows.notes
     # There are gaps between the ranks, or two items at one rank.
     order = np.lexsort((place, rows.case))
     same_rank = (np.diff(place[order]) == 0) & (np.diff(rows.case[order]) == 0)
@@ -311,7 +333,8 @@ def _items_by_rank(rows: Rows, rank: Array) -> tuple[Codes, dict[str, Any]]:
     n_gapped = int((highest_rank > np.diff(rows.starts)).sum())
     who = f"{n_gapped:,} user{'s leave' if n_gapped > 1 else ' leaves'}"
     gaps = f"closed up where the ranks of {who} places out"
-    return rows.item[order], {**rows.notes, "read": {**rows.notes.get("read", {}), "gaps": gaps}}
+    notes = {**rows.notes, "read": {**rows.notes.get("read", {}), "gaps": gaps}}
+    return rows.item[order], place[order], notes
 
 
 def _rank_error(rows: Rows, rank: Array, row: int) -> InputError:

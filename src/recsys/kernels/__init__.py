@@ -1,7 +1,8 @@
 """The ranks of the judged items: `match_lists` for ready lists, `scan` for factors, `rank_scores` for scores.
 
-All backends give the same arrays to the last bit. `code_strings`, `place_rows` and `sum_slices` are short
-cuts of the compiled module, which return None where they do not apply; see `native_backend`.
+All backends give the same arrays to the last bit. `code_strings`, `place_rows`, `rank_dicts`, `hold_truth`
+and `sum_slices` are short cuts of the compiled module, which return None where they do not apply; see
+`native_backend`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from recsys.kernels import cuda, native_backend  # these register their backends
 from recsys.kernels.backend import (
     BACKENDS,
     Backend,
+    DictRanks,
     Execution,
     Int64s,
     Matches,
@@ -32,22 +34,34 @@ from recsys.kernels.backend import (
     kernel_of,
     to_array,
 )
-from recsys.kernels.native_backend import Order, code_strings, place_rows, sum_slices
+from recsys.kernels.native_backend import (
+    Order,
+    code_strings,
+    dict_rows,
+    hold_truth,
+    place_rows,
+    rank_dicts,
+    sum_slices,
+)
 from recsys.kernels.reference_backend import exact_floats
 
 __all__ = [
     "BACKENDS",
     "Backend",
     "Backends",
+    "DictRanks",
     "Matches",
     "Order",
     "PlacedRows",
     "ScanResult",
     "backends",
     "code_strings",
+    "dict_rows",
+    "hold_truth",
     "match_lists",
     "place_beyond",
     "place_rows",
+    "rank_dicts",
     "rank_scores",
     "scan",
     "show_backends",

@@ -73,6 +73,52 @@ class PlacedRows(NamedTuple):
     """The highest item."""
 
 
+class DictRanks(NamedTuple):
+    """The judged items of two nested dicts among the scores of their cases, the cases in the order of ids.
+
+    Judged items of a negative grade are in `n_negative`, `lowest` and `read` alone.
+    """
+
+    cases: list[str]
+    """In the order they were met: those of the run, then those of the truth alone."""
+    codes: Int32s
+    """The place of each of them in the order of ids."""
+    n_of_run: int
+    n_listed: Int64s
+    truth_indptr: Int64s
+    truth_grade: Float64s
+    """Of each case, highest first."""
+    case: Int32s
+    """Of each judged item that was found, by place in a case."""
+    grade: Float64s
+    above: Int64s
+    """How many scores are above its own."""
+    ties: tuple[Int64s, Int64s, Int64s] | None
+    """How many scores equal it, its own among them, and how many of these go first by id and as they were
+    given; None if it is the only one of its score throughout."""
+    has_ties: bool
+    """Whether any two items of a case share a score."""
+    n_negative: int
+    lowest: float
+    highest: float
+    """Of all grades."""
+    read: DictSides | None
+    """What was read, if it was to be kept."""
+
+
+class DictSides(NamedTuple):
+    """What two nested dicts held, case after case in the order they were met."""
+
+    list_sizes: Int64s
+    listed: list[str]
+    scores: Float64s
+    in_truth: Any
+    """Whether each case is one of the truth, which may say nothing of it."""
+    truth_sizes: Int64s
+    judged: list[str]
+    grades: Float64s
+
+
 class ScanResult(NamedTuple):
     """Lists, rank counts or both, found in one pass over users x items."""
 

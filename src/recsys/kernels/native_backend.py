@@ -1,8 +1,8 @@
 """The compiled kernels: calls with keywords, results in arrays that NumPy owns.
 
-Beside the kernels of every backend the compiled module has three short cuts for the code around them:
-`code_strings`, `place_rows` and `sum_slices`. They return None where they do not apply, and otherwise what
-the NumPy code of the caller computes.
+Beside the kernels of every backend the compiled module has short cuts for the code around them:
+`code_strings`, `place_rows`, `rank_dicts`, `hold_truth` and `sum_slices`. They return None where they do not
+apply, and otherwise what the Python code of the caller computes. `dict_rows` has its own Python twin.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from recsys.kernels.backend import (
     PRUNE_MODES,
     Backend,
     Csr,
+    DictRanks,
+    DictSides,
     Execution,
     Int32s,
-    Int64s,
     Matches,
     PlacedRows,
     ScanProblem,
@@ -156,9 +157,10 @@ def place_rows(
     native, _ = load()
     if native is None or len(cases) < SHORT_CUT_MIN_ROWS:
         return None
+    width = np.int32 if cases.dtype == items.dtype == np.int32 else np.int64
     placed = native.place_rows(
-        as_readable(cases, np.int64),
-        as_readable(items, np.int64),
+        as_readable(cases, width),
+        as_readable(items, width),
         None if ranks is None else as_readable(ranks, np.int64),
         order=ORDERS.index(order),
         limit=min(int(most), MAX_LIMIT),
@@ -167,8 +169,8 @@ def place_rows(
     return None if placed is None else PlacedRows(*placed)
 
 
-def code_strings(values: Any) -> tuple[Int32s, Int64s] | None:
-    """One code per string by sorted order, and the row where each distinct string first occurs.
+def code_strings(values: Any) -> tuple[Int32s, Any] | None:
+    """One code per string by sorted order, and the distinct strings in that order, as the kernel keeps them.
 
     Args:
         values: a NumPy array of objects or of strings, or (offsets, bytes) as Arrow stores strings.
@@ -181,7 +183,7 @@ def code_strings(values: Any) -> tuple[Int32s, Int64s] | None:
         InputError: values of another type or shape, or offsets beyond the bytes.
     """
     native, _ = load()
-    coded: tuple[Int32s, Int64s] | None
+    coded: tuple[Int32s, Any] | None
     if not isinstance(values, tuple):
         texts = to_array("strings", values)
         if texts.ndim != 1 or texts.dtype.kind not in "OU":
@@ -203,6 +205,61 @@ def code_strings(values: Any) -> tuple[Int32s, Int64s] | None:
     except ValueError as error:
         raise InputError(f"strings: {error}.") from error
     return coded
+
+
+def rank_dicts(
+    run: Any, truth: Any, *, shared: bool = False, keep: bool = False, float32: bool = False
+) -> DictRanks | None:
+    """Where the judged items of {case: {item: grade}} stand among the scores of {case: {item: score}}.
+
+    Args:
+        run: the scores.
+        truth: the grades, or what `hold_truth` made of them, with `shared` and without `keep`.
+        shared: leave out the cases that are on one side only.
+        keep: keep what was read, for what else the caller may need of it.
+        float32: round scores to 32 bits, as trec_eval does; of NumPy only float64 is taken then.
+
+    Returns:
+        None where anything is not plain: ids other than str, or not valid Unicode; numbers that are not
+        finite, whole from 2^53 on, or neither of Python nor of a common type of NumPy; containers
+        other than dict and defaultdict.
+    """
+    native, _ = load()
+    if native is None:
+        return None
+    ranks = native.rank_dicts(run, truth, shared=bool(shared), keep=bool(keep), float32=bool(float32))
+    if ranks is None:
+        return None
+    found = DictRanks(*ranks)
+    return found if found.read is None else found._replace(read=DictSides(*found.read))
+
+
+def hold_truth(truth: Any) -> Any:
+    """What {case: {item: whole grade}} holds now, for many calls of `rank_dicts`; None where it is not plain.
+
+    Cases without items are left out; `dicts()` of the result gives the rest back.
+    """
+    native, _ = load()
+    return None if native is None else native.hold_truth(truth)
+
+
+def dict_rows(names: Any, keys: Any, rows: Any) -> dict[str, dict[str, float]]:
+    """{name: {key: value}} of a matrix with a row for each name and a column for each key.
+
+    >>> dict_rows(["q1", "q2"], ["map", "mrr"], [[0.5, 1.0], [0.25, 0.5]])
+    {'q1': {'map': 0.5, 'mrr': 1.0}, 'q2': {'map': 0.25, 'mrr': 0.5}}
+    """
+    values = to_array("rows", rows)
+    if not isinstance(names, list) or not isinstance(keys, list) or values.shape != (len(names), len(keys)):
+        raise InputError(f"rows are of shape {values.shape}; expected a value for each name and each key.")
+    if values.dtype.kind not in "fiub":
+        raise InputError(f"rows are {values.dtype}; expected numbers.")
+    native, _ = load()
+    if native is None:
+        pairs = zip(names, values.astype(np.float64).tolist(), strict=True)
+        return {name: dict(zip(keys, row, strict=True)) for name, row in pairs}
+    nested: dict[str, dict[str, float]] = native.dict_rows(names, keys, as_readable(values, np.float64))
+    return nested
 
 
 def sum_slices(values: Any, first: float, second: float) -> tuple[float, float, bool] | None:

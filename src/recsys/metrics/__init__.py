@@ -6,12 +6,15 @@ from recsys.metrics import (  # noqa: F401
     catalogue,
     discounted,
     diversity,
+    expected_exposure,
     full_rank,
     intents,
     predictions,
     ranking,
     reference_lists,
+    retrieval,
     shown_items,
+    trec_measures,
 )
 from recsys.metrics.catalogue import CatalogueReading
 from recsys.metrics.registry import METRICS, RATINGS, Metric, Terms, lookup, lookup_rating, metric

@@ -348,6 +348,13 @@ class ItemFacts:
     def _train_counts(self) -> Int:
         return np.bincount(self.train.codes, minlength=len(self.train.items))
 
+    @cached_property
+    def events(self) -> Float:
+        """How many events each item had before: `popularity` with a user's repeats counted."""
+        train = self.train
+        counts = np.bincount(train.codes, weights=train.counts, minlength=len(train.items))
+        return self._align(train.items, counts.astype(np.float64), 0.0)
+
     def n_users(self, users: float | None = None) -> float:
         """How many users the popularity was counted over: `users` if given, else those of train=."""
         if users is not None:
@@ -367,10 +374,16 @@ class ItemFacts:
             return float(table.columns["popularity"].sum())
         return 0.0 if train is None else float(len(train.codes))
 
+    @property
+    def all_popularities(self) -> Array:
+        """The popularity of every item that has one, in no particular order."""
+        table = self.context.popularity
+        return self._train_counts if table is None else table.columns["popularity"]
+
     @cached_property
     def popularity_percentile(self) -> Float:
         """The place of each item among those somebody had, least popular first, as a share of them."""
-        counts = self._train_counts
+        counts = self.all_popularities
         levels = np.sort(counts[counts > 0])
         below = np.searchsorted(levels, self.popularity, side="left")
         up_to = np.searchsorted(levels, self.popularity, side="right")
@@ -379,7 +392,7 @@ class ItemFacts:
 
     def in_tail(self, head: float) -> Bool:
         """Which items lie outside the head: the most popular ones, with the share `head` of interactions."""
-        counts = np.sort(self._train_counts)[::-1]
+        counts = np.sort(self.all_popularities)[::-1]
         last = int(np.searchsorted(np.cumsum(counts), head * counts.sum(), side="left"))
         least_in_head = counts[min(last, len(counts) - 1)] if len(counts) else 1
         return np.asarray(self.popularity < least_in_head)

@@ -13,7 +13,7 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
 from recsys.metrics.attributes import Attribute, ItemFacts
-from recsys.metrics.catalogue import CatalogueReading
+from recsys.metrics.catalogue import WEIGHTS, CatalogueReading, check_weight, place_weights
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading, add_up, check_finite, sorted_unique
 from recsys.metrics.registry import catalogue_metric, divide_or_zero, shown_metric
@@ -21,6 +21,7 @@ from recsys.types import Array, Float, entries_of_cases, positions
 
 _STECK = "Steck, Calibrated recommendations (2018)"
 _BLOCK = 1 << 22
+MERITS = ("catalogue", "train", "equal")
 
 
 def _range_of_divergence(
@@ -33,13 +34,15 @@ def _range_of_divergence(
 
 @shown_metric(
     "miscalibration",
-    formula="divergence of the kinds shown in the first k places, q, from the kinds the user had, p",
+    formula="divergence of q, the shares of the kinds of the items shown in the first k places, from p, the"
+    " shares of the kinds of the items the user had",
     reference=_STECK,
     better="lower",
     bounds=(0.0, math.inf),
     range=_range_of_divergence,
     empty=math.nan,
     needs=("train", "items"),
+    choices={"divergence": ("kl", "js", "hellinger")},
     aliases={
         "calibration_kl": {"divergence": "kl"},
         "calibration_js": {"divergence": "js"},
@@ -59,8 +62,10 @@ def miscalibration(
 ) -> Float:
     """How far the mix of kinds a user is shown is from the mix the user had before; 0 is calibrated.
 
-    divergence=kl is sum p ln(p / q'), q' = (1 - alpha) q + alpha p; js is Jensen and Shannon's in bits and
-    hellinger's distance lies in [0, 1] too. `by` names the column of items= that holds the kinds.
+    divergence=kl is sum p ln(p / q'), q' = (1 - alpha) q + alpha p; js is (D(p, m) + D(q, m)) / 2 with D(a,
+    b) = sum a log2(a / b) and m = (p + q) / 2; hellinger is sqrt(sum (sqrt p - sqrt q)^2 / 2). In p an item
+    counts its grade in train. `by` names the column of items= that holds the kinds. A user whose p or q has
+    no kind at all is left out.
 
     >>> import recsys
     >>> kinds = {3: "a", 4: "b", 5: "a"}
@@ -178,12 +183,104 @@ def kinds(h: Reading, k: int | None, c: Conventions, *, by: str | None = None) -
     return np.bincount(pairs // size, minlength=h.n_cases) / float(k or 1)
 
 
+@shown_metric(
+    "awrf",
+    formula="distance of each group's share of the attention in the first k places from its target share",
+    reference="Sapiezynski et al., Quantifying the impact of user attention on fair representation (2019)",
+    better="lower",
+    empty=math.nan,
+    needs=("items",),
+    choices={"target": MERITS, "distance": ("total_variation", "js", "hellinger"), "weight": WEIGHTS},
+    aliases=("attention_weighted_rank_fairness",),
+)
+def awrf(
+    h: Reading,
+    k: int | None,
+    c: Conventions,
+    *,
+    by: str | None = None,
+    target: str = "catalogue",
+    distance: str = "total_variation",
+    weight: str = "geometric",
+    p: float = 0.5,
+) -> Float:
+    """How far the attention a list gives to each group is from the share the group is due; 0 is fair.
+
+    `by` names the column of items= that holds the groups. A group is due its share of the catalogue (of the
+    items of items=, if no ids are given as catalogue); with target=train of the popularity of these items,
+    with target=equal the same as any other group of them, or what is written: target=a:1|b:3 gives a quarter
+    to a. The attention to a place is its weight: geometric (p^(place - 1)), log2, log2_max2, reciprocal or
+    none. distance=total_variation is half the sum of the differences, with two groups the difference itself;
+    js and hellinger are those of `miscalibration`. Items without a group are left out, and so is a user who
+    is shown nothing else.
+
+    >>> import recsys
+    >>> items = {"maker": {3: "x", 4: "y", 5: "x", 6: "y"}}
+    >>> round(recsys.evaluate({1: [3, 4]}, {1: {4}}, "awrf@2", items=items)["awrf@2"], 4)
+    0.1667
+    """
+    del c
+    check_weight("awrf", weight, p)
+    if distance not in _DISTANCES_OF_SHARES:
+        raise ConventionError(
+            f"awrf got distance={distance!r}.", hint=f"Use {', '.join(_DISTANCES_OF_SHARES)}."
+        )
+    groups, entries = h.facts.attribute(by), h.shown(k)
+    if target in MERITS:
+        table = h.context.items
+        known = h.context.catalogue or (h.facts.ids if table is None else table.ids)
+        due = due_shares(ItemFacts(known, h.context), by, target)
+    else:
+        due = _written_shares(target, groups.labels)
+    attention = place_weights(weight, p, int(entries.place.max(initial=1)))[entries.place - 1]
+    out = np.full(h.n_cases, math.nan)
+    step = max(1, _BLOCK // max(1, len(groups.labels)))
+    for first in range(0, h.n_cases, step):
+        part = slice(first, min(first + step, h.n_cases))
+        amounts = label_amounts(groups, (entries.case, entries.item, attention), part)
+        labelled = amounts.sum(axis=1) > 0
+        shares = _shares(amounts[labelled])
+        out[part][labelled] = _DISTANCES_OF_SHARES[distance](np.broadcast_to(due, shares.shape), shares, 0.0)
+    return out
+
+
+def _total_variation(p: Float, q: Float, alpha: float) -> Float:
+    del alpha
+    return np.asarray(np.abs(p - q).sum(axis=1) / 2)
+
+
+_DISTANCES_OF_SHARES = {"total_variation": _total_variation, "js": _js, "hellinger": _hellinger}
+
+
+def _written_shares(text: str, labels: list[str]) -> Float:
+    """The share of each label from text like "a:1|b:3"; a label that is not written gets nothing.
+
+    Raises:
+        ConventionError: the text is another, or names no label.
+    """
+    due = np.zeros(len(labels))
+    for part in str(text).split("|"):
+        label, _, number = (x.strip() for x in part.rpartition(":"))
+        try:
+            due[labels.index(label)] = float(number)
+        except ValueError:
+            raise ConventionError(
+                f"awrf got target={text!r}: {part.strip()!r} is no group and its share.",
+                hint=f"Write {', '.join(MERITS)}, or target={labels[0] if labels else 'a'}:1|… "
+                f"of the groups {', '.join(labels[:5])}.",
+            ) from None
+    if not (np.isfinite(due).all() and due.min(initial=0.0) >= 0 and due.sum() > 0):
+        raise ConventionError(f"awrf got target={text!r}.", hint="Shares are at least 0, and one is above.")
+    return np.asarray(due / due.sum())
+
+
 @catalogue_metric(
     "exposure_gap",
     formula="1/2 sum over groups of |share of the exposure - share of the merit|",
     reference="Singh & Joachims, Fairness of exposure in rankings (2018)",
     better="lower",
     needs=("items",),
+    choices={"merit": MERITS, "weight": WEIGHTS},
     best_lists="exposed_by_merit",
 )
 def exposure_gap(
@@ -199,8 +296,9 @@ def exposure_gap(
     """How much of the exposure would have to move for every provider group to get the share it is due.
 
     `by` names the column of items= that holds the groups. A group is due its share of the catalogue, of
-    what users had (merit=train), or the same as any other (merit=equal). The weight of a place is log2,
-    reciprocal, geometric (p to the place) or none. Items without a group are left out.
+    what users had (merit=train: popularity), or the same as any other group of the catalogue (merit=equal).
+    The weight of a place is log2, log2_max2, reciprocal, geometric (p^(place - 1)) or none. Items without a
+    group are left out; so are items outside the catalogue, also with merit=train.
 
     >>> import recsys
     >>> options = {"items": {"maker": {3: "x", 5: "x", 4: "y"}}, "catalogue": [3, 4, 5]}
@@ -218,6 +316,7 @@ def exposure_gap(
     formula="smallest over largest (share of the exposure / share of the merit) of a group",
     reference="Singh & Joachims, Fairness of exposure in rankings (2018)",
     needs=("items",),
+    choices={"merit": MERITS, "weight": WEIGHTS},
     best_lists="exposed_by_merit",
 )
 def exposure_ratio(
@@ -231,6 +330,8 @@ def exposure_ratio(
     p: float = 0.85,
 ) -> float:
     """Exposure per merit of the group that gets least, over that of the group that gets most; 1 is fair.
+
+    Shares are those of exposure_gap; groups that are due nothing do not count.
 
     >>> import recsys
     >>> options = {"items": {"maker": {3: "x", 4: "y"}}, "catalogue": [3, 4]}
@@ -250,18 +351,24 @@ def group_shares(s: CatalogueReading, by: str | None, merit: str) -> tuple[Float
     Raises:
         ConventionError: `merit` is not catalogue, train or equal.
     """
-    if merit not in ("catalogue", "train", "equal"):
+    if merit not in MERITS:
         raise ConventionError(f"got merit={merit!r}.", hint="merit is catalogue, train or equal.")
-    groups = s.facts.attribute(by)
+    return _label_shares(s.facts.attribute(by), s.exposure), due_shares(s.facts, by, merit)
+
+
+def due_shares(facts: ItemFacts, by: str | None, merit: str) -> Float:
+    """The share that each group of these items is due: of the items, of what users had, or all the same."""
+    groups = facts.attribute(by)
+    due = _label_shares(groups, np.ones(len(facts.ids)) if merit != "train" else facts.popularity)
+    if merit == "equal":
+        due = divide_or_zero((due > 0) * 1.0, np.full(len(due), float((due > 0).sum())))
+    return due
+
+
+def _label_shares(groups: Attribute, amounts: Float) -> Float:
+    """The share of each group in one amount per item."""
     sizes = np.diff(groups.indptr)
     item = np.repeat(np.arange(len(sizes)), sizes)
     part = divide_or_zero(np.ones(len(item)), sizes[item] * 1.0)
-
-    def share(amounts: Float) -> Float:
-        total = add_up(groups.codes, amounts[item] * part, len(groups.labels))
-        return divide_or_zero(total, np.full(len(total), total.sum()))
-
-    due = share(np.ones(len(sizes)) if merit != "train" else s.facts.popularity)
-    if merit == "equal":
-        due = divide_or_zero((due > 0) * 1.0, np.full(len(due), float((due > 0).sum())))
-    return share(s.exposure), due
+    total = add_up(groups.codes, amounts[item] * part, len(groups.labels))
+    return divide_or_zero(total, np.full(len(total), total.sum()))

@@ -15,6 +15,7 @@ from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
 from recsys.metrics.attributes import ItemFacts
 from recsys.metrics.registry import catalogue_metric
+from recsys.metrics.weights import discount_weights, geometric_weights
 from recsys.types import Bool, Catalogue, Context, Float, Ids, cached_property
 
 _ADOMAVICIUS = "Adomavicius & Kwon, Improving aggregate recommendation diversity (2012)"
@@ -69,6 +70,17 @@ def check_weight(name: str, weight: str, p: float) -> None:
         )
 
 
+def place_weights(weight: str, p: float, places: int) -> Float:
+    """The weight of places 1 … `places`, at index place - 1, by a name of `WEIGHTS`.
+
+    >>> place_weights("geometric", 0.5, 3).tolist()
+    [1.0, 0.5, 0.25]
+    """
+    if weight == "none":
+        return np.ones(places)
+    return geometric_weights(p, places) if weight == "geometric" else discount_weights(weight, places)
+
+
 @catalogue_metric(
     "coverage",
     formula="different items shown in the first k places / items of the catalogue",
@@ -113,10 +125,11 @@ def distinct_items(s: CatalogueReading, k: int | None, c: Conventions) -> float:
 
 @catalogue_metric(
     "gini",
-    formula="sum over items i = 1 … n by exposure x of (2i - n - 1) x_i / (n sum x)",
+    formula="sum over i = 1 … n of (2i - n - 1) x_i / (n sum x), x = exposure of the n items, ascending",
     reference="Fleder & Hosanagar, Blockbuster culture's next rise or fall (2009)",
     better="lower",
     conventions=("gini_over",),
+    choices={"weight": WEIGHTS, "corrected": ("no", "yes")},
     best_lists="evenly_exposed",
 )
 def gini(
@@ -130,8 +143,8 @@ def gini(
 ) -> float:
     """How unevenly the places go to the items: 0 all the same, near 1 all to one item.
 
-    weight=log2, reciprocal or geometric (p to the place) weighs a showing by its place; corrected=yes
-    divides by n - 1 instead of n.
+    weight=log2, log2_max2, reciprocal or geometric (p^(place - 1)) weighs a showing by its place;
+    corrected=yes divides by n - 1 instead of n. It is 0 for fewer than two items, or if none is shown.
 
     >>> import recsys
     >>> recsys.evaluate({1: [3, 5], 2: [3, 4]}, {1: {3}}, "gini@2", catalogue=[3, 4, 5, 6])["gini@2"]
@@ -149,10 +162,11 @@ def gini(
 
 @catalogue_metric(
     "entropy",
-    formula="- sum over items of p log2 p, p = the item's share of all places",
+    formula="- sum over items of s log(s), s = the item's share of the exposure of all items; log to `base`",
     reference=_ADOMAVICIUS,
     bounds=(0.0, math.inf),
     aliases=("shannon_entropy",),
+    choices={"weight": WEIGHTS},
     best_lists="evenly_exposed",
 )
 def entropy(
@@ -165,6 +179,8 @@ def entropy(
     p: float = 0.85,
 ) -> float:
     """How widely the places are spread over the items, in bits: log2(n) when n items share them evenly.
+
+    `weight` and `p` weigh a showing by its place, as for gini; an item that is not shown adds 0.
 
     >>> import recsys
     >>> recsys.evaluate({1: [3, 5], 2: [3, 4]}, {1: {3}}, "entropy@2")["entropy@2"]
@@ -198,6 +214,8 @@ def _is_cold(facts: ItemFacts, *, below: float) -> Bool:
 def cold_coverage(s: CatalogueReading, k: int | None, c: Conventions, *, below: float = 5.0) -> float:
     """The share of the cold items, had by fewer than `below` users, that anybody is shown; 0 if none is cold.
 
+    Items of the catalogue of which only the number is known are cold.
+
     >>> import recsys
     >>> result = recsys.evaluate(
     ...     {1: [3, 5]}, {1: {3}}, "cold_coverage(below=1)@2", train={1: [3]}, catalogue=[3, 5, 6]
@@ -212,7 +230,8 @@ def cold_coverage(s: CatalogueReading, k: int | None, c: Conventions, *, below: 
 
 @catalogue_metric(
     "personalisation",
-    formula="1 - mean over the pairs of users of shared items / sqrt(length x length)",
+    formula="1 - (sum over items of e^2 - n) / (n (n - 1)), e = sum over the users who are shown the item of "
+    "1 / sqrt(different items shown to that user), n = users who are shown anything",
     reference="Zhou et al., Solving the apparent diversity-accuracy dilemma (2010)",
     exposure="list",
     aliases=("personalization", "inter_list_diversity"),
@@ -221,7 +240,10 @@ def cold_coverage(s: CatalogueReading, k: int | None, c: Conventions, *, below: 
 def personalisation(s: CatalogueReading, k: int | None, c: Conventions) -> float:
     """How different the lists of two users are on average: 0 all the same, 1 nothing shared.
 
-    No pair of users is formed: an item shown to n users is shared by n (n - 1) / 2 pairs.
+    It is 1 less the mean over the pairs of users of shared items / sqrt(items shown to one x to the other);
+    0 for fewer than two users. Lists are sets of items here: a repeat does not count, whatever `duplicates`
+    says. Items outside the catalogue count. 1 / sqrt(…) is rounded to a multiple of 2^-36; a value that this
+    takes out of [0, 1] is set to the nearer bound.
 
     >>> import recsys
     >>> result = recsys.evaluate({1: [3, 5], 2: [3, 4]}, {1: {3}}, "personalisation@2")

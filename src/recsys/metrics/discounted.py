@@ -16,7 +16,13 @@ from recsys.metrics.expectation import cascade
 from recsys.metrics.ranges import DataLimits, Range
 from recsys.metrics.readings import Reading, cut_at
 from recsys.metrics.registry import divide_or_zero, metric
-from recsys.metrics.weights import discount_weights, gains, geometric_weights, running_weights
+from recsys.metrics.weights import (
+    discount_weights,
+    gains,
+    geometric_weights,
+    graded_shares,
+    running_weights,
+)
 from recsys.types import Float, runs
 
 _LONGEST_IDEAL = 1 << 24
@@ -39,7 +45,7 @@ def _range_of_dcg(data: DataLimits, k: int | None, c: Conventions) -> Range:
 
 @metric(
     "dcg",
-    formula="sum over hits at place r <= k of gain / log2(r + 1)",
+    formula="sum over hits at place r <= k of gain / discount(r), by default grade / log2(r + 1)",
     reference="Järvelin & Kekäläinen, Cumulated gain-based evaluation of IR techniques (2002)",
     bounds=(0.0, math.inf),
     range=_range_of_dcg,
@@ -61,7 +67,7 @@ def dcg(h: Reading, k: int | None, c: Conventions) -> Float:
 
 @metric(
     "ndcg",
-    formula="dcg / dcg of the best possible list",
+    formula="dcg / ideal, ideal = dcg of the relevant items alone, highest gain first, cut as `ideal` says",
     reference="Järvelin & Kekäläinen, Cumulated gain-based evaluation of IR techniques (2002)",
     conventions=("gain", "discount", "ideal"),
     weighted=True,
@@ -78,6 +84,9 @@ def dcg(h: Reading, k: int | None, c: Conventions) -> Float:
 )
 def ndcg(h: Reading, k: int | None, c: Conventions) -> Float:
     """How close the list comes to the best possible one, places near the top weighing most.
+
+    The ideal list holds the relevant items of the truth, listed or not, sorted by gain, in places 1, 2, …;
+    the decision `ideal` says how many of them count.
 
     >>> import recsys
     >>> round(recsys.score_list([1, 5, 3, 8, 2], {3, 8, 10}, "ndcg@10"), 4)
@@ -107,6 +116,31 @@ def ndcg(h: Reading, k: int | None, c: Conventions) -> Float:
 
 
 @metric(
+    "sdcg",
+    formula="sum over hits at place r <= k of grade / max_grade / log2(r + 1), over the sum of "
+    "1 / log2(r + 1) of the first k places",
+    reference="Azzopardi, Thomas & Moffat, cwl_eval: an evaluation tool for information retrieval (2019)",
+    at_k="required",
+    conventions=("max_grade",),
+)
+def sdcg(h: Reading, k: int | None, c: Conventions, *, min_grade: float = 0.0) -> Float:
+    """Scaled discounted gain: the list against one that holds an item of the highest grade at all k places.
+
+    The gain of a hit, grade / max_grade in the formula, is (grade - min_grade) / (max_grade - min_grade),
+    within 0 and 1. A max_grade that is not above min_grade is an error.
+
+    >>> import recsys
+    >>> round(recsys.score_list([3, 5, 8], {3: 1, 8: 2}, "sdcg@3"), 4)
+    0.4693
+    """
+    if k is None or k > _LONGEST_IDEAL:
+        raise ConventionError("sdcg has an ideal of k places, and k is in the millions.", hint="Use ndcg.")
+    gain = graded_shares(h.grade, min_grade, c.max_grade)
+    weights = h.place_weights(lambda n: discount_weights("log2", n), k)
+    return np.asarray(h.add(gain * weights) / running_weights("log2", k)[k])
+
+
+@metric(
     "rbp",
     formula="(1 - p) sum over hits at place r <= k of p^(r - 1)",
     reference="Moffat & Zobel, Rank-biased precision (2008)",
@@ -121,11 +155,41 @@ def rbp(h: Reading, k: int | None, c: Conventions, *, p: float = 0.8) -> Float:
     0.625
     """
     del c
+    return (1 - p) * h.add(_chances_to_look(h, k, p))
+
+
+def _chances_to_look(h: Reading, k: int | None, p: float) -> Float:
+    """p^(place - 1) of each relevant hit, 0 beyond k."""
     if not 0 < p < 1:
         raise ConventionError(
             f"rbp needs a persistence between 0 and 1, got p={p!r}.", hint="Write rbp(p=0.8)."
         )
-    return (1 - p) * h.add(h.place_weights(lambda n: geometric_weights(p, n), k))
+    return h.place_weights(lambda n: geometric_weights(p, n), k)
+
+
+def _range_of_graded_rbp(data: DataLimits, k: int | None, c: Conventions, *, p: float) -> Range:
+    gain = gains(c.gain, data.relevant_grades(c)[1])
+    return 0.0, float(gain.max(initial=0.0)) * (1 - p ** data.places(k))
+
+
+@metric(
+    "graded_rbp",
+    formula="(1 - p) sum over hits at place r <= k of gain p^(r - 1)",
+    reference="Moffat & Zobel, Rank-biased precision (2008)",
+    bounds=(0.0, math.inf),
+    range=_range_of_graded_rbp,
+    conventions=("gain",),
+    grows_with_k=True,
+    sum_over_places=True,
+)
+def graded_rbp(h: Reading, k: int | None, c: Conventions, *, p: float = 0.8) -> Float:
+    """Rank-biased precision in which a hit counts its gain: grades above 1 can take it above 1.
+
+    >>> import recsys
+    >>> recsys.score_list([3, 5, 8], {3: 1, 8: 2}, "graded_rbp(p=0.5)")
+    0.75
+    """
+    return (1 - p) * h.add(h.gain(c.gain) * _chances_to_look(h, k, p))
 
 
 @metric(
@@ -140,6 +204,9 @@ def rbp(h: Reading, k: int | None, c: Conventions, *, p: float = 0.8) -> Float:
 )
 def err(h: Reading, k: int | None, c: Conventions) -> Float:
     """How early a reader is satisfied who is the likelier to stop at an item the better it is.
+
+    R is 0 at a place that is no hit. A relevant item in the list, beyond k too, of a grade above max_grade is
+    an error.
 
     >>> import recsys
     >>> recsys.score_list([3, 5, 8], {3: 1, 8: 1}, "err")

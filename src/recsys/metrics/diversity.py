@@ -21,6 +21,7 @@ from recsys.metrics.readings import Entries, Reading
 from recsys.metrics.registry import divide_or_zero, shown_metric
 from recsys.types import Array, Float, Int, entries_of_cases
 
+_ZIEGLER = "Ziegler et al., Improving recommendation lists through topic diversification (2005)"
 _BLOCK_BYTES = 32 << 20
 _WHOLE_BYTES = 256 << 20
 
@@ -39,10 +40,14 @@ def _range_of_ild(data: DataLimits, k: int | None, c: Conventions, *, distance: 
 @shown_metric(
     "ild",
     formula="mean over the pairs of items shown in the first k places of their distance (1 - cosine)",
-    reference="Ziegler et al., Improving recommendation lists through topic diversification (2005)",
+    reference=_ZIEGLER,
     bounds=(0.0, math.inf),
     range=_range_of_ild,
     needs=("embeddings",),
+    choices={
+        "distance": ("cosine", "euclidean", "bounded_euclidean", "jaccard", "hamming"),
+        "missing": ("drop", "zero"),
+    },
     aliases=("intra_list_diversity", "diversity"),
     best_lists="far_apart",
     tie_order="set",
@@ -52,9 +57,10 @@ def ild(
 ) -> Float:
     """How different the items of a list are: the mean distance of its pairs, 0 for fewer than two items.
 
-    distance=cosine (0 to 2), euclidean, bounded_euclidean (d / (1 + d)), jaccard or hamming (of the
-    coordinates that are not 0), or a function of two vectors. An item without a vector is left out, or with
-    missing=zero has the vector 0.
+    distance=cosine (1 - cosine, 0 to 2), euclidean (d), bounded_euclidean (d / (1 + d)), jaccard (1 -
+    coordinates in which both are not 0 / those in which one is not; 0 if there are none), hamming (the number
+    of coordinates in which exactly one is not 0), or a function of two vectors. An item without a vector is
+    left out, or with missing=zero has the vector 0.
 
     >>> import recsys
     >>> vectors = {3: [1.0, 0.0], 4: [0.0, 1.0], 5: [1.0, 0.0]}
@@ -68,7 +74,7 @@ def ild(
             hint=f"Use cosine, {', '.join(DISTANCES)}, or a function of two vectors.",
         )
     if distance == "cosine":
-        return _mean_cosine_distance(h, h.shown(k), drop=missing == "drop")
+        return 1.0 - np.nan_to_num(_mean_cosine(h, h.shown(k), drop=missing == "drop"), nan=1.0)
     out = np.zeros(h.n_cases)
     for cases, block in vector_blocks(h, h.shown(k), drop=missing == "drop"):
         out[cases] = (
@@ -77,8 +83,34 @@ def ild(
     return out
 
 
-def _mean_cosine_distance(h: Reading, entries: Entries, *, drop: bool) -> Float:
-    """1 - mean cosine of the pairs; a vector of zeros has cosine 0 with every other."""
+@shown_metric(
+    "ils",
+    formula="mean over the pairs of items shown in the first k places of their cosine",
+    reference=_ZIEGLER,
+    better="lower",
+    bounds=(-1.0, 1.0),
+    empty=math.nan,
+    needs=("embeddings",),
+    choices={"missing": ("drop", "zero")},
+    aliases=("intra_list_similarity",),
+    tie_order="set",
+)
+def ils(h: Reading, k: int | None, c: Conventions, *, missing: str = "drop") -> Float:
+    """How similar the items of a list are: 1 - ild. A list without a pair of items is left out.
+
+    An item without a vector is left out, or with missing=zero has the vector 0.
+
+    >>> import recsys
+    >>> vectors = {3: [1.0, 0.0], 4: [0.0, 1.0], 5: [1.0, 0.0]}
+    >>> recsys.evaluate({1: [3, 4], 2: [3, 5]}, {1: {3}}, "ils@2", embeddings=vectors)["ils@2"]
+    0.5
+    """
+    del c
+    return np.clip(_mean_cosine(h, h.shown(k), drop=missing == "drop"), -1.0, 1.0)
+
+
+def _mean_cosine(h: Reading, entries: Entries, *, drop: bool) -> Float:
+    """Mean cosine of the pairs, NaN without a pair; a vector of zeros has cosine 0 with every other."""
     rows, matrix = h.facts.rows, h.facts.matrix
     known = rows[entries.item] >= 0
     case, row = entries.case[known], rows[entries.item[known]]
@@ -90,7 +122,7 @@ def _mean_cosine_distance(h: Reading, entries: Entries, *, drop: bool) -> Float:
     sums = sums_by_case(matrix, case, row, divide_or_zero(np.ones(len(row)), norm), borders)
     for first, last, total in zip(borders[:-1], borders[1:], sums, strict=True):
         square[first:last] = np.einsum("nd,nd->n", total, total)
-    return np.where(n > 1, 1.0 - divide_or_zero(square - n_nonzero, n * (n - 1.0)), 0.0)
+    return np.where(n > 1, divide_or_zero(square - n_nonzero, n * (n - 1.0)), math.nan)
 
 
 def vector_blocks(h: Reading, entries: Entries, *, drop: bool) -> Iterator[tuple[Int, Float]]:
@@ -182,7 +214,9 @@ DISTANCES: dict[str, Callable[[Float], Float]] = {
 def alignment(h: Reading, k: int | None, c: Conventions) -> Float:
     """How similar the items shown are to their user: profiles=, or the mean vector of what the user had.
 
-    An item without a vector is left out; a user without a vector is left out of the mean.
+    If profiles= is given, train= is not read. The mean of what the user had is weighted by the grades in
+    train. An item without a vector is left out; a user without a vector, with a vector of zeros or with no
+    item left is left out of the mean.
 
     >>> import recsys
     >>> vectors = {3: [1.0, 0.0], 4: [0.0, 1.0], 5: [1.0, 0.0]}
@@ -201,13 +235,15 @@ def alignment(h: Reading, k: int | None, c: Conventions) -> Float:
     bounds=(0.0, 2.0),
     empty=math.nan,
     needs=("embeddings", "train"),
+    choices={"missing": ("drop", "zero")},
     best_lists="farthest_from_user",
     tie_order="items",
 )
 def unexpectedness(h: Reading, k: int | None, c: Conventions, *, missing: str = "drop") -> Float:
     """How far the items shown are from the items the user had, pair by pair on average.
 
-    An item without a vector is left out, or with missing=zero has cosine 0 with every other.
+    An item without a vector is left out, or with missing=zero one that is shown has cosine 0 with every
+    other. The grades in train do not count. A user with no item left on either side is left out of the mean.
 
     >>> import recsys
     >>> vectors = {3: [1.0, 0.0], 4: [0.0, 1.0], 5: [1.0, 0.0]}

@@ -13,7 +13,7 @@ import numpy as np
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError, NotDefinedError
 from recsys.metrics.ranges import DataLimits, Range
-from recsys.metrics.readings import Reading, check_finite, cut_at
+from recsys.metrics.readings import Reading, check_finite, cut_at, divisor
 from recsys.metrics.registry import Terms, divide_or_nan, divide_or_zero, metric
 from recsys.types import Float, Int
 
@@ -22,7 +22,7 @@ _HU = "Hu, Koren & Volinsky, Collaborative filtering for implicit feedback datas
 
 @metric(
     "bpref",
-    formula="1/R sum over relevant hits of (1 - min(judged non-relevant above, R) / min(R, N))",
+    formula="1/R sum over hits of (1 - min(b, R) / min(R, N)), b = judged items above that are not relevant",
     reference="Buckley & Voorhees, Retrieval evaluation with incomplete information (2004)",
     at_k="never",
     ties="refuse",
@@ -30,6 +30,9 @@ _HU = "Hu, Koren & Volinsky, Collaborative filtering for implicit feedback datas
 )
 def bpref(h: Reading, k: int | None, c: Conventions) -> Float:
     """How rarely something judged bad stands above something judged good; unjudged items are ignored.
+
+    R is the number of relevant items of the truth and N that of its other items; without any of these (N = 0)
+    every hit counts 1. A repeat is not counted in b.
 
     >>> import recsys
     >>> recsys.score_list([1, 3, 5, 8], {1: 0, 3: 1, 8: 1}, "bpref")
@@ -49,7 +52,7 @@ def _range_of_rank(data: DataLimits, k: int | None, c: Conventions) -> Range:
 
 @metric(
     "average_rank",
-    formula="mean place of the relevant items",
+    formula="mean place of the relevant items in the list",
     reference="Bordes et al., Translating embeddings for modeling multi-relational data (2013)",
     at_k="never",
     kind="ratio",
@@ -66,7 +69,8 @@ def _range_of_rank(data: DataLimits, k: int | None, c: Conventions) -> Range:
 def average_rank(h: Reading, k: int | None, c: Conventions) -> Terms:
     """Where the relevant items stand on average among all candidates.
 
-    average=pooled is the mean over the relevant items of all users.
+    Relevant items that are not in the list do not count; a case without any in it is left out. average=pooled
+    is the mean over the relevant items of all users.
 
     >>> import recsys
     >>> recsys.score_list([1, 3, 5, 8], {3, 8}, "average_rank", complete=True)
@@ -78,7 +82,7 @@ def average_rank(h: Reading, k: int | None, c: Conventions) -> Terms:
 
 @metric(
     "percentile_rank",
-    formula="mean (place - 1) / (candidates - 1) of the relevant items",
+    formula="mean (place - 1) / (candidates - 1) of the relevant items in the list",
     reference="average_rank as a share of the candidates; " + _HU + " weigh and pool it",
     at_k="never",
     kind="ratio",
@@ -93,7 +97,8 @@ def percentile_rank(h: Reading, k: int | None, c: Conventions) -> Terms:
     """How far down the relevant items stand: 0 is the very top, 1 the very bottom, 0.5 is chance.
 
     Every user weighs the same, and so does every relevant item; average=pooled is the mean over the relevant
-    items of all users. The measure of Hu, Koren & Volinsky is expected_percentile_rank.
+    items of all users. A single candidate has 0; a case without a relevant item in its list is left out. The
+    measure of Hu, Koren & Volinsky is expected_percentile_rank.
 
     >>> import recsys
     >>> recsys.score_list([1, 3, 5], {3}, "percentile_rank", complete=True)
@@ -105,7 +110,8 @@ def percentile_rank(h: Reading, k: int | None, c: Conventions) -> Terms:
 
 @metric(
     "expected_percentile_rank",
-    formula="sum over all relevant items of grade (place - 1) / (candidates - 1), over the sum of grades",
+    formula="sum over all relevant items in the lists of grade (place - 1) / (candidates - 1), over the sum"
+    " of their grades",
     reference=_HU,
     at_k="never",
     kind="ratio",
@@ -119,7 +125,9 @@ def percentile_rank(h: Reading, k: int | None, c: Conventions) -> Terms:
 def expected_percentile_rank(h: Reading, k: int | None, c: Conventions) -> Terms:
     """How far down the relevant items of all users stand, weighted by their grades: 0 is the top, 0.5 chance.
 
-    An item watched ten times counts ten times, and so a user with much in the truth weighs more.
+    An item watched ten times counts ten times, and so a user with much in the truth weighs more: it is always
+    pooled. The value of one case is the same quotient over its own items; a case without a relevant item in
+    its list is left out.
 
     >>> import recsys
     >>> lists, truth = {1: [3, 4, 5], 2: [5, 4, 3]}, {1: {3: 9.0, 5: 1.0}, 2: {4: 2.0}}
@@ -133,7 +141,7 @@ def expected_percentile_rank(h: Reading, k: int | None, c: Conventions) -> Terms
 
 @metric(
     "auc",
-    formula="share of (relevant, other) pairs in the right order",
+    formula="share of the (relevant, other) pairs of items in the list in which the relevant one is higher",
     reference="Rendle et al., BPR: Bayesian personalized ranking (2009)",
     at_k="never",
     empty=math.nan,
@@ -144,6 +152,8 @@ def expected_percentile_rank(h: Reading, k: int | None, c: Conventions) -> Terms
 )
 def auc(h: Reading, k: int | None, c: Conventions) -> Float:
     """How often a relevant item stands above one that is not.
+
+    Every entry that is no hit is an other item. A case whose list lacks either kind is left out.
 
     >>> import recsys
     >>> recsys.score_list([1, 3, 5, 8], {3, 8}, "auc", complete=True)
@@ -166,9 +176,13 @@ def auc(h: Reading, k: int | None, c: Conventions) -> Float:
     combine_if="always",
     empty=math.nan,
     needs=("candidates",),
+    choices={"weight": ("candidates", "relevant")},
 )
 def gauc(h: Reading, k: int | None, c: Conventions, *, weight: str = "candidates") -> Terms:
     """AUC per case, averaged so that busy cases weigh more.
+
+    The value of one case is its AUC. weight=relevant weighs by the relevant items in the list. A case without
+    an AUC is left out.
 
     >>> import recsys
     >>> lists, truth = {1: [3, 5], 2: [5, 3, 4, 6]}, {1: [3], 2: [3]}
@@ -186,7 +200,7 @@ def gauc(h: Reading, k: int | None, c: Conventions, *, weight: str = "candidates
 
 @metric(
     "pauc",
-    formula="sum over relevant items of max(0, k - non-relevant above) / (relevant k)",
+    formula="sum over hits of max(0, c - other items above) / (hits c), c = min(k, other items in the list)",
     reference="Dodd & Pepe, Partial AUC estimation and regression (2003); PartialAUC of RecTools",
     at_k="required",
     empty=math.nan,
@@ -195,6 +209,8 @@ def gauc(h: Reading, k: int | None, c: Conventions, *, weight: str = "candidates
 )
 def pauc(h: Reading, k: int | None, c: Conventions) -> Float:
     """AUC against the k non-relevant items that stand highest.
+
+    Hits are those of the whole list. A case without hits or without other items is left out.
 
     >>> import recsys
     >>> recsys.score_list([1, 3, 5, 8], {3, 8}, "pauc@1", complete=True)
@@ -209,60 +225,67 @@ def pauc(h: Reading, k: int | None, c: Conventions) -> Float:
 
 @metric(
     "accuracy",
-    formula="(TP + TN) / catalogue, of the cut at k as a classifier",
+    formula="(TP + TN) / catalogue; TP = hits(k), FP = min(k, length) - TP, FN = relevant - TP, TN the rest",
     reference="Accuracy of RecTools",
     at_k="required",
     empty=None,
+    conventions=("accuracy_over",),
+    over="accuracy_over",
     needs=("catalogue",),
 )
 def accuracy(h: Reading, k: int | None, c: Conventions) -> Float:
     """How much of the catalogue the cut classifies correctly: relevant above it, the rest below.
 
-    A user who is shown nothing is right about everything that is not relevant.
+    A user who is shown nothing is right about everything that is not relevant. accuracy_over=k takes places
+    that a short list leaves empty for wrong recommendations, as RecTools does. A catalogue of fewer items
+    than a list shows and a truth holds together, so that TN would be negative, is an error.
 
     >>> import recsys
     >>> recsys.score_list([1, 3, 5], {3, 8}, "accuracy@2", catalogue=10)
     0.8
     """
-    del c
-    size, shown, hits = _confusion_counts(h, k)
+    size, shown, hits = _confusion_counts(h, k, c)
     wrong = (shown - hits) + (h.n_relevant - hits)
     return (size - wrong) / size
 
 
 @metric(
     "mcc",
-    formula="(TP TN - FP FN) / sqrt((TP+FP)(TP+FN)(TN+FP)(TN+FN))",
+    formula="(TP TN - FP FN) / sqrt((TP+FP)(TP+FN)(TN+FP)(TN+FN)), counted as for accuracy",
     reference="Matthews, Comparison of the predicted and observed secondary structure (1975)",
     at_k="required",
     bounds=(-1.0, 1.0),
     empty=None,
+    conventions=("accuracy_over",),
+    over="accuracy_over",
     needs=("catalogue",),
 )
 def mcc(h: Reading, k: int | None, c: Conventions) -> Float:
-    """Correlation between being shown and being relevant, over the catalogue.
+    """Correlation between being shown and being relevant, over the catalogue; 0 if the root is 0.
+
+    A catalogue too small for TN is an error, as for accuracy, so no number under the root is negative.
 
     >>> import recsys
     >>> round(recsys.score_list([1, 3, 5], {3, 8}, "mcc@2", catalogue=10), 6)
     0.375
     """
-    del c
-    size, shown, hits = _confusion_counts(h, k)
+    size, shown, hits = _confusion_counts(h, k, c)
     relevant = h.n_relevant.astype(np.float64)
     spread = np.sqrt(shown * relevant * (size - shown) * (size - relevant))
     return divide_or_zero(hits * size - shown * relevant, spread)
 
 
-def _confusion_counts(h: Reading, k: int | None) -> tuple[float, Float, Float]:
+def _confusion_counts(h: Reading, k: int | None, c: Conventions) -> tuple[float, Float, Float]:
     """Items of the catalogue, and per case the items shown and the hits in the first k places."""
     size = h.context.n_items or 0
-    shown = cut_at(k, h.n_listed).astype(np.float64)
-    if len(shown) and max(float(shown.max()), float(h.n_relevant.max())) > size:
+    shown, hits = divisor(c.accuracy_over, k, h), h.count(k)
+    least = np.maximum(shown + h.n_relevant - np.minimum(hits, h.n_relevant), shown)
+    if len(shown) and float(least.max()) > size + 1e-9:
         raise NotDefinedError(
-            f"the catalogue holds {size} items, fewer than a list or a truth does.",
+            f"the catalogue holds {size} items, fewer than a list and a truth do together.",
             hint="Pass catalogue= with every item that can be recommended or relevant.",
         )
-    return float(size), shown, h.count(k)
+    return float(size), shown, hits
 
 
 def _percentiles(h: Reading) -> Float:

@@ -32,8 +32,11 @@ Weights = Callable[[int], Float]
 
 
 def intent_metric(name: str, **facts: Any) -> Callable[[Body], Body]:
-    """Register a metric of the intents that the relevant items shown serve."""
-    return metric(name, needs=("lists", "intents"), ties="refuse", **facts)
+    """Register a metric of the intents that the relevant items shown serve.
+
+    A case without intents has no value, also if its list is empty: `empty` is what the body gives.
+    """
+    return metric(name, needs=("lists", "intents"), ties="refuse", empty=None, **facts)
 
 
 class IntentHits(NamedTuple):
@@ -293,6 +296,11 @@ def _range_over_greedy(
 def alpha_dcg(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) -> Float:
     """Discounted gain in which an intent served before counts less, as a share of what no list can exceed.
 
+    The intents of a case are the labels of its relevant items; a case without any is left out, also if its
+    list is empty. An item serves
+    its labels if it is a hit; "times served above" counts the hits at higher places with that label. The
+    divisor is the number of intents x sum over r = 1 … k of (1 - alpha)^(r - 1) / log2(r + 1).
+
     >>> import recsys
     >>> intents = {1: {"a": ["x"], "b": ["y"], "d": ["y"], "c": ["z"]}}
     >>> lists = {1: ["a", "d", "e", "b"]}
@@ -306,7 +314,7 @@ def alpha_dcg(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) 
 
 @intent_metric(
     "alpha_ndcg",
-    formula="alpha_dcg / alpha_dcg of the best order, built one item after the other",
+    formula="sum over places r <= k of gain_r / log2(r + 1), over that of the greedy list",
     reference=_CLARKE,
     bounds=(0.0, math.inf),
     range=_range_over_greedy,
@@ -316,7 +324,10 @@ def alpha_dcg(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) 
 def alpha_ndcg(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) -> Float:
     """Discounted gain in which an intent served before counts less, over that of a greedily best list.
 
-    The greedy list is not always the very best one, so a list may end up a little above 1.
+    The divisor is the same sum over a list that is built greedily: at each place the relevant item of the
+    highest gain_r, given those above; of equally good ones that with the last id; as long as there are
+    relevant items with an intent, and at most k if there is a cut-off. It is not always the very best list,
+    so a list may end up a little above 1.
 
     >>> import recsys
     >>> intents = {1: {"a": ["x"], "b": ["y"]}}
@@ -337,6 +348,9 @@ def alpha_ndcg(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5)
 def err_ia(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) -> Float:
     """How early readers with different intents are satisfied, as a share of what no list can exceed.
 
+    gain_r is that of alpha_dcg; the divisor is the number of intents x sum over r = 1 … k of
+    (1 - alpha)^(r - 1) / r.
+
     >>> import recsys
     >>> intents = {1: {"a": ["x"], "b": ["y"], "d": ["y"], "c": ["z"]}}
     >>> result = recsys.evaluate({1: ["a", "d", "e", "b"]}, {1: [*"abcd"]}, "err_ia@5", intents=intents)
@@ -349,7 +363,7 @@ def err_ia(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) -> 
 
 @intent_metric(
     "nerr_ia",
-    formula="err_ia / err_ia of the best order, built one item after the other",
+    formula="sum over places r <= k of gain_r / r, over that of the greedy list",
     reference="Chapelle et al., Intent-based diversification of web search results (2011)",
     bounds=(0.0, math.inf),
     range=_range_over_greedy,
@@ -358,6 +372,8 @@ def err_ia(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) -> 
 )
 def nerr_ia(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) -> Float:
     """How early readers with different intents are satisfied, over the same of a greedily best list.
+
+    gain_r is that of alpha_dcg, the greedy list that of alpha_ndcg.
 
     >>> import recsys
     >>> intents = {1: {"a": ["x"], "b": ["y"]}}
@@ -370,13 +386,15 @@ def nerr_ia(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5) ->
 
 @intent_metric(
     "nrbp",
-    formula="(1 - (1 - alpha) beta) / intents x sum over places r of gain_r beta^(r - 1)",
+    formula="(1 - (1 - alpha) beta) / intents x sum over places r <= k of gain_r beta^(r - 1)",
     reference=_NRBP,
     best_lists="new_intents",
     tie_order=_order_by_gain(lambda n, beta: geometric_weights(beta, n)),
 )
 def nrbp(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5, beta: float = 0.5) -> Float:
     """What a reader finds who goes on with probability beta and tires of an intent served before.
+
+    gain_r and the intents are those of alpha_dcg.
 
     >>> import recsys
     >>> intents = {1: {"a": ["x"], "b": ["y"], "d": ["y"], "c": ["z"]}}
@@ -394,7 +412,7 @@ def nrbp(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5, beta:
 
 @intent_metric(
     "nnrbp",
-    formula="nrbp / nrbp of the best order, built one item after the other",
+    formula="sum over places r <= k of gain_r beta^(r - 1), over that of the greedy list",
     reference=_NRBP,
     bounds=(0.0, math.inf),
     range=_range_over_greedy,
@@ -403,6 +421,8 @@ def nrbp(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5, beta:
 )
 def nnrbp(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5, beta: float = 0.5) -> Float:
     """NRBP over that of a greedily best list.
+
+    gain_r is that of alpha_dcg, the greedy list that of alpha_ndcg.
 
     >>> import recsys
     >>> intents = {1: {"a": ["x"], "b": ["y"], "d": ["y"], "c": ["z"]}}
@@ -416,7 +436,8 @@ def nnrbp(h: Reading, k: int | None, c: Conventions, *, alpha: float = 0.5, beta
 
 @intent_metric(
     "map_ia",
-    formula="mean over the intents of average precision for that intent",
+    formula="mean over the intents of (sum over hits with the intent at place r <= k of such hits so far / r)"
+    " / relevant items with the intent",
     reference=_AGRAWAL,
     best_lists="intents_in_two_orders",
     tie_order=_order_by_precision,
@@ -441,7 +462,7 @@ def map_ia(h: Reading, k: int | None, c: Conventions) -> Float:
 
 @intent_metric(
     "precision_ia",
-    formula="mean over the intents of precision at k for that intent",
+    formula="mean over the intents of hits(k) with the intent / k",
     reference=_AGRAWAL,
     at_k="required",
     aliases=("p_ia",),
@@ -465,7 +486,7 @@ def precision_ia(h: Reading, k: int | None, c: Conventions) -> Float:
 
 @intent_metric(
     "subtopic_recall",
-    formula="intents served in the first k places / intents",
+    formula="different intents of the hits in the first k places / intents",
     reference="Zhai, Cohen & Lafferty, Beyond independent relevance (2003)",
     grows_with_k=True,
     aliases=("strec",),

@@ -19,7 +19,7 @@ from recsys.errors import ConventionError, InputError
 from recsys.kernels.exact_sums import exact_sum
 from recsys.metrics import full_rank
 from recsys.metrics.readings import Reading
-from recsys.metrics.registry import Metric, divide_or_nan, quotient, register_rating
+from recsys.metrics.registry import Metric, divide_or_nan, divide_or_zero, quotient, register_rating
 from recsys.types import Array, Bool, Context, Float, Hits, Int, cached_property, runs
 
 Body = Callable[..., Float]
@@ -29,16 +29,21 @@ _DRAPER = "Draper & Smith, Applied regression analysis (1998)"
 # The smallest distance from 0 and 1 a probability is allowed, as in scikit-learn's log_loss.
 _SMALLEST_PROBABILITY = 2.0**-52
 _EXPECTED = Conventions(ties="expected")
+_BINNINGS = {"binning": ("width", "count")}
 
 
 class Predictions:
     """Rows of predicted and actual numbers by group, groups ascending; all that a rating metric reads."""
 
-    def __init__(self, group: Array, n_groups: int, actual: Float, predicted: Float) -> None:
+    def __init__(
+        self, group: Array, n_groups: int, actual: Float, predicted: Float, user: Array | None = None
+    ) -> None:
         self.group = group
         self.n_groups = n_groups
         self.actual = actual
         self.predicted = predicted
+        self.user = group if user is None else user
+        """The user of each row, ascending; the group where nothing else is said."""
 
     @cached_property
     def n(self) -> Float:
@@ -255,7 +260,7 @@ def explained_variance(p: Predictions) -> Float:
 
 @row_mean(
     "log_loss",
-    formula="-mean (y log p + (1 - y) log(1 - p))",
+    formula="-mean (y ln p + (1 - y) ln(1 - p)), y = 1 if the row was clicked, p = prediction",
     reference="Good, Rational decisions (1952)",
     better="lower",
     bounds=(0.0, math.inf),
@@ -266,7 +271,8 @@ def explained_variance(p: Predictions) -> Float:
 def log_loss(p: Predictions) -> Float:
     """The mean surprise of the clicks under the predicted probabilities, in nats.
 
-    Probabilities are kept 2^-52 away from 0 and 1.
+    Probabilities are kept 2^-52 away from 0 and 1. A row was clicked if its actual number is 1, and was not
+    if it is 0.
     """
     inside = np.clip(p.probability, _SMALLEST_PROBABILITY, 1.0 - _SMALLEST_PROBABILITY)
     return -np.log(np.where(p.clicked, inside, 1.0 - inside))
@@ -274,7 +280,7 @@ def log_loss(p: Predictions) -> Float:
 
 @rating(
     "normalised_entropy",
-    formula="log_loss / entropy of the share of clicks",
+    formula="log_loss / -(s ln s + (1 - s) ln(1 - s)), s = share of rows that were clicked",
     reference="He et al., Practical lessons from predicting clicks on ads at Facebook (2014)",
     better="lower",
     bounds=(0.0, math.inf),
@@ -283,7 +289,10 @@ def log_loss(p: Predictions) -> Float:
     punishes_certainty=True,
 )
 def normalised_entropy(p: Predictions) -> Float:
-    """Log-loss over that of always predicting the share of clicks: below 1 is better than that."""
+    """Log-loss over that of always predicting the share of clicks: below 1 is better than that.
+
+    It has no value where all rows were clicked or none was.
+    """
     share = p.mean(p.clicked.astype(np.float64))
     with np.errstate(divide="ignore", invalid="ignore"):
         entropy = -(share * np.log(share) + (1.0 - share) * np.log1p(-share))
@@ -295,11 +304,16 @@ def normalised_entropy(p: Predictions) -> Float:
     formula="sum over bins of n_bin / n |mean p - share of clicks|",
     reference="Naeini, Cooper & Hauskrecht, Obtaining well calibrated probabilities (2015)",
     better="lower",
+    choices=_BINNINGS,
     aliases=("calibration_error", "expected_calibration_error"),
     sets={"clicks": 3},
 )
 def ece(p: Predictions, *, bins: float = 10.0, binning: str = "width") -> Float:
-    """How far predicted probabilities are from the shares of clicks among rows predicted alike."""
+    """How far predicted probabilities are from the shares of clicks among rows predicted alike.
+
+    binning=width: bin i of n holds predictions above (i - 1)/n up to i/n, the first one 0 too. binning=count:
+    a row is in bin floor(b n / rows), counted from 0, where b rows have a lower prediction.
+    """
     gap, _ = _calibration_gaps(p, bins, binning)
     return divide_or_nan(gap.sum(axis=1), p.n)
 
@@ -309,11 +323,12 @@ def ece(p: Predictions, *, bins: float = 10.0, binning: str = "width") -> Float:
     formula="largest |mean p - share of clicks| of a bin",
     reference="Naeini, Cooper & Hauskrecht, Obtaining well calibrated probabilities (2015)",
     better="lower",
+    choices=_BINNINGS,
     aliases=("max_calibration_error",),
     sets={"clicks": 4},
 )
 def mce(p: Predictions, *, bins: float = 10.0, binning: str = "width") -> Float:
-    """The calibration error of the worst bin."""
+    """The calibration error of the worst bin; bins are those of ece, and empty ones do not count."""
     gap, size = _calibration_gaps(p, bins, binning)
     worst = np.divide(gap, size, out=np.zeros_like(gap), where=size > 0).max(axis=1)
     return np.where(p.n > 0, worst, np.nan)
@@ -329,7 +344,7 @@ def _calibration_gaps(p: Predictions, bins: float, binning: str) -> tuple[Float,
     n_bins = int(bins)
     if binning == "width":
         # Compared with the edges themselves, because p * bins could round across an edge.
-        place = np.searchsorted(np.linspace(0.0, 1.0, n_bins + 1)[1:-1], p.probability, side="left")
+        place = np.searchsorted(np.arange(1, n_bins) / n_bins, p.probability, side="left")
     elif binning == "count":
         place = _equal_counts(p, n_bins)
     else:
@@ -366,6 +381,60 @@ def auc(p: Predictions) -> Float:
     return full_rank.auc(reading, None, _EXPECTED)
 
 
+@rating(
+    "fcp",
+    formula="concordant / (concordant + discordant) pairs of ratings of one user",
+    reference="Koren & Sill, Collaborative filtering on ordinal user feedback (2013)",
+    choices={"over": ("users", "pairs")},
+)
+def fcp(p: Predictions, *, over: str = "users") -> Float:
+    """The share of pairs of a user's ratings that are predicted in the right order; NaN without such a pair.
+
+    Two different ratings make a pair; it is discordant if the predictions are equal or in the other order.
+    Pairs are counted for each user. over=users averages both counts before they are divided, each over the
+    users who have such pairs, as Surprise does; over=pairs adds them up.
+    """
+    if over not in ("users", "pairs"):
+        raise ConventionError(f"fcp got over={over!r}.", hint="Write fcp or fcp(over=pairs).")
+    first, _ = runs(p.user)
+    right, different = _ordered_pairs(p)
+    counts = np.stack([np.add.reduceat(n, first) if len(first) else n for n in (right, different - right)])
+    # A group is a user, or all of them.
+    groups = Predictions(p.group[first], p.n_groups, np.zeros(len(first)), np.zeros(len(first)))
+    concordant, discordant = (groups.total(n) for n in counts)
+    if over == "users":
+        concordant, discordant = (
+            divide_or_zero(total, groups.total((n > 0).astype(np.float64)))
+            for total, n in ((concordant, counts[0]), (discordant, counts[1]))
+        )
+    return divide_or_nan(concordant, concordant + discordant)
+
+
+def _ordered_pairs(p: Predictions) -> tuple[Float, Float]:
+    """Of each row, in how many pairs with a lower rating of its user it is predicted higher; and all of them.
+
+    A merge sort that counts: blocks of a user's rows, by rating, are merged two by two, and each row of the
+    right block finds how many predictions of the left block lie below its own.
+    """
+    order = np.lexsort((-p.predicted, p.actual, p.user))
+    start, sizes = runs(p.user[order])
+    place = np.arange(len(order)) - np.repeat(start, sizes)
+    levels, level = np.unique(p.predicted, return_inverse=True)
+    level = level.reshape(-1)[order]
+    right_order = np.zeros(len(order))
+    for width in 2 ** np.arange(int(sizes.max(initial=1)).bit_length()):
+        block = (np.repeat(start, sizes) + place // (2 * width)) * len(levels)
+        is_right = place // width % 2 == 1
+        left = np.sort((block + level)[~is_right])
+        below = np.searchsorted(left, (block + level)[is_right]) - np.searchsorted(left, block[is_right])
+        right_order[is_right] += below
+    equal, n_equal = runs(p.user[order], p.actual[order])
+    lower = np.repeat(equal, n_equal) - np.repeat(start, sizes)
+    out = np.zeros((2, len(order)))
+    out[:, order] = right_order, lower
+    return out[0], out[1]
+
+
 def gauc(p: Predictions, *, weight: str = "impressions") -> Float:
     """AUC within each user's impressions, averaged so that busy users weigh more.
 
@@ -387,6 +456,7 @@ register_rating(
         "gauc", gauc, "sum over users of w AUC / sum of w, w = impressions or clicks of the user",
         "Zhu et al., Optimized cost per click in Taobao display advertising (2017)",
         at_k="never", kind="ratio", needs=("predictions",), empty=math.nan, params=own_params(gauc),
+        choices={"weight": ("impressions", "clicks", "users")},
         sets={"clicks": 6},
     )
 )  # fmt: skip

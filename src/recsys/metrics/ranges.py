@@ -54,9 +54,13 @@ class DataLimits:
     @property
     def popularity(self) -> Float:
         """How many users had each item."""
-        table, train = self.context.popularity, self.context.train
-        known = Ids(np.empty(0)) if train is None else train.items
-        return ItemFacts(known if table is None else table.ids, self.context).popularity
+        table = self.context.popularity
+        return ItemFacts(self.train_items if table is None else table.ids, self.context).popularity
+
+    @property
+    def train_items(self) -> Ids:
+        """The items of train=."""
+        return Ids(np.empty(0)) if self.context.train is None else self.context.train.items
 
     @property
     def item_facts(self) -> ItemFacts:

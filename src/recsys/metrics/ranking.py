@@ -120,6 +120,8 @@ def _f_of_means(precision: float, recall: float, *, beta: float) -> float:
 def f(h: Reading, k: int | None, c: Conventions, *, beta: float = 1.0) -> Terms:
     """Precision and recall in one number; recall weighs beta times as much.
 
+    f1_of=means applies the formula to the mean precision and the mean recall of the cases in the mean.
+
     >>> import recsys
     >>> recsys.score_list([1, 5, 3, 8], {3, 8, 10, 11}, "f1@4")
     0.5
@@ -183,7 +185,7 @@ def hits(h: Reading, k: int | None, c: Conventions) -> Float:
 
 @metric(
     "mrr",
-    formula="1 / place of the first relevant item",
+    formula="1 / place of the first hit, 0 if there is none in the first k places",
     reference="Voorhees, The TREC-8 question answering track report (1999)",
     aliases=("rr", "reciprocal_rank"),
     ties="own",
@@ -209,7 +211,7 @@ def mrr(h: Reading, k: int | None, c: Conventions) -> Float:
 
 @metric(
     "map",
-    formula="sum over hits at place r <= k of (hits so far / r) / min(k, relevant)",
+    formula="(sum over hits at place r <= k of hits so far / r) / min(k, relevant)",
     reference="Buckley & Voorhees, Evaluating evaluation measure stability (2000)",
     conventions=("ap_over",),
     aliases=("ap", "average_precision"),
@@ -237,6 +239,11 @@ def map_(h: Reading, k: int | None, c: Conventions) -> Float:
     return divide_or_zero(h.add(h.within(k) * precisions), over)
 
 
+def logs_of(values: Float, eps: float = 1e-5) -> Float:
+    """The natural logarithms of the values, those below `eps` raised to it; a geometric mean adds them up."""
+    return np.array([math.log(value) for value in np.maximum(values, eps).tolist()])
+
+
 def _geometric_mean(values: Float, weights: Float | None, *, eps: float) -> float:
     distinct, back = np.unique(np.maximum(values, eps), return_inverse=True)
     weight_of_value = np.bincount(back, weights=weights)
@@ -248,7 +255,7 @@ def _geometric_mean(values: Float, weights: Float | None, *, eps: float) -> floa
 
 @metric(
     "gmap",
-    formula="exp(mean over cases of ln(max(map, eps)))",
+    formula="exp(mean over the cases in the mean of ln(max(map, eps)))",
     reference="Robertson, On GMAP (2006)",
     kind="derived",
     conventions=("ap_over",),
@@ -262,6 +269,8 @@ def _geometric_mean(values: Float, weights: Float | None, *, eps: float) -> floa
 def gmap(h: Reading, k: int | None, c: Conventions, *, eps: float = 1e-5) -> Float:
     """The geometric mean of average precision: cases that do badly pull it down.
 
+    The value of one case is its average precision; eps enters only when the cases are averaged.
+
     >>> import recsys
     >>> round(recsys.evaluate({1: [3, 5], 2: [5, 3]}, {1: [3], 2: [3]}, ["gmap"])["gmap"], 4)
     0.7071
@@ -273,7 +282,7 @@ def gmap(h: Reading, k: int | None, c: Conventions, *, eps: float = 1e-5) -> Flo
 
 @metric(
     "mar",
-    formula="sum over hits at place r <= k of (hits so far / r) / relevant",
+    formula="(sum over hits at place r <= k of hits so far / r) / relevant",
     reference="MAR@K of recmetrics 0.1.5",
     ties="own",
 )
@@ -289,7 +298,7 @@ def mar(h: Reading, k: int | None, c: Conventions) -> Float:
 
 @metric(
     "r_precision",
-    formula="hits(relevant) / relevant",
+    formula="hits in the first `relevant` places / relevant",
     reference=_MANNING,
     at_k="never",
     aliases=("rprec",),
@@ -318,6 +327,9 @@ def r_precision(h: Reading, k: int | None, c: Conventions) -> Float:
 )
 def judged(h: Reading, k: int | None, c: Conventions) -> Terms:
     """How much of what was shown has been judged, relevant or not.
+
+    It is about judged items: a case without a judgement, not one without a relevant item, is one without
+    truth.
 
     >>> import recsys
     >>> recsys.score_list([3, 5, 8, 1], {3: 1, 8: 0, 9: 1}, "judged@4")

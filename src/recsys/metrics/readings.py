@@ -17,7 +17,7 @@ import numpy as np
 from recsys.conventions.decisions import Discount, Gain, relevant
 from recsys.errors import InputError, NotDefinedError
 from recsys.metrics.attributes import ItemFacts
-from recsys.metrics.weights import discount_weights, gains, running_weights
+from recsys.metrics.weights import discount_divisors, discount_weights, gains, running_weights
 from recsys.types import (
     Array,
     Bool,
@@ -123,6 +123,12 @@ class Reading:
         """Which cases have no list; None if every case has one."""
         return mask_or_none(self.n_listed == 0)
 
+    @cached_property
+    def given_no_list(self) -> Bool | None:
+        """Which cases were given no list, so that not even unjudged items could be taken out of it."""
+        given_none = self.hits.given_none
+        return self.without_list if given_none is None else mask_or_none(given_none)
+
     def without_truth(self, population: str) -> Bool | None:
         """Which cases have no relevant (or judged) items; None if every case has some."""
         if population == "listed":
@@ -137,6 +143,15 @@ class Reading:
         mask = self._relevance_mask(self.list_context.grades, len(judged))
         keep = slice(None) if mask is None else mask
         return self._truth_case[keep], judged[keep]
+
+    @cached_property
+    def relevant_grades(self) -> Float:
+        """The grade of each pair of `relevant_pairs`; 1 where the truth has none."""
+        grades = self.list_context.grades
+        if grades is None:
+            return np.ones(len(self.relevant_pairs[1]))
+        mask = self._relevance_mask(grades, len(grades))
+        return grades if mask is None else grades[mask]
 
     @cached_property
     def case(self) -> Array:
@@ -199,6 +214,31 @@ class Reading:
         return self.rank.astype(np.float64) if self.tied is None else self.rank + (self.tied - 1) / 2
 
     @cached_property
+    def once(self) -> Reading:
+        """The same with every item counted at its first place only, whatever the rule of repeats."""
+        if self.hits.repeat is None or not self._repeats_count:
+            return self
+        return Reading(self.hits, self._relevant_from, "first", self.context, self._list_context)
+
+    @cached_property
+    def place_in_ideal(self) -> Int:
+        """The place of each relevant hit in the best list, which keeps the order of equal grades."""
+        grade, mask = self.hits.truth_grade, self._truth_relevant
+        if grade is None:
+            return self.order
+        wanted = grade if mask is None else grade[mask]
+        levels, level = np.unique(-np.concatenate([wanted, self.grade]), return_inverse=True)
+        width, n_truth = len(levels), len(self._ideal_case)
+        truth_key = self._ideal_case * width + level[:n_truth]  # ascending: the truth is sorted by grade
+        hit_key = self._index * width + level[n_truth:]
+        n_better = np.searchsorted(truth_key, hit_key) - np.searchsorted(truth_key, self._index * width)
+        out = np.empty(len(hit_key), dtype=np.int64)
+        by_grade = np.argsort(hit_key, kind="stable")
+        starts, sizes = runs(hit_key[by_grade])
+        out[by_grade] = np.arange(1, len(by_grade) + 1) - np.repeat(starts, sizes)
+        return np.asarray(out + n_better)
+
+    @cached_property
     def bad_above(self) -> Float:
         """How many judged, non-relevant hits stand above each relevant hit."""
         relevant = self._relevance_mask(self.hits.grade, len(self.hits.case))
@@ -209,6 +249,18 @@ class Reading:
         starts = np.searchsorted(self.hits.case, np.arange(self.n_cases))
         before = np.concatenate([[0], running])[starts]
         return np.asarray(self._pick(running) - before[self.case], dtype=np.float64)
+
+    @cached_property
+    def unjudged_above(self) -> Int:
+        """How many listed items of a negative grade, pooled and not judged, stand above each relevant hit."""
+        if self.context.pooled is None:
+            return np.zeros(len(self.case), dtype=np.int64)
+        case, item, place = self.shown(None)
+        width = int(max(place.max(initial=0), self.rank.max(initial=0))) + 1
+        pairs = case.astype(np.int64) * len(self.facts.ids) + item
+        keys = np.sort((case.astype(np.int64) * width + place)[np.isin(pairs, self.context.pooled)])
+        first = self._index * width
+        return np.asarray(np.searchsorted(keys, first + self.rank) - np.searchsorted(keys, first))
 
     def count_judged(self, k: int | None) -> Float:
         """Judged items in the first k places, relevant or not, per case."""
@@ -266,8 +318,12 @@ class Reading:
         """DCG per case."""
 
         def dcg() -> Float:
-            weights = self.place_weights(lambda n: discount_weights(discount, n), k)
-            sums = self.add(self.gain(gain) * weights)
+            terms = self.gain(gain)
+            if isinstance(discount, str) and self.tied is None:  # one rounding a term, as by the formula
+                over = self.place_weights(lambda n: discount_divisors(discount, n), k)
+                sums = self.add(np.divide(terms, over, out=np.zeros(len(over)), where=over > 0))
+            else:
+                sums = self.add(terms * self.place_weights(lambda n: discount_weights(discount, n), k))
             return sums if self.hits.grade is None and self.weight is None else check_finite(sums, "gains")
 
         return self.cached(("dcg", gain, discount, k), dcg)
@@ -279,9 +335,23 @@ class Reading:
         if ideal_gains is None:
             return running_weights(discount, longest).take(np.minimum(self.n_relevant, places))
         inside = self._ideal_place <= places[self._ideal_case]
-        weights = discount_weights(discount, max(longest, 1))[self._ideal_place[inside] - 1]
-        sums = self.sum_by_case(self._ideal_case[inside], ideal_gains[inside] * weights)
+        case, place, terms = self._ideal_case[inside], self._ideal_place[inside] - 1, ideal_gains[inside]
+        if isinstance(discount, str):
+            terms = terms / discount_divisors(discount, max(longest, 1))[place]
+        else:
+            terms = terms * discount_weights(discount, max(longest, 1))[place]
+        sums = self.sum_by_case(case, terms)
         return check_finite(sums, "gains of the truth")
+
+    def ideal(self, gain: Gain) -> tuple[Int, Float]:
+        """The case and the gain of each place of the best list that holds every relevant item."""
+        gains_of_best = self.cached(("ideal", gain), lambda: self._sorted_gains(gain))
+        return self._ideal_case, np.ones(len(self._ideal_case)) if gains_of_best is None else gains_of_best
+
+    @cached_property
+    def hits_in_turn(self) -> list[Int]:
+        """The first relevant hit of every case that has one, then the second ones, and so on."""
+        return np.split(np.argsort(self.order, kind="stable"), np.cumsum(np.bincount(self.order)[1:]))[:-1]
 
     def largest_gain(self, gain: Gain) -> float:
         """The largest gain of a relevant item of the truth."""

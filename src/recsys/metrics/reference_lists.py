@@ -11,7 +11,6 @@ import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
-from recsys.metrics.attributes import ItemFacts
 from recsys.metrics.readings import Entries, Reading, divisor, sorted_unique
 from recsys.metrics.registry import divide_or_zero, metric, shown_metric
 from recsys.types import Float, Int
@@ -29,13 +28,13 @@ def _surprise(h: Reading, k: int | None, c: Conventions, *, expected: str, best:
     return 1.0 - h.among("reference", h.case, h.item, k).astype(np.float64)
 
 
-def _rarity(h: Reading, k: int | None, c: Conventions, *, best: bool = True) -> Float:
+def _rarity(h: Reading, k: int | None, c: Conventions, *, best: bool = True, over: str = "k") -> Float:
     """Above 0, and higher for a relevant hit of lower popularity: no order has more than the rarest on top.
 
     What a hit adds is convex and falls with the sum of place and popularity, so that equal orders of both
     have the largest sum and opposite orders the smallest.
     """
-    del k, c, best
+    del k, c, best, over
     return np.asarray(1.0 / (1.0 + h.facts.popularity[h.item]))
 
 
@@ -71,14 +70,15 @@ def _reference_order(
     formula="1/k sum over hits in the first k places of (1 - chance that the reference shows the item)",
     reference="Ge, Delgado-Battenfeld & Jannach, Beyond accuracy: coverage and serendipity (2010)",
     needs=("lists", "reference"),
+    choices={"expected": ("frequency", "own")},
     best_lists="least_expected",
     tie_order=_surprise,
 )
 def serendipity(h: Reading, k: int | None, c: Conventions, *, expected: str = "frequency") -> Float:
     """Unexpected relevant items shown, as a share of the places.
 
-    The chance is the share of the reference's lists (their first k places) that hold the item;
-    with expected=own it is 1 if the user's own reference list holds the item, otherwise 0.
+    The chance is the share of the reference's lists that hold the item in their first k places, of all that
+    are not empty; with expected=own it is 1 if the user's own reference list does, otherwise 0.
 
     >>> import recsys
     >>> recsys.evaluate({1: [3, 5]}, {1: {3, 5}}, "serendipity@2", reference=[3, 4])["serendipity@2"]
@@ -92,15 +92,18 @@ def serendipity(h: Reading, k: int | None, c: Conventions, *, expected: str = "f
     formula="1/k sum over hits at place r <= k of max((n + 1 - r)/n - (n + 1 - popularity place)/n, 0)",
     reference="RecTools 0.19, Serendipity",
     at_k="required",
+    choices={"over": ("k", "list")},
     needs=("lists", "train", "catalogue"),
     ties="refuse",
     best_lists="least_popular",
     tie_order=_rarity,
 )
-def popularity_serendipity(h: Reading, k: int | None, c: Conventions) -> Float:
+def popularity_serendipity(h: Reading, k: int | None, c: Conventions, *, over: str = "k") -> Float:
     """How much higher relevant items are shown than their popularity would put them, with n items in all.
 
-    Equally popular items share a popularity place; an item nobody had has none.
+    Popularity places number the different popularities of all items 1, 2, … from the highest down, so equally
+    popular items share one; for an item nobody had, (n + 1 - popularity place)/n is 0. over=list
+    divides by the number of items shown, where that is less than k.
 
     >>> import recsys
     >>> train = {1: ["a", "b"], 2: ["a", "b"], 3: ["a"]}
@@ -110,11 +113,14 @@ def popularity_serendipity(h: Reading, k: int | None, c: Conventions) -> Float:
     0.5
     """
     del c
+    if over not in ("k", "list"):
+        raise ConventionError(f"popularity_serendipity got over={over!r}.", hint="Write over=k or over=list.")
     n, popularity = float(h.context.n_items or 1), h.facts.popularity[h.item]
-    levels = np.sort(np.unique(ItemFacts(h.facts.train.items, h.context).popularity))[::-1]
+    levels = np.unique(h.facts.all_popularities)[::-1]
     place = np.searchsorted(-levels, -popularity) + 1.0
     by_popularity = np.where(popularity > 0, (n + 1 - place) / n, 0.0)
-    return h.add(h.within(k) * np.maximum((n + 1 - h.rank) / n - by_popularity, 0.0)) / float(k or 1)
+    gains = h.add(h.within(k) * np.maximum((n + 1 - h.rank) / n - by_popularity, 0.0))
+    return divide_or_zero(gains, divisor("k", k, h) if over == "k" else h.n_shown(k))
 
 
 def reference_frequency(h: Reading, k: int | None) -> Float:
@@ -141,13 +147,15 @@ def reference_frequency(h: Reading, k: int | None) -> Float:
     reference="Webber, Moffat & Zobel, A similarity measure for indefinite rankings (2010)",
     bounds=(0.0, 1.0),
     needs=("reference",),
+    choices={"over": ("k", "union")},
     best_lists="like_reference",
     tie_order="items",
 )
 def overlap(h: Reading, k: int | None, c: Conventions, *, over: str = "k") -> Float:
     """The share of the places whose items the reference shows too; over=union gives Jaccard's index.
 
-    Without k there are as many places as the longer of the two lists has.
+    Without k there are as many places as the longer of the two lists has. The union is the items shown and
+    the entries of the reference's first k places, less the common items.
 
     >>> import recsys
     >>> recsys.evaluate({1: [3, 5]}, {1: {3}}, "overlap@2", reference={1: [4, 3]})["overlap@2"]
@@ -176,6 +184,9 @@ def overlap(h: Reading, k: int | None, c: Conventions, *, over: str = "k") -> Fl
 def average_overlap(h: Reading, k: int | None, c: Conventions) -> Float:
     """The overlap of both lists, averaged over every depth, so that the top counts most.
 
+    Overlap at d is (items shown in the first d places that are in the first d of the reference too) / d;
+    without k the depths go to the length of the longer list.
+
     >>> import recsys
     >>> recsys.evaluate({1: [3, 5]}, {1: {3}}, "average_overlap@2", reference={1: [4, 3]})[
     ...     "average_overlap@2"
@@ -196,13 +207,17 @@ def average_overlap(h: Reading, k: int | None, c: Conventions) -> Float:
     reference="Webber, Moffat & Zobel, A similarity measure for indefinite rankings (2010)",
     needs=("reference",),
     aliases=("rank_biased_overlap",),
+    choices={"form": ("ext", "sum")},
     best_lists="like_reference",
     tie_order=_reference_order,
 )
 def rbo(h: Reading, k: int | None, c: Conventions, *, p: float = 0.9, form: str = "ext") -> Float:
     """How similar both lists are to a reader who goes one place deeper with probability p.
 
-    form=ext extrapolates the overlap beyond the lists, form=sum counts 0 beyond them.
+    With X_d items shown in the first d places that are in the first d of the reference too, and s and l the
+    lengths of the shorter and the longer list, both cut at k: form=sum is (1 - p) sum over d = 1 … l of p^(d
+    - 1) X_d / d. form=ext adds to it (1 - p) sum over d = s + 1 … l of p^(d - 1) X_s (d - s) / (s d), and
+    ((X_l - X_s) / l + X_s / s) p^l. It is 0 if both lists are empty.
 
     >>> import recsys
     >>> result = recsys.evaluate({1: [3, 5]}, {1: {3}}, "rbo(p=0.5)@2", reference={1: [4, 3]})

@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -76,6 +76,7 @@ class Metric:
     empty: float | None = 0.0  # of a case without a list; None: what the formula gives
     conventions: tuple[str, ...] = ()
     params: Mapping[str, Any] = field(default_factory=dict)
+    choices: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # every word a parameter may be
     aliases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     ties: TieRule = "linear"
@@ -104,6 +105,7 @@ class Metric:
     not_additive: str = ""  # why it is none
     against_others: bool = False  # it compares the relevant items with all others
     reads_judgements: bool = False  # it tells judged items that are not relevant from unjudged ones
+    reads_pool: bool = False  # it tells items of a negative grade, pooled and not judged, from the others
     counts_items: Literal["", "number", "share"] = ""  # it is the number or share of different items shown
     which_items: Callable[..., Bool] | None = None  # those that count, of `ItemFacts`; None if all do
     best_lists: str | Callable[..., Any] = ""  # how to build them, a name of evaluation/bounds/best_lists.py
@@ -136,13 +138,19 @@ class Metric:
             "no_list",
             "ties",
             "duplicates",
+            "rank_gaps",
             "unknown_items",
             "seen_truth",
+            "judged_only",
+            "negative_grades",
         )
         if self.population == "listed":
-            always = ("no_list", "ties", "duplicates")
+            always = ("no_list", "ties", "duplicates", "rank_gaps", "judged_only", "negative_grades")
         if self.kind == "catalogue":
-            always = ("ties", "duplicates", "unknown_items", "seen_truth")
+            always = (
+                "ties", "duplicates", "rank_gaps", "unknown_items", "seen_truth", "judged_only",
+                "negative_grades",
+            )  # fmt: skip
         return tuple(dict.fromkeys((*self.conventions, *always)))
 
 
@@ -351,6 +359,7 @@ class Request:
     metric: Metric
     k: int | None
     params: tuple[tuple[str, Any], ...] = ()
+    aggregate: Callable[..., float] | None = None  # of the values per case, where it is not their mean
 
     @classmethod
     def parse(
@@ -385,7 +394,12 @@ class Request:
 
     def at(self, k: int) -> Request:
         """The same metric at another cut-off."""
-        return Request(self.metric, check_k(self.metric, k), self.params)
+        return replace(self, k=check_k(self.metric, k))
+
+    @property
+    def summary(self) -> Callable[..., float] | None:
+        """What makes one number of the values per case; None for their mean, and for the whole catalogue."""
+        return None if self.metric.kind == "catalogue" else self.metric.summary or self.aggregate
 
     @cached_property
     def own_params(self) -> Mapping[str, Any]:
@@ -563,7 +577,9 @@ def _parse_parts(metric: Metric, alias: str, inside: str, cut: str | None, text:
 
 def _param_names(metric: Metric) -> list[str]:
     """The metric's own parameters and the conventions that may differ from one request to the next."""
-    same_for_all = {"no_truth", "no_list", "ties", "unknown_items", "seen_truth"}
+    same_for_all = {
+        "no_truth", "no_list", "ties", "rank_gaps", "unknown_items", "seen_truth", "negative_grades"
+    }  # fmt: skip
     return [*metric.params, *(c for c in metric.reads if c not in same_for_all)]
 
 

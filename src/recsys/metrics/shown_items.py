@@ -7,24 +7,28 @@ a single user had, because 0 has no logarithm.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from recsys.conventions.decisions import Conventions
 from recsys.errors import ConventionError
 from recsys.metrics.attributes import ItemFacts
+from recsys.metrics.catalogue import WEIGHTS, check_weight, place_weights
 from recsys.metrics.ranges import DataLimits, Range, range_of_sum
 from recsys.metrics.readings import Reading
-from recsys.metrics.registry import divide_or_zero, metric, shown_metric
-from recsys.types import Float
+from recsys.metrics.registry import Terms, divide_or_nan, divide_or_zero, metric, shown_metric
+from recsys.types import Float, entries_of_cases
 
 _CASTELLS = "Castells, Vargas & Wang, Novelty and diversity metrics for recommender systems (2011)"
+_VARGAS = "Vargas & Castells, Rank and relevance in novelty and diversity metrics (2011)"
+_ABDOLLAHPOURI = "Abdollahpouri et al., Popularity bias, calibration and fairness (2020)"
 _VARIANT = "Write novelty, novelty(cold=drop) or novelty(over=events)."
 
 
 @shown_metric(
     "user_coverage",
-    formula="1 if the list holds at least `least` items, otherwise 0; the mean is a share of the users",
+    formula="1 if at least `least` items are shown in the first k places, otherwise 0",
     reference="Ge, Delgado-Battenfeld & Jannach, Beyond accuracy: coverage and serendipity (2010)",
     zero_of_none=True,
     aliases=("covered_users",),
@@ -44,7 +48,7 @@ def user_coverage(h: Reading, k: int | None, c: Conventions, *, least: float = 1
 
 @shown_metric(
     "filled",
-    formula="items shown in the first k places / k",
+    formula="min(items shown in the first k places / k, 1)",
     reference="RecTools 0.19, SufficientReco",
     at_k="required",
     zero_of_none=True,
@@ -66,7 +70,7 @@ def filled(h: Reading, k: int | None, c: Conventions) -> Float:
 
 @shown_metric(
     "valid",
-    formula="places in the first k with an item that may be shown / places filled",
+    formula="entries of the first k places with an item that may be shown / entries of the first k places",
     reference="Castells & Moffat, Offline recommender system evaluation (2022)",
     needs=("eligible",),
     best_lists="any_candidates",
@@ -74,6 +78,10 @@ def filled(h: Reading, k: int | None, c: Conventions) -> Float:
 )
 def valid(h: Reading, k: int | None, c: Conventions) -> Float:
     """The share of the items shown that may be: in the catalogue, not `never`, `eligible`, not shown before.
+
+    Here repeats are entries that may not be shown, whatever `duplicates` says; an empty place
+    (rank_gaps=kept) is no entry. What is not given rules nothing out; with eligible=, a user without an
+    entry there may be shown nothing.
 
     >>> import recsys
     >>> lists = {1: [3, 3, 9, 5]}
@@ -164,6 +172,15 @@ def shown_value(h: Reading, k: int | None, c: Conventions, *, of: str | None = N
     return h.sum_by_case(entries.case, np.nan_to_num(h.facts.number(of), nan=0.0)[entries.item])
 
 
+def _check_total(popularity: Float, total: float, name: str) -> None:
+    """Raise ConventionError if an item has more users than there are."""
+    if popularity.max(initial=0.0) > total:
+        raise ConventionError(
+            f"an item has {popularity.max():g} users, but the number of all users is {total:g}.",
+            hint=f"Write {name}(users=N) with the number of users the popularity was counted over.",
+        )
+
+
 def _range_of_novelty(
     data: DataLimits, k: int | None, c: Conventions, *, users: float | None, cold: str, over: str
 ) -> Range:
@@ -175,13 +192,14 @@ def _range_of_novelty(
 
 @shown_metric(
     "novelty",
-    formula="mean over the items shown in the first k places of log2(users / users who had the item)",
+    formula="mean over the items shown in the first k places of log2(users / max(users who had the item, 1))",
     reference=_CASTELLS,
     bounds=(0.0, math.inf),
     range=_range_of_novelty,
     needs=("popularity",),
     mean_of_items=True,
     aliases=("inverse_user_frequency", "miuf", "mean_self_information"),
+    choices={"users": (8.0,), "cold": ("one", "drop", "zero"), "over": ("users", "events")},
     tie_order="items",
     sets={"bench": 6},
 )
@@ -197,7 +215,8 @@ def novelty(
     """How little known the items shown are: the information in bits that somebody had the item.
 
     An item nobody had counts as had by one user. With cold=drop it is left out, and so is a user who is shown
-    nothing else; with cold=zero it counts 0. over=events divides by all interactions instead of all users.
+    nothing else; with cold=zero it counts 0. over=events has the number of events (pairs of user and item) in
+    place of `users`. users=N sets the number of users.
 
     >>> import recsys
     >>> train = {1: [3], 2: [3], 3: [3, 5], 4: [3]}
@@ -209,11 +228,7 @@ def novelty(
         raise ConventionError(f"novelty got cold={cold!r}, over={over!r}.", hint=_VARIANT)
     popularity = h.facts.popularity
     total = h.facts.n_users(users) if over == "users" else h.facts.n_events
-    if popularity.max(initial=0.0) > total:
-        raise ConventionError(
-            f"an item has {popularity.max():g} users, but the number of all users is {total:g}.",
-            hint="Write novelty(users=N) with the number of users the popularity was counted over.",
-        )
+    _check_total(popularity, total, "novelty")
     bits = np.log2(max(total, 1.0) / np.maximum(popularity, 1.0))
     if cold == "one":
         return h.mean_shown(k, bits)
@@ -230,6 +245,7 @@ def novelty(
     formula="novelty / log2(users)",
     reference="Zhou et al., Solving the apparent diversity-accuracy dilemma (2010)",
     needs=("popularity",),
+    choices={"users": (8.0,), "over": ("list", "k")},
     mean_of_items=True,
     tie_order="items",
 )
@@ -237,6 +253,9 @@ def surprisal(
     h: Reading, k: int | None, c: Conventions, *, users: float | None = None, over: str = "list"
 ) -> Float:
     """Novelty as a share of that of an item with a single user; over=k counts empty places as 0.
+
+    It is 0 if there is at most one user. over=k multiplies by (items shown / k) if there is a cut-off.
+    users=N sets the number of users.
 
     >>> import recsys
     >>> train = {1: [3], 2: [3], 3: [3, 5], 4: [3]}
@@ -256,6 +275,8 @@ def surprisal(
 
 def _range_of_popularity(data: DataLimits, k: int | None, c: Conventions, *, over: str) -> Range:
     del k, c
+    if over == "events":
+        return 0.0, float(ItemFacts(data.train_items, data.context).events.max(initial=0.0))
     most = float(data.popularity.max(initial=0.0))
     return 0.0, most if over == "none" else most / max(data.item_facts.n_users(), 1.0)
 
@@ -271,10 +292,14 @@ def _range_of_popularity(data: DataLimits, k: int | None, c: Conventions, *, ove
     needs=("popularity",),
     mean_of_items=True,
     aliases=("arp",),
+    choices={"over": ("none", "users", "events")},
     tie_order="items",
 )
 def average_popularity(h: Reading, k: int | None, c: Conventions, *, over: str = "none") -> Float:
     """How many users had the items shown, on average; over=users gives it as a share of all users.
+
+    over=events counts events instead of users: a user who had an item three times in train counts three
+    times, whatever the grade; popularity= is not read then.
 
     >>> import recsys
     >>> train = {1: [3], 2: [3], 3: [3, 5], 4: [3]}
@@ -282,10 +307,133 @@ def average_popularity(h: Reading, k: int | None, c: Conventions, *, over: str =
     2.5
     """
     del c
-    if over not in ("none", "users"):
-        raise ConventionError(f"average_popularity got over={over!r}.", hint="Write over=users or none.")
+    if over not in ("none", "users", "events"):
+        raise ConventionError(
+            f"average_popularity got over={over!r}.", hint="Write over=users, events or none."
+        )
+    if over == "events":
+        return h.mean_shown(k, h.facts.events)
     mean = h.mean_shown(k, h.facts.popularity)
     return mean if over == "none" else mean / max(h.facts.n_users(), 1.0)
+
+
+def _novelty_of_hits(
+    h: Reading,
+    k: int | None,
+    c: Conventions,
+    *,
+    relevance: str,
+    users: float | None,
+    best: bool = True,
+    **_: Any,
+) -> Float | None:
+    """The share of the users who did not have it, of each relevant hit; None where other items count too."""
+    del k, c, best
+    return _unknown_to(h, users)[h.item] if relevance == "yes" else None
+
+
+def _unknown_to(h: Reading, users: float | None) -> Float:
+    """The share of the users who did not have each item."""
+    total = max(h.facts.n_users(users), 1.0)
+    _check_total(h.facts.popularity, total, "epc")
+    return 1.0 - h.facts.popularity / total
+
+
+@metric(
+    "epc",
+    formula="sum over hits in the first k places of w(place) (1 - share of users who had the item)"
+    " / sum over the items shown of w(place)",
+    reference=_VARGAS,
+    needs=("lists", "popularity"),
+    choices={"relevance": ("yes", "no"), "weight": WEIGHTS, "users": (8.0,)},
+    aliases=("expected_popularity_complement",),
+    tie_order=_novelty_of_hits,
+)
+def epc(
+    h: Reading,
+    k: int | None,
+    c: Conventions,
+    *,
+    relevance: str = "yes",
+    weight: str = "log2",
+    p: float = 0.85,
+    users: float | None = None,
+) -> Float:
+    """Expected popularity complement: how few users had the relevant items shown, discounted by place.
+
+    relevance=no counts every item shown, in cases that have relevant items, and takes the order by id under
+    ties=expected. The weight of a place is log2, log2_max2, reciprocal, geometric (p^(place - 1)) or none.
+    users=N sets the number of users.
+
+    >>> import recsys
+    >>> train = {1: [3], 2: [3], 3: [3, 5], 4: [3]}
+    >>> asked = ["epc(weight=reciprocal)@2", "epc(relevance=no, weight=none)@2"]
+    >>> dict(recsys.evaluate({1: [3, 5]}, {1: {5}}, asked, train=train))
+    {'epc(weight=reciprocal)@2': 0.25, 'epc(relevance=no, weight=none)@2': 0.375}
+    """
+    del c
+    if relevance not in ("yes", "no"):
+        raise ConventionError(f"epc got relevance={relevance!r}.", hint="Write relevance=yes or no.")
+    check_weight("epc", weight, p)
+    unknown, entries = _unknown_to(h, users), h.shown(k)
+    weights = place_weights(weight, p, int(entries.place.max(initial=1)))[entries.place - 1]
+    if relevance == "yes":
+        total = h.add(h.place_weights(lambda n: place_weights(weight, p, n), k) * unknown[h.item])
+    else:
+        total = h.sum_by_case(entries.case, weights * unknown[entries.item])
+    return divide_or_zero(total, h.sum_by_case(entries.case, weights))
+
+
+def _range_of_lift(data: DataLimits, k: int | None, c: Conventions) -> Range:
+    """The user had what is in the profile, so its mean popularity is at least 1."""
+    del k, c
+    most = math.inf if data.context.popularity is not None else float(data.popularity.max(initial=1.0)) - 1.0
+    return -1.0, most
+
+
+def _lift(shown: float, had: float) -> float:
+    return shown / had - 1.0 if had else math.nan
+
+
+@shown_metric(
+    "popularity_lift",
+    formula="mean popularity of the items shown in the first k places / that of the items the user had - 1",
+    reference=_ABDOLLAHPOURI,
+    better="lower",
+    bounds=(-1.0, math.inf),
+    range=_range_of_lift,
+    empty=math.nan,
+    kind="derived",
+    combine=_lift,
+    combine_if=("average", "pooled"),
+    conventions=("average",),
+    needs=("train",),
+    tie_order="set",
+)
+def popularity_lift(h: Reading, k: int | None, c: Conventions) -> Terms:
+    """How much more popular the items shown are than those the user had: 0 as popular, 1 twice as popular.
+
+    average=pooled is the lift of a group: on both sides the users' means are averaged before they are
+    divided. A user without items in train is left out.
+
+    >>> import recsys
+    >>> train = {1: [3], 2: [3], 3: [3, 5], 4: [3]}
+    >>> asked = ["popularity_lift@1", "popularity_lift(average=pooled)@1"]
+    >>> lists = {3: [3], 4: [5]}
+    >>> {
+    ...     name: round(value, 4)
+    ...     for name, value in recsys.evaluate(lists, {3: {5}}, asked, train=train).items()
+    ... }
+    {'popularity_lift@1': -0.075, 'popularity_lift(average=pooled)@1': -0.2308}
+    """
+    del c
+    case, at = entries_of_cases(h.facts.train, h.list_context.users)
+    popularity = ItemFacts(h.facts.train.items, h.context).popularity
+    total = h.sum_by_case(case, popularity[h.facts.train.codes[at]])
+    had = divide_or_nan(total, np.bincount(case, minlength=h.n_cases))
+    shown = np.where(h.n_shown(k) > 0, h.mean_shown(k, h.facts.popularity), math.nan)
+    lift = divide_or_nan(shown, np.nan_to_num(had)) - 1.0
+    return Terms(lift, shown, had)
 
 
 @shown_metric(
@@ -324,8 +472,9 @@ def popularity_percentile(h: Reading, k: int | None, c: Conventions) -> Float:
 def tail_share(h: Reading, k: int | None, c: Conventions, *, head: float = 0.2) -> Float:
     """The share of the items shown that lie in the long tail.
 
-    The head is the most popular items, as many as are needed to reach the share `head` of all interactions,
-    and every item as popular as the last of them.
+    The head is the most popular items, as many as are needed to reach the share `head` of all events (their
+    popularities, from the highest down, add up to at least head x events), and every item as popular as the
+    last of them.
 
     >>> import recsys
     >>> train = {1: [3], 2: [3], 3: [3, 5], 4: [3]}

@@ -25,11 +25,16 @@ _LARGEST_POWER = 1000
 def discount_weights(discount: Discount, places: int) -> Float:
     """The weight of places 1 … `places`, at index place - 1."""
     if isinstance(discount, str):
-        return _named_weights(discount, _power_above(places))[:places]
+        return _named_tables(discount, _power_above(places))[1][:places]
     if callable(discount):
         return _check_values(discount(np.arange(1, places + 1)), places, discount)
     weights = np.asarray(discount, dtype=np.float64)
     return np.concatenate([weights, np.zeros(max(0, places - len(weights)))])[:places]
+
+
+def discount_divisors(discount: str, places: int) -> Float:
+    """What a discount with a name divides the gains of places 1 … `places` by."""
+    return _named_tables(discount, _power_above(places))[0][:places]
 
 
 def running_weights(discount: Discount, places: int) -> Float:
@@ -41,17 +46,19 @@ def running_weights(discount: Discount, places: int) -> Float:
 
 @lru_cache(maxsize=32)
 def _running_named(discount: str, power: int) -> Float:
-    return _read_only(np.concatenate([[0.0], np.cumsum(_named_weights(discount, power))]))
+    return _read_only(np.concatenate([[0.0], np.cumsum(_named_tables(discount, power)[1])]))
 
 
 @lru_cache(maxsize=96)
-def _named_weights(discount: str, power: int) -> Float:
-    """The weights of at least 2^power - 1 places under a discount with a name."""
+def _named_tables(discount: str, power: int) -> tuple[Float, Float]:
+    """The divisors of at least 2^power - 1 places under a named discount, and the weights, 1 / divisor."""
     if discount == "reciprocal":
-        return _read_only(1.0 / np.arange(1, (1 << power) + 1))
-    if discount == "log2_max2":
-        return _read_only(np.concatenate([[1.0], _named_weights("log2", power)]))
-    return _read_only(_reciprocal_log2(power))
+        divisors = np.arange(1.0, (1 << power) + 1)
+    else:
+        divisors = _rounded_log2(power)
+        if discount == "log2_max2":
+            divisors = np.concatenate([[1.0], divisors])
+    return _read_only(divisors), _read_only(1.0 / divisors)
 
 
 def _power_above(places: int) -> int:
@@ -91,6 +98,24 @@ def gains(gain: Gain, grades: Float) -> Float:
             )
         values = np.array([table[g] for g in distinct.tolist()])
     return np.asarray(values[back], dtype=np.float64)
+
+
+def graded_shares(grades: Float, least: float, highest: float | None) -> Float:
+    """How far each grade lies from the least to the highest one, within 0 and 1; without a highest, it is 1.
+
+    Raises:
+        ConventionError: the highest grade is not above the least one.
+
+    >>> graded_shares(np.array([1.0, 2.0, 9.0]), 0.0, 4.0).tolist()
+    [0.25, 0.5, 1.0]
+    """
+    top = 1.0 if highest is None else highest
+    if not top > least and len(grades):
+        raise ConventionError(
+            f"the highest grade, {top:g}, is not above min_grade={least:g}.",
+            hint="Lower min_grade, or set max_grade.",
+        )
+    return np.asarray((np.clip(grades, least, top) - least) / (top - least if top > least else 1.0))
 
 
 @lru_cache(maxsize=64)
@@ -170,20 +195,14 @@ def _atanh_log2e(inverse: Float) -> tuple[Float, Float]:
     return high, low + (t * log2e_low + t_low * log2e)
 
 
-def _reciprocal_log2(power: int) -> Float:
-    """1/log2(n), correctly rounded, for n = 2 … 2^power."""
+def _rounded_log2(power: int) -> Float:
+    """log2(n), correctly rounded, for n = 2 … 2^power."""
     high, low = (part[2:] for part in _log2_table(power))
-    guess = 1.0 / high
-    product, error = _two_product(guess, high)
-    fix = (((1.0 - product) - error) - guess * low) / high
     # The pair is accurate to about 2^-95; where that could still round either way, use Decimal.
-    slack = np.ldexp(guess, -88)
-    unsure = np.flatnonzero((guess + (fix - slack)) != (guess + (fix + slack)))
-    out = guess + fix
-    for at in unsure.tolist():
-        with localcontext() as context:
-            context.prec = _DIGITS
-            out[at] = float(1 / _log2_decimal(2 + at))
+    slack = np.ldexp(high, -88)
+    out = high + low
+    for at in np.flatnonzero((high + (low - slack)) != (high + (low + slack))).tolist():
+        out[at] = float(_log2_decimal(2 + at))
     return np.asarray(out)
 
 

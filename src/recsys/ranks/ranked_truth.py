@@ -30,6 +30,8 @@ from recsys.types import (
     runs,
 )
 
+_LAST_PLACE = 1 << 24
+
 
 class RankedTruth(Protocol):
     """The cases, the judged items of each, and the places they have under a rule for ties."""
@@ -64,6 +66,9 @@ class RankedTruth(Protocol):
 
     def hits(self, ties: str, duplicates: str) -> Hits: ...
     def shown(self, ties: str) -> Shown: ...
+    def of_judged(self) -> RankedTruth:
+        """The same rankings of the judged items alone: all others give up their places."""
+
     def n_undecided(self) -> tuple[int, int]:
         """Judged items found, and how many of them share a score with an item of another grade."""
 
@@ -82,6 +87,8 @@ class MatchedTruth:
     grades: Float | None
     clusters: Array | None = None
     item_weights: Float | None = None
+    given_none: Bool | None = None
+    ranks: Int | None = None  # the place of each list entry, where places in between are empty
     complete: bool = False
     backend: str = "auto"
     threads: int | None = None
@@ -155,6 +162,8 @@ class MatchedTruth:
         case = matches.case
         grade = None if self.grades is None else self.grades[matches.truth]
         rank, tied, order = matches.at - self.list_indptr[case] + 1, None, None
+        if self.ranks is not None:
+            rank = self.ranks[matches.at]
         hit_items = listed[matches.at]
         if self.groups is not None and rule == "expected":
             starts, sizes = self.groups
@@ -164,6 +173,8 @@ class MatchedTruth:
             order = _order_in_groups(case, rank, hit_items, grade)
         by_rank = slice(None) if order is None else order
         n_listed = self.list_indptr[1:] - self.list_indptr[:-1]
+        if self.ranks is not None:
+            n_listed = np.where(n_listed > 0, np.append(self.ranks, 0)[self.list_indptr[1:] - 1], 0)
         weights = self.item_weights
         return Hits(
             n_cases=len(self.cases),
@@ -176,6 +187,7 @@ class MatchedTruth:
             repeat=matches.repeat[by_rank] if matches.repeat.any() else None,
             weight=None if weights is None else weights[hit_items[by_rank]],
             n_candidates=n_listed if self.complete else None,
+            given_none=self.given_none,
             **self._truth_columns,
         )
 
@@ -217,7 +229,24 @@ class MatchedTruth:
         if self.groups is not None and ties in ("best", "worst"):
             starts, tied = self.groups
             above = starts - np.repeat(self.list_indptr[:-1], np.diff(self.list_indptr))
-        return Shown(self.list_indptr, listed, repeated=self._repeats.get("n", 1) > 0, above=above, tied=tied)
+        places = None if self.ranks is None else self.ranks.astype(np.int32)
+        repeated = self._repeats.get("n", 1) > 0
+        return Shown(self.list_indptr, listed, places, repeated=repeated, above=above, tied=tied)
+
+    def of_judged(self) -> MatchedTruth:
+        width, cases = max(len(self.items), 1), np.arange(len(self.cases), dtype=np.int64)
+        sizes = np.diff(self.list_indptr)
+        listed_pairs = np.repeat(cases, sizes) * width + self.listed
+        judged_pairs = np.repeat(cases, np.diff(self.truth_indptr)) * width + self.judged
+        keep = np.isin(listed_pairs, judged_pairs)
+        return replace(
+            self,
+            list_indptr=np.concatenate([[0], np.cumsum(keep)])[self.list_indptr],
+            listed=self.listed[keep],
+            scores=None if self.scores is None else self.scores[keep],
+            ranks=None,
+            given_none=sizes == 0,
+        )
 
     def n_undecided(self) -> tuple[int, int]:
         """The number of judged items found, and of those that share a score with an item of another grade."""
@@ -234,6 +263,7 @@ def match_truth(
     backend: str = "auto",
     threads: int | None = None,
     shared: bool = True,
+    rank_gaps: str = "closed",
     counts: Mapping[str, int] | None = None,
 ) -> MatchedTruth:
     """Lists and truth over the union of their cases and items; `shared`: some case must be in both."""
@@ -263,11 +293,34 @@ def match_truth(
         truth.codes if item_of_truth is None else item_of_truth[truth.codes],
         truth.grades,
         _join_clusters(lists, truth, cases, (case_of_list, case_of_truth)),
+        ranks=_kept_ranks(lists, complete=complete) if rank_gaps == "kept" else None,
         complete=complete,
         backend=backend,
         threads=threads,
         truth_counts=counts or {},
     )
+
+
+def _kept_ranks(lists: Lists, *, complete: bool) -> Int | None:
+    """The ranks that the lists came with; None if they leave none out."""
+    ranks = lists.ranks
+    if ranks is None:
+        return None
+    if complete:
+        raise InputError(
+            "the lists leave ranks out, so they do not rank every candidate.",
+            table="lists",
+            column="rank",
+            hint="Leave out complete=True, or use rank_gaps='closed'.",
+        )
+    if ranks.max(initial=0) > _LAST_PLACE:
+        raise InputError(
+            f"a rank of {ranks.max():,} leaves millions of places empty.",
+            table="lists",
+            column="rank",
+            hint="Number the places of each list from 1, or use rank_gaps='closed'.",
+        )
+    return ranks
 
 
 def _union_indptr(indptr: Int, moves: Codes | None, n_cases: int) -> Int:
@@ -319,6 +372,7 @@ class CountedTruth:
     clusters: Array | None = None
     item_weights: Float | None = None
     lists: Shown | None = None
+    given_none: Bool | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
     _hits_by_rule: dict[str, Hits] = field(default_factory=dict, init=False, repr=False)
     restricted = False
@@ -377,9 +431,33 @@ class CountedTruth:
             tied=None if group_sizes is None else group_sizes[order],
             weight=None if self.item_weights is None else self.item_weights[item],
             n_candidates=self.n_candidates,
+            given_none=self.given_none,
             **truth_by_grade(self),
         )
         return self._hits_by_rule[rule]
+
+    def of_judged(self) -> CountedTruth:
+        """Two items of a case have the same score where the same number of candidates stands above them."""
+        case = np.repeat(np.arange(len(self.cases), dtype=np.int32), self.truth.sizes)
+        candidates = np.flatnonzero(self.above >= 0)
+        order = candidates[np.lexsort((candidates, self.above[candidates], case[candidates]))]
+        sizes = np.bincount(case[candidates], minlength=len(self.cases)).astype(np.int64)
+        indptr = np.concatenate([[0], np.cumsum(sizes)])
+        starts, n_tied = runs(case[order], self.above[order])
+        first = np.repeat(starts, n_tied)
+        above, tied, ahead = (np.full(len(self.above), fill) for fill in (-1, 0, 0))
+        above[order] = first - indptr[case[order]]
+        tied[order] = np.repeat(n_tied, n_tied)
+        ahead[order] = np.arange(len(order)) - first
+        return replace(
+            self,
+            above=above,
+            tied=tied,
+            ahead=ahead,
+            n_candidates=sizes,
+            lists=None if self.lists is None else Shown(indptr, self.judged[order]),
+            given_none=self.n_candidates == 0,
+        )
 
     def shown(self, ties: str) -> Shown:
         """The best candidates of each case; equal scores are ordered by id."""
@@ -478,6 +556,9 @@ class ItemSubset:
         return replace(
             whole, indptr=indptr, codes=whole.codes[keep], places=places[keep], above=above, tied=tied
         )
+
+    def of_judged(self) -> ItemSubset:
+        return replace(self, whole=self.whole.of_judged())
 
     def n_undecided(self) -> tuple[int, int]:
         return 0, 0

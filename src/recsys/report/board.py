@@ -55,7 +55,7 @@ class Run(NamedTuple):
     def of(cls, result: Evaluation, file: str, name: str | None = None) -> Run:
         """What the page needs of a result."""
         document = document_of(result)
-        numbers = document["result"]
+        numbers, aggregate = document["result"], result.aggregate
         rows = None if result.partial.per_case is None else result.per_case
         known = (result.notes.get("n_users"), result.counts.get("cases"))
         n_users = next((number for number in known if isinstance(number, int)), 0)
@@ -65,7 +65,7 @@ class Run(NamedTuple):
         question = {
             "users": None if rows is None else digest(rows.ids),
             "truth": None if rows is None or result.truth_keys is None else digest(result.truth_keys),
-            "conventions": fingerprint(numbers["conventions"]),
+            "conventions": fingerprint({**numbers["conventions"], "aggregate": numbers.get("aggregate")}),
             "catalogue": None if catalogue is None else f"{catalogue.n:,} items",
             "candidates": str(result.notes.get("sampled") or "all items"),
         }
@@ -75,7 +75,7 @@ class Run(NamedTuple):
             _in_utc(str(document["run"].get("finished", ""))),
             document["sha256"],
             n_users,
-            str(result.conventions),
+            f"{result.conventions}, {aggregate.words} over users" if aggregate else str(result.conventions),
             tuple(f"{caution.sentence} [{caution.code}]" for caution in result.cautions),
             dict(result),
             {str(request): request.metric for request in result.requests},

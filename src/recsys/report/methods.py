@@ -350,6 +350,8 @@ def _metric_sentences(
         for requests in by_metric.values()
     ]
     yield f"We report {_enumerate(named, ';' if any(' and ' in one for one in named) else ',')}."
+    if evaluation.aggregate is not None and comparison is None:
+        yield f"Values are the {evaluation.aggregate.words} over users."
     if "rows" in evaluation.counts:
         return
     default, differing = Conventions(), dict[tuple[str, str], list[str]]()

@@ -184,6 +184,9 @@ def _facts(data: ReportData) -> list[Fact]:
     facts.append(Fact(f"headline metric {data.metric}", data.metric))
     if data.baseline is not None:
         facts.append(Fact(f"baseline {data.baseline}", "baseline"))
+    aggregate = data.first(data.names[0]).aggregate
+    if aggregate is not None:
+        facts.append(Fact(f"values: the {aggregate.words} over users; differences are of means"))
     conventions = f"conventions: {data.first(data.names[0]).conventions}"
     return [*facts, Fact(conventions, "conventions: default")]
 

@@ -374,8 +374,9 @@ def evaluated_groups(data: ReportData, metric: str) -> tuple[dict[str, dict[str,
 def group_values(
     data: ReportData, metric: str, masks: Mapping[str, Bool]
 ) -> tuple[dict[str, dict[str, Triple]], dict[str, int]]:
-    """{model: {group: mean over the cases of its mask}}, and how many cases are in these means."""
-    aligned, bounds = data.aligned, data.requests[metric].metric.bounds
+    """{model: {group: value over the cases of its mask}}, and how many cases are in these values."""
+    aligned, request = data.aligned, data.requests[metric]
+    bounds, average = request.metric.bounds, request.aggregate or np.average
     values: dict[str, dict[str, Triple]] = {}
     for name in data.names:
         column = aligned.tables[name][metric]
@@ -383,8 +384,10 @@ def group_values(
         for group, inside in masks.items():
             present = inside & ~np.isnan(column)
             weights = None if aligned.weights is None else aligned.weights[present]
-            mean = float(np.average(column[present], weights=weights)) if present.any() else math.nan
-            values[name][group] = _group_interval(mean, column, aligned, inside, bounds)
+            value = math.nan
+            if present.any():
+                value = float(average(column[present], weights=weights))
+            values[name][group] = _group_interval(value, column, aligned, inside, bounds)
     measured = measured_cases(data, metric)
     return values, {group: int((inside & measured).sum()) for group, inside in masks.items()}
 

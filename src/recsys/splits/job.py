@@ -36,7 +36,7 @@ ON_TIE = {
 _RULES: dict[str, Collection[str]] = {
     "on_tie": ON_TIE,
     "rounding": ("down", "nearest", "up"),
-    "short": ("exclude", "train", "error"),
+    "short": ("exclude", "train", "test", "error"),
     "bad_rows": ("error", "exclude", "keep"),
 }
 _KEY_BITS = 62  # bits of a key, so that it stays a positive int64
@@ -51,12 +51,14 @@ class SplitOptions(TypedDict, total=False):
     unit: the unit of numeric times since 1970 ("s", "ms", "us", "ns"), for borders that are dates.
     on_tie: what happens to rows of equal time at a border; a name in `ON_TIE`.
     rounding: of a share that is no whole number of rows: "down" (but at least 1), "nearest" or "up".
-    short: what happens to users with too few rows to be on every side: "exclude", "train" or "error".
+    short: what happens to users with too few rows to be on every side: all their rows are "exclude"d, go to
+        "train" or to "test", or are an "error".
     bad_rows: what happens to rows without a time or rating, or with a rating outside `scale`: "error",
         "exclude", or "keep", which keeps rows with a bad rating.
     scale: the lowest and the highest rating.
     min_user, min_item: the number of rows every user and every item must have (the iterative k-core).
     warm_users, warm_items: exclude held-out rows of users or items that are not in train.
+    new_pairs: exclude held-out rows whose user has the item in train (or in the part that is known) already.
     """
 
     columns: Mapping[str, Any] | None
@@ -71,12 +73,13 @@ class SplitOptions(TypedDict, total=False):
     min_item: int
     warm_users: bool
     warm_items: bool
+    new_pairs: bool
 
 
 DEFAULTS: SplitOptions = {
     "columns": None, "seed": 0, "unit": None, "on_tie": "together", "rounding": "down", "short": "exclude",
     "bad_rows": "error", "scale": None, "min_user": 0, "min_item": 0, "warm_users": False,
-    "warm_items": False,
+    "warm_items": False, "new_pairs": False,
 }  # fmt: skip
 
 
@@ -334,7 +337,7 @@ class Job:
         return np.maximum(n_rows, 1)
 
     def apply_short_rule(self, side: Side, group: Codes, n_groups: int, *, needed: tuple[int, ...]) -> Side:
-        """Exclude users that miss one of the `needed` sides, train on them, or raise, as `short` says."""
+        """Users that miss one of the `needed` sides are excluded, on one side only, or refused: `short`."""
         present = group_sizes(group, n_groups) > 0
         short = np.zeros(n_groups, dtype=bool)
         for code in needed:
@@ -350,15 +353,15 @@ class Job:
                 f"{format_count(n_short, 'user')} {'has' if n_short == 1 else 'have'} too few rows "
                 f"(or too few different times), for example {name!r}.",
                 table="data",
-                hint="Use short='exclude' to leave them out, or short='train' to train on them only.",
+                hint="Use short='exclude' to leave them out, or short='train' to train on them only "
+                "(short='test': test only).",
             )
         self.notes["users_too_short"] = n_short
         rows = short[group]
-        side[rows] = (
-            TRAIN
-            if rule == "train"
-            else reason_code(self.reasons, "user with too few rows to be on every side")
-        )
+        if rule == "exclude":
+            side[rows] = reason_code(self.reasons, "user with too few rows to be on every side")
+        else:
+            side[rows] = TRAIN if rule == "train" else TEST if TEST in needed else VALIDATION
         return side
 
     def build_split(self, side: Side, *extra_parts: int, **identity: Any) -> Split:
@@ -374,14 +377,18 @@ class Job:
             full = self.side.copy()
             full[self.active] = side
         changed = {name: value for name, value in self.options.items() if value != DEFAULTS[name]}  # type: ignore[literal-required]
-        warm_users, warm_items = (bool(changed.pop(f"warm_{role}", False)) for role in ("users", "items"))
+        warm_users, warm_items, new_pairs = (
+            bool(changed.pop(name, False)) for name in ("warm_users", "warm_items", "new_pairs")
+        )
         split = Split(
             self.table, full, self.reasons, extra_parts=extra_parts, how=self.how, notes=self.notes,
             parameters={**self.parameters, **changed, **identity},
             count_unordered_users=self._count_unordered_users,
         )  # fmt: skip
         split.check()
-        return split.warm(users=warm_users, items=warm_items) if warm_users or warm_items else split
+        if warm_users or warm_items:
+            split = split.warm(users=warm_users, items=warm_items)
+        return split.new_pairs() if new_pairs else split
 
     def _count_unordered_users(self) -> int | None:
         """How many users have rows that are not in the order of time; this does not change the split."""

@@ -163,11 +163,32 @@ class Split:
             is_trained[codes[self._side == TRAIN]] = True
             is_cold = held_out & (side < FIRST_REASON) & ~is_trained[codes]
             side[is_cold] = reason_code(reasons, f"{role} not in train")
+        filters = {"warm_users": users, "warm_items": items}
+        return self._filtered(side, reasons, **{name: True for name, asked in filters.items() if asked})
+
+    def new_pairs(self) -> Split:
+        """The same split with held-out rows excluded whose user has the item in train or known already.
+
+        `reasons` counts them.
+
+        >>> from recsys.splits import global_temporal
+        >>> rows = {"user": [1, 1, 1, 1], "item": ["a", "b", "a", "c"], "time": [1, 2, 3, 4]}
+        >>> import pandas as pd
+        >>> split = global_temporal(pd.DataFrame(rows), 2).new_pairs()
+        >>> split.test["item"].tolist(), split.reasons
+        (['c'], {'user has the item in train': 1})
+        """
+        side, reasons = self._side.copy(), list(self._reasons)
+        (_, user), (items, item) = self._table.ids("user"), self._table.ids("item")
+        pair = user.astype(np.int64) * len(items) + item
+        had = np.isin(pair, pair[np.isin(side, (TRAIN, KNOWN, VALIDATION_KNOWN))])
+        side[np.isin(side, _HELD_OUT) & had] = reason_code(reasons, "user has the item in train")
+        return self._filtered(side, reasons, new_pairs=True)
+
+    def _filtered(self, side: Side, reasons: Sequence[str], **filters: bool) -> Split:
         split = Split(
             self._table, side, reasons, extra_parts=self._codes, how=self.how, notes=self.notes,
-            count_unordered_users=self._count_unordered_users,
-            parameters={**self.parameters, **({"warm_users": True} if users else {}),
-                        **({"warm_items": True} if items else {})},
+            count_unordered_users=self._count_unordered_users, parameters={**self.parameters, **filters},
         )  # fmt: skip
         split.check()
         return split

@@ -143,6 +143,35 @@ def leave_last(data: Any, n: int = 1, validation: int = 0, **options: Unpack[Spl
     return _split_per_user(job, amounts, by_time=True)
 
 
+@strategy("leave_last_folds", makes="several", help="each user's last n rows, the n before, and so on")
+def leave_last_folds(
+    data: Any, n_folds: int = 3, n: int = 1, validation: int = 0, **options: Unpack[SplitOptions]
+) -> Folds:
+    """`leave_last` in folds: the last one tests each user's last n rows, the one before it the n rows before.
+
+    In each fold a user's older rows are train (and validation), and the newer ones are excluded: no model
+    learns from what came after its test. `short` says what happens to users with too few rows left.
+
+    >>> [fold.test for fold in leave_last_folds({"ann": ["a", "b", "c"], "bob": ["a", "d"]}, 2)]
+    [{'ann': ['b']}, {'ann': ['c'], 'bob': ['d']}]
+    """
+    n_folds, n = check_whole_number(n_folds, "n_folds", 1), check_whole_number(n, "n", 1)
+    amounts = (n, check_amount(validation, "validation", optional=True))
+    parameters = {"n_folds": n_folds, "n": n, "validation": validation}
+    job = Job("leave_last_folds", data, parameters, options, timed=True)
+    ids, user = job.ids("user")
+
+    def make(at: int) -> Split:
+        rows, job.notes = np.arange(job.size), {}
+        for _ in range(n_folds - 1 - at):
+            rows = rows[job.cut(user[rows], len(ids), (n, 0), by_time=True, subset=rows) == TRAIN]
+        side: Side = np.full(job.size, reason_code(job.reasons, "after the fold"), dtype=np.int8)
+        side[rows] = _cut_each_user(job, rows, amounts)
+        return job.build_split(side, *_extra_parts(amounts), fold=at)
+
+    return Folds(make, n_folds)
+
+
 @strategy("per_user_temporal", makes="one", help="the last share of each user's rows")
 def per_user_temporal(
     data: Any, test: float = 0.2, validation: float = 0, **options: Unpack[SplitOptions]
@@ -347,11 +376,15 @@ def _split_all_rows(job: Job, amounts: tuple[Any, Any], *, by_time: bool) -> Spl
 
 def _split_per_user(job: Job, amounts: tuple[Any, Any], *, by_time: bool) -> Split:
     """Hold out the newest or the drawn rows of each user."""
+    return job.build_split(_cut_each_user(job, None, amounts, by_time=by_time), *_extra_parts(amounts))
+
+
+def _cut_each_user(job: Job, rows: Int | None, amounts: tuple[Any, Any], *, by_time: bool = True) -> Side:
+    """The side of each active row, or of some of them, if each user's last ones are held out."""
     ids, user = job.ids("user")
-    side = job.cut(user, len(ids), amounts, by_time=by_time)
-    extra_parts = _extra_parts(amounts)
-    side = job.apply_short_rule(side, user, len(ids), needed=(TRAIN, TEST, *extra_parts))
-    return job.build_split(side, *extra_parts)
+    own = user if rows is None else user[rows]
+    side = job.cut(own, len(ids), amounts, by_time=by_time, subset=rows)
+    return job.apply_short_rule(side, own, len(ids), needed=(TRAIN, TEST, *_extra_parts(amounts)))
 
 
 def _extra_parts(amounts: tuple[Any, Any]) -> tuple[int, ...]:
@@ -399,6 +432,17 @@ def split(
     validation: int = ...,
     **options: Unpack[SplitOptions],
 ) -> Split: ...
+
+
+@overload
+def split(
+    data: Any,
+    how: Literal["leave_last_folds"],
+    n_folds: int = ...,
+    n: int = ...,
+    validation: int = ...,
+    **options: Unpack[SplitOptions],
+) -> Folds: ...
 
 
 @overload
@@ -473,7 +517,7 @@ def split(data: Any, how: str | None = None, *arguments: Any, **parameters: Any)
         parameters: keyword arguments of that strategy.
 
     Returns:
-        A `Split`; `Folds` of several for "k_fold" and "rolling_windows".
+        A `Split`; `Folds` of several for "k_fold", "leave_last_folds" and "rolling_windows".
 
     Raises:
         UnknownNameError: there is no such strategy.

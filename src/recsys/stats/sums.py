@@ -354,13 +354,22 @@ def quantiles_from(sums: Sums, levels: Sequence[float]) -> list[float]:
     Raises:
         NoRowsError: there are too many distinct values to have counted them.
     """
+    return quantiles_of(*case_histogram(sums), levels)
+
+
+def case_histogram(sums: Sums) -> tuple[Float, Float]:
+    """The distinct values of the cases, ascending, and how many cases (how much of their weight) have each.
+
+    Raises:
+        NoRowsError: there are too many distinct values to have counted them.
+    """
     histogram = sums.units if sums.extremes.keys() == {"x"} else sums.values
     if histogram is None:
         raise NoRowsError(f"a quantile of more than {_MOST_DISTINCT:,} distinct values")
     weights = histogram.counts.astype(np.float64)
     if histogram.rows.shape[1] > 1:
         weights *= histogram.rows[:, 1]
-    return quantiles_of(histogram.rows[:, 0], weights, levels)
+    return histogram.rows[:, 0], weights
 
 
 def quantiles_of(values: Float, weights: Float, levels: Sequence[float]) -> list[float]:

@@ -15,7 +15,7 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, cast
@@ -31,6 +31,7 @@ from recsys.evaluation.run import is_model_path, load_ranking
 from recsys.inputs.files import read_file
 from recsys.inputs.files.formats import files_of, is_glob
 from recsys.metrics.registry import Request, parse_all
+from recsys.stats.aggregates import Aggregate
 from recsys.types import Interactions, cached_property
 
 __all__ = ["Outcome", "Protocol", "input_digests", "read_protocol", "run_protocol"]
@@ -63,7 +64,9 @@ class Protocol:
     def requests(self) -> list[Request]:
         """Every metric at every cut-off, in the order written."""
         metrics = self.content["metrics"]
-        return parse_all(metrics["names"], metrics.get("k"))
+        aggregate = Aggregate.of(metrics.get("aggregate"))
+        requests = parse_all(metrics["names"], metrics.get("k"))
+        return [replace(request, aggregate=aggregate) for request in requests]
 
     @cached_property
     def conventions(self) -> Conventions:

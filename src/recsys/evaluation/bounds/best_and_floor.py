@@ -27,6 +27,7 @@ _MIN_DRAWS, _MAX_DRAWS = 3, 50
 _TOLERANCE = 1e-12
 _NO_VALUE = "no list of candidates has a value here: no user is in the mean"
 _NO_RANDOM_VALUE = "no list that was drawn has a value here"
+_JUDGED_ONLY = "lists without their unjudged items have no candidates to draw from"
 
 
 class KnownValue(NamedTuple):
@@ -48,8 +49,10 @@ def bounds_of(
 ) -> Bounds:
     """Floor and best value of every request."""
     search = _BoundsSearch(CandidatePool(judged, context, seen), rules)
-    by_list = [r for r in requests if r.metric.ties == "shown"]
-    search.bound_ranking_metrics([r for r in requests if r.metric.ties != "shown"])
+    whole_lists = [r for r in requests if r.conventions(rules).judged_only == "no"]
+    search.reasons |= {str(r): _JUDGED_ONLY for r in requests if r not in whole_lists}
+    by_list = [r for r in whole_lists if r.metric.ties == "shown"]
+    search.bound_ranking_metrics([r for r in whole_lists if r.metric.ties != "shown"])
     if by_list and search.pool.why_unavailable:
         search.reasons |= {str(r): search.pool.why_unavailable for r in by_list}
     elif by_list:
@@ -88,10 +91,11 @@ class _BoundsSearch:
             else:
                 gain = hypothetical_ranks.entry_gains(self.pool, request, self.rules)
                 ideal = hypothetical_ranks.best_ranks(self.pool, gain)
-                # It is not proven that this order is best for metrics that are not part of this library, nor
-                # where a user's own discount rises with the place.
+                # It is not proven that this order is best for metrics that are not part of this library or
+                # order their hits otherwise, nor where a user's own discount rises with the place.
                 built_in = request.metric.body.__module__.startswith("recsys.")
-                proven = built_in and self._discount_falls(request)
+                by_relevance = request.metric.tie_order in ("relevance", "number")
+                proven = built_in and by_relevance and self._discount_falls(request)
                 self._update_best(ideal, {str(request): request}, proven=proven)
         level = self.rules.but(ties="expected")
         exact = [r for r in requests if self._has_exact_floor(r)]
@@ -118,7 +122,7 @@ class _BoundsSearch:
         # A group of ties does not end with the list: only a cut-off k excludes items.
         depth = self.pool.n_candidates if cut is None else np.minimum(cut, self.pool.n_candidates)
         ends = bool((depth <= self.pool.places).all())
-        return metric.ties != "refuse" and metric.summary is None and ends and not combined
+        return metric.ties != "refuse" and request.summary is None and ends and not combined
 
     def _cut_at_longest_list(self, request: Request) -> Request:
         """The request with k at the end of the longest list, if a sum over places is the same there."""
@@ -136,7 +140,11 @@ class _BoundsSearch:
             try:
                 if constant:
                     self.floor[name] = KnownValue(self._best_so_far(name), "exact")
-                elif request.metric.mean_of_items and request.own_params.get("cold") != "drop":
+                elif (
+                    request.metric.mean_of_items
+                    and request.summary is None
+                    and request.own_params.get("cold") != "drop"
+                ):
                     value = _expected_mean_of_items(self.pool, request, self.rules)
                     self.floor[name] = KnownValue(value, "exact")
                 elif request.metric.counts_items:
@@ -174,7 +182,7 @@ class _BoundsSearch:
             drawn, drawn_columns = values_of[str(request)], columns_of[str(request)]
             mean = float(np.mean(drawn)) if drawn else math.nan
             error = float(np.std(drawn, ddof=1)) / math.sqrt(len(drawn)) if len(drawn) > 1 else 0.0
-            if drawn_columns and request.metric.summary is None:
+            if drawn_columns and request.summary is None:
                 # The cases in the mean may differ between draws: each case counts with its own mean.
                 sums: Any = sum(np.where(np.isnan(column), 0.0, column) for column in drawn_columns)
                 times: Any = sum(~np.isnan(column) for column in drawn_columns)

@@ -44,6 +44,10 @@ class HypotheticalRanks:
         """The lists of the evaluation; hypothetical ranks have none of their own."""
         return self.evaluated.shown(ties)
 
+    def of_judged(self) -> RankedTruth:
+        """Hypothetical ranks are never asked for it: bounds leave out metrics of judged items alone."""
+        raise NotImplementedError
+
     def n_undecided(self) -> tuple[int, int]:
         return 0, 0
 
@@ -56,7 +60,7 @@ class HypotheticalRanks:
 def entry_gains(pool: CandidatePool, request: Request, rules: Conventions) -> Float:
     """The gain of each entry of the truth in a ranking metric, as far as it decides the best order."""
     judged, metric, conventions = pool.judged, request.metric, request.conventions(rules)
-    if metric.population == "judged":
+    if metric.population == "judged" and metric.reads_judgements:
         return np.ones(len(judged.judged))
     grades = np.ones(len(judged.judged)) if judged.grades is None else judged.grades
     counts = relevant(grades, conventions.relevant_from)

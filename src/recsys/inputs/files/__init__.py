@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from recsys.inputs.files.atomic_write import write_bytes, write_text
     from recsys.inputs.files.formats import FORMATS
     from recsys.inputs.files.ncf import NcfTest, read_ncf_files, write_ncf_files
-    from recsys.inputs.files.reader import read_file
+    from recsys.inputs.files.reader import read_file, write_table
 
 __all__ = [
     "FORMATS",
@@ -23,6 +23,7 @@ __all__ = [
     "read_ncf_files",
     "write_bytes",
     "write_ncf_files",
+    "write_table",
     "write_text",
 ]
 __getattr__, __dir__ = lazy_names(
@@ -30,6 +31,6 @@ __getattr__, __dir__ = lazy_names(
     {
         "atomic_write": ("write_bytes", "write_text"),
         "ncf": ("NcfTest", "read_ncf_files", "write_ncf_files"),
-        "reader": ("FORMATS", "read_file"),
+        "reader": ("FORMATS", "read_file", "write_table"),
     },
 )

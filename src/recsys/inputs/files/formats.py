@@ -137,8 +137,11 @@ class ReadOptions:
         unused: Sequence[str] = (),
     ) -> Lists | Interactions:
         """Lists or Interactions from a table or container in memory; `unused` columns were not read."""
-        read = read_lists if self.kind == "lists" else read_interactions
-        result: Lists | Interactions = read(data, columns=columns, table=name)
+        result: Lists | Interactions
+        if self.kind == "lists":
+            result = read_lists(data, columns=columns, table=name)
+        else:
+            result = read_interactions(data, columns=columns, table=name, negatives=True)
         if not unused:
             return result
         return replace(result, notes={**result.notes, "read": {**result.notes["read"], "unused": (*unused,)}})

@@ -141,9 +141,29 @@ def read_table(
 
 
 def write_table(path: str | os.PathLike[str], data: Any) -> None:
-    """Write a pandas, polars or Arrow table by the ending of `path`, such as .csv, .tsv or .parquet."""
+    """Write a pandas, polars or Arrow table, Lists or Interactions by the ending of `path`.
+
+    Endings are .csv, .tsv, .parquet, .arrow, .inter (RecBole), .run and .qrels (TREC), and more.
+
+    Raises:
+        UnknownNameError: no format that is written has this ending.
+        FileError: `data` is no table, or holds what the format has no way to write.
+
+    >>> import tempfile, recsys
+    >>> path = Path(tempfile.mkdtemp()) / "lists.run"
+    >>> write_table(path, recsys.read_lists({"ann": [("tent", 0.9), ("stove", 0.4)]}))
+    >>> print(path.read_text(), end="")
+    ann Q0 tent 1 0.9 recsys
+    ann Q0 stove 2 0.4 recsys
+    """
     target = Path(path)
-    writers = {f.suffixes[0]: f.write for f in FORMATS.load_plugins().values() if f.write is not None}
+    data = data.to_frame() if isinstance(data, Lists | Interactions) else data
+    writers = {
+        suffix: f.write
+        for f in reversed(FORMATS.load_plugins().values())
+        if f.write is not None
+        for suffix in f.suffixes
+    }
     if target.suffix.lower() not in writers:
         raise UnknownNameError("ending of a table's file", target.suffix, writers)
     frame = as_frame(data)

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.errors import FileError, InputError
+from recsys.errors import ColumnError, FileError, InputError
 from recsys.inputs.files.formats import FileContent, Format, ReadOptions, add_format, check_same_columns
 from recsys.inputs.frames import (
     column_notes,
@@ -34,10 +34,12 @@ from recsys.inputs.ids import IdKind, convert_ids, encode_strings
 from recsys.inputs.rows import WHOLE_NUMBER, Rows, to_interactions, to_lists
 from recsys.types import Array, Codes, Float, Ids, Interactions, Lists
 
+_RECBOLE_NAMES = {
+    "user": "user_id", "item": "item_id", "score": "score", "grade": "rating", "time": "timestamp",
+}  # fmt: skip
 RATING_COLUMNS = ("user_id", "item_id", "rating", "timestamp")
 _ID_ROLES, _NUMBER_ROLES = ("case", "user", "item"), ("score", "rank", "grade")
 _EXACT_NUMBERS = 2.0**53  # whole numbers below it are exact in float64
-_LOWEST_UNJUDGED = -2.0  # TREC writes -1 or -2 for "not judged"
 
 _DELIMITERS = (",", "\t", ";", "|")
 _DOUBLE_COLON = b"\x1f"  # replaces the "::" of MovieLens, which the csv modules cannot split
@@ -347,11 +349,11 @@ def _read_separated(form: str, source: FileContent, options: ReadOptions) -> Lis
 def _read_trec(source: FileContent, options: ReadOptions) -> Lists | Interactions:
     table = read_text(source, lambda data, name: split_trec(data, name, options.kind), options.encoding)
     column_of = {role: role for role in table.names if role in options.roles and role != "rank"}
-    return _read_columns(table, column_of, options, trec=True)
+    return _read_columns(table, column_of, options)
 
 
 def _read_columns(
-    table: TextTable, column_of: Mapping[str, str], options: ReadOptions, *, trec: bool = False
+    table: TextTable, column_of: Mapping[str, str], options: ReadOptions
 ) -> Lists | Interactions:
     """Lists or interactions from the columns that have a role; errors name the line."""
     with locate_errors(table.name, table.line):
@@ -372,9 +374,6 @@ def _read_columns(
         if "time" in cells:
             extra["time"] = _parse_times(cells["time"])
         notes: dict[str, Any] = {"read": column_notes(column_of, table.names), **table.notes}
-        if trec and "grade" in extra:
-            cells, extra, n_unjudged = _drop_unjudged(cells, extra, table)
-            notes |= {"unjudged": n_unjudged} if n_unjudged else {}
         coded = {r: _encode_text(c, r, options.ids, table, notes) for r, c in cells.items() if r in _ID_ROLES}
         if "case" in coded and "user" in coded:
             extra["user_ids"], extra["users"] = coded["user"]
@@ -382,7 +381,7 @@ def _read_columns(
         if options.ranked_by_rows(column_of):
             notes["read"]["rows"] = row_arrangement(case)
         rows = Rows(table.name, cases, case, *coded["item"], notes=notes, **extra)
-        return to_lists(rows) if options.kind == "lists" else to_interactions(rows)
+        return to_lists(rows) if options.kind == "lists" else to_interactions(rows, negatives=True)
 
 
 def _refuse_unnamed_score(table: TextTable, column_of: Mapping[str, str]) -> None:
@@ -393,26 +392,6 @@ def _refuse_unnamed_score(table: TextTable, column_of: Mapping[str, str]) -> Non
         whole = all(map(WHOLE_NUMBER.fullmatch, column))
         if name not in column_of.values() and not whole and all(map(_is_number, column)):
             raise unnamed_score(name, table.name)
-
-
-def _drop_unjudged(
-    cells: dict[str, Any], extra: dict[str, Any], table: TextTable
-) -> tuple[dict[str, Any], dict[str, Any], int]:
-    """Leave out and count the rows without a judgement, which TREC writes as -1 or -2."""
-    grade = extra["grade"]
-    if len(grade) and float(grade.min()) < _LOWEST_UNJUDGED:
-        row = int(np.argmin(grade))
-        raise FileError(
-            f"{table.name}, {table.line(row)}: the judgement {grade[row]:g} is negative.",
-            hint="-1 and -2 mean that the item was not judged; grades start at 0.",
-        )
-    keep = grade >= 0
-    if keep.all():
-        return cells, extra, 0
-    if not keep.any():
-        raise FileError(f"{table.name} holds no judgement: every line is -1.", hint="Check what wrote it.")
-    ids = {role: np.asarray(cells[role], dtype=object)[keep] for role in ("user", "item")}
-    return {**cells, **ids}, {"grade": grade[keep]}, int((~keep).sum())
 
 
 def _encode_text(
@@ -501,6 +480,12 @@ def _read_whole(form: str, source: FileContent, options: ReadOptions) -> tuple[A
     return typed_table(table, options)
 
 
+def _read_whole_trec(source: FileContent, options: ReadOptions) -> tuple[Any, dict[str, str]]:
+    """Judgements; a run is no table of interactions."""
+    table = read_text(source, lambda data, name: split_trec(data, name, "truth"), options.encoding)
+    return typed_table(replace(table, names=["user", "item", "grade"]), options)
+
+
 def typed_table(table: TextTable, options: ReadOptions) -> tuple[Any, dict[str, str]]:
     """A pandas table, and {role: column}: columns with a role are typed, all others stay text.
 
@@ -542,17 +527,116 @@ def _write_separated(separator: str, frame: Any, _name: str) -> bytes:
 
 
 def _write_inter(frame: Any, name: str) -> bytes:
-    """Without quotes: a cell is the text between two tabs."""
+    """Without quotes: a cell is the text between two tabs.
+
+    RecBole finds columns by name and type: a column that has no type yet gets the name it looks for.
+    """
     table = frame.to_pandas()
-    cells = (cell for column in table for cell in (column, *table[column].tolist()) if isinstance(cell, str))
-    bad_cell = next((cell for cell in cells if re.search(r"[\t\r\n]", cell)), None)
-    if bad_cell is not None:
-        raise FileError(
-            f"{bad_cell!r} cannot be written to {name}: the format allows no tabs or line breaks in cells.",
-            hint="Write .csv, .tsv or .parquet.",
-        )
-    text: str = table.to_csv(sep="\t", index=False, lineterminator="\n", quoting=csv.QUOTE_NONE)
+    role_of: dict[str, str] = {}
+    for role in _RECBOLE_NAMES:
+        with suppress(ColumnError):  # several columns could have this role, so none of them is renamed
+            role_of |= dict.fromkeys(detect_columns([*table], (role,), None, name).values(), role)
+    names = []
+    for column in table:
+        cells = table[column].tolist()
+        texts = [column, *(cell for cell in cells if isinstance(cell, str))]
+        _refuse_cells(texts, name, "no tabs or line breaks in cells", r"[\t\r\n]")
+        if role_of.get(column) in ("user", "item"):
+            _refuse_cells(cells, name, "no empty ids", r"^$")
+        names.append(_recbole_name(str(column), role_of.get(column), cells))
+    text: str = table.to_csv(sep="\t", index=False, header=names, lineterminator="\n", quoting=csv.QUOTE_NONE)
     return text.encode()
+
+
+def _recbole_name(column: str, role: str | None, cells: list[Any]) -> str:
+    """The header of a column: the name RecBole gives its role by default, and its type."""
+    if ":" in column:
+        return column
+    is_id = role in ("user", "item")
+    kind = "float" if not is_id and all(_is_number(str(cell)) for cell in cells) else "token"
+    return f"{_RECBOLE_NAMES[role] if role else column}:{kind}"
+
+
+def _refuse_cells(cells: Any, name: str, what: str, pattern: str) -> None:
+    """Raise an error that names the first text a format has no way to write; a missing id is empty."""
+    for cell in cells:
+        is_missing = cell is None or (isinstance(cell, float) and np.isnan(cell))
+        text = "" if is_missing else str(cell)
+        if re.search(pattern, text):
+            raise FileError(
+                f"{text!r} cannot be written to {name}: the format allows {what}.",
+                hint="Write .csv, .tsv or .parquet, or give the rows other ids.",
+            )
+
+
+def _write_trec(frame: Any, name: str) -> bytes:
+    """A run, best first, or judgements, by the ending of the name."""
+    kind = "truth" if name.lower().endswith((".qrels", ".qrel")) else "lists"
+    known = ("user", "item", "grade") if kind == "truth" else ("user", "item", "score", "rank")
+    table = frame.to_pandas()
+    column_of = find_columns([*map(str, table)], known, None, name)
+    extra = [column for column in map(str, table) if column not in column_of.values()]
+    if extra:
+        raise FileError(
+            f"the column {extra[0]!r} has no place in {name}, a TREC file.",
+            hint=f"Drop it, or name it {' or '.join(known[2:])}; .csv and .parquet hold every column.",
+        )
+    columns = {role: table[column].tolist() for role, column in column_of.items()}
+    for role in ("user", "item"):
+        _refuse_cells(columns[role], name, "no empty ids and no blanks in them", r"^$|\s")
+    _refuse_cells(columns["user"], name, "no user that begins with #, as comments do", "^#")
+    lines = _judgement_lines(columns, name) if kind == "truth" else _run_lines(columns, name)
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _judgement_lines(columns: dict[str, list[Any]], name: str) -> Iterator[str]:
+    users, items = columns["user"], columns["item"]
+    for user, item, grade in zip(users, items, columns.get("grade", [1] * len(users)), strict=True):
+        if not _is_number(str(grade)) or not float(grade).is_integer():
+            raise FileError(
+                f"the grade {grade!r} of item {item!r} cannot be written to {name}: judgements of TREC are "
+                "whole numbers.",
+                hint="Round the grades, or write .csv or .parquet.",
+            )
+        yield f"{user} 0 {item} {int(float(grade))}"
+
+
+def _run_lines(columns: dict[str, list[Any]], name: str) -> Iterator[str]:
+    """By user, in the order in which they first occur; a run without scores gets falling whole numbers."""
+    if not {"score", "rank"} & columns.keys():
+        raise FileError(
+            f"{name} is a TREC run, and the table has neither scores nor ranks.",
+            hint="Add a column score or rank; judgements are written to .qrels.",
+        )
+    numbers = {
+        role: _finite_cells(columns[role], role, name) for role in ("score", "rank") if role in columns
+    }
+    user_of_row = columns["user"]
+    turn = {user: n for n, user in enumerate(dict.fromkeys(user_of_row))}
+    key = [-score for score in numbers["score"]] if "rank" not in numbers else numbers["rank"]
+    order = sorted(range(len(key)), key=lambda row: (turn[user_of_row[row]], key[row]))
+    last = int(max(numbers.get("rank", [0]), default=0))
+    place, before = 0, None
+    for row in order:
+        user = user_of_row[row]
+        place = place + 1 if before is not None and user == user_of_row[before] else 1
+        score = numbers["score"][row] if "score" in numbers else last + 1 - int(numbers["rank"][row])
+        if "score" in numbers and place > 1 and score > numbers["score"][before or 0]:
+            raise FileError(
+                f"the ranks and the scores of user {user!r} disagree, and {name} is ordered by scores.",
+                hint="Drop one of the two columns.",
+            )
+        yield f"{user} Q0 {columns['item'][row]} {place} {score!r} recsys"
+        before = row
+
+
+def _finite_cells(cells: list[Any], role: str, name: str) -> list[float]:
+    for cell in cells:
+        if not _is_number(str(cell)) or not np.isfinite(float(cell)):
+            raise FileError(
+                f"the {role} {cell!r} cannot be written to {name}.", hint=f"Every {role} is a number."
+            )
+    return [float(cell) for cell in cells]
 
 
 def first_lines(head: bytes) -> list[bytes]:
@@ -614,7 +698,9 @@ add_format(
     Format(
         "trec",
         read=_read_trec,
-        suffixes=(".run", ".trec", ".qrels", ".qrel"),
+        read_whole=_read_whole_trec,
+        write=_write_trec,
+        suffixes=(".qrels", ".qrel", ".run", ".trec"),
         recognises=_begins_like_trec,
         help="six or four columns between blanks",
         lists="run: `qid Q0 docno rank score tag`",

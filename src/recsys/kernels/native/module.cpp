@@ -6,6 +6,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -24,6 +25,7 @@
 #include "dense.hpp"
 #include "fpstate.hpp"
 #include "match.hpp"
+#include "nested_dicts.hpp"
 #include "place.hpp"
 #include "portability.hpp"
 #include "scan.hpp"
@@ -240,15 +242,15 @@ nb::tuple match_lists(const Csr& lists, const Csr& truth, int threads, const std
                         array_of(std::move(all.repeat)), all.n_repeated, all.first_repeated);
 }
 
-nb::object place_rows(const In<std::int64_t>& cases, const In<std::int64_t>& items,
-                      const std::optional<In<std::int64_t>>& ranks, int order, std::int64_t limit,
-                      const std::string& cpu_level) {
+template <class Table, class Id>
+nb::object place_rows(const In<Id>& cases, const In<Id>& items, const std::optional<In<std::int64_t>>& ranks, int order,
+                      std::int64_t limit, const std::string& cpu_level) {
   const std::int64_t n = size_of(cases);
   require(order >= 0 && order <= static_cast<int>(Order::ascending), "order must be 0, 1 or 2");
   require(ranks || order != static_cast<int>(Order::by_rank), "rows are ordered by rank, but there are no ranks");
   // Memory for the cases grows with the limit.
   require(limit >= 0 && limit <= kMostItems + 1, "limit must lie in [0, 2^31]");
-  const RowTable table{data_of(cases), data_of("items", items, n), ranks ? data_of("ranks", *ranks, n) : nullptr, n};
+  const Table table{data_of(cases), data_of("items", items, n), ranks ? data_of("ranks", *ranks, n) : nullptr, n};
   const Level& level = checked_level(cpu_level);
   const Fresh<std::int32_t> placed_items(n, "empty");
   Placed placed;
@@ -307,8 +309,31 @@ nb::tuple sum_slices(const In<double>& values, double first, double second) {
   return nb::make_tuple(sums.first, sums.second, sums.left);
 }
 
+// The code of each row, and the different strings.
 nb::tuple coded(Coder& coder) {
-  return nb::make_tuple(array_of(std::move(coder.codes())), array_of(std::move(coder.firsts())));
+  return nb::make_tuple(array_of(std::move(coder.codes())), nb::cast(coder.take_texts()));
+}
+
+nb::tuple merge_texts(const SortedTexts& texts, const SortedTexts& others) {
+  Merged merged;
+  {
+    nb::gil_scoped_release no_gil;
+    merged = merge(texts, others);
+  }
+  return nb::make_tuple(array_of(std::move(merged.first)), array_of(std::move(merged.second)),
+                        nb::cast(std::move(merged.texts)));
+}
+
+nb::list strings_of(const SortedTexts& texts) {
+  const std::int64_t n = texts.size();
+  nb::list list = nb::steal<nb::list>(PyList_New(n));
+  if (!list.is_valid()) throw nb::python_error();
+  for (std::int64_t i = 0; i < n; ++i) {
+    PyObject* const text = PyUnicode_DecodeUTF8(texts[i].begin, texts[i].size, nullptr);
+    if (!text) throw nb::python_error();
+    PyList_SetItem(list.ptr(), i, text);  // takes the reference
+  }
+  return list;
 }
 
 template <class Offset>
@@ -372,16 +397,120 @@ nb::object code_objects(const nb::object& array) {
       RECSYS_PREFETCH(objects[std::min(i + Coder::kBatch, n - 1)]);
       PyObject* const value = objects[i];
       if (!value || !PyUnicode_CheckExact(value)) return nb::none();
-      Py_ssize_t size = 0;
-      const char* const text = PyUnicode_AsUTF8AndSize(value, &size);
-      if (!text) throw nb::python_error();
-      if (size >= INT32_MAX) return nb::none();
-      batch[filled] = {text, static_cast<std::uint32_t>(size)};
+      const Utf8 text = utf8_of(value);
+      if (!text.begin) throw nb::python_error();
+      if (text.size >= INT32_MAX) return nb::none();
+      batch[filled] = {text.begin, static_cast<std::uint32_t>(text.size)};
     }
     coder.add(batch, filled);
   }
   coder.sort();
   return coded(coder);
+}
+
+// Types that read like dict, float and int; they run no Python code. Of `own` numbers, those that are floats in Python.
+KnownTypes known_types(bool own) {
+  const auto type_of = [](const char* module, const char* name) {
+    return reinterpret_cast<PyTypeObject*>(nb::module_::import_(module).attr(name).ptr());
+  };
+  KnownTypes types{{type_of("collections", "defaultdict")}, {type_of("numpy", "float64")}, {}};
+  if (own) return types;
+  types.floats.push_back(type_of("numpy", "float32"));
+  types.ints = {type_of("numpy", "int64"), type_of("numpy", "int32")};
+  return types;
+}
+
+nb::list list_of(Held& held) {
+  nb::list list = nb::steal<nb::list>(PyList_New(static_cast<Py_ssize_t>(held.objects().size())));
+  if (!list.is_valid()) throw nb::python_error();
+  Py_ssize_t at = 0;
+  for (PyObject* const object : held.release()) PyList_SetItem(list.ptr(), at++, object);  // takes the reference
+  return list;
+}
+
+Coder coded_cases(const DictWalk& walk) {
+  const std::vector<PyObject*>& names = walk.cases.objects();
+  Coder coder(static_cast<std::int64_t>(names.size()));
+  for (PyObject* const name : names) {
+    const Utf8 text = utf8_of(name);
+    if (!text.begin) throw nb::python_error();
+    const Text one{text.begin, static_cast<std::uint32_t>(text.size)};
+    coder.add(&one, 1);
+  }
+  coder.sort();
+  return coder;
+}
+
+// The columns of the hits with the cases in the order of their ids; None where walk_dicts finds that it cannot.
+nb::object rank_dicts(const nb::object& run, const nb::object& truth, bool shared, bool keep, bool float32) {
+  DictWalk walk;
+  const WalkOptions options{shared, keep, float32};
+  const HeldTruth* held = nullptr;
+  if (nb::try_cast(truth, held) && held) {
+    require(shared && !keep, "a truth that is held goes with shared cases alone");
+    if (!walk_dict(run.ptr(), *held, known_types(float32), options, walk)) return nb::none();
+  } else if (!walk_dicts(run.ptr(), truth.ptr(), known_types(float32), options, walk)) {
+    return nb::none();
+  }
+  Coder coder = coded_cases(walk);
+  const std::vector<std::int64_t>& order = coder.firsts();
+  const std::size_t n_cases = order.size(), n_hits = walk.hits.size();
+  std::vector<std::int64_t> first_hit(n_cases + 1), first_grade(n_cases + 1), n_listed, indptr{0};
+  for (std::size_t c = 0; c < n_cases; ++c) {
+    first_hit[c + 1] = first_hit[c] + walk.n_hits[c];
+    first_grade[c + 1] = first_grade[c] + walk.n_judged[c];
+  }
+  std::vector<double> truth_grade, grade;
+  std::vector<std::int32_t> of;
+  std::vector<std::int64_t> above, tied, ahead_by_id, ahead_given;
+  truth_grade.reserve(walk.grades.size()), grade.reserve(n_hits), of.reserve(n_hits), above.reserve(n_hits);
+  for (std::size_t code = 0; code < n_cases; ++code) {
+    const std::int64_t from = order[code];
+    n_listed.push_back(walk.lists.sizes[from]);
+    for (std::int64_t i = first_grade[from]; i < first_grade[from + 1]; ++i) truth_grade.push_back(walk.grades[i]);
+    indptr.push_back(static_cast<std::int64_t>(truth_grade.size()));
+    for (std::int64_t i = first_hit[from]; i < first_hit[from + 1]; ++i) {
+      const DictHit& hit = walk.hits[i];
+      of.push_back(static_cast<std::int32_t>(code)), grade.push_back(hit.grade), above.push_back(hit.above);
+      if (!walk.any_tied) continue;
+      tied.push_back(hit.tied), ahead_by_id.push_back(hit.ahead_by_id), ahead_given.push_back(hit.ahead_given);
+    }
+  }
+  nb::object ties = nb::none(), read = nb::none();
+  if (walk.any_tied)
+    ties =
+        nb::make_tuple(array_of(std::move(tied)), array_of(std::move(ahead_by_id)), array_of(std::move(ahead_given)));
+  if (keep)
+    read = nb::make_tuple(array_of(std::move(walk.lists.sizes)), list_of(walk.lists.items),
+                          array_of(std::move(walk.lists.numbers)), array_of(std::move(walk.in_truth)),
+                          array_of(std::move(walk.truth.sizes)), list_of(walk.truth.items),
+                          array_of(std::move(walk.truth.numbers)));
+  return nb::make_tuple(list_of(walk.cases), array_of(std::move(coder.codes())), walk.n_of_run,
+                        array_of(std::move(n_listed)), array_of(std::move(indptr)), array_of(std::move(truth_grade)),
+                        array_of(std::move(of)), array_of(std::move(grade)), array_of(std::move(above)), ties,
+                        walk.has_ties, walk.n_negative, walk.lowest, walk.highest, read);
+}
+
+// {name: {key: value}} of a row of values for each name.
+nb::dict dict_rows(const nb::list& names, const nb::list& keys, const Grid<double>& rows) {
+  require(rows.shape(0) == names.size() && rows.shape(1) == keys.size(),
+          "rows must have a value for each name and key");
+  const double* value = data_of(rows);
+  const NoCollection pause;
+  std::vector<nb::object> each, key;  // held: a dict that is filled may run code of its keys, and that anything
+  for (const nb::handle name : names) each.push_back(nb::borrow(name));
+  for (const nb::handle column : keys) key.push_back(nb::borrow(column));
+  require(each.size() == rows.shape(0) && key.size() == rows.shape(1), "the lists changed");
+  nb::dict out;
+  for (const nb::object& name : each) {
+    nb::dict row;
+    for (const nb::object& column : key) {
+      const nb::object number = nb::steal(PyFloat_FromDouble(*value++));
+      if (!number.is_valid() || PyDict_SetItem(row.ptr(), column.ptr(), number.ptr()) != 0) throw nb::python_error();
+    }
+    if (PyDict_SetItem(out.ptr(), name.ptr(), row.ptr()) != 0) throw nb::python_error();
+  }
+  return out;
 }
 
 using Factors = nb::ndarray<nb::ro, nb::ndim<2>, nb::device::cpu>;
@@ -476,11 +605,33 @@ NB_MODULE(_native, m) {
         "progress"_a = nb::none());
   recsys::define_rank_scores<float>(m);
   recsys::define_rank_scores<double>(m);
-  m.def("place_rows", &recsys::place_rows, array("cases"), array("items"), array("ranks") = nb::none(), nb::kw_only(),
-        "order"_a, "limit"_a, "cpu_level"_a = "");
+  m.def("place_rows", &recsys::place_rows<recsys::RowTable, std::int64_t>, array("cases"), array("items"),
+        array("ranks") = nb::none(), nb::kw_only(), "order"_a, "limit"_a, "cpu_level"_a = "");
+  m.def("place_rows", &recsys::place_rows<recsys::CodeTable, std::int32_t>, array("cases"), array("items"),
+        array("ranks") = nb::none(), nb::kw_only(), "order"_a, "limit"_a, "cpu_level"_a = "");
+  nb::class_<recsys::SortedTexts>(m, "SortedTexts")
+      .def("__len__", &recsys::SortedTexts::size)
+      .def("is_ascii", &recsys::SortedTexts::is_ascii)
+      .def("equals", &recsys::SortedTexts::equals, "others"_a)
+      .def("merge", &recsys::merge_texts, "others"_a)
+      .def("strings", &recsys::strings_of);
   m.def("code_text", &recsys::code_text<std::int32_t>, array("offsets"), array("bytes"));
   m.def("code_text", &recsys::code_text<std::int64_t>, array("offsets"), array("bytes"));
   m.def("code_objects", &recsys::code_objects, "array"_a);
+  m.def("rank_dicts", &recsys::rank_dicts, "run"_a, "truth"_a, nb::kw_only(), "shared"_a = false, "keep"_a = false,
+        "float32"_a = false);
+  nb::class_<recsys::HeldTruth>(m, "HeldTruth").def("dicts", [](const recsys::HeldTruth& held) {
+    const recsys::NoCollection pause;
+    return held.dicts();
+  });
+  m.def(
+      "hold_truth",
+      [](const nb::object& truth) {
+        auto held = std::make_unique<recsys::HeldTruth>();
+        return held->read(truth.ptr()) ? nb::cast(std::move(held)) : nb::none();
+      },
+      "truth"_a);
+  m.def("dict_rows", &recsys::dict_rows, "names"_a, "keys"_a, array("rows"));
   m.def("sum_slices", &recsys::sum_slices, array("values"), "first"_a, "second"_a);
   m.def("cpu_levels", &recsys::level_names);
 }

@@ -113,15 +113,16 @@ bool place_grouped(const RowTable& table, Order order, const Level& level, std::
   return Grouped(table, placed).place(order, level, out);
 }
 
+template <class Table>
 class Scatter {
  public:
-  Scatter(const RowTable& table, std::int64_t limit) : table_(table) {
+  Scatter(const Table& table, std::int64_t limit) : table_(table) {
     std::int64_t high = table.cases[0];
     std::uint64_t bits = 0;
     low_ = high;
     for (std::int64_t i = 0; i < table.n; ++i) {
-      low_ = std::min(low_, table.cases[i]);
-      high = std::max(high, table.cases[i]);
+      low_ = std::min<std::int64_t>(low_, table.cases[i]);
+      high = std::max<std::int64_t>(high, table.cases[i]);
       bits |= static_cast<std::uint64_t>(table.items[i]);
     }
     const auto span = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low_);
@@ -174,14 +175,15 @@ class Scatter {
   }
 
  private:
-  const RowTable& table_;
+  const Table& table_;
   std::int64_t low_ = 0;
   bool usable_ = false;
   std::vector<std::int32_t> starts_;
 };
 
-bool place_scattered(const RowTable& table, Order order, std::int64_t limit, std::int32_t* out, Placed& placed) {
-  const Scatter scatter(table, limit);
+template <class Table>
+bool place_scattered(const Table& table, Order order, std::int64_t limit, std::int32_t* out, Placed& placed) {
+  const Scatter<Table> scatter(table, limit);
   if (!scatter.usable()) return false;
   if (order == Order::by_rank && !scatter.by_rank(out)) return false;
   if (order == Order::ascending && !scatter.ascending(out)) return false;
@@ -202,6 +204,18 @@ Placed place(const RowTable& table, Order order, std::int64_t limit, const Level
     placed.done = place_scattered(table, order, limit, out, placed);
   }
   placed.done = placed.done && placed.highest < limit;
+  return placed;
+}
+
+Placed place(const CodeTable& table, Order order, std::int64_t limit, const Level& level, std::int32_t* out) {
+  if (std::is_sorted(table.cases, table.cases + table.n)) {
+    const std::vector<std::int64_t> cases(table.cases, table.cases + table.n);
+    const std::vector<std::int64_t> items(table.items, table.items + table.n);
+    return place(RowTable{cases.data(), items.data(), table.ranks, table.n}, order, limit, level, out);
+  }
+  Placed placed;
+  if (table.n > kMostRows) return placed;
+  placed.done = place_scattered(table, order, limit, out, placed) && placed.highest < limit;
   return placed;
 }
 

@@ -18,4 +18,13 @@ struct Placed {
 // some order, ascending items do not repeat, and cases stand in ascending groups or span less than `limit`.
 Placed place(const RowTable& table, Order order, std::int64_t limit, const Level& level, std::int32_t* out);
 
+// The same of codes.
+struct CodeTable {
+  const std::int32_t *cases, *items;
+  const std::int64_t* ranks;
+  std::int64_t n;
+};
+
+Placed place(const CodeTable& table, Order order, std::int64_t limit, const Level& level, std::int32_t* out);
+
 }  // namespace recsys

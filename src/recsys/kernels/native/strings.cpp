@@ -3,6 +3,7 @@
 #include "strings.hpp"
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 #include <utility>
 
@@ -12,6 +13,9 @@ namespace recsys {
 namespace {
 
 constexpr std::uint64_t kFirst = 0x9E3779B97F4A7C15u, kSecond = 0xD6E8FEB86659FD93u;
+constexpr std::uint32_t kShort = 8;  // bytes that fit a slot
+constexpr std::size_t kFew = 64;     // strings that are sorted by comparing them
+constexpr std::uint32_t kDeep = 256;
 
 std::uint64_t word(const char* p, std::size_t size) {
   std::uint64_t bits = 0;
@@ -25,69 +29,90 @@ std::uint64_t mixed(std::uint64_t bits) {
   return bits ^ (bits >> 32);
 }
 
-// A number that tells strings of one size up to eight apart, and begins longer ones.
-std::uint64_t head_of(Text text) {
+// A number that tells strings of one size up to eight apart.
+std::uint64_t whole_of(Text text) {
   const char* const p = text.begin;
-  if (text.size >= 8) return word(p, 8);
   if (text.size >= 4) return word(p, 4) | word(p + text.size - 4, 4) << 32;
   if (text.size == 0) return 0;
   return word(p, 1) | word(p + text.size / 2, 1) << 8 | word(p + text.size - 1, 1) << 16;
 }
 
-std::uint64_t hash_of(Text text, std::uint64_t head) {
-  std::uint64_t hash = mixed(head ^ text.size * kFirst);
-  for (std::uint32_t at = 8; at + 8 < text.size; at += 8) hash = mixed(hash ^ word(text.begin + at, 8));
-  // The last word may overlap the one before it.
-  return text.size > 8 ? mixed(hash ^ word(text.begin + text.size - 8, 8)) : hash;
+std::uint64_t long_hash(Text text) {
+  std::uint64_t hash = text.size * kFirst;
+  for (std::uint32_t at = 0; at + kShort < text.size; at += kShort) {
+    hash = (hash ^ word(text.begin + at, kShort)) * kSecond;
+    hash ^= hash >> 32;
+  }
+  return mixed(hash ^ word(text.begin + text.size - kShort, kShort));  // it may overlap the word before it
 }
 
-bool equal(Text a, Text b) { return a.size == b.size && std::memcmp(a.begin, b.begin, a.size) == 0; }
-
-// The first eight bytes as a number that sorts as they do; shorter strings are filled with zeros.
-std::uint64_t sort_key(Text text) {
-  unsigned char bytes[8] = {};
-  std::memcpy(bytes, text.begin, std::min<std::uint32_t>(text.size, 8));
+// Eight bytes as a number that sorts as they do; a string that ends earlier is filled with zeros.
+std::uint64_t sort_key(Text text, std::uint32_t depth) {
+  unsigned char bytes[kShort] = {};
+  if (depth < text.size) std::memcpy(bytes, text.begin + depth, std::min(text.size - depth, kShort));
   std::uint64_t head = 0;
   for (const unsigned char byte : bytes) head = head << 8 | byte;
   return head;
 }
 
+}  // namespace
+
+bool equal(Text a, Text b) { return a.size == b.size && (a.size == 0 || std::memcmp(a.begin, b.begin, a.size) == 0); }
+
 bool before(Text a, Text b) {
-  const int order = std::memcmp(a.begin, b.begin, std::min(a.size, b.size));
+  const std::uint32_t shared = std::min(a.size, b.size);
+  const int order = shared ? std::memcmp(a.begin, b.begin, shared) : 0;  // what is empty may lie nowhere
   return order ? order < 0 : a.size < b.size;
 }
 
-}  // namespace
+std::uint64_t Coder::hash_of(const Slot& slot) {
+  return slot.size > kShort ? slot.key : mixed(slot.key ^ slot.size * kFirst);
+}
 
 void Coder::add(const Text* texts, int n) {
-  std::uint64_t heads[kBatch], hashes[kBatch];
+  Slot wanted[kBatch];
+  std::uint64_t hashes[kBatch];
+  bool repeated[kBatch];
   for (int i = 0; i < n; ++i) {
-    heads[i] = head_of(texts[i]);
-    hashes[i] = hash_of(texts[i], heads[i]);
+    const Text text = texts[i];
+    const bool is_short = text.size <= kShort, like_last = i > 0 && text.size == texts[i - 1].size;
+    wanted[i] = {is_short ? whole_of(text) : 0, text.size, -1};
+    // In a table grouped by user most strings equal the one before.
+    repeated[i] = like_last && (is_short ? wanted[i].key == wanted[i - 1].key : equal(text, texts[i - 1]));
+    if (repeated[i]) continue;
+    if (!is_short) wanted[i].key = long_hash(text);
+    hashes[i] = hash_of(wanted[i]);
     RECSYS_PREFETCH(&slots_[hashes[i] & (slots_.size() - 1)]);
   }
+  const std::size_t start = codes_.size();
+  codes_.resize(start + n);
+  std::int32_t* const codes = codes_.data() + start;
+  std::int32_t last = 0;
   for (int i = 0; i < n; ++i) {
-    // In a table grouped by user most strings equal the one before.
-    const bool same = i > 0 && hashes[i] == hashes[i - 1] && equal(texts[i], texts[i - 1]);
-    codes_.push_back(same ? codes_.back() : find(texts[i], heads[i], hashes[i]));
+    if (!repeated[i]) {
+      const Slot& slot = slots_[hashes[i] & (slots_.size() - 1)];  // where most strings are that are no longer new
+      const bool is_there = slot.key == wanted[i].key && slot.size == wanted[i].size && slot.size <= kShort;
+      last = is_there && slot.code >= 0 ? slot.code : find(texts[i], wanted[i], hashes[i], start + i);
+    }
+    codes[i] = last;
   }
 }
 
-std::int32_t Coder::find(Text text, std::uint64_t head, std::uint64_t hash) {
+std::int32_t Coder::find(Text text, const Slot& wanted, std::uint64_t hash, std::size_t row) {
   const std::size_t mask = slots_.size() - 1;
   for (std::size_t place = hash & mask;; place = (place + 1) & mask) {
     Slot& slot = slots_[place];
     if (slot.code < 0) {
-      if (texts_.size() == INT32_MAX) throw std::length_error("more than 2^31 different strings");
-      const auto code = static_cast<std::int32_t>(texts_.size());
-      slot = {head, text.size, code};
-      texts_.push_back(text);
-      firsts_.push_back(static_cast<std::int64_t>(codes_.size()));
-      if (2 * texts_.size() > slots_.size()) grow();
+      if (firsts_.size() == INT32_MAX) throw std::length_error("more than 2^31 different strings");
+      const auto code = static_cast<std::int32_t>(firsts_.size());
+      slot = {wanted.key, wanted.size, code};
+      texts_.add(text);
+      firsts_.push_back(static_cast<std::int64_t>(row));
+      if (2 * firsts_.size() > slots_.size()) grow();
       return code;
     }
-    if (slot.head == head && slot.size == text.size && (text.size <= 8 || equal(texts_[slot.code], text)))
-      return slot.code;
+    const bool alike = slot.key == wanted.key && slot.size == wanted.size;
+    if (alike && (wanted.size <= kShort || equal(texts_[slot.code], text))) return slot.code;
   }
 }
 
@@ -96,28 +121,84 @@ void Coder::grow() {
   const std::size_t mask = wider.size() - 1;
   for (const Slot& slot : slots_) {
     if (slot.code < 0) continue;
-    std::size_t place = hash_of(texts_[slot.code], slot.head) & mask;
+    std::size_t place = hash_of(slot) & mask;
     while (wider[place].code >= 0) place = (place + 1) & mask;
     wider[place] = slot;
   }
   slots_.swap(wider);
 }
 
+// Strings that are equal up to `depth`: by their next eight bytes, byte by byte from the last one, then those that are
+// equal still.
+void Coder::sort(Keyed* first, std::size_t n, Keyed* spare, std::uint32_t depth) const {
+  if (n <= kFew || depth > kDeep) {
+    std::sort(first, first + n,
+              [this](const Keyed& a, const Keyed& b) { return before(texts_[a.code], texts_[b.code]); });
+    return;
+  }
+  std::array<std::array<std::size_t, 256>, kShort> counts{};
+  bool ends = true;
+  for (std::size_t i = 0; i < n; ++i) {
+    const Text own = texts_[first[i].code];
+    first[i].key = sort_key(own, depth);
+    ends &= own.size <= depth + kShort;
+    for (std::uint32_t byte = 0; byte < kShort; ++byte) ++counts[byte][first[i].key >> 8 * byte & 255];
+  }
+  Keyed *from = first, *to = spare;
+  for (std::uint32_t byte = 0; byte < kShort; ++byte) {
+    std::array<std::size_t, 256>& at = counts[byte];
+    if (at[from[0].key >> 8 * byte & 255] == n) continue;
+    std::size_t sum = 0;
+    for (std::size_t& count : at) sum += std::exchange(count, sum);
+    for (std::size_t i = 0; i < n; ++i) to[at[from[i].key >> 8 * byte & 255]++] = from[i];
+    std::swap(from, to);
+  }
+  if (from != first) std::copy(from, from + n, first);
+  for (std::size_t start = 0, stop = 0; start < n; start = stop) {
+    for (stop = start + 1; stop < n && first[stop].key == first[start].key;) ++stop;
+    // Where all end here, equal keys differ by zeros at the end alone.
+    if (stop - start > 1) sort(first + start, stop - start, spare, ends ? kDeep + 1 : depth + kShort);
+  }
+}
+
 void Coder::sort() {
-  std::vector<std::pair<std::uint64_t, std::int32_t>> order(texts_.size());
-  for (std::size_t code = 0; code < order.size(); ++code)
-    order[code] = {sort_key(texts_[code]), static_cast<std::int32_t>(code)};
-  std::sort(order.begin(), order.end(), [this](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first < b.first : before(texts_[a.second], texts_[b.second]);
-  });
+  std::vector<Keyed> order(firsts_.size()), spare(firsts_.size());
+  for (std::size_t code = 0; code < order.size(); ++code) order[code] = {0, static_cast<std::int32_t>(code)};
+  sort(order.data(), order.size(), spare.data(), 0);
   std::vector<std::int32_t> place(order.size());
   std::vector<std::int64_t> firsts(order.size());
+  SortedTexts sorted;
+  sorted.reserve_like(texts_);
   for (std::size_t to = 0; to < order.size(); ++to) {
-    place[order[to].second] = static_cast<std::int32_t>(to);
-    firsts[to] = firsts_[order[to].second];
+    const std::int32_t code = order[to].code;
+    place[code] = static_cast<std::int32_t>(to);
+    firsts[to] = firsts_[code];
+    sorted.add(texts_[code]);
   }
   firsts_.swap(firsts);
+  texts_ = std::move(sorted);
   for (std::int32_t& code : codes_) code = place[code];
+}
+
+bool SortedTexts::is_ascii() const {
+  char bits = 0;
+  for (const char byte : bytes_) bits |= byte;
+  return !(bits & 0x80);
+}
+
+Merged merge(const SortedTexts& first, const SortedTexts& second) {
+  if (first.size() + second.size() >= INT32_MAX) throw std::length_error("more than 2^31 strings");
+  Merged merged;
+  std::int64_t i = 0, j = 0;
+  while (i < first.size() || j < second.size()) {
+    const bool only_first = j == second.size() || (i < first.size() && before(first[i], second[j]));
+    const bool only_second = !only_first && (i == first.size() || before(second[j], first[i]));
+    const auto place = static_cast<std::int32_t>(merged.texts.size());
+    merged.texts.add(only_second ? second[j] : first[i]);
+    if (!only_second) merged.first.push_back(place), ++i;
+    if (!only_first) merged.second.push_back(place), ++j;
+  }
+  return merged;
 }
 
 }  // namespace recsys

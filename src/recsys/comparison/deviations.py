@@ -1,0 +1,406 @@
+"""What evaluators do that is no decision of ours: common mistakes, and habits of libraries, in words.
+
+A deviation changes the question (what is read), the cut-off, how users are brought together, or the whole
+formula of a metric; all else is still decided by conventions. A mistake is added as one row here.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby, permutations, product
+from math import log, log2, prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from recsys.conventions.presets import PRESETS
+
+Question = Mapping[str, Any]
+Rows = list[list[Any]]
+_MOST_ORDERS = 720
+
+
+class Ranked(NamedTuple):
+    """One user: the gain at each place of the list (0 for a miss), all gains in falling order, k, scores."""
+
+    gains: Sequence[float]
+    ideal: Sequence[float]
+    k: int
+    scores: Sequence[float]
+
+    @property
+    def top(self) -> Sequence[float]:
+        return self.gains[: self.k]
+
+    @property
+    def places(self) -> list[int]:
+        """The places of the hits among the first k."""
+        return [place for place, gain in enumerate(self.top, start=1) if gain]
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """One thing done differently; `known_of` are presets whose library is known to do it.
+
+    `questions` gives what is read instead, several where any of them may be; `decides` are the decisions that
+    then have no other value; `metrics` are those it is tried on, all if there are none.
+    """
+
+    words: str
+    questions: Callable[[Question], Iterator[Question]] | None = None
+    cut: Callable[[int], int | None] | None = None
+    settle: Callable[[Sequence[float]], float] | None = None
+    formula: Callable[[Ranked], float] | None = None
+    decides: Mapping[str, Any] = field(default_factory=dict)
+    metrics: tuple[str, ...] = ()
+    known_of: tuple[str, ...] = ()
+    beside: bool = False  # it also occurs together with another one
+
+    def __str__(self) -> str:
+        return self.words
+
+
+def _of_lists(change: Callable[[Rows], Rows]) -> Callable[[Question], Iterator[Question]]:
+    def questions(question: Question) -> Iterator[Question]:
+        yield {**question, "run": {user: change(rows) for user, rows in question["run"].items()}}
+
+    return questions
+
+
+def _of_users(
+    change: Callable[[Rows, Mapping[str, float]], tuple[Rows, Mapping[str, float]]],
+) -> Callable[[Question], Iterator[Question]]:
+    """The same for lists and truth of a user together."""
+
+    def questions(question: Question) -> Iterator[Question]:
+        run, truth = dict(question["run"]), dict(question["truth"])
+        for user, rows in question["run"].items():
+            run[user], truth[user] = change(rows, truth.get(user, {}))
+        yield {**question, "run": run, "truth": truth}
+
+    return questions
+
+
+def _tie_groups(rows: Rows) -> list[Rows]:
+    return [list(group) for _, group in groupby(rows, key=lambda row: row[1])]
+
+
+def _every_order(question: Question) -> Iterator[Question]:
+    """Every order of equal scores, each with scores that leave no doubt."""
+    users = list(question["run"])
+    orders = []
+    for user in users:
+        groups = _tie_groups(question["run"][user])
+        number = prod(len(list(permutations(group))) for group in groups if len(group) <= 6)
+        if number > _MOST_ORDERS or any(len(group) > 6 for group in groups):
+            orders.append([question["run"][user]])
+            continue
+        choices = product(*(permutations(group) for group in groups))
+        orders.append([[row for group in choice for row in group] for choice in choices])
+    for choice in product(*orders):
+        run = {
+            user: [[item, (len(rows) - at) / 64] for at, (item, _) in enumerate(rows)]
+            for user, rows in zip(users, choice, strict=True)
+        }
+        yield {**question, "run": run}
+
+
+def _repeats_in_truth(rows: Rows, grades: Mapping[str, float]) -> tuple[Rows, Mapping[str, float]]:
+    seen: dict[str, int] = {}
+    named, known = [], dict(grades)
+    for item, score in rows:
+        seen[item] = seen.get(item, 0) + 1
+        name = item if seen[item] == 1 else f"{item}#{seen[item]}"
+        if name != item and item in grades:
+            known[name] = grades[item]
+        named.append([name, score])
+    return named, known
+
+
+def _once(rows: Rows) -> Rows:
+    return [row for at, row in enumerate(rows) if row[0] not in {item for item, _ in rows[:at]}]
+
+
+def _missed_at_end(rows: Rows, grades: Mapping[str, float]) -> tuple[Rows, Mapping[str, float]]:
+    listed = {item for item, _ in rows}
+    return rows + [[item, 1 / 1024] for item in grades if item not in listed], grades
+
+
+QUESTIONS = (
+    Deviation(
+        "equal scores are in the reverse of the order they were given in",
+        _of_lists(lambda rows: [row for group in _tie_groups(rows) for row in group[::-1]]),
+        decides={"ties": "given"},
+        known_of=("torchmetrics",),  # as torch.topk happens to leave some
+        beside=True,
+    ),
+    Deviation(
+        "an item listed twice enters the truth twice as well",
+        _of_users(_repeats_in_truth),
+        decides={"duplicates": "first"},
+        known_of=("rectools", "torchmetrics", "evidently"),
+        beside=True,
+    ),
+    Deviation(
+        "an item listed twice is taken out at its second place, and the list closes up",
+        _of_lists(_once),
+        decides={"duplicates": "first"},
+        beside=True,
+    ),
+    Deviation(
+        "an item listed twice stands at its last place only, and the list closes up",
+        _of_lists(lambda rows: _once(rows[::-1])[::-1]),
+        decides={"duplicates": "first"},
+    ),
+    Deviation(
+        "items judged not relevant (grade 0) count as relevant",
+        _of_users(lambda rows, grades: (rows, {item: max(grade, 1.0) for item, grade in grades.items()})),
+    ),
+    Deviation(
+        "relevant items that are not listed stand at the end of the list",
+        _of_users(_missed_at_end),
+        known_of=("torchmetrics", "evidently"),
+        beside=True,
+    ),
+    Deviation(
+        "lists are read from their end: the lowest score comes first",
+        _of_lists(lambda rows: [[item, -score] for item, score in sorted(rows, key=lambda row: row[1])]),
+    ),
+    Deviation(
+        "the cut-off k is not used: whole lists are read",
+        cut=lambda _: None,
+        known_of=tuple(PRESETS),  # most libraries can be asked without one
+        beside=True,
+    ),
+    *(
+        Deviation(f"the gain of a hit is {words}", decides={"gain": gain}, metrics=("dcg", "ndcg"))
+        for words, gain in (
+            ("2^grade", lambda grades: 2.0**grades),
+            ("grade + 1", lambda grades: grades + 1.0),
+            ("the square of its grade", lambda grades: grades**2),
+            ("log2(grade + 1)", lambda grades: np.log2(grades + 1.0)),
+        )
+    ),
+    Deviation("the first k + 1 places are read in place of k", cut=lambda k: k + 1),
+    Deviation("the first k - 1 places are read in place of k", cut=lambda k: k - 1),
+    Deviation(
+        "the mean is taken over the users with a value above 0 only",
+        settle=lambda values: statistics.fmean([v for v in values if v] or [0.0]),
+        known_of=("microsoft",),
+    ),
+    Deviation("values are added over the users, and not divided by their number", settle=sum),
+    Deviation("the median over the users is taken in place of the mean", settle=statistics.median),
+    Deviation(
+        "equal scores are in an order that follows no rule known here",
+        _every_order,
+        decides={"ties": "given"},
+        known_of=("torchmetrics", "recpack", "warprec", "recometrics", "ncf_evaluator"),
+    ),
+)
+"""Another question than the one that was asked, or another mean."""
+
+
+def _dcg(gains: Sequence[float], discount: Callable[[int], float] = lambda r: log2(r + 1)) -> float:
+    return sum(gain / discount(place) for place, gain in enumerate(gains, start=1))
+
+
+def _over(a: float, b: float) -> float:
+    return a / b if b else 0.0
+
+
+def _ndcg(discount: Callable[[int], float]) -> Callable[[Ranked], float]:
+    return lambda r: _over(_dcg(r.top, discount), _dcg(r.ideal[: r.k], discount))
+
+
+def _precisions(r: Ranked, *, shift: int = 0) -> float:
+    """The sum of the precision at each hit, places counted from 1 + shift."""
+    return sum(number / (place + shift) for number, place in enumerate(r.places, start=1))
+
+
+def _f1(r: Ranked, constant: float) -> float:
+    p, recall = len(r.places) / r.k, _over(len(r.places), len(r.ideal))
+    return _over(2 * p * recall, p + recall + constant)
+
+
+def _at_last_place(r: Ranked) -> float:
+    """Average precision where every hit of a tied group has the group's last place."""
+    last = [sum(other >= score for other in r.scores) for score in r.scores]
+    found = [place for place, gain in zip(last, r.gains, strict=True) if gain]
+    return _over(sum(sum(p <= place for p in found) / place for place in found), len(found))
+
+
+def _formulas(
+    metric: str, *rows: tuple[str, Callable[[Ranked], float]], known_of: str = ""
+) -> list[Deviation]:
+    presets = tuple(known_of.split())
+    return [Deviation(words, formula=formula, metrics=(metric,), known_of=presets) for words, formula in rows]
+
+
+FORMULAS = (
+    *_formulas(
+        "ndcg",
+        ("place r is discounted by log2(r + 2)", _ndcg(lambda r: log2(r + 2))),
+        (
+            "place r is discounted by log2(r + 2) in the list, by log2(r + 1) in the ideal list",
+            lambda r: _over(_dcg(r.top, lambda p: log2(p + 2)), _dcg(r.ideal[: r.k])),
+        ),
+        ("places from 2 on are discounted by 1 + log2(r)", _ndcg(lambda r: 1 + log2(r))),
+        (
+            "place r is discounted by ln(r + 1) in the list, by log2(r + 1) in the ideal list",
+            lambda r: _over(_dcg(r.top, lambda p: log(p + 1)), _dcg(r.ideal[: r.k])),
+        ),
+        ("places are not discounted", _ndcg(lambda _: 1.0)),
+        ("place r is discounted by r + 1", _ndcg(lambda r: r + 1)),
+        ("place r is discounted by the square root of r", _ndcg(lambda r: r**0.5)),
+        (
+            "the ideal list is the given list in its best order: relevant items it lacks are forgotten",
+            lambda r: _over(_dcg(r.top), _dcg(sorted(r.top, reverse=True))),
+        ),
+        (
+            "the ideal list is the whole given list in its best order, cut at k",
+            lambda r: _over(_dcg(r.top), _dcg(sorted(r.gains, reverse=True)[: r.k])),
+        ),
+        (
+            "the ideal list holds k hits of the highest gain",
+            lambda r: _over(_dcg(r.top), _dcg([*r.ideal[:1]] * r.k)),
+        ),
+        ("the sum is not divided by that of an ideal list (dcg)", lambda r: _dcg(r.top)),
+        ("the sum is divided by k in place of that of an ideal list", lambda r: _dcg(r.top) / r.k),
+        (
+            "the sum is divided by the length of the list in place of that of an ideal list",
+            lambda r: _over(_dcg(r.top), min(r.k, len(r.gains))),
+        ),
+    ),
+    *_formulas(
+        "dcg",
+        ("place r is discounted by log2(r + 2)", lambda r: _dcg(r.top, lambda p: log2(p + 2))),
+        ("place r is discounted by ln(r + 1)", lambda r: _dcg(r.top, lambda p: log(p + 1))),
+        ("places from 2 on are discounted by 1 + log2(r)", lambda r: _dcg(r.top, lambda p: 1 + log2(p))),
+        ("places are not discounted", lambda r: sum(r.top)),
+        ("place r is discounted by r + 1", lambda r: _dcg(r.top, lambda p: p + 1)),
+    ),
+    *_formulas(
+        "map",
+        (
+            "it is the mean of precision@1 to precision@k, hit or not",
+            lambda r: sum(sum(p <= n for p in r.places) / n for n in range(1, r.k + 1)) / r.k,
+        ),
+        known_of="elliot",
+    ),
+    *_formulas(
+        "map",
+        (
+            "all relevant items of equal score have the last of their places, and k is not used",
+            _at_last_place,
+        ),
+        known_of="cornac",
+    ),
+    *_formulas(
+        "map",
+        (
+            "places are counted from 2: precision at place r divides by r + 1",
+            lambda r: _over(_precisions(r, shift=1), min(r.k, len(r.ideal))),
+        ),
+        (
+            "the sum of precisions is divided by the length of the list",
+            lambda r: _over(_precisions(r), min(r.k, len(r.gains))),
+        ),
+        ("the sum of precisions is not divided", _precisions),
+        (
+            "it is the precision at the last hit only",
+            lambda r: len(r.places) / r.places[-1] if r.places else 0.0,
+        ),
+    ),
+    *_formulas(
+        "mrr",
+        (
+            "places are counted from 2: the first hit at place r gives 1 / (r + 1)",
+            lambda r: 1 / (r.places[0] + 1) if r.places else 0.0,
+        ),
+        (
+            "it is the mean of 1 / r over all hits",
+            lambda r: _over(sum(1 / p for p in r.places), len(r.places)),
+        ),
+        ("it is the sum of 1 / r over all hits", lambda r: sum(1 / p for p in r.places)),
+        (
+            "it is the sum of 1 / r over all hits, divided by the relevant items",
+            lambda r: _over(sum(1 / p for p in r.places), len(r.ideal)),
+        ),
+        ("it is 1 / r of the last hit", lambda r: 1 / r.places[-1] if r.places else 0.0),
+    ),
+    *_formulas(
+        "precision",
+        ("hits are divided by the length of the whole list", lambda r: _over(len(r.places), len(r.gains))),
+        ("hits are divided by k + 1", lambda r: len(r.places) / (r.k + 1)),
+        ("hits are not divided (hits)", lambda r: float(len(r.places))),
+    ),
+    *_formulas(
+        "recall",
+        (
+            "hits are divided by the length of the list",
+            lambda r: _over(len(r.places), min(r.k, len(r.gains))),
+        ),
+        ("hits are divided by max(k, relevant)", lambda r: len(r.places) / max(r.k, len(r.ideal))),
+        (
+            "hits are divided by the relevant items of the list",
+            lambda r: _over(len(r.places), sum(map(bool, r.gains))),
+        ),
+        ("hits are not divided (hits)", lambda r: float(len(r.places))),
+    ),
+    *_formulas(
+        "f", ("a constant of 1e-6 is added to the divisor", lambda r: _f1(r, 1e-6)), known_of="cornac"
+    ),
+    *_formulas(
+        "f",
+        (
+            "it is the arithmetic mean of precision and recall",
+            lambda r: (len(r.places) / r.k + _over(len(r.places), len(r.ideal))) / 2,
+        ),
+        ("it is precision times recall", lambda r: len(r.places) / r.k * _over(len(r.places), len(r.ideal))),
+        ("the factor 2 is missing", lambda r: _f1(r, 0.0) / 2),
+    ),
+    *_formulas("hit", ("it is the number of hits (hits)", lambda r: float(len(r.places)))),
+    *_formulas(
+        "rbp",
+        ("the sum is not multiplied by 1 - p, p = 0.8", lambda r: sum(0.8 ** (p - 1) for p in r.places)),
+    ),
+)
+"""Another formula for one metric; gains, ties, repeats and who is in the mean are decided as always."""
+
+
+def deviations_for(metric: str, *, has_cut: bool) -> tuple[Deviation, ...]:
+    """Those that are tried on a metric, the most particular first."""
+    return tuple(
+        one
+        for one in (*QUESTIONS, *FORMULAS)
+        if (not one.metrics or metric in one.metrics) and (has_cut or one.cut is None)
+    )
+
+
+def both(first: Deviation, second: Deviation) -> Deviation | None:
+    """Two deviations at once; None if they are about the same thing."""
+    for part in ("cut", "settle", "formula"):
+        if getattr(first, part) is not None and getattr(second, part) is not None:
+            return None
+    one, two = first.questions, second.questions
+    if (
+        one is not None and two is not None and {*first.decides} & {*second.decides}
+    ) or one is two is not None:
+        return None
+
+    def questions(question: Question) -> Iterator[Question]:
+        for changed in [question] if one is None else one(question):
+            yield from [changed] if two is None else two(changed)
+
+    return replace(
+        first,
+        words=f"{first.words}; {second.words}",
+        questions=questions,
+        cut=first.cut or second.cut,
+        settle=first.settle or second.settle,
+        formula=first.formula or second.formula,
+        decides={**first.decides, **second.decides},
+        known_of=tuple(name for name in first.known_of if name in second.known_of),
+    )

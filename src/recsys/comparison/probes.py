@@ -1,0 +1,122 @@
+"""The questions that `recsys.identify` asks: small, fixed and numbered, so that stored answers suffice.
+
+A list is written as "b cad e": letters are items, best first, and those of one word have the same score, in
+the order given. A truth is written as "b3 d1 x2": items with their grades. Scores are multiples of 1/64 above
+0, so a float32 holds them and nobody takes one for a missing score.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recsys.types import cached_property
+
+VERSION = 1
+"""Changes whenever a question does; answers to another version are refused."""
+
+Rows = list[list[Any]]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One question: lists and truth by user, a cut-off, and what it was made to show.
+
+    `tells` are decisions: a metric that reads none of them is not asked. Every user of the lists has a truth,
+    which may be empty.
+    """
+
+    name: str
+    k: int
+    run: Mapping[str, Rows]
+    truth: Mapping[str, Mapping[str, float]]
+    why: str = ""
+    tells: tuple[str, ...] = ()
+
+    @classmethod
+    def written(cls, row: Sequence[str]) -> Probe:
+        """A probe of name, k, lists, truth, why and tells; users are parted by commas: "u: a b, v: c"."""
+        name, k, lists, truth, why, tells = row
+        run = {user: _rows(text) for user, text in _users(lists)}
+        grades = {user: {word[0]: float(word[1:]) for word in text.split()} for user, text in _users(truth)}
+        return cls(name, int(k), run, grades, why, tuple(tells.split()))
+
+    @property
+    def question(self) -> dict[str, Any]:
+        """What an implementation is asked."""
+        return {
+            "run": {user: [[*row] for row in rows] for user, rows in self.run.items()},
+            "truth": {user: dict(grades) for user, grades in self.truth.items()},
+            "k": self.k,
+        }
+
+    @cached_property
+    def text(self) -> str:
+        """The question as JSON, which tells it from others."""
+        return json.dumps(self.question)
+
+    @property
+    def size(self) -> int:
+        """How many rows one has to read to understand it."""
+        return sum(map(len, self.run.values())) + sum(map(len, self.truth.values()))
+
+    def __str__(self) -> str:
+        lists = ", ".join(f"{user}: {_line(rows)}" for user, rows in self.run.items())
+        truth = ", ".join(
+            f"{user}: " + (" ".join(f"{item}={grade:g}" for item, grade in grades.items()) or "nothing")
+            for user, grades in self.truth.items()
+        )
+        return f"{self.name} (k={self.k}; lists {lists}; truth {truth})"
+
+
+def _users(text: str) -> Iterable[tuple[str, str]]:
+    for part in text.split(","):
+        user, _, rest = part.partition(":")
+        yield user.strip(), rest.strip()
+
+
+def _rows(text: str) -> Rows:
+    words = text.split()
+    return [[item, (len(words) - at) / 64] for at, word in enumerate(words) for item in word]
+
+
+def _line(rows: Rows) -> str:
+    """The items of a list, best first; those of equal scores are joined by "="."""
+    parts: list[str] = []
+    for at, (item, score) in enumerate(rows):
+        if at and rows[at - 1][1] == score:
+            parts[-1] += f"={item}"
+        else:
+            parts.append(str(item))
+    return " ".join(parts)
+
+
+# Name, k, lists, truth, what it shows; then the decisions without which there is no need to ask.
+_WRITTEN = (
+    ("graded", "4", "u: a b c d e f", "u: b3 d1 e2 f1 x2 y1", "three grades, more relevant items than k", ""),
+    ("few relevant", "3", "u: a b c d e", "u: b1 e1", "fewer relevant items than k, one of them below k", ""),
+    ("short list", "5", "u: a b", "u: b1 x2 y3", "a list that ends before k", ""),
+    ("judged", "5", "u: a b c d e f", "u: a0 c1 d0 f2", "items judged not relevant", ""),
+    ("perfect", "3", "u: a b c", "u: a1 b1", "nothing better is possible", ""),
+    ("three users", "2", "u: a b c, v: a b c, w: c a", "u: a1 b2 c1, v: x1 y1, w: c3 d1 e1 f1 g2",
+     "users with all, none and some of their items", ""),
+    ("tied, first", "2", "u: cadb e", "u: c1 x2", "of four equal scores, the first is relevant", "ties"),
+    ("tied, second", "2", "u: cadb e", "u: a1 x2", "the second one given is relevant", "ties"),
+    ("tied, last", "2", "u: cadb e", "u: b1 x2", "the last one given is relevant", "ties"),
+    ("tied, two", "3", "u: e cadb f", "u: a2 b1 x1", "two relevant items among equal scores", "ties"),
+    ("repeated hit", "4", "u: b a c a d", "u: a2 w1 x1 y1 z1", "a relevant item listed twice", "duplicates"),
+    ("repeated miss", "4", "u: b a b c d", "u: a1 d1 x2", "another item is listed twice", "duplicates"),
+    ("no truth", "3", "u: a b c, v: a b", "u: b1 x2, v:", "a user without judgements", "no_truth"),
+    ("nothing relevant", "3", "u: a b c, v: a b", "u: b1 x2, v: a0",
+     "a user with judgements, none of them relevant", "no_truth"),
+    ("no list", "3", "u: a b c", "u: b1 x2, v: a1", "a user without a list", "no_list"),
+)  # fmt: skip
+PROBES = tuple(map(Probe.written, _WRITTEN))
+
+
+def probes_for(reads: Iterable[str]) -> tuple[Probe, ...]:
+    """The probes for a metric that reads these decisions."""
+    known = set(reads)
+    return tuple(probe for probe in PROBES if not probe.tells or known & set(probe.tells))

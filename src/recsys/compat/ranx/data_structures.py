@@ -1,0 +1,629 @@
+"""Qrels, Run and the reports of ranx: nested dicts {query: {document: number}}, in order when looked at."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, KeysView, Mapping, MutableMapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+
+from recsys.compat.ranx import add_modules
+from recsys.errors import InputError, MissingExtraError, NotDefinedError
+from recsys.types import Array
+
+__all__ = ["FrozensetDict", "OptimizationReport", "Qrels", "Report", "Run"]
+
+Nested = dict[str, dict[str, Any]]
+_Number = TypeVar("_Number", int, float)
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_RAISED = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖ۹ʳˢᵗᵘᵛʷˣʸᶻ"
+_KINDS = ("json", "trec", "gz", "parquet")
+
+
+class UnlikeQueriesError(InputError, AssertionError):
+    """Qrels and runs are not about the same queries; ranx raises AssertionError."""
+
+
+class _NestedNumbers(Generic[_Number]):
+    """What Qrels and Run share. Queries are in order at once, documents when somebody looks at them."""
+
+    number: ClassVar[type]
+    kinds: ClassVar[tuple[str, ...]] = _KINDS
+
+    def __init__(self, content: Mapping[str, Mapping[str, Any]] | None, name: str | None) -> None:
+        self.name = name
+        self.sorted = content is not None
+        self._in_order = content is None
+        self.nested: Nested = {} if content is None else {q: dict(content[q]) for q in sorted(content)}
+        kinds = set(map(type, chain.from_iterable(found.values() for found in self.nested.values())))
+        if not kinds <= {self.number, int}:
+            self.nested = {q: self._numbers(found.items()) for q, found in self.nested.items()}
+
+    @classmethod
+    def _numbers(cls, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+        return {document: cls.number(value) for document, value in pairs}
+
+    def _content(self) -> Nested:
+        """The nested dict as ranx shows it: documents by descending number, equal ones as they were."""
+        if not self._in_order:
+            self.nested = {
+                query: self._numbers(sorted(found.items(), key=lambda pair: -pair[1]))
+                for query, found in self.nested.items()
+            }
+            self._in_order = True
+        return self.nested
+
+    def _replace(self, content: Nested) -> None:
+        self.nested, self._in_order = content, True
+
+    def keys(self) -> KeysView[str]:
+        """The query ids."""
+        return self.nested.keys()
+
+    def add_score(self, q_id: str, doc_id: str, score: float) -> None:
+        """Give a document of a query its number, or change it."""
+        self._content().setdefault(q_id, {})[doc_id] = self.number(score)
+        self.sorted = False
+
+    def add(self, q_id: str, doc_ids: Sequence[str], scores: Sequence[float]) -> None:
+        """Add a query, or replace it."""
+        self.add_multi([q_id], [doc_ids], [scores])
+
+    def add_multi(
+        self, q_ids: Sequence[str], doc_ids: Sequence[Sequence[str]], scores: Sequence[Sequence[float]]
+    ) -> None:
+        """Add several queries, or replace them."""
+        for query, documents, numbers in zip(q_ids, doc_ids, scores, strict=True):
+            self.nested[query] = self._numbers(zip(documents, numbers, strict=True))
+        self.sort()
+
+    def sort(self) -> None:
+        """Put queries in order of their ids, documents by descending number."""
+        self.nested = {query: self.nested[query] for query in sorted(self.nested)}
+        self.sorted, self._in_order = True, False
+
+    def get_query_ids(self) -> list[str]:
+        return list(self.nested)
+
+    def get_doc_ids_and_scores(self) -> list[dict[str, Any]]:
+        return list(self._content().values())
+
+    def to_typed_list(self) -> list[Array]:
+        """One array per query: the hash of each document and its number. Metrics on arrays read it."""
+        if not self.sorted:
+            self.sort()
+        rows = [
+            [(hash(document), number) for document, number in found.items()]
+            for found in self._content().values()
+        ]
+        return [np.array(pairs, dtype=np.float64).reshape(-1, 2) for pairs in rows]
+
+    def to_dict(self) -> Nested:
+        """A copy as a plain nested dict."""
+        return {query: dict(found) for query, found in self._content().items()}
+
+    def to_dataframe(self) -> Any:
+        """A pandas table with the columns q_id, doc_id and score."""
+        import pandas as pd
+
+        rows = [
+            (q, document, number)
+            for q, found in self._content().items()
+            for document, number in found.items()
+        ]
+        return pd.DataFrame(rows, columns=["q_id", "doc_id", "score"])
+
+    def save(self, path: str, kind: str | None = None) -> None:
+        """Write a file; what it is, its name says: .json, .trec, .txt, .parquet, .parq, and .lz4 of a run."""
+        kind = _file_kind(path, kind, self.kinds)
+        if not self.sorted:
+            self.sort()
+        if kind == "json":
+            Path(path).write_text(json.dumps(self.to_dict(), indent=2), encoding="utf-8")
+        elif kind == "lz4":
+            save_lz4(self.to_dict(), path)
+        elif kind == "parquet":
+            self.to_dataframe().to_parquet(path, index=False)
+        else:
+            Path(path).write_text("\n".join(self._trec_lines()), encoding="utf-8")
+
+    def _trec_lines(self) -> Iterator[str]:
+        raise NotImplementedError
+
+    @classmethod
+    def _read(cls, path: str, kind: str) -> tuple[Mapping[str, Mapping[str, Any]], str | None]:
+        """The content of a file, and the name of the run in it."""
+        if kind == "json":
+            return json.loads(Path(path).read_bytes()), None
+        if kind == "lz4":
+            return load_lz4(path), None
+        found: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+        name = None
+        with (gzip.open if kind == "gz" else open)(path, "rt", encoding="utf-8") as lines:
+            for line in lines:
+                query, _, document, *rest = line.split()
+                found[query][document] = cls.number(rest[1] if len(rest) == 3 else rest[0])
+                name = name or (rest[2] if len(rest) == 3 else None)
+        return found, name
+
+    @classmethod
+    def _of_frame(cls, df: Any, q_id_col: str, doc_id_col: str, score_col: str) -> Nested:
+        for column in (q_id_col, doc_id_col):
+            if df[column].dtype.kind not in "OUT" and str(df[column].dtype) not in ("str", "string"):
+                raise TypeMismatchError(
+                    f"column {column!r} is {df[column].dtype}.",
+                    hint="Query and document ids are text: .astype(str).",
+                )
+        wanted = np.float64 if cls.number is float else np.int64
+        if df[score_col].dtype != wanted:
+            raise TypeMismatchError(
+                f"column {score_col!r} is {df[score_col].dtype}.",
+                hint=f"Scores of a {cls.__name__} are {np.dtype(wanted)}: .astype({cls.number.__name__}).",
+            )
+        found: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+        columns = (df[name].tolist() for name in (q_id_col, doc_id_col, score_col))
+        for query, document, number in zip(*columns, strict=True):
+            found[query][document] = number
+        return found
+
+    @property
+    def size(self) -> int:
+        """How many queries there are."""
+        return len(self.nested)
+
+    def __getitem__(self, q_id: str) -> dict[str, Any]:
+        return dict(self._content()[q_id])
+
+    def __len__(self) -> int:
+        return len(self.nested)
+
+    def __repr__(self) -> str:
+        return repr(self._content())
+
+
+class TypeMismatchError(InputError, AssertionError):
+    """A column of a table has another type than ranx takes; it raises AssertionError."""
+
+
+class Qrels(_NestedNumbers[int]):
+    """What is relevant: {query: {document: grade}}.
+
+    >>> Qrels({"q1": {"d1": 1, "d2": 3}})["q1"]
+    {'d2': 3, 'd1': 1}
+    """
+
+    number = int
+
+    def __init__(self, qrels: Mapping[str, Mapping[str, int]] | None = None, name: str | None = None) -> None:
+        super().__init__(qrels, name)
+
+    @property
+    def qrels(self) -> Nested:
+        """The nested dict itself."""
+        return self._content()
+
+    @qrels.setter
+    def qrels(self, content: Nested) -> None:
+        self._replace(content)
+
+    def set_relevance_level(self, rel_lvl: int = 1) -> None:
+        """Lower every grade by rel_lvl - 1."""
+        content = self._content()
+        self._replace(
+            {q: {d: grade - (rel_lvl - 1) for d, grade in found.items()} for q, found in content.items()}
+        )
+
+    def _trec_lines(self) -> Iterator[str]:
+        for query, found in self.qrels.items():
+            yield from (f"{query} 0 {document} {grade}" for document, grade in found.items())
+
+    @staticmethod
+    def from_dict(d: Mapping[str, Mapping[str, int]]) -> Qrels:
+        return Qrels(d)
+
+    @staticmethod
+    def from_file(path: str, kind: str | None = None) -> Qrels:
+        """Read .json, .trec, .txt, a gzipped TREC file or .parquet."""
+        kind = _file_kind(path, kind, Qrels.kinds)
+        return Qrels.from_parquet(path) if kind == "parquet" else Qrels(Qrels._read(path, kind)[0])
+
+    @staticmethod
+    def from_df(
+        df: Any, q_id_col: str = "q_id", doc_id_col: str = "doc_id", score_col: str = "score"
+    ) -> Qrels:
+        """From a pandas table with text ids and whole numbers."""
+        return Qrels(Qrels._of_frame(df, q_id_col, doc_id_col, score_col))
+
+    @staticmethod
+    def from_parquet(
+        path: str,
+        q_id_col: str = "q_id",
+        doc_id_col: str = "doc_id",
+        score_col: str = "score",
+        pd_kwargs: Mapping[str, Any] | None = None,
+    ) -> Qrels:
+        """From a Parquet file with these columns; `pd_kwargs` are those of pandas.read_parquet."""
+        import pandas as pd
+
+        return Qrels.from_df(pd.read_parquet(path, **(pd_kwargs or {})), q_id_col, doc_id_col, score_col)
+
+    @staticmethod
+    def from_ir_datasets(dataset_id: str) -> Qrels:
+        """The qrels of a data set of the package ir_datasets, which may download it."""
+        try:
+            import ir_datasets
+        except ImportError as error:
+            raise MissingExtraError("ir_datasets", None, "Qrels.from_ir_datasets") from error
+        return Qrels(ir_datasets.load(dataset_id).qrels_dict(), name=dataset_id)
+
+
+class Run(_NestedNumbers[float]):
+    """What a system found: {query: {document: score}}, with what `evaluate` computed of it.
+
+    >>> run = Run({"q1": {"d1": 1, "d2": 3}}, name="bm25")
+    >>> run["q1"], run.name
+    ({'d2': 3.0, 'd1': 1.0}, 'bm25')
+    """
+
+    number = float
+    kinds = (*_KINDS, "lz4")
+
+    def __init__(self, run: Mapping[str, Mapping[str, float]] | None = None, name: str | None = None) -> None:
+        super().__init__(run, name)
+        self.metadata: dict[str, Any] = {}
+        self.scores: defaultdict[str, dict[str, float]] = defaultdict(dict)
+        self.mean_scores: dict[str, Any] = {}
+        self.std_scores: dict[str, Any] = {}
+
+    @property
+    def run(self) -> Nested:
+        """The nested dict itself."""
+        return self._content()
+
+    @run.setter
+    def run(self, content: Nested) -> None:
+        self._replace(content)
+
+    def make_comparable(self, qrels: Qrels) -> Run:
+        """Give every query of the qrels a list, if need be an empty one, and drop all other queries."""
+        self.nested = {query: self.nested.get(query, {}) for query in qrels.keys()}  # noqa: SIM118
+        self.sort()
+        return self
+
+    def _trec_lines(self) -> Iterator[str]:
+        for query, found in self.run.items():
+            for rank, (document, score) in enumerate(found.items(), start=1):
+                yield f"{query} Q0 {document} {rank} {score} {self.name}"
+
+    @staticmethod
+    def from_dict(d: Mapping[str, Mapping[str, float]], name: str | None = None) -> Run:
+        return Run(d, name)
+
+    @staticmethod
+    def from_file(path: str, kind: str | None = None, name: str | None = None) -> Run:
+        """Read .json, .trec, .txt, a gzipped TREC file, .parquet or .lz4."""
+        kind = _file_kind(path, kind, Run.kinds)
+        if kind == "parquet":
+            return Run.from_parquet(path, name=name)
+        content, name_in_file = Run._read(path, kind)
+        return Run(content, name_in_file if name is None else name)
+
+    @staticmethod
+    def from_df(
+        df: Any,
+        q_id_col: str = "q_id",
+        doc_id_col: str = "doc_id",
+        score_col: str = "score",
+        name: str | None = None,
+    ) -> Run:
+        """From a pandas table with text ids and floats."""
+        return Run(Run._of_frame(df, q_id_col, doc_id_col, score_col), name)
+
+    @staticmethod
+    def from_parquet(
+        path: str,
+        q_id_col: str = "q_id",
+        doc_id_col: str = "doc_id",
+        score_col: str = "score",
+        pd_kwargs: Mapping[str, Any] | None = None,
+        name: str | None = None,
+    ) -> Run:
+        """From a Parquet file with these columns; `pd_kwargs` are those of pandas.read_parquet."""
+        import pandas as pd
+
+        return Run.from_df(pd.read_parquet(path, **(pd_kwargs or {})), q_id_col, doc_id_col, score_col, name)
+
+    @staticmethod
+    def from_ranxhub(id: str) -> Run:  # noqa: A002 - the name that ranx gives it
+        """Not offered: nothing here downloads."""
+        raise NotDefinedError(
+            f"{id!r} is on ranxhub, and nothing here downloads.",
+            hint="Download the file with ranx and read it with Run.from_file(path, kind='lz4').",
+        )
+
+
+def _file_kind(path: str, kind: str | None, known: Sequence[str]) -> str:
+    if kind is None:
+        suffix = os.path.splitext(path)[1][1:]  # noqa: PTH122 - ".trec" alone is a suffix to ranx as well
+        kind = {"txt": "trec", "parq": "parquet"}.get(suffix, suffix)
+    if kind not in known:
+        raise TypeMismatchError(f"{kind!r} is no kind of file.", hint=f"One of {', '.join(known)}.")
+    return kind
+
+
+def _lz4_and_cbor() -> tuple[Any, Any]:
+    try:
+        import cbor2
+        import lz4.frame
+    except ImportError as error:
+        raise MissingExtraError("lz4 cbor2", None, "a run as .lz4") from error
+    return lz4.frame, cbor2
+
+
+def save_lz4(content: Mapping[str, Any], path: str) -> None:
+    """CBOR, compressed twice, as ranx writes it."""
+    frame, cbor2 = _lz4_and_cbor()
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_bytes(frame.compress(frame.compress(cbor2.dumps(dict(content)), compression_level=16)))
+
+
+def load_lz4(path: str) -> dict[str, Any]:
+    """What `save_lz4` wrote."""
+    frame, cbor2 = _lz4_and_cbor()
+    content: dict[str, Any] = cbor2.loads(frame.decompress(frame.decompress(Path(path).read_bytes())))
+    return content
+
+
+class FrozensetDict(MutableMapping[Any, Any]):
+    """A dict in which (a, b) and (b, a) are one key."""
+
+    def __init__(self, arg: Mapping[Any, Any] | None = None) -> None:
+        self._map: dict[frozenset[Any], Any] = {}
+        self.update(arg or {})
+
+    def __getitem__(self, key: Iterable[Any]) -> Any:
+        return self._map[frozenset(key)]
+
+    def __setitem__(self, key: Iterable[Any], value: Any) -> None:
+        self._map[frozenset(key)] = value
+
+    def __delitem__(self, key: Iterable[Any]) -> None:
+        del self._map[frozenset(key)]
+
+    def __iter__(self) -> Iterator[frozenset[Any]]:
+        return iter(self._map)
+
+    def __len__(self) -> int:
+        return len(self._map)
+
+
+class _Written:
+    """How a report writes metrics and numbers."""
+
+    labels: ClassVar[Mapping[str, str]] = {
+        "hits": "Hits", "hit_rate": "Hit Rate", "precision": "P", "recall": "Recall", "f1": "F1",
+        "r-precision": "R-Prec", "mrr": "MRR", "map": "MAP", "dcg": "DCG", "dcg_burges": "DCG Burges",
+        "ndcg": "NDCG", "ndcg_burges": "NDCG Burges", "bpref": "BPref",
+    }  # fmt: skip
+    rounding_digits: int
+    show_percentages: bool
+
+    def format_score(self, score: float) -> str:
+        digits = max(0, self.rounding_digits - 2) if self.show_percentages else self.rounding_digits
+        return f"{round(score * (100 if self.show_percentages else 1), digits):.{digits}f}"
+
+    def get_metric_label(self, m: str) -> str:
+        name, cut, rest = m.partition("@") if "@" in m else m.partition("-l")
+        return (self.labels.get(name) or name.replace("rbp", "RBP")) + cut + rest
+
+
+class Report(_Written):
+    """What `compare` found: the mean of every metric and model, and which models differ.
+
+    `comparisons[a, b][metric]` has the p-value and whether it is significant, `win_tie_loss[a, b][metric]` on
+    how many queries a is better, equal, worse.
+    """
+
+    def __init__(
+        self,
+        model_names: list[str],
+        results: dict[str, dict[str, float]],
+        comparisons: FrozensetDict,
+        metrics: list[str],
+        max_p: float,
+        win_tie_loss: dict[tuple[str, str], dict[str, dict[str, int]]],
+        rounding_digits: int = 3,
+        show_percentages: bool = False,
+        stat_test: str = "student",
+    ) -> None:
+        self.model_names = model_names
+        self.results = results
+        self.comparisons = comparisons
+        self.metrics = metrics
+        self.max_p = max_p
+        self.win_tie_loss = win_tie_loss
+        self.rounding_digits = rounding_digits
+        self.show_percentages = show_percentages
+        self.stat_test = stat_test
+
+    def get_stat_test_label(self, stat_test: str) -> str:
+        return {
+            "fisher": "Fisher's randomization test",
+            "student": "paired Student's t-test",
+            "tukey": "Tukey's HSD test",
+        }[stat_test]
+
+    def _beaten(self, model: str, metric: str) -> list[int]:
+        """The numbers of the models that this one is significantly better than."""
+        return [
+            at
+            for at, other in enumerate(self.model_names)
+            if model != other
+            and self.comparisons[model, other][metric]["significant"]
+            and self.results[model][metric] > self.results[other][metric]
+        ]
+
+    def get_superscript_for_table(self, model: str, metric: str) -> str:
+        return "".join(_RAISED[at] for at in self._beaten(model, metric))
+
+    def get_superscript_for_latex(self, model: str, metric: str) -> str:
+        return "".join(_LETTERS[at] for at in self._beaten(model, metric))
+
+    def get_phantoms_for_latex(self, model: str, metric: str) -> str:
+        """The letters that are not raised, so that columns stay straight."""
+        raised = self._beaten(model, metric)
+        others = (at for at, name in enumerate(self.model_names) if name != model and at not in raised)
+        return "".join(_LETTERS[at] for at in others)
+
+    def to_table(self) -> str:
+        from recsys.evaluation import tables
+
+        columns: dict[str, list[str]] = {
+            "#": list(_LETTERS[: len(self.model_names)]),
+            "Model": list(self.model_names),
+        }
+        for metric in self.metrics:
+            columns[self.get_metric_label(metric)] = [
+                self.format_score(self.results[model][metric]) + self.get_superscript_for_table(model, metric)
+                for model in self.model_names
+            ]
+        return tables.text(columns)
+
+    def to_latex(self) -> str:
+        """A LaTeX table; it needs the packages booktabs and graphicx."""
+        from recsys.evaluation.tables import latex_text
+
+        best = {
+            metric: max(
+                self.model_names, key=lambda model: round(self.results[model][metric], self.rounding_digits)
+            )
+            for metric in self.metrics
+        }
+        rows = []
+        for letter, model in zip(_LETTERS, self.model_names, strict=False):
+            cells = [letter, latex_text(model)]
+            for metric in self.metrics:
+                score = self.format_score(self.results[model][metric])
+                score = rf"\textbf{{{score}}}" if best[metric] == model else score
+                raised, phantoms = (
+                    self.get_superscript_for_latex(model, metric),
+                    self.get_phantoms_for_latex(model, metric),
+                )
+                cells.append(
+                    score + (f"$^{{{raised}}}$" if raised else "")
+                    + (rf"\hphantom{{$^{{{phantoms}}}$}}" if phantoms else "")
+                )  # fmt: skip
+            rows.append(" & ".join(cells) + r" \\")
+        header = [r"\#", "Model", *(latex_text(self.get_metric_label(metric)) for metric in self.metrics)]
+        caption = (
+            r"\caption{Mean of each metric, the highest in bold. A letter names a model that is exceeded "
+            rf"significantly: {self.get_stat_test_label(self.stat_test)}, $p \le {self.max_p}$.}}"
+        )
+        return "\n".join([
+            r"% \usepackage{booktabs}", r"% \usepackage{graphicx}",
+            r"\begin{table*}[ht]", r"\centering",
+            caption,
+            r"\resizebox{0.8\textwidth}{!}{",
+            rf"\begin{{tabular}}{{c|l{'|c' * len(self.metrics)}}}", r"\toprule",
+            " & ".join(rf"\textbf{{{cell}}}" for cell in header) + r" \\", r"\midrule",
+            *rows,
+            r"\bottomrule", r"\end{tabular}", "}", r"\label{tab:results}", r"\end{table*}",
+        ])  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        """Scores, p-values and wins, ties, losses of every model, and what was compared."""
+        content: dict[str, Any] = {
+            "stat_test": self.stat_test,
+            "metrics": self.metrics,
+            "model_names": self.model_names,
+        }
+        for model in self.model_names:
+            others = [other for other in self.model_names if other != model]
+            content[model] = {
+                "scores": self.results[model],
+                "comparisons": {
+                    other: {m: self.comparisons[model, other][m]["p_value"] for m in self.metrics}
+                    for other in others
+                },
+                "win_tie_loss": {
+                    other: {m: self.win_tie_loss[model, other][m] for m in self.metrics} for other in others
+                },
+            }
+        return content
+
+    def to_dataframe(self) -> Any:
+        """A pandas table: model_names and one column per metric."""
+        import pandas as pd
+
+        rows = [{"model_names": model, **self.results[model]} for model in self.model_names]
+        return pd.DataFrame(rows, columns=["model_names", *self.metrics])
+
+    def save(self, path: str) -> None:
+        """Write `to_dict` as JSON."""
+        Path(path).write_text(json.dumps(self.to_dict(), indent=4), encoding="utf-8")
+
+    def print_results(self) -> None:
+        """Print the means as JSON."""
+        print(json.dumps(self.results, indent=4))  # noqa: T201 - that is what it is for
+
+    def __repr__(self) -> str:
+        return self.to_table()
+
+
+class OptimizationReport(_Written):
+    """What `optimize_fusion` tried, and what came of it."""
+
+    def __init__(
+        self,
+        method: str,
+        configs: list[str],
+        results: list[float],
+        metric: str,
+        rounding_digits: int = 3,
+        show_percentages: bool = False,
+    ) -> None:
+        self.method = method
+        self.configs = configs
+        self.results = results
+        self.metric = metric
+        self.rounding_digits = rounding_digits
+        self.show_percentages = show_percentages
+
+    def to_table(self) -> str:
+        from recsys.evaluation import tables
+
+        best = int(np.argmax(self.results))
+        return tables.text({
+            self.method: [str(config) for config in self.configs],
+            self.get_metric_label(self.metric): [self.format_score(score) for score in self.results],
+            "": ["best" if at == best else "" for at in range(len(self.results))],
+        })  # fmt: skip
+
+    def __repr__(self) -> str:
+        return self.to_table()
+
+
+def _get_file_kind_of_qrels(path: str = "qrels.json", kind: str | None = None) -> str:
+    return _file_kind(path, kind, Qrels.kinds)
+
+
+def _get_file_kind_of_run(path: str = "run.json", kind: str | None = None) -> str:
+    return _file_kind(path, kind, Run.kinds)
+
+
+add_modules(
+    __name__,
+    {
+        "qrels": {"Qrels": Qrels, "get_file_kind": _get_file_kind_of_qrels},
+        "run": {"Run": Run, "get_file_kind": _get_file_kind_of_run},
+        "report": {"Report": Report},
+        "optimization_report": {"OptimizationReport": OptimizationReport},
+        "frozenset_dict": {"FrozensetDict": FrozensetDict},
+    },
+)

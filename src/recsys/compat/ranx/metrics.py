@@ -1,0 +1,200 @@
+"""The metrics of ranx by its names, on arrays: one array per query, a row (document, number) per document.
+
+The documents of a run are taken in the order they stand in; their numbers are not looked at.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from recsys.compat.ranx import add_modules
+from recsys.conventions.decisions import Conventions
+from recsys.errors import InputError, UnknownNameError
+from recsys.evaluation.nested_dicts import values_by_case
+from recsys.types import Array, Float
+
+# What `evaluate` calls a metric, what its function is called, and the metric here.
+_NAMES = {
+    "hits": ("hits", "hits"),
+    "hit_rate": ("hit_rate", "hit"),
+    "precision": ("precision", "precision"),
+    "recall": ("recall", "recall"),
+    "f1": ("f1", "f1"),
+    "r-precision": ("r_precision", "r_precision"),
+    "mrr": ("reciprocal_rank", "mrr"),
+    "map": ("average_precision", "map"),
+    "dcg": ("dcg", "dcg"),
+    "dcg_burges": ("dcg_burges", "dcg(gain=exp2)"),
+    "ndcg": ("ndcg", "ndcg"),
+    "ndcg_burges": ("ndcg_burges", "ndcg(gain=exp2)"),
+    "bpref": ("bpref", "bpref"),
+}
+_WITHOUT_CUT = ("r-precision", "bpref")
+_RANX = Conventions.named("ranx").but(negative_grades="unjudged")
+
+
+def read_metric(metric: str) -> tuple[str, int]:
+    """The metric here and the least grade that is relevant, of what ranx writes.
+
+    >>> read_metric("ndcg_burges@10-l2"), read_metric("rbp.95")
+    (('ndcg(gain=exp2)@10', 2), ('graded_rbp(p=0.95)', 1))
+    """
+    name, _, level = metric.partition("-l")
+    if "rbp" in name:
+        _, cut, digits = name.partition("." if "." in name else "@")
+        if not cut:
+            raise InputError("rbp needs a persistence.", hint='Write "rbp.95" for p = 0.95.')
+        return f"graded_rbp(p={float(f'0.{digits}')!r})", int(level or 1)
+    name, _, cut = name.partition("@")
+    if name not in _NAMES:
+        raise UnknownNameError("metric of ranx", name, (*_NAMES, "rbp.95"))
+    k = "" if name in _WITHOUT_CUT or not int(cut or 0) else f"@{int(cut)}"
+    return _NAMES[name][1] + k, int(level or 1)
+
+
+def conventions(level: int) -> Conventions:
+    """The decisions of ranx, with this least grade that is relevant."""
+    return _RANX if level == 1 else _RANX.but(relevant_from=level)
+
+
+def values(
+    qrels: Mapping[str, Mapping[str, float]], run: Mapping[str, Mapping[str, float]], metrics: Sequence[str]
+) -> dict[str, Float]:
+    """One array per metric, as ranx writes it, in the order of the queries of the run."""
+    out: dict[str, Float] = {}
+    requests = {metric: read_metric(metric) for metric in metrics}
+    for level in sorted({level for _, level in requests.values()}):
+        wanted = {metric: request for metric, (request, least) in requests.items() if least == level}
+        rules = conventions(level)
+        # To ranx a negative grade is a judgement, which bpref alone can tell.
+        plain = [request for request in wanted.values() if request != "bpref"]
+        _, found = values_by_case(run, qrels, plain, rules) if plain else ([], {})
+        if len(plain) < len(wanted):
+            clipped = {q: {d: max(grade, 0) for d, grade in row.items()} for q, row in qrels.items()}
+            found = {**found, **values_by_case(run, clipped, ["bpref"], rules)[1]}
+        out |= {metric: found[request] for metric, request in wanted.items()}
+    return {metric: out[metric] for metric in metrics}
+
+
+def as_dicts(arrays: Any, *, is_run: bool) -> dict[str, dict[str, float]]:
+    """Arrays as nested dicts: a run's documents numbered down; one that is listed again is nobody's."""
+    nested = {}
+    for query, rows in enumerate(arrays):
+        found: dict[str, float] = {}
+        for at, (document, number) in enumerate(np.asarray(rows, dtype=np.float64).reshape(-1, 2).tolist()):
+            name = repr(document)
+            if not is_run:
+                found[name] = number
+            else:
+                found[name if name not in found else f"{name} again, at {at}"] = -float(at)
+        nested[str(query)] = found
+    return nested
+
+
+def _on_arrays(qrels: Any, run: Any, metric: str) -> Float:
+    return values(as_dicts(qrels, is_run=False), as_dicts(run, is_run=True), [metric])[metric]
+
+
+def _metric(name: str, function: str) -> Callable[..., Float]:
+    def metric(qrels: Any, run: Any, k: int = 0, rel_lvl: int = 1) -> Float:
+        return _on_arrays(qrels, run, f"{name}@{k}-l{rel_lvl}")
+
+    metric.__name__ = metric.__qualname__ = function
+    metric.__doc__ = f"{_NAMES[name][1]} of each query; k=0 looks at whole lists."
+    return metric
+
+
+hits = _metric("hits", "hits")
+hit_rate = _metric("hit_rate", "hit_rate")
+precision = _metric("precision", "precision")
+recall = _metric("recall", "recall")
+f1 = _metric("f1", "f1")
+r_precision = _metric("r-precision", "r_precision")
+reciprocal_rank = _metric("mrr", "reciprocal_rank")
+average_precision = _metric("map", "average_precision")
+dcg = _metric("dcg", "dcg")
+dcg_burges = _metric("dcg_burges", "dcg_burges")
+ndcg = _metric("ndcg", "ndcg")
+ndcg_burges = _metric("ndcg_burges", "ndcg_burges")
+bpref = _metric("bpref", "bpref")
+
+
+def rank_biased_precision(qrels: Any, run: Any, p: float, rel_lvl: int = 1) -> Float:
+    """Rank-biased precision of each query; a hit counts its grade."""
+    return _values_of(qrels, run, [f"graded_rbp(p={p!r})"], rel_lvl)[0]
+
+
+def interpolated_precision_at_recall(qrels: Any, run: Any, rel_lvl: int = 1) -> Float:
+    """Eleven columns per query: the best precision at recall 0, 0.1, … 1 or beyond."""
+    levels = [f"iprec(recall={level / 10})" for level in range(11)]
+    return np.column_stack(_values_of(qrels, run, levels, rel_lvl))
+
+
+def _values_of(qrels: Any, run: Any, requests: Sequence[str], rel_lvl: int) -> list[Float]:
+    nested = as_dicts(run, is_run=True), as_dicts(qrels, is_run=False)
+    _, found = values_by_case(*nested, requests, conventions(rel_lvl))
+    return [found[request] for request in requests]
+
+
+def get_hit_lists(qrels: Any, run: Any, k: int = 0, rel_lvl: int = 1) -> list[Float]:
+    """1 where the document at a place is relevant: one array per query."""
+    return [
+        np.isin(_documents(found, k), judged[judged[:, 1] >= rel_lvl, 0]).astype(np.float64)
+        for judged, found in _pairs(qrels, run)
+    ]
+
+
+def get_non_rel_lists(qrels: Any, run: Any, k: int = 0) -> list[Float]:
+    """1 where the document at a place is judged and not relevant."""
+    return [
+        np.isin(_documents(found, k), judged[judged[:, 1] == 0, 0]).astype(np.float64)
+        for judged, found in _pairs(qrels, run)
+    ]
+
+
+def get_unjudged_lists(qrels: Any, run: Any, k: int = 0) -> list[Float]:
+    """1 where the document at a place is not judged."""
+    return [
+        (~np.isin(_documents(found, k), judged[:, 0])).astype(np.float64)
+        for judged, found in _pairs(qrels, run)
+    ]
+
+
+def _documents(found: Array, k: int) -> Array:
+    return found[: k or None, 0]
+
+
+def _pairs(qrels: Any, run: Any) -> list[tuple[Array, Array]]:
+    sides = [
+        [np.asarray(rows, dtype=np.float64).reshape(-1, 2) for rows in arrays] for arrays in (qrels, run)
+    ]
+    return list(zip(*sides, strict=True))
+
+
+def metric_switch(metric: str) -> Callable[..., Float]:
+    """The function of a metric that `evaluate` knows by this name."""
+    if metric == "rbp":
+        return rank_biased_precision
+    if metric not in _NAMES:
+        raise UnknownNameError("metric of ranx", metric, (*_NAMES, "rbp"))
+    found: Callable[..., Float] = globals()[_NAMES[metric][0]]
+    return found
+
+
+_FUNCTIONS = {
+    name: value
+    for name, value in list(globals().items())
+    if inspect.isfunction(value) and name in {
+        "rank_biased_precision", "interpolated_precision_at_recall", "get_hit_lists", "get_non_rel_lists",
+        "get_unjudged_lists", *(function for function, _ in _NAMES.values()),
+    }
+}  # fmt: skip
+__all__ = sorted(_FUNCTIONS)  # noqa: PLE0605 - names of functions above
+add_modules(
+    __name__,
+    {name: _FUNCTIONS if name == "ndcg" else {name: function} for name, function in _FUNCTIONS.items()},
+)

@@ -1,0 +1,266 @@
+"""Aggregates: the median, a percentile or a trimmed mean of the values per case, with intervals.
+
+They are functions of the sorted values, so a histogram gives the same number as the rows do. A percentile is
+the least value that this share of the cases does not exceed, always a value that some case has: of an even
+number of cases, the median is the lower of the two in the middle.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from recsys.errors import ConventionError, NoRowsError, UnknownNameError
+from recsys.kernels.exact_sums import exact_mean
+from recsys.stats.inference_results import (
+    Estimate,
+    Interval,
+    ZeroVarianceWarning,
+    caution,
+    caution_small_sample,
+    check_confidence,
+    t_interval,
+)
+from recsys.stats.resampling import Units, collapse, unit_keys
+from recsys.stats.sums import case_histogram, quantiles_of
+from recsys.types import Float, PerCase, Sums
+
+_TRIMMED = re.compile(r"trimmed\(\s*(\d*\.?\d+)\s*\)")
+_PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """A statistic of the values per case: a percentile at the level `share`, or a mean without both ends.
+
+    >>> Aggregate.of("p90"), Aggregate.of("mean")
+    (Aggregate(name='p90', share=0.9, trims=False), None)
+    >>> Aggregate.of("median")(np.array([0.0, 0.5, 1.0, 1.0])), Aggregate.of("trimmed(0.25)")(np.arange(4.0))
+    (0.5, 1.5)
+    """
+
+    name: str
+    share: float
+    trims: bool = False
+
+    @classmethod
+    def of(cls, aggregate: Any) -> Aggregate | None:
+        """The aggregate of this name; None for the mean."""
+        if aggregate is None or isinstance(aggregate, cls):
+            return aggregate
+        text = aggregate.strip() if isinstance(aggregate, str) else ""
+        percentile, trimmed = _PERCENTILE.fullmatch(text), _TRIMMED.fullmatch(text)
+        if text == "mean":
+            return None
+        if text == "median":
+            return cls("median", 0.5)
+        if percentile and float(percentile[1]) > 0:
+            return cls(f"p{float(percentile[1]):g}", float(Fraction(percentile[1]) / 100))
+        if trimmed and 0 < float(trimmed[1]) < 0.5:
+            return cls(f"trimmed({float(trimmed[1]):g})", float(trimmed[1]), trims=True)
+        known = ["mean", "median", "p90", "trimmed(0.1)"]
+        hint = "Write median, p90 (a percentile between 0 and 100) or trimmed(0.1) (a share below 0.5)."
+        raise UnknownNameError("aggregate", aggregate, known, hint=hint)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def words(self) -> str:
+        """The aggregate in a sentence.
+
+        >>> Aggregate.of("trimmed(0.1)").words, Aggregate.of("p90").words
+        ('10% trimmed mean', '90th percentile')
+        """
+        if self.trims:
+            return f"{100 * self.share:g}% trimmed mean"
+        if self.name == "median":
+            return "median"
+        level = f"{100 * self.share:g}"
+        teens = level[-2:] in ("11", "12", "13")
+        ending = "th" if teens or "." in level else {"1": "st", "2": "nd", "3": "rd"}.get(level[-1], "th")
+        return f"{level}{ending} percentile"
+
+    def __call__(self, values: Float, weights: Float | None = None, **params: Any) -> float:
+        """The aggregate of values without NaN; NaN if there are none. The metric's parameters are ignored."""
+        del params
+        ascending = np.argsort(values, kind="stable")
+        if not self.trims:
+            shares = np.ones(len(values)) if weights is None else weights[ascending]
+            return quantiles_of(values[ascending], shares, [self.share])[0]
+        self._refuse_weights(weighted=weights is not None)
+        left_out = self._n_left_out(len(values))
+        return exact_mean(values[ascending[left_out : len(values) - left_out]])
+
+    def value_from(self, sums: Sums) -> float:
+        """The same from the histogram of the values.
+
+        Raises:
+            NoRowsError: there are too many distinct values to have counted them.
+        """
+        values, shares = case_histogram(sums)
+        if not self.trims:
+            return quantiles_of(values, shares, [self.share])[0]
+        self._refuse_weights(weighted=sums.values is not None and sums.values.rows.shape[1] > 1)
+        kept = self._kept(shares)
+        pairs = zip(values.tolist(), kept.tolist(), strict=True)
+        total = sum((Fraction(value) * int(n) for value, n in pairs), Fraction(0))
+        return float(total / int(kept.sum())) if kept.any() else math.nan
+
+    def estimate(self, rows: PerCase, column: Float, confidence: float, noun: str = "user") -> Estimate:
+        """The aggregate of a column with its interval, over clusters where there are any.
+
+        NaN is left out.
+        """
+        present = ~np.isnan(column)
+        if rows.weights is not None:
+            present &= rows.weights > 0
+        weights = None if rows.weights is None else rows.weights[present]
+        clusters = None if rows.clusters is None else rows.clusters[present]
+        ascending, keys = np.argsort(column[present], kind="stable"), unit_keys(rows.ids[present])
+
+        def units_of(values: Float) -> Units:
+            in_order = np.empty(len(values))
+            in_order[ascending] = values
+            return collapse(in_order[None, :], clusters, keys=keys, weights=weights)
+
+        shares = np.ones(len(ascending)) if weights is None else weights[ascending]
+        return self._estimate(
+            self(column[present], weights),
+            column[present][ascending],
+            shares,
+            units_of,
+            equal_cases=clusters is None and bool((shares == shares[:1]).all()),
+            confidence=confidence,
+            noun=noun,
+        )
+
+    def estimate_from(self, sums: Sums, confidence: float, noun: str = "user") -> Estimate:
+        """The same from the histogram of the values.
+
+        Raises:
+            NoRowsError: only the rows could tell.
+        """
+        if sums.extremes.keys() != {"x"}:
+            raise NoRowsError("an interval over users who have weights or several cases")
+        values, counts = case_histogram(sums)
+        keys, ones = np.zeros(len(counts), dtype=np.uint64), np.ones((1, len(counts)))
+        return self._estimate(
+            self.value_from(sums),
+            values,
+            counts,
+            lambda column: Units(keys, column[None, :], ones, counts),
+            equal_cases=True,
+            confidence=confidence,
+            noun=noun,
+        )
+
+    def _estimate(
+        self,
+        value: float,
+        values: Float,
+        shares: Float,
+        units_of: Callable[[Float], Units],
+        *,
+        equal_cases: bool,
+        confidence: float,
+        noun: str,
+    ) -> Estimate:
+        """Of ascending values, how much each weighs, and what makes units of one number per value."""
+        check_confidence(confidence)
+        if not len(values):
+            nothing = Interval(math.nan, math.nan, confidence, "order statistics")
+            return Estimate(math.nan, math.nan, nothing, 0, (f"no {noun} counts",))
+        if self.trims:
+            return self._trimmed_estimate(value, values, shares, units_of, confidence=confidence, noun=noun)
+        units = units_of((values <= value).astype(np.float64))
+        n = int(units.n_units()[0])
+        size = n if equal_cases else min(_effective_size(units, confidence), len(values))
+        tail = (1.0 - confidence) / 2.0
+        first = _binomial_quantile(tail, size, self.share)
+        last = _binomial_quantile(1.0 - tail, size, self.share) + 1
+        low, high = quantiles_of(values, shares, [first / size, min(last / size, 1.0)])
+        notes: tuple[str, ...] = ()
+        if first == 0 or last > size:
+            low, high = (low if first else -math.inf), (high if last <= size else math.inf)
+            lost = " and ".join(["lower"] * (first == 0) + ["upper"] * (last > size))
+            why = f"too few for the {lost} end of an interval of the {self.words}"
+            notes = (caution_small_sample(n, why, noun),)
+        error = (high - low) / (2.0 * t_interval(0.0, 1.0, math.inf, confidence).high)
+        interval = Interval(low, high, confidence, "order statistics")
+        return Estimate(value, error if math.isfinite(error) else math.nan, interval, n, notes)
+
+    def _trimmed_estimate(
+        self,
+        value: float,
+        values: Float,
+        counts: Float,
+        units_of: Callable[[Float], Units],
+        *,
+        confidence: float,
+        noun: str,
+    ) -> Estimate:
+        """By the winsorised variance: one number per value, whose mean is the trimmed mean."""
+        kept = self._kept(counts)
+        inside = values[kept > 0]
+        winsorised = np.clip(values, inside[0], inside[-1])
+        share = float(kept.sum() / counts.sum())
+        centre = float((winsorised * counts).sum() / counts.sum())
+        units = units_of(value + (winsorised - centre) / share)
+        n, error = int(units.n_units()[0]), float(units.small_sample_errors()[0])
+        df = (float(units.degrees_of_freedom()[0]) + 1.0) * share - 1.0
+        interval = replace(t_interval(value, error, df, confidence), method="Tukey-McLaughlin")
+        notes: tuple[str, ...] = ()
+        if n < 3:
+            notes = (caution_small_sample(n, "an interval means little here", noun),)
+        elif error == 0:
+            interval = replace(interval, low=-math.inf, high=math.inf)
+            words = "all values that are not left out are the same: nothing says how far others may be"
+            notes = (caution(ZeroVarianceWarning, words),)
+        return Estimate(value, error, interval, n, notes)
+
+    def _n_left_out(self, n: int) -> int:
+        """How many values are left out at each end; 0.29 of 100 are 29."""
+        return math.floor(self.share * n + 1e-9)
+
+    def _kept(self, counts: Float) -> Float:
+        """How many of each of the ascending values are not left out."""
+        ends = np.cumsum(counts)
+        left_out = self._n_left_out(int(ends[-1])) if len(ends) else 0
+        kept: Float = np.minimum(ends, ends[-1:] - left_out) - np.maximum(ends - counts, left_out)
+        return np.maximum(kept, 0.0)
+
+    def _refuse_weights(self, *, weighted: bool) -> None:
+        if weighted:
+            raise ConventionError(
+                f"aggregate={self.name!r} has no form with case_weights.",
+                hint="Leave out case_weights, or use a percentile or the mean.",
+            )
+
+
+def _effective_size(units: Units, confidence: float) -> int:
+    """How many independent cases of equal weight tell as much about the share that these units have."""
+    share, error = float(units.estimates()[0]), float(units.small_sample_errors()[0])
+    if not error > 0 or not 0 < share < 1:  # as if the cases of a unit were all alike
+        weights = units.weights[0]
+        return max(int(weights.sum() ** 2 / (weights**2).sum()), 1)
+    df = float(units.degrees_of_freedom()[0])
+    normal, t = (t_interval(0.0, 1.0, dof, confidence).high for dof in (math.inf, df))
+    return max(int(share * (1.0 - share) / error**2 * (normal / t) ** 2), 1)
+
+
+def _binomial_quantile(level: float, n: int, p: float) -> int:
+    """The least number of successes that is not exceeded with this probability."""
+    from scipy.special import bdtr
+
+    low, high = 0, n
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if bdtr(middle, n, p) >= level else (middle + 1, high)
+    return low

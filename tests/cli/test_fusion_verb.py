@@ -1,0 +1,69 @@
+"""`recsys fuse`: files of lists in, a file of fused lists out."""
+
+from __future__ import annotations
+
+import pytest
+
+import recsys
+
+A = "user,item,score\nu1,a,3\nu1,b,2\nu2,c,1\n"
+B = "user,item,rank\nu1,b,1\nu1,c,2\n"
+SCORED = "user,item,score\nu1,b,5\nu1,c,4\nu2,a,1\n"
+
+
+@pytest.fixture
+def files(tmp_path):
+    for name, text in {
+        "a.csv": A,
+        "b.csv": B,
+        "c.csv": SCORED,
+        "truth.csv": "user,item\nu1,b\nu2,c\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_the_file_holds_what_the_library_gives(command, files):
+    result = command("fuse", files / "a.csv", files / "b.csv", "--param", "k=1", "-o", files / "fused.csv")
+    assert result.exit_code == 0, result.output
+    assert "fused.csv: 4 rows, 2 users, rrf of 2 files" in result.stderr
+    ours = recsys.read_file(files / "fused.csv", "lists")
+    theirs = recsys.fuse([files / "a.csv", files / "b.csv"], "rrf", k=1)
+    assert ours.codes.tolist() == theirs.codes.tolist()
+    assert ours.scores.tolist() == theirs.scores.tolist()
+
+
+def test_without_a_file_it_is_printed(command, files):
+    result = command(
+        "fuse", files / "a.csv", files / "c.csv", "--method", "wsum", "--weights", "1,0.5", "--norm", "none"
+    )
+    assert result.stdout.splitlines()[:3] == ["user,item,score", "u1,b,4.5", "u1,a,3.0"]
+
+
+def test_parameters_are_found_on_validation_data(command, files):
+    tuned = ("--tune-on", files / "a.csv", "--tune-on", files / "c.csv", "--truth", files / "truth.csv")
+    result = command("fuse", files / "c.csv", files / "a.csv", "--method", "wsum", *tuned, "-m", "mrr")
+    assert result.exit_code == 0, result.output
+    assert "the best of 11 trials" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--method", "rff"], "Did you mean 'rrf'"),
+        (["--method", "wsum", "--norm", "rank", "--weights", "x"], "expected numbers"),
+        (["--truth", "t.csv"], "go together"),
+        (["--tune-on", "a.csv", "--truth", "t.csv"], "2 files need 2 --tune-on, got 1"),
+        (["--tune-on", "a", "--tune-on", "b", "--truth", "t", "--weights", "1,2"], "or found with --tune-on"),
+        (["--method", "comb_sum"], "reads scores, and run 1 has none"),
+    ],
+)  # fmt: skip
+def test_what_does_not_go_is_said(command, files, options, words):
+    result = command("fuse", files / "a.csv", files / "b.csv", *options)
+    assert result.exit_code != 0
+    assert words in result.output
+
+
+def test_an_input_is_not_overwritten(command, files):
+    result = command("fuse", files / "a.csv", files / "b.csv", "-o", files / "a.csv")
+    assert "would overwrite an input file" in result.output

@@ -1,0 +1,130 @@
+"""Someone else's evaluator: functions and commands, and what goes wrong with them."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+from recsys.comparison.implementations import Refusal, answers_of, read_json_lines
+from recsys.errors import FileError, InputError
+
+QUESTIONS = [{"run": {"u": [["a", 1.0]]}, "truth": {"u": {"a": 1}}, "k": k} for k in (1, 2, 3)]
+QUARTERS = [0.25, 0.5, 0.75]
+
+
+def script(body: str) -> list[str]:
+    """A Python program that runs `body` for each question."""
+    return [
+        sys.executable,
+        "-c",
+        f"import json, sys\nfor line in sys.stdin:\n    q = json.loads(line)\n    {body}",
+    ]
+
+
+def test_a_function_gets_run_truth_k_and_whatever_else_is_asked():
+    questions = [{**QUESTIONS[0], "metric": "ndcg"}]
+    assert answers_of(lambda *_, metric: float(metric == "ndcg"), questions) == [1.0]
+
+
+def test_a_function_may_spoil_its_question():
+    def spoil(run, truth, k):
+        run.clear()
+        truth["u"].clear()
+        return k / 4
+
+    assert answers_of(spoil, QUESTIONS) == QUARTERS
+    assert QUESTIONS[0]["run"] == {"u": [["a", 1.0]]}
+
+
+def test_numbers_of_numpy_are_numbers_and_a_user_without_one_is_left_out():
+    given = [np.float32(0.25), {"u": np.nan}, {"u": np.float64(0.75)}]
+    assert answers_of(lambda *question: given[question[2] - 1], QUESTIONS) == [0.25, {}, {"u": 0.75}]
+
+
+def test_an_error_and_an_infinite_number_are_refusals():
+    def moody(run, truth, k):
+        if k == 1:
+            raise KeyError("u")
+        return np.inf if k == 2 else 0.75
+
+    first, second, third = answers_of(moody, QUESTIONS)
+    assert first == Refusal("raised KeyError: 'u'")
+    assert second == Refusal("answered inf")
+    assert third == 0.75
+
+
+@pytest.mark.parametrize(
+    ("value", "words"), [("0.5", "not a number"), (True, "not a number"), ({"x": 1.0}, "user 'x'")]
+)
+def test_what_is_no_number_is_an_error(value, words):
+    with pytest.raises(InputError, match=words):
+        answers_of(lambda *_: value, QUESTIONS)
+
+
+def test_no_answer_at_all_is_an_error_with_the_first_reason():
+    with pytest.raises(InputError, match="none of 3 questions; the first one: raised ZeroDivisionError"):
+        answers_of(lambda *_: 1 / 0, QUESTIONS)
+
+
+def test_a_command_in_python():
+    assert answers_of(script("print(json.dumps({'value': q['k'] / 4}))"), QUESTIONS) == QUARTERS
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_a_command_in_javascript():
+    program = (
+        "require('readline').createInterface({input: process.stdin}).on('line', (line) =>"
+        " console.log(JSON.stringify({value: {u: JSON.parse(line).k / 4}})))"
+    )
+    assert answers_of(["node", "-e", program], QUESTIONS) == [{"u": value} for value in QUARTERS]
+
+
+def test_a_command_as_text_and_one_that_answers_with_errors():
+    body = (
+        "print(json.dumps({'error': 'no'} if q['k'] == 2 else {'value': float('nan') if q['k'] == 3 else 1}))"
+    )
+    assert answers_of(shlex.join(script(body)), QUESTIONS) == [1.0, Refusal("no"), Refusal("answered nan")]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("print('half')", "answer 1 of .* is no JSON: 'half'"),
+        ("print(json.dumps(0.5))", "has no value"),
+        ("print(json.dumps({'value': 'x'}))", "not a number"),
+        ("print(json.dumps({'value': 1})); print(json.dumps({'value': 1}))", "6 answers to 3 questions"),
+        ("sys.exit('out of memory')", "ended with 1 after 0 answers to 3.*out of memory"),
+        ("__import__('time').sleep(60)", "did not finish 3 questions in 0.5 seconds"),
+    ],
+)
+def test_a_command_that_goes_wrong_says_what_and_what_to_print(body, words):
+    with pytest.raises(InputError, match=f"(?s){words}"):
+        answers_of(script(body), QUESTIONS, timeout=0.5 if "sleep" in body else 60)
+
+
+def test_a_command_that_leaves_a_child_behind_does_not_hang():
+    with pytest.raises(InputError, match="did not finish"):
+        answers_of(["sh", "-c", "sleep 60 & cat > /dev/null"], QUESTIONS, timeout=0.5)
+
+
+def test_an_unknown_program_and_no_command():
+    with pytest.raises(FileError, match="cannot be started"):
+        answers_of(["no-such-program"], QUESTIONS)
+    for nothing in ([], "", 3):
+        with pytest.raises(InputError, match="Pass a function"):
+            answers_of(nothing, QUESTIONS)
+
+
+def test_json_lines(tmp_path):
+    path = tmp_path / "answers.jsonl"
+    path.write_text('{"value": 1}\n\n{"value": 2}\n')
+    assert read_json_lines(path) == [{"value": 1}, {"value": 2}]
+    path.write_text('{"value": 1}\n[1]\n')
+    with pytest.raises(FileError, match="line 2"):
+        read_json_lines(path)
+    with pytest.raises(FileError, match="cannot be read"):
+        read_json_lines(tmp_path / "missing.jsonl")

@@ -1,0 +1,280 @@
+"""Fusion: every method and normalisation against its plain twin, and what happens at the edges."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recsys
+from oracles import fusion as plain
+from recsys.errors import DuplicateError, InputError, TunedOnItselfWarning, UnknownNameError
+from recsys.ranks import fusion
+from recsys.ranks.fusion import FUSIONS, NORMALISATIONS
+
+pytestmark = pytest.mark.filterwarnings("ignore::recsys.errors.TieWarning")
+USERS, ITEMS = ("u1", "u2", "u3"), tuple("abcdefg")
+RUN_A = {"u1": {"a": 3.0, "b": 2.0, "c": 1.0}, "u2": {"b": 2.0, "a": 1.0}}
+RUN_B = {"u1": {"b": 3.0, "d": 2.0}, "u2": {"c": 5.0}}
+TRUTH = {"u1": {"b"}, "u2": {"a", "c"}}
+
+# Few different scores, so that many are equal; as whole quarters they are exact.
+rankings = st.dictionaries(
+    st.sampled_from(ITEMS), st.integers(-8, 12).map(lambda n: n / 4), max_size=len(ITEMS)
+).map(plain.best_first)
+runs_of_users = st.dictionaries(st.sampled_from(USERS), rankings, min_size=1)
+several_runs = st.lists(runs_of_users, min_size=2, max_size=4).filter(
+    lambda runs: any(ranking for run in runs for ranking in run.values())
+)
+
+
+def as_dicts(lists: recsys.Lists) -> plain.Run:
+    items = lists.items.values[lists.codes].tolist()
+    out = {}
+    for at, case in enumerate(lists.cases.values.tolist()):
+        rows = slice(lists.indptr[at], lists.indptr[at + 1])
+        out[case] = dict(zip(items[rows], lists.scores[rows].tolist(), strict=True))
+    return out
+
+
+def of_each_user(runs: list[plain.Run]) -> dict[str, list[plain.Ranking]]:
+    users = sorted({user for run in runs for user in run})
+    return {user: [run.get(user, {}) for run in runs] for user in users}
+
+
+def agree(ours: plain.Run, theirs: plain.Run) -> None:
+    assert list(ours) == list(theirs)
+    for user, ranking in theirs.items():
+        assert ours[user].keys() == ranking.keys(), user
+        assert [ours[user][item] for item in ranking] == pytest.approx(
+            list(ranking.values()), rel=1e-12, abs=1e-12
+        )
+        # Equal to the last bit: in the same order. Nearly equal ones may be equal to one side only.
+        if list(ours[user].values()) == list(ranking.values()):
+            assert list(ours[user]) == list(ranking)
+
+
+def parameters_for(row: fusion.Fusion, n_runs: int, data) -> dict:
+    numbers = st.integers(0, 10).map(lambda n: n / 10)
+    tables = st.lists(numbers, min_size=10, max_size=10)
+    values = {
+        "weights": st.lists(numbers, min_size=n_runs, max_size=n_runs),
+        "map_scores": st.lists(numbers, min_size=n_runs, max_size=n_runs),
+        "gamma": numbers,
+        "sigma": numbers,
+        "phi": numbers,
+        "k": st.integers(0, 100),
+        "w": st.integers(1, 4),
+        "probs": st.lists(tables, min_size=n_runs, max_size=n_runs),
+        "log_odds": st.lists(tables, min_size=n_runs, max_size=n_runs),
+    }
+    return {name: data.draw(values[name], label=name) for name in row.parameters}
+
+
+@pytest.mark.parametrize("name", FUSIONS)
+@given(runs=several_runs, data=st.data())
+def test_a_method_and_its_plain_twin(name, runs, data):
+    given_parameters = parameters_for(FUSIONS[name], len(runs), data)
+    ours = recsys.fuse(runs, name, None, **given_parameters)
+    each = of_each_user(runs).items()
+    agree(as_dicts(ours), {user: plain.fused(name, lists, **given_parameters) for user, lists in each})
+
+
+@pytest.mark.parametrize("norm", NORMALISATIONS)
+@given(runs=several_runs)
+def test_a_normalisation_and_its_plain_twin(norm, runs):
+    each = {user: plain.normalised(norm, lists) for user, lists in of_each_user(runs).items()}
+    for method, parameters in (("comb_sum", {}), ("rrf", {"k": 2})):
+        ours = recsys.fuse(runs, method, norm, **parameters)
+        agree(
+            as_dicts(ours), {user: plain.fused(method, lists, **parameters) for user, lists in each.items()}
+        )
+
+
+@pytest.mark.parametrize("name", [name for name, row in FUSIONS.items() if row.train and name != "mapfuse"])
+@given(
+    run=runs_of_users,
+    truth=st.dictionaries(st.sampled_from(USERS), st.sets(st.sampled_from(ITEMS), min_size=1), min_size=1),
+)
+def test_what_a_method_is_trained_to_and_its_plain_twin(name, run, truth):
+    if not any(run.values()):
+        return
+    row, settings = FUSIONS[name], {"n_segments": 3} if name == "probfuse" else {}
+    judged = recsys.read_interactions(truth)
+    pool = fusion.pool_runs([recsys.read_lists(run)] * 2, judged.cases)
+    relevant = fusion.np.ones(len(judged.codes), dtype=bool)
+    for ours in row.train(fusion.JudgedPool.of(pool, judged, relevant, list), **settings):
+        theirs = plain.trained(name, run, {user: truth[user] for user in sorted(truth)}, **settings)
+        assert list(ours) == pytest.approx(theirs, abs=1e-12)
+
+
+def test_every_row_says_what_it_does_and_where_it_is_from():
+    for row in FUSIONS.values():
+        assert row.summary, row.name
+        assert row.reference, row.name
+        assert row.train is None or row.trained in row.parameters
+        required = [name for name, default in row.parameters.items() if default is inspect.Parameter.empty]
+        assert set(required) <= {row.tuned, row.trained}, f"nothing finds {required} of {row.name}"
+    assert all(row.summary for row in NORMALISATIONS.values())
+
+
+def test_the_page_has_every_row():
+    page = (Path(__file__).parents[2] / "docs" / "fusion.md").read_text("utf-8").lower()
+    for row in (*FUSIONS.values(), *NORMALISATIONS.values()):
+        assert f"| {row.name} | {row.aliases[0] if row.aliases else ''}".rstrip() in page
+        assert row.summary.lower() in page
+
+
+def test_tables_files_ranks_and_lists_are_runs_too(tmp_path):
+    expected = as_dicts(recsys.fuse([RUN_A, RUN_B], "rrf"))
+    table = pd.DataFrame(
+        [(u, i, s) for u, row in RUN_B.items() for i, s in row.items()], columns=["user", "item", "score"]
+    )
+    table.to_csv(tmp_path / "b.csv", index=False)
+    ranks_only = {user: list(row) for user, row in RUN_A.items()}
+    for a in (ranks_only, recsys.read_lists(RUN_A)):
+        for b in (table, tmp_path / "b.csv"):
+            assert as_dicts(recsys.fuse([a, b], "rrf")) == expected
+
+
+def test_fused_lists_can_be_evaluated():
+    result = recsys.evaluate(recsys.fuse([RUN_A, RUN_B]), TRUTH, ["mrr"])
+    assert result["mrr"] == 0.75  # b and c are equal for u2, and b is not relevant
+    assert result.notes["lists"]["fused"] == {"method": "rrf", "norm": None, "runs": 2}
+
+
+def test_methods_that_read_scores_say_so_where_there_are_none():
+    with pytest.raises(InputError, match=r"reads scores, and run 0 has none.*rrf"):
+        recsys.fuse([{"u1": ["a", "b"]}, RUN_B], "comb_sum", None)
+    with pytest.raises(InputError, match='norm="min-max" reads scores'):
+        recsys.fuse([{"u1": ["a", "b"]}, RUN_B], "comb_sum")
+    by_rank = as_dicts(recsys.fuse([{"u1": ["a", "b"]}, {"u1": ["b"]}], "comb_sum", "rank"))
+    assert by_rank == {"u1": {"b": 1.5, "a": 1.0}}
+
+
+def test_a_user_that_one_run_lacks():
+    without = {"u1": RUN_B["u1"]}
+    assert list(as_dicts(recsys.fuse([RUN_A, without], "comb_sum", None))["u2"]) == ["b", "a"]
+    with pytest.raises(InputError, match="run 1 has no list for 1 of the users of run 0, such as 'u2'"):
+        recsys.fuse([RUN_A, without], missing="error")
+
+
+def test_equal_fused_scores_stay_in_the_order_of_the_runs():
+    lists = as_dicts(recsys.fuse([{1: ["x", "y"]}, {1: ["z", "y"]}], "rbc", phi=0.0))
+    assert list(lists[1].items()) == [("x", 1.0), ("z", 1.0), ("y", 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        ({"runs": [RUN_A]}, InputError, "list of 1"),
+        ({"runs": RUN_A}, InputError, "runs came as dict"),
+        ({"runs": [RUN_A, {"u1": ["a", "a"]}]}, DuplicateError, "run 1 lists item 'a' twice for user 'u1'"),
+        ({"method": "rff"}, UnknownNameError, "rrf"),
+        ({"norm": "minmax"}, UnknownNameError, "min-max"),
+        ({"phi": 1}, UnknownNameError, "parameter of rrf"),
+        ({"method": "wsum"}, InputError, "wsum needs weights=.*tune_fusion"),
+        ({"method": "wsum", "weights": [1]}, InputError, "weights has 1 entries for 2 runs"),
+        ({"missing": "skip"}, UnknownNameError, "empty"),
+        ({"k": -1}, InputError, "divide by zero"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_fused_is_said(wrong, error, words):
+    with pytest.raises(error, match=words):
+        recsys.fuse(**{"runs": [RUN_A, RUN_B], **wrong})
+
+
+def test_aliases_of_methods_and_normalisations():
+    names = as_dicts(recsys.fuse([RUN_A, RUN_B], "w_bordafuse", weights=[1, 2]))
+    assert names == as_dicts(recsys.fuse([RUN_A, RUN_B], "weighted-bordafuse", weights=[1, 2]))
+    assert as_dicts(recsys.fuse([RUN_A, RUN_B], "sum", "min_max")) == as_dicts(
+        recsys.fuse([RUN_A, RUN_B], "comb_sum")
+    )
+
+
+def test_cases_keep_their_users():
+    rows = pd.DataFrame(
+        {
+            "case": ["s1", "s1", "s2"],
+            "user": ["u", "u", "v"],
+            "item": ["a", "b", "a"],
+            "score": [2.0, 1.0, 1.0],
+        }
+    )
+    fused = recsys.fuse([rows, rows])
+    assert fused.clusters.tolist() == ["u", "v"]
+
+
+def test_another_package_adds_a_method_in_one_place(monkeypatch):
+    monkeypatch.delitem(FUSIONS, "loudest", raising=False)
+
+    @fusion.fusion("loudest", reads="scores", reference="nowhere")
+    def loudest(pool):
+        """The greatest score of any run, whoever lists the item."""
+        return pool.score.max(axis=0)
+
+    try:
+        assert as_dicts(recsys.fuse([RUN_A, RUN_B], "loudest", None))["u1"]["d"] == 2.0
+    finally:
+        del FUSIONS["loudest"]
+
+
+# ---------------------------------------------------------------------------------------- tuning
+@pytest.mark.parametrize("name", [name for name, row in FUSIONS.items() if row.trials or row.train])
+def test_every_method_with_parameters_is_tuned_and_used_elsewhere(name):
+    tuned = recsys.tune_fusion([RUN_A, RUN_B], TRUTH, name, "mrr")
+    assert set(tuned.parameters) == {
+        p for p in FUSIONS[name].parameters if p in (FUSIONS[name].tuned, FUSIONS[name].trained)
+    }
+    other = [{"u9": {"a": 1.0, "b": 0.5}}, {"u9": {"c": 2.0}}]
+    assert as_dicts(tuned.fuse(other)) == as_dicts(recsys.fuse(other, name, **tuned.parameters))
+    fused_here = recsys.fuse([RUN_A, RUN_B], name, **tuned.parameters)
+    assert recsys.evaluate(fused_here, TRUTH, ["mrr"])["mrr"] == pytest.approx(tuned.value)
+    if tuned.trials:
+        assert tuned.value == max(value for _, value in tuned.trials)
+
+
+def test_the_metric_decides_and_the_last_of_equals_wins():
+    runs = [{"u": {"a": 1.0, "b": 0.0}}, {"u": {"b": 1.0, "a": 0.0}}]
+    tuned = recsys.tune_fusion(runs, {"u": {"b"}}, "wsum", "mrr", norm=None)
+    assert tuned.value == 1.0
+    assert tuned.parameters == {"weights": (0.4, 0.6)}
+    worst = recsys.tune_fusion(runs, {"u": {"b"}}, "wsum", "mrr", norm=None, trials=[(1, 0), (0.9, 0.1)])
+    assert worst.parameters == {"weights": (0.9, 0.1)}
+    assert worst.value == 0.5
+
+
+def test_users_without_a_truth_do_not_train():
+    more = {**RUN_A, "u3": {"a": 1.0}}
+    ours = recsys.tune_fusion([more, RUN_B], TRUTH, "posfuse", "mrr").parameters["probs"]
+    theirs = recsys.tune_fusion([RUN_A, RUN_B], TRUTH, "posfuse", "mrr").parameters["probs"]
+    assert [list(table) for table in ours] == [list(table) for table in theirs]
+
+
+def test_mapfuse_is_trained_on_average_precision():
+    found = recsys.tune_fusion([RUN_A, RUN_B], TRUTH, "mapfuse", "mrr").parameters["map_scores"]
+    assert found == [recsys.evaluate(run, TRUTH, ["map"])["map"] for run in (RUN_A, RUN_B)]
+
+
+def test_tuning_says_that_its_value_is_of_the_data_it_was_tuned_on():
+    tuned = recsys.tune_fusion([RUN_A, RUN_B], TRUTH, "wsum", "mrr")
+    assert "on the 2 cases it was tuned on, the best of 11 trials" in str(tuned)
+    with pytest.warns(TunedOnItselfWarning, match="chosen on"):
+        tuned.fuse([RUN_A, RUN_B])
+
+
+def test_what_cannot_be_tuned_is_said():
+    with pytest.raises(InputError, match="comb_sum has no parameters to find"):
+        recsys.tune_fusion([RUN_A, RUN_B], TRUTH, "comb_sum")
+    with pytest.raises(InputError, match="trials is empty"):
+        recsys.tune_fusion([RUN_A, RUN_B], TRUTH, "wsum", "mrr", trials=[])
+
+
+def test_weights_in_steps():
+    assert len(fusion.weight_trials(3)) == math.comb(12, 2)
+    assert all(math.isclose(sum(weights), 1) for weights in fusion.weight_trials(3))
