@@ -84,8 +84,10 @@ def explain(
     - gain: no change here, because the gain of a hit is 1 whatever its grade
     - ideal: ndcg@3 0.4599 -> 0.3520, because the ideal assumes k hits of gain 1, more than a case with fewer relevant items can reach
     - ap_over: no change here, because average precision divides by the number of relevant items
+    - accuracy_over: no change here, because accuracy and mcc count k items as shown, however short the list
     - ties: no change here, because equal scores keep the order they were given in
     - duplicates: no change here, because an item listed twice counts twice
+    - rank_gaps: no change here, because a rank that a list leaves out is an empty place
     """  # noqa: E501 - the printed line is that long
     first, second = _conventions_of(a), _conventions_of(b)
     results = [side for side in (a, b) if isinstance(side, Evaluation)]
