@@ -734,7 +734,6 @@ def one_case(x: List, name: str) -> float | None:
         return None
     if not x.listed:
         skipped = x.rules.no_list == "skip" and x.given_none
-        if name == "ee_l" and not skipped:
-            return ee_l(x)  # what is due and not given
-        return None if name in LEFT_OUT or skipped else 0.0
+        if skipped or METRICS[name].empty is not None:
+            return None if name in LEFT_OUT or skipped else 0.0
     return PER_CASE[name](x)

@@ -690,7 +690,7 @@ def _why_open(
         return _NEVER_SHOWN[name]
     deviation = next((one.deviation for one in remaining if name not in one.values and one.deviation), None)
     if deviation is not None and name not in space.choices_under(deviation):
-        return "it has no part in what this evaluator computes"
+        return "the deviation below stands in its place"
     rule = space.request.metric.combine_if
     if rule is not None and rule[0] == name and all(isinstance(a, dict) for _, a in _answered(asked)):
         return "the answers are per user, and it is about all of them"
